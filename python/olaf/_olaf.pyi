@@ -1,0 +1,141 @@
+"""The Rust core as Python sees it. Wraps only: every decision is made in the crates.
+
+Arrays of model parameters are C-contiguous float32 buffers; a *list* of them is one model or
+one gradient, in order, and is read or written in place with the GIL released.
+Configurations go in, and statistics come out, as JSON: the schemas stand in
+``docs/reference/statistics.md``.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__version__: str
+
+Parts = Sequence[NDArray[np.float32]]
+
+class OlafError(Exception):
+    """Base of what goes wrong in the network."""
+
+class UnreachableError(OlafError):
+    """A peer did not answer before the deadline; the message names the peer."""
+
+class RefusedError(OlafError):
+    """The switch or the server answered with a refusal; the message says why and what to do."""
+
+class Client:
+    """A worker's end of a job: one UDP socket and one thread that keeps time."""
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        job: int,
+        cluster: int,
+        worker: int | None = None,
+        config: str = "{}",
+    ) -> None:
+        """Open the socket. Sends nothing yet.
+
+        address: ``host:port``, ``[v6]:port`` or ``udp://host:port``.
+        worker: this worker's id in the job, unique; None draws one.
+        config: JSON with any of ``segment_lanes`` (int), ``keepalive_ms`` (int),
+        ``silent_after_ms`` (int: a peer unheard for so long is reported), ``seed`` (int),
+        ``mtu_bytes`` (int).
+        Raises ValueError for an address or a key it cannot use.
+        """
+
+    @property
+    def worker(self) -> int: ...
+    @property
+    def local_address(self) -> str: ...
+    def join(self, weights: Parts, timeout_s: float) -> int:
+        """Join the job, offering ``weights`` as its first model; return the model version.
+
+        The first worker's weights start the job (OLAF 2.1); for later ones the job's model
+        is fetched: read it with ``pull(parts, 0)``, which then holds version >= 1.
+        Raises UnreachableError, RefusedError (id in use, other model size, ..).
+        """
+
+    def push(self, parts: Parts, *, reward: float, weight: float = 1.0) -> int:
+        """Send one update and return its sequence number, from 0. Never waits for an answer.
+
+        Parts together have as many lanes as the joined model. Raises ValueError when not.
+        """
+
+    def pull(self, parts: Parts, newer_than: int) -> int | None:
+        """Copy the newest complete model into ``parts`` if its version is above ``newer_than``.
+
+        Returns its version or None; never waits; never writes a torn mixture.
+        """
+
+    def wait(self, newer_than: int, timeout_s: float) -> int | None:
+        """Wait until a complete model above ``newer_than`` is here; its version, or None."""
+
+    def flush(self, timeout_s: float) -> bool:
+        """Wait until every pushed segment has left the socket; False at the deadline."""
+
+    def stats(self) -> str:
+        """JSON: see ``docs/reference/statistics.md#worker``."""
+
+    def events(self) -> list[str]:
+        """What happened since the last call, a JSON object each (``switch_silent``, ..)."""
+
+    def leave(self) -> None:
+        """Tell the job, then close. Idempotent."""
+
+class Switch:
+    """An aggregation switch: engine, pacer and socket in a thread of its own."""
+
+    def __init__(self, config: str) -> None:
+        """Bind the socket. ``config`` is JSON, see ``docs/reference/statistics.md#switch-configuration``.
+
+        Raises ValueError (names the key) or OSError (port in use: says which and what to do).
+        """
+
+    @property
+    def address(self) -> str: ...
+    def start(self) -> None: ...
+    def stats(self) -> str: ...
+    def events(self) -> list[str]: ...
+    def stop(self) -> None: ...
+
+class Server:
+    """A parameter server: rule, model and socket in a thread of its own."""
+
+    def __init__(self, config: str) -> None: ...
+    @property
+    def address(self) -> str: ...
+    def start(self) -> None: ...
+    def stats(self) -> str: ...
+    def events(self) -> list[str]: ...
+    def model(self, job: int) -> tuple[int, NDArray[np.float32]] | None:
+        """(version, parameters) of a job now, or None while it has no model."""
+
+    def stop(self) -> None: ...
+
+def replay(
+    trace: str,
+    *,
+    engine: str,
+    slots: int,
+    rate: str,
+    gate: float | None = None,
+    full: bool = True,
+) -> str:
+    """Run a recorded trace through the pure engine in virtual time; JSON as `olaf replay --json`.
+
+    ``full=False`` leaves ``departures`` and ``fates`` out. Raises ValueError (names file and line).
+    """
+
+def parse_rate(text: str) -> int:
+    """Bits per second of a rate as `tc` writes it: ``40gbit``, ``1.9mbit``. Raises ValueError."""
+
+def apply_rule(config: str, weights: NDArray[np.float32], updates: Any) -> Any:
+    """Apply updates to weights by a server rule without a network (for tests and tuning).
+
+    ``updates``: sequence of (sum of lanes, weight, reward, versions behind). Returns the list of
+    booleans, whether each was applied; ``weights`` is changed in place.
+    """
