@@ -1,0 +1,303 @@
+"""Environments: any id that gymnasium knows, checked once, seeded, and stepped for a policy.
+
+Nothing is drawn: no window, no sound, no greeting of pygame's.
+"""
+
+import difflib
+import os
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
+os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
+
+import gymnasium as gym
+from gymnasium import spaces
+
+from olaf.rl.learner import LearnerError
+
+REWARD_SCALES = {
+    "LunarLander": 0.02,
+    "LunarLanderContinuous": 0.02,
+    "CartPole": 0.1,
+    "Acrobot": 0.1,
+    "Pendulum": 0.02,
+}
+"""Factors on rewards, by name without version, that bring the discounted return near 1..10."""
+
+
+class UnusableEnvironmentError(LearnerError):
+    """The environment is unknown, or of a kind no learner here can use; says what to do."""
+
+
+@dataclass(frozen=True)
+class Spaces:
+    """What a policy sees and gives, after flattening."""
+
+    observation: int
+    """Floats of one flattened observation."""
+
+    actions: int
+    """Number of discrete actions, or of dimensions of a continuous one."""
+
+    continuous: bool
+
+    start: int
+    """First value of a discrete action space."""
+
+    low: NDArray[np.float32]
+    """Lower bounds of a continuous action, ``(actions,)``; empty for discrete ones."""
+
+    high: NDArray[np.float32]
+
+    shape: tuple[int, ...]
+    """Shape in which the environment wants a continuous action."""
+
+    def to_environment(self, actions: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Map a policy's actions ``(count, actions)`` to the environment's ``(count, *shape)``.
+
+        -1..1 becomes the bounds, clipped; dimensions without finite bounds pass unchanged.
+        """
+        mapped = np.clip(actions * self._half + self._middle, self._lowest, self._highest)
+        return mapped.reshape(len(actions), *self.shape)
+
+    @cached_property
+    def _bounded(self) -> NDArray[np.bool_]:
+        return np.isfinite(self.low) & np.isfinite(self.high)
+
+    @cached_property
+    def _half(self) -> NDArray[np.float32]:
+        return np.where(self._bounded, (self.high - self.low) / 2, 1).astype(np.float32)
+
+    @cached_property
+    def _middle(self) -> NDArray[np.float32]:
+        return np.where(self._bounded, (self.high + self.low) / 2, 0).astype(np.float32)
+
+    @cached_property
+    def _lowest(self) -> NDArray[np.float32]:
+        return np.where(self._bounded, self.low, -np.inf).astype(np.float32)
+
+    @cached_property
+    def _highest(self) -> NDArray[np.float32]:
+        return np.where(self._bounded, self.high, np.inf).astype(np.float32)
+
+
+def make_environment(name: str) -> "gym.Env[Any, Any]":
+    """Make one environment of id ``name`` whose observations are flat vectors.
+
+    Raises ``UnusableEnvironmentError``: for an unknown id with the near ones, for a missing package
+    with its name.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # deprecation notices of older versions of an id
+            env: gym.Env[Any, Any] = gym.make(name, disable_env_checker=True)
+    except gym.error.DependencyNotInstalled as error:
+        raise UnusableEnvironmentError(f"environment {name!r} needs a package: {error}") from error
+    except ModuleNotFoundError as error:
+        raise UnusableEnvironmentError(
+            f"environment {name!r} needs the module {error.name!r}, which is not installed: "
+            f"install the package that has it"
+        ) from error
+    except gym.error.Error as error:
+        raise UnusableEnvironmentError(unknown(name, error)) from error
+    if not isinstance(env.observation_space, spaces.Box) or len(env.observation_space.shape) != 1:
+        try:
+            env = gym.wrappers.FlattenObservation(env)
+        except (NotImplementedError, AttributeError, ValueError) as error:
+            raise unsupported(name, "observation", env.observation_space) from error
+    return env
+
+
+def unknown(name: str, error: Exception) -> str:
+    """Explain that gymnasium does not know ``name``, and which ids are near."""
+    known = sorted(gym.registry)
+    by_lower = {k.lower(): k for k in known}
+    near = difflib.get_close_matches(name.lower(), by_lower, n=3, cutoff=0.6)
+    near += [k for k in by_lower if k.split("-v")[0] == name.lower() and k not in near]
+    message = f"unknown environment {name!r}"
+    if near:
+        return f"{message}: did you mean {' or '.join(by_lower[k] for k in near[:4])}?"
+    return (
+        f"{message} ({error}). `python -m gymnasium.envs.registration` lists those installed; "
+        f"one of your own is named as `module:id`"
+    )
+
+
+def unsupported(name: str, which: str, space: "spaces.Space[Any]") -> UnusableEnvironmentError:
+    """Explain that a space is of a kind no policy here can use."""
+    return UnusableEnvironmentError(
+        f"environment {name!r} has the {which} space {space}, which no learner here supports: "
+        f"use Box or Discrete{' actions' if which == 'action' else ''}, "
+        f"or wrap it with a gymnasium wrapper and register the result under an id of your own"
+    )
+
+
+def describe(name: str, env: "gym.Env[Any, Any]") -> Spaces:
+    """What a policy for ``env`` sees and gives. Raises ``UnusableEnvironmentError``."""
+    shape = env.observation_space.shape
+    if shape is None or len(shape) != 1 or shape[0] == 0:
+        raise unsupported(name, "observation", env.observation_space)
+    observation, none = shape[0], np.empty(0, np.float32)
+    action = env.action_space
+    if isinstance(action, spaces.Discrete):
+        return Spaces(observation, int(action.n), False, int(action.start), none, none, ())
+    if isinstance(action, spaces.Box) and np.issubdtype(action.dtype, np.floating):
+        low, high = action.low.reshape(-1), action.high.reshape(-1)
+        low, high = low.astype(np.float32), high.astype(np.float32)
+        if low.size:
+            return Spaces(observation, low.size, True, 0, low, high, action.shape)
+    raise unsupported(name, "action", action)
+
+
+def known_reward_scale(name: str) -> float | None:
+    """Return the factor that suits an environment's rewards, or None if it is not known."""
+    return REWARD_SCALES.get(name.rsplit(":", 1)[-1].rsplit("-v", 1)[0])
+
+
+class RunningScale:
+    """A factor on rewards: one over the spread of the discounted return seen so far.
+
+    For environments without a known scale. Each worker keeps its own: the environments are the
+    same, so that the factors agree within a few episodes.
+    """
+
+    def __init__(self, environments: int, discount: float) -> None:
+        self._discount = discount
+        self._returns = np.zeros(environments)
+        self._count = 0
+        self._mean = 0.0
+        self._squares = 0.0
+
+    def see(self, rewards: NDArray[np.float32], done: NDArray[np.bool_]) -> None:
+        """Take in a rollout: rewards and ends of episodes, both ``(steps, environments)``."""
+        seen = np.empty(rewards.shape)
+        for turn, (reward, end) in enumerate(zip(rewards, done, strict=True)):
+            self._returns = seen[turn] = self._returns * self._discount + reward
+            self._returns = np.where(end, 0.0, self._returns)
+        count, mean = seen.size, float(seen.mean())
+        total = self._count + count
+        apart = mean - self._mean
+        # Chan's rule: two sets' counts, means and sums of squares give those of both.
+        self._squares += float(seen.var()) * count + apart * apart * self._count * count / total
+        self._mean += apart * count / total
+        self._count = total
+
+    @property
+    def factor(self) -> float:
+        """The factor now; 1 while nothing is known."""
+        if self._count < 2 or self._squares <= 0:
+            return 1.0
+        return float(1.0 / (np.sqrt(self._squares / self._count) + 1e-8))
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """What was seen in ``steps`` turns of ``environments`` copies."""
+
+    observations: NDArray[np.float32]
+    """``(steps + 1, environments, observation)``; the last is where collecting stopped."""
+
+    rewards: NDArray[np.float32]
+    """``(steps, environments)``, unscaled."""
+
+    terminated: NDArray[np.bool_]
+    """``(steps, environments)``: the episode ended in a state worth nothing more."""
+
+    truncated: NDArray[np.bool_]
+    """``(steps, environments)``: the episode was cut, for instance by a time limit."""
+
+    final: list[tuple[int, int, NDArray[np.float32]]]
+    """(step, environment, observation) at each cut: what would have come next, to bootstrap."""
+
+    episode_rewards: list[float]
+
+
+class Collector:
+    """Steps copies of an environment in turn for a policy; episodes run on over rollouts."""
+
+    def __init__(self, name: str, environments: int, seeds: Sequence[int]) -> None:
+        """Make and reset the copies, each from its seed. Raises ``UnusableEnvironmentError``."""
+        self.envs = [make_environment(name) for _ in range(environments)]
+        self.spaces = describe(name, self.envs[0])
+        self._now = np.zeros((environments, self.spaces.observation), np.float32)
+        self._so_far = [0.0] * environments
+        for index, (env, seed) in enumerate(zip(self.envs, seeds, strict=True)):
+            self._now[index] = env.reset(seed=int(seed))[0]
+
+    def collect(
+        self,
+        act: Callable[[int, NDArray[np.float32]], Sequence[Any]],
+        steps: int,
+        episodes: int = 0,
+    ) -> Rollout:
+        """Take ``steps`` turns, or, if ``episodes``, as many as it takes to end that many.
+
+        act: (turn, observations ``(environments, observation)``) -> one action an environment.
+        """
+        count = len(self.envs)
+        room = 1024 if episodes else steps
+        observations = np.empty((room + 1, count, self.spaces.observation), np.float32)
+        rewards = np.zeros((room, count), np.float32)
+        terminated = np.zeros((room, count), np.bool_)
+        truncated = np.zeros((room, count), np.bool_)
+        final: list[tuple[int, int, NDArray[np.float32]]] = []
+        ended: list[float] = []
+        observations[0] = self._now
+        calls = [env.step for env in self.envs]
+        so_far = self._so_far
+        turn = 0
+        while (len(ended) < episodes) if episodes else (turn < steps):
+            if turn == room:
+                room *= 2
+                observations = grown(observations, room + 1)
+                rewards, terminated = grown(rewards, room), grown(terminated, room)
+                truncated = grown(truncated, room)
+            actions = act(turn, observations[turn])
+            following = observations[turn + 1]
+            for index in range(count):
+                observation, reward, over, cut, _ = calls[index](actions[index])
+                rewards[turn, index] = reward
+                so_far[index] += float(reward)
+                if over or cut:
+                    ended.append(so_far[index])
+                    so_far[index] = 0.0
+                    if over:
+                        terminated[turn, index] = True
+                    else:
+                        truncated[turn, index] = True
+                        final.append((turn, index, np.array(observation, np.float32)))
+                    observation, _ = self.envs[index].reset()
+                following[index] = observation
+            turn += 1
+        self._now = observations[turn].copy()
+        return Rollout(
+            observations[: turn + 1],
+            rewards[:turn],
+            terminated[:turn],
+            truncated[:turn],
+            final,
+            ended,
+        )
+
+    def running_rewards(self) -> list[float]:
+        """Reward so far of each episode now running."""
+        return list(self._so_far)
+
+    def close(self) -> None:
+        """Close the environments."""
+        for env in self.envs:
+            env.close()
+
+
+def grown(array: NDArray[Any], length: int) -> NDArray[Any]:
+    """Return a longer copy of ``array``, zeros at the end."""
+    longer = np.zeros((length, *array.shape[1:]), array.dtype)
+    longer[: len(array)] = array
+    return longer

@@ -1,0 +1,205 @@
+"""What every learner is: the protocol between a learner and the loop that talks to the network.
+
+A learner owns its environments and its weights. It gives an update (OLAF §2.1) and lets its
+weights be overwritten in place; it knows nothing of sockets, switches or servers.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+Parts = list[NDArray[np.float32]]
+
+GradientKind = Literal["accumulated", "gradient"]
+OnRefused = Literal["continue", "reset"]
+
+
+class LearnerError(Exception):
+    """A learner cannot be made as asked; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class LearnerConfig:
+    """How a worker collects and learns. The same for all workers of a job."""
+
+    environment: str = "LunarLander-v3"
+    """Any id that ``gymnasium.make`` knows (``module:id`` imports the module first)."""
+
+    learner: str = "numpy"
+    """``numpy`` (embedded), or ``torch`` (extra ``olaf[torch]``)."""
+
+    module: str = ""
+    """For ``torch``: ``package.module:factory``, called with (observations, actions, continuous)
+    and giving an ``nn.Module``; empty takes the default actor-critic."""
+
+    environments: int = 4
+    """Copies of the environment stepped in turn by one worker, so that one product serves all."""
+
+    steps_per_update: int = 1000
+    """Environment steps, over all copies, collected for one update."""
+
+    episodes_per_update: int = 0
+    """If above 0, collect until so many episodes have ended instead of a number of steps
+    (the paper's workers push at the end of each episode, OLAF §2.1)."""
+
+    hidden: tuple[int, ...] = (40, 40)
+    """Widths of the tanh trunk: 8-40-40 is 2,205 parameters, one 9,000-byte frame."""
+
+    epochs: int = 4
+    """Passes over the collected steps."""
+
+    minibatch: int = 250
+    """Steps per Adam step."""
+
+    learning_rate: float = 3e-4
+    """Adam's step of the local epochs; not the server's."""
+
+    gamma: float = 0.001
+    """The server's learning rate in ``w += gamma g`` (OLAF §2.1): an accumulated update is
+    divided by it, so that the server's rule puts it back at full strength."""
+
+    discount: float = 0.99
+    """Discount of rewards per step."""
+
+    trace: float = 0.95
+    """Lambda of generalised advantage estimation."""
+
+    clip: float = 0.2
+    """PPO's bound on the ratio of probabilities."""
+
+    entropy: float = 0.01
+    """Weight of the entropy bonus."""
+
+    value: float = 0.5
+    """Weight of the value loss."""
+
+    max_gradient_norm: float = 0.5
+    """Each minibatch gradient is scaled down to this Euclidean norm."""
+
+    adam_beta1: float = 0.9
+    """Decay of Adam's first moment."""
+
+    adam_beta2: float = 0.999
+    """Decay of Adam's second moment."""
+
+    reward_scale: float | None = None
+    """Factor on rewards before learning (never on reported ones). None: the environment's known
+    scale, else a running normalisation of the discounted return, see ``environments.py``."""
+
+    log_std: float = 0.0
+    """First logarithm of the standard deviation of continuous actions (in a range of -1..1)."""
+
+    gradient_kind: GradientKind = "accumulated"
+    """``accumulated``: (w_after - w_before) / gamma after the local epochs. ``gradient``: one raw
+    gradient of the PPO objective over the batch, weights untouched, as the paper's words say."""
+
+    seed: int = 0
+    """Seed of the job; a worker draws from (seed, worker)."""
+
+    def check(self) -> "LearnerConfig":
+        """Return self, or raise ``LearnerError`` that quotes the key and the values it allows."""
+        positive = (
+            "environments steps_per_update epochs minibatch learning_rate gamma "
+            "max_gradient_norm clip"
+        )
+        for key in positive.split():
+            if not getattr(self, key) > 0:
+                raise LearnerError(f"{key} = {getattr(self, key)}: must be above 0")
+        for key in ("discount", "trace"):
+            if not 0 <= getattr(self, key) <= 1:
+                raise LearnerError(f"{key} = {getattr(self, key)}: must be from 0 to 1")
+        for key in ("adam_beta1", "adam_beta2"):
+            if not 0 <= getattr(self, key) < 1:
+                raise LearnerError(f"{key} = {getattr(self, key)}: must be from 0 to below 1")
+        if self.episodes_per_update < 0:
+            raise LearnerError(f"episodes_per_update = {self.episodes_per_update}: 0 is off")
+        if not self.hidden or min(self.hidden) < 1:
+            raise LearnerError(f"hidden = {self.hidden}: one width above 0 for each layer")
+        if self.reward_scale is not None and not self.reward_scale > 0:
+            raise LearnerError(f"reward_scale = {self.reward_scale}: must be above 0, or none")
+        choices = {"learner": ("numpy", "torch"), "gradient_kind": ("accumulated", "gradient")}
+        for key, allowed in choices.items():
+            if getattr(self, key) not in allowed:
+                raise LearnerError(f"{key} = {getattr(self, key)!r}: one of {', '.join(allowed)}")
+        return self
+
+    def replaced(self, **changes: object) -> "LearnerConfig":
+        """A checked copy with ``changes``."""
+        return dataclasses.replace(self, **changes).check()  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """One turn of a learner: experience collected, update computed, local weights moved."""
+
+    update: Parts
+    """g in w += gamma g, float32, same shapes as ``Learner.parts()``; the learner's own buffers,
+    good until the next ``iterate``."""
+
+    reward: float
+    """Mean reward of the episodes that ended in this turn; if none did, of the last that ended;
+    before the very first, the mean reward so far of those running."""
+
+    steps: int
+    """Environment steps taken."""
+
+    episode_rewards: tuple[float, ...]
+    """Undiscounted, unscaled rewards of the episodes that ended, in order."""
+
+    seconds_env: float
+    """Seconds by the learner's clock spent collecting (environment and acting)."""
+
+    seconds_learn: float
+    """Seconds by the learner's clock spent on the update."""
+
+    losses: dict[str, float] = field(default_factory=dict)
+    """Means over the last epoch: ``policy``, ``value``, ``entropy``, ``kl``, ``clipped``."""
+
+    @property
+    def episodes(self) -> int:
+        """Number of episodes that ended."""
+        return len(self.episode_rewards)
+
+
+@runtime_checkable
+class Learner(Protocol):
+    """A worker's learner (OLAF §2.1)."""
+
+    @property
+    def parameters(self) -> int:
+        """Number of floats of the model."""
+
+    def parts(self) -> Parts:
+        """Return the live weights, contiguous float32 arrays in a fixed order.
+
+        Writing into them changes the policy at once; nothing else need be called.
+        """
+
+    def iterate(self) -> Iteration:
+        """Collect, learn, give the update; the weights have then moved by gamma x update.
+
+        With ``gradient_kind = gradient`` the weights stay where they are.
+        """
+
+
+def make_learner(
+    config: LearnerConfig, worker: int = 0, clock: Callable[[], float] | None = None
+) -> Learner:
+    """Make the learner that ``config`` names. Its randomness comes from (config.seed, worker).
+
+    clock: seconds, for the times that an ``Iteration`` reports; None takes the process's own.
+    Raises ``LearnerError`` (for an environment its kind ``UnusableEnvironmentError``), whose
+    message is for people.
+    """
+    config.check()
+    if config.learner == "torch":
+        from olaf.rl.ppo_torch import TorchLearner
+
+        return TorchLearner(config, worker=worker, clock=clock)
+    from olaf.rl.ppo_numpy import NumpyLearner
+
+    return NumpyLearner(config, worker=worker, clock=clock)

@@ -1,0 +1,374 @@
+"""The embedded default learner: PPO of a small network in numpy, in one file.
+
+Read from top to bottom: the learner, its rollout and its epochs; then the objective with its
+gradients by hand; then advantages, Adam and sampling. It needs neither torch nor Ray. Its
+gradients are checked in the tests against finite differences and against torch.
+
+PPO: Schulman et al. 2017; the advantages: Schulman et al. 2016; how a worker uses it: OLAF §2.1.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from olaf.rl.environments import Collector, Rollout, RunningScale, known_reward_scale
+from olaf.rl.learner import Iteration, LearnerConfig, Parts
+from olaf.rl.network import Floats, Layout, Real, backward, forward
+
+HALF_LOG_2PI = 0.5 * float(np.log(2 * np.pi))
+
+
+class NumpyLearner:
+    """PPO with manual gradients on one flat float32 vector. Implements ``Learner``."""
+
+    def __init__(
+        self,
+        config: LearnerConfig,
+        *,
+        worker: int = 0,
+        clock: Callable[[], float] | None = None,
+    ) -> None:
+        """Make environments and weights from (config.seed, worker).
+
+        Raises ``UnusableEnvironmentError``.
+        """
+        self.config = config
+        self._clock = clock or time.perf_counter
+        self._rng = np.random.default_rng([config.seed, worker])
+        seeds = [int(s) for s in self._rng.integers(2**31 - 1, size=config.environments)]
+        self._collector = Collector(config.environment, config.environments, seeds)
+        self.spaces = self._collector.spaces
+        self.layout = Layout(
+            self.spaces.observation, config.hidden, self.spaces.actions, self.spaces.continuous
+        )
+        # One copy of an environment's first weights for a job would do: the server keeps the
+        # first worker's and discards the others' (OLAF §2.1).
+        self.weights = self.layout.initial(self._rng, config.log_std)
+        self._views = self.layout.views(self.weights)
+        self._update = np.zeros_like(self.weights)
+        self._adam = Adam(self.layout.size, config.adam_beta1, config.adam_beta2)
+        self._scale = config.reward_scale or known_reward_scale(config.environment)
+        self._running = RunningScale(config.environments, config.discount)
+        self._last_reward: float | None = None
+
+    @property
+    def parameters(self) -> int:
+        """Number of floats of the model."""
+        return self.layout.size
+
+    def parts(self) -> Parts:
+        """Return the live weights: one float32 vector ``(parameters,)``."""
+        return [self.weights]
+
+    def iterate(self) -> Iteration:
+        """Collect, run the local epochs, give the update."""
+        begin = self._clock()
+        rollout, actions = self._collect()
+        collected = self._clock()
+        batch = self._batch(rollout, actions)
+        before = self.weights.copy()
+        losses = self._learn(batch)
+        if self.config.gradient_kind == "accumulated":
+            np.subtract(self.weights, before, out=self._update)
+            self._update /= np.float32(self.config.gamma)
+        return Iteration(
+            update=[self._update],
+            reward=self._reward(rollout.episode_rewards),
+            steps=rollout.rewards.size,
+            episode_rewards=tuple(rollout.episode_rewards),
+            seconds_env=collected - begin,
+            seconds_learn=self._clock() - collected,
+            losses=losses,
+        )
+
+    def _collect(self) -> tuple[Rollout, NDArray[Any]]:
+        """Run the policy; the rollout and its actions ``(steps, environments[, actions])``."""
+        config, spaces, layout, views = self.config, self.spaces, self.layout, self._views
+        count = config.environments
+        turns = 256 if config.episodes_per_update else -(-config.steps_per_update // count)
+        width = (count, spaces.actions)
+        taken: list[NDArray[Any]] = []
+        noise = np.empty((0, *width), np.float32)
+
+        def act(turn: int, observations: NDArray[np.float32]) -> list[Any]:
+            nonlocal noise
+            if turn % turns == 0:
+                noise = draw(self._rng, (turns, *width), spaces.continuous)
+            outputs, _ = forward(layout, views, observations)
+            if spaces.continuous:
+                actions = outputs[:, :-1] + np.exp(views["log_std"]) * noise[turn % turns]
+                taken.append(actions)
+                return list(spaces.to_environment(actions))
+            chosen = (outputs[:, :-1] + noise[turn % turns]).argmax(axis=1)
+            taken.append(chosen)
+            return [index + spaces.start for index in chosen.tolist()]
+
+        rollout = self._collector.collect(act, turns, config.episodes_per_update)
+        return rollout, np.array(taken)
+
+    def _batch(self, rollout: Rollout, actions: NDArray[Any]) -> "Batch":
+        """Turn a rollout into what the objective needs, ``(steps * environments, ..)``."""
+        config = self.config
+        turns, count = rollout.rewards.shape
+        if self._scale is None:
+            self._running.see(rollout.rewards, rollout.terminated | rollout.truncated)
+        rewards = rollout.rewards * np.float32(self._scale or self._running.factor)
+        seen = rollout.observations.reshape((turns + 1) * count, -1)
+        outputs, _ = forward(self.layout, self._views, seen)
+        values = outputs[:, -1].reshape(turns + 1, count)
+        following = values[1:].copy()
+        if rollout.final:
+            # A cut episode would have gone on: its last reward is followed by the value of the
+            # state where it was cut, not of the state after the reset.
+            cut, _ = forward(self.layout, self._views, np.array([f[2] for f in rollout.final]))
+            for (turn, index, _), value in zip(rollout.final, cut[:, -1], strict=True):
+                following[turn, index] = value
+        advantages = generalised_advantages(
+            rewards,
+            values[:-1],
+            following=following,
+            terminated=rollout.terminated,
+            ended=rollout.terminated | rollout.truncated,
+            discount=config.discount,
+            trace=config.trace,
+        )
+        steps = turns * count
+        flat_actions = actions.reshape(steps, *actions.shape[2:])
+        log_std = self._views.get("log_std")
+        return Batch(
+            seen[:steps],
+            flat_actions,
+            log_probability(outputs[:steps, :-1], flat_actions, log_std),
+            advantages.reshape(steps),
+            (advantages + values[:-1]).reshape(steps),
+        )
+
+    def _learn(self, batch: "Batch") -> dict[str, float]:
+        """Run the epochs in place on the weights; the last epoch's mean losses."""
+        config = self.config
+        gradient = np.empty_like(self.weights)
+        if config.gradient_kind == "gradient":
+            losses = objective(self.layout, self.weights, batch.normalised(), config, gradient)
+            # OLAF §2.1 adds gamma g, so that g points uphill.
+            np.negative(gradient, out=self._update)
+            return losses
+        steps, size = len(batch.advantages), config.minibatch
+        minibatches = max(1, round(steps / size))
+        edges = [steps * i // minibatches for i in range(minibatches + 1)]
+        total: dict[str, float] = {}
+        for _ in range(config.epochs):
+            shuffled = batch.rows(self._rng.permutation(steps))
+            total = {}
+            for low, high in pairwise(edges):
+                rows = shuffled.rows(slice(low, high)).normalised()
+                losses = objective(self.layout, self.weights, rows, config, gradient)
+                for name, value in losses.items():
+                    total[name] = total.get(name, 0.0) + value / minibatches
+                norm = float(np.sqrt(gradient @ gradient))
+                if norm > config.max_gradient_norm:
+                    gradient *= np.float32(config.max_gradient_norm / norm)
+                self._adam.step(self.weights, gradient, config.learning_rate)
+        return total
+
+    def _reward(self, ended: list[float]) -> float:
+        if ended:
+            self._last_reward = float(np.mean(ended))
+        if self._last_reward is None:
+            return float(np.mean(self._collector.running_rewards()))
+        return self._last_reward
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Steps to learn from; every array has them as its first axis."""
+
+    observations: Floats
+    """``(steps, observation)``"""
+    actions: NDArray[Any]
+    """``(steps,)`` indices, or ``(steps, actions)`` floats before clipping."""
+    log_probabilities: Floats
+    """``(steps,)`` of the actions under the policy that took them."""
+    advantages: Floats
+    """``(steps,)``"""
+    returns: Floats
+    """``(steps,)`` targets of the value head, in scaled reward."""
+
+    def rows(self, which: Any) -> "Batch":
+        """Some steps: a slice (views) or indices (copies)."""
+        return Batch(
+            self.observations[which],
+            self.actions[which],
+            self.log_probabilities[which],
+            self.advantages[which],
+            self.returns[which],
+        )
+
+    def normalised(self) -> "Batch":
+        """Return the batch with advantages of mean 0 and standard deviation 1."""
+        spread = self.advantages.std() + 1e-8
+        return Batch(
+            self.observations,
+            self.actions,
+            self.log_probabilities,
+            (self.advantages - self.advantages.mean()) / spread,
+            self.returns,
+        )
+
+
+def objective(
+    layout: Layout,
+    weights: NDArray[Real],
+    batch: Batch,
+    config: LearnerConfig,
+    gradient: NDArray[Real],
+) -> dict[str, float]:
+    """Clipped PPO loss of a minibatch; its gradient is written into ``gradient`` ``(size,)``.
+
+    loss = -mean(min(ratio A, clip(ratio) A)) + value mean((v - R)^2) / 2 - entropy mean(H).
+    Works in the precision of ``weights``, so that the tests can use float64.
+    """
+    views, into = layout.views(weights), layout.views(gradient)
+    observations: NDArray[Real] = batch.observations.astype(weights.dtype, copy=False)
+    outputs, activations = forward(layout, views, observations)
+    policy, values = outputs[:, :-1], outputs[:, -1]
+    count = len(values)
+    log_std = views.get("log_std")
+
+    if log_std is None:
+        logs = log_softmax(policy)
+        probabilities = np.exp(logs)
+        taken = np.arange(count), batch.actions
+        logp = logs[taken]
+        entropies = -(probabilities * logs).sum(axis=1)
+        entropy = float(entropies.mean())
+    else:
+        deviation = np.exp(log_std)
+        z = (batch.actions - policy) / deviation
+        logp = -(0.5 * z * z + log_std + HALF_LOG_2PI).sum(axis=1)
+        entropy = float((log_std + 0.5 + HALF_LOG_2PI).sum())
+
+    log_ratio = logp - batch.log_probabilities
+    ratio = np.exp(log_ratio)
+    plain = ratio * batch.advantages
+    bounded = np.clip(ratio, 1 - config.clip, 1 + config.clip) * batch.advantages
+    error = values - batch.returns
+    losses = {
+        "policy": -float(np.minimum(plain, bounded).mean()),
+        "value": 0.5 * float((error * error).mean()),
+        "entropy": entropy,
+        "kl": float((ratio - 1 - log_ratio).mean()),
+        "clipped": float((np.abs(ratio - 1) > config.clip).mean()),
+    }
+    losses["loss"] = (
+        losses["policy"] + config.value * losses["value"] - config.entropy * losses["entropy"]
+    )
+
+    d_logp = np.where(plain <= bounded, plain, 0) * (-1 / count)
+    d_outputs = np.empty_like(outputs)
+    d_outputs[:, -1] = error * (config.value / count)
+    if log_std is None:
+        d_policy = probabilities * (
+            (logs + entropies[:, None]) * (config.entropy / count) - d_logp[:, None]
+        )
+        d_policy[taken] += d_logp
+        d_outputs[:, :-1] = d_policy
+    else:
+        d_outputs[:, :-1] = d_logp[:, None] * (z / deviation)
+        into["log_std"][:] = d_logp @ (z * z - 1) - config.entropy
+    backward(layout, views, activations, d_outputs, into)
+    return losses
+
+
+def log_softmax(logits: NDArray[Real]) -> NDArray[Real]:
+    """Logarithms of the probabilities, ``(steps, actions)``."""
+    shifted: NDArray[Real] = logits - logits.max(axis=1, keepdims=True)
+    shifted -= np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    return shifted
+
+
+def log_probability(
+    policy: NDArray[Real], actions: NDArray[Any], log_std: NDArray[Real] | None
+) -> NDArray[Real]:
+    """Logarithm of the probability of ``actions``, ``(steps,)``, for the policy head's outputs."""
+    if log_std is None:
+        logs = log_softmax(policy)
+        chosen: NDArray[Real] = logs[np.arange(len(actions)), actions]
+        return chosen
+    z = (actions - policy) / np.exp(log_std)
+    logp: NDArray[Real] = -(0.5 * z * z + log_std + HALF_LOG_2PI).sum(axis=1)
+    return logp
+
+
+def generalised_advantages(
+    rewards: NDArray[np.float32],
+    values: NDArray[np.float32],
+    *,
+    following: NDArray[np.float32],
+    terminated: NDArray[np.bool_],
+    ended: NDArray[np.bool_],
+    discount: float,
+    trace: float,
+) -> NDArray[np.float32]:
+    """Advantages by GAE; all arrays ``(steps, environments)``, rewards scaled.
+
+    following: value of the state after each step (before any reset). terminated: nothing follows.
+    ended: the episode ended, so that no later step's advantage belongs to it.
+    """
+    deltas = rewards + discount * following * ~terminated - values
+    decay = discount * trace * ~ended
+    advantages = np.empty_like(rewards)
+    for index in range(rewards.shape[1]):  # plain floats are faster here than tiny arrays
+        running, column = 0.0, []
+        pairs = zip(deltas[::-1, index].tolist(), decay[::-1, index].tolist(), strict=True)
+        for delta, factor in pairs:
+            running = delta + factor * running
+            column.append(running)
+        advantages[::-1, index] = column
+    return advantages
+
+
+def draw(rng: np.random.Generator, shape: tuple[int, ...], continuous: bool) -> NDArray[np.float32]:
+    """Noise for a rollout's actions: normal, or Gumbel, whose argmax with logits is a sample."""
+    if continuous:
+        return rng.standard_normal(shape, np.float32)
+    uniform = rng.random(shape, np.float32)
+    uniform += np.float32(1e-12)
+    gumbel: NDArray[np.float32] = -np.log(-np.log(uniform) + np.float32(1e-12))
+    return gumbel
+
+
+class Adam:
+    """Adam (Kingma and Ba 2015), in place, without allocating per step."""
+
+    def __init__(self, size: int, beta1: float, beta2: float, epsilon: float = 1e-5) -> None:
+        self._mean = np.zeros(size, np.float32)
+        self._square = np.zeros(size, np.float32)
+        self._scratch = np.zeros(size, np.float32)
+        self._beta1, self._beta2, self._epsilon = beta1, beta2, epsilon
+        self._steps = 0
+
+    def step(
+        self, weights: NDArray[np.float32], gradient: NDArray[np.float32], rate: float
+    ) -> None:
+        """Move ``weights`` downhill by one step of size ``rate``; both ``(size,)``."""
+        self._steps += 1
+        scratch = self._scratch
+        np.multiply(gradient, np.float32(1 - self._beta1), out=scratch)
+        self._mean *= np.float32(self._beta1)
+        self._mean += scratch
+        np.multiply(gradient, gradient, out=scratch)
+        scratch *= np.float32(1 - self._beta2)
+        self._square *= np.float32(self._beta2)
+        self._square += scratch
+        # The corrections of the moments' bias, folded into the rate and into epsilon.
+        root = float(np.sqrt(1 - self._beta2**self._steps))
+        np.sqrt(self._square, out=scratch)
+        scratch += np.float32(self._epsilon * root)
+        np.divide(self._mean, scratch, out=scratch)
+        scratch *= np.float32(rate * root / (1 - self._beta1**self._steps))
+        weights -= scratch
