@@ -64,7 +64,9 @@ class Spaces:
 
         -1..1 becomes the bounds, clipped; dimensions without finite bounds pass unchanged.
         """
-        mapped = np.clip(actions * self._half + self._middle, self._lowest, self._highest)
+        mapped: NDArray[np.float32] = np.clip(
+            actions * self._half + self._middle, self._lowest, self._highest
+        )
         return mapped.reshape(len(actions), *self.shape)
 
     @cached_property

@@ -5,12 +5,13 @@ connection only by its protocol, so that the real client, the emulation and a te
 alike.
 """
 
+import dataclasses
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from olaf.rl.learner import Learner, OnRefused, Parts
+from olaf.rl.learner import Iteration, Learner, OnRefused, Parts
 
 
 class Connection(Protocol):
@@ -53,22 +54,110 @@ class Progress:
     """Where a worker stands after an update. Counts and seconds are since the loop began."""
 
     worker: int
-    updates: int
-    steps: int
-    episodes: int
-    episode_rewards: tuple[float, ...]
+    updates: int = 0
+    steps: int = 0
+    episodes: int = 0
+    episode_rewards: tuple[float, ...] = ()
     """Rewards of the episodes that ended during the last turn only."""
-    reward: float
+    reward: float = 0.0
     """The mean reward that was pushed with the last update."""
-    model_version: int
+    model_version: int = 0
     """Version that the last update was computed on."""
-    staleness: int
+    staleness: int = 0
     """Versions by which the job's model had moved on, as far as this worker has seen, when the
     last update was pushed or, with patience, answered. The server knows it exactly."""
-    seconds_env: float
-    seconds_learn: float
-    seconds_network: float
+    seconds_env: float = 0.0
+    seconds_learn: float = 0.0
+    seconds_network: float = 0.0
     """Inside the connection's calls: copying, sending, waiting with patience."""
+
+
+class Loop:
+    """One worker's turns, in the steps of which time passes: `compute`, `push`, `take`.
+
+    ``work`` runs them one after the other; the emulation lets virtual time pass between them.
+    """
+
+    def __init__(
+        self,
+        learner: Learner,
+        connection: Connection,
+        *,
+        worker: int,
+        config: LoopConfig | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self.config = config or LoopConfig()
+        self._learner, self._connection, self._clock = learner, connection, clock
+        self._parts = learner.parts()
+        self._served = [part.copy() for part in self._parts]
+        self._version = 0
+        self._turn: Iteration | None = None
+        self._progress = Progress(worker)
+
+    def join(self) -> int:
+        """Join the job and take its model; the version. Raises what the connection raises."""
+        begin = self._clock()
+        version = self._connection.join(self._parts, self.config.join_timeout_s)
+        self._version = self._connection.pull(self._parts, 0) or version
+        self._keep()
+        self._spent(begin)
+        return self._version
+
+    def compute(self) -> Iteration:
+        """Collect and learn."""
+        self._turn = turn = self._learner.iterate()
+        return turn
+
+    def push(self) -> None:
+        """Send the turn's update. Never waits."""
+        turn = self._turn
+        if turn is None:
+            raise RuntimeError("push() follows compute()")
+        begin = self._clock()
+        self._connection.push(turn.update, reward=turn.reward, weight=self.config.weight)
+        self._spent(begin)
+
+    def take(self) -> Progress:
+        """Wait as long as patience allows, take a newer model if there is one, and account."""
+        turn = self._turn
+        if turn is None:
+            raise RuntimeError("take() follows push()")
+        begin = self._clock()
+        if self.config.patience_s > 0:
+            self._connection.wait(self._version, self.config.patience_s)
+        computed_on = self._version
+        newer = self._connection.pull(self._parts, self._version)
+        if newer is not None:
+            self._version = newer
+            self._keep()
+        elif self.config.on_refused == "reset":
+            for part, kept in zip(self._parts, self._served, strict=True):
+                part[...] = kept
+        self._spent(begin)
+        self._turn = None
+        so_far = self._progress
+        self._progress = dataclasses.replace(
+            so_far,
+            updates=so_far.updates + 1,
+            steps=so_far.steps + turn.steps,
+            episodes=so_far.episodes + turn.episodes,
+            episode_rewards=turn.episode_rewards,
+            reward=turn.reward,
+            model_version=computed_on,
+            staleness=self._version - computed_on,
+            seconds_env=so_far.seconds_env + turn.seconds_env,
+            seconds_learn=so_far.seconds_learn + turn.seconds_learn,
+        )
+        return self._progress
+
+    def _keep(self) -> None:
+        for kept, part in zip(self._served, self._parts, strict=True):
+            kept[...] = part
+
+    def _spent(self, begin: float) -> None:
+        seconds = self._progress.seconds_network + self._clock() - begin
+        self._progress = dataclasses.replace(self._progress, seconds_network=seconds)
 
 
 def work(
@@ -81,56 +170,19 @@ def work(
     on_progress: Callable[[Progress], None] = lambda progress: None,
     config: LoopConfig | None = None,
     clock: Callable[[], float] = time.perf_counter,
-) -> Progress | None:
+) -> Progress:
     """Join, then work until ``updates`` are pushed or ``stop()`` says so, asked before each turn.
 
-    Raises what ``connection.join`` raises. Gives the last progress, or None if there was none.
+    Raises what ``connection.join`` raises. Gives the last progress.
     A new model replaces the weights and leaves the optimiser's moments: they describe the
     landscape, which is the same. Does not leave the job: the caller owns the connection.
     """
-    config = config or LoopConfig()
-    parts = learner.parts()
-    begin = clock()
-    version = connection.join(parts, config.join_timeout_s)
-    version = connection.pull(parts, 0) or version
-    network = clock() - begin
-    served = [part.copy() for part in parts]
-    progress: Progress | None = None
-    steps = episodes = done = 0
-    seconds_env = seconds_learn = 0.0
-    while (updates is None or done < updates) and not stop():
-        turn = learner.iterate()
-        begin = clock()
-        connection.push(turn.update, reward=turn.reward, weight=config.weight)
-        if config.patience_s > 0:
-            connection.wait(version, config.patience_s)
-        newer = connection.pull(parts, version)
-        computed_on = version
-        if newer is not None:
-            version = newer
-            for kept, part in zip(served, parts, strict=True):
-                kept[...] = part
-        elif config.on_refused == "reset":
-            for kept, part in zip(served, parts, strict=True):
-                part[...] = kept
-        network += clock() - begin
-        done += 1
-        steps += turn.steps
-        episodes += turn.episodes
-        seconds_env += turn.seconds_env
-        seconds_learn += turn.seconds_learn
-        progress = Progress(
-            worker=worker,
-            updates=done,
-            steps=steps,
-            episodes=episodes,
-            episode_rewards=turn.episode_rewards,
-            reward=turn.reward,
-            model_version=computed_on,
-            staleness=version - computed_on,
-            seconds_env=seconds_env,
-            seconds_learn=seconds_learn,
-            seconds_network=network,
-        )
+    loop = Loop(learner, connection, worker=worker, config=config, clock=clock)
+    loop.join()
+    progress = Progress(worker)
+    while (updates is None or progress.updates < updates) and not stop():
+        loop.compute()
+        loop.push()
+        progress = loop.take()
         on_progress(progress)
     return progress
