@@ -1,0 +1,56 @@
+"""Olaf: distributed learning with the network doing part of the sum.
+
+A training loop you already have joins a job with three calls::
+
+    import olaf
+
+    with olaf.connect("udp://switch:5555", job=1, cluster=0) as switch:
+        switch.join(weights)
+        switch.push(update, reward=episode_reward)
+        switch.pull(into=weights)
+
+Everything is imported when it is first used, so that ``import olaf`` and ``olaf --help`` are quick.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from olaf._olaf import OlafError, RefusedError, UnreachableError, __version__
+    from olaf.connection import Connection, Model, connect
+
+__all__ = [
+    "Connection",
+    "Model",
+    "OlafError",
+    "RefusedError",
+    "UnreachableError",
+    "__version__",
+    "connect",
+]
+
+_HOMES = {
+    "Connection": "olaf.connection",
+    "Model": "olaf.connection",
+    "connect": "olaf.connection",
+    "OlafError": "olaf._olaf",
+    "RefusedError": "olaf._olaf",
+    "UnreachableError": "olaf._olaf",
+    "__version__": "olaf._olaf",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import what is asked for, once."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'olaf' has no attribute {name!r}")
+    value: object = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,122 @@
+"""How a role's process and whoever started it talk: one JSON object a line each way.
+
+Out, on standard output: ``{"event": "listening", ..}`` or ``{"event": "joined", ..}`` at the
+start, events as they come, ``stats`` every so often, ``stopped`` at the end. In, on standard
+input, and only for a process that was started with ``--attached``: first its checked
+configuration, later ``stats`` (report now) or ``stop``. The end of standard input means that the
+parent is gone, however it went; the process then stops, so that a killed parent leaves no orphans.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from types import FrameType
+from typing import IO, Any
+
+Message = dict[str, Any]
+
+ORPHAN_GRACE_S = 10.0
+"""What an orphan may take to stop by itself before it is ended where it stands."""
+
+
+class Reporter:
+    """Says what a role does: JSON lines for programs, sentences for people."""
+
+    def __init__(
+        self, *, as_json: bool, out: IO[str] | None = None, human: Callable[[Message], str]
+    ) -> None:
+        self._as_json = as_json
+        self._out = out or sys.stdout
+        self._human = human
+
+    def say(self, event: str, **fields: Any) -> None:
+        """Report one event; a reader that is gone is no reason to fail."""
+        message = {"event": event, **fields}
+        line = json.dumps(message) if self._as_json else self._human(message)
+        if not line:
+            return
+        try:
+            self._out.write(line + "\n")
+            self._out.flush()
+        except (BrokenPipeError, ValueError):
+            # Whoever read us has left. Standard input (or a signal) says when to stop.
+            self._out = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+
+
+class Control:
+    """Whether a role should go on: signals, and the lines on standard input of an attached one.
+
+    A signal handler may run anywhere, so that only a flag and a pipe are touched in it.
+    """
+
+    def __init__(self) -> None:
+        self.stopping = False
+        self.why = ""
+        self._stats_wanted = False
+        self._wake_out, self._wake_in = os.pipe()
+        os.set_blocking(self._wake_in, False)
+        os.set_blocking(self._wake_out, False)
+
+    def catch_signals(self) -> Control:
+        """Stop cleanly on SIGTERM and SIGINT."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._caught)
+        return self
+
+    def watch(self, stream: IO[str]) -> None:
+        """Obey the lines of ``stream`` from now on, and stop at its end."""
+        threading.Thread(target=self._obey, args=(stream,), daemon=True).start()
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait until something is asked for, at most so long; whether to stop."""
+        if not self.stopping and not self._stats_wanted:
+            select.select([self._wake_out], [], [], max(timeout_s, 0))
+        self._drain()
+        return self.stopping
+
+    def stats_wanted(self) -> bool:
+        """Whether a report was asked for since the last call."""
+        wanted, self._stats_wanted = self._stats_wanted, False
+        return wanted
+
+    def stop(self, why: str) -> None:
+        """Ask the role to stop, once; the first reason stays."""
+        if not self.stopping:
+            self.why = why
+            self.stopping = True
+        self._wake()
+
+    def _caught(self, number: int, frame: FrameType | None) -> None:
+        self.stop(signal.Signals(number).name)
+
+    def _obey(self, stream: IO[str]) -> None:
+        for line in stream:
+            word = line.strip()
+            if word == "stop":
+                self.stop("asked to")
+            elif word == "stats":
+                self._stats_wanted = True
+                self._wake()
+        self.stop("parent gone")
+        time.sleep(ORPHAN_GRACE_S)
+        os._exit(1)
+
+    def _wake(self) -> None:
+        try:
+            os.write(self._wake_in, b"!")
+        except BlockingIOError:
+            pass  # full of wake-ups already
+
+    def _drain(self) -> None:
+        try:
+            while os.read(self._wake_out, 512):
+                pass
+        except BlockingIOError:
+            pass

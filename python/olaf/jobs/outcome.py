@@ -1,0 +1,67 @@
+"""How a command ends: one number for scripts, one sentence for people."""
+
+from __future__ import annotations
+
+import re
+from enum import IntEnum
+
+
+class Exit(IntEnum):
+    """The exit codes of ``olaf`` and of each of its roles."""
+
+    OK = 0
+    """What was asked for was done."""
+    FAILED = 1
+    """The run failed, or ended without the reward it was asked to reach."""
+    USAGE = 2
+    """A command line or configuration that cannot be used; nothing was started."""
+    UNREACHABLE = 3
+    """A peer did not answer before its deadline; the message names the peer."""
+    PORT_IN_USE = 4
+    """The address to listen on is taken."""
+    REFUSED = 5
+    """The switch or the server refused this worker; the message says why."""
+    INTERRUPTED = 130
+    """Stopped by Ctrl-C; what had been done by then was reported."""
+
+
+class Failure(Exception):
+    """A run that ends here: what to tell the person, and the exit code for the script."""
+
+    def __init__(self, message: str, code: Exit = Exit.FAILED) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def failure_of(error: BaseException) -> Failure | None:
+    """The failure that an error of the core or of the system means, or None if it is a bug."""
+    if isinstance(error, Failure):
+        return error
+    # By name, so that a command that never met the network needs no extension module.
+    kinds = {kind.__name__ for kind in type(error).__mro__}
+    if "UnreachableError" in kinds:
+        return Failure(str(error), Exit.UNREACHABLE)
+    if "RefusedError" in kinds:
+        return Failure(str(error), Exit.REFUSED)
+    if isinstance(error, OSError) and _is_port_in_use(error):
+        return Failure(_port_advice(str(error)), Exit.PORT_IN_USE)
+    if isinstance(error, OSError):
+        return Failure(str(error), Exit.FAILED)
+    if "OlafError" in kinds:
+        return Failure(str(error), Exit.FAILED)
+    return None
+
+
+def _is_port_in_use(error: OSError) -> bool:
+    import errno
+
+    return error.errno == errno.EADDRINUSE or "in use" in str(error).lower()
+
+
+def _port_advice(message: str) -> str:
+    if re.search(r"\b(choose|listen|stop)\b", message):
+        return message
+    return (
+        f"{message}: stop what is listening there (`ss -lunp` shows it), or choose another port "
+        "with --listen HOST:PORT (port 0 picks a free one)"
+    )

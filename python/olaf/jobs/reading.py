@@ -1,0 +1,225 @@
+"""From a TOML file, named options and ``--set key=value`` to checked settings, and back to TOML.
+
+The last word wins: default, file, named option, ``--set``. An error quotes the key, says where it
+was written and what is allowed.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import tomlkit
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+
+from olaf.jobs.outcome import Exit, Failure
+from olaf.jobs.settings import NoneIs, Section, Settings
+
+Tables = dict[str, Any]
+
+
+class ConfigurationError(Failure):
+    """A configuration that cannot be used, with every key that is wrong."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, Exit.USAGE)
+
+
+def read_settings(
+    file: Path | None = None,
+    options: Mapping[str, tuple[str, Any]] | None = None,
+    overrides: Iterable[str] = (),
+) -> Settings:
+    """Check the file, then the named options ``{key: (option, value)}``, then ``key=value``."""
+    tables: Tables = {}
+    origins: dict[str, str] = {}
+    if file is not None:
+        tables = _read_file(file, origins)
+    for key, (option, value) in (options or {}).items():
+        _put(tables, key, value, option)
+        origins[key] = option
+    for override in overrides:
+        key, value = _parse_override(override)
+        _put(tables, key, value, f"--set {override}")
+        origins[key] = f"--set {override}"
+    try:
+        return Settings.model_validate(tables)
+    except ValidationError as error:
+        raise ConfigurationError(_explain(error, origins)) from None
+
+
+def write_toml(settings: Settings, *, comments: bool = True) -> str:
+    """The settings as a TOML file that `read_settings` reads back as they are."""
+    document = tomlkit.document()
+    for name, section in settings:
+        table = tomlkit.table()
+        if comments and type(section).__doc__:
+            document.add(tomlkit.comment(_one_line(str(type(section).__doc__))))
+        for key, field in type(section).model_fields.items():
+            if comments and field.description:
+                for line in _wrapped(field.description):
+                    table.add(tomlkit.comment(line))
+            table.add(key, _toml_value(getattr(section, key), field))
+        table.add(tomlkit.nl())
+        document.add(name, table)
+    return tomlkit.dumps(document).rstrip() + "\n"
+
+
+def _toml_value(value: Any, field: FieldInfo) -> Any:
+    if isinstance(value, dict):
+        inline = tomlkit.inline_table()
+        inline.update(value)
+        return inline
+    if isinstance(value, tuple):
+        return list(value)
+    if value is not None:
+        return value
+    words = [extra.word for extra in field.metadata if isinstance(extra, NoneIs)]
+    return words[0]
+
+
+def _read_file(file: Path, origins: dict[str, str]) -> Tables:
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "is not UTF-8 text"
+        raise ConfigurationError(f"{file}: {reason}") from None
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigurationError(f"{file}: not TOML: {error}") from None
+    for key, line in _key_lines(text):
+        origins[key] = f"{file}:{line}"
+    return tables
+
+
+_HEADER = re.compile(r"^\s*\[\s*([^\[\]]+?)\s*\]")
+_KEY = re.compile(r"^\s*([A-Za-z0-9_\-.\"' ]+?)\s*=")
+
+
+def _key_lines(text: str) -> Iterable[tuple[str, int]]:
+    """Each dotted key of a TOML text with its line. Only messages use it, so near is enough."""
+    table = ""
+    for number, line in enumerate(text.splitlines(), 1):
+        if header := _HEADER.match(line):
+            table = header[1].replace('"', "")
+            yield table, number
+        elif key := _KEY.match(line):
+            name = re.sub(r"[\"' ]", "", key[1])
+            yield (f"{table}.{name}" if table else name), number
+
+
+def _parse_override(text: str) -> tuple[str, Any]:
+    key, equals, value = text.partition("=")
+    key = key.strip()
+    if not equals or not key:
+        raise ConfigurationError(f"--set {text}: write it --set section.key=value")
+    try:
+        return key, tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        return key, value.strip()  # a bare word: --set switch.queue=fifo
+
+
+def _put(tables: Tables, key: str, value: Any, origin: str) -> None:
+    path = key.split(".")
+    if len(path) == 1:
+        sections = [name for name, known in _sections().items() if key in known.model_fields]
+        if sections:
+            raise ConfigurationError(f"{origin}: write `{sections[0]}.{key}`")
+        raise ConfigurationError(f"{origin}: unknown key `{key}`{_suggest(path, Settings)}")
+    table = tables
+    for name in path[:-1]:
+        table = table.setdefault(name, {})
+        if not isinstance(table, dict):
+            raise ConfigurationError(f"{origin}: `{name}` is a value, not a section")
+    table[path[-1]] = value
+
+
+def _sections() -> dict[str, type[BaseModel]]:
+    return {name: _model_of(field) for name, field in Settings.model_fields.items()}
+
+
+def _explain(error: ValidationError, origins: Mapping[str, str]) -> str:
+    lines: dict[str, str] = {}  # one a key: a union's error comes once for each of its kinds
+    for problem in error.errors(include_url=False):
+        path = [str(part) for part in problem["loc"]]
+        key, model = _resolve(path)
+        where = _where(key, origins)
+        if problem["type"] == "extra_forbidden":
+            text = f"unknown key `{key}`{_suggest(path, model)}"
+        elif key in lines:
+            continue
+        else:
+            text = f"`{key}`" + _complaint(problem)
+        lines[key] = f"{where}{text}"
+    return "\n".join(lines.values())
+
+
+def _resolve(path: list[str]) -> tuple[str, type[BaseModel]]:
+    """The dotted key as it was written (without pydantic's union branches), and its table."""
+    model: type[BaseModel] = Settings
+    key: list[str] = []
+    for part in path:
+        key.append(part)
+        field = model.model_fields.get(part)
+        if field is None:
+            break
+        inner = _model_of(field)
+        if inner is Section:
+            break
+        model = inner
+    return ".".join(key), model
+
+
+def _model_of(field: FieldInfo) -> type[BaseModel]:
+    kind = field.annotation
+    return kind if isinstance(kind, type) and issubclass(kind, BaseModel) else Section
+
+
+def _where(key: str, origins: Mapping[str, str]) -> str:
+    while key:
+        if key in origins:
+            return f"{origins[key]}: "
+        key = key.rpartition(".")[0]
+    return ""
+
+
+def _suggest(path: list[str], model: type[BaseModel]) -> str:
+    known = list(model.model_fields)
+    near = difflib.get_close_matches(path[-1], known, n=1, cutoff=0.6)
+    prefix = ".".join(path[:-1])
+    if near:
+        return f"; did you mean `{prefix + '.' if prefix else ''}{near[0]}`?"
+    elsewhere = [
+        f"{name}.{path[-1]}"
+        for name, section in _sections().items()
+        if path[-1] in section.model_fields
+    ]
+    if elsewhere:
+        return f"; did you mean `{elsewhere[0]}`?"
+    return f"; known here: {', '.join(known)}"
+
+
+def _complaint(problem: Any) -> str:
+    message = str(problem["msg"])
+    message = message.removeprefix("Value error, ")
+    message = message[:1].lower() + message[1:]
+    given = problem.get("input")
+    if isinstance(given, str | int | float | bool | list):
+        return f" = {given!r}: {message}"
+    return f": {message}"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _wrapped(text: str) -> list[str]:
+    import textwrap
+
+    return textwrap.wrap(_one_line(text), 96)

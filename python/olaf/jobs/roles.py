@@ -1,0 +1,217 @@
+"""What the processes of a job do: serve as a switch or a server, or work.
+
+These start often and several at once, so that nothing is imported here that a role does not need:
+an attached role takes its configuration as checked JSON and leaves pydantic and the command
+line's helpers alone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from olaf.jobs.lines import Control, Reporter
+from olaf.jobs.outcome import Exit, Failure
+
+POLL_S = 0.1
+"""How often a role looks for events: soon for a person, rarely for a processor."""
+
+
+class Endpoint(Protocol):
+    """A switch or a server of the core."""
+
+    @property
+    def address(self) -> str: ...
+    def start(self) -> None: ...
+    def stats(self) -> str: ...
+    def events(self) -> list[str]: ...
+    def stop(self) -> None: ...
+
+
+def run_switch(core: str, every_s: float, reporter: Reporter, control: Control) -> None:
+    """Serve as an aggregation switch until asked to stop. ``core``: JSON for `_olaf.Switch`."""
+    from olaf._olaf import Switch
+
+    _serve(Switch(core), every_s, reporter, control)
+
+
+def run_server(
+    core: str,
+    every_s: float,
+    reporter: Reporter,
+    control: Control,
+    model_file: str | None = None,
+    job: int = 1,
+) -> None:
+    """Serve as a parameter server until asked to stop; then keep the model in ``model_file``."""
+    from olaf._olaf import Server
+
+    server = Server(core)
+
+    def save() -> None:
+        if model_file and (model := server.model(job)):
+            save_model(Path(model_file), *model)
+
+    _serve(server, every_s, reporter, control, before_stop=save)
+
+
+def save_model(file: Path, version: int, parameters: Any, **more: Any) -> None:
+    """Write a model as .npz in one step, so that a reader never sees half of one."""
+    import numpy as np
+
+    file.parent.mkdir(parents=True, exist_ok=True)
+    half = file.with_name(file.name + ".part")
+    with half.open("wb") as stream:
+        np.savez(stream, version=version, parameters=parameters, **more)
+    half.replace(file)
+
+
+def _serve(
+    endpoint: Endpoint,
+    every_s: float,
+    reporter: Reporter,
+    control: Control,
+    before_stop: Callable[[], None] = lambda: None,
+) -> None:
+    endpoint.start()
+    reporter.say("listening", address=endpoint.address, pid=os.getpid())
+    due = time.monotonic() + every_s
+    while not control.wait(min(POLL_S, every_s)):
+        _pass_on(endpoint, reporter)
+        now = time.monotonic()
+        if control.stats_wanted() or now >= due:
+            reporter.say("stats", stats=json.loads(endpoint.stats()))
+            due = now + every_s
+    _pass_on(endpoint, reporter)
+    before_stop()
+    stats = json.loads(endpoint.stats())
+    endpoint.stop()
+    reporter.say("stopped", why=control.why, stats=stats)
+
+
+class _Events(Protocol):
+    def events(self) -> list[str]: ...
+
+
+def _pass_on(source: _Events, reporter: Reporter) -> None:
+    for text in source.events():
+        event = json.loads(text)
+        reporter.say(event.pop("event"), **event)
+
+
+@dataclass(frozen=True)
+class WorkerJob:
+    """What a worker's process is told; JSON-able."""
+
+    switch: str
+    job: int
+    cluster: int
+    id: int | None
+    updates: int | None
+    seed: int
+    flush_timeout_s: float
+    client: dict[str, Any] = field(default_factory=dict)
+    """Configuration of `_olaf.Client`."""
+    loop: dict[str, Any] = field(default_factory=dict)
+    """Fields of `olaf.rl.worker_loop.LoopConfig`."""
+    learner: dict[str, Any] = field(default_factory=dict)
+    """Fields of `olaf.rl.LearnerConfig` but the seed."""
+
+
+def run_worker(task: WorkerJob, reporter: Reporter, control: Control) -> None:
+    """Join the job, then learn and push until done or asked to stop; flush and leave."""
+    from olaf.rl import process_environment
+
+    for name, value in process_environment().items():
+        os.environ.setdefault(name, value)
+    from olaf._olaf import Client
+    from olaf.rl.learner import LearnerConfig, LearnerError, make_learner
+    from olaf.rl.worker_loop import LoopConfig, Progress, work
+
+    client = Client(
+        task.switch,
+        job=task.job,
+        cluster=task.cluster,
+        worker=task.id,
+        config=json.dumps(task.client),
+    )
+    settings = dict(task.learner)
+    settings["hidden"] = tuple(settings.get("hidden", LearnerConfig.hidden))
+    try:
+        learner = make_learner(LearnerConfig(**settings, seed=task.seed), worker=client.worker)
+    except LearnerError as error:
+        raise Failure(str(error), Exit.USAGE) from None
+    reporter.say(
+        "ready",
+        worker=client.worker,
+        cluster=task.cluster,
+        address=client.local_address,
+        environment=settings["environment"],
+        parameters=learner.parameters,
+        shapes=[list(part.shape) for part in learner.parts()],
+        reward_threshold=_reward_threshold(settings["environment"]),
+        pid=os.getpid(),
+    )
+
+    def progress(now: Progress) -> None:
+        _pass_on(client, reporter)
+        reporter.say(
+            "update",
+            worker=now.worker,
+            updates=now.updates,
+            steps=now.steps,
+            episodes=now.episodes,
+            episode_rewards=now.episode_rewards,
+            reward=now.reward,
+            model_version=now.model_version,
+            seconds_env=now.seconds_env,
+            seconds_learn=now.seconds_learn,
+            seconds_network=now.seconds_network,
+            stats=json.loads(client.stats()),
+        )
+
+    class Joined:
+        """The client, which reports when it has joined."""
+
+        def join(self, weights: Any, timeout_s: float) -> int:
+            version = client.join(weights, timeout_s)
+            reporter.say("joined", worker=client.worker, version=version)
+            return version
+
+        push = staticmethod(client.push)
+        pull = staticmethod(client.pull)
+        wait = staticmethod(client.wait)
+
+    try:
+        work(
+            learner,
+            Joined(),
+            worker=client.worker,
+            updates=task.updates,
+            stop=lambda: control.stopping,
+            on_progress=progress,
+            config=LoopConfig(**task.loop),
+        )
+        flushed = client.flush(task.flush_timeout_s)
+        _pass_on(client, reporter)
+        stats = json.loads(client.stats())
+    finally:
+        client.leave()
+    reporter.say(
+        "stopped", why=control.why or "done", worker=client.worker, flushed=flushed, stats=stats
+    )
+
+
+def _reward_threshold(environment: str) -> float | None:
+    import gymnasium
+
+    try:
+        threshold = gymnasium.spec(environment).reward_threshold
+    except gymnasium.error.Error:
+        return None
+    return None if threshold is None else float(threshold)

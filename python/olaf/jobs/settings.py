@@ -1,0 +1,332 @@
+"""The configuration of a job and of each role: typed, checked once, explained field by field.
+
+Times are seconds (``_s``) or milliseconds (``_ms``); rates are written as ``tc`` writes them.
+Reading files and overrides is in `olaf.jobs.reading`.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+import json
+import textwrap
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    create_model,
+    model_validator,
+)
+from pydantic_core import CoreSchema, core_schema
+
+from olaf.rl.learner import LearnerConfig, LearnerError
+
+JOB = 1
+"""The job id used where one job is all there is."""
+
+
+class NoneIs:
+    """TOML has no null: the word that stands for None in a field."""
+
+    def __init__(self, word: str) -> None:
+        self.word = word
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        def read(value: Any) -> Any:
+            return None if isinstance(value, str) and value.lower() == self.word else value
+
+        return core_schema.no_info_before_validator_function(read, handler(source))
+
+
+def _address(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    bare = value.removeprefix("udp://")
+    host, _, port = bare.rpartition(":")
+    if not host or not port.isdigit() or not 0 <= int(port) <= 65535:
+        raise ValueError("write it HOST:PORT, for IPv6 [HOST]:PORT")
+    return bare
+
+
+def _rate(value: Any) -> Any:
+    if isinstance(value, str):
+        from olaf._olaf import parse_rate
+
+        parse_rate(value)
+    return value
+
+
+Address = Annotated[str, BeforeValidator(_address)]
+Rate = Annotated[str, BeforeValidator(_rate)]
+OffFloat = Annotated[float | None, NoneIs("off")]
+OffInt = Annotated[int | None, NoneIs("off")]
+OffRate = Annotated[Rate | None, NoneIs("off")]
+DrawnInt = Annotated[int | None, NoneIs("drawn")]
+
+
+class Section(BaseModel):
+    """A table of the configuration; a key it does not know is an error."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False
+    )
+
+
+class SwitchSettings(Section):
+    """The aggregation switch: who talks to it, its queue, and how fast its uplink is."""
+
+    listen: Address = "127.0.0.1:5555"
+    """Address and port for workers and servers alike; port 0 picks a free one. Loopback until
+    told otherwise, so that nothing is offered to a network by accident."""
+    upstream: Address = "127.0.0.1:5556"
+    """The parameter server of every job that `routes` does not name."""
+    routes: dict[str, Address] = {}
+    """Servers of single jobs, {"2" = "host:port"}."""
+    queue: Literal["olaf", "fifo"] = "olaf"
+    """Discipline of the uplink: olaf replaces and merges while updates wait, fifo only waits."""
+    slots: int = Field(8, ge=1)
+    """Segments the queue holds, the one on the wire included. 8 as in the paper's testbed."""
+    gate: OffFloat = None
+    """Reward gate: an update whose reward is so far above the waiting one replaces it, so far
+    below is filtered, within merges. off merges always, which learned best."""
+    uplink: OffRate = None
+    """Rate of the link towards the server, of UDP payload, as tc writes it ("1.9mbit"); off
+    sends at once. At most one of uplink and credits."""
+    credits: OffInt = Field(None, ge=1)
+    """Updates that may be unanswered towards a server; off is no limit. Adapts to a slow server
+    without knowing its rate."""
+    credit_timeout_ms: int = Field(1000, ge=1)
+    """An unanswered credit comes back after so many ms, so that a lost answer stops nothing."""
+    answer_to: Literal["shared", "cluster"] = "shared"
+    """Who hears an answer: the workers that shared in the update, or their whole cluster."""
+    active_ms: int = Field(1000, ge=1)
+    """A cluster heard within so many ms counts as active in the queue status."""
+    silent_after_ms: int = Field(2000, ge=1)
+    """A peer unheard for so many ms is reported silent."""
+    max_parameters: int = Field(268_435_456, ge=1)
+    """Largest model a job may announce, in parameters: 1 GiB of float32."""
+    seed: DrawnInt = None
+    """For the switch's epoch; drawn unless a run must repeat."""
+
+    @model_validator(mode="after")
+    def _one_pacer(self) -> SwitchSettings:
+        if self.uplink is not None and self.credits is not None:
+            raise ValueError("uplink and credits are both set: an uplink has at most one pacer")
+        return self
+
+    def core(self) -> str:
+        """The JSON that `olaf._olaf.Switch` takes."""
+        fields = self.model_dump(exclude={"uplink"})
+        if self.uplink is not None:
+            from olaf._olaf import parse_rate
+
+            fields["uplink_bps"] = parse_rate(self.uplink)
+        return json.dumps(fields)
+
+
+class ServerSettings(Section):
+    """The parameter server: the model and the rule by which updates change it."""
+
+    listen: Address = "127.0.0.1:5556"
+    """Address and port for the switch (or for workers that have none); port 0 picks a free one."""
+    rule: Literal["delta", "paper-literal"] = "delta"
+    """delta applies every update; paper-literal only those whose reward beats the best so far,
+    and freezes (measured: 4 to 24 of 1,600 applied)."""
+    learning_rate: float = Field(0.001, gt=0)
+    """gamma in w += gamma * g, the paper's value; workers divide their change by the same."""
+    step: Literal["mean", "sum"] = "mean"
+    """A merge of n updates moves the model by their mean, or by n times that."""
+    gate: Literal["none", "best", "recent"] = "none"
+    """Reward gate of the delta rule: refuse below the best, or the recent, reward."""
+    gate_margin: float = Field(0.0, ge=0)
+    """How far below the gate's reference a reward may be, in units of reward."""
+    staleness_power: float = Field(0.0, ge=0)
+    """Scale an update by (1 + versions behind)^-power; 0 counts all alike, which learned best."""
+    keep_versions: int = Field(4, ge=1)
+    """Model versions kept for workers that ask for a missing segment."""
+    segment_lanes: int = Field(2208, ge=1)
+    """Parameters in a segment: 2,208 floats fit one 9,000-byte frame."""
+    silent_after_ms: int = Field(2000, ge=1)
+    """A peer unheard for so many ms is reported silent."""
+    round_ms: int = Field(50, ge=1)
+    """Models of several segments: answer a cluster at most so many ms after its first unanswered
+    segment."""
+    seed: DrawnInt = None
+    """For the server's epoch; drawn unless a run must repeat."""
+
+    def core(self) -> str:
+        """The JSON that `olaf._olaf.Server` takes."""
+        return self.model_dump_json()
+
+
+class WorkerSettings(Section):
+    """One worker: where it joins, and how it behaves towards the network."""
+
+    switch: Address = "127.0.0.1:5555"
+    """The switch to join through (or the server, without a switch)."""
+    job: int = Field(JOB, ge=0)
+    """The job to take part in."""
+    cluster: int = Field(0, ge=0)
+    """The cluster this worker belongs to; clusters share a slot of the queue."""
+    id: DrawnInt = Field(None, ge=0)
+    """This worker's id, unique in the job; drawn picks one at random."""
+    updates: OffInt = Field(None, ge=1)
+    """Stop after so many updates; off goes on until stopped."""
+    seed: int = Field(0, ge=0)
+    """Seed of the environment, the policy and the first weights, together with the id."""
+    on_refused: Literal["continue", "reset"] = "continue"
+    """After an update that brought no newer model: continue from the own weights, or reset to the
+    last model received."""
+    patience_s: float = Field(0.0, ge=0)
+    """How long to wait for the answer to an update before collecting again; 0 never waits."""
+    weight: float = Field(1.0, gt=0)
+    """Weight of this worker's updates in a merge."""
+    join_timeout_s: float = Field(20.0, gt=0)
+    """How long to try to join before giving up and naming the peer."""
+    flush_timeout_s: float = Field(2.0, ge=0)
+    """How long to wait at the end for the last updates to leave."""
+    keepalive_ms: int = Field(500, ge=1)
+    """Say so often that this worker lives, while it has nothing to push."""
+    silent_after_ms: int = Field(2000, ge=1)
+    """Report a peer silent when unheard for so many ms."""
+    segment_lanes: int = Field(2208, ge=1)
+    """Parameters in a segment; the server's must be the same."""
+
+
+class TrainSettings(Section):
+    """A training run: how many processes, until when, and what it waits for."""
+
+    workers: int = Field(8, ge=1, le=1024)
+    """Worker processes."""
+    clusters: int = Field(2, ge=1)
+    """Clusters the workers are dealt to in turn: worker w is in cluster w mod clusters."""
+    updates: OffInt = Field(2000, ge=1)
+    """Stop after so many updates of all workers together; off sets no limit."""
+    until_reward: Annotated[float | Literal["solved"] | None, NoneIs("off")] = "solved"
+    """Stop at this mean reward of the last `reward_window` training episodes over all workers;
+    solved takes the threshold the environment declares, if it has one; off never stops for it."""
+    reward_window: int = Field(100, ge=1)
+    """Finished episodes the mean reward is taken over; it counts from so many episodes on."""
+    time_limit_s: OffFloat = Field(None, gt=0)
+    """Stop after so many seconds of training; off sets no limit."""
+    seed: int = Field(0, ge=0)
+    """Seed of the run; every process derives its own from it."""
+    out: str = "runs/latest"
+    """Folder for run.json, report.html, model.npz and TensorBoard scalars."""
+    every_s: float = Field(0.5, gt=0)
+    """How often the switch and the server report."""
+    start_timeout_s: float = Field(30.0, gt=0)
+    """How long each role may take to be ready, and the first update to come."""
+    stall_timeout_s: float = Field(60.0, gt=0)
+    """Give up, naming who is silent, after so long without any update from any worker."""
+    drain_timeout_s: float = Field(5.0, ge=0)
+    """How long after the last update the queue may take to empty."""
+    restarts: int = Field(5, ge=0)
+    """How often a process that dies is started again before it is given up."""
+    restart_delay_s: float = Field(0.2, ge=0)
+    """Pause before the first restart; doubles each time, up to five seconds."""
+
+    @model_validator(mode="after")
+    def _clusters_fit(self) -> TrainSettings:
+        if self.clusters > self.workers:
+            raise ValueError(
+                f"clusters ({self.clusters}) is more than workers ({self.workers}): "
+                "a cluster needs a worker"
+            )
+        return self
+
+
+class CompareSettings(Section):
+    """FIFO against OLAF on the same constrained uplink with the same seeds."""
+
+    seeds: list[int] = Field([0, 1], min_length=1)
+    """Each seed is run once with each discipline."""
+    queues: list[Literal["fifo", "olaf"]] = Field(["fifo", "olaf"], min_length=1)
+    """Disciplines in the order they are run."""
+    uplink: OffRate = "2mbit"
+    """Rate of the uplink in both."""
+    slots: int = Field(4, ge=1)
+    """Slots of the queue in both."""
+    clusters: int = Field(4, ge=1)
+    """Clusters in both."""
+    out: str = "runs/compare"
+    """Folder for compare.json, compare.html and one folder a run."""
+
+
+def _section_of(kind: type[Any], name: str, doc: str, leave_out: set[str]) -> type[Section]:
+    """A section with the fields, defaults and field docstrings of a dataclass."""
+    hints = get_type_hints(kind)
+    docs = _field_docs(kind)
+    fields: dict[str, Any] = {}
+    for field in dataclasses.fields(kind):
+        if field.name in leave_out:
+            continue
+        hint = hints[field.name]
+        if type(None) in getattr(hint, "__args__", ()):
+            hint = Annotated[hint, NoneIs("auto")]
+        fields[field.name] = (hint, Field(field.default, description=docs.get(field.name)))
+
+    def check(section: Section) -> Section:
+        try:
+            kind(**dict(section)).check()
+        except LearnerError as error:
+            raise ValueError(str(error)) from None
+        return section
+
+    made: type[Section] = create_model(
+        name,
+        __base__=Section,
+        __doc__=doc,
+        __validators__={"check": model_validator(mode="after")(check)},
+        **fields,
+    )
+    return made
+
+
+def _field_docs(kind: type[Any]) -> dict[str, str]:
+    """The docstring below each field of a class."""
+    (body,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
+    docs: dict[str, str] = {}
+    statements = body.body if isinstance(body, ast.ClassDef) else []
+    for statement, following in zip(statements, statements[1:], strict=False):
+        if not (isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name)):
+            continue
+        if isinstance(following, ast.Expr) and isinstance(following.value, ast.Constant):
+            docs[statement.target.id] = str(following.value.value)
+    return docs
+
+
+if TYPE_CHECKING:
+
+    class LearnerSettings(Section):
+        """As `LearnerConfig`, field by field."""
+
+        environment: str
+        learner: str
+        gamma: float
+
+else:
+    LearnerSettings = _section_of(
+        LearnerConfig,
+        "LearnerSettings",
+        "What a worker plays and how it learns (fields of `olaf.rl.LearnerConfig`).",
+        leave_out={"seed"},
+    )
+
+
+class Settings(Section):
+    """Everything `olaf` can be told, a table a role."""
+
+    train: TrainSettings = TrainSettings()
+    worker: WorkerSettings = WorkerSettings()
+    learner: LearnerSettings = LearnerSettings.model_validate({})
+    switch: SwitchSettings = SwitchSettings()
+    server: ServerSettings = ServerSettings()
+    compare: CompareSettings = CompareSettings()

@@ -1,0 +1,296 @@
+"""Child processes: started, listened to, started again when they die, and ended for certain.
+
+One selector over all their outputs, no threads. Nothing here knows what a switch or a worker is;
+a child that dies is named, and comes back after a pause that doubles, up to a number of times.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import subprocess
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from olaf.jobs.outcome import Exit
+
+LONGEST_DELAY_S = 5.0
+STEADY_S = 30.0
+"""A child that lived so long starts with the first pause again."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """How to start a child. ``first_line`` goes to its standard input, which then stays open."""
+
+    name: str
+    argv: Sequence[str]
+    first_line: str = ""
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Started:
+    """A child runs."""
+
+    name: str
+    incarnation: int
+    pid: int
+
+
+@dataclass(frozen=True)
+class Said:
+    """A child wrote one JSON object to standard output."""
+
+    name: str
+    incarnation: int
+    message: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A child wrote a line of anything else, on either output."""
+
+    name: str
+    incarnation: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A child is gone."""
+
+    name: str
+    incarnation: int
+    code: int
+    """Exit code; negative for the signal that killed it."""
+    expected: bool
+    """It finished with code 0 or was asked to stop."""
+    back_in_s: float | None
+    """When it will be started again, or None if it will not."""
+
+    @property
+    def how(self) -> str:
+        """``killed by SIGKILL`` or ``exited with 3 (UNREACHABLE)``."""
+        if self.code < 0:
+            return f"killed by {signal.Signals(-self.code).name}"
+        known = f" ({Exit(self.code).name.lower()})" if self.code in list(Exit) else ""
+        return f"exited with {self.code}{known}"
+
+
+Notice = Started | Said | Printed | Ended
+
+
+@dataclass
+class _Child:
+    program: Program
+    incarnation: int = 0
+    process: subprocess.Popen[bytes] | None = None
+    started_at: float = 0.0
+    failures: int = 0
+    delay_s: float = 0.0
+    due: float | None = None
+    asked_to_stop: bool = False
+    outputs_open: int = 0
+
+
+@dataclass
+class _Output:
+    child: _Child
+    incarnation: int
+    is_json: bool
+    rest: bytes = b""
+
+
+class Supervisor:
+    """Keeps the children of one job. A context manager: at its end none is left."""
+
+    def __init__(self, *, restarts: int = 5, restart_delay_s: float = 0.2) -> None:
+        self._restarts = restarts
+        self._delay_s = restart_delay_s
+        self._children: dict[str, _Child] = {}
+        self._selector = selectors.DefaultSelector()
+        self._notices: list[Notice] = []
+
+    def start(self, program: Program) -> None:
+        """Start a child, or a new incarnation of it with what ``program`` says now."""
+        child = self._children.setdefault(program.name, _Child(program))
+        child.program = program
+        child.asked_to_stop = False
+        self._spawn(child)
+
+    def change(self, program: Program) -> None:
+        """From its next incarnation on, start the child of this name so."""
+        self._children[program.name].program = program
+
+    def poll(self, timeout_s: float) -> list[Notice]:
+        """Wait at most so long for something to happen; what happened, in order."""
+        now = time.monotonic()
+        dues = [child.due for child in self._children.values() if child.due is not None]
+        if self._notices:
+            timeout_s = 0
+        elif dues:
+            timeout_s = max(0.0, min(timeout_s, min(dues) - now))
+        for key, _ in self._selector.select(timeout_s):
+            self._read(key)
+        now = time.monotonic()
+        for child in self._children.values():
+            if child.due is not None and child.due <= now:
+                child.due = None
+                self._spawn(child)
+        notices, self._notices = self._notices, []
+        return notices
+
+    def tell(self, name: str, line: str) -> None:
+        """Write a line to the child's standard input, if it lives."""
+        child = self._children.get(name)
+        if child and child.process and child.process.stdin:
+            with contextlib.suppress(OSError):
+                child.process.stdin.write(line.encode() + b"\n")
+                child.process.stdin.flush()
+
+    def kill(self, name: str) -> None:
+        """Kill the child where it stands; it comes back like any child that dies."""
+        process = self._children[name].process
+        if process is not None:
+            process.kill()
+
+    def alive(self) -> list[str]:
+        """Names of the children that run or are about to be started again."""
+        return [n for n, c in self._children.items() if c.process is not None or c.due is not None]
+
+    def restarts(self) -> dict[str, int]:
+        """How often each child that died was started again."""
+        return {n: c.incarnation - 1 for n, c in self._children.items() if c.incarnation > 1}
+
+    def stop(self, names: Iterable[str], timeout_s: float) -> Iterator[Notice]:
+        """Ask children to stop, pass on what they still say, kill those that overstay."""
+        waiting = set(names)
+        for name in waiting:
+            child = self._children[name]
+            child.asked_to_stop = True
+            child.due = None
+            self.tell(name, "stop")
+        deadline = time.monotonic() + timeout_s
+        while waiting := {n for n in waiting if self._children[n].process is not None}:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                for name in sorted(waiting):
+                    self.kill(name)
+                deadline = time.monotonic() + 1.0
+            yield from self.poll(max(left, 0.05))
+        yield from self.poll(0)
+
+    def close(self) -> None:
+        """Kill what still runs and let go of everything."""
+        for child in self._children.values():
+            child.due = None
+            child.asked_to_stop = True
+            if child.process is not None:
+                child.process.kill()
+                child.process.wait()
+                self._let_go(child.process)
+                child.process = None
+        self._selector.close()
+
+    def __enter__(self) -> Supervisor:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def _spawn(self, child: _Child) -> None:
+        program = child.program
+        child.incarnation += 1
+        # A group of its own: Ctrl-C at the terminal is for the parent, which stops its children
+        # in the order that loses nothing.
+        process = subprocess.Popen(
+            list(program.argv),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, **program.environment},
+            process_group=0,
+        )
+        child.process = process
+        child.started_at = time.monotonic()
+        child.outputs_open = 2
+        for stream, is_json in ((process.stdout, True), (process.stderr, False)):
+            assert stream is not None
+            os.set_blocking(stream.fileno(), False)
+            output = _Output(child, child.incarnation, is_json)
+            self._selector.register(stream, selectors.EVENT_READ, output)
+        self._notices.append(Started(program.name, child.incarnation, process.pid))
+        if program.first_line:
+            self.tell(program.name, program.first_line)
+
+    def _read(self, key: selectors.SelectorKey) -> None:
+        output: _Output = key.data
+        try:
+            data = os.read(key.fd, 1 << 16)
+        except BlockingIOError:
+            return
+        *lines, output.rest = (output.rest + data).split(b"\n")
+        if not data and output.rest:
+            lines, output.rest = [*lines, output.rest], b""
+        for line in lines:
+            if line.strip():
+                self._notices.append(_understand(output, line.decode(errors="replace")))
+        if not data:
+            self._selector.unregister(key.fileobj)
+            output.child.outputs_open -= 1
+            if output.child.outputs_open == 0:
+                self._bury(output.child)
+
+    def _bury(self, child: _Child) -> None:
+        process = child.process
+        if process is None:
+            return
+        try:
+            code = process.wait(timeout=5)
+        except subprocess.TimeoutExpired:  # it closed its outputs and goes on: no use to anyone
+            process.kill()
+            code = process.wait()
+        self._let_go(process)
+        child.process = None
+        expected = code == 0 or child.asked_to_stop
+        back_in_s = None if expected else self._plan_return(child, code)
+        self._notices.append(
+            Ended(child.program.name, child.incarnation, code, expected, back_in_s)
+        )
+
+    def _plan_return(self, child: _Child, code: int) -> float | None:
+        now = time.monotonic()
+        if now - child.started_at > STEADY_S:
+            child.delay_s = 0.0
+        child.failures += 1
+        # A configuration that cannot be used is no better the second time.
+        if code == Exit.USAGE or child.failures > self._restarts:
+            return None
+        child.delay_s = min(max(child.delay_s * 2, self._delay_s), LONGEST_DELAY_S)
+        child.due = now + child.delay_s
+        return child.delay_s
+
+    @staticmethod
+    def _let_go(process: subprocess.Popen[bytes]) -> None:
+        for stream in (process.stdin, process.stdout, process.stderr):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
+
+
+def _understand(output: _Output, line: str) -> Said | Printed:
+    name, incarnation = output.child.program.name, output.incarnation
+    if output.is_json and line.startswith("{"):
+        try:
+            message = json.loads(line)
+        except ValueError:
+            pass
+        else:
+            return Said(name, incarnation, message)
+    return Printed(name, incarnation, line.rstrip())

@@ -1,0 +1,1 @@
+"""What a run leaves behind: tables, plots, a page, TensorBoard scalars."""
