@@ -1,0 +1,327 @@
+//! A link: a queue of updates, control datagrams ahead of it, and a pacer that says when.
+//!
+//! A socket never pushes back, so without a pacer nothing would ever wait, and what does not wait
+//! cannot merge.
+
+use crate::discipline::{Arrival, Discipline, Entry, EntryId, Outcome};
+use crate::ids::{JobId, PeerId};
+use crate::time::{BitsPerSecond, Instant};
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+/// When the next datagram may leave.
+#[derive(Debug)]
+pub enum Pacer {
+    /// As soon as the driver asks.
+    Unlimited,
+    /// At a link's rate: each datagram takes its bytes' time, and keeps its slot meanwhile.
+    Rate(RatePacer),
+    /// So many updates outstanding towards servers until they acknowledge.
+    Credit(CreditPacer),
+}
+
+/// A link's rate, kept exactly: rounding of one departure does not shift those behind it.
+#[derive(Debug)]
+pub struct RatePacer {
+    rate: BitsPerSecond,
+    /// The link is free from here on: whole nanoseconds, and a rest in 1/rate nanoseconds.
+    free_at: (u64, u64),
+}
+
+impl RatePacer {
+    /// A free link.
+    #[must_use]
+    pub const fn new(rate: BitsPerSecond) -> Self {
+        Self { rate, free_at: (0, 0) }
+    }
+
+    /// The link's rate.
+    #[must_use]
+    pub const fn rate(&self) -> BitsPerSecond {
+        self.rate
+    }
+
+    /// Starts to send so many bytes at `now`, or when the link is free; says when the first bit
+    /// starts and when the last has left, rounded up to nanoseconds.
+    pub fn begin(&mut self, now: Instant, bytes: u32) -> (Instant, Instant) {
+        if self.free() < now {
+            self.free_at = (now.0, 0);
+        }
+        let start = self.free();
+        let (whole, rest) = self.free_at;
+        let work = u128::from(bytes) * 8 * 1_000_000_000 + u128::from(rest);
+        let rate = u128::from(self.rate.get());
+        let took = u64::try_from(work / rate).unwrap_or(u64::MAX);
+        let rest = u64::try_from(work % rate).expect("a remainder is below the rate");
+        self.free_at = (whole.saturating_add(took), rest);
+        (start, self.free())
+    }
+
+    fn free(&self) -> Instant {
+        Instant(self.free_at.0.saturating_add(u64::from(self.free_at.1 > 0)))
+    }
+}
+
+/// Updates outstanding towards servers.
+#[derive(Debug)]
+pub struct CreditPacer {
+    credits: usize,
+    timeout: Duration,
+    outstanding: VecDeque<Outstanding>,
+    expired: u64,
+}
+
+#[derive(Debug)]
+struct Outstanding {
+    job: JobId,
+    hop_sequence: u32,
+    expires: Instant,
+}
+
+impl CreditPacer {
+    /// At most `credits` outstanding; one that nobody acknowledges comes back after `timeout`.
+    #[must_use]
+    pub const fn new(credits: usize, timeout: Duration) -> Self {
+        Self { credits, timeout, outstanding: VecDeque::new(), expired: 0 }
+    }
+
+    /// How many may be outstanding.
+    #[must_use]
+    pub const fn credits(&self) -> usize {
+        self.credits
+    }
+
+    /// How many are.
+    #[must_use]
+    pub fn outstanding(&self) -> usize {
+        self.outstanding.len()
+    }
+
+    /// How many credits came back only because nobody acknowledged in time.
+    #[must_use]
+    pub const fn expired(&self) -> u64 {
+        self.expired
+    }
+
+    fn spend(&mut self, now: Instant, job: JobId, hop_sequence: u32) {
+        self.outstanding.push_back(Outstanding { job, hop_sequence, expires: now + self.timeout });
+    }
+
+    /// Acknowledgements are cumulative: one lost is made good by the next of its job.
+    fn acknowledge(&mut self, job: JobId, up_to: u32) {
+        self.outstanding.retain(|o| o.job != job || o.hop_sequence > up_to);
+    }
+
+    fn expire(&mut self, now: Instant) {
+        while self.outstanding.front().is_some_and(|o| o.expires <= now) {
+            self.outstanding.pop_front();
+            self.expired += 1;
+        }
+    }
+}
+
+/// A control datagram that goes ahead of updates.
+#[derive(Clone, Debug)]
+pub struct Control {
+    /// To whom.
+    pub peer: PeerId,
+    /// The datagram.
+    pub bytes: Vec<u8>,
+}
+
+/// What leaves the link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leaving {
+    /// The control datagram at the front.
+    Control,
+    /// The locked entry.
+    Update,
+}
+
+/// A departure under way: what, and from when to when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Departure {
+    /// What leaves.
+    pub what: Leaving,
+    /// When its first bit left the queue.
+    pub start: Instant,
+    /// When its last bit leaves the link.
+    pub end: Instant,
+}
+
+/// The link.
+pub struct Egress {
+    queue: Box<dyn Discipline + Send>,
+    control: VecDeque<Control>,
+    control_limit: usize,
+    pacer: Pacer,
+    departure: Option<Departure>,
+}
+
+impl Egress {
+    /// An idle link. `control_limit` bounds the control datagrams that may wait.
+    #[must_use]
+    pub fn new(queue: Box<dyn Discipline + Send>, pacer: Pacer, control_limit: usize) -> Self {
+        Self { queue, control: VecDeque::new(), control_limit, pacer, departure: None }
+    }
+
+    /// An update arrives at `now`. Departures that end by `now` come first: take them out with
+    /// [`Egress::due`] and [`Egress::release`] before.
+    pub fn arrive(&mut self, now: Instant, arrival: &Arrival<'_>) -> Outcome {
+        let outcome = self.queue.arrive(arrival);
+        self.begin_paced(now);
+        outcome
+    }
+
+    /// A control datagram is to leave; false where too many wait already.
+    pub fn send_control(&mut self, now: Instant, control: Control) -> bool {
+        if self.control.len() >= self.control_limit {
+            return false;
+        }
+        self.control.push_back(control);
+        self.begin_paced(now);
+        true
+    }
+
+    /// The departure whose last bit has left by `now`, if any. What leaves is
+    /// [`Egress::leaving_control`] or [`Egress::leaving_update`] until [`Egress::release`].
+    pub fn due(&mut self, now: Instant) -> Option<Departure> {
+        if self.departure.is_none() {
+            self.begin(now);
+        }
+        self.departure.filter(|departure| departure.end <= now)
+    }
+
+    /// The control datagram that leaves.
+    #[must_use]
+    pub fn leaving_control(&self) -> Option<&Control> {
+        self.control.front()
+    }
+
+    /// The entry that leaves.
+    #[must_use]
+    pub fn leaving_update(&self) -> Option<&Entry> {
+        self.queue.departing()
+    }
+
+    /// The due departure has been sent: its slot is free and, on a paced link, the next starts
+    /// that instant. A credit is spent on `sent_as` where one is given.
+    pub fn release(&mut self, now: Instant, sent_as: Option<(JobId, u32)>) -> Option<EntryId> {
+        let departure = self.departure.take()?;
+        let entry = match departure.what {
+            Leaving::Control => {
+                self.control.pop_front();
+                None
+            }
+            Leaving::Update => self.queue.end_departure(),
+        };
+        if let (Pacer::Credit(pacer), Some((job, hop_sequence))) = (&mut self.pacer, sent_as) {
+            pacer.spend(now, job, hop_sequence);
+        }
+        self.begin_paced(departure.end);
+        entry
+    }
+
+    /// A server acknowledged everything of a job up to `up_to`.
+    pub fn acknowledge(&mut self, job: JobId, up_to: u32) {
+        if let Pacer::Credit(pacer) = &mut self.pacer {
+            pacer.acknowledge(job, up_to);
+        }
+    }
+
+    /// Takes back credits that nobody acknowledged in time.
+    pub fn expire(&mut self, now: Instant) {
+        if let Pacer::Credit(pacer) = &mut self.pacer {
+            pacer.expire(now);
+        }
+    }
+
+    /// When the departure under way ends.
+    #[must_use]
+    pub fn next_departure(&self) -> Option<Instant> {
+        self.departure.map(|departure| departure.end)
+    }
+
+    /// When the next credit comes back by itself.
+    #[must_use]
+    pub fn next_expiry(&self) -> Option<Instant> {
+        match &self.pacer {
+            Pacer::Credit(pacer) => pacer.outstanding.front().map(|o| o.expires),
+            _ => None,
+        }
+    }
+
+    /// The queue.
+    #[must_use]
+    pub fn queue(&self) -> &(dyn Discipline + Send) {
+        &*self.queue
+    }
+
+    /// The pacer.
+    #[must_use]
+    pub const fn pacer(&self) -> &Pacer {
+        &self.pacer
+    }
+
+    /// On a paced link the next datagram is locked the instant the link is free. Elsewhere it
+    /// waits, open, until the driver asks for it.
+    fn begin_paced(&mut self, now: Instant) {
+        if self.departure.is_none() && matches!(self.pacer, Pacer::Rate(_)) {
+            self.begin(now);
+        }
+    }
+
+    fn begin(&mut self, now: Instant) {
+        let (what, bytes) = if let Some(control) = self.control.front() {
+            (Leaving::Control, u32::try_from(control.bytes.len()).unwrap_or(u32::MAX))
+        } else {
+            if let Pacer::Credit(pacer) = &self.pacer
+                && pacer.outstanding() >= pacer.credits()
+            {
+                return;
+            }
+            let Some(entry) = self.queue.begin_departure() else { return };
+            (Leaving::Update, entry.bytes)
+        };
+        let (start, end) = match &mut self.pacer {
+            Pacer::Rate(pacer) => pacer.begin(now, bytes),
+            Pacer::Unlimited | Pacer::Credit(_) => (now, now),
+        };
+        self.departure = Some(Departure { what, start, end });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_busy_link_keeps_its_rate_although_each_departure_is_rounded() {
+        // 2,048 bits at 40 Gbit/s take 51.2 ns: five of them 256, not 5 x 52.
+        let mut pacer = RatePacer::new(BitsPerSecond::parse("40gbit").expect("a rate"));
+        let ends: Vec<u64> = (0..5).map(|_| pacer.begin(Instant(0), 256).1.0).collect();
+        assert_eq!(ends, [52, 103, 154, 205, 256]);
+    }
+
+    #[test]
+    fn an_idle_link_starts_at_once() {
+        let mut pacer = RatePacer::new(BitsPerSecond::new(8_000_000_000).expect("a rate"));
+        assert_eq!(pacer.begin(Instant(100), 10), (Instant(100), Instant(110)));
+        assert_eq!(pacer.begin(Instant(105), 10), (Instant(110), Instant(120)));
+        assert_eq!(pacer.begin(Instant(500), 10), (Instant(500), Instant(510)));
+    }
+
+    #[test]
+    fn an_acknowledgement_returns_the_credits_of_its_job_up_to_it() {
+        let mut pacer = CreditPacer::new(2, Duration::from_nanos(10));
+        pacer.spend(Instant(0), JobId(1), 1);
+        pacer.spend(Instant(1), JobId(2), 1);
+        pacer.spend(Instant(2), JobId(1), 2);
+        pacer.acknowledge(JobId(1), 2);
+        assert_eq!(pacer.outstanding(), 1);
+        pacer.expire(Instant(11));
+        assert_eq!((pacer.outstanding(), pacer.expired()), (0, 1));
+    }
+}

@@ -1,0 +1,30 @@
+//! What an aggregation switch decides, and nothing else.
+//!
+//! Time, chance and bytes are arguments: this crate knows no socket, clock, thread or random
+//! source, and walks no map whose order is not its keys'. Sockets (`olaf-net`), a simulated
+//! network (`olaf-sim`) and recorded traces drive the same code.
+//!
+//! From the inside out: a [`Discipline`] keeps waiting updates ([`fifo`], [`olaf`]); an
+//! [`Egress`](egress::Egress) puts a pacer before one and says when an update has left; a
+//! [`Switch`] speaks the protocol of `olaf-wire` around it, behind the [`Engine`] trait.
+
+#![no_std]
+
+extern crate alloc;
+
+pub mod discipline;
+pub mod egress;
+pub mod engine;
+pub mod fifo;
+pub mod ids;
+pub mod lanes;
+pub mod olaf;
+pub mod slots;
+pub mod switch;
+pub mod time;
+
+pub use discipline::{Arrival, Discipline, Entry, EntryId, Outcome, Rejection};
+pub use engine::{Engine, Event, Source, Transmit, Verdict};
+pub use ids::{ClusterId, Flow, JobId, PeerId, PortId, Session, WorkerId};
+pub use switch::Switch;
+pub use time::{BitsPerSecond, Instant};

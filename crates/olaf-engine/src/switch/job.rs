@@ -1,0 +1,117 @@
+//! What a switch remembers of a job: its server, shape, clusters and workers.
+
+use super::answers::Answering;
+use super::counters::Fates;
+use crate::discipline::Rejection;
+use crate::ids::{ClusterId, PeerId, Session, WorkerId};
+use crate::time::Instant;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+use core::time::Duration;
+
+/// A job.
+pub(super) struct Job {
+    pub(super) server: PeerId,
+    pub(super) server_heard: Option<Instant>,
+    pub(super) server_silent: bool,
+    pub(super) server_epoch: u32,
+    /// When the server was first asked for something without having been heard since.
+    pub(super) asked_since: Option<Instant>,
+    /// The server says it; nobody else is believed.
+    pub(super) shape: Option<Shape>,
+    /// This switch's count of what it sent up for this job, from 1; 0 acknowledges nothing.
+    pub(super) hop_sequence: u32,
+    pub(super) members: BTreeMap<WorkerId, Member>,
+    pub(super) clusters: BTreeMap<ClusterId, Cluster>,
+}
+
+/// A model's size, as the job's server gave it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Shape {
+    pub(super) parameters: u32,
+    pub(super) segment_lanes: u32,
+}
+
+impl Shape {
+    pub(super) const fn segments(self) -> u32 {
+        self.parameters.div_ceil(self.segment_lanes)
+    }
+
+    /// Lanes of a segment; nothing where the model has no such segment.
+    pub(super) fn lanes(self, segment: u32) -> Option<u32> {
+        let start = segment.checked_mul(self.segment_lanes)?;
+        (start < self.parameters).then(|| (self.parameters - start).min(self.segment_lanes))
+    }
+}
+
+/// A worker.
+pub(super) struct Member {
+    pub(super) cluster: ClusterId,
+    pub(super) session: Session,
+    pub(super) peer: PeerId,
+    /// The server let it in.
+    pub(super) admitted: bool,
+    pub(super) last_heard: Instant,
+    pub(super) silent: bool,
+    pub(super) received: u64,
+    pub(super) rejected: u64,
+    pub(super) last_sequence: Option<u32>,
+    /// For each segment one more than the newest sequence taken; 0 before the first.
+    pub(super) taken: Vec<u32>,
+    /// When a rejection of each kind was last told, so that a flood of them is one line a second.
+    pub(super) told: [Option<Instant>; Rejection::ALL.len()],
+}
+
+impl Member {
+    pub(super) fn is(&self, peer: PeerId, session: Session) -> bool {
+        self.peer == peer && self.session == session
+    }
+}
+
+/// A cluster.
+#[derive(Default)]
+pub(super) struct Cluster {
+    pub(super) last_heard: Option<Instant>,
+    pub(super) fates: Fates,
+    /// Departures that nobody answered yet, oldest first.
+    pub(super) unanswered: VecDeque<(u32, Vec<super::answers::Sharer>)>,
+    /// Workers that are owed a model: their departures were acknowledged without one.
+    pub(super) owed: BTreeMap<WorkerId, u32>,
+    pub(super) answering: Option<Answering>,
+}
+
+impl Job {
+    pub(super) fn new(server: PeerId) -> Self {
+        Self {
+            server,
+            server_heard: None,
+            server_silent: false,
+            server_epoch: 0,
+            asked_since: None,
+            shape: None,
+            hop_sequence: 0,
+            members: BTreeMap::new(),
+            clusters: BTreeMap::new(),
+        }
+    }
+
+    /// Clusters heard within `window`.
+    pub(super) fn active_clusters(&self, now: Instant, window: Duration) -> usize {
+        self.clusters.values().filter(|cluster| cluster.is_active(now, window)).count()
+    }
+
+    /// For how long the server has owed a sign of life.
+    pub(super) fn server_silence(&self, now: Instant) -> Duration {
+        match (self.asked_since, self.server_heard) {
+            (Some(asked), Some(heard)) => now.since(asked.max(heard)),
+            (Some(asked), None) => now.since(asked),
+            (None, _) => Duration::ZERO,
+        }
+    }
+}
+
+impl Cluster {
+    pub(super) fn is_active(&self, now: Instant, window: Duration) -> bool {
+        self.last_heard.is_some_and(|heard| now.since(heard) <= window)
+    }
+}

@@ -1,0 +1,244 @@
+//! Who is here: joins, welcomes, good-byes, silence.
+
+use super::job::{Job, Member, Shape};
+use super::updates::seen;
+use super::{Down, Switch};
+use crate::discipline::Rejection;
+use crate::engine::{DropReason, Event, Source, Verdict};
+use crate::ids::{JobId, PeerId};
+use crate::time::Instant;
+use alloc::vec::Vec;
+use olaf_wire::offsets::welcome as at;
+use olaf_wire::{Join, Leave, Packet, Welcome, WelcomeCode};
+
+impl Switch {
+    /// A worker announces itself. The switch notes where it is and passes the join on: whether it
+    /// is let in, the server says.
+    pub(super) fn handle_join(
+        &mut self,
+        now: Instant,
+        from: Source,
+        packet: &Packet<'_>,
+        bytes: &[u8],
+    ) -> Verdict {
+        let join = match Join::parse(packet) {
+            Ok(join) => join,
+            Err(refusal) => return Verdict::Drop(DropReason::Malformed(refusal)),
+        };
+        let id = join.address.job;
+        let Some(server) = self.jobs.get(&id).map(|job| job.server).or(self.default_server) else {
+            return self.turn_away(now, from, &join, WelcomeCode::UnknownJob);
+        };
+        if join.parameters > self.config.max_parameters {
+            return self.turn_away(now, from, &join, WelcomeCode::ModelTooLarge);
+        }
+        let silent_after = self.config.silent_after;
+        let full = self.jobs.values().map(|job| job.members.len()).sum::<usize>()
+            >= self.config.max_workers;
+        let job = self.job(id, server);
+        let event = match job.members.get_mut(&join.address.worker) {
+            Some(member) if member.session == join.address.session => {
+                let moved = member.peer != from.peer || member.cluster != join.address.cluster;
+                member.peer = from.peer;
+                member.cluster = join.address.cluster;
+                member.last_heard = now;
+                let back = core::mem::take(&mut member.silent);
+                if moved {
+                    Some(Event::WorkerMoved(seen(&join.address, from.peer)))
+                } else {
+                    back.then(|| Event::WorkerBack(seen(&join.address, from.peer)))
+                }
+            }
+            // The same id from elsewhere: its owner restarted, or somebody claims it. While the
+            // owner lives, it is a claim.
+            Some(member) if now.since(member.last_heard) < silent_after => {
+                return self.turn_away(now, from, &join, WelcomeCode::WorkerIdInUse);
+            }
+            None if full => return self.turn_away(now, from, &join, WelcomeCode::Full),
+            _ => {
+                job.members.insert(join.address.worker, new_member(now, from.peer, &join));
+                None
+            }
+        };
+        let job = self.job(id, server);
+        job.asked_since.get_or_insert(now);
+        let silence = job.server_silence(now);
+        if let Some(event) = event {
+            self.event(event);
+        }
+        if silence >= silent_after {
+            let mut welcome = self.welcome(now, &join, WelcomeCode::ServerSilent);
+            welcome.silent_ms = u32::try_from(silence.as_millis()).unwrap_or(u32::MAX);
+            self.reply(from.peer, &welcome);
+        }
+        self.send_up(now, server, bytes)
+    }
+
+    /// The server's word on a join: noted, signed with this switch's epoch and passed down.
+    pub(super) fn handle_welcome(
+        &mut self,
+        now: Instant,
+        from: Source,
+        packet: &Packet<'_>,
+        bytes: &[u8],
+    ) -> Verdict {
+        let welcome = match Welcome::parse(packet) {
+            Ok(welcome) => welcome,
+            Err(refusal) => return Verdict::Drop(DropReason::Malformed(refusal)),
+        };
+        let id = welcome.address.job;
+        if let Err(reason) = self.heard_server(now, id, from.peer, welcome.epoch) {
+            return Verdict::Drop(reason);
+        }
+        let job = self.jobs.get_mut(&id).expect("heard_server() found it");
+        let Some(member) = job.members.get_mut(&welcome.address.worker) else {
+            return Verdict::Drop(DropReason::UnknownReceiver);
+        };
+        if member.session != welcome.address.session {
+            return Verdict::Drop(DropReason::UnknownReceiver);
+        }
+        let peer = member.peer;
+        let worker = seen(&welcome.address, peer);
+        if welcome.code.is_refusal() {
+            job.members.remove(&welcome.address.worker);
+            self.event(Event::WorkerRefused(worker, welcome.code));
+        } else {
+            let newly = !core::mem::replace(&mut member.admitted, true);
+            job.clusters.entry(member.cluster).or_default();
+            if welcome.parameters > 0 && welcome.segment_lanes > 0 {
+                job.shape = Some(Shape {
+                    parameters: welcome.parameters,
+                    segment_lanes: welcome.segment_lanes,
+                });
+            }
+            if newly {
+                self.event(Event::WorkerJoined(worker));
+            }
+        }
+        let mut signed: Vec<u8> = bytes.into();
+        signed[at::SWITCH_EPOCH..at::SWITCH_EPOCH + 4].copy_from_slice(&self.epoch.to_be_bytes());
+        self.send_down(Down { peer, bytes: signed.into(), receiver: None })
+    }
+
+    pub(super) fn handle_leave(
+        &mut self,
+        now: Instant,
+        from: Source,
+        packet: &Packet<'_>,
+        bytes: &[u8],
+    ) -> Verdict {
+        let leave = match Leave::parse(packet) {
+            Ok(leave) => leave,
+            Err(refusal) => return Verdict::Drop(DropReason::Malformed(refusal)),
+        };
+        let address = leave.address;
+        let Some(job) = self.jobs.get_mut(&address.job) else {
+            return Verdict::Drop(DropReason::UnknownJob);
+        };
+        if !job.members.get(&address.worker).is_some_and(|m| m.is(from.peer, address.session)) {
+            return Verdict::Drop(DropReason::UnknownReceiver);
+        }
+        job.members.remove(&address.worker);
+        let server = job.server;
+        self.event(Event::WorkerLeft(seen(&address, from.peer)));
+        self.send_up(now, server, bytes)
+    }
+
+    /// Notes that a job's server lives.
+    pub(super) fn heard_server(
+        &mut self,
+        now: Instant,
+        id: JobId,
+        peer: PeerId,
+        epoch: u32,
+    ) -> Result<(), DropReason> {
+        let job = self.jobs.get_mut(&id).ok_or(DropReason::UnknownJob)?;
+        if job.server != peer {
+            return Err(DropReason::NotTheServer);
+        }
+        job.server_heard = Some(now);
+        job.asked_since = None;
+        let was_silent = core::mem::take(&mut job.server_silent);
+        let before = core::mem::replace(&mut job.server_epoch, epoch);
+        let restarted = before != 0 && before != epoch;
+        if restarted {
+            // What the old life still owed, nobody owes any more.
+            for cluster in job.clusters.values_mut() {
+                cluster.unanswered.clear();
+                cluster.answering = None;
+            }
+            self.event(Event::ServerRestarted(id, peer));
+        } else if was_silent {
+            self.event(Event::ServerBack(id, peer));
+        }
+        Ok(())
+    }
+
+    /// Looks for parties that should have been heard.
+    pub(super) fn check_silence(&mut self, now: Instant) {
+        let silent_after = self.config.silent_after;
+        let mut events = Vec::new();
+        for (id, job) in &mut self.jobs {
+            if !job.server_silent && job.server_silence(now) >= silent_after {
+                job.server_silent = true;
+                events.push(Event::ServerSilent(*id, job.server));
+            }
+            // A worker that never came back is forgotten, so that ids and memory are not held by
+            // the dead for ever.
+            let forget_after = silent_after * 30;
+            job.members.retain(|_, member| now.since(member.last_heard) < forget_after);
+            for (worker, member) in &mut job.members {
+                if !member.silent && now.since(member.last_heard) >= silent_after {
+                    member.silent = true;
+                    let (job, cluster, worker, peer) = (*id, member.cluster, *worker, member.peer);
+                    let seen = crate::engine::WorkerSeen { job, cluster, worker, peer };
+                    events.push(Event::WorkerSilent(seen));
+                }
+            }
+        }
+        for event in events {
+            self.event(event);
+        }
+    }
+
+    fn turn_away(&mut self, now: Instant, from: Source, join: &Join, code: WelcomeCode) -> Verdict {
+        let welcome = self.welcome(now, join, code);
+        self.reply(from.peer, &welcome);
+        self.event(Event::WorkerRefused(seen(&join.address, from.peer), code));
+        Verdict::Drop(DropReason::Refused(code))
+    }
+
+    fn welcome(&self, now: Instant, join: &Join, code: WelcomeCode) -> Welcome {
+        Welcome {
+            address: join.address,
+            code,
+            ready: false,
+            version: 0,
+            parameters: 0,
+            segment_lanes: 0,
+            epoch: 0,
+            first_missing: u32::MAX,
+            echoed_sent_at_ns: join.sent_at_ns,
+            received_at_ns: now.0,
+            sent_at_ns: now.0,
+            switch_epoch: self.epoch,
+            silent_ms: 0,
+        }
+    }
+}
+
+fn new_member(now: Instant, peer: PeerId, join: &Join) -> Member {
+    Member {
+        cluster: join.address.cluster,
+        session: join.address.session,
+        peer,
+        admitted: false,
+        last_heard: now,
+        silent: false,
+        received: 0,
+        rejected: 0,
+        last_sequence: None,
+        taken: Vec::new(),
+        told: [None; Rejection::ALL.len()],
+    }
+}

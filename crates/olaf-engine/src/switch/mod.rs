@@ -1,0 +1,296 @@
+//! The aggregation switch: the protocol around the queue.
+//!
+//! Updates come up and meet the [`Egress`](crate::egress::Egress); answers come down, take the
+//! queue's status along and fan out to the workers concerned; joins and the like pass through, and
+//! the switch remembers from them who its workers and servers are. One switch serves any number of
+//! jobs, which share the queue's slots.
+
+mod answers;
+mod config;
+mod counters;
+mod job;
+mod membership;
+mod statistics;
+mod updates;
+
+pub use config::{AnswerTo, Config, ConfigError, Pacing, QueueKind};
+pub use counters::Fates;
+pub use statistics::Statistics;
+
+use crate::discipline::EntryId;
+use crate::egress::{Control, Egress, Leaving};
+use crate::engine::{DropReason, Engine, Event, Source, Transmit, Verdict, Why};
+use crate::ids::{JobId, PeerId, PortId};
+use crate::time::Instant;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use answers::Sharer;
+use core::time::Duration;
+use counters::Counters;
+use job::Job;
+use olaf_wire::answer::{patch_receiver, patch_status};
+use olaf_wire::{Address, Kind, Packet, QueueStatus, Refusal, Update};
+
+/// How often parties are looked at for silence.
+const SILENCE_CHECK: Duration = Duration::from_millis(100);
+/// Events kept for a driver that does not fetch them; the oldest give way.
+const EVENT_LIMIT: usize = 4096;
+
+/// The switch.
+pub struct Switch {
+    config: Config,
+    epoch: u32,
+    uplink: Egress,
+    downlink: VecDeque<Down>,
+    jobs: BTreeMap<JobId, Job>,
+    default_server: Option<PeerId>,
+    /// Who shares in each waiting entry, and hears the answer to it.
+    sharers: BTreeMap<EntryId, Vec<Sharer>>,
+    counters: Counters,
+    events: VecDeque<Event>,
+    next_silence_check: Instant,
+    /// When a rejection of an unknown worker was last told.
+    told_of_strangers: Option<Instant>,
+}
+
+/// A datagram that waits for the downlink.
+struct Down {
+    peer: PeerId,
+    bytes: Arc<[u8]>,
+    /// Of an answer: whom it is for and what it acknowledges to them.
+    receiver: Option<(Address, u32)>,
+}
+
+impl Switch {
+    /// A switch without jobs. `epoch` names this life of it: draw it at random.
+    ///
+    /// # Errors
+    /// The key of `config` that cannot be, and why.
+    pub fn new(config: Config, epoch: u32) -> Result<Self, ConfigError> {
+        let config = config.check()?;
+        Ok(Self {
+            uplink: Egress::new(config.discipline(), config.pacer(), config.control_limit),
+            epoch: epoch.max(1),
+            downlink: VecDeque::new(),
+            jobs: BTreeMap::new(),
+            default_server: None,
+            sharers: BTreeMap::new(),
+            counters: Counters::default(),
+            events: VecDeque::new(),
+            next_silence_check: Instant(0),
+            told_of_strangers: None,
+            config,
+        })
+    }
+
+    /// Names the server of every job that has none of its own.
+    pub fn set_default_server(&mut self, peer: PeerId) {
+        self.default_server = Some(peer);
+    }
+
+    /// Names the server of one job.
+    pub fn set_server(&mut self, job: JobId, peer: PeerId) {
+        self.job(job, peer).server = peer;
+    }
+
+    /// Whether a worker is behind that peer; a driver may forget the addresses of others.
+    #[must_use]
+    pub fn knows(&self, peer: PeerId) -> bool {
+        self.jobs.values().any(|job| job.members.values().any(|member| member.peer == peer))
+    }
+
+    /// The queue's state as it goes into answers (OLAF §5).
+    #[must_use]
+    pub fn queue_status(&self, now: Instant) -> QueueStatus {
+        let active: usize =
+            self.jobs.values().map(|job| job.active_clusters(now, self.config.active)).sum();
+        QueueStatus {
+            active_clusters: u16::try_from(active).unwrap_or(u16::MAX),
+            slots: u16::try_from(self.uplink.queue().slots()).unwrap_or(u16::MAX),
+            used: u16::try_from(self.uplink.queue().used()).unwrap_or(u16::MAX),
+            switches: 1,
+        }
+    }
+
+    fn job(&mut self, id: JobId, server: PeerId) -> &mut Job {
+        self.jobs.entry(id).or_insert_with(|| Job::new(server))
+    }
+
+    fn event(&mut self, event: Event) {
+        if self.events.len() == EVENT_LIMIT {
+            self.events.pop_front();
+            self.counters.events_forgotten += 1;
+        }
+        self.events.push_back(event);
+    }
+
+    fn from_below(
+        &mut self,
+        now: Instant,
+        from: Source,
+        packet: &Packet<'_>,
+        bytes: &[u8],
+    ) -> Verdict {
+        match packet.kind() {
+            Kind::Update => match Update::parse(packet) {
+                Ok(update) => self.handle_update(now, from, &update, packet.lanes()),
+                Err(refusal) => Verdict::Drop(DropReason::Malformed(refusal)),
+            },
+            Kind::Join => self.handle_join(now, from, packet, bytes),
+            Kind::Leave => self.handle_leave(now, from, packet, bytes),
+            // An offer of a first model, or a wish for segments of the newest.
+            Kind::Model | Kind::Fetch => self.pass_up(now, from, packet, bytes),
+            Kind::Acknowledgement | Kind::Welcome => Verdict::Drop(DropReason::WrongDirection),
+        }
+    }
+
+    fn from_above(
+        &mut self,
+        now: Instant,
+        from: Source,
+        packet: &Packet<'_>,
+        bytes: &[u8],
+    ) -> Verdict {
+        match packet.kind() {
+            Kind::Acknowledgement | Kind::Model => self.handle_answer(now, from, packet, bytes),
+            Kind::Welcome => self.handle_welcome(now, from, packet, bytes),
+            _ => Verdict::Drop(DropReason::WrongDirection),
+        }
+    }
+
+    /// Passes a member's control datagram on to its job's server.
+    fn pass_up(
+        &mut self,
+        now: Instant,
+        from: Source,
+        packet: &Packet<'_>,
+        bytes: &[u8],
+    ) -> Verdict {
+        let address = packet.address();
+        let server = match self.jobs.get_mut(&address.job) {
+            Some(job) => {
+                let server = job.server;
+                match job.members.get_mut(&address.worker) {
+                    Some(member) if member.is(from.peer, address.session) => {
+                        member.last_heard = now;
+                        server
+                    }
+                    _ => return Verdict::Drop(DropReason::UnknownReceiver),
+                }
+            }
+            None => return Verdict::Drop(DropReason::UnknownJob),
+        };
+        self.send_up(now, server, bytes)
+    }
+
+    fn send_up(&mut self, now: Instant, peer: PeerId, bytes: &[u8]) -> Verdict {
+        if self.uplink.send_control(now, Control { peer, bytes: bytes.into() }) {
+            self.counters.forwarded_up += 1;
+            Verdict::Absorb
+        } else {
+            Verdict::Drop(DropReason::LinkFull)
+        }
+    }
+
+    fn send_down(&mut self, down: Down) -> Verdict {
+        if self.downlink.len() >= self.config.downlink_limit {
+            return Verdict::Drop(DropReason::LinkFull);
+        }
+        self.downlink.push_back(down);
+        self.counters.forwarded_down += 1;
+        Verdict::Absorb
+    }
+
+    fn transmit_up(&mut self, now: Instant, buf: &mut [u8]) -> Option<Transmit> {
+        let departure = self.uplink.due(now)?;
+        match departure.what {
+            Leaving::Control => {
+                let control = self.uplink.leaving_control().expect("due() said so");
+                let (peer, len) = (control.peer, control.bytes.len());
+                buf[..len].copy_from_slice(&control.bytes);
+                self.uplink.release(now, None);
+                Some(Transmit { peer, len })
+            }
+            Leaving::Update => Some(self.depart(now, buf)),
+        }
+    }
+
+    fn transmit_down(&mut self, now: Instant, buf: &mut [u8]) -> Option<Transmit> {
+        let down = self.downlink.pop_front()?;
+        let len = down.bytes.len();
+        let out = &mut buf[..len];
+        out.copy_from_slice(&down.bytes);
+        if let Some((address, acknowledges)) = down.receiver {
+            patch_receiver(out, &address, acknowledges);
+            let status = self.status_for(now, out);
+            patch_status(out, status);
+        }
+        Some(Transmit { peer: down.peer, len })
+    }
+
+    /// Of several queues on the path the most crowded one is told: the one with the most active
+    /// clusters for each slot.
+    fn status_for(&self, now: Instant, answer: &[u8]) -> QueueStatus {
+        let own = self.queue_status(now);
+        let earlier = Packet::new_checked(answer).and_then(|p| olaf_wire::Answer::parse(&p));
+        let Ok(olaf_wire::Answer { queue: earlier, .. }) = earlier else { return own };
+        let switches = earlier.switches.saturating_add(1);
+        let crowding = |of: QueueStatus, other: QueueStatus| {
+            u32::from(of.active_clusters) * u32::from(other.slots.max(1))
+        };
+        if earlier.switches > 0 && crowding(earlier, own) > crowding(own, earlier) {
+            QueueStatus { switches, ..earlier }
+        } else {
+            QueueStatus { switches, ..own }
+        }
+    }
+}
+
+impl Engine for Switch {
+    fn handle_packet(&mut self, now: Instant, from: Source, bytes: &[u8]) -> Verdict {
+        let below = from.port != PortId::UPLINK;
+        let verdict = match Packet::new_checked(bytes) {
+            // Rule 7: what is not ours is forwarded untouched.
+            Err(Refusal::NotOurs) => {
+                self.counters.forwarded_untouched += 1;
+                Verdict::Forward(if below { PortId::UPLINK } else { PortId::DOWNLINK })
+            }
+            Err(refusal) => Verdict::Drop(DropReason::Malformed(refusal)),
+            Ok(packet) if below => self.from_below(now, from, &packet, bytes),
+            Ok(packet) => self.from_above(now, from, &packet, bytes),
+        };
+        if let Verdict::Drop(reason) = verdict {
+            self.counters.refuse(reason);
+        }
+        verdict
+    }
+
+    fn poll_transmit(&mut self, now: Instant, port: PortId, buf: &mut [u8]) -> Option<Transmit> {
+        if port == PortId::UPLINK {
+            self.transmit_up(now, buf)
+        } else {
+            self.transmit_down(now, buf)
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<(Instant, Why)> {
+        let departure = self.uplink.next_departure().map(|at| (at, Why::Departure));
+        let expiry = self.uplink.next_expiry().map(|at| (at, Why::CreditExpiry));
+        let silence =
+            (!self.jobs.is_empty()).then_some((self.next_silence_check, Why::SilenceCheck));
+        [departure, expiry, silence].into_iter().flatten().min_by_key(|(at, _)| *at)
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.uplink.expire(now);
+        if now >= self.next_silence_check {
+            self.check_silence(now);
+            self.next_silence_check = now + SILENCE_CHECK;
+        }
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+}

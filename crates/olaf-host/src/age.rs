@@ -1,0 +1,151 @@
+//! Age-of-Model: how old what a server knows of a cluster is (OLAF §2.2, §6).
+
+use core::time::Duration;
+use olaf_engine::Instant;
+
+/// The sawtooth of one cluster at its server: now minus the generation time of the newest
+/// contribution received so far. Observed from the cluster's first delivery on.
+#[derive(Clone, Debug, Default)]
+pub struct AgeOfModel {
+    state: Option<State>,
+    /// Sum of the ages just before each drop, nanoseconds, and how many drops.
+    peaks: (u128, u64),
+}
+
+#[derive(Clone, Debug)]
+struct State {
+    first_delivery: Instant,
+    newest_generation_ns: u64,
+    last_change: Instant,
+    /// Integral of the age up to `last_change`, in nanoseconds squared.
+    integral: f64,
+}
+
+impl AgeOfModel {
+    /// A cluster of which nothing has been delivered.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A delivery at `now`, whose newest contribution was generated at `generated_ns`.
+    ///
+    /// Older news than what is known already changes nothing: the age does not drop.
+    pub fn deliver(&mut self, now: Instant, generated_ns: u64) {
+        let Some(state) = &mut self.state else {
+            self.state = Some(State {
+                first_delivery: now,
+                newest_generation_ns: generated_ns,
+                last_change: now,
+                integral: 0.0,
+            });
+            return;
+        };
+        if generated_ns <= state.newest_generation_ns {
+            return;
+        }
+        self.peaks.0 += u128::from(age_ns(now, state.newest_generation_ns));
+        self.peaks.1 += 1;
+        state.integral = state.integral_until(now);
+        state.last_change = state.last_change.max(now);
+        state.newest_generation_ns = generated_ns;
+    }
+
+    /// The age at `now`; nothing before the first delivery.
+    #[must_use]
+    pub fn now(&self, now: Instant) -> Option<Duration> {
+        self.state.as_ref().map(|s| Duration::from_nanos(age_ns(now, s.newest_generation_ns)))
+    }
+
+    /// Time average of the age from the first delivery to `end`, nanoseconds; nothing where that
+    /// is no time at all.
+    #[must_use]
+    pub fn mean_ns(&self, end: Instant) -> Option<f64> {
+        let state = self.state.as_ref()?;
+        let observed = end.since(state.first_delivery).as_nanos();
+        (observed > 0).then(|| state.integral_until(end) / observed as f64)
+    }
+
+    /// Mean of the ages just before each drop (Peak Age-of-Model, OLAF §6), nanoseconds; nothing
+    /// where the age never dropped.
+    #[must_use]
+    pub fn peak_mean_ns(&self) -> Option<f64> {
+        (self.peaks.1 > 0).then(|| self.peaks.0 as f64 / self.peaks.1 as f64)
+    }
+
+    /// Generation time of the newest contribution received so far, nanoseconds.
+    #[must_use]
+    pub fn newest_generation_ns(&self) -> Option<u64> {
+        self.state.as_ref().map(|s| s.newest_generation_ns)
+    }
+}
+
+impl State {
+    fn integral_until(&self, end: Instant) -> f64 {
+        let length = end.since(self.last_change).as_nanos() as f64;
+        let at_start = age_ns(self.last_change, self.newest_generation_ns) as f64;
+        self.integral + length * (at_start + length / 2.0)
+    }
+}
+
+fn age_ns(now: Instant, generated_ns: u64) -> u64 {
+    // A worker's clock may be ahead of the server's: younger than new is new.
+    now.0.saturating_sub(generated_ns)
+}
+
+/// Jain's fairness index of non-negative values: 1 when all are equal, 1/n when one has all.
+/// Nothing for no values; 1 when all are zero.
+#[must_use]
+pub fn jain(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    let (mut n, mut sum, mut squares) = (0.0, 0.0, 0.0);
+    for value in values {
+        n += 1.0;
+        sum += value;
+        squares += value * value;
+    }
+    if n == 0.0 {
+        None
+    } else if squares == 0.0 {
+        Some(1.0)
+    } else {
+        Some(sum * sum / (n * squares))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_average_is_the_area_of_the_sawtooth_over_its_length() {
+        let mut age = AgeOfModel::new();
+        age.deliver(Instant(10), 4); // age 6
+        age.deliver(Instant(20), 15); // age 16 before, 5 after
+        // 10..20: 6 to 16, area 110; 20..30: 5 to 15, area 100.
+        assert_eq!(age.mean_ns(Instant(30)), Some(210.0 / 20.0));
+        assert_eq!(age.peak_mean_ns(), Some(16.0));
+        assert_eq!(age.now(Instant(30)), Some(Duration::from_nanos(15)));
+    }
+
+    #[test]
+    fn older_news_does_not_make_the_model_younger_or_older() {
+        let mut age = AgeOfModel::new();
+        age.deliver(Instant(10), 9);
+        age.deliver(Instant(20), 5);
+        assert_eq!(age.now(Instant(20)), Some(Duration::from_nanos(11)));
+        assert_eq!(age.peak_mean_ns(), None);
+    }
+
+    #[test]
+    fn before_the_first_delivery_there_is_no_age() {
+        let age = AgeOfModel::new();
+        assert_eq!((age.now(Instant(5)), age.mean_ns(Instant(5))), (None, None));
+    }
+
+    #[test]
+    fn fairness_is_one_for_equals_and_one_nth_for_a_monopoly() {
+        assert_eq!(jain([3.0, 3.0, 3.0]), Some(1.0));
+        assert_eq!(jain([4.0, 0.0, 0.0, 0.0]), Some(0.25));
+        assert_eq!(jain([]), None);
+    }
+}

@@ -1,0 +1,127 @@
+//! The contract between an end of the network and its driver.
+
+use olaf_engine::engine::{Transmit, Why};
+use olaf_engine::{Instant, PeerId};
+use olaf_wire::{Refusal, WelcomeCode};
+
+/// An end of the network: a worker or a parameter server, without its socket.
+///
+/// The order is that of [`olaf_engine::Engine`]: after every input a driver drains events, then
+/// transmissions, then reads the next timeout. A host has one link, so there is no port.
+pub trait Host {
+    /// One datagram arrived.
+    ///
+    /// # Errors
+    /// Why it was refused; it has been counted under that reason.
+    fn handle_packet(&mut self, now: Instant, from: PeerId, bytes: &[u8]) -> Result<(), Refused>;
+
+    /// The next datagram, written into `buf`, or nothing.
+    fn poll_transmit(&mut self, now: Instant, buf: &mut [u8]) -> Option<Transmit>;
+
+    /// When to call [`handle_timeout`](Host::handle_timeout) next, and what for.
+    fn poll_timeout(&self) -> Option<(Instant, Why)>;
+
+    /// Time has come.
+    fn handle_timeout(&mut self, now: Instant);
+
+    /// What happened, for people and metrics.
+    fn poll_event(&mut self) -> Option<HostEvent>;
+}
+
+/// Why a host refused a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Refused {
+    /// Its bytes are no message.
+    Malformed(Refusal),
+    /// A message that only travels the other way.
+    WrongDirection,
+    /// It came from a party that this host does not talk to.
+    UnknownPeer,
+    /// It names a job that this host does not have.
+    UnknownJob,
+    /// It names another worker, or another life of this one.
+    NotForMe,
+    /// Its worker has not joined, or was refused.
+    UnknownWorker,
+    /// It is of a life of its sender that is over.
+    OldEpoch,
+    /// It does not fit the job's model.
+    WrongSize,
+    /// It holds a number that is not finite.
+    NonFinite,
+    /// It came before.
+    Duplicate,
+    /// The worker was turned away.
+    TurnedAway(WelcomeCode),
+    /// A model was offered that nobody asked for.
+    NotAsked,
+    /// The server can take no more jobs.
+    Full,
+}
+
+impl Refused {
+    /// A short stable name, for counters and logs.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Malformed(refusal) => refusal.name(),
+            Self::WrongDirection => "wrong_direction",
+            Self::UnknownPeer => "unknown_peer",
+            Self::UnknownJob => "unknown_job",
+            Self::NotForMe => "not_for_me",
+            Self::UnknownWorker => "unknown_worker",
+            Self::OldEpoch => "old_epoch",
+            Self::WrongSize => "wrong_size",
+            Self::NonFinite => "non_finite",
+            Self::Duplicate => "duplicate",
+            Self::TurnedAway(code) => code.name(),
+            Self::NotAsked => "not_asked",
+            Self::Full => "full",
+        }
+    }
+}
+
+/// What happened at an end, for people and metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostEvent {
+    /// Worker: the job let this worker in.
+    Joined {
+        /// Version of the job's model; 0 where there is none yet.
+        version: u32,
+    },
+    /// Worker: the job turned this worker away.
+    TurnedAway(WelcomeCode),
+    /// Worker: the switch has not been heard for the configured time.
+    SwitchSilent,
+    /// Worker: the switch is heard again.
+    SwitchBack,
+    /// Worker: the switch began a new life.
+    SwitchRestarted,
+    /// Worker: the server has not been heard for the configured time.
+    ServerSilent,
+    /// Worker: the server is heard again.
+    ServerBack,
+    /// Worker: the server began a new life.
+    ServerRestarted,
+    /// Server: a worker's model became the job's first, or its first after a restart.
+    ModelStarted {
+        /// The job.
+        job: olaf_wire::JobId,
+        /// Whose model it is.
+        worker: olaf_wire::WorkerId,
+        /// Its parameters.
+        parameters: u32,
+        /// The job's version from here.
+        version: u32,
+    },
+    /// Server: a worker was let in.
+    WorkerJoined(olaf_engine::engine::WorkerSeen),
+    /// Server: a worker said good-bye.
+    WorkerLeft(olaf_engine::engine::WorkerSeen),
+    /// Server: a worker was turned away.
+    WorkerRefused(olaf_engine::engine::WorkerSeen, WelcomeCode),
+    /// Server: a worker has not been heard for the configured time.
+    WorkerSilent(olaf_engine::engine::WorkerSeen),
+    /// Server: a silent worker is heard again.
+    WorkerBack(olaf_engine::engine::WorkerSeen),
+}

@@ -1,0 +1,13 @@
+//! What the ends of the network decide: a worker, a parameter server, and how old a model is.
+//!
+//! Like `olaf-engine`, this crate takes time, chance and bytes as arguments and touches nothing
+//! else. [`Host`] is the contract with a driver.
+
+#![no_std]
+
+extern crate alloc;
+
+pub mod age;
+pub mod host;
+
+pub use host::{Host, HostEvent, Refused};

@@ -1,0 +1,136 @@
+//! What comes down: acknowledgements and segments of the model.
+
+use crate::offsets::{LANE, answer as at};
+use crate::packet::{Address, Kind, Packet, Refusal, emit_common};
+use crate::update::{lane_count, write_lanes};
+
+/// State of a switch's queue, written into every answer that passes back (OLAF §5,
+/// "Reverse-path Signaling": N, Qmax and Qn).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct QueueStatus {
+    /// Clusters heard within the switch's window.
+    pub active_clusters: u16,
+    /// Segments the queue can hold.
+    pub slots: u16,
+    /// Segments it holds.
+    pub used: u16,
+    /// Switches that have looked at this status; 0 means no switch wrote one.
+    pub switches: u8,
+}
+
+/// An answer to delivered updates: an acknowledgement, with a segment of the model or without.
+///
+/// Upward, as an *offer*, the same message carries a worker's model to a server that has none.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Answer {
+    /// The cluster answered; `worker` is [`crate::WorkerId::ALL`] or the one that asked.
+    pub address: Address,
+    /// The newest hop sequence of the receiver that this answers, and with it all before.
+    pub acknowledges: u32,
+    /// Which segment of the model the lanes are; of an acknowledgement, the segment delivered.
+    pub segment: u32,
+    /// Segments the model has.
+    pub segments: u32,
+    /// Version of the model the lanes are of.
+    pub model_version: u32,
+    /// Parameters of the whole model.
+    pub parameters: u32,
+    /// The server's life: changes when it restarts.
+    pub epoch: u32,
+    /// Newest model version among the delivered contributions of the cluster.
+    pub delivered_version: u32,
+    /// Newest generation time among the delivered contributions of the cluster: its age at the
+    /// server is `server_time_ns` minus this.
+    pub delivered_newest_ns: u64,
+    /// The server's clock when it answered, nanoseconds of Unix time.
+    pub server_time_ns: u64,
+    /// The queue on the path.
+    pub queue: QueueStatus,
+}
+
+impl Answer {
+    /// Reads an answer's header; its lanes are [`Packet::lanes`].
+    ///
+    /// # Errors
+    /// [`Refusal::BadField`] where fields contradict each other.
+    pub fn parse(packet: &Packet<'_>) -> Result<Self, Refusal> {
+        let lanes = packet.lanes().len() / LANE;
+        match (packet.kind(), lanes) {
+            (Kind::Acknowledgement, 0) | (Kind::Model, 1..) => {}
+            (Kind::Acknowledgement | Kind::Model, _) => return Err(Refusal::BadField("lanes")),
+            _ => return Err(Refusal::BadField("kind")),
+        }
+        let answer = Self {
+            address: packet.address(),
+            acknowledges: packet.u32(at::ACKNOWLEDGES),
+            segment: packet.u32(at::SEGMENT),
+            segments: packet.u32(at::SEGMENTS),
+            model_version: packet.u32(at::MODEL_VERSION),
+            parameters: packet.u32(at::PARAMETERS),
+            epoch: packet.u32(at::EPOCH),
+            delivered_version: packet.u32(at::DELIVERED_VERSION),
+            delivered_newest_ns: packet.u64(at::DELIVERED_NEWEST),
+            server_time_ns: packet.u64(at::SERVER_TIME),
+            queue: QueueStatus {
+                active_clusters: packet.u16(at::ACTIVE_CLUSTERS),
+                slots: packet.u16(at::SLOTS),
+                used: packet.u16(at::USED),
+                switches: packet.byte(at::SWITCHES),
+            },
+        };
+        if answer.segment >= answer.segments {
+            return Err(Refusal::BadField("segment"));
+        }
+        if lanes > answer.parameters as usize {
+            return Err(Refusal::BadField("parameters"));
+        }
+        Ok(answer)
+    }
+
+    /// Writes the answer, a [`Kind::Model`] when it has lanes; returns the datagram's length.
+    ///
+    /// # Panics
+    /// When `buf` is shorter than header and lanes.
+    pub fn emit(&self, lanes: &[f32], buf: &mut [u8]) -> usize {
+        let kind = if lanes.is_empty() { Kind::Acknowledgement } else { Kind::Model };
+        let mut writer = emit_common(buf, kind, &self.address);
+        writer.put(at::ACKNOWLEDGES, self.acknowledges.to_be_bytes());
+        writer.put(at::SEGMENT, self.segment.to_be_bytes());
+        writer.put(at::SEGMENTS, self.segments.to_be_bytes());
+        writer.put(at::MODEL_VERSION, self.model_version.to_be_bytes());
+        writer.put(at::PARAMETERS, self.parameters.to_be_bytes());
+        writer.put(at::LANES, lane_count(lanes.len()).to_be_bytes());
+        writer.put(at::EPOCH, self.epoch.to_be_bytes());
+        writer.put(at::DELIVERED_VERSION, self.delivered_version.to_be_bytes());
+        writer.put(at::DELIVERED_NEWEST, self.delivered_newest_ns.to_be_bytes());
+        writer.put(at::SERVER_TIME, self.server_time_ns.to_be_bytes());
+        let len = at::PAYLOAD + lanes.len() * LANE;
+        write_lanes(lanes, &mut buf[at::PAYLOAD..len]);
+        patch_status(&mut buf[..len], self.queue);
+        len
+    }
+}
+
+/// Rewrites, in a checked answer, whom it is for and what it acknowledges to them.
+///
+/// # Panics
+/// When `bytes` is not an answer that [`Packet::new_checked`] accepted.
+pub fn patch_receiver(bytes: &mut [u8], address: &Address, acknowledges: u32) {
+    use crate::offsets::common;
+    bytes[common::CLUSTER..common::CLUSTER + 4].copy_from_slice(&address.cluster.0.to_be_bytes());
+    bytes[common::WORKER..common::WORKER + 4].copy_from_slice(&address.worker.0.to_be_bytes());
+    bytes[common::SESSION..common::SESSION + 4].copy_from_slice(&address.session.0.to_be_bytes());
+    bytes[at::ACKNOWLEDGES..at::ACKNOWLEDGES + 4].copy_from_slice(&acknowledges.to_be_bytes());
+}
+
+/// Rewrites the queue status in a checked answer.
+///
+/// # Panics
+/// When `bytes` is not an answer that [`Packet::new_checked`] accepted.
+pub fn patch_status(bytes: &mut [u8], queue: QueueStatus) {
+    bytes[at::ACTIVE_CLUSTERS..at::ACTIVE_CLUSTERS + 2]
+        .copy_from_slice(&queue.active_clusters.to_be_bytes());
+    bytes[at::SLOTS..at::SLOTS + 2].copy_from_slice(&queue.slots.to_be_bytes());
+    bytes[at::USED..at::USED + 2].copy_from_slice(&queue.used.to_be_bytes());
+    bytes[at::SWITCHES] = queue.switches;
+}

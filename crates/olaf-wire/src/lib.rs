@@ -1,0 +1,29 @@
+//! Bytes to meaning, and back: the datagrams of Olaf.
+//!
+//! What this crate is: the one place that knows how a message looks on the wire. A
+//! [`Packet`](packet::Packet) checks magic, version, kind and length once; the message types then
+//! read plain structs from it, after which no length or flag is in doubt.
+//!
+//! What it is not: it decides nothing, keeps no state and does no arithmetic on payload lanes.
+//!
+//! Header fields are in network byte order; payload lanes are little-endian `f32`, so that a
+//! processor can add them where they lie. All offsets stand in [`offsets`].
+
+#![no_std]
+
+extern crate alloc;
+
+pub mod answer;
+pub mod fetch;
+pub mod ids;
+pub mod membership;
+pub mod offsets;
+pub mod packet;
+pub mod update;
+
+pub use answer::{Answer, QueueStatus};
+pub use fetch::Fetch;
+pub use ids::{ClusterId, JobId, Session, WorkerId};
+pub use membership::{Join, Leave, Welcome, WelcomeCode};
+pub use packet::{Address, Kind, Packet, Refusal};
+pub use update::Update;

@@ -1,0 +1,126 @@
+//! Every byte offset of every message, once.
+//!
+//! ```text
+//! common       0 magic "OLAF"   4 version  5 kind  6 flags  8 job  12 cluster  16 worker  20 session
+//! update      24 sequence  28 hop sequence  32 segment  36 segments  40 generated oldest
+//!             48 generated newest  56 version oldest  60 version newest  64 contributors  68 lanes
+//!             72 weight  80 reward  88 hops  89 zero x7  96 lanes ..
+//! answer      24 acknowledges  28 segment  32 segments  36 model version  40 parameters
+//!             44 lanes  48 epoch  52 delivered version  56 delivered newest  64 server time
+//!             72 active clusters  74 slots  76 used  78 switches  79 zero x17  96 lanes ..
+//! join        24 have version  28 parameters  32 segment lanes  36 clock error (us)
+//!             40 sent at  48 clock offset  56 end
+//! welcome     24 code  25 ready  26 zero x2  28 version  32 parameters  36 segment lanes
+//!             40 epoch  44 first missing  48 echoed sent at  56 received at  64 sent at
+//!             72 switch epoch  76 silent (ms)  80 end
+//! leave       24 end
+//! fetch       24 version  28 first segment  32 mask of 64 segments  40 end
+//! ```
+
+/// First bytes of every datagram of ours.
+pub const MAGIC: [u8; 4] = *b"OLAF";
+/// Version of the format this crate reads and writes.
+pub const VERSION: u8 = 1;
+
+/// Fields that every message has.
+pub mod common {
+    #![allow(missing_docs, reason = "named and drawn in the module's table")]
+    pub const VERSION: usize = 4;
+    pub const KIND: usize = 5;
+    pub const FLAGS: usize = 6;
+    pub const JOB: usize = 8;
+    pub const CLUSTER: usize = 12;
+    pub const WORKER: usize = 16;
+    pub const SESSION: usize = 20;
+    pub const LEN: usize = 24;
+}
+
+/// A model update on its way to the server.
+pub mod update {
+    #![allow(missing_docs, reason = "named and drawn in the module's table")]
+    pub const SEQUENCE: usize = 24;
+    pub const HOP_SEQUENCE: usize = 28;
+    pub const SEGMENT: usize = 32;
+    pub const SEGMENTS: usize = 36;
+    pub const GENERATED_OLDEST: usize = 40;
+    pub const GENERATED_NEWEST: usize = 48;
+    pub const VERSION_OLDEST: usize = 56;
+    pub const VERSION_NEWEST: usize = 60;
+    pub const CONTRIBUTORS: usize = 64;
+    pub const LANES: usize = 68;
+    pub const WEIGHT: usize = 72;
+    pub const REWARD: usize = 80;
+    pub const HOPS: usize = 88;
+    pub const PAYLOAD: usize = 96;
+}
+
+/// An acknowledgement, with or without a segment of the model.
+pub mod answer {
+    #![allow(missing_docs, reason = "named and drawn in the module's table")]
+    pub const ACKNOWLEDGES: usize = 24;
+    pub const SEGMENT: usize = 28;
+    pub const SEGMENTS: usize = 32;
+    pub const MODEL_VERSION: usize = 36;
+    pub const PARAMETERS: usize = 40;
+    pub const LANES: usize = 44;
+    pub const EPOCH: usize = 48;
+    pub const DELIVERED_VERSION: usize = 52;
+    pub const DELIVERED_NEWEST: usize = 56;
+    pub const SERVER_TIME: usize = 64;
+    pub const ACTIVE_CLUSTERS: usize = 72;
+    pub const SLOTS: usize = 74;
+    pub const USED: usize = 76;
+    pub const SWITCHES: usize = 78;
+    pub const PAYLOAD: usize = 96;
+}
+
+/// A worker's announcement of itself, repeated to stay known.
+pub mod join {
+    #![allow(missing_docs, reason = "named and drawn in the module's table")]
+    pub const HAVE_VERSION: usize = 24;
+    pub const PARAMETERS: usize = 28;
+    pub const SEGMENT_LANES: usize = 32;
+    pub const CLOCK_ERROR_US: usize = 36;
+    pub const SENT_AT: usize = 40;
+    pub const CLOCK_OFFSET: usize = 48;
+    pub const LEN: usize = 56;
+}
+
+/// The answer to a join, from the server, or from a switch that must refuse.
+pub mod welcome {
+    #![allow(missing_docs, reason = "named and drawn in the module's table")]
+    pub const CODE: usize = 24;
+    pub const READY: usize = 25;
+    pub const VERSION: usize = 28;
+    pub const PARAMETERS: usize = 32;
+    pub const SEGMENT_LANES: usize = 36;
+    pub const EPOCH: usize = 40;
+    pub const FIRST_MISSING: usize = 44;
+    pub const ECHOED_SENT_AT: usize = 48;
+    pub const RECEIVED_AT: usize = 56;
+    pub const SENT_AT: usize = 64;
+    pub const SWITCH_EPOCH: usize = 72;
+    pub const SILENT_MS: usize = 76;
+    pub const LEN: usize = 80;
+}
+
+/// A worker's request for segments of a model version.
+pub mod fetch {
+    #![allow(missing_docs, reason = "named and drawn in the module's table")]
+    pub const VERSION: usize = 24;
+    pub const FIRST: usize = 28;
+    pub const MASK: usize = 32;
+    pub const LEN: usize = 40;
+}
+
+/// Bytes of a payload lane.
+pub const LANE: usize = 4;
+/// The largest UDP payload over IPv4, and so the largest datagram.
+pub const MAX_DATAGRAM: usize = 65_507;
+/// Lanes that fit a segment of the largest datagram.
+pub const MAX_SEGMENT_LANES: usize = (MAX_DATAGRAM - update::PAYLOAD) / LANE;
+/// Lanes of a segment by default: header and lanes fill a 9,000-byte frame over IPv6.
+pub const DEFAULT_SEGMENT_LANES: usize = 2208;
+
+const _: () = assert!(update::PAYLOAD == answer::PAYLOAD);
+const _: () = assert!(update::PAYLOAD + DEFAULT_SEGMENT_LANES * LANE <= 9000 - 40 - 8);

@@ -1,0 +1,259 @@
+//! The common header: a view that has checked what every message shares.
+
+use core::fmt;
+
+use crate::ids::{ClusterId, JobId, Session, WorkerId};
+use crate::offsets::{self, LANE, MAGIC, common};
+
+/// What a datagram is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Kind {
+    /// A model update, up: [`crate::Update`].
+    Update = 1,
+    /// An acknowledgement without model, down: [`crate::Answer`] of no lanes.
+    Acknowledgement = 2,
+    /// A segment of the model: down as an answer, up as a worker's offer: [`crate::Answer`].
+    Model = 3,
+    /// "I am here, and this is what I have", up: [`crate::Join`].
+    Join = 4,
+    /// The answer to a join, down: [`crate::Welcome`].
+    Welcome = 5,
+    /// A worker's good-bye, up: [`crate::Leave`].
+    Leave = 6,
+    /// A request for segments of a model, up: [`crate::Fetch`].
+    Fetch = 7,
+}
+
+impl Kind {
+    fn from_byte(byte: u8) -> Option<Self> {
+        Some(match byte {
+            1 => Self::Update,
+            2 => Self::Acknowledgement,
+            3 => Self::Model,
+            4 => Self::Join,
+            5 => Self::Welcome,
+            6 => Self::Leave,
+            7 => Self::Fetch,
+            _ => return None,
+        })
+    }
+
+    /// Bytes of the message without its lanes.
+    #[must_use]
+    pub const fn header_len(self) -> usize {
+        match self {
+            Self::Update => offsets::update::PAYLOAD,
+            Self::Acknowledgement | Self::Model => offsets::answer::PAYLOAD,
+            Self::Join => offsets::join::LEN,
+            Self::Welcome => offsets::welcome::LEN,
+            Self::Leave => common::LEN,
+            Self::Fetch => offsets::fetch::LEN,
+        }
+    }
+}
+
+/// Why bytes are not a message. Every reason has a [name](Refusal::name) that counters use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Refusal {
+    /// Not a datagram of ours at all: does not begin with the magic.
+    NotOurs,
+    /// Shorter than its kind's header, or than the lanes it announces.
+    Truncated {
+        /// Bytes that came.
+        have: usize,
+        /// Bytes that the header calls for.
+        need: usize,
+    },
+    /// Longer than its header calls for.
+    Oversized {
+        /// Bytes that came.
+        have: usize,
+        /// Bytes that the header calls for.
+        need: usize,
+    },
+    /// Another version of the format.
+    WrongVersion(u8),
+    /// A kind this version does not know.
+    UnknownKind(u8),
+    /// Flags this version does not know: they may change the meaning, so it is not guessed.
+    UnknownFlags(u16),
+    /// A field whose value no sender that follows the format writes; names the field.
+    BadField(&'static str),
+}
+
+impl Refusal {
+    /// A short stable name, for counters and logs.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NotOurs => "not_ours",
+            Self::Truncated { .. } => "truncated",
+            Self::Oversized { .. } => "oversized",
+            Self::WrongVersion(_) => "wrong_version",
+            Self::UnknownKind(_) => "unknown_kind",
+            Self::UnknownFlags(_) => "unknown_flags",
+            Self::BadField(_) => "bad_field",
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotOurs => write!(f, "not an Olaf datagram"),
+            Self::Truncated { have, need } => write!(f, "truncated: {have} bytes of {need}"),
+            Self::Oversized { have, need } => {
+                write!(f, "oversized: {have} bytes where {need} belong")
+            }
+            Self::WrongVersion(v) => {
+                write!(f, "format version {v}, this side speaks {}", offsets::VERSION)
+            }
+            Self::UnknownKind(kind) => write!(f, "unknown kind {kind}"),
+            Self::UnknownFlags(flags) => write!(f, "unknown flags {flags:#06x}"),
+            Self::BadField(field) => write!(f, "impossible value in field {field}"),
+        }
+    }
+}
+
+/// Who a message is from, or for: the common header without magic, version and kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Address {
+    /// The job.
+    pub job: JobId,
+    /// The cluster in the job.
+    pub cluster: ClusterId,
+    /// The worker in the job; [`WorkerId::ALL`] where a message is for all concerned.
+    pub worker: WorkerId,
+    /// The worker's life; zero where no worker is meant.
+    pub session: Session,
+}
+
+/// A datagram whose magic, version, kind, flags and length agree with each other.
+#[derive(Clone, Copy, Debug)]
+pub struct Packet<'a> {
+    bytes: &'a [u8],
+    kind: Kind,
+}
+
+impl<'a> Packet<'a> {
+    /// Checks `bytes`, one whole datagram.
+    ///
+    /// # Errors
+    /// The [`Refusal`] that says what is wrong with it.
+    pub fn new_checked(bytes: &'a [u8]) -> Result<Self, Refusal> {
+        if bytes.get(..MAGIC.len()) != Some(&MAGIC) {
+            return Err(Refusal::NotOurs);
+        }
+        if bytes.len() < common::LEN {
+            return Err(Refusal::Truncated { have: bytes.len(), need: common::LEN });
+        }
+        if bytes[common::VERSION] != offsets::VERSION {
+            return Err(Refusal::WrongVersion(bytes[common::VERSION]));
+        }
+        let kind = Kind::from_byte(bytes[common::KIND])
+            .ok_or(Refusal::UnknownKind(bytes[common::KIND]))?;
+        let flags = u16::from_be_bytes([bytes[common::FLAGS], bytes[common::FLAGS + 1]]);
+        if flags != 0 {
+            return Err(Refusal::UnknownFlags(flags));
+        }
+        let header = kind.header_len();
+        if bytes.len() < header {
+            return Err(Refusal::Truncated { have: bytes.len(), need: header });
+        }
+        let packet = Self { bytes, kind };
+        let lanes = match kind {
+            Kind::Update => packet.u32(offsets::update::LANES) as usize,
+            Kind::Acknowledgement | Kind::Model => packet.u32(offsets::answer::LANES) as usize,
+            _ => 0,
+        };
+        if lanes > offsets::MAX_SEGMENT_LANES {
+            return Err(Refusal::BadField("lanes"));
+        }
+        let need = header + lanes * LANE;
+        match bytes.len() {
+            have if have < need => Err(Refusal::Truncated { have, need }),
+            have if have > need => Err(Refusal::Oversized { have, need }),
+            _ => Ok(packet),
+        }
+    }
+
+    /// What the datagram is.
+    #[must_use]
+    pub const fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Who it is from, or for.
+    #[must_use]
+    pub fn address(&self) -> Address {
+        Address {
+            job: JobId(self.u32(common::JOB)),
+            cluster: ClusterId(self.u32(common::CLUSTER)),
+            worker: WorkerId(self.u32(common::WORKER)),
+            session: Session(self.u32(common::SESSION)),
+        }
+    }
+
+    /// The payload lanes as they came: little-endian `f32`, four bytes each.
+    #[must_use]
+    pub fn lanes(&self) -> &'a [u8] {
+        &self.bytes[self.kind.header_len()..]
+    }
+
+    pub(crate) fn byte(&self, at: usize) -> u8 {
+        self.bytes[at]
+    }
+
+    pub(crate) fn u16(&self, at: usize) -> u16 {
+        u16::from_be_bytes(self.array(at))
+    }
+
+    pub(crate) fn u32(&self, at: usize) -> u32 {
+        u32::from_be_bytes(self.array(at))
+    }
+
+    pub(crate) fn u64(&self, at: usize) -> u64 {
+        u64::from_be_bytes(self.array(at))
+    }
+
+    pub(crate) fn i64(&self, at: usize) -> i64 {
+        i64::from_be_bytes(self.array(at))
+    }
+
+    pub(crate) fn f64(&self, at: usize) -> f64 {
+        f64::from_be_bytes(self.array(at))
+    }
+
+    fn array<const N: usize>(&self, at: usize) -> [u8; N] {
+        let mut field = [0; N];
+        field.copy_from_slice(&self.bytes[at..at + N]);
+        field
+    }
+}
+
+/// Writes fields into a datagram under construction.
+pub(crate) struct Writer<'a>(pub(crate) &'a mut [u8]);
+
+impl Writer<'_> {
+    pub(crate) fn put<const N: usize>(&mut self, at: usize, field: [u8; N]) {
+        self.0[at..at + N].copy_from_slice(&field);
+    }
+}
+
+/// Writes magic, version, kind and address; zeroes the rest of the header.
+///
+/// # Panics
+/// When `buf` is shorter than the kind's header: buffers are the caller's, not the network's.
+pub(crate) fn emit_common<'a>(buf: &'a mut [u8], kind: Kind, address: &Address) -> Writer<'a> {
+    buf[..kind.header_len()].fill(0);
+    let mut writer = Writer(buf);
+    writer.put(0, MAGIC);
+    writer.put(common::VERSION, [offsets::VERSION]);
+    writer.put(common::KIND, [kind as u8]);
+    writer.put(common::JOB, address.job.0.to_be_bytes());
+    writer.put(common::CLUSTER, address.cluster.0.to_be_bytes());
+    writer.put(common::WORKER, address.worker.0.to_be_bytes());
+    writer.put(common::SESSION, address.session.0.to_be_bytes());
+    writer
+}
