@@ -52,6 +52,8 @@ class Accounts:
     pushed: int
     rows: list[Row]
     discrepancies: list[str] = field(default_factory=list)
+    note: str = ""
+    """What must be known about `pushed`."""
 
     @property
     def total(self) -> int:
@@ -83,6 +85,7 @@ class Accounts:
         """As written to run.json."""
         return {
             "pushed": self.pushed,
+            "note": self.note,
             "total": self.total,
             "matches": self.matches,
             "discrepancies": self.discrepancies,
@@ -110,59 +113,49 @@ def settle(
     sent = _workers(workers, discrepancies)
     queue = _switches(switches, discrepancies)
     result = _servers(servers, job, discrepancies)
-
-    killed = [i.label for i in (*workers, *switches, *servers) if not i.final]
-    killed_before = [i.label for i in (*workers, *switches) if not i.final]
-    killed_switch = [i.label for i in switches if not i.final]
+    killed_workers, killed_switches, killed_servers = (
+        [one.label for one in party if not one.final] for party in (workers, switches, servers)
+    )
+    handed = sent.pushed - sent.replaced - sent.unsent
+    if killed_switches:
+        # Its queue, and what it did after its last report, are gone: one gap over both hops.
+        gap = handed - queue.settled_here - queue.waiting - result.received
+        up = [_gap(gap, "", [*killed_switches, *killed_workers, *killed_servers])]
+        down = []
+    else:
+        gap = handed - queue.received
+        up = [_gap(gap, "worker to switch", killed_workers)]
+        down = [_gap(queue.departed - result.received, "switch to server", killed_servers)]
+    unreported = 0
+    if gap < 0 and killed_workers:
+        # The switch saw more than a killed worker lived to report: that was pushed, too.
+        unreported = -gap
+        up = []
     rows: list[Row] = []
     if sent.replaced:
         rows.append(Row("replaced at worker", sent.replaced, "workers"))
     if sent.unsent:
         rows.append(Row("unsent", sent.unsent, "workers", note="still with a worker at its end"))
-    handed = sent.pushed - sent.replaced - sent.unsent
-    if killed_switch:
-        # Its queue, and what it did after its last report, are gone: one difference over both hops.
-        missing = handed - queue.settled_here - queue.waiting - result.received
-        rows += _difference(
-            f"lost with {', '.join(killed)}",
-            missing,
-            "sent by workers, less all that was counted elsewhere: what was in the queue then, "
-            "on the way, or done after the last report",
-            discrepancies,
-        )
-        rows += queue.rows
-    else:
-        rows += _difference(
-            "lost worker to switch" if not killed_before else f"lost with {', '.join(killed)}",
-            handed - queue.received,
-            "" if not killed_before else "includes what a killed worker sent after it last reported",
-            discrepancies,
-            excusable=bool(killed_before),
-        )
-        rows += queue.rows
-        killed_servers = [i.label for i in servers if not i.final]
-        rows += _difference(
-            f"lost with {', '.join(killed_servers)}" if killed_servers else "lost switch to server",
-            queue.departed - result.received,
-            "includes what a killed server took in after it last reported"
-            if killed_servers
-            else "",
-            discrepancies,
-        )
-    rows += result.rows
-    return Accounts(sent.pushed, rows, discrepancies)
+    rows += [*up, *queue.rows, *down, *result.rows]
+    for row in rows:
+        if row.count < 0:
+            discrepancies.append(f"{row.fate}: {-row.count} more arrived than were sent")
+    note = ""
+    if unreported:
+        note = f"{unreported} of them after the last report of {', '.join(killed_workers)}"
+    return Accounts(sent.pushed + unreported, rows, discrepancies, note)
 
 
-def _difference(
-    fate: str, count: int, note: str, discrepancies: list[str], *, excusable: bool = False
-) -> list[Row]:
-    if count < 0 and not excusable:
-        discrepancies.append(f"{fate}: {-count} more arrived than were sent")
-    if count < 0 and excusable:
-        fate, note = "sent after the last report", "by a killed worker; not among the pushed"
-    if count or not fate.startswith("lost w") or "#" not in fate:
-        return [Row(fate, count, "difference", lost=True, note=note)]
-    return []
+def _gap(count: int, between: str, killed: list[str]) -> Row:
+    if not killed:
+        return Row(f"lost {between}", count, "difference", lost=True)
+    return Row(
+        f"lost with {', '.join(killed)}",
+        count,
+        "difference",
+        lost=True,
+        note="what is left over: held or under way at the kill, or done after the last report",
+    )
 
 
 @dataclass

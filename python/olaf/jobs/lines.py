@@ -94,6 +94,8 @@ class Control:
         self._wake()
 
     def _caught(self, number: int, frame: FrameType | None) -> None:
+        if self.stopping and number == signal.SIGINT:
+            raise KeyboardInterrupt  # the second Ctrl-C: at once
         self.stop(signal.Signals(number).name)
 
     def _obey(self, stream: IO[str]) -> None:

@@ -99,9 +99,8 @@ impl Switch {
 /// Workers whose departures up to `up_to` are acknowledged now; they are owed a model from here on.
 fn acknowledged(cluster: &mut Cluster, up_to: u32) -> BTreeMap<WorkerId, u32> {
     let mut concerned = BTreeMap::new();
-    while let Some((_, sharers)) =
-        cluster.unanswered.pop_front_if(|(sequence, _)| *sequence <= up_to)
-    {
+    while cluster.unanswered.front().is_some_and(|(sequence, _)| *sequence <= up_to) {
+        let (_, sharers) = cluster.unanswered.pop_front().expect("just seen at the front");
         for sharer in sharers {
             let newest: &mut u32 = concerned.entry(sharer.worker).or_default();
             *newest = sharer.sequence.max(*newest);

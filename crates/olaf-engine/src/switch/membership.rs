@@ -1,6 +1,6 @@
 //! Who is here: joins, welcomes, good-byes, silence.
 
-use super::job::{Job, Member, Shape};
+use super::job::{Member, Shape};
 use super::updates::seen;
 use super::{Down, Switch};
 use crate::discipline::Rejection;
