@@ -74,12 +74,19 @@ class Spaces:
         return np.isfinite(self.low) & np.isfinite(self.high)
 
     @cached_property
+    def _ends(self) -> NDArray[np.float32]:
+        low, high = np.where(self._bounded, (self.low, self.high), ((-1,), (1,)))
+        return np.array((low, high), np.float32)
+
+    @cached_property
     def _half(self) -> NDArray[np.float32]:
-        return np.where(self._bounded, (self.high - self.low) / 2, 1).astype(np.float32)
+        low, high = self._ends
+        return np.subtract(high, low) / np.float32(2)
 
     @cached_property
     def _middle(self) -> NDArray[np.float32]:
-        return np.where(self._bounded, (self.high + self.low) / 2, 0).astype(np.float32)
+        low, high = self._ends
+        return np.add(high, low) / np.float32(2)
 
     @cached_property
     def _lowest(self) -> NDArray[np.float32]:
@@ -104,8 +111,7 @@ def make_environment(name: str) -> "gym.Env[Any, Any]":
         raise UnusableEnvironmentError(f"environment {name!r} needs a package: {error}") from error
     except ModuleNotFoundError as error:
         raise UnusableEnvironmentError(
-            f"environment {name!r} needs the module {error.name!r}, which is not installed: "
-            f"install the package that has it"
+            f"environment {name!r} needs a module that is not installed: {error}"
         ) from error
     except gym.error.Error as error:
         raise UnusableEnvironmentError(unknown(name, error)) from error

@@ -1,0 +1,30 @@
+"""Decides whether tests of the torch learner run, and never keeps quiet about it."""
+
+import importlib.util
+import os
+from collections.abc import Iterable
+
+import pytest
+
+MISSING = [name for name in ("torch", "torchrl") if importlib.util.find_spec(name) is None]
+REQUIRED = "OLAF_REQUIRE_TORCH"
+
+
+def pytest_collection_modifyitems(items: Iterable[pytest.Item]) -> None:
+    if not MISSING:
+        return
+    for item in items:
+        if item.get_closest_marker("torch"):
+            item.add_marker(pytest.mark.skip(reason=f"{' and '.join(MISSING)} not installed"))
+
+
+def pytest_report_collectionfinish(items: list[pytest.Item]) -> str:
+    waiting = sum(item.get_closest_marker("torch") is not None for item in items)
+    if not MISSING:
+        return f"torch: installed, {waiting} of its tests run"
+    if os.environ.get(REQUIRED):
+        raise pytest.UsageError(f"{REQUIRED} is set, but {' and '.join(MISSING)} not installed")
+    return (
+        f"TORCH IS NOT INSTALLED: {waiting} of its tests do NOT run. "
+        f"`pip install 'olaf[torch]'` runs them, {REQUIRED}=1 insists"
+    )

@@ -1,0 +1,159 @@
+"""Environments: what they are for a policy, and what a person is told when they are not."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from olaf.rl import LearnerConfig, make_learner
+from olaf.rl.environments import (
+    Collector,
+    RunningScale,
+    Spaces,
+    UnusableEnvironmentError,
+    describe,
+    known_reward_scale,
+    make_environment,
+)
+
+
+class Odd(gym.Env[Any, Any]):
+    """Four steps of reward 1, 2, 3, 4, then cut; spaces are the test's."""
+
+    def __init__(self, observations: Any = None, actions: Any = None) -> None:
+        self.observation_space = observations or spaces.Box(-1, 1, (2,), np.float32)
+        self.action_space = actions or spaces.Discrete(2)
+        self.turn = 0
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.turn = 0
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        self.turn += 1
+        seen = np.full(2, self.turn, np.float32)
+        return seen, float(self.turn), False, self.turn == 4, {}
+
+
+@pytest.fixture(autouse=True)
+def odd() -> Iterator[None]:
+    made: dict[str, tuple[Any, Any]] = {
+        "OlafOdd-v0": (None, None),
+        "OlafSequence-v0": (spaces.Sequence(spaces.Discrete(2)), None),
+        "OlafMany-v0": (None, spaces.MultiDiscrete([2, 3])),
+    }
+
+    def maker(observations: Any, actions: Any) -> Any:
+        return lambda **kwargs: Odd(observations, actions)
+
+    for name, chosen in made.items():
+        gym.register(name, maker(*chosen))
+    yield
+    for name in made:
+        del gym.registry[name]
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("LunarLandr-v3", "LunarLander-v3"),
+        ("lunarlander-v3", "LunarLander-v3"),
+        ("Pendulun-v1", "Pendulum-v1"),
+    ],
+)
+def test_an_unknown_environment_suggests_the_near_one(name: str, near: str) -> None:
+    with pytest.raises(UnusableEnvironmentError, match=f"unknown environment.*{near}"):
+        make_environment(name)
+
+
+def test_an_environment_like_no_other_is_told_how_to_name_its_own() -> None:
+    with pytest.raises(UnusableEnvironmentError, match="module:id"):
+        make_environment("zzzzqqqq")
+
+
+def test_an_outdated_version_names_the_one_to_use() -> None:
+    with pytest.raises(UnusableEnvironmentError, match="LunarLander-v3"):
+        make_environment("LunarLander-v2")
+
+
+def test_a_missing_module_is_named() -> None:
+    with pytest.raises(UnusableEnvironmentError, match="no_such_module"):
+        make_environment("no_such_module:Thing-v0")
+
+
+def test_unsupported_spaces_are_named() -> None:
+    with pytest.raises(UnusableEnvironmentError, match=r"observation space.*Sequence"):
+        make_learner(LearnerConfig(environment="OlafSequence-v0"))
+    with pytest.raises(UnusableEnvironmentError, match=r"action space.*MultiDiscrete"):
+        make_learner(LearnerConfig(environment="OlafMany-v0"))
+
+
+def test_discrete_observations_become_one_hot() -> None:
+    env = make_environment("FrozenLake-v1")
+    assert describe("FrozenLake-v1", env).observation == 16
+    assert float(np.sum(env.reset(seed=1)[0])) == 1.0
+
+
+def test_lunar_lander_is_as_documented() -> None:
+    found = describe("LunarLander-v3", make_environment("LunarLander-v3"))
+    assert (found.observation, found.actions, found.continuous) == (8, 4, False)
+
+
+def test_continuous_actions_are_scaled_to_bounds_and_clipped() -> None:
+    found = describe("Pendulum-v1", make_environment("Pendulum-v1"))
+    given = np.array([[-1.0], [0.0], [0.5], [3.0]], np.float32)
+    assert found.to_environment(given).ravel().tolist() == [-2.0, 0.0, 1.0, 2.0]
+
+
+def test_unbounded_actions_pass_unchanged() -> None:
+    inf = np.full(1, np.inf, np.float32)
+    found = Spaces(1, 1, True, 0, -inf, inf, (1,))
+    assert found.to_environment(np.array([[7.5]], np.float32)).tolist() == [[7.5]]
+
+
+def test_a_rollout_cuts_episodes_and_keeps_what_came_after() -> None:
+    collector = Collector("OlafOdd-v0", 1, [0])
+    rollout = collector.collect(lambda turn, seen: [0], 6)
+    assert rollout.episode_rewards == [10.0]
+    assert rollout.truncated[:, 0].tolist() == [False, False, False, True, False, False]
+    assert not rollout.terminated.any()
+    assert rollout.observations[:, 0, 0].tolist() == [0, 1, 2, 3, 0, 1, 2]
+    [(turn, index, observation)] = rollout.final
+    assert (turn, index, observation.tolist()) == (3, 0, [4, 4])
+    assert collector.running_rewards() == [3.0]
+    following = collector.collect(lambda turn, seen: [0], 2)
+    assert following.episode_rewards == [10.0]
+
+
+def test_a_rollout_by_episodes_grows_as_far_as_it_takes() -> None:
+    rollout = Collector("OlafOdd-v0", 1, [0]).collect(lambda turn, seen: [0], 1, episodes=600)
+    assert len(rollout.episode_rewards) == 600
+    assert rollout.rewards.shape == (2400, 1)
+    assert rollout.observations[2399, 0, 0] == 3
+
+
+def test_running_scale_is_one_over_the_spread_of_returns() -> None:
+    rng = np.random.default_rng(7)
+    scale, discounted, seen = RunningScale(2, 0.9), np.zeros(2), []
+    assert scale.factor == 1.0
+    for _ in range(20):
+        rewards, ends = (
+            5 * rng.standard_normal((30, 2)).astype(np.float32),
+            rng.random((30, 2)) < 0.1,
+        )
+        scale.see(rewards, ends)
+        for reward, end in zip(rewards, ends, strict=True):
+            discounted = discounted * 0.9 + reward
+            seen.append(discounted)
+            discounted = np.where(end, 0.0, discounted)
+    assert scale.factor == pytest.approx(1 / np.std(seen), rel=1e-6)
+
+
+def test_known_scales_go_by_name_whatever_the_version() -> None:
+    assert known_reward_scale("LunarLander-v3") == 0.02
+    assert known_reward_scale("some.module:CartPole-v0") == 0.1
+    assert known_reward_scale("MountainCar-v0") is None

@@ -1,0 +1,168 @@
+"""The loop against a connection made of lists: what is pushed, when weights are replaced."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from olaf.rl.learner import Iteration, Parts
+from olaf.rl.worker_loop import Loop, LoopConfig, Progress, work
+
+
+class Steady:
+    """A learner whose every turn moves its two parts by +1: an update of 1000 at gamma 0.001."""
+
+    def __init__(self) -> None:
+        self.weights = [np.zeros(2, np.float32), np.zeros((2, 2), np.float32)]
+        self.parameters = 6
+        self.turns = 0
+
+    def parts(self) -> Parts:
+        return self.weights
+
+    def iterate(self) -> Iteration:
+        self.turns += 1
+        for part in self.weights:
+            part[...] = part + 1
+        update = [np.full_like(part, 1000) for part in self.weights]
+        return Iteration(update, float(self.turns), 10, (1.0, 2.0), 0.25, 0.5)
+
+
+class Fake:
+    """Answers as the test says: ``answers[n]`` is what has come after the n-th push."""
+
+    def __init__(self, answers: list[tuple[int, float] | None], first: float = 0.0) -> None:
+        self.answers = answers
+        self.first = first
+        self.offered: list[float] = []
+        self.pushed: list[tuple[float, float, float]] = []
+        self.waited: list[tuple[int, float]] = []
+
+    def join(self, weights: Parts, timeout_s: float) -> int:
+        self.offered.append(float(weights[0][0]))
+        return 1
+
+    def push(self, parts: Parts, *, reward: float, weight: float = 1.0) -> int:
+        self.pushed.append((float(parts[0][0]), reward, weight))
+        return len(self.pushed) - 1
+
+    def pull(self, parts: Parts, newer_than: int) -> int | None:
+        answer = self.answers[len(self.pushed) - 1] if self.pushed else (1, self.first)
+        if answer is None or answer[0] <= newer_than:
+            return None
+        for part in parts:
+            part[...] = answer[1]
+        return answer[0]
+
+    def wait(self, newer_than: int, timeout_s: float) -> int | None:
+        self.waited.append((newer_than, timeout_s))
+        return None
+
+
+def run(
+    connection: Fake,
+    updates: int,
+    config: LoopConfig | None = None,
+    clock: Callable[[], float] = lambda: 0.0,
+) -> tuple[Steady, list[Progress]]:
+    learner, seen = Steady(), list[Progress]()
+    last = work(
+        learner,
+        connection,
+        worker=3,
+        updates=updates,
+        on_progress=seen.append,
+        config=config,
+        clock=clock,
+    )
+    assert seen[-1] == last
+    return learner, seen
+
+
+def test_a_worker_starts_from_the_job_s_model_not_from_its_own() -> None:
+    connection = Fake([None], first=5.0)
+    learner, _ = run(connection, 1)
+    assert connection.offered == [0.0]
+    assert (learner.weights[1] == 6.0).all()
+
+
+def test_without_an_answer_it_goes_on_from_its_own_weights() -> None:
+    connection = Fake([None, None, None])
+    learner, seen = run(connection, 3)
+    assert (learner.weights[0] == 3.0).all()
+    assert [p.model_version for p in seen] == [1, 1, 1]
+    assert [p.staleness for p in seen] == [0, 0, 0]
+    assert connection.pushed == [(1000.0, 1.0, 1.0), (1000.0, 2.0, 1.0), (1000.0, 3.0, 1.0)]
+
+
+def test_a_newer_model_replaces_the_weights_and_an_older_does_not() -> None:
+    learner, seen = run(Fake([(4, 10.0), (4, 99.0), (6, 20.0)]), 3)
+    assert (learner.weights[0] == 20.0).all()
+    assert [p.model_version for p in seen] == [1, 4, 4]
+    assert [p.staleness for p in seen] == [3, 0, 2]
+
+
+def test_a_refused_worker_may_go_back_to_what_it_was_given() -> None:
+    answers: list[tuple[int, float] | None] = [(2, 10.0), None, None]
+    kept, _ = run(Fake(list(answers)), 3, LoopConfig(on_refused="continue"))
+    gone_back, _ = run(Fake(list(answers)), 3, LoopConfig(on_refused="reset"))
+    assert (kept.weights[0] == 12.0).all()
+    assert (gone_back.weights[0] == 10.0).all()
+
+
+def test_before_any_answer_going_back_means_the_model_joined_with() -> None:
+    learner, _ = run(Fake([None, None], first=7.0), 2, LoopConfig(on_refused="reset"))
+    assert (learner.weights[0] == 7.0).all()
+
+
+def test_it_waits_for_an_answer_only_with_patience() -> None:
+    patient, hasty = Fake([None, (3, 0.0), None]), Fake([None] * 3)
+    run(patient, 3, LoopConfig(patience_s=0.02))
+    run(hasty, 3)
+    assert patient.waited == [(1, 0.02), (1, 0.02), (3, 0.02)]
+    assert hasty.waited == []
+
+
+def test_progress_adds_up() -> None:
+    ticks = iter(range(1000))
+    _, seen = run(Fake([None] * 4), 4, LoopConfig(weight=2.0), clock=lambda: float(next(ticks)))
+    last = seen[-1]
+    assert (last.worker, last.updates, last.steps, last.episodes) == (3, 4, 40, 8)
+    assert last.episode_rewards == (1.0, 2.0)
+    assert last.reward == 4.0
+    assert (last.seconds_env, last.seconds_learn) == (1.0, 2.0)
+    assert last.seconds_network == 1 + 4 * 2  # one tick in join, in each push, in each take
+
+
+def test_the_weight_travels() -> None:
+    connection = Fake([None])
+    run(connection, 1, LoopConfig(weight=2.5))
+    assert connection.pushed[0][2] == 2.5
+
+
+def test_it_stops_when_told_before_the_next_turn() -> None:
+    learner, done = Steady(), list[Progress]()
+    work(learner, Fake([None] * 9), worker=0, stop=lambda: len(done) == 2, on_progress=done.append)
+    assert learner.turns == 2
+
+
+def test_no_updates_is_no_turn() -> None:
+    learner = Steady()
+    assert work(learner, Fake([]), worker=1, updates=0) == Progress(1)
+    assert learner.turns == 0
+
+
+def test_a_push_needs_a_turn() -> None:
+    loop = Loop(Steady(), Fake([]), worker=0)
+    loop.join()
+    with pytest.raises(RuntimeError, match="compute"):
+        loop.push()
+
+
+def test_what_join_raises_comes_out() -> None:
+    class Unreachable(Fake):
+        def join(self, weights: Parts, timeout_s: float) -> int:
+            raise TimeoutError(f"nobody within {timeout_s} s")
+
+    with pytest.raises(TimeoutError, match="within 2"):
+        work(Steady(), Unreachable([]), worker=0, config=LoopConfig(join_timeout_s=2))
