@@ -102,6 +102,29 @@ class Accounts:
         }
 
 
+def nothing(role: str) -> Stats:
+    """Statistics of a process that ended before it gave any."""
+    none: dict[str, Stats] = {
+        "worker": {"contributions": 0, "sent": 0, "replaced_unsent": 0, "unsent": 0},
+        "switch": {
+            "received": 0,
+            "departures": 0,
+            "queue": {"used": 0, "slots": 0},
+            "fates": {
+                "sent_alone": 0,
+                "merged": 0,
+                "replaced": 0,
+                "filtered": 0,
+                "dropped": {},
+                "rejected": {},
+                "waiting": 0,
+            },
+        },
+        "server": {"jobs": []},
+    }
+    return none[role]
+
+
 def settle(
     workers: Sequence[Incarnation],
     switches: Sequence[Incarnation],

@@ -9,6 +9,7 @@ parent is gone, however it went; the process then stops, so that a killed parent
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -111,14 +112,10 @@ class Control:
         os._exit(1)
 
     def _wake(self) -> None:
-        try:
+        with contextlib.suppress(BlockingIOError):  # full of wake-ups already
             os.write(self._wake_in, b"!")
-        except BlockingIOError:
-            pass  # full of wake-ups already
 
     def _drain(self) -> None:
-        try:
+        with contextlib.suppress(BlockingIOError):
             while os.read(self._wake_out, 512):
                 pass
-        except BlockingIOError:
-            pass

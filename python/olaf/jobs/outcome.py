@@ -25,7 +25,7 @@ class Exit(IntEnum):
     """Stopped by Ctrl-C; what had been done by then was reported."""
 
 
-class Failure(Exception):
+class RunError(Exception):
     """A run that ends here: what to tell the person, and the exit code for the script."""
 
     def __init__(self, message: str, code: Exit = Exit.FAILED) -> None:
@@ -33,23 +33,20 @@ class Failure(Exception):
         self.code = code
 
 
-def failure_of(error: BaseException) -> Failure | None:
+def failure_of(error: BaseException) -> RunError | None:
     """The failure that an error of the core or of the system means, or None if it is a bug."""
-    if isinstance(error, Failure):
+    if isinstance(error, RunError):
         return error
     # By name, so that a command that never met the network needs no extension module.
     kinds = {kind.__name__ for kind in type(error).__mro__}
     if "UnreachableError" in kinds:
-        return Failure(str(error), Exit.UNREACHABLE)
+        return RunError(str(error), Exit.UNREACHABLE)
     if "RefusedError" in kinds:
-        return Failure(str(error), Exit.REFUSED)
+        return RunError(str(error), Exit.REFUSED)
     if isinstance(error, OSError) and _is_port_in_use(error):
-        return Failure(_port_advice(str(error)), Exit.PORT_IN_USE)
-    if isinstance(error, OSError):
-        return Failure(str(error), Exit.FAILED)
-    if "OlafError" in kinds:
-        return Failure(str(error), Exit.FAILED)
-    return None
+        return RunError(_port_advice(str(error)), Exit.PORT_IN_USE)
+    known = isinstance(error, OSError) or "OlafError" in kinds
+    return RunError(str(error), Exit.FAILED) if known else None
 
 
 def _is_port_in_use(error: OSError) -> bool:

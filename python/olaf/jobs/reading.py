@@ -17,13 +17,13 @@ import tomlkit
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from olaf.jobs.outcome import Exit, Failure
+from olaf.jobs.outcome import Exit, RunError
 from olaf.jobs.settings import NoneIs, Section, Settings
 
 Tables = dict[str, Any]
 
 
-class ConfigurationError(Failure):
+class ConfigurationError(RunError):
     """A configuration that cannot be used, with every key that is wrong."""
 
     def __init__(self, message: str) -> None:

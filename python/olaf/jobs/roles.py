@@ -16,21 +16,30 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from olaf.jobs.lines import Control, Reporter
-from olaf.jobs.outcome import Exit, Failure
+from olaf.jobs.outcome import Exit, RunError
 
 POLL_S = 0.1
 """How often a role looks for events: soon for a person, rarely for a processor."""
 
 
 class Endpoint(Protocol):
-    """A switch or a server of the core."""
+    """A switch or a server of the core, see ``olaf/_olaf.pyi``."""
 
     @property
-    def address(self) -> str: ...
-    def start(self) -> None: ...
-    def stats(self) -> str: ...
-    def events(self) -> list[str]: ...
-    def stop(self) -> None: ...
+    def address(self) -> str:
+        """Where it listens."""
+
+    def start(self) -> None:
+        """Serve, in a thread of its own."""
+
+    def stats(self) -> str:
+        """Counters so far, as JSON."""
+
+    def events(self) -> list[str]:
+        """What happened since the last call, as JSON."""
+
+    def stop(self) -> None:
+        """Close."""
 
 
 def run_switch(core: str, every_s: float, reporter: Reporter, control: Control) -> None:
@@ -45,6 +54,7 @@ def run_server(
     every_s: float,
     reporter: Reporter,
     control: Control,
+    *,
     model_file: str | None = None,
     job: int = 1,
 ) -> None:
@@ -145,7 +155,7 @@ def run_worker(task: WorkerJob, reporter: Reporter, control: Control) -> None:
     try:
         learner = make_learner(LearnerConfig(**settings, seed=task.seed), worker=client.worker)
     except LearnerError as error:
-        raise Failure(str(error), Exit.USAGE) from None
+        raise RunError(str(error), Exit.USAGE) from None
     reporter.say(
         "ready",
         worker=client.worker,

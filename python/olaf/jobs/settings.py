@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import inspect
+import itertools
 import json
 import textwrap
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
@@ -91,7 +92,7 @@ class SwitchSettings(Section):
     """Servers of single jobs, {"2" = "host:port"}."""
     queue: Literal["olaf", "fifo"] = "olaf"
     """Discipline of the uplink: olaf replaces and merges while updates wait, fifo only waits."""
-    slots: int = Field(8, ge=1)
+    slots: int = Field(default=8, ge=1)
     """Segments the queue holds, the one on the wire included. 8 as in the paper's testbed."""
     gate: OffFloat = None
     """Reward gate: an update whose reward is so far above the waiting one replaces it, so far
@@ -99,18 +100,18 @@ class SwitchSettings(Section):
     uplink: OffRate = None
     """Rate of the link towards the server, of UDP payload, as tc writes it ("1.9mbit"); off
     sends at once. At most one of uplink and credits."""
-    credits: OffInt = Field(None, ge=1)
+    credits: OffInt = Field(default=None, ge=1)
     """Updates that may be unanswered towards a server; off is no limit. Adapts to a slow server
     without knowing its rate."""
-    credit_timeout_ms: int = Field(1000, ge=1)
+    credit_timeout_ms: int = Field(default=1000, ge=1)
     """An unanswered credit comes back after so many ms, so that a lost answer stops nothing."""
     answer_to: Literal["shared", "cluster"] = "shared"
     """Who hears an answer: the workers that shared in the update, or their whole cluster."""
-    active_ms: int = Field(1000, ge=1)
+    active_ms: int = Field(default=1000, ge=1)
     """A cluster heard within so many ms counts as active in the queue status."""
-    silent_after_ms: int = Field(2000, ge=1)
+    silent_after_ms: int = Field(default=2000, ge=1)
     """A peer unheard for so many ms is reported silent."""
-    max_parameters: int = Field(268_435_456, ge=1)
+    max_parameters: int = Field(default=268_435_456, ge=1)
     """Largest model a job may announce, in parameters: 1 GiB of float32."""
     seed: DrawnInt = None
     """For the switch's epoch; drawn unless a run must repeat."""
@@ -139,23 +140,23 @@ class ServerSettings(Section):
     rule: Literal["delta", "paper-literal"] = "delta"
     """delta applies every update; paper-literal only those whose reward beats the best so far,
     and freezes (measured: 4 to 24 of 1,600 applied)."""
-    learning_rate: float = Field(0.001, gt=0)
+    learning_rate: float = Field(default=0.001, gt=0)
     """gamma in w += gamma * g, the paper's value; workers divide their change by the same."""
     step: Literal["mean", "sum"] = "mean"
     """A merge of n updates moves the model by their mean, or by n times that."""
     gate: Literal["none", "best", "recent"] = "none"
     """Reward gate of the delta rule: refuse below the best, or the recent, reward."""
-    gate_margin: float = Field(0.0, ge=0)
+    gate_margin: float = Field(default=0.0, ge=0)
     """How far below the gate's reference a reward may be, in units of reward."""
-    staleness_power: float = Field(0.0, ge=0)
+    staleness_power: float = Field(default=0.0, ge=0)
     """Scale an update by (1 + versions behind)^-power; 0 counts all alike, which learned best."""
-    keep_versions: int = Field(4, ge=1)
+    keep_versions: int = Field(default=4, ge=1)
     """Model versions kept for workers that ask for a missing segment."""
-    segment_lanes: int = Field(2208, ge=1)
+    segment_lanes: int = Field(default=2208, ge=1)
     """Parameters in a segment: 2,208 floats fit one 9,000-byte frame."""
-    silent_after_ms: int = Field(2000, ge=1)
+    silent_after_ms: int = Field(default=2000, ge=1)
     """A peer unheard for so many ms is reported silent."""
-    round_ms: int = Field(50, ge=1)
+    round_ms: int = Field(default=50, ge=1)
     """Models of several segments: answer a cluster at most so many ms after its first unanswered
     segment."""
     seed: DrawnInt = None
@@ -171,66 +172,66 @@ class WorkerSettings(Section):
 
     switch: Address = "127.0.0.1:5555"
     """The switch to join through (or the server, without a switch)."""
-    job: int = Field(JOB, ge=0)
+    job: int = Field(default=JOB, ge=0)
     """The job to take part in."""
-    cluster: int = Field(0, ge=0)
+    cluster: int = Field(default=0, ge=0)
     """The cluster this worker belongs to; clusters share a slot of the queue."""
-    id: DrawnInt = Field(None, ge=0)
+    id: DrawnInt = Field(default=None, ge=0)
     """This worker's id, unique in the job; drawn picks one at random."""
-    updates: OffInt = Field(None, ge=1)
+    updates: OffInt = Field(default=None, ge=1)
     """Stop after so many updates; off goes on until stopped."""
-    seed: int = Field(0, ge=0)
+    seed: int = Field(default=0, ge=0)
     """Seed of the environment, the policy and the first weights, together with the id."""
     on_refused: Literal["continue", "reset"] = "continue"
     """After an update that brought no newer model: continue from the own weights, or reset to the
     last model received."""
-    patience_s: float = Field(0.0, ge=0)
+    patience_s: float = Field(default=0.0, ge=0)
     """How long to wait for the answer to an update before collecting again; 0 never waits."""
-    weight: float = Field(1.0, gt=0)
+    weight: float = Field(default=1.0, gt=0)
     """Weight of this worker's updates in a merge."""
-    join_timeout_s: float = Field(20.0, gt=0)
+    join_timeout_s: float = Field(default=20.0, gt=0)
     """How long to try to join before giving up and naming the peer."""
-    flush_timeout_s: float = Field(2.0, ge=0)
+    flush_timeout_s: float = Field(default=2.0, ge=0)
     """How long to wait at the end for the last updates to leave."""
-    keepalive_ms: int = Field(500, ge=1)
+    keepalive_ms: int = Field(default=500, ge=1)
     """Say so often that this worker lives, while it has nothing to push."""
-    silent_after_ms: int = Field(2000, ge=1)
+    silent_after_ms: int = Field(default=2000, ge=1)
     """Report a peer silent when unheard for so many ms."""
-    segment_lanes: int = Field(2208, ge=1)
+    segment_lanes: int = Field(default=2208, ge=1)
     """Parameters in a segment; the server's must be the same."""
 
 
 class TrainSettings(Section):
     """A training run: how many processes, until when, and what it waits for."""
 
-    workers: int = Field(8, ge=1, le=1024)
+    workers: int = Field(default=8, ge=1, le=1024)
     """Worker processes."""
-    clusters: int = Field(2, ge=1)
+    clusters: int = Field(default=2, ge=1)
     """Clusters the workers are dealt to in turn: worker w is in cluster w mod clusters."""
-    updates: OffInt = Field(2000, ge=1)
+    updates: OffInt = Field(default=2000, ge=1)
     """Stop after so many updates of all workers together; off sets no limit."""
     until_reward: Annotated[float | Literal["solved"] | None, NoneIs("off")] = "solved"
     """Stop at this mean reward of the last `reward_window` training episodes over all workers;
     solved takes the threshold the environment declares, if it has one; off never stops for it."""
-    reward_window: int = Field(100, ge=1)
+    reward_window: int = Field(default=100, ge=1)
     """Finished episodes the mean reward is taken over; it counts from so many episodes on."""
-    time_limit_s: OffFloat = Field(None, gt=0)
+    time_limit_s: OffFloat = Field(default=None, gt=0)
     """Stop after so many seconds of training; off sets no limit."""
-    seed: int = Field(0, ge=0)
+    seed: int = Field(default=0, ge=0)
     """Seed of the run; every process derives its own from it."""
     out: str = "runs/latest"
     """Folder for run.json, report.html, model.npz and TensorBoard scalars."""
-    every_s: float = Field(0.5, gt=0)
+    every_s: float = Field(default=0.5, gt=0)
     """How often the switch and the server report."""
-    start_timeout_s: float = Field(30.0, gt=0)
+    start_timeout_s: float = Field(default=30.0, gt=0)
     """How long each role may take to be ready, and the first update to come."""
-    stall_timeout_s: float = Field(60.0, gt=0)
+    stall_timeout_s: float = Field(default=60.0, gt=0)
     """Give up, naming who is silent, after so long without any update from any worker."""
-    drain_timeout_s: float = Field(5.0, ge=0)
+    drain_timeout_s: float = Field(default=5.0, ge=0)
     """How long after the last update the queue may take to empty."""
-    restarts: int = Field(5, ge=0)
+    restarts: int = Field(default=5, ge=0)
     """How often a process that dies is started again before it is given up."""
-    restart_delay_s: float = Field(0.2, ge=0)
+    restart_delay_s: float = Field(default=0.2, ge=0)
     """Pause before the first restart; doubles each time, up to five seconds."""
 
     @model_validator(mode="after")
@@ -246,15 +247,15 @@ class TrainSettings(Section):
 class CompareSettings(Section):
     """FIFO against OLAF on the same constrained uplink with the same seeds."""
 
-    seeds: list[int] = Field([0, 1], min_length=1)
+    seeds: list[int] = Field(default=[0, 1], min_length=1)
     """Each seed is run once with each discipline."""
-    queues: list[Literal["fifo", "olaf"]] = Field(["fifo", "olaf"], min_length=1)
+    queues: list[Literal["fifo", "olaf"]] = Field(default=["fifo", "olaf"], min_length=1)
     """Disciplines in the order they are run."""
     uplink: OffRate = "2mbit"
     """Rate of the uplink in both."""
-    slots: int = Field(4, ge=1)
+    slots: int = Field(default=4, ge=1)
     """Slots of the queue in both."""
-    clusters: int = Field(4, ge=1)
+    clusters: int = Field(default=4, ge=1)
     """Clusters in both."""
     out: str = "runs/compare"
     """Folder for compare.json, compare.html and one folder a run."""
@@ -280,11 +281,12 @@ def _section_of(kind: type[Any], name: str, doc: str, leave_out: set[str]) -> ty
             raise ValueError(str(error)) from None
         return section
 
+    checks: dict[str, Any] = {"check": model_validator(mode="after")(check)}
     made: type[Section] = create_model(
         name,
         __base__=Section,
         __doc__=doc,
-        __validators__={"check": model_validator(mode="after")(check)},
+        __validators__=checks,
         **fields,
     )
     return made
@@ -295,7 +297,7 @@ def _field_docs(kind: type[Any]) -> dict[str, str]:
     (body,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
     docs: dict[str, str] = {}
     statements = body.body if isinstance(body, ast.ClassDef) else []
-    for statement, following in zip(statements, statements[1:], strict=False):
+    for statement, following in itertools.pairwise(statements):
         if not (isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name)):
             continue
         if isinstance(following, ast.Expr) and isinstance(following.value, ast.Constant):

@@ -1,0 +1,59 @@
+"""A run as it goes, as plain lines: a log that is read later, or a pipe."""
+
+from __future__ import annotations
+
+from typing import IO
+
+import click
+
+from olaf.jobs.progress import Happening, Progress
+
+STATUS_EVERY_S = 2.0
+
+
+class Lines:
+    """Each event when it comes, and a status line every couple of seconds."""
+
+    def __init__(self, out: IO[str], every_s: float = STATUS_EVERY_S) -> None:
+        self._out = out
+        self._every_s = every_s
+        self._due_s = 0.0
+        self._phase = ""
+
+    def happened(self, happening: Happening) -> None:
+        """Print one line."""
+        self._print(happening.at_s, happening.text)
+
+    def stands(self, progress: Progress, phase: str) -> None:
+        """Print the status if it is time, and each change of phase."""
+        if phase != self._phase:
+            self._phase = phase
+            self._print(progress.now_s, phase)
+        if progress.now_s >= self._due_s and progress.updates:
+            self._due_s = progress.now_s + self._every_s
+            self._print(progress.now_s, status(progress))
+
+    def __enter__(self) -> Lines:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def _print(self, at_s: float, text: str) -> None:
+        click.echo(f"{at_s:7.1f} s  {text}", file=self._out)
+
+
+def status(progress: Progress) -> str:
+    """Where a run stands, in one line."""
+    used, slots = progress.queue
+    counts = progress.switch_counts()
+    reward = progress.reward_so_far
+    ages = " ".join(f"c{n} {c.age_s * 1e3:.0f}" for n, c in sorted(progress.clusters.items()))
+    return (
+        f"updates {progress.updates} ({progress.updates_per_s:.0f}/s)  steps {progress.steps:,}  "
+        f"reward {'-' if reward is None else f'{reward:.1f}'}  age ms [{ages}]  "
+        f"queue {used}/{slots}  alone {counts.get('sent_alone', 0)} "
+        f"merged {counts.get('merged', 0)} replaced {counts.get('replaced', 0)} "
+        f"filtered {counts.get('filtered', 0)} dropped {counts.get('dropped', 0)} "
+        f"rejected {counts.get('rejected', 0)}"
+    )

@@ -1,0 +1,130 @@
+"""The ``olaf`` program: finds the command, and turns every ending into an exit code.
+
+Commands are imported when they are run: ``olaf --help`` must be quick, and so must the start of
+each of the many processes of a run.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, NoReturn
+
+import click
+
+from olaf.jobs.outcome import Exit, failure_of
+
+COMMANDS = {
+    "train": ("olaf.cli.train:train", "Train on this machine: server, switch and workers."),
+    "compare": ("olaf.cli.compare:compare", "The same training with FIFO and with OLAF."),
+    "switch": ("olaf.cli.roles:switch", "Run an aggregation switch."),
+    "server": ("olaf.cli.roles:server", "Run a parameter server."),
+    "worker": ("olaf.cli.roles:worker", "Run one worker that learns and pushes."),
+    "replay": ("olaf.cli.replay:replay", "Replay recorded arrivals through the pure queue."),
+    "config": ("olaf.cli.config:config", "Print the configuration as TOML, each key explained."),
+}
+
+EPILOG = """\b
+Examples:
+  olaf train                                   LunarLander-v3, eight workers, until solved
+  olaf train --env CartPole-v1 --workers 4     a minute's work less
+  olaf train --uplink 2mbit --slots 4          through a narrow link
+  olaf compare --uplink 2mbit                  FIFO against OLAF on that link
+  olaf config > my.toml                        every key, explained; then --config my.toml
+
+\b
+Exit codes:
+  0 done   1 failed, or the reward asked for was not reached   2 usage or configuration
+  3 a peer did not answer in time   4 port in use   5 refused by the job   130 interrupted
+"""
+
+
+class Commands(click.Group):
+    """Commands by name, each imported when it is needed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names in the order a newcomer needs them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import one command."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
+        command: click.Command = getattr(import_module(module), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, short) for name, (_, short) in COMMANDS.items()])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does, and suggest the near command for one that does not exist."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            import difflib
+
+            near = difflib.get_close_matches(args[0], COMMANDS, n=1)
+            hint = f"; did you mean `{near[0]}`?" if near else f" (one of {', '.join(COMMANDS)})"
+            ctx.fail(f"no command `{args[0]}`{hint}")
+        return super().resolve_command(ctx, args)
+
+
+def _print_version(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        from olaf._olaf import __version__
+
+        click.echo(f"olaf {__version__}")
+        ctx.exit()
+
+
+@click.group(
+    cls=Commands,
+    epilog=EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_print_version,
+    help="Print the version and stop.",
+)
+def olaf() -> None:
+    """Distributed reinforcement learning in which the network does part of the sum.
+
+    Workers push their updates through an aggregation switch, which replaces and merges them while
+    they wait for its uplink (OLAF); a parameter server applies what arrives.
+    """
+
+
+def run(argv: Sequence[str] | None = None) -> int:
+    """Run a command line; the exit code."""
+    try:
+        result: Any = olaf.main(args=argv, prog_name="olaf", standalone_mode=False)
+    except click.exceptions.Exit as end:
+        return end.exit_code
+    except click.ClickException as error:
+        error.show()
+        return Exit.USAGE
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("olaf: interrupted", err=True)
+        return Exit.INTERRUPTED
+    except BrokenPipeError:
+        return Exit.OK
+    except Exception as error:
+        failure = failure_of(error)
+        if failure is None:
+            raise
+        click.echo(f"olaf: {failure}", err=True)
+        return failure.code
+    return int(result) if isinstance(result, int) else Exit.OK
+
+
+def main() -> NoReturn:
+    """Enter from the shell."""
+    sys.exit(run())

@@ -1,0 +1,72 @@
+"""Options that several commands share, and how they become settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from olaf.jobs.settings import Settings
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def configuration(command: F) -> F:
+    """``--config``, ``--set`` and ``--print-config``."""
+    for option in (
+        click.option(
+            "--print-config", is_flag=True, help="Print the effective configuration and stop."
+        ),
+        click.option(
+            "--set",
+            "overrides",
+            multiple=True,
+            metavar="KEY=VALUE",
+            help="Set any key of the configuration, as in --set learner.epochs=8. Repeatable.",
+        ),
+        click.option(
+            "--config",
+            "config_file",
+            type=click.Path(path_type=Path, dir_okay=False),
+            metavar="FILE",
+            help="TOML file; `olaf config` prints one with every key explained.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def as_json(command: F) -> F:
+    """``--json``."""
+    return click.option(
+        "--json", "json_out", is_flag=True, help="JSON on standard output, sentences on the other."
+    )(command)
+
+
+def given(ctx: click.Context, keys: Mapping[str, str]) -> dict[str, tuple[str, Any]]:
+    """Named options that were given on the command line, as ``{key: (option, value)}``.
+
+    keys: from the parameter's name to the key of the configuration.
+    """
+    chosen: dict[str, tuple[str, Any]] = {}
+    options = {parameter.name: parameter for parameter in ctx.command.params}
+    for name, key in keys.items():
+        value = ctx.params[name]
+        if value is not None and value != ():
+            value = list(value) if isinstance(value, tuple) else value
+            chosen[key] = (options[name].opts[0], value)
+    return chosen
+
+
+def settings(ctx: click.Context, keys: Mapping[str, str]) -> Settings:
+    """Check the file and the options of this command; print and stop if that was asked for."""
+    from olaf.jobs.reading import read_settings, write_toml
+
+    checked = read_settings(ctx.params["config_file"], given(ctx, keys), ctx.params["overrides"])
+    if ctx.params["print_config"]:
+        click.echo(write_toml(checked), nl=False)
+        ctx.exit()
+    return checked

@@ -1,0 +1,75 @@
+"""``olaf replay``: recorded arrivals through the pure engine, in virtual time."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from olaf.cli import options
+
+
+@click.command()
+@click.argument("trace", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option(
+    "--engine",
+    type=click.Choice(["olaf", "fifo"]),
+    default="olaf",
+    show_default=True,
+    help="Discipline of the queue.",
+)
+@click.option(
+    "--slots",
+    type=click.IntRange(min=1),
+    default=8,
+    show_default=True,
+    help="Updates the queue holds, the one on the wire included.",
+)
+@click.option("--rate", required=True, metavar="RATE", help="Rate of the link: 40gbit, 1.9mbit.")
+@click.option(
+    "--gate",
+    default="off",
+    show_default=True,
+    metavar="THRESHOLD|off",
+    help="Reward gate, in units of reward.",
+)
+@options.as_json
+def replay(trace: Path, engine: str, slots: int, rate: str, gate: str, json_out: bool) -> None:
+    """Run the arrivals of TRACE.csv through a queue in virtual time, to the last departure.
+
+    Columns: t_ns,cluster,worker,seq,reward,bytes in order of time. A departure starts when the
+    link is free and takes bytes*8/rate.
+
+    \b
+    Examples:
+      olaf replay trace.csv --rate 2mbit --slots 4
+      olaf replay trace.csv --engine fifo --rate 40gbit --json > fifo.json
+    """
+    from olaf import _olaf
+
+    try:
+        threshold = None if gate == "off" else float(gate)
+    except ValueError:
+        raise click.BadParameter(
+            f"{gate!r} is neither a number nor off", param_hint="--gate"
+        ) from None
+    try:
+        text = _olaf.replay(
+            str(trace), engine=engine, slots=slots, rate=rate, gate=threshold, full=json_out
+        )
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    if json_out:
+        click.echo(text)
+        return
+    _print_summary(json.loads(text)["summary"], f"{engine}, {slots} slots, {rate}, gate {gate}")
+
+
+def _print_summary(summary: dict[str, Any], title: str) -> None:
+    from rich.console import Console
+
+    from olaf.report.tables import replay_table
+
+    Console().print(replay_table(summary, title))

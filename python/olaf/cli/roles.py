@@ -1,0 +1,193 @@
+"""``olaf switch``, ``olaf server``, ``olaf worker``: the roles one by one, for any machines.
+
+A role that `olaf train` starts is ``--attached``: its configuration comes checked, as the first
+line of standard input, and the end of standard input stops it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from olaf.cli import options
+from olaf.jobs import roles as running
+from olaf.jobs.lines import Control, Message, Reporter
+
+attached_option = click.option("--attached", is_flag=True, hidden=True)
+every_option = click.option(
+    "--every",
+    type=click.FloatRange(min=0.01),
+    default=5.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How often to print where things stand.",
+)
+
+
+@click.command()
+@click.option("--listen", metavar="HOST:PORT", help="Where workers and servers find this switch.")
+@click.option("--upstream", metavar="HOST:PORT", help="The parameter server.")
+@click.option("--queue", metavar="olaf|fifo", help="Discipline of the uplink.")
+@click.option("--slots", type=int, help="Segments the queue holds.")
+@click.option("--gate", metavar="THRESHOLD|off", help="Reward gate.")
+@click.option("--uplink", metavar="RATE", help="Rate of the uplink as tc writes it: 1.9mbit.")
+@click.option("--credits", metavar="N", help="Updates outstanding towards a server.")
+@every_option
+@options.as_json
+@options.configuration
+@attached_option
+@click.pass_context
+def switch(ctx: click.Context, /, **given: Any) -> None:
+    """Run an aggregation switch until SIGTERM or Ctrl-C.
+
+    Workers send to it; it queues their updates for the server, replacing and merging those that
+    wait, and carries the answers back.
+
+    \b
+    Examples:
+      olaf switch --listen 0.0.0.0:5555 --upstream 10.0.0.2:5556 --uplink 40gbit
+      olaf switch --queue fifo --slots 4 --json --every 1
+    """
+    keys = ("listen", "upstream", "queue", "slots", "gate", "uplink", "credits")
+    control, told = _begin(given)
+    reporter = _reporter(given, "switch")
+    if told is None:
+        settings = options.settings(ctx, {key: f"switch.{key}" for key in keys})
+        told = {"core": settings.switch.core(), "every_s": given["every"]}
+    running.run_switch(told["core"], told["every_s"], reporter, control)
+
+
+@click.command()
+@click.option("--listen", metavar="HOST:PORT", help="Where the switch finds this server.")
+@click.option("--rule", metavar="delta|paper-literal", help="How an update changes the model.")
+@click.option("--learning-rate", type=float, help="gamma in w += gamma * g.")
+@click.option(
+    "--model",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE.npz",
+    help="Keep the model of job 1 here at the end.",
+)
+@every_option
+@options.as_json
+@options.configuration
+@attached_option
+@click.pass_context
+def server(ctx: click.Context, /, **given: Any) -> None:
+    """Run a parameter server until SIGTERM or Ctrl-C.
+
+    The first worker of a job brings the first model; every update that arrives changes it, and the
+    new model goes back to the update's cluster.
+
+    \b
+    Examples:
+      olaf server --listen 0.0.0.0:5556 --model lander.npz
+      olaf server --rule paper-literal --json
+    """
+    keys = ("listen", "rule", "learning_rate")
+    control, told = _begin(given)
+    reporter = _reporter(given, "server")
+    if told is None:
+        settings = options.settings(ctx, {key: f"server.{key}" for key in keys})
+        told = {
+            "core": settings.server.core(),
+            "every_s": given["every"],
+            "model_file": str(given["model"]) if given["model"] else None,
+            "job": settings.worker.job,
+        }
+    running.run_server(
+        told["core"],
+        told["every_s"],
+        reporter,
+        control,
+        model_file=told["model_file"],
+        job=told["job"],
+    )
+
+
+@click.command()
+@click.option("--switch", metavar="HOST:PORT", help="The switch to join through.")
+@click.option("--job", type=int, help="The job to take part in.")
+@click.option("--cluster", type=int, help="This worker's cluster.")
+@click.option("--id", type=int, help="This worker's id, unique in the job.")
+@click.option("--env", metavar="ID", help="Any id that gymnasium.make knows.")
+@click.option("--learner", metavar="numpy|torch", help="torch needs olaf[torch].")
+@click.option("--updates", metavar="N", help="Stop after so many updates.")
+@click.option("--seed", type=int, help="Seed of environment, policy and first weights.")
+@every_option
+@options.as_json
+@options.configuration
+@attached_option
+@click.pass_context
+def worker(ctx: click.Context, /, **given: Any) -> None:
+    """Run one worker: play, learn, push, and take the new model when it has come.
+
+    With --json there is one line after every push; --every is for people.
+
+    \b
+    Examples:
+      olaf worker --switch 10.0.0.1:5555 --cluster 0
+      olaf worker --env CartPole-v1 --updates 100 --set learner.epochs=8
+    """
+    control, told = _begin(given)
+    reporter = _reporter(given, "worker")
+    if told is None:
+        from olaf.jobs.training import worker_job
+
+        keys = {key: f"worker.{key}" for key in ("switch", "job", "cluster", "id", "updates")}
+        keys |= {"env": "learner.environment", "learner": "learner.learner", "seed": "worker.seed"}
+        settings = options.settings(ctx, keys)
+        own = settings.worker
+        task = worker_job(
+            settings, switch=own.switch, worker=own.id, cluster=own.cluster, seed=own.seed
+        )
+    else:
+        task = running.WorkerJob(**told)
+    running.run_worker(task, reporter, control)
+
+
+def _begin(given: Mapping[str, Any]) -> tuple[Control, dict[str, Any] | None]:
+    """Be ready to be stopped; what the parent says, if there is one."""
+    control = Control().catch_signals()
+    if not given["attached"]:
+        return control, None
+    told: dict[str, Any] = json.loads(sys.stdin.readline() or "null")
+    control.watch(sys.stdin)
+    return control, told
+
+
+def _reporter(given: Mapping[str, Any], role: str) -> Reporter:
+    return Reporter(as_json=given["json_out"], human=_human(role, given["every"]))
+
+
+def _human(role: str, every_s: float) -> Callable[[Message], str]:
+    """Sentences of a role; updates of a worker no more often than ``every_s``."""
+    import time
+
+    last = [float("-inf")]
+
+    def say(message: Message) -> str:
+        from olaf.jobs import words
+
+        event = message["event"]
+        if event == "update":
+            now = time.monotonic()
+            if now < last[0] + every_s:
+                return ""
+            last[0] = now
+            text = words.status_of_worker(message)
+        elif event in ("stats", "stopped"):
+            stats = message["stats"]
+            status = {"switch": words.status_of_switch, "server": words.status_of_server}.get(role)
+            text = status(stats) if status else f"{stats['contributions']} contributions"
+            if event == "stopped":
+                text = f"stopped ({message['why']}): {text}"
+        else:
+            text = words.sentence(message)
+        return f"{time.strftime('%H:%M:%S')} {role}: {text}"
+
+    return say

@@ -1,0 +1,263 @@
+"""Where a training run stands: fed with what its processes say, read by display and report."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from olaf.jobs import words
+from olaf.jobs.accounts import Accounts, Incarnation, nothing, settle
+from olaf.jobs.settings import Settings
+from olaf.jobs.supervisor import Ended, Notice, Printed, Said, Started
+
+RECENT_S = 5.0
+"""Rates are taken over so many seconds."""
+
+ROUTINE = {"update", "stats", "stopped", "listening", "ready", "joined", "worker_joined"}
+"""Events that are no news: what they say is shown otherwise."""
+
+
+@dataclass(frozen=True)
+class Happening:
+    """Something worth a line in the log."""
+
+    at_s: float
+    who: str
+    text: str
+    trouble: bool = False
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The run at one moment, for the curves."""
+
+    at_s: float
+    updates: int
+    steps: int
+    reward: float | None
+    queue_used: int
+    version: int
+    ages_s: dict[int, float]
+    """Age-of-Model of each cluster, now."""
+    counts: dict[str, int]
+    """Cumulative contributions by fate at the switch."""
+
+
+@dataclass
+class Cluster:
+    """What the server says of a cluster."""
+
+    age_s: float
+    mean_s: float
+    peak_s: float
+    deliveries: int
+    contributions: int
+    staleness_mean: float
+    staleness_max: int
+    clock_error_s: float
+
+
+@dataclass
+class Progress:
+    """All that is known of the run so far. Times are seconds since its launch."""
+
+    settings: Settings
+    reports: dict[tuple[str, int], Incarnation] = field(default_factory=dict)
+    """Last statistics of each incarnation of each process."""
+    updates_of: dict[tuple[str, int], Mapping[str, Any]] = field(default_factory=dict)
+    """Last ``update`` message of each incarnation of each worker."""
+    ready: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    addresses: dict[str, str] = field(default_factory=dict)
+    episodes: list[tuple[float, int, float]] = field(default_factory=list)
+    """(when, worker, reward) of every finished training episode."""
+    samples: list[Sample] = field(default_factory=list)
+    happenings: list[Happening] = field(default_factory=list)
+    complaints: dict[str, str] = field(default_factory=dict)
+    """Last line that each process wrote to its error output."""
+    joined_at_s: float | None = None
+    first_update_s: float | None = None
+    last_update_s: float | None = None
+    now_s: float = 0.0
+    best_reward: float | None = None
+    _recent: deque[float] = field(default_factory=deque)
+    _window: deque[float] = field(default_factory=deque)
+
+    def take(self, notice: Notice, at_s: float) -> Happening | None:
+        """Take in what happened; the line of the log that it deserves, if any."""
+        self.now_s = at_s
+        happening = self._understand(notice, at_s)
+        if happening:
+            self.happenings.append(happening)
+        return happening
+
+    def sample(self, at_s: float) -> None:
+        """Remember how the run stands now."""
+        self.now_s = at_s
+        counts = self.switch_counts()
+        self.samples.append(
+            Sample(
+                at_s=at_s,
+                updates=self.updates,
+                steps=self.steps,
+                reward=self.reward,
+                queue_used=self.queue[0],
+                version=self.version,
+                ages_s={key: one.age_s for key, one in self.clusters.items()},
+                counts=counts,
+            )
+        )
+
+    @property
+    def updates(self) -> int:
+        """Updates pushed by all workers, of all their incarnations."""
+        return sum(message["updates"] for message in self.updates_of.values())
+
+    @property
+    def steps(self) -> int:
+        """Environment steps of all workers."""
+        return sum(message["steps"] for message in self.updates_of.values())
+
+    @property
+    def reward(self) -> float | None:
+        """Mean reward of the last finished episodes; None until there are enough of them."""
+        enough = len(self._window) >= self.settings.train.reward_window
+        return sum(self._window) / len(self._window) if enough else None
+
+    @property
+    def reward_so_far(self) -> float | None:
+        """As `reward`, but of however few episodes there are."""
+        return sum(self._window) / len(self._window) if self._window else None
+
+    @property
+    def updates_per_s(self) -> float:
+        """Updates a second over the last few seconds."""
+        while self._recent and self._recent[0] < self.now_s - RECENT_S:
+            self._recent.popleft()
+        span = min(RECENT_S, self.now_s - (self.joined_at_s or 0.0))
+        return len(self._recent) / span if span > 0 else 0.0
+
+    @property
+    def clusters(self) -> dict[int, Cluster]:
+        """Ages and staleness by cluster, as the server last said."""
+        served = self.served
+        return {
+            c["cluster"]: Cluster(
+                age_s=c["aom_now_ns"] / 1e9,
+                mean_s=c["aom_mean_ns"] / 1e9,
+                peak_s=c["aom_peak_mean_ns"] / 1e9,
+                deliveries=c["deliveries"],
+                contributions=c["contributions"],
+                staleness_mean=c["staleness_mean"],
+                staleness_max=c["staleness_max"],
+                clock_error_s=c["clock_error_ns"] / 1e9,
+            )
+            for c in (served["clusters"] if served else ())
+        }
+
+    @property
+    def served(self) -> Mapping[str, Any] | None:
+        """The server's statistics of this job, or None before there are any."""
+        stats = self.latest("server")
+        jobs = [j for j in stats["jobs"] if j["job"] == self.settings.worker.job] if stats else []
+        return jobs[0] if jobs else None
+
+    @property
+    def version(self) -> int:
+        """Version of the model at the server."""
+        return int(self.served["version"]) if self.served else 0
+
+    @property
+    def queue(self) -> tuple[int, int]:
+        """Slots used, and slots."""
+        stats = self.latest("switch")
+        if not stats:
+            return 0, self.settings.switch.slots
+        return int(stats["queue"]["used"]), int(stats["queue"]["slots"])
+
+    def latest(self, name: str) -> Mapping[str, Any] | None:
+        """Statistics that the newest incarnation of a process last gave."""
+        known = [one for (who, _), one in self.reports.items() if who == name]
+        return max(known, key=lambda one: one.number).stats if known else None
+
+    def switch_counts(self) -> dict[str, int]:
+        """Contributions by fate at the switch, over its incarnations, reasons summed."""
+        counts: dict[str, int] = {}
+        for (name, _), one in self.reports.items():
+            if name == "switch":
+                for fate, count in one.stats["fates"].items():
+                    if fate == "waiting" and not self._is_newest(name, one.number):
+                        continue
+                    number = sum(count.values()) if isinstance(count, Mapping) else count
+                    counts[fate] = counts.get(fate, 0) + number
+        return counts
+
+    def accounts(self) -> Accounts:
+        """Where every contribution ended, as far as has been reported."""
+        parties: dict[str, list[Incarnation]] = {"worker": [], "switch": [], "server": []}
+        for key in sorted(self.reports):
+            parties[key[0].split()[0]].append(self.reports[key])
+        return settle(
+            parties["worker"], parties["switch"], parties["server"], self.settings.worker.job
+        )
+
+    def _is_newest(self, name: str, number: int) -> bool:
+        return number == max(n for who, n in self.reports if who == name)
+
+    def _understand(self, notice: Notice, at_s: float) -> Happening | None:
+        match notice:
+            case Started(name, incarnation, _):
+                again = incarnation > 1
+                return Happening(at_s, name, words.started(notice), again) if again else None
+            case Printed(name, _, text):
+                self.complaints[name] = text
+                return Happening(at_s, name, f"{name}: {text}", trouble=True)
+            case Ended(name, _, _, expected, _):
+                self._close(notice)
+                return None if expected else Happening(at_s, name, words.ended(notice), True)
+            case Said(name, incarnation, message):
+                return self._hear(name, incarnation, message, at_s)
+
+    def _hear(
+        self, name: str, incarnation: int, message: Mapping[str, Any], at_s: float
+    ) -> Happening | None:
+        event = message["event"]
+        if "stats" in message:
+            self.reports[name, incarnation] = Incarnation(
+                name, incarnation, message["stats"], final=True
+            )
+        if event == "update":
+            self._count(name, incarnation, message, at_s)
+        elif event == "listening":
+            self.addresses[name] = message["address"]
+        elif event == "ready":
+            self.ready[name] = message
+        elif event == "joined" and self.joined_at_s is None:
+            self.joined_at_s = at_s
+        if event in ROUTINE:
+            return None
+        return Happening(at_s, name, f"{name}: {words.sentence(message)}", trouble=True)
+
+    def _count(self, name: str, incarnation: int, message: Mapping[str, Any], at_s: float) -> None:
+        self.updates_of[name, incarnation] = message
+        self._recent.append(at_s)
+        self.first_update_s = at_s if self.first_update_s is None else self.first_update_s
+        self.last_update_s = at_s
+        for reward in message["episode_rewards"]:
+            self.episodes.append((at_s, int(message["worker"]), float(reward)))
+            self._window.append(float(reward))
+            if len(self._window) > self.settings.train.reward_window:
+                self._window.popleft()
+        if self.reward is not None:
+            best = self.best_reward
+            self.best_reward = self.reward if best is None else max(best, self.reward)
+
+    def _close(self, notice: Ended) -> None:
+        """A report of a process that ended otherwise than asked was not its last word."""
+        key = notice.name, notice.incarnation
+        if notice.code == 0 and key in self.reports:
+            return
+        report = self.reports.get(key)
+        stats = report.stats if report else nothing(notice.name.split()[0])
+        self.reports[key] = Incarnation(*key, stats, final=False)

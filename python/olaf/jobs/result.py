@@ -1,0 +1,183 @@
+"""What a run came to: the numbers of the last table, as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from olaf.jobs.progress import Progress
+from olaf.jobs.settings import Settings
+from olaf.jobs.training import Outcome
+
+Result = dict[str, Any]
+
+
+def conclude(outcome: Outcome) -> Result:
+    """The result of a run, from counters only."""
+    progress = outcome.progress
+    settings = progress.settings
+    accounts = progress.accounts()
+    served = progress.served or {}
+    began_s = progress.joined_at_s or 0.0
+    training_s = max((progress.last_update_s or began_s) - began_s, 0.0)
+    clusters = progress.clusters
+    ages = [one.mean_s for one in clusters.values()]
+    peaks = [one.peak_s for one in clusters.values()]
+    delivered = accounts.count("delivered alone") + accounts.count("delivered merged")
+    parameters = served.get("parameters", 0)
+    payload = 4 * parameters / max(served.get("segments", 1), 1)
+    return {
+        "outcome": outcome.kind,
+        "reason": outcome.reason,
+        "exit_code": int(outcome.code),
+        **_setting(settings),
+        "wall_s": outcome.ended_s,
+        "ready_s": progress.first_update_s,
+        "training_s": training_s,
+        "reached_s": outcome.ended_s if outcome.kind == "reached" else None,
+        "reward": {
+            "mean": progress.reward_so_far,
+            "best": progress.best_reward,
+            "window": settings.train.reward_window,
+            "episodes": len(progress.episodes),
+        },
+        "updates": progress.updates,
+        "updates_per_s": _per(progress.updates, training_s),
+        "env_steps": progress.steps,
+        "env_steps_per_s": _per(progress.steps, training_s),
+        "fates": accounts.to_json(),
+        "loss": accounts.loss,
+        "age_of_model": {
+            "mean_s": _mean(ages),
+            "peak_mean_s": _mean(peaks),
+            "clusters": [
+                {
+                    "cluster": number,
+                    "mean_s": one.mean_s,
+                    "peak_mean_s": one.peak_s,
+                    "deliveries": one.deliveries,
+                    "contributions": one.contributions,
+                    "staleness_mean": one.staleness_mean,
+                    "staleness_max": one.staleness_max,
+                    "clock_error_s": one.clock_error_s,
+                }
+                for number, one in sorted(clusters.items())
+            ],
+        },
+        "fairness": served.get("fairness"),
+        "staleness": {"mean": served.get("staleness_mean"), "max": served.get("staleness_max")},
+        "goodput_bytes_per_s": _per(delivered * payload, training_s),
+        "model": {
+            "version": served.get("version"),
+            "parameters": parameters,
+            "file": outcome.model_file.name if outcome.model_file.exists() else None,
+        },
+        "restarts": outcome.restarts,
+    }
+
+
+def write_run(folder: Path, outcome: Outcome, result: Result) -> dict[str, Any]:
+    """Write ``run.json`` and complete ``model.npz`` with the shapes of its parts."""
+    progress = outcome.progress
+    record = {
+        "olaf": _version(),
+        "written_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "settings": progress.settings.model_dump(mode="json"),
+        "result": result,
+        "history": history(progress),
+        "episodes": [
+            [round(at_s, 3), worker, reward] for at_s, worker, reward in progress.episodes
+        ],
+        "events": [
+            {"at_s": round(h.at_s, 3), "who": h.who, "text": h.text} for h in progress.happenings
+        ],
+        "reports": [
+            {"process": r.name, "incarnation": r.number, "final": r.final, "stats": r.stats}
+            for _, r in sorted(progress.reports.items())
+        ],
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "run.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    _name_parts(outcome)
+    return record
+
+
+def history(progress: Progress) -> list[dict[str, Any]]:
+    """The curves of a run, one point a report."""
+    return [
+        {
+            "at_s": round(s.at_s, 3),
+            "updates": s.updates,
+            "steps": s.steps,
+            "reward": s.reward,
+            "queue_used": s.queue_used,
+            "version": s.version,
+            "ages_s": {str(cluster): age for cluster, age in sorted(s.ages_s.items())},
+            "counts": s.counts,
+        }
+        for s in progress.samples
+    ]
+
+
+def _name_parts(outcome: Outcome) -> None:
+    """Add the model's parts in their shapes to model.npz: ``part_0``, ``part_1``, .."""
+    shapes: list[Any] = next(
+        (list(message["shapes"]) for message in outcome.progress.ready.values()), []
+    )
+    if not shapes or not outcome.model_file.exists():
+        return
+    import numpy as np
+
+    from olaf.jobs.roles import save_model
+
+    with np.load(outcome.model_file) as saved:
+        version, flat = int(saved["version"]), saved["parameters"]
+    sizes = [int(np.prod(shape)) for shape in shapes]
+    if sum(sizes) != flat.size:
+        return
+    cuts = np.split(flat, np.cumsum(sizes)[:-1])
+    parts = {
+        f"part_{index}": cut.reshape(shape)
+        for index, (cut, shape) in enumerate(zip(cuts, shapes, strict=True))
+    }
+    save_model(outcome.model_file, version, flat, **parts)
+
+
+def _setting(settings: Settings) -> Mapping[str, Any]:
+    switch = settings.switch
+    link = "unlimited"
+    if switch.uplink is not None:
+        link = switch.uplink
+    elif switch.credits is not None:
+        link = f"{switch.credits} credits"
+    return {
+        "environment": settings.learner.environment,
+        "learner": settings.learner.learner,
+        "workers": settings.train.workers,
+        "clusters": settings.train.clusters,
+        "queue": switch.queue,
+        "slots": switch.slots,
+        "uplink": link,
+        "gate": switch.gate,
+        "rule": settings.server.rule,
+        "seed": settings.train.seed,
+    }
+
+
+def _mean(values: list[float]) -> float | None:
+    return sum(values) / len(values) if values else None
+
+
+def _per(count: float, seconds: float) -> float | None:
+    return count / seconds if seconds > 0 else None
+
+
+def _version() -> str:
+    try:
+        from olaf._olaf import __version__
+    except ImportError:
+        return "unbuilt"
+    return __version__

@@ -1,0 +1,347 @@
+"""A whole training run as processes of this machine: server, switch, workers, and their end.
+
+Every wait has a deadline and names whom it waited for. Workers stop first and flush; then the
+queue drains; then switch and server say their last, so that the accounts can be settled.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from olaf.jobs.lines import Control
+from olaf.jobs.outcome import Exit, RunError
+from olaf.jobs.progress import Happening, Progress
+from olaf.jobs.roles import WorkerJob
+from olaf.jobs.settings import Settings
+from olaf.jobs.supervisor import Ended, Notice, Program, Supervisor
+from olaf.rl import process_environment
+
+LOOK_S = 0.1
+"""How often the end is looked for when nothing is said."""
+
+
+class Observer(Protocol):
+    """Who watches a run: a display, a log, a test."""
+
+    def happened(self, happening: Happening) -> None:
+        """Something worth a line."""
+
+    def stands(self, progress: Progress, phase: str) -> None:
+        """How the run stands; called several times a second."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended. ``kind``: reached, updates, time, done, interrupted or failed."""
+
+    kind: str
+    reason: str
+    code: Exit
+    ended_s: float
+    progress: Progress
+    restarts: dict[str, int]
+    model_file: Path
+
+
+Command = Callable[[str], Sequence[str]]
+"""From a role's name to the argv of its process."""
+
+
+def olaf_command(role: str) -> Sequence[str]:
+    """Start a role with this Python and this package."""
+    return [sys.executable, "-m", "olaf", role, "--json", "--attached"]
+
+
+class Training:
+    """One run from launch to the settled accounts."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        observer: Observer,
+        control: Control,
+        command: Command = olaf_command,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._settings = settings
+        self._train = settings.train
+        self._observer = observer
+        self._control = control
+        self._command = command
+        self._clock = clock
+        self._begin = clock()
+        self.progress = Progress(settings)
+        self.model_file = Path(settings.train.out) / "model.npz"
+        self._supervisor = Supervisor(
+            restarts=settings.train.restarts, restart_delay_s=settings.train.restart_delay_s
+        )
+        self._phase = "starting"
+        self._next_sample_s = 0.0
+
+    def run(self) -> Outcome:
+        """Run to the end. Raises RunError where not even a start was made."""
+        with self._supervisor:
+            server = self._listening("server", self._server_program("127.0.0.1:0"))
+            switch = self._listening("switch", self._switch_program("127.0.0.1:0", server))
+            # Should they die, they must come back where everybody looks for them.
+            self._supervisor.change(self._server_program(server))
+            self._supervisor.change(self._switch_program(switch, server))
+            self._phase = "workers starting"
+            for worker in range(self._train.workers):
+                self._supervisor.start(self._worker_program(worker, switch))
+            kind, reason, code = self._watch()
+            ended_s = self._now()
+            self._finish()
+            return Outcome(
+                kind,
+                reason,
+                code,
+                ended_s,
+                self.progress,
+                self._supervisor.restarts(),
+                self.model_file,
+            )
+
+    def kill(self, name: str) -> None:
+        """Kill one of the processes, as a test or a demonstration of its return."""
+        self._supervisor.kill(name)
+
+    # Starting.
+
+    def _listening(self, name: str, program: Program) -> str:
+        self._supervisor.start(program)
+        deadline = self._clock() + self._train.start_timeout_s
+        while name not in self.progress.addresses:
+            for notice in self._turn():
+                if isinstance(notice, Ended) and notice.name == name:
+                    self._cannot_start(notice)
+            if self._control.stopping:
+                raise RunError("interrupted while starting", Exit.INTERRUPTED)
+            if self._clock() > deadline:
+                raise RunError(
+                    f"the {name} did not listen within {self._train.start_timeout_s:g} s",
+                    Exit.UNREACHABLE,
+                )
+        return self.progress.addresses[name]
+
+    def _cannot_start(self, notice: Ended) -> None:
+        hopeless = notice.code in (Exit.USAGE, Exit.PORT_IN_USE) or notice.back_in_s is None
+        if hopeless:
+            said = self.progress.complaints.get(notice.name, notice.how)
+            code = Exit(notice.code) if notice.code in list(Exit) else Exit.FAILED
+            raise RunError(f"the {notice.name} could not start: {said}", code)
+
+    def _server_program(self, address: str) -> Program:
+        server = self._settings.server
+        if "listen" in server.model_fields_set:
+            address = server.listen
+        return self._program(
+            "server",
+            {
+                "core": server.model_copy(update={"listen": address}).core(),
+                "every_s": self._train.every_s,
+                "model_file": str(self.model_file),
+                "job": self._settings.worker.job,
+            },
+        )
+
+    def _switch_program(self, address: str, upstream: str) -> Program:
+        switch = self._settings.switch
+        if "listen" in switch.model_fields_set:
+            address = switch.listen
+        changes = {"listen": address, "upstream": upstream}
+        return self._program(
+            "switch",
+            {"core": switch.model_copy(update=changes).core(), "every_s": self._train.every_s},
+        )
+
+    def _worker_program(self, worker: int, switch: str) -> Program:
+        task = worker_job(
+            self._settings,
+            switch=switch,
+            worker=worker,
+            cluster=worker % self._train.clusters,
+            seed=self._train.seed,
+        )
+        return self._program(f"worker {worker}", dataclasses.asdict(task))
+
+    def _program(self, name: str, told: dict[str, Any]) -> Program:
+        return Program(
+            name, self._command(name.split(maxsplit=1)[0]), json.dumps(told), process_environment()
+        )
+
+    # Running.
+
+    def _watch(self) -> tuple[str, str, Exit]:
+        """Run until there is a reason to stop: its kind, its sentence, the exit code."""
+        heard_s = self._now()
+        while True:
+            for notice in self._turn():
+                if isinstance(notice, Ended) and (verdict := self._gone(notice)):
+                    return verdict
+            if self.progress.last_update_s is not None:
+                self._phase = "training"
+                heard_s = max(heard_s, self.progress.last_update_s)
+            if verdict := self._enough() or self._too_quiet(heard_s):
+                return verdict
+
+    def _enough(self) -> tuple[str, str, Exit] | None:
+        progress, train, goal = self.progress, self._train, self.goal
+        if goal is not None and progress.reward is not None and progress.reward >= goal:
+            return "reached", f"mean reward {progress.reward:.1f} >= {goal:g}", Exit.OK
+        if self._control.stopping:
+            return "interrupted", f"stopped by {self._control.why}", Exit.INTERRUPTED
+        if train.updates is not None and progress.updates >= train.updates:
+            return self._ran_out("updates", f"{progress.updates} updates pushed")
+        now = self._now()
+        trained_s = now - (progress.joined_at_s or now)
+        if train.time_limit_s is not None and trained_s >= train.time_limit_s:
+            return self._ran_out("time", f"{train.time_limit_s:g} s of training are over")
+        return None
+
+    def _too_quiet(self, heard_s: float) -> tuple[str, str, Exit] | None:
+        if not any(name.startswith("worker") for name in self._supervisor.alive()):
+            return self._all_workers_gone()
+        patience_s = self._train.stall_timeout_s
+        if self.progress.last_update_s is None:
+            patience_s = self._train.start_timeout_s + self._settings.worker.join_timeout_s
+        if self._now() - heard_s > patience_s:
+            return "failed", self._stalled(patience_s), Exit.UNREACHABLE
+        return None
+
+    @property
+    def goal(self) -> float | None:
+        """The mean reward to stop at, once it is known."""
+        wanted = self._train.until_reward
+        if wanted != "solved":
+            return wanted
+        for message in self.progress.ready.values():
+            threshold = message.get("reward_threshold")
+            return None if threshold is None else float(threshold)
+        return None
+
+    def _ran_out(self, kind: str, reason: str) -> tuple[str, str, Exit]:
+        asked = isinstance(self._train.until_reward, float | int)
+        if asked and self.goal is not None:
+            return kind, f"{reason} without reaching mean reward {self.goal:g}", Exit.FAILED
+        return kind, reason, Exit.OK
+
+    def _gone(self, notice: Ended) -> tuple[str, str, Exit] | None:
+        """What a process that will not come back means for the run."""
+        if notice.expected or notice.back_in_s is not None:
+            return None
+        said = self.progress.complaints.get(notice.name, notice.how)
+        code = Exit(notice.code) if notice.code in list(Exit) else Exit.FAILED
+        if notice.code == Exit.USAGE:
+            raise RunError(said.removeprefix("olaf: "), Exit.USAGE)
+        if not notice.name.startswith("worker"):
+            return "failed", f"the {notice.name} died too often: {said}", code
+        return None
+
+    def _all_workers_gone(self) -> tuple[str, str, Exit]:
+        if self.progress.updates and not any(
+            name.startswith("worker") and not one.final
+            for (name, _), one in self.progress.reports.items()
+        ):
+            return self._ran_out("done", "every worker has done its updates")
+        complaints = [t for who, t in self.progress.complaints.items() if who.startswith("worker")]
+        said = complaints[-1] if complaints else "see the log"
+        return "failed", f"no worker is left: {said}", Exit.FAILED
+
+    def _stalled(self, patience_s: float) -> str:
+        missing = "the first update" if self.progress.last_update_s is None else "any update"
+        silent = [n for n in self._supervisor.alive() if n.startswith("worker")]
+        return f"waited {patience_s:g} s for {missing} from {', '.join(silent)}"
+
+    def _turn(self, timeout_s: float = LOOK_S) -> list[Notice]:
+        notices = self._supervisor.poll(timeout_s)
+        self._take(notices)
+        return notices
+
+    def _take(self, notices: Iterable[Notice]) -> None:
+        for notice in notices:
+            happening = self.progress.take(notice, self._now())
+            if happening:
+                self._observer.happened(happening)
+        now = self._now()
+        if now >= self._next_sample_s:
+            self._next_sample_s = now + self._train.every_s
+            self.progress.sample(now)
+        self._observer.stands(self.progress, self._phase)
+
+    def _now(self) -> float:
+        return self._clock() - self._begin
+
+    # Ending.
+
+    def _finish(self) -> None:
+        self._phase = "workers stopping"
+        names = [*self.progress.ready, *self._supervisor.alive()]
+        workers = sorted({name for name in names if name.startswith("worker")})
+        flush_s = self._settings.worker.flush_timeout_s
+        self._take(self._supervisor.stop(workers, timeout_s=flush_s + 10.0))
+        self._phase = "queue draining"
+        self._drain()
+        self._phase = "stopping"
+        for name in ("switch", "server"):
+            if name in self._supervisor.alive():
+                self._take(self._supervisor.stop([name], timeout_s=5.0))
+        self.progress.sample(self._now())
+
+    def _drain(self) -> None:
+        """Until the queue is empty and the server counts no more, or the deadline."""
+        deadline = self._clock() + self._train.drain_timeout_s
+        before = None
+        while self._clock() < deadline and {"switch", "server"} <= set(self._supervisor.alive()):
+            for name in ("switch", "server"):
+                self._supervisor.tell(name, "stats")
+            self._turn(0.05)
+            self._turn(0.05)
+            counts, served = self.progress.switch_counts(), self.progress.served
+            received = served["received"] if served else 0
+            departed = counts.get("sent_alone", 0) + counts.get("merged", 0)
+            now = (counts.get("waiting", 0), departed, received)
+            if now[0] == 0 and (received == departed or now == before):
+                return
+            before = now
+
+
+def worker_job(
+    settings: Settings, *, switch: str, worker: int | None, cluster: int, seed: int
+) -> WorkerJob:
+    """What a worker's process is told, from the settings of worker, learner and server."""
+    own = settings.worker
+    learner = settings.learner.model_dump(mode="json")
+    if "gamma" not in settings.learner.model_fields_set:
+        learner["gamma"] = settings.server.learning_rate
+    lanes = own.segment_lanes
+    if "segment_lanes" not in own.model_fields_set:
+        lanes = settings.server.segment_lanes
+    return WorkerJob(
+        switch=switch,
+        job=own.job,
+        cluster=cluster,
+        id=worker,
+        updates=own.updates,
+        seed=seed,
+        flush_timeout_s=own.flush_timeout_s,
+        client={
+            "keepalive_ms": own.keepalive_ms,
+            "silent_after_ms": own.silent_after_ms,
+            "segment_lanes": lanes,
+        },
+        loop={
+            "on_refused": own.on_refused,
+            "patience_s": own.patience_s,
+            "weight": own.weight,
+            "join_timeout_s": own.join_timeout_s,
+        },
+        learner=learner,
+    )

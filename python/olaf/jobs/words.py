@@ -1,0 +1,94 @@
+"""Sentences for what happens: one place, so that log, display and report say the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from olaf.jobs.supervisor import Ended, Started
+
+_SENTENCES = {
+    "listening": "listens on {address}",
+    "ready": "plays {environment} with {parameters} parameters",
+    "joined": "joined the job at model version {version}",
+    "model_started": "job {job}: worker {worker} brought the first model, {parameters} parameters",
+    "worker_joined": "worker {worker} of cluster {cluster} joined job {job} from {address}",
+    "worker_left": "worker {worker} of cluster {cluster} left job {job}",
+    "worker_silent": "worker {worker} of cluster {cluster} is silent",
+    "worker_back": "worker {worker} of cluster {cluster} is back",
+    "worker_moved": "worker {worker} of cluster {cluster} moved to {address}",
+    "worker_refused": "worker {worker} at {address} refused: {reason}",
+    "server_silent": "server {address} is silent",
+    "server_back": "server {address} is back",
+    "server_restarted": "server {address} started again",
+    "switch_silent": "switch {address} is silent",
+    "switch_back": "switch {address} is back",
+    "switch_restarted": "switch {address} started again",
+    "contribution_rejected": "a contribution of worker {worker} rejected: {reason}",
+}
+
+
+class _Blanks(dict[str, Any]):
+    def __missing__(self, key: str) -> str:
+        return "?"
+
+
+def sentence(message: Mapping[str, Any]) -> str:
+    """What an event says to a person; an event nobody described is shown as it is."""
+    event = str(message["event"])
+    pattern = _SENTENCES.get(event)
+    if pattern:
+        return pattern.format_map(_Blanks(message))
+    rest = ", ".join(f"{k}={v}" for k, v in message.items() if k not in ("event", "at_ns"))
+    return f"{event.replace('_', ' ')}: {rest}" if rest else event.replace("_", " ")
+
+
+def started(notice: Started) -> str:
+    """That a child runs, or runs again."""
+    if notice.incarnation == 1:
+        return f"{notice.name} started (process {notice.pid})"
+    return f"{notice.name} is started again (#{notice.incarnation}, process {notice.pid})"
+
+
+def ended(notice: Ended) -> str:
+    """How a child ended and what becomes of it."""
+    if notice.expected:
+        return f"{notice.name} stopped"
+    then = (
+        "given up" if notice.back_in_s is None else f"starting it again in {notice.back_in_s:.1f} s"
+    )
+    return f"{notice.name} died: {notice.how}; {then}"
+
+
+def status_of_switch(stats: Mapping[str, Any]) -> str:
+    """One line of a switch's statistics."""
+    fates, queue = stats["fates"], stats["queue"]
+    return (
+        f"received {stats['received']}, left {fates['sent_alone']} alone and {fates['merged']} "
+        f"merged in {stats['departures']}, replaced {fates['replaced']}, "
+        f"filtered {fates['filtered']}, dropped {sum(fates['dropped'].values())}, "
+        f"rejected {sum(fates['rejected'].values())}, waiting {fates['waiting']}; "
+        f"queue {queue['used']}/{queue['slots']}"
+    )
+
+
+def status_of_server(stats: Mapping[str, Any]) -> str:
+    """One line of a server's statistics."""
+    if not stats["jobs"]:
+        return "no job yet"
+    return "; ".join(
+        f"job {job['job']}: version {job['version']}, {job['received']} contributions in "
+        f"{job['deliveries']} deliveries, "
+        + ", ".join(
+            f"cluster {c['cluster']} age {c['aom_now_ns'] / 1e6:.0f} ms" for c in job["clusters"]
+        )
+        for job in stats["jobs"]
+    )
+
+
+def status_of_worker(message: Mapping[str, Any]) -> str:
+    """One line of a worker's update."""
+    return (
+        f"update {message['updates']}, {message['steps']} steps, {message['episodes']} episodes, "
+        f"reward {message['reward']:.1f}, model version {message['model_version']}"
+    )

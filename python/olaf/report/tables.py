@@ -1,0 +1,213 @@
+"""Tables for a terminal, from results as they stand in run.json and compare.json."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+Result = Mapping[str, Any]
+
+
+def number(value: float | None, digits: int = 1, unit: str = "") -> str:
+    """A number for people: ``12,345.6 unit``, or a dash where there is none."""
+    return "-" if value is None else f"{value:,.{digits}f}{unit}"
+
+
+def duration(seconds: float | None) -> str:
+    """A time in the unit that suits it: ``1.2 ms``, ``3.4 s``."""
+    if seconds is None:
+        return "-"
+    return f"{seconds * 1e3:.1f} ms" if seconds < 1 else f"{seconds:.2f} s"
+
+
+def percent(part: float | None, digits: int = 2) -> str:
+    """A share: ``1.25 %``."""
+    return "-" if part is None else f"{part * 100:.{digits}f} %"
+
+
+def rate(bytes_per_s: float | None) -> str:
+    """Bytes a second as bits a second."""
+    if bytes_per_s is None:
+        return "-"
+    bits = bytes_per_s * 8
+    for unit, size in (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3)):
+        if bits >= size:
+            return f"{bits / size:.2f} {unit}"
+    return f"{bits:.0f} bit/s"
+
+
+def measures(result: Result) -> list[tuple[str, str]]:
+    """The measures of a run in words, in the order of the table."""
+    age, reward, staleness = result["age_of_model"], result["reward"], result["staleness"]
+    rows = [
+        ("outcome", f"{result['outcome']}: {result['reason']}"),
+        (
+            "reward",
+            f"{number(reward['mean'])} (mean of the last "
+            f"{min(reward['window'], reward['episodes'])} episodes; best {number(reward['best'])})",
+        ),
+        (
+            "wall time",
+            f"{duration(result['wall_s'])}, first update after {duration(result['ready_s'])}",
+        ),
+        (
+            "environment steps",
+            f"{result['env_steps']:,} ({number(result['env_steps_per_s'], 0)}/s), "
+            f"{reward['episodes']:,} episodes",
+        ),
+        ("updates", f"{result['updates']:,} ({number(result['updates_per_s'])}/s)"),
+        ("Age-of-Model", f"mean {duration(age['mean_s'])}, peak {duration(age['peak_mean_s'])}"),
+    ]
+    if len(age["clusters"]) > 1:
+        rows += [
+            (
+                f"  cluster {c['cluster']}",
+                f"mean {duration(c['mean_s'])}, peak {duration(c['peak_mean_s'])}, "
+                f"{c['contributions']:,} contributions in {c['deliveries']:,} deliveries",
+            )
+            for c in age["clusters"]
+        ]
+    rows += [
+        (
+            "staleness",
+            f"mean {number(staleness['mean'])}, at most {number(staleness['max'], 0)} versions",
+        ),
+        ("loss", percent(result["loss"])),
+        ("fairness", number(result["fairness"], 4)),
+        ("goodput", rate(result["goodput_bytes_per_s"])),
+    ]
+    if result["restarts"]:
+        text = ", ".join(f"{name} {count}x" for name, count in result["restarts"].items())
+        rows.append(("started again", text))
+    return rows
+
+
+def headline(result: Result) -> str:
+    """What was run, in one line."""
+    return (
+        f"{result['environment']}, {result['workers']} workers in {result['clusters']} clusters, "
+        f"{result['queue']} queue of {result['slots']}, uplink {result['uplink']}, "
+        f"rule {result['rule']}, seed {result['seed']}"
+    )
+
+
+def result_table(result: Result) -> Table:
+    """The last table of a run: measures, then every fate and the sum."""
+    table = Table(title=headline(result), title_justify="left", show_header=False, box=None)
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    for name, text in measures(result):
+        table.add_row(name, text)
+    return table
+
+
+def fates_table(result: Result) -> Table:
+    """Every contribution's fate, who counted it, and whether the sums match."""
+    fates = result["fates"]
+    table = Table(title="Where every contribution ended", title_justify="left", box=None)
+    table.add_column("fate", style="bold")
+    table.add_column("count", justify="right")
+    table.add_column("share", justify="right")
+    table.add_column("counted by")
+    table.add_column("note", overflow="fold", style="dim")
+    for row in fates["rows"]:
+        style = "yellow" if row["lost"] and row["count"] else ""
+        table.add_row(
+            row["fate"],
+            f"{row['count']:,}",
+            percent(row["count"] / fates["pushed"] if fates["pushed"] else None, 1),
+            row["counted"],
+            row["note"],
+            style=style,
+        )
+    table.add_section()
+    table.add_row("sum", f"{fates['total']:,}", "", "", "")
+    table.add_row("pushed", f"{fates['pushed']:,}", "", "workers", fates["note"])
+    if fates["matches"]:
+        table.add_row(Text("the sums match", style="green"))
+    else:
+        reason = "; ".join(fates["discrepancies"]) or "sum and pushed differ"
+        table.add_row(Text("the sums do NOT match", style="bold red"), "", "", "", reason)
+    return table
+
+
+def comparison_rows(runs: Sequence[Result]) -> list[tuple[str, list[str]]]:
+    """Measures as rows, one text a run."""
+    measure: list[tuple[str, Any]] = [
+        ("outcome", lambda r: r["outcome"]),
+        ("time to the reward", lambda r: duration(r["reached_s"])),
+        ("reward at the end", lambda r: number(r["reward"]["mean"])),
+        ("best reward", lambda r: number(r["reward"]["best"])),
+        ("wall time", lambda r: duration(r["wall_s"])),
+        ("updates", lambda r: f"{r['updates']:,}"),
+        ("env steps/s", lambda r: number(r["env_steps_per_s"], 0)),
+        ("loss", lambda r: percent(r["loss"])),
+        ("Age-of-Model, mean", lambda r: duration(r["age_of_model"]["mean_s"])),
+        ("Age-of-Model, peak", lambda r: duration(r["age_of_model"]["peak_mean_s"])),
+        ("staleness, versions", lambda r: number(r["staleness"]["mean"])),
+        ("fairness", lambda r: number(r["fairness"], 4)),
+        ("sums match", lambda r: "yes" if r["fates"]["matches"] else "NO"),
+    ]
+    return [(name, [text(run) for run in runs]) for name, text in measure]
+
+
+def comparison_table(summary: Mapping[str, Mapping[str, Any]], runs: Sequence[Result]) -> Table:
+    """Runs side by side, grouped by discipline, then the means of each."""
+    first = runs[0]
+    table = Table(
+        title=f"{first['environment']}, {first['workers']} workers in {first['clusters']} "
+        f"clusters, {first['slots']} slots, uplink {first['uplink']}",
+        title_justify="left",
+        box=None,
+    )
+    table.add_column("")
+    for run in runs:
+        table.add_column(f"{run['queue']}\nseed {run['seed']}", justify="right")
+    for queue in summary:
+        table.add_column(f"{queue}\nmean", justify="right", style="bold")
+    means = {
+        "time to the reward": lambda s: duration(s["reached_s"]),
+        "reward at the end": lambda s: number(s["reward"]),
+        "wall time": lambda s: duration(s["wall_s"]),
+        "updates": lambda s: number(s["updates"], 0),
+        "loss": lambda s: percent(s["loss"]),
+        "Age-of-Model, mean": lambda s: duration(s["aom_mean_s"]),
+        "Age-of-Model, peak": lambda s: duration(s["aom_peak_mean_s"]),
+        "staleness, versions": lambda s: number(s["staleness"]),
+        "fairness": lambda s: number(s["fairness"], 4),
+        "env steps/s": lambda s: number(s["env_steps_per_s"], 0),
+        "outcome": lambda s: f"{s['reached']}/{s['runs']} reached",
+    }
+    for name, texts in comparison_rows(runs):
+        mean = means.get(name)
+        table.add_row(name, *texts, *(mean(s) if mean else "" for s in summary.values()))
+    return table
+
+
+def replay_table(summary: Mapping[str, Any], title: str) -> Table:
+    """The summary of a replayed trace."""
+    table = Table(title=title, title_justify="left", box=None)
+    clusters = summary["clusters"]
+    rows = clusters.items() if isinstance(clusters, Mapping) else enumerate(clusters)
+    fates = ("delivered", "merged", "replaced", "filtered", "dropped", "rejected")
+    for name in ("cluster", "AoM mean", "AoM peak", *fates, "loss"):
+        table.add_column(name, justify="right")
+    for key, row in rows:
+        counts = row.get("fates", row)
+        table.add_row(
+            str(row.get("cluster", key)),
+            duration(_seconds(row["aom_mean_ns"])),
+            duration(_seconds(row["aom_peak_mean_ns"])),
+            *(f"{counts.get(fate, 0):,}" for fate in fates),
+            percent(row["loss"]),
+        )
+    table.caption = f"fairness {number(summary.get('fairness'), 4)}"
+    table.caption_justify = "left"
+    return table
+
+
+def _seconds(ns: float | None) -> float | None:
+    return None if ns is None else ns / 1e9
