@@ -1,0 +1,235 @@
+"""The one-page report: opens in any browser, asks no network for anything, light or dark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+from olaf.report import plots, tables
+
+Record = Mapping[str, Any]
+
+_CSS = """
+:root { color-scheme: light dark; --paper: #fbfbfa; --ink: #1d2126; --soft: #5d6672;
+  --card: #fff; --line: #e2e4e8; --good: #1a7f4b; --bad: #b3261e;
+  --s0: #3b73c4; --s1: #d1622b; --s2: #2f9170; --s3: #8a5bb8; --s4: #c0392b; --s5: #8c8c2c;
+  --s6: #2a8fa8; --s7: #a5527d; }
+@media (prefers-color-scheme: dark) { :root { --paper: #14171b; --ink: #e4e7eb; --soft: #9aa4b1;
+  --card: #1b1f25; --line: #2c323a; --good: #55c38a; --bad: #ef7a71;
+  --s0: #7fb0f5; --s1: #f2955f; --s2: #5fc9a3; --s3: #bd94e8; --s4: #ef7a71; --s5: #cccc66;
+  --s6: #66c7de; --s7: #e08db8; } }
+* { box-sizing: border-box; }
+body { margin: 0 auto; max-width: 68rem; padding: 1.5rem 1rem 4rem; background: var(--paper);
+  color: var(--ink); font: 15px/1.5 system-ui, sans-serif; }
+h1 { font-size: 1.5rem; margin: 0 0 .2rem; } h2 { font-size: 1.1rem; margin: 2rem 0 .6rem; }
+p { margin: .2rem 0; } .soft { color: var(--soft); } .good { color: var(--good); }
+.bad { color: var(--bad); }
+.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(9.5rem, 1fr)); gap: .6rem;
+  margin: 1.2rem 0; }
+.tile, figure { background: var(--card); border: 1px solid var(--line); border-radius: .5rem; }
+.tile { padding: .6rem .8rem; } .tile b { display: block; font-size: 1.25rem; }
+.tile span { color: var(--soft); font-size: .8rem; }
+.plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(20rem, 1fr)); gap: .8rem; }
+.plots .wide { grid-column: 1 / -1; }
+figure { margin: 0; padding: .5rem; } svg { width: 100%; height: auto; display: block; }
+.scroll { overflow-x: auto; } table { border-collapse: collapse; width: 100%; font-size: .88rem; }
+th, td { text-align: left; padding: .25rem .7rem .25rem 0; border-bottom: 1px solid var(--line);
+  vertical-align: top; }
+td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+details { margin-top: 1rem; } summary { cursor: pointer; font-weight: 600; }
+pre { overflow-x: auto; font-size: .8rem; background: var(--card); padding: .8rem;
+  border: 1px solid var(--line); border-radius: .5rem; }
+"""
+
+
+def run_page(record: Record) -> str:
+    """The report of one run, from what stands in run.json."""
+    result = record["result"]
+    body = [
+        f"<h1>{escape(result['environment'])}: {escape(_verdict(result))}</h1>",
+        f"<p>{escape(tables.headline(result))}</p>",
+        f'<p class="soft">Olaf {escape(record["olaf"])}, {escape(record["written_at"])}</p>',
+        _tiles(result),
+        '<div class="plots">',
+        _figure(plots.reward_plot(record), wide=True),
+        _figure(plots.age_plot(record)),
+        _figure(plots.queue_plot(record)),
+        _figure(plots.fates_plot(record)),
+        _figure(plots.speed_plot(record)),
+        "</div>",
+        "<h2>Where every contribution ended</h2>",
+        _fates(result),
+        "<h2>Measures</h2>",
+        _table(["", ""], [[name.strip(), text] for name, text in tables.measures(result)]),
+        "<h2>Clusters</h2>",
+        _clusters(result),
+        _events(record["events"]),
+        _settings(record["settings"]),
+    ]
+    return _page(f"{result['environment']} through Olaf", body)
+
+
+def comparison_page(comparison: Record, runs: Sequence[Record]) -> str:
+    """The report of a comparison: compare.json, and run.json of each of its runs."""
+    results = [run["result"] for run in runs]
+    first = results[0]
+    summary = comparison["summary"]
+    body = [
+        f"<h1>{' against '.join(q.upper() for q in summary)}: {escape(first['environment'])}</h1>",
+        f"<p>{first['workers']} workers in {first['clusters']} clusters, {first['slots']} slots, "
+        f"uplink {escape(first['uplink'])}; same seeds, same link.</p>",
+        f'<p class="soft">Olaf {escape(comparison["olaf"])}, '
+        f"{escape(comparison['written_at'])}</p>",
+        _comparison_tiles(summary),
+        '<div class="plots">',
+        _figure(plots.compared_rewards(runs, "wall time, s")),
+        _figure(plots.compared_rewards(runs, "environment steps, thousands")),
+        _figure(
+            plots.compared_bars(
+                runs, "Age-of-Model, mean", "ms", lambda r: (r["age_of_model"]["mean_s"] or 0) * 1e3
+            )
+        ),
+        _figure(plots.compared_bars(runs, "Loss", "%", lambda r: (r["loss"] or 0) * 100)),
+        "</div>",
+        "<h2>Run by run</h2>",
+        _table(
+            ["", *(f"{r['queue']}, seed {r['seed']}" for r in results)],
+            [[name, *texts] for name, texts in tables.comparison_rows(results)],
+            numbers_from=1,
+        ),
+        "".join(
+            f"<h2>Fates: {escape(r['queue'])}, seed {r['seed']}</h2>{_fates(r)}" for r in results
+        ),
+        _settings(runs[0]["settings"]),
+    ]
+    return _page("FIFO against OLAF", body)
+
+
+def _verdict(result: Mapping[str, Any]) -> str:
+    reward = tables.number(result["reward"]["mean"])
+    if result["outcome"] == "reached":
+        return f"reward {reward} in {tables.duration(result['reached_s'])}"
+    return f"reward {reward}, {result['reason']}"
+
+
+def _tiles(result: Mapping[str, Any]) -> str:
+    age = result["age_of_model"]
+    tiles = [
+        (tables.number(result["reward"]["mean"]), "mean reward of the last episodes"),
+        (tables.duration(result["wall_s"]), "wall time"),
+        (tables.number(result["env_steps_per_s"], 0), "environment steps/s"),
+        (tables.number(result["updates_per_s"]), "updates/s"),
+        (tables.duration(age["mean_s"]), "mean Age-of-Model"),
+        (tables.percent(result["loss"]), "loss"),
+        (tables.number(result["staleness"]["mean"]), "versions behind, mean"),
+        (tables.number(result["fairness"], 3), "fairness of ages"),
+    ]
+    return _tile_row(tiles)
+
+
+def _comparison_tiles(summary: Mapping[str, Mapping[str, Any]]) -> str:
+    tiles = []
+    for queue, means in summary.items():
+        tiles += [
+            (tables.duration(means["reached_s"]), f"{queue}: time to the reward, mean"),
+            (tables.percent(means["loss"]), f"{queue}: loss"),
+            (tables.duration(means["aom_mean_s"]), f"{queue}: mean Age-of-Model"),
+        ]
+    return _tile_row(tiles)
+
+
+def _tile_row(tiles: Sequence[tuple[str, str]]) -> str:
+    cells = "".join(
+        f'<div class="tile"><b>{escape(value)}</b><span>{escape(name)}</span></div>'
+        for value, name in tiles
+    )
+    return f'<div class="tiles">{cells}</div>'
+
+
+def _fates(result: Mapping[str, Any]) -> str:
+    fates = result["fates"]
+    pushed = fates["pushed"]
+    rows = [
+        [
+            row["fate"],
+            f"{row['count']:,}",
+            tables.percent(row["count"] / pushed if pushed else None, 1),
+            row["counted"],
+            row["note"],
+        ]
+        for row in fates["rows"]
+    ]
+    rows.append(["sum", f"{fates['total']:,}", "", "", ""])
+    rows.append(["pushed", f"{pushed:,}", "", "workers", fates["note"]])
+    matches = '<p class="good">The sums match.</p>'
+    if not fates["matches"]:
+        reasons = "; ".join(fates["discrepancies"]) or "sum and pushed differ"
+        matches = f'<p class="bad">The sums do not match: {escape(reasons)}</p>'
+    heads = ["fate", "count", "share", "counted by", "note"]
+    return _table(heads, rows, numbers_from=1, numbers_to=3) + matches
+
+
+def _clusters(result: Mapping[str, Any]) -> str:
+    heads = ["cluster", "mean age", "peak age", "contributions", "deliveries", "behind", "at most"]
+    rows = [
+        [
+            str(c["cluster"]),
+            tables.duration(c["mean_s"]),
+            tables.duration(c["peak_mean_s"]),
+            f"{c['contributions']:,}",
+            f"{c['deliveries']:,}",
+            tables.number(c["staleness_mean"]),
+            tables.number(c["staleness_max"], 0),
+        ]
+        for c in result["age_of_model"]["clusters"]
+    ]
+    return _table(heads, rows, numbers_from=1)
+
+
+def _events(events: Sequence[Mapping[str, Any]]) -> str:
+    if not events:
+        return ""
+    rows = [[f"{event['at_s']:.1f} s", event["text"]] for event in events]
+    return f"<h2>What happened</h2>{_table(['', ''], rows)}"
+
+
+def _settings(settings: Mapping[str, Any]) -> str:
+    lines = [
+        f"{section}.{key} = {value}"
+        for section, keys in settings.items()
+        if section != "compare"
+        for key, value in keys.items()
+    ]
+    return f"<details><summary>Settings</summary><pre>{escape(chr(10).join(lines))}</pre></details>"
+
+
+def _figure(svg: str, *, wide: bool = False) -> str:
+    return f"<figure{' class=wide' if wide else ''}>{svg}</figure>"
+
+
+def _table(
+    heads: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    numbers_from: int = 99,
+    numbers_to: int = 99,
+) -> str:
+    def cell(tag: str, index: int, text: str) -> str:
+        kind = ' class="n"' if numbers_from <= index < numbers_to else ""
+        return f"<{tag}{kind}>{escape(text)}</{tag}>"
+
+    head = "".join(cell("th", i, h) for i, h in enumerate(heads)) if any(heads) else ""
+    body = "".join(
+        "<tr>" + "".join(cell("td", i, text) for i, text in enumerate(row)) + "</tr>"
+        for row in rows
+    )
+    return f'<div class="scroll"><table><tr>{head}</tr>{body}</table></div>'
+
+
+def _page(title: str, body: Sequence[str]) -> str:
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title><style>{_CSS}</style></head>"
+        f"<body>{''.join(body)}</body></html>\n"
+    )

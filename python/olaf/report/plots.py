@@ -1,0 +1,248 @@
+"""Plots as SVG that takes its colours from the page: one drawing for light and for dark.
+
+matplotlib draws with marker colours, which are then replaced by the page's CSS variables; what
+could make a browser fetch anything (document type, namespaces, metadata) is left out.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Points = Sequence[tuple[float, float]]
+
+INK = "#fe00fe"
+SERIES = tuple(f"#fe00{index:02x}" for index in range(8))
+"""Marker colours; `_to_css` turns them into ``currentColor`` and ``var(--s0)`` .. ``var(--s7)``."""
+
+MOST_POINTS = 800
+
+_STYLE = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "olaf",
+    "font.size": 9,
+    "text.color": INK,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "axes.titlecolor": INK,
+    "axes.titlesize": 10,
+    "axes.titlelocation": "left",
+    "axes.titleweight": "bold",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": INK,
+    "grid.alpha": 0.12,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "legend.frameon": False,
+    "legend.fontsize": 8,
+    "lines.linewidth": 1.6,
+}
+
+
+def draw(fill: Callable[[Axes], None], *, width: float = 6.4, height: float = 3.0) -> str:
+    """One plot as an ``<svg>`` element; ``fill`` draws on its axes."""
+    import matplotlib as mpl
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=(width, height), layout="constrained")
+        FigureCanvasSVG(figure)
+        fill(figure.add_subplot())
+        text = io.StringIO()
+        nothing: dict[str, Any] = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+        figure.savefig(text, format="svg", transparent=True, metadata=nothing)
+    return _to_css(text.getvalue())
+
+
+def _to_css(svg: str) -> str:
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'\s+xmlns(:\w+)?="[^"]*"', "", svg)
+    svg = svg.replace("xlink:href", "href")
+    svg = re.sub(r'(<svg[^>]*?)\swidth="[^"]*"', r"\1", svg, count=1)
+    svg = re.sub(r'(<svg[^>]*?)\sheight="[^"]*"', r'\1 role="img"', svg, count=1)
+    svg = re.sub(r"font: ([\d.]+)px [^;\"]*", r"font: \1px system-ui, sans-serif", svg)
+    svg = re.sub(
+        r"font: (bold|700) ([\d.]+)px [^;\"]*", r"font: 700 \2px system-ui, sans-serif", svg
+    )
+    svg = svg.replace(INK, "currentColor")
+    for index, colour in enumerate(SERIES):
+        svg = svg.replace(colour, f"var(--s{index})")
+    return svg.strip()
+
+
+def thinned(points: Points, most: int = MOST_POINTS) -> Points:
+    """At most so many of the points, first and last among them."""
+    if len(points) <= most:
+        return points
+    step = (len(points) - 1) / (most - 1)
+    return [points[round(index * step)] for index in range(most)]
+
+
+def running_mean(episodes: Sequence[Sequence[float]], window: int) -> list[tuple[float, float]]:
+    """(when, mean reward of the last ``window`` episodes), from the first full window on."""
+    points: list[tuple[float, float]] = []
+    total = 0.0
+    rewards = [float(episode[2]) for episode in episodes]
+    for index, reward in enumerate(rewards):
+        total += reward
+        if index >= window:
+            total -= rewards[index - window]
+        if index >= window - 1:
+            points.append((float(episodes[index][0]), total / window))
+    return points
+
+
+def reward_plot(record: Mapping[str, Any]) -> str:
+    """Reward against wall time: every episode, and the mean of the last hundred."""
+    result = record["result"]
+    episodes = record["episodes"]
+    window = result["reward"]["window"]
+
+    def fill(axes: Axes) -> None:
+        single = thinned([(e[0], e[2]) for e in episodes], 3000)
+        if single:
+            axes.scatter(*zip(*single, strict=True), s=3, alpha=0.25, color=SERIES[0], linewidths=0)
+        mean = thinned(running_mean(episodes, window))
+        if mean:
+            axes.plot(*zip(*mean, strict=True), color=SERIES[1], label=f"mean of {window} episodes")
+            axes.legend(loc="lower right")
+        axes.set(title="Reward", xlabel="wall time, s", ylabel="episode reward")
+
+    return draw(fill, width=9.2, height=3.2)
+
+
+def age_plot(record: Mapping[str, Any]) -> str:
+    """Age-of-Model of each cluster against wall time."""
+    history = record["history"]
+    clusters = sorted({c for sample in history for c in sample["ages_s"]}, key=int)
+
+    def fill(axes: Axes) -> None:
+        for index, cluster in enumerate(clusters):
+            points = thinned(
+                [(s["at_s"], s["ages_s"][cluster] * 1e3) for s in history if cluster in s["ages_s"]]
+            )
+            axes.plot(
+                *zip(*points, strict=True),
+                color=SERIES[index % len(SERIES)],
+                linewidth=1.0,
+                label=f"cluster {cluster}",
+            )
+        if 0 < len(clusters) <= len(SERIES):
+            axes.legend(ncols=2)
+        axes.set_ylim(bottom=0)
+        axes.set(title="Age-of-Model when reported", xlabel="wall time, s", ylabel="ms")
+
+    return draw(fill)
+
+
+def queue_plot(record: Mapping[str, Any]) -> str:
+    """Queue occupancy against wall time."""
+    points = thinned([(s["at_s"], s["queue_used"]) for s in record["history"]])
+    slots = record["result"]["slots"]
+
+    def fill(axes: Axes) -> None:
+        if points:
+            axes.step(*zip(*points, strict=True), where="post", color=SERIES[2], linewidth=1.0)
+        axes.axhline(slots, color=INK, linewidth=0.8, linestyle="--", alpha=0.5)
+        axes.set_ylim(0, slots * 1.08)
+        axes.set(title=f"Queue, of {slots} slots", xlabel="wall time, s", ylabel="slots used")
+
+    return draw(fill)
+
+
+STACK = ("sent_alone", "merged", "replaced", "filtered", "dropped", "rejected")
+
+
+def fates_plot(record: Mapping[str, Any]) -> str:
+    """Contributions by fate at the switch, cumulative."""
+    history = thinned([(s["at_s"], s["counts"]) for s in record["history"]])
+
+    def fill(axes: Axes) -> None:
+        times = [at for at, _ in history]
+        used = [f for f in STACK if any(counts.get(f) for _, counts in history)]
+        if used:
+            axes.stackplot(
+                times,
+                [[counts.get(fate, 0) for _, counts in history] for fate in used],
+                labels=[fate.replace("_", " ") for fate in used],
+                colors=[SERIES[STACK.index(fate)] for fate in used],
+                alpha=0.75,
+            )
+            axes.legend(loc="upper left")
+        axes.set(title="Fates at the switch", xlabel="wall time, s", ylabel="contributions")
+
+    return draw(fill)
+
+
+def speed_plot(record: Mapping[str, Any]) -> str:
+    """Updates and environment steps a second, against wall time."""
+    history = record["history"]
+    points = [
+        (after["at_s"], (after["steps"] - before["steps"]) / (after["at_s"] - before["at_s"]))
+        for before, after in zip(history, history[4:], strict=False)
+        if after["at_s"] > before["at_s"]
+    ]
+
+    def fill(axes: Axes) -> None:
+        if points:
+            axes.plot(*zip(*thinned(points), strict=True), color=SERIES[3], linewidth=1.2)
+        axes.set_ylim(bottom=0)
+        axes.set(title="Environment steps a second", xlabel="wall time, s")
+
+    return draw(fill)
+
+
+def compared_rewards(runs: Sequence[Mapping[str, Any]], x: str) -> str:
+    """Mean reward of every run against ``wall time`` or ``environment steps``."""
+    queues = list(dict.fromkeys(run["result"]["queue"] for run in runs))
+
+    def fill(axes: Axes) -> None:
+        named: set[str] = set()
+        for run in runs:
+            queue = run["result"]["queue"]
+            if x == "wall time, s":
+                points = running_mean(run["episodes"], run["result"]["reward"]["window"])
+            else:
+                points = [
+                    (s["steps"] / 1e3, s["reward"])
+                    for s in run["history"]
+                    if s["reward"] is not None
+                ]
+            if points:
+                axes.plot(
+                    *zip(*thinned(points), strict=True),
+                    color=SERIES[queues.index(queue)],
+                    linewidth=1.3,
+                    label=None if queue in named else queue,
+                )
+                named.add(queue)
+        if named:
+            axes.legend(loc="lower right")
+        axes.set(title=f"Reward against {x.partition(',')[0]}", xlabel=x, ylabel="mean reward")
+
+    return draw(fill)
+
+
+def compared_bars(runs: Sequence[Mapping[str, Any]], title: str, unit: str, key: Any) -> str:
+    """One bar a run: a measure that ``key`` reads from its result."""
+
+    def fill(axes: Axes) -> None:
+        queues = list(dict.fromkeys(run["result"]["queue"] for run in runs))
+        labels = [f"{run['result']['queue']}\nseed {run['result']['seed']}" for run in runs]
+        values = [key(run["result"]) or 0.0 for run in runs]
+        colors = [SERIES[queues.index(run["result"]["queue"])] for run in runs]
+        axes.bar(range(len(runs)), values, color=colors, alpha=0.85, width=0.7)
+        axes.set_xticks(range(len(runs)), labels)
+        axes.grid(visible=False, axis="x")
+        axes.set(title=title, ylabel=unit)
+
+    return draw(fill, height=2.6)

@@ -1,0 +1,196 @@
+"""Programs that speak like the roles, without the core: one UDP datagram is one contribution.
+
+``fake_roles.py switch|server|worker`` is started like the real thing: the configuration comes as
+the first line of standard input. Counters are honest; the network is real; nothing is learnt.
+"""
+
+import json
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+
+FATES = {
+    "sent_alone": 0,
+    "merged": 0,
+    "replaced": 0,
+    "filtered": 0,
+    "dropped": {"queue_full": 0},
+    "rejected": {},
+    "waiting": 0,
+}
+
+
+def say(event, **fields):
+    sys.stdout.write(json.dumps({"event": event, **fields}) + "\n")
+    sys.stdout.flush()
+
+
+class Told:
+    def __init__(self):
+        self.config = json.loads(sys.stdin.readline())
+        self.stopping = threading.Event()
+        self.stats = threading.Event()
+        threading.Thread(target=self._read, daemon=True).start()
+        signal.signal(signal.SIGTERM, lambda *_: self.stopping.set())
+
+    def _read(self):
+        for line in sys.stdin:
+            if line.strip() == "stats":
+                self.stats.set()
+            elif line.strip() == "stop":
+                self.stopping.set()
+        self.stopping.set()
+
+
+def bound(listen):
+    host, _, port = listen.rpartition(":")
+    sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    try:
+        sock.bind((host, int(port)))
+    except OSError as error:
+        sys.stderr.write(f"olaf: cannot listen on {listen}: {error.strerror}\n")
+        sys.exit(4)
+    sock.settimeout(0.02)
+    return sock, f"{host}:{sock.getsockname()[1]}"
+
+
+def serve(told, take, stats):
+    core = json.loads(told.config["core"])
+    sock, address = bound(core["listen"])
+    say("listening", address=address, pid=os.getpid())
+    due = time.monotonic() + told.config["every_s"]
+    while not told.stopping.is_set():
+        try:
+            take(sock, sock.recv(2048), core)
+        except TimeoutError:
+            pass
+        if told.stats.is_set() or time.monotonic() >= due:
+            told.stats.clear()
+            due = time.monotonic() + told.config["every_s"]
+            say("stats", stats=stats(address))
+    say("stopped", why="asked to", stats=stats(address))
+
+
+def switch(told):
+    count = {"received": 0}
+    fates = json.loads(json.dumps(FATES))
+    upstream = json.loads(told.config["core"])["upstream"].rpartition(":")
+
+    def take(sock, data, core):
+        count["received"] += 1
+        if count["received"] % 10 == 0:
+            fates["dropped"]["queue_full"] += 1
+        else:
+            fates["sent_alone"] += 1
+            sock.sendto(data, (upstream[0], int(upstream[2])))
+
+    def stats(address):
+        return {
+            "role": "switch",
+            "address": address,
+            "received": count["received"],
+            "departures": fates["sent_alone"],
+            "queue": {"used": count["received"] % 5, "slots": 8},
+            "fates": fates,
+        }
+
+    serve(told, take, stats)
+
+
+def server(told):
+    clusters = {}
+
+    def take(sock, data, core):
+        cluster = json.loads(data)["cluster"]
+        clusters[cluster] = clusters.get(cluster, 0) + 1
+
+    def stats(address):
+        received = sum(clusters.values())
+        job = {
+            "job": 1,
+            "version": received,
+            "parameters": 6,
+            "segments": 1,
+            "received": received,
+            "deliveries": received,
+            "staleness_mean": 1.5,
+            "staleness_max": 4,
+            "fairness": 0.99,
+            "fates": {
+                "delivered_alone": received,
+                "delivered_merged": 0,
+                "gated": 0,
+                "rejected": {},
+            },
+            "clusters": [
+                {
+                    "cluster": number,
+                    "aom_now_ns": 20e6 + 1e6 * (count % 30),
+                    "aom_mean_ns": 30e6,
+                    "aom_peak_mean_ns": 50e6,
+                    "deliveries": count,
+                    "contributions": count,
+                    "staleness_mean": 1.5,
+                    "staleness_max": 4,
+                    "clock_error_ns": 1000,
+                }
+                for number, count in sorted(clusters.items())
+            ],
+        }
+        return {"role": "server", "address": address, "jobs": [job] if received else []}
+
+    serve(told, take, stats)
+
+
+def worker(told):
+    task = told.config
+    if task["learner"]["environment"] == "Nowhere-v0":
+        sys.stderr.write("olaf: unknown environment 'Nowhere-v0'\n")
+        sys.exit(2)
+    host, _, port = task["switch"].rpartition(":")
+    sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    me = task["id"]
+    say(
+        "ready",
+        worker=me,
+        cluster=task["cluster"],
+        environment=task["learner"]["environment"],
+        parameters=6,
+        shapes=[[2, 2], [2]],
+        reward_threshold=200.0,
+    )
+    say("joined", worker=me, version=1)
+    updates = 0
+
+    def stats():
+        return {
+            "role": "worker",
+            "worker": me,
+            "contributions": updates,
+            "sent": updates,
+            "replaced_unsent": 0,
+            "unsent": 0,
+        }
+
+    while not told.stopping.wait(0.02) and (task["updates"] is None or updates < task["updates"]):
+        sock.sendto(json.dumps({"cluster": task["cluster"]}).encode(), (host, int(port)))
+        updates += 1
+        say(
+            "update",
+            worker=me,
+            updates=updates,
+            steps=updates * 100,
+            episodes=updates,
+            episode_rewards=[-200.0 + 4.0 * updates],
+            reward=-200.0 + 4.0 * updates,
+            model_version=updates,
+            stats=stats(),
+        )
+    say("stopped", why="asked to", worker=me, flushed=True, stats=stats())
+
+
+if __name__ == "__main__":
+    {"switch": switch, "server": server, "worker": worker}[sys.argv[1]](Told())
