@@ -81,12 +81,14 @@ class Spaces:
     @cached_property
     def _half(self) -> NDArray[np.float32]:
         low, high = self._ends
-        return np.subtract(high, low) / np.float32(2)
+        half: NDArray[np.float32] = (high - low) / 2
+        return half
 
     @cached_property
     def _middle(self) -> NDArray[np.float32]:
         low, high = self._ends
-        return np.add(high, low) / np.float32(2)
+        middle: NDArray[np.float32] = (high + low) / 2
+        return middle
 
     @cached_property
     def _lowest(self) -> NDArray[np.float32]:

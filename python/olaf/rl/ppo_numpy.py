@@ -8,7 +8,7 @@ PPO: Schulman et al. 2017; the advantages: Schulman et al. 2016; how a worker us
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -46,15 +46,26 @@ class NumpyLearner:
         self.layout = Layout(
             self.spaces.observation, config.hidden, self.spaces.actions, self.spaces.continuous
         )
-        # One copy of an environment's first weights for a job would do: the server keeps the
-        # first worker's and discards the others' (OLAF §2.1).
+        self._scale = config.reward_scale or known_reward_scale(config.environment)
+        self._running = RunningScale(config.environments, config.discount)
+        self._last_reward: float | None = None
+        self._start()
+
+    def _start(self) -> None:
+        """Make the weights. The server keeps the first worker's, not the others' (OLAF §2.1)."""
+        config = self.config
         self.weights = self.layout.initial(self._rng, config.log_std)
         self._views = self.layout.views(self.weights)
         self._update = np.zeros_like(self.weights)
         self._adam = Adam(self.layout.size, config.adam_beta1, config.adam_beta2)
-        self._scale = config.reward_scale or known_reward_scale(config.environment)
-        self._running = RunningScale(config.environments, config.discount)
-        self._last_reward: float | None = None
+
+    def _outputs(self, observations: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Policy head and, last, value of observations ``(batch, observation)``."""
+        return forward(self.layout, self._views, observations)[0]
+
+    def _log_std(self) -> NDArray[np.float32] | None:
+        """Logarithm of the standard deviation of continuous actions ``(actions,)``."""
+        return self._views.get("log_std")
 
     @property
     def parameters(self) -> int:
@@ -71,13 +82,9 @@ class NumpyLearner:
         rollout, actions = self._collect()
         collected = self._clock()
         batch = self._batch(rollout, actions)
-        before = self.weights.copy()
-        losses = self._learn(batch)
-        if self.config.gradient_kind == "accumulated":
-            np.subtract(self.weights, before, out=self._update)
-            self._update /= np.float32(self.config.gamma)
+        update, losses = self._learn(batch)
         return Iteration(
-            update=[self._update],
+            update=update,
             reward=self._reward(rollout.episode_rewards),
             steps=rollout.rewards.size,
             episode_rewards=tuple(rollout.episode_rewards),
@@ -88,7 +95,7 @@ class NumpyLearner:
 
     def _collect(self) -> tuple[Rollout, NDArray[Any]]:
         """Run the policy; the rollout and its actions ``(steps, environments[, actions])``."""
-        config, spaces, layout, views = self.config, self.spaces, self.layout, self._views
+        config, spaces = self.config, self.spaces
         count = config.environments
         turns = 256 if config.episodes_per_update else -(-config.steps_per_update // count)
         width = (count, spaces.actions)
@@ -99,9 +106,10 @@ class NumpyLearner:
             nonlocal noise
             if turn % turns == 0:
                 noise = draw(self._rng, (turns, *width), spaces.continuous)
-            outputs, _ = forward(layout, views, observations)
-            if spaces.continuous:
-                actions = outputs[:, :-1] + np.exp(views["log_std"]) * noise[turn % turns]
+            outputs = self._outputs(observations)
+            log_std = self._log_std()
+            if log_std is not None:
+                actions = outputs[:, :-1] + np.exp(log_std) * noise[turn % turns]
                 taken.append(actions)
                 return list(spaces.to_environment(actions))
             chosen = (outputs[:, :-1] + noise[turn % turns]).argmax(axis=1)
@@ -113,67 +121,90 @@ class NumpyLearner:
 
     def _batch(self, rollout: Rollout, actions: NDArray[Any]) -> "Batch":
         """Turn a rollout into what the objective needs, ``(steps * environments, ..)``."""
-        config = self.config
         turns, count = rollout.rewards.shape
         if self._scale is None:
             self._running.see(rollout.rewards, rollout.terminated | rollout.truncated)
         rewards = rollout.rewards * np.float32(self._scale or self._running.factor)
         seen = rollout.observations.reshape((turns + 1) * count, -1)
-        outputs, _ = forward(self.layout, self._views, seen)
+        outputs = self._outputs(seen)
         values = outputs[:, -1].reshape(turns + 1, count)
         following = values[1:].copy()
         if rollout.final:
             # A cut episode would have gone on: its last reward is followed by the value of the
             # state where it was cut, not of the state after the reset.
-            cut, _ = forward(self.layout, self._views, np.array([f[2] for f in rollout.final]))
+            cut = self._outputs(np.array([f[2] for f in rollout.final]))
             for (turn, index, _), value in zip(rollout.final, cut[:, -1], strict=True):
                 following[turn, index] = value
-        advantages = generalised_advantages(
+        advantages = self._advantages(
             rewards,
             values[:-1],
             following=following,
             terminated=rollout.terminated,
             ended=rollout.terminated | rollout.truncated,
-            discount=config.discount,
-            trace=config.trace,
         )
         steps = turns * count
         flat_actions = actions.reshape(steps, *actions.shape[2:])
-        log_std = self._views.get("log_std")
         return Batch(
             seen[:steps],
             flat_actions,
-            log_probability(outputs[:steps, :-1], flat_actions, log_std),
+            log_probability(outputs[:steps, :-1], flat_actions, self._log_std()),
             advantages.reshape(steps),
             (advantages + values[:-1]).reshape(steps),
         )
 
-    def _learn(self, batch: "Batch") -> dict[str, float]:
-        """Run the epochs in place on the weights; the last epoch's mean losses."""
+    def _advantages(
+        self,
+        rewards: NDArray[np.float32],
+        values: NDArray[np.float32],
+        *,
+        following: NDArray[np.float32],
+        terminated: NDArray[np.bool_],
+        ended: NDArray[np.bool_],
+    ) -> NDArray[np.float32]:
+        """As ``generalised_advantages``, by this learner's configuration."""
+        return generalised_advantages(
+            rewards,
+            values,
+            following=following,
+            terminated=terminated,
+            ended=ended,
+            discount=self.config.discount,
+            trace=self.config.trace,
+        )
+
+    def _learn(self, batch: "Batch") -> tuple[Parts, dict[str, float]]:
+        """Run the epochs in place on the weights; the update and the last epoch's mean losses."""
         config = self.config
+        before = self.weights.copy()
         gradient = np.empty_like(self.weights)
         if config.gradient_kind == "gradient":
             losses = objective(self.layout, self.weights, batch.normalised(), config, gradient)
             # OLAF §2.1 adds gamma g, so that g points uphill.
             np.negative(gradient, out=self._update)
-            return losses
-        steps, size = len(batch.advantages), config.minibatch
-        minibatches = max(1, round(steps / size))
-        edges = [steps * i // minibatches for i in range(minibatches + 1)]
+            return [self._update], losses
         total: dict[str, float] = {}
-        for _ in range(config.epochs):
-            shuffled = batch.rows(self._rng.permutation(steps))
+        for epoch in self._epochs(batch):
             total = {}
-            for low, high in pairwise(edges):
-                rows = shuffled.rows(slice(low, high)).normalised()
+            for rows in epoch:
                 losses = objective(self.layout, self.weights, rows, config, gradient)
                 for name, value in losses.items():
-                    total[name] = total.get(name, 0.0) + value / minibatches
+                    total[name] = total.get(name, 0.0) + value / len(epoch)
                 norm = float(np.sqrt(gradient @ gradient))
                 if norm > config.max_gradient_norm:
                     gradient *= np.float32(config.max_gradient_norm / norm)
                 self._adam.step(self.weights, gradient, config.learning_rate)
-        return total
+        np.subtract(self.weights, before, out=self._update)
+        self._update /= np.float32(config.gamma)
+        return [self._update], total
+
+    def _epochs(self, batch: "Batch") -> Iterator[list["Batch"]]:
+        """Each epoch's minibatches: shuffled, of even size, advantages normalised in each."""
+        steps = len(batch.advantages)
+        count = max(1, round(steps / self.config.minibatch))
+        edges = [steps * index // count for index in range(count + 1)]
+        for _ in range(self.config.epochs):
+            shuffled = batch.rows(self._rng.permutation(steps))
+            yield [shuffled.rows(slice(low, high)).normalised() for low, high in pairwise(edges)]
 
     def _reward(self, ended: list[float]) -> float:
         if ended:

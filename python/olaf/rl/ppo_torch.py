@@ -1,0 +1,286 @@
+"""PPO of any torch module, with TorchRL's loss and advantages: ``--learner torch``.
+
+For users' own networks. Collects exactly as the embedded learner does; policy, gradient and
+optimiser are torch's. The default module has the embedded learner's layout in one flat parameter,
+so that workers of both kinds can share a job. Imported only when asked for.
+"""
+
+# Checked with torch installed and without: then everything torch is Any.
+# mypy: disable-error-code="import-untyped,import-not-found,misc,untyped-decorator,type-arg"
+
+import importlib
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from olaf.rl.learner import LearnerError, Parts
+from olaf.rl.network import Layout
+from olaf.rl.ppo_numpy import Batch, NumpyLearner
+
+try:
+    import torch
+    from tensordict import TensorDict
+    from tensordict.nn import (
+        ProbabilisticTensorDictModule,
+        ProbabilisticTensorDictSequential,
+        TensorDictModule,
+    )
+    from torch import Tensor, nn
+    from torchrl.objectives import ClipPPOLoss
+    from torchrl.objectives.value.functional import vec_generalized_advantage_estimate
+except ModuleNotFoundError as missing:
+    raise LearnerError(
+        f"learner = 'torch' needs {missing.name!r}, which is not installed: "
+        f"run `pip install 'olaf[torch]'`, or take learner = 'numpy'"
+    ) from missing
+
+
+class ActorCritic(nn.Module):
+    """The embedded learner's network as a torch module: same layout, same first weights.
+
+    All parameters lie in ``flat``, float32 ``(layout.size,)``, in ``Layout``'s order.
+    """
+
+    def __init__(self, layout: Layout, weights: NDArray[np.float32]) -> None:
+        super().__init__()
+        self.layout = layout
+        self.flat = nn.Parameter(torch.from_numpy(weights.copy()))
+
+    def view(self, name: str) -> Tensor:
+        """Return one of the layout's arrays, as part of the graph."""
+        entry = next(entry for entry in self.layout.entries if entry.name == name)
+        return self.flat[entry.offset : entry.offset + entry.size].view(entry.shape)
+
+    @property
+    def log_std(self) -> Tensor:
+        """``(actions,)``; only for continuous actions."""
+        return self.view("log_std")
+
+    def forward(self, observations: Tensor) -> tuple[Tensor, Tensor]:
+        """``(batch, observation)`` to policy ``(batch, actions)`` and value ``(batch,)``."""
+        hidden = observations
+        for index in range(len(self.layout.hidden)):
+            weight, bias = self.view(f"trunk{index}.weight"), self.view(f"trunk{index}.bias")
+            hidden = torch.tanh(torch.addmm(bias, hidden, weight))
+        outputs = torch.addmm(self.view("heads.bias"), hidden, self.view("heads.weight"))
+        return outputs[:, :-1], outputs[:, -1]
+
+
+class Keyed(nn.Module):
+    """A module's outputs under the names that TorchRL wants: distribution, then value (.., 1)."""
+
+    def __init__(self, module: nn.Module, continuous: bool) -> None:
+        super().__init__()
+        self.module: Any = module
+        self.continuous = continuous
+
+    def forward(self, observations: Tensor) -> tuple[Tensor, ...]:
+        """``(logits, value)``, or ``(loc, scale, value)`` for continuous actions."""
+        policy, value = self.module(observations)
+        value = value.reshape(-1, 1)
+        if not self.continuous:
+            return policy, value
+        return policy, torch.exp(self.module.log_std).expand_as(policy), value
+
+
+class TorchLearner(NumpyLearner):
+    """PPO of a torch module on the CPU. Implements ``Learner``."""
+
+    def _start(self) -> None:
+        config, spaces = self.config, self.spaces
+        torch_seed = int(self._rng.integers(2**31))
+        if config.module:
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(torch_seed)
+                module = load_factory(config.module)(
+                    spaces.observation, spaces.actions, spaces.continuous
+                )
+        else:
+            module = ActorCritic(self.layout, self.layout.initial(self._rng, config.log_std))
+        self.module = checked(module, config.module or "ActorCritic", self)
+        self._tensors = [parameter for parameter in module.parameters() if parameter.requires_grad]
+        self._parts: Parts = [tensor.detach().numpy() for tensor in self._tensors]
+        self._updates: Parts = [np.zeros_like(part) for part in self._parts]
+        self._optimiser = torch.optim.Adam(
+            self._tensors,
+            lr=config.learning_rate,
+            betas=(config.adam_beta1, config.adam_beta2),
+            eps=1e-5,
+        )
+        self._loss = make_loss(module, self)
+
+    @property
+    def parameters(self) -> int:
+        """Number of floats of the model: the module's trainable parameters."""
+        return sum(part.size for part in self._parts)
+
+    def parts(self) -> Parts:
+        """Return the live weights: arrays that share memory with the module's parameters."""
+        return self._parts
+
+    @torch.no_grad()
+    def _outputs(self, observations: NDArray[np.float32]) -> NDArray[np.float32]:
+        policy, value = self.module(torch.from_numpy(observations))
+        outputs: NDArray[np.float32] = torch.cat([policy, value.reshape(-1, 1)], dim=1).numpy()
+        return outputs
+
+    def _log_std(self) -> NDArray[np.float32] | None:
+        if not self.spaces.continuous:
+            return None
+        log_std: Any = self.module.log_std
+        array: NDArray[np.float32] = log_std.detach().numpy()
+        return array
+
+    def _advantages(
+        self,
+        rewards: NDArray[np.float32],
+        values: NDArray[np.float32],
+        *,
+        following: NDArray[np.float32],
+        terminated: NDArray[np.bool_],
+        ended: NDArray[np.bool_],
+    ) -> NDArray[np.float32]:
+        def series(array: NDArray[Any]) -> Tensor:
+            """(steps, environments) to TorchRL's (environments, steps, 1)."""
+            return torch.from_numpy(np.ascontiguousarray(array.T))[..., None]
+
+        advantages, _ = vec_generalized_advantage_estimate(
+            self.config.discount,
+            self.config.trace,
+            series(values),
+            series(following),
+            series(rewards),
+            series(ended),
+            series(terminated),
+        )
+        back: NDArray[np.float32] = advantages[..., 0].numpy().T
+        return np.ascontiguousarray(back)
+
+    def _learn(self, batch: Batch) -> tuple[Parts, dict[str, float]]:
+        config = self.config
+        if config.gradient_kind == "gradient":
+            self._optimiser.zero_grad()
+            losses = self._backward(batch.normalised())
+            for update, tensor in zip(self._updates, self._tensors, strict=True):
+                gradient = tensor.grad
+                update[...] = 0 if gradient is None else -gradient.numpy()
+            return self._updates, losses
+        before = [part.copy() for part in self._parts]
+        total: dict[str, float] = {}
+        for epoch in self._epochs(batch):
+            total = {}
+            for rows in epoch:
+                self._optimiser.zero_grad()
+                for name, value in self._backward(rows).items():
+                    total[name] = total.get(name, 0.0) + value / len(epoch)
+                nn.utils.clip_grad_norm_(self._tensors, config.max_gradient_norm)
+                self._optimiser.step()
+        for update, old, new in zip(self._updates, before, self._parts, strict=True):
+            np.divide(new - old, np.float32(config.gamma), out=update)
+        return self._updates, total
+
+    def _backward(self, batch: Batch) -> dict[str, float]:
+        """Put the loss's gradient into the parameters; the losses as the embedded learner's."""
+        steps = len(batch.advantages)
+        tensors = {
+            "observation": torch.from_numpy(batch.observations),
+            "action": torch.from_numpy(batch.actions),
+            "action_log_prob": torch.from_numpy(batch.log_probabilities),
+            "advantage": torch.from_numpy(batch.advantages)[:, None],
+            "value_target": torch.from_numpy(batch.returns)[:, None],
+        }
+        found = self._loss(TensorDict(tensors, batch_size=[steps]))
+        loss = found["loss_objective"] + found["loss_critic"] + found["loss_entropy"]
+        loss.backward()
+        return {
+            "policy": float(found["loss_objective"].detach()),
+            "value": float(found["loss_critic"].detach()) / max(self.config.value, 1e-12),
+            "entropy": float(found["entropy"]),
+            "kl": float(found["kl_approx"]),
+            "clipped": float(found["clip_fraction"]),
+            "loss": float(loss.detach()),
+        }
+
+
+def make_loss(module: nn.Module, learner: TorchLearner) -> ClipPPOLoss:
+    """TorchRL's clipped loss on a module that gives policy and value in one pass."""
+    config, continuous = learner.config, learner.spaces.continuous
+    names = ["loc", "scale"] if continuous else ["logits"]
+    keyed = TensorDictModule(
+        Keyed(module, continuous), in_keys=["observation"], out_keys=[*names, "state_value"]
+    )
+    distribution: Any = torch.distributions.Categorical
+    if continuous:
+        distribution = DiagonalNormal
+    actor = ProbabilisticTensorDictSequential(
+        keyed,
+        ProbabilisticTensorDictModule(
+            in_keys=names, out_keys=["action"], distribution_class=distribution
+        ),
+    )
+    return ClipPPOLoss(
+        actor_network=actor,
+        critic_network=keyed,
+        functional=False,
+        clip_epsilon=config.clip,
+        entropy_coeff=config.entropy,
+        # TorchRL's l2 is (v - R)^2, the embedded learner's half of that.
+        critic_coeff=config.value / 2,
+        loss_critic_type="l2",
+        normalize_advantage=False,  # done already, as the embedded learner does
+    )
+
+
+class DiagonalNormal(torch.distributions.Independent):
+    """Independent normal dimensions: one log probability and one entropy a step."""
+
+    def __init__(self, loc: Tensor, scale: Tensor) -> None:
+        super().__init__(torch.distributions.Normal(loc, scale, validate_args=False), 1)
+
+
+def load_factory(path: str) -> Any:
+    """Return what ``package.module:name`` names. Raises ``LearnerError``."""
+    home, _, name = path.partition(":")
+    if not home or not name:
+        raise LearnerError(f"module = {path!r}: write it as package.module:factory")
+    try:
+        return getattr(importlib.import_module(home), name)
+    except ModuleNotFoundError as error:
+        raise LearnerError(f"module = {path!r}: {error}") from error
+    except AttributeError as error:
+        raise LearnerError(f"module = {path!r}: {home} has no {name!r}") from error
+
+
+def checked(module: Any, name: str, learner: NumpyLearner) -> nn.Module:
+    """Try the module on one observation; return it. Raises ``LearnerError`` that says what is off.
+
+    A module maps float32 observations ``(batch, observation)`` to (policy, value): logits or
+    means ``(batch, actions)``, and ``(batch,)`` or ``(batch, 1)``. For continuous actions it has
+    ``log_std`` ``(actions,)``. Its trainable parameters are float32, contiguous, on the CPU.
+    """
+    spaces = learner.spaces
+    if not isinstance(module, nn.Module):
+        raise LearnerError(f"{name} gave {type(module).__name__}, not a torch.nn.Module")
+    for which, tensor in module.named_parameters():
+        if tensor.dtype != torch.float32 or tensor.device.type != "cpu":
+            raise LearnerError(
+                f"{name}: parameter {which!r} is {tensor.dtype} on {tensor.device}; "
+                f"workers learn in float32 on the CPU"
+            )
+        if not tensor.is_contiguous():
+            raise LearnerError(f"{name}: parameter {which!r} is not contiguous")
+    with torch.no_grad():
+        given = module(torch.zeros(2, spaces.observation))
+    want = (2, spaces.actions)
+    if not (isinstance(given, tuple) and len(given) == 2):
+        raise LearnerError(f"{name}: forward must give (policy, value), gave {type(given)}")
+    policy, value = given
+    if tuple(policy.shape) != want or value.numel() != 2:
+        raise LearnerError(
+            f"{name}: for 2 observations forward gave policy {tuple(policy.shape)} and value "
+            f"{tuple(value.shape)}, expected {want} and (2,) or (2, 1)"
+        )
+    if spaces.continuous and not hasattr(module, "log_std"):
+        raise LearnerError(f"{name}: continuous actions need an attribute log_std of {want[1:]}")
+    return module

@@ -1,0 +1,175 @@
+"""The torch learner, and the embedded one's gradients against torch's."""
+
+import importlib
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from olaf.rl.learner import LearnerConfig, LearnerError, make_learner
+from olaf.rl.local_job import JobConfig, LocalJob
+from olaf.rl.network import Layout
+from olaf.rl.ppo_numpy import Batch, NumpyLearner, objective
+
+SMALL = LearnerConfig(
+    environment="CartPole-v1", steps_per_update=256, minibatch=64, learner="torch"
+)
+
+
+def test_without_torch_the_message_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.delitem(sys.modules, "olaf.rl.ppo_torch", raising=False)
+    monkeypatch.delattr("olaf.rl.ppo_torch", raising=False)
+    with pytest.raises(LearnerError, match=r"pip install 'olaf\[torch\]'"):
+        make_learner(SMALL)
+
+
+def test_the_embedded_learner_never_imports_torch() -> None:
+    import subprocess
+
+    code = "import sys, olaf.rl.ppo_numpy, olaf.rl.local_job; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("continuous", [False, True])
+def test_the_embedded_gradient_is_torch_s(continuous: bool) -> None:
+    """Autograd over the formulas of the papers, written once more with torch's own functions."""
+    import torch
+
+    from olaf.rl.ppo_torch import ActorCritic
+
+    layout, rng = Layout(5, (7, 6), 3, continuous), np.random.default_rng(8)
+    weights = (0.5 * rng.standard_normal(layout.size)).astype(np.float32)
+    module = ActorCritic(layout, weights).double()
+    seen, advantages, returns = rng.standard_normal((40, 5)), *rng.standard_normal((2, 40))
+    policy, value = module(torch.from_numpy(seen))
+    if continuous:
+        actions: Any = rng.standard_normal((40, 3))
+        made: Any = torch.distributions.Normal(policy, module.log_std.exp())
+        logp, entropy = made.log_prob(torch.from_numpy(actions)).sum(1), made.entropy().sum(1)
+    else:
+        actions = rng.integers(3, size=40)
+        made = torch.distributions.Categorical(logits=policy)
+        logp, entropy = made.log_prob(torch.from_numpy(actions)), made.entropy()
+    old = logp.detach() + torch.from_numpy(rng.normal(0, 0.3, 40))
+    ratio, gain = (logp - old).exp(), torch.from_numpy(advantages)
+    surrogate = torch.min(ratio * gain, ratio.clamp(0.8, 1.2) * gain)
+    error = torch.nn.functional.mse_loss(value, torch.from_numpy(returns))
+    loss = -surrogate.mean() + 0.5 * 0.5 * error - 0.03 * entropy.mean()
+    loss.backward()
+
+    config = LearnerConfig(entropy=0.03, value=0.5, clip=0.2)
+    gradient = np.zeros(layout.size)
+    batch = Batch(seen, actions, old.numpy(), advantages, returns)
+    losses = objective(layout, weights.astype(np.float64), batch, config, gradient)
+    assert losses["loss"] == pytest.approx(float(loss.detach()))
+    assert module.flat.grad is not None
+    np.testing.assert_allclose(gradient, module.flat.grad.numpy(), atol=1e-12)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("name", ["CartPole-v1", "Pendulum-v1", "LunarLander-v3"])
+def test_torchrl_and_the_embedded_learner_walk_the_same_way(name: str) -> None:
+    """Same seed, same first weights, same experience: after one update, the same weights."""
+    config = SMALL.replaced(environment=name, learner="torch")
+    torch_learner = make_learner(config)
+    embedded = make_learner(config.replaced(learner="numpy"))
+    assert isinstance(embedded, NumpyLearner)
+    # The torch learner draws one number more; from here on both draw the same.
+    embedded.weights[...] = torch_learner.parts()[0]
+    embedded._rng.bit_generator.state = torch_learner._rng.bit_generator.state  # type: ignore[attr-defined]
+    one, two = torch_learner.iterate(), embedded.iterate()
+    assert one.episode_rewards == two.episode_rewards
+    assert one.losses.keys() == two.losses.keys()
+    for key, value in two.losses.items():
+        assert one.losses[key] == pytest.approx(value, rel=1e-2, abs=1e-3)
+    away = np.abs(two.update[0]).max()
+    np.testing.assert_allclose(one.update[0], two.update[0], atol=0.02 * away)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("name", ["CartPole-v1", "Pendulum-v1"])
+def test_a_module_of_the_user_s_own_learns_in_a_job(name: str) -> None:
+    config = SMALL.replaced(environment=name, module=f"{__name__}:tower", learning_rate=1e-3)
+    learner = make_learner(config)
+    assert len(learner.parts()) == (9 if name == "Pendulum-v1" else 8)
+    assert learner.parameters == sum(part.size for part in learner.parts())
+    outcome = LocalJob(JobConfig(learner=config, workers=2)).run(80)
+    assert outcome.applied == 80
+    if name == "CartPole-v1":
+        assert outcome.reward > 60
+    assert np.isfinite(outcome.weights).all()
+
+
+@pytest.mark.torch
+def test_workers_of_both_kinds_speak_of_the_same_model() -> None:
+    embedded, other = make_learner(SMALL.replaced(learner="numpy")), make_learner(SMALL)
+    other.parts()[0][...] = embedded.parts()[0]
+    assert isinstance(embedded, NumpyLearner)
+    assert isinstance(other, NumpyLearner)
+    seen = np.random.default_rng(9).standard_normal((6, 4)).astype(np.float32)
+    np.testing.assert_allclose(embedded._outputs(seen), other._outputs(seen), atol=1e-6)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(
+    ("module", "message"),
+    [
+        ("nothing", "package.module:factory"),
+        ("no_such_home:tower", "no_such_home"),
+        (f"{__name__}:no_such_tower", "has no 'no_such_tower'"),
+        (f"{__name__}:not_a_module", "not a torch.nn.Module"),
+        (f"{__name__}:double", "torch.float64"),
+        (f"{__name__}:headless", r"must give \(policy, value\)"),
+        (f"{__name__}:narrow", r"policy \(2, 1\)"),
+        (f"{__name__}:fixed", "log_std"),
+    ],
+)
+def test_a_module_that_will_not_do_says_why(module: str, message: str) -> None:
+    with pytest.raises(LearnerError, match=message):
+        make_learner(SMALL.replaced(environment="Pendulum-v1", hidden=(8,), module=module))
+
+
+def tower(observations: int, actions: int, continuous: bool) -> Any:
+    """Two separate networks, as users like to have them."""
+    nn = importlib.import_module("torch.nn")
+    torch = importlib.import_module("torch")
+
+    class Tower(nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.policy, self.value = (
+                nn.Sequential(nn.Linear(observations, 32), nn.Tanh(), nn.Linear(32, width))
+                for width in (actions, 1)
+            )
+            if continuous:
+                self.log_std = nn.Parameter(torch.zeros(actions))
+
+        def forward(self, seen: Any) -> Any:
+            return self.policy(seen), self.value(seen)
+
+    return Tower()
+
+
+def not_a_module(observations: int, actions: int, continuous: bool) -> Any:
+    return 5
+
+
+def double(observations: int, actions: int, continuous: bool) -> Any:
+    return tower(observations, actions, continuous).double()
+
+
+def headless(observations: int, actions: int, continuous: bool) -> Any:
+    return importlib.import_module("torch.nn").Linear(observations, actions)
+
+
+def narrow(observations: int, actions: int, continuous: bool) -> Any:
+    made = tower(observations, actions, continuous)
+    made.value = importlib.import_module("torch.nn").Linear(observations, 3)
+    return made
+
+
+def fixed(observations: int, actions: int, continuous: bool) -> Any:
+    return tower(observations, actions, False)
