@@ -1,0 +1,95 @@
+"""Torch models as lists of float32 numpy arrays that share their memory.
+
+`olaf.connect` takes tensors and modules as they are, and copies where it must. These helpers are
+for loops that want the arrays themselves, once, outside the loop, and the promise that nothing is
+copied: what is pushed is read, and what is pulled is written, where the tensors lie.
+
+    parts = olaf.torch.parameters(module)
+    version = connection.pull(parts, version) or version   # the module has the new weights
+"""
+
+# Checked with torch installed and without: then everything torch is Any.
+# mypy: disable-error-code="import-untyped,import-not-found,unused-ignore"
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+try:
+    import torch
+except ModuleNotFoundError as missing:
+    raise ModuleNotFoundError(
+        "olaf.torch needs torch, which is not installed: run `pip install 'olaf[torch]'`",
+        name=missing.name,
+    ) from missing
+
+__all__ = ["gradients", "parameters", "step", "views"]
+
+Parts = list[NDArray[np.float32]]
+
+
+def views(tensors: Iterable[torch.Tensor]) -> Parts:
+    """Arrays on the tensors' own memory, same shapes, float32, C-contiguous.
+
+    Raises ValueError, naming the tensor, for one that cannot be shared: not float32, not on the
+    CPU, not contiguous. `olaf.connect` takes such tensors and copies them.
+    """
+    return [_view(f"tensor {index}", tensor) for index, tensor in enumerate(tensors)]
+
+
+def parameters(module: torch.nn.Module, *, trainable: bool = True) -> Parts:
+    """Views on a module's parameters in the order of ``named_parameters``.
+
+    They stay valid as long as the parameters stay where they are: an optimiser's step and
+    ``load_state_dict`` keep them, ``module.to(..)`` and ``parameter.data = ..`` do not.
+    trainable: leave out parameters that want no gradient. Buffers are never among them.
+    """
+    return [
+        _view(f"parameter {name!r}", parameter)
+        for name, parameter in module.named_parameters()
+        if parameter.requires_grad or not trainable
+    ]
+
+
+def gradients(module: torch.nn.Module) -> Parts:
+    """Views on the gradients of a module's trainable parameters; zeros where there is none yet.
+
+    Take them anew after each ``zero_grad()``, which by default drops the tensors. The server adds
+    what is pushed: push the gradient of what should grow, or the negative of a loss's.
+    Raises ValueError if no parameter has a gradient.
+    """
+    found: Parts = []
+    any_there = False
+    for name, parameter in module.named_parameters():
+        if not parameter.requires_grad:
+            continue
+        if parameter.grad is None:
+            found.append(np.zeros(tuple(parameter.shape), np.float32))
+        else:
+            any_there = True
+            found.append(_view(f"gradient of {name!r}", parameter.grad))
+    if not any_there:
+        raise ValueError("the module has no gradients: call backward() first")
+    return found
+
+
+def step(before: Parts, module: torch.nn.Module, gamma: float = 0.001) -> Parts:
+    """g = (w_now - before) / gamma: what local training did, as the server's rule wants it.
+
+    before: copies of ``parameters(module)`` from before the local training (OLAF §2.1's
+    ``w += gamma g`` then puts the local step back at full strength).
+    """
+    scale = np.float32(gamma)
+    return [(now - old) / scale for now, old in zip(parameters(module), before, strict=True)]
+
+
+def _view(name: str, tensor: torch.Tensor) -> NDArray[np.float32]:
+    if tensor.dtype != torch.float32 or tensor.device.type != "cpu" or not tensor.is_contiguous():
+        kind = "contiguous" if tensor.is_contiguous() else "not contiguous"
+        raise ValueError(
+            f"{name} is {tensor.dtype} on {tensor.device}, {kind}: only contiguous float32 "
+            f"tensors on the CPU can be shared; olaf.connect() copies the others"
+        )
+    array: NDArray[np.float32] = tensor.detach().numpy()
+    return array
