@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from olaf.jobs.settings import Settings
+
+WIDTH = 120
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -70,3 +74,13 @@ def settings(ctx: click.Context, keys: Mapping[str, str]) -> Settings:
         click.echo(write_toml(checked), nl=False)
         ctx.exit()
     return checked
+
+
+def console(*, json_out: bool) -> Console:
+    """Where tables go: standard output, or the other one if that is for JSON."""
+    from rich.console import Console
+
+    made = Console(stderr=json_out, highlight=False)
+    if not made.is_terminal:
+        made.width = max(made.width, WIDTH)  # a log has no right edge
+    return made

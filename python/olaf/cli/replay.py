@@ -36,7 +36,7 @@ from olaf.cli import options
     help="Reward gate, in units of reward.",
 )
 @options.as_json
-def replay(trace: Path, engine: str, slots: int, rate: str, gate: str, json_out: bool) -> None:
+def replay(**given: Any) -> None:
     """Run the arrivals of TRACE.csv through a queue in virtual time, to the last departure.
 
     Columns: t_ns,cluster,worker,seq,reward,bytes in order of time. A departure starts when the
@@ -49,27 +49,34 @@ def replay(trace: Path, engine: str, slots: int, rate: str, gate: str, json_out:
     """
     from olaf import _olaf
 
+    engine, slots, rate, gate = (given[key] for key in ("engine", "slots", "rate", "gate"))
     try:
-        threshold = None if gate == "off" else float(gate)
+        text = _olaf.replay(
+            str(given["trace"]),
+            engine=engine,
+            slots=slots,
+            rate=rate,
+            gate=_threshold(gate),
+            full=given["json_out"],
+        )
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    if given["json_out"]:
+        click.echo(text)
+    else:
+        _print_summary(json.loads(text)["summary"], f"{engine}, {slots} slots, {rate}, gate {gate}")
+
+
+def _threshold(gate: str) -> float | None:
+    try:
+        return None if gate == "off" else float(gate)
     except ValueError:
         raise click.BadParameter(
             f"{gate!r} is neither a number nor off", param_hint="--gate"
         ) from None
-    try:
-        text = _olaf.replay(
-            str(trace), engine=engine, slots=slots, rate=rate, gate=threshold, full=json_out
-        )
-    except ValueError as error:
-        raise click.UsageError(str(error)) from None
-    if json_out:
-        click.echo(text)
-        return
-    _print_summary(json.loads(text)["summary"], f"{engine}, {slots} slots, {rate}, gate {gate}")
 
 
 def _print_summary(summary: dict[str, Any], title: str) -> None:
-    from rich.console import Console
-
     from olaf.report.tables import replay_table
 
-    Console().print(replay_table(summary, title))
+    options.console(json_out=False).print(replay_table(summary, title))

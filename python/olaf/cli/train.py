@@ -91,17 +91,15 @@ def run_training(settings: Settings, *, json_out: bool) -> tuple[Outcome, dict[s
 
 def show_result(result: dict[str, Any], out: Path, *, json_out: bool) -> None:
     """Print the last table, and the result as JSON if that was asked for."""
-    from rich.console import Console
-
     from olaf.report.tables import fates_table, result_table
 
-    console = Console(stderr=json_out)
+    console = options.console(json_out=json_out)
     console.print()
     console.print(result_table(result))
     console.print()
     console.print(fates_table(result))
     console.print()
-    console.print(f"report  {out / 'report.html'}   record  {out / 'run.json'}", highlight=False)
+    console.print(f"report  {out / 'report.html'}   record  {out / 'run.json'}")
     if json_out:
         click.echo(json.dumps(result))
 

@@ -22,7 +22,7 @@ def curve(points: Sequence[tuple[float, float]], width: int, height: int) -> lis
     before: int | None = None
     for dot_x, value in enumerate(_resample(points, min(xs), wide, columns * 2)):
         dot_y = round((high - value) / span * (height * 4 - 1))
-        first = dot_y if before is None else min(max(before, dot_y - 1), dot_y + 1)
+        first = dot_y if before is None else before
         for y in range(min(first, dot_y), max(first, dot_y) + 1):
             cells[y // 4][dot_x // 2] |= _DOTS[y % 4][dot_x % 2]
         before = dot_y
@@ -40,12 +40,14 @@ def bar(part: float, width: int) -> str:
 def _resample(
     points: Sequence[tuple[float, float]], start: float, wide: float, count: int
 ) -> list[float]:
-    """The value that held at each of ``count`` moments from first to last."""
+    """The value at each of ``count`` moments from first to last, straight between points."""
     values: list[float] = []
     index = 0
     for step in range(count):
         x = start + wide * step / (count - 1)
         while index + 1 < len(points) and points[index + 1][0] <= x:
             index += 1
-        values.append(points[index][1])
+        (x0, y0), (x1, y1) = points[index], points[min(index + 1, len(points) - 1)]
+        part = (x - x0) / (x1 - x0) if x1 > x0 else 0.0
+        values.append(y0 + (y1 - y0) * max(0.0, min(part, 1.0)))
     return values

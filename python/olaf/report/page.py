@@ -25,12 +25,12 @@ body { margin: 0 auto; max-width: 68rem; padding: 1.5rem 1rem 4rem; background: 
 h1 { font-size: 1.5rem; margin: 0 0 .2rem; } h2 { font-size: 1.1rem; margin: 2rem 0 .6rem; }
 p { margin: .2rem 0; } .soft { color: var(--soft); } .good { color: var(--good); }
 .bad { color: var(--bad); }
-.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(9.5rem, 1fr)); gap: .6rem;
+.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(13rem, 1fr)); gap: .6rem;
   margin: 1.2rem 0; }
 .tile, figure { background: var(--card); border: 1px solid var(--line); border-radius: .5rem; }
 .tile { padding: .6rem .8rem; } .tile b { display: block; font-size: 1.25rem; }
 .tile span { color: var(--soft); font-size: .8rem; }
-.plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(20rem, 1fr)); gap: .8rem; }
+.plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(26rem, 1fr)); gap: .8rem; }
 .plots .wide { grid-column: 1 / -1; }
 figure { margin: 0; padding: .5rem; } svg { width: 100%; height: auto; display: block; }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; width: 100%; font-size: .88rem; }

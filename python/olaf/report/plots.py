@@ -9,12 +9,10 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-Points = Sequence[tuple[float, float]]
 
 INK = "#fe00fe"
 SERIES = tuple(f"#fe00{index:02x}" for index in range(8))
@@ -22,7 +20,7 @@ SERIES = tuple(f"#fe00{index:02x}" for index in range(8))
 
 MOST_POINTS = 800
 
-_STYLE = {
+_STYLE: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "olaf",
     "font.size": 9,
@@ -79,7 +77,10 @@ def _to_css(svg: str) -> str:
     return svg.strip()
 
 
-def thinned(points: Points, most: int = MOST_POINTS) -> Points:
+T = TypeVar("T")
+
+
+def thinned(points: Sequence[T], most: int = MOST_POINTS) -> Sequence[T]:
     """At most so many of the points, first and last among them."""
     if len(points) <= most:
         return points
@@ -110,7 +111,8 @@ def reward_plot(record: Mapping[str, Any]) -> str:
     def fill(axes: Axes) -> None:
         single = thinned([(e[0], e[2]) for e in episodes], 3000)
         if single:
-            axes.scatter(*zip(*single, strict=True), s=3, alpha=0.25, color=SERIES[0], linewidths=0)
+            xs, ys = zip(*single, strict=True)
+            axes.scatter(xs, ys, s=3, alpha=0.25, color=SERIES[0], linewidths=0)
         mean = thinned(running_mean(episodes, window))
         if mean:
             axes.plot(*zip(*mean, strict=True), color=SERIES[1], label=f"mean of {window} episodes")

@@ -10,7 +10,7 @@ from typing import Any
 
 def write_scalars(folder: Path, record: Mapping[str, Any]) -> None:
     """Write one event file into ``folder``; an earlier run's is removed."""
-    from tensorboardX import SummaryWriter
+    from tensorboardX import SummaryWriter  # type: ignore[import-untyped]
 
     for old in folder.glob("events.out.tfevents.*"):
         old.unlink()

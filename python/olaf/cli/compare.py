@@ -1,0 +1,118 @@
+"""``olaf compare``: FIFO against OLAF, same seeds, same link."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from olaf.cli import options
+
+if TYPE_CHECKING:
+    from olaf.jobs.settings import Settings
+
+KEYS = {
+    "env": "learner.environment",
+    "workers": "train.workers",
+    "clusters": "compare.clusters",
+    "learner": "learner.learner",
+    "slots": "compare.slots",
+    "uplink": "compare.uplink",
+    "rule": "server.rule",
+    "updates": "train.updates",
+    "until_reward": "train.until_reward",
+    "time_limit": "train.time_limit_s",
+    "seeds": "compare.seeds",
+    "out": "compare.out",
+}
+
+
+def _seeds(ctx: click.Context, parameter: click.Parameter, value: str | None) -> list[int] | None:
+    if value is None:
+        return None
+    try:
+        return [int(seed) for seed in value.split(",")]
+    except ValueError:
+        raise click.BadParameter(f"{value!r}: write seeds as 0,1,2") from None
+
+
+@click.command()
+@click.option("--env", metavar="ID", help="Any id that gymnasium.make knows.")
+@click.option("--workers", type=int, help="Worker processes.")
+@click.option("--clusters", type=int, help="Clusters the workers are dealt to.")
+@click.option("--learner", metavar="numpy|torch", help="torch needs olaf[torch].")
+@click.option("--slots", type=int, help="Updates the queue holds.")
+@click.option("--uplink", metavar="RATE", help="Rate of the uplink as tc writes it: 1.9mbit.")
+@click.option("--rule", metavar="delta|paper-literal", help="How an update changes the model.")
+@click.option("--updates", metavar="N|off", help="Stop a run after so many updates in all.")
+@click.option("--until-reward", metavar="R|solved|off", help="Stop a run at this mean reward.")
+@click.option("--time-limit", metavar="SECONDS", help="Stop a run after so long.")
+@click.option("--seeds", callback=_seeds, metavar="0,1,..", help="One pair of runs a seed.")
+@click.option("--out", metavar="DIR", help="Folder for everything the runs leave.")
+@options.as_json
+@options.configuration
+@click.pass_context
+def compare(ctx: click.Context, /, **given: Any) -> int:
+    """Train with FIFO and with OLAF on the same constrained uplink, and set them side by side.
+
+    Runs follow each other, so that each has the whole machine. Leaves compare.json, compare.html
+    and a folder a run in --out.
+
+    \b
+    Examples:
+      olaf compare
+      olaf compare --uplink 1mbit --slots 4 --seeds 0,1,2
+      olaf compare --env CartPole-v1 --workers 4 --clusters 2 --until-reward 200
+    """
+    settings = options.settings(ctx, KEYS)
+    return run_comparison(settings, json_out=given["json_out"])
+
+
+def run_comparison(settings: Settings, *, json_out: bool) -> int:
+    """Run all, print the table, keep the record; the exit code."""
+    from olaf.cli.train import run_training
+    from olaf.jobs.comparison import plan
+    from olaf.jobs.outcome import Exit
+
+    out = Path(settings.compare.out)
+    records: list[dict[str, Any]] = []
+    code = Exit.OK
+    for planned in plan(settings):
+        click.echo(f"\n== {planned.name}", err=json_out)
+        outcome, result = run_training(planned.settings, json_out=json_out)
+        click.echo(f"{result['outcome']}: {result['reason']}", err=json_out)
+        folder = Path(planned.settings.train.out)
+        records.append(json.loads((folder / "run.json").read_text(encoding="utf-8")))
+        if outcome.kind in ("failed", "interrupted"):
+            code = outcome.code
+            break
+    _conclude(out, settings, records, json_out=json_out)
+    return int(code)
+
+
+def _conclude(
+    out: Path, settings: Settings, records: list[dict[str, Any]], *, json_out: bool
+) -> None:
+    from olaf.jobs.comparison import summarize
+    from olaf.report.page import comparison_page
+    from olaf.report.tables import comparison_table
+
+    results = [record["result"] for record in records]
+    comparison = {
+        "olaf": records[-1]["olaf"],
+        "written_at": records[-1]["written_at"],
+        "settings": settings.model_dump(mode="json"),
+        "summary": summarize(results),
+        "runs": [{"folder": f"{r['queue']}-seed{r['seed']}", "result": r} for r in results],
+    }
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "compare.json").write_text(json.dumps(comparison, indent=1) + "\n", encoding="utf-8")
+    (out / "compare.html").write_text(comparison_page(comparison, records), encoding="utf-8")
+    console = options.console(json_out=json_out)
+    console.print()
+    console.print(comparison_table(comparison["summary"], results))
+    console.print(f"\nreport  {out / 'compare.html'}   record  {out / 'compare.json'}")
+    if json_out:
+        click.echo(json.dumps({"summary": comparison["summary"], "runs": comparison["runs"]}))
