@@ -125,7 +125,7 @@ impl Switch {
         self.events.push_back(event);
     }
 
-    fn from_below(
+    fn handle_below(
         &mut self,
         now: Instant,
         from: Source,
@@ -145,7 +145,7 @@ impl Switch {
         }
     }
 
-    fn from_above(
+    fn handle_above(
         &mut self,
         now: Instant,
         from: Source,
@@ -257,8 +257,8 @@ impl Engine for Switch {
                 Verdict::Forward(if below { PortId::UPLINK } else { PortId::DOWNLINK })
             }
             Err(refusal) => Verdict::Drop(DropReason::Malformed(refusal)),
-            Ok(packet) if below => self.from_below(now, from, &packet, bytes),
-            Ok(packet) => self.from_above(now, from, &packet, bytes),
+            Ok(packet) if below => self.handle_below(now, from, &packet, bytes),
+            Ok(packet) => self.handle_above(now, from, &packet, bytes),
         };
         if let Verdict::Drop(reason) = verdict {
             self.counters.refuse(reason);
