@@ -55,6 +55,8 @@ pub enum Refused {
     TurnedAway(WelcomeCode),
     /// A model was offered that nobody asked for.
     NotAsked,
+    /// The job has no model yet that an update could change.
+    NotReady,
     /// The server can take no more jobs.
     Full,
 }
@@ -76,6 +78,7 @@ impl Refused {
             Self::Duplicate => "duplicate",
             Self::TurnedAway(code) => code.name(),
             Self::NotAsked => "not_asked",
+            Self::NotReady => "not_ready",
             Self::Full => "full",
         }
     }

@@ -9,5 +9,12 @@ extern crate alloc;
 
 pub mod age;
 pub mod host;
+mod liveness;
+mod segments;
+pub mod server;
+pub mod worker;
 
 pub use host::{Host, HostEvent, Refused};
+pub use segments::Shape;
+pub use server::{Server, ServerConfig};
+pub use worker::{Worker, WorkerConfig};

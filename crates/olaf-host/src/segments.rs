@@ -1,0 +1,122 @@
+//! A model's division into segments, and which of them are here.
+
+use alloc::vec;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+/// How many parameters a model has, and how many of them a segment carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Parameters of the whole model, above 0.
+    pub parameters: u32,
+    /// Lanes of a segment but for the last, above 0.
+    pub segment_lanes: u32,
+}
+
+impl Shape {
+    /// Segments of the model.
+    #[must_use]
+    pub const fn segments(self) -> u32 {
+        self.parameters.div_ceil(self.segment_lanes)
+    }
+
+    /// Which parameters a segment carries; empty where there is no such segment.
+    #[must_use]
+    pub fn range(self, segment: u32) -> Range<usize> {
+        let start = u64::from(segment) * u64::from(self.segment_lanes);
+        let end = (start + u64::from(self.segment_lanes)).min(u64::from(self.parameters));
+        let start = start.min(end);
+        usize::try_from(start).unwrap_or(usize::MAX)..usize::try_from(end).unwrap_or(usize::MAX)
+    }
+
+    /// Lanes of a segment; 0 where there is no such segment.
+    #[must_use]
+    pub fn lanes(self, segment: u32) -> usize {
+        self.range(segment).len()
+    }
+}
+
+/// Which segments of one model are here.
+#[derive(Clone, Debug)]
+pub(crate) struct Present {
+    words: Vec<u64>,
+    missing: u32,
+    segments: u32,
+}
+
+impl Present {
+    pub(crate) fn none_of(segments: u32) -> Self {
+        Self { words: vec![0; segments.div_ceil(64) as usize], missing: segments, segments }
+    }
+
+    /// Notes a segment; whether it is news.
+    pub(crate) fn insert(&mut self, segment: u32) -> bool {
+        if segment >= self.segments || self.contains(segment) {
+            return false;
+        }
+        self.words[segment as usize / 64] |= 1 << (segment % 64);
+        self.missing -= 1;
+        true
+    }
+
+    pub(crate) fn contains(&self, segment: u32) -> bool {
+        self.words.get(segment as usize / 64).is_some_and(|w| w >> (segment % 64) & 1 == 1)
+    }
+
+    pub(crate) const fn is_complete(&self) -> bool {
+        self.missing == 0
+    }
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.missing == self.segments
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.words.fill(0);
+        self.missing = self.segments;
+    }
+
+    pub(crate) fn first_missing(&self) -> Option<u32> {
+        self.missing_windows().next().map(|(first, mask)| first + mask.trailing_zeros())
+    }
+
+    /// Windows of 64 segments in which some are missing: the first segment and a mask of the
+    /// missing ones.
+    pub(crate) fn missing_windows(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
+        (0..self.segments).step_by(64).zip(&self.words).filter_map(|(first, word)| {
+            let there = (self.segments - first).min(64);
+            let all = if there == 64 { u64::MAX } else { (1 << there) - 1 };
+            let mask = !word & all;
+            (mask != 0).then_some((first, mask))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_segment_carries_the_rest() {
+        let shape = Shape { parameters: 10, segment_lanes: 4 };
+        assert_eq!(shape.segments(), 3);
+        assert_eq!([0, 1, 2, 3].map(|s| shape.lanes(s)), [4, 4, 2, 0]);
+        assert_eq!(shape.lanes(u32::MAX), 0);
+    }
+
+    #[test]
+    fn what_is_missing_is_named_in_windows() {
+        let mut present = Present::none_of(70);
+        for segment in (0..70).filter(|s| *s != 3 && *s != 69) {
+            assert!(present.insert(segment));
+            assert!(!present.insert(segment));
+        }
+        assert!(!present.insert(70));
+        let windows: Vec<_> = present.missing_windows().collect();
+        assert_eq!(windows, [(0, 1 << 3), (64, 1 << 5)]);
+        assert_eq!(present.first_missing(), Some(3));
+        present.insert(3);
+        present.insert(69);
+        assert!(present.is_complete() && present.first_missing().is_none());
+    }
+}

@@ -1,0 +1,526 @@
+//! A job: its model, its workers, its clusters.
+
+use super::answers::Snapshot;
+use super::rule::{Applied, Delivered, Rule, RuleConfig};
+use crate::age::AgeOfModel;
+use crate::host::Refused;
+use crate::segments::{Present, Shape};
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::time::Duration;
+use olaf_engine::{Instant, PeerId};
+use olaf_wire::update::read_lanes;
+use olaf_wire::{Address, Answer, ClusterId, Join, Session, Update, WorkerId};
+
+/// A job.
+pub(super) struct Job {
+    pub(super) shape: Shape,
+    /// The count of models published; with one segment, of updates applied.
+    pub(super) version: u32,
+    pub(super) model: Option<ModelNow>,
+    pub(super) members: BTreeMap<WorkerId, Member>,
+    pub(super) clusters: BTreeMap<ClusterId, Cluster>,
+    pub(super) fates: Fates,
+    pub(super) staleness: Staleness,
+    kept: VecDeque<(u32, Snapshot)>,
+    offer: Option<Offer>,
+    /// Highest version that anybody claims to have: a server that restarts goes on above it.
+    highest_claimed: u32,
+}
+
+/// The model as it is now, between versions.
+pub(super) struct ModelNow {
+    pub(super) segments: Snapshot,
+    rules: Vec<Rule>,
+    changed: bool,
+}
+
+/// A worker.
+#[derive(Clone)]
+pub(super) struct Member {
+    pub(super) session: Session,
+    pub(super) cluster: ClusterId,
+    pub(super) peer: PeerId,
+    pub(super) last_heard: Instant,
+    pub(super) silent: bool,
+    pub(super) clock_error_us: u32,
+    pub(super) last_join_sent_at_ns: u64,
+    pub(super) last_join_received_at_ns: u64,
+}
+
+/// Whether a join brought somebody new.
+pub(super) enum Entered {
+    New,
+    Back,
+    Known,
+}
+
+/// What became of contributions at the server.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Fates {
+    pub(super) received: u64,
+    pub(super) deliveries: u64,
+    pub(super) delivered_alone: u64,
+    pub(super) delivered_merged: u64,
+    pub(super) gated: u64,
+    pub(super) rejected: BTreeMap<&'static str, u64>,
+}
+
+impl Fates {
+    /// Counts contributions that are refused. A duplicate brings no contribution: it came before.
+    pub(super) fn reject(&mut self, reason: Refused, contributors: u32) {
+        self.received += u64::from(contributors);
+        *self.rejected.entry(reason.name()).or_default() += u64::from(contributors);
+    }
+}
+
+/// Versions that contributions were behind when they arrived.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Staleness {
+    sum: f64,
+    count: u64,
+    pub(super) max: u32,
+}
+
+impl Staleness {
+    /// Of a merge only the oldest and newest version are known: its contributors count as midway.
+    fn count(&mut self, now: u32, versions: (u32, u32), contributors: u32) {
+        let oldest = now.saturating_sub(versions.0);
+        let newest = now.saturating_sub(versions.1);
+        self.sum += (f64::from(oldest) + f64::from(newest)) / 2.0 * f64::from(contributors);
+        self.count += u64::from(contributors);
+        self.max = self.max.max(oldest);
+    }
+
+    pub(super) fn mean(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum / self.count as f64)
+    }
+}
+
+/// A cluster.
+#[derive(Default)]
+pub(super) struct Cluster {
+    pub(super) age: AgeOfModel,
+    pub(super) deliveries: u64,
+    pub(super) contributions: u64,
+    pub(super) staleness: Staleness,
+    pub(super) last_reward: Option<f64>,
+    newest_version: u32,
+    round: Option<Round>,
+}
+
+/// Segments delivered since the cluster was last answered.
+struct Round {
+    present: Present,
+    ends: Instant,
+    answer: Option<(PeerId, Answer)>,
+}
+
+/// What a delivery leaves to say in its answer.
+pub(super) struct Delivery {
+    pub(super) newest_version: u32,
+    pub(super) newest_generation_ns: u64,
+}
+
+struct Offer {
+    worker: WorkerId,
+    session: Session,
+    version: u32,
+    lanes: Vec<f32>,
+    present: Present,
+    last_progress: Instant,
+}
+
+impl Job {
+    pub(super) fn new(shape: Shape) -> Self {
+        Self {
+            shape,
+            version: 0,
+            model: None,
+            members: BTreeMap::new(),
+            clusters: BTreeMap::new(),
+            fates: Fates::default(),
+            staleness: Staleness::default(),
+            kept: VecDeque::new(),
+            offer: None,
+            highest_claimed: 0,
+        }
+    }
+
+    /// A job without a model, all of whose workers are gone, may begin again with another size.
+    pub(super) fn may_change_shape(&self, now: Instant, silent_after: Duration) -> bool {
+        self.model.is_none()
+            && self.members.values().all(|m| now.since(m.last_heard) >= silent_after)
+    }
+
+    pub(super) fn enter(&mut self, now: Instant, peer: PeerId, join: &Join) -> Entered {
+        let address = &join.address;
+        let before = self.members.insert(
+            address.worker,
+            Member {
+                session: address.session,
+                cluster: address.cluster,
+                peer,
+                last_heard: now,
+                silent: false,
+                clock_error_us: join.clock_error_us,
+                last_join_sent_at_ns: join.sent_at_ns,
+                last_join_received_at_ns: now.0,
+            },
+        );
+        self.clusters.entry(address.cluster).or_default();
+        match before {
+            Some(before) if before.session != address.session => Entered::New,
+            Some(before) if before.silent => Entered::Back,
+            Some(_) => Entered::Known,
+            None => Entered::New,
+        }
+    }
+
+    /// The member that a datagram is from.
+    pub(super) fn member(
+        &mut self,
+        peer: PeerId,
+        address: &Address,
+    ) -> Result<&mut Member, Refused> {
+        let member = self.members.get_mut(&address.worker).ok_or(Refused::UnknownWorker)?;
+        if member.peer == peer && member.session == address.session {
+            Ok(member)
+        } else {
+            Err(Refused::UnknownPeer)
+        }
+    }
+
+    /// A worker that has seen a later version than this server knows of comes from an earlier
+    /// life of it: versions go on above.
+    pub(super) fn keep_ahead_of(&mut self, have_version: u32, keep: usize) {
+        self.highest_claimed = self.highest_claimed.max(have_version);
+        if let Some(model) = &mut self.model
+            && have_version > self.version
+        {
+            model.changed = true;
+            self.version = have_version;
+            self.publish(keep);
+        }
+    }
+
+    /// A job without a model takes one worker's; of several that offer, the one that has seen
+    /// most, and another's when nothing comes of it.
+    pub(super) fn consider_offer(&mut self, now: Instant, join: &Join, patience: Duration) {
+        if self.model.is_some() {
+            return;
+        }
+        let better = self.offer.as_ref().is_none_or(|offer| {
+            let same = offer.worker == join.address.worker && offer.session == join.address.session;
+            let stuck = now.since(offer.last_progress) >= patience;
+            !same && (join.have_version > offer.version || stuck)
+        });
+        if better {
+            self.offer = Some(Offer {
+                worker: join.address.worker,
+                session: join.address.session,
+                version: join.have_version,
+                lanes: vec![0.0; self.shape.parameters as usize],
+                present: Present::none_of(self.shape.segments()),
+                last_progress: now,
+            });
+        }
+    }
+
+    /// What the server lacks of the offer, asked of the worker that makes it.
+    pub(super) fn first_missing(&self, address: &Address) -> Option<u32> {
+        let offer = self.offer.as_ref().filter(|o| o.is_by(address))?;
+        offer.present.first_missing()
+    }
+
+    /// One segment of an offered model; whether the job has its model now.
+    pub(super) fn take_offer(
+        &mut self,
+        now: Instant,
+        message: &Answer,
+        lanes: &[u8],
+        keep: usize,
+    ) -> Result<bool, Refused> {
+        let shape = self.shape;
+        let offer = self.offer.as_mut().filter(|o| o.is_by(&message.address));
+        let offer = offer.ok_or(Refused::NotAsked)?;
+        if message.parameters != shape.parameters
+            || message.segments != shape.segments()
+            || shape.lanes(message.segment) * 4 != lanes.len()
+        {
+            return Err(Refused::WrongSize);
+        }
+        if !olaf_engine::lanes::all_finite(lanes) {
+            self.offer = None;
+            return Err(Refused::NonFinite);
+        }
+        if offer.version != message.model_version {
+            // The worker has had a newer model meanwhile: the two do not mix.
+            offer.version = message.model_version;
+            offer.present.clear();
+        }
+        if !offer.present.insert(message.segment) {
+            return Err(Refused::Duplicate);
+        }
+        offer.last_progress = now;
+        read_lanes(lanes, &mut offer.lanes[shape.range(message.segment)]);
+        if !offer.present.is_complete() {
+            return Ok(false);
+        }
+        let offer = self.offer.take().expect("it was there a few lines above");
+        self.start(&offer.lanes, keep);
+        Ok(true)
+    }
+
+    fn start(&mut self, lanes: &[f32], keep: usize) {
+        let segments = (0..self.shape.segments())
+            .map(|segment| Arc::new(lanes[self.shape.range(segment)].to_vec()))
+            .collect();
+        self.model = Some(ModelNow { segments, rules: Vec::new(), changed: true });
+        self.version = self.version.max(self.highest_claimed);
+        self.publish(keep);
+    }
+
+    /// Whether an update may be from where it came: a switch that some worker joined
+    /// through, or a worker itself.
+    pub(super) fn check_sender(&mut self, from: PeerId, update: &Update) -> Result<(), Refused> {
+        if self.members.values().any(|m| m.peer == from) {
+            return Ok(());
+        }
+        self.fates.reject(Refused::UnknownPeer, update.contributors);
+        Err(Refused::UnknownPeer)
+    }
+
+    /// Applies one segment of an update.
+    pub(super) fn deliver(
+        &mut self,
+        now: Instant,
+        update: &Update,
+        lanes: &[u8],
+        config: RuleConfig,
+    ) -> Result<Delivery, Refused> {
+        let result = self.apply(update, lanes, config);
+        let applied = match result {
+            Ok(applied) => applied,
+            Err(refused) => {
+                self.fates.reject(refused, update.contributors);
+                return Err(refused);
+            }
+        };
+        let contributors = u64::from(update.contributors);
+        self.fates.received += contributors;
+        self.fates.deliveries += 1;
+        match (applied, update.contributors) {
+            (Applied::Gated, _) => self.fates.gated += contributors,
+            (_, 1) => self.fates.delivered_alone += 1,
+            _ => self.fates.delivered_merged += contributors,
+        }
+        let versions = (update.version_oldest, update.version_newest);
+        self.staleness.count(self.version, versions, update.contributors);
+        let cluster = self.clusters.entry(update.address.cluster).or_default();
+        cluster.staleness.count(self.version, versions, update.contributors);
+        cluster.deliveries += 1;
+        cluster.contributions += contributors;
+        cluster.last_reward = Some(update.reward);
+        cluster.age.deliver(now, update.generated_newest_ns);
+        cluster.newest_version = cluster.newest_version.max(update.version_newest);
+        Ok(Delivery {
+            newest_version: cluster.newest_version,
+            newest_generation_ns: cluster.age.newest_generation_ns().unwrap_or(0),
+        })
+    }
+
+    fn apply(
+        &mut self,
+        update: &Update,
+        lanes: &[u8],
+        config: RuleConfig,
+    ) -> Result<Applied, Refused> {
+        if update.segments != self.shape.segments()
+            || self.shape.lanes(update.segment) * 4 != lanes.len()
+        {
+            return Err(Refused::WrongSize);
+        }
+        if !update.reward.is_finite() {
+            return Err(Refused::NonFinite);
+        }
+        let model = self.model.as_mut().ok_or(Refused::NotReady)?;
+        if model.rules.is_empty() {
+            model.rules = (0..update.segments).map(|_| Rule::new(config)).collect();
+        }
+        let behind = (self.version.saturating_sub(update.version_oldest)
+            + self.version.saturating_sub(update.version_newest))
+            / 2;
+        let delivered = Delivered {
+            sum: lanes,
+            weight: update.weight,
+            reward: update.reward,
+            versions_behind: behind,
+        };
+        let at = update.segment as usize;
+        // Copies the segment if, and only if, a published version still holds it.
+        let weights = Arc::make_mut(&mut model.segments[at]);
+        match model.rules[at].apply(weights, &delivered) {
+            Applied::NonFinite => Err(Refused::NonFinite),
+            applied => {
+                model.changed |= applied == Applied::Yes;
+                Ok(applied)
+            }
+        }
+    }
+
+    /// Whether, with this segment, the cluster has had each of its segments delivered.
+    pub(super) fn round_is_over(
+        &mut self,
+        cluster: ClusterId,
+        segment: u32,
+        segments: u32,
+    ) -> bool {
+        if segments == 1 {
+            return true;
+        }
+        let cluster = self.clusters.entry(cluster).or_default();
+        let round = cluster.round.get_or_insert_with(|| Round {
+            present: Present::none_of(segments),
+            ends: Instant(u64::MAX),
+            answer: None,
+        });
+        round.present.insert(segment);
+        round.present.is_complete()
+    }
+
+    /// Makes the model as it is now a version of its own, if anything changed since the last.
+    pub(super) fn publish(&mut self, keep: usize) -> Snapshot {
+        let Some(model) = &mut self.model else { return Snapshot::new() };
+        if core::mem::take(&mut model.changed) {
+            self.version = self.version.wrapping_add(1);
+            self.kept.push_back((self.version, model.segments.clone()));
+            while self.kept.len() > keep.max(1) {
+                self.kept.pop_front();
+            }
+        }
+        self.kept.back().map(|(_, snapshot)| snapshot.clone()).unwrap_or_default()
+    }
+
+    /// A kept version, or else the newest; and which of the two it is.
+    pub(super) fn snapshot(&self, version: u32) -> Option<(u32, Snapshot, bool)> {
+        let kept = self.kept.iter().find(|(kept, _)| *kept == version);
+        let is_kept = kept.is_some();
+        let (version, snapshot) = kept.or(self.kept.back())?;
+        Some((*version, snapshot.clone(), is_kept))
+    }
+}
+
+impl Offer {
+    fn is_by(&self, address: &Address) -> bool {
+        self.worker == address.worker && self.session == address.session
+    }
+}
+
+impl Cluster {
+    /// Notes whom to answer when the round ends, at the latest at `ends`.
+    pub(super) fn note_round(&mut self, ends: Instant, peer: PeerId, answer: Answer) {
+        if let Some(round) = &mut self.round {
+            round.ends = round.ends.min(ends);
+            round.answer = Some((peer, answer));
+        }
+    }
+
+    pub(super) fn round_ends(&self) -> Option<Instant> {
+        self.round.as_ref().filter(|round| round.answer.is_some()).map(|round| round.ends)
+    }
+
+    pub(super) fn end_round(&mut self) -> Option<(PeerId, Answer)> {
+        self.round.take().and_then(|round| round.answer)
+    }
+}
+
+/// Hop sequences seen of one hop: the newest, and which of the 1,024 before it.
+#[derive(Debug, Default)]
+pub(super) struct Hops {
+    session: Option<Session>,
+    newest: u32,
+    seen: [u64; Self::WORDS],
+}
+
+impl Hops {
+    const WORDS: usize = 16;
+    const WINDOW: u32 = Self::WORDS as u32 * 64;
+
+    /// Whether a datagram comes for the first time. One far older than the newest cannot be told
+    /// from a repetition, and counts as one.
+    pub(super) fn is_news(&mut self, session: Session, sequence: u32) -> bool {
+        if self.session != Some(session) {
+            *self = Self { session: Some(session), newest: sequence, seen: [0; Self::WORDS] };
+            self.mark(sequence);
+            return true;
+        }
+        let ahead = sequence.wrapping_sub(self.newest);
+        if ahead != 0 && ahead < u32::MAX / 2 {
+            for skipped in 1..=ahead.min(Self::WINDOW) {
+                self.clear(self.newest.wrapping_add(skipped));
+            }
+            self.newest = sequence;
+            self.mark(sequence);
+            return true;
+        }
+        let behind = self.newest.wrapping_sub(sequence);
+        if behind >= Self::WINDOW || self.is_marked(sequence) {
+            return false;
+        }
+        self.mark(sequence);
+        true
+    }
+
+    fn place(sequence: u32) -> (usize, u64) {
+        let bit = sequence % Self::WINDOW;
+        ((bit / 64) as usize, 1 << (bit % 64))
+    }
+
+    fn mark(&mut self, sequence: u32) {
+        let (word, bit) = Self::place(sequence);
+        self.seen[word] |= bit;
+    }
+
+    fn clear(&mut self, sequence: u32) {
+        let (word, bit) = Self::place(sequence);
+        self.seen[word] &= !bit;
+    }
+
+    fn is_marked(&self, sequence: u32) -> bool {
+        let (word, bit) = Self::place(sequence);
+        self.seen[word] & bit != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::collections::BTreeSet;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_hop_knows_repetitions_as_a_set_does(steps in prop::collection::vec(-40i64..60, 1..400)) {
+            let mut hops = Hops::default();
+            let mut seen = BTreeSet::new();
+            let mut newest = 5_000i64;
+            for step in steps {
+                let sequence = newest + step;
+                newest = newest.max(sequence);
+                let news = seen.insert(sequence);
+                prop_assert_eq!(hops.is_news(Session(1), sequence as u32), news);
+            }
+        }
+    }
+
+    #[test]
+    fn another_life_of_the_sender_counts_from_anew() {
+        let mut hops = Hops::default();
+        assert!(hops.is_news(Session(1), 1));
+        assert!(!hops.is_news(Session(1), 1));
+        assert!(hops.is_news(Session(2), 1));
+    }
+}

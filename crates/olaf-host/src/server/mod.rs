@@ -1,0 +1,442 @@
+//! A parameter server: it applies what arrives, at once, and answers with the new model.
+//!
+//! # Models of several segments
+//! Each segment of an update is applied when it arrives, whatever became of the others; the server
+//! never waits for a missing one. Why it converges: a segment is a block of the parameters, and
+//! what the server does is asynchronous block-coordinate descent. Every block keeps being updated,
+//! because losses are not bound to a block, and every contribution carries the version it was
+//! computed on, so that its delay is bounded by the run's largest staleness, which is measured:
+//! these are the two conditions under which such iterations converge as the unsplit ones do.
+//! A model goes down only as a *version*: a snapshot of all segments, published when a cluster has
+//! had each of its segments delivered once, or some time after the first of them.
+//!
+//! With one segment all this is what OLAF §2.1 says: each delivered update is applied and answered
+//! with the model that resulted.
+
+mod answers;
+mod job;
+mod rule;
+mod statistics;
+
+pub use rule::{Applied, Delivered, Rule, RuleConfig, RuleError, RuleKind, ServerGate, Step};
+pub use statistics::ServerStatistics;
+
+use crate::host::{Host, HostEvent, Refused};
+use crate::segments::Shape;
+use alloc::collections::{BTreeMap, VecDeque};
+use answers::{Answers, Outgoing};
+use core::time::Duration;
+use job::{Hops, Job};
+use olaf_engine::engine::{Transmit, Why, WorkerSeen};
+use olaf_engine::{Instant, PeerId};
+use olaf_wire::{
+    Address, Answer, Fetch, JobId, Join, Kind, Leave, Packet, Update, Welcome, WelcomeCode,
+};
+
+/// How often parties are looked at for silence.
+const SILENCE_CHECK: Duration = Duration::from_millis(100);
+const EVENT_LIMIT: usize = 4096;
+
+/// The set-up.
+#[derive(Clone, Debug)]
+pub struct ServerConfig {
+    /// How updates change the models.
+    pub rule: RuleConfig,
+    /// Versions kept for workers that ask for segments they missed.
+    pub keep_versions: usize,
+    /// A worker unheard for this time is silent; its id may then be taken over.
+    pub silent_after: Duration,
+    /// Several segments: a cluster is answered at the latest so long after its first unanswered
+    /// segment.
+    pub round: Duration,
+    /// An offered model of which nothing came for this time is taken from another worker.
+    pub offer_patience: Duration,
+    /// The largest model, in parameters.
+    pub max_parameters: u32,
+    /// Jobs served at once.
+    pub max_jobs: usize,
+    /// Workers of one job.
+    pub max_workers: usize,
+    /// Datagrams and models that may wait to be sent.
+    pub answer_limit: usize,
+}
+
+impl Default for ServerConfig {
+    fn default() -> Self {
+        Self {
+            rule: RuleConfig::default(),
+            keep_versions: 4,
+            silent_after: Duration::from_secs(2),
+            round: Duration::from_millis(50),
+            offer_patience: Duration::from_millis(300),
+            max_parameters: 1 << 28,
+            max_jobs: 1024,
+            max_workers: 65_536,
+            answer_limit: 65_536,
+        }
+    }
+}
+
+/// The server.
+pub struct Server {
+    config: ServerConfig,
+    epoch: u32,
+    jobs: BTreeMap<JobId, Job>,
+    /// Hops that updates came over: duplicates of a datagram are known by its number there.
+    hops: BTreeMap<(PeerId, JobId), Hops>,
+    answers: Answers,
+    refused: BTreeMap<&'static str, u64>,
+    events: VecDeque<HostEvent>,
+    next_silence_check: Instant,
+}
+
+impl Server {
+    /// A server without jobs. `epoch` names this life of it: draw it at random.
+    ///
+    /// # Errors
+    /// The key of the rule that cannot be.
+    pub fn new(config: ServerConfig, epoch: u32) -> Result<Self, RuleError> {
+        config.rule.check()?;
+        Ok(Self {
+            answers: Answers::new(config.answer_limit),
+            epoch: epoch.max(1),
+            jobs: BTreeMap::new(),
+            hops: BTreeMap::new(),
+            refused: BTreeMap::new(),
+            events: VecDeque::new(),
+            next_silence_check: Instant(0),
+            config,
+        })
+    }
+
+    /// A job's model now: its version and its segments in order; nothing while it has none.
+    #[must_use]
+    pub fn model(&self, job: JobId) -> Option<(u32, impl Iterator<Item = &[f32]>)> {
+        let job = self.jobs.get(&job)?;
+        let segments = job.model.as_ref()?.segments.iter();
+        Some((job.version, segments.map(|segment| segment.as_slice())))
+    }
+
+    /// Everything counted so far, and who is here.
+    #[must_use]
+    pub fn statistics(&self, now: Instant) -> ServerStatistics {
+        statistics::of(self, now)
+    }
+
+    fn event(&mut self, event: HostEvent) {
+        if self.events.len() == EVENT_LIMIT {
+            self.events.pop_front();
+        }
+        self.events.push_back(event);
+    }
+
+    fn handle_join(
+        &mut self,
+        now: Instant,
+        from: PeerId,
+        packet: &Packet<'_>,
+    ) -> Result<(), Refused> {
+        let join = Join::parse(packet).map_err(Refused::Malformed)?;
+        let seen = seen(&join.address, from);
+        let code = self.admission(now, &join);
+        if code.is_refusal() {
+            let welcome = self.welcome(now, &join, code);
+            self.answers.control(from, welcome);
+            self.event(HostEvent::WorkerRefused(seen, code));
+            return Err(Refused::TurnedAway(code));
+        }
+        let config = &self.config;
+        let job = self.jobs.entry(join.address.job).or_insert_with(|| {
+            Job::new(Shape { parameters: join.parameters, segment_lanes: join.segment_lanes })
+        });
+        let newcomer = job.enter(now, from, &join);
+        job.keep_ahead_of(join.have_version, config.keep_versions);
+        job.consider_offer(now, &join, config.offer_patience);
+        let welcome = self.welcome(now, &join, WelcomeCode::Welcome);
+        self.answers.control(from, welcome);
+        match newcomer {
+            job::Entered::New => self.event(HostEvent::WorkerJoined(seen)),
+            job::Entered::Back => self.event(HostEvent::WorkerBack(seen)),
+            job::Entered::Known => {}
+        }
+        Ok(())
+    }
+
+    /// Whether a join may be.
+    fn admission(&mut self, now: Instant, join: &Join) -> WelcomeCode {
+        let config = &self.config;
+        if join.parameters > config.max_parameters {
+            return WelcomeCode::ModelTooLarge;
+        }
+        let Some(job) = self.jobs.get_mut(&join.address.job) else {
+            let full = self.jobs.len() >= config.max_jobs;
+            return if full { WelcomeCode::Full } else { WelcomeCode::Welcome };
+        };
+        let shape = Shape { parameters: join.parameters, segment_lanes: join.segment_lanes };
+        if job.shape != shape && !job.may_change_shape(now, config.silent_after) {
+            return if job.shape.parameters == join.parameters {
+                WelcomeCode::WrongSegmentLanes
+            } else {
+                WelcomeCode::WrongModelSize
+            };
+        }
+        if job.shape != shape {
+            // Nobody is left who would train the model that never was.
+            *job = Job::new(shape);
+        }
+        match job.members.get(&join.address.worker) {
+            Some(member)
+                if member.session != join.address.session
+                    && now.since(member.last_heard) < config.silent_after =>
+            {
+                WelcomeCode::WorkerIdInUse
+            }
+            None if job.members.len() >= config.max_workers => WelcomeCode::Full,
+            _ => WelcomeCode::Welcome,
+        }
+    }
+
+    fn welcome(&self, now: Instant, join: &Join, code: WelcomeCode) -> Welcome {
+        let job = self.jobs.get(&join.address.job);
+        Welcome {
+            address: join.address,
+            code,
+            ready: job.is_some_and(|job| job.model.is_some()),
+            version: job.map_or(0, |job| job.version),
+            parameters: job.map_or(0, |job| job.shape.parameters),
+            segment_lanes: job.map_or(0, |job| job.shape.segment_lanes),
+            epoch: self.epoch,
+            first_missing: job.and_then(|job| job.first_missing(&join.address)).unwrap_or(u32::MAX),
+            echoed_sent_at_ns: join.sent_at_ns,
+            received_at_ns: now.0,
+            sent_at_ns: now.0,
+            switch_epoch: 0,
+            silent_ms: 0,
+        }
+    }
+
+    fn handle_offer(
+        &mut self,
+        now: Instant,
+        from: PeerId,
+        packet: &Packet<'_>,
+    ) -> Result<(), Refused> {
+        let offer = Answer::parse(packet).map_err(Refused::Malformed)?;
+        let id = offer.address.job;
+        let job = self.jobs.get_mut(&id).ok_or(Refused::UnknownJob)?;
+        job.member(from, &offer.address)?.last_heard = now;
+        if !job.take_offer(now, &offer, packet.lanes(), self.config.keep_versions)? {
+            return Ok(());
+        }
+        let started = HostEvent::ModelStarted {
+            job: id,
+            worker: offer.address.worker,
+            parameters: job.shape.parameters,
+            version: job.version,
+        };
+        // Everyone waits for this: nobody should have to ask again first.
+        let waiting = job.members.iter().map(|(worker, member)| (*worker, member.clone()));
+        for (worker, member) in waiting.collect::<alloc::vec::Vec<_>>() {
+            let address =
+                Address { job: id, cluster: member.cluster, worker, session: member.session };
+            let join = Join {
+                address,
+                have_version: 0,
+                parameters: 0,
+                segment_lanes: 0,
+                clock_error_us: 0,
+                sent_at_ns: member.last_join_sent_at_ns,
+                clock_offset_ns: 0,
+            };
+            let welcome = Welcome {
+                received_at_ns: member.last_join_received_at_ns,
+                ..self.welcome(now, &join, WelcomeCode::Welcome)
+            };
+            self.answers.control(member.peer, welcome);
+        }
+        self.event(started);
+        Ok(())
+    }
+
+    fn handle_update(
+        &mut self,
+        now: Instant,
+        from: PeerId,
+        packet: &Packet<'_>,
+    ) -> Result<(), Refused> {
+        let update = Update::parse(packet).map_err(Refused::Malformed)?;
+        let id = update.address.job;
+        let job = self.jobs.get_mut(&id).ok_or(Refused::UnknownJob)?;
+        let cluster_id = update.address.cluster;
+        job.check_sender(from, &update)?;
+        let hop = self.hops.entry((from, id)).or_default();
+        if !hop.is_news(update.address.session, update.hop_sequence) {
+            job.fates.reject(Refused::Duplicate, 0);
+            return Err(Refused::Duplicate);
+        }
+        let delivery = job.deliver(now, &update, packet.lanes(), self.config.rule)?;
+        let answer = Answer {
+            address: Address {
+                job: id,
+                cluster: cluster_id,
+                worker: olaf_wire::WorkerId::ALL,
+                session: olaf_wire::Session(0),
+            },
+            acknowledges: update.hop_sequence,
+            segment: update.segment,
+            segments: update.segments,
+            model_version: job.version,
+            parameters: job.shape.parameters,
+            epoch: self.epoch,
+            delivered_version: delivery.newest_version,
+            delivered_newest_ns: delivery.newest_generation_ns,
+            server_time_ns: now.0,
+            queue: olaf_wire::QueueStatus::default(),
+        };
+        if update.segments > 1 {
+            self.answers.acknowledge(from, answer);
+        }
+        if job.round_is_over(cluster_id, update.segment, update.segments) {
+            let snapshot = job.publish(self.config.keep_versions);
+            let cluster = job.clusters.entry(cluster_id).or_default();
+            cluster.end_round();
+            let model_version = job.version;
+            self.answers.model(from, Answer { model_version, ..answer }, job.shape, snapshot);
+        } else {
+            let cluster = job.clusters.entry(cluster_id).or_default();
+            cluster.note_round(now + self.config.round, from, answer);
+        }
+        Ok(())
+    }
+
+    fn handle_fetch(
+        &mut self,
+        now: Instant,
+        from: PeerId,
+        packet: &Packet<'_>,
+    ) -> Result<(), Refused> {
+        let fetch = Fetch::parse(packet).map_err(Refused::Malformed)?;
+        let job = self.jobs.get_mut(&fetch.address.job).ok_or(Refused::UnknownJob)?;
+        job.member(from, &fetch.address)?.last_heard = now;
+        let Some((version, snapshot, kept)) = job.snapshot(fetch.version) else {
+            return Ok(()); // No model yet: the worker will be told when there is one.
+        };
+        let answer = Answer {
+            address: fetch.address,
+            acknowledges: 0,
+            segment: 0,
+            segments: job.shape.segments(),
+            model_version: version,
+            parameters: job.shape.parameters,
+            epoch: self.epoch,
+            delivered_version: 0,
+            delivered_newest_ns: 0,
+            server_time_ns: now.0,
+            queue: olaf_wire::QueueStatus::default(),
+        };
+        if kept {
+            let segments = fetch.segments().filter(|s| *s < job.shape.segments());
+            self.answers.segments(from, answer, &snapshot, segments);
+        } else {
+            self.answers.model(from, answer, job.shape, snapshot);
+        }
+        Ok(())
+    }
+
+    fn handle_leave(&mut self, from: PeerId, packet: &Packet<'_>) -> Result<(), Refused> {
+        let leave = Leave::parse(packet).map_err(Refused::Malformed)?;
+        let job = self.jobs.get_mut(&leave.address.job).ok_or(Refused::UnknownJob)?;
+        job.member(from, &leave.address)?;
+        job.members.remove(&leave.address.worker);
+        self.event(HostEvent::WorkerLeft(seen(&leave.address, from)));
+        Ok(())
+    }
+
+    /// Answers the clusters whose round has lasted long enough.
+    fn end_rounds(&mut self, now: Instant) {
+        for job in self.jobs.values_mut() {
+            let over: alloc::vec::Vec<_> = job
+                .clusters
+                .iter()
+                .filter(|(_, cluster)| cluster.round_ends().is_some_and(|at| at <= now))
+                .map(|(id, _)| *id)
+                .collect();
+            for id in over {
+                let snapshot = job.publish(self.config.keep_versions);
+                let cluster = job.clusters.entry(id).or_default();
+                if let Some((peer, answer)) = cluster.end_round() {
+                    let answer =
+                        Answer { model_version: job.version, server_time_ns: now.0, ..answer };
+                    self.answers.model(peer, answer, job.shape, snapshot);
+                }
+            }
+        }
+    }
+
+    fn check_silence(&mut self, now: Instant) {
+        let after = self.config.silent_after;
+        let mut fell_silent = alloc::vec::Vec::new();
+        for (id, job) in &mut self.jobs {
+            job.members.retain(|_, member| now.since(member.last_heard) < after * 30);
+            for (worker, member) in &mut job.members {
+                if !member.silent && now.since(member.last_heard) >= after {
+                    member.silent = true;
+                    let (job, cluster, worker, peer) = (*id, member.cluster, *worker, member.peer);
+                    fell_silent.push(WorkerSeen { job, cluster, worker, peer });
+                }
+            }
+        }
+        for worker in fell_silent {
+            self.event(HostEvent::WorkerSilent(worker));
+        }
+    }
+}
+
+fn seen(address: &Address, peer: PeerId) -> WorkerSeen {
+    WorkerSeen { job: address.job, cluster: address.cluster, worker: address.worker, peer }
+}
+
+impl Host for Server {
+    fn handle_packet(&mut self, now: Instant, from: PeerId, bytes: &[u8]) -> Result<(), Refused> {
+        let result = match Packet::new_checked(bytes) {
+            Err(refusal) => Err(Refused::Malformed(refusal)),
+            Ok(packet) => match packet.kind() {
+                Kind::Update => self.handle_update(now, from, &packet),
+                Kind::Join => self.handle_join(now, from, &packet),
+                Kind::Model => self.handle_offer(now, from, &packet),
+                Kind::Fetch => self.handle_fetch(now, from, &packet),
+                Kind::Leave => self.handle_leave(from, &packet),
+                Kind::Acknowledgement | Kind::Welcome => Err(Refused::WrongDirection),
+            },
+        };
+        if let Err(refused) = result {
+            *self.refused.entry(refused.name()).or_default() += 1;
+        }
+        result
+    }
+
+    fn poll_transmit(&mut self, _now: Instant, buf: &mut [u8]) -> Option<Transmit> {
+        let Outgoing { peer, len } = self.answers.emit(buf)?;
+        Some(Transmit { peer, len })
+    }
+
+    fn poll_timeout(&self) -> Option<(Instant, Why)> {
+        let rounds = self.jobs.values().flat_map(|job| job.clusters.values());
+        let round = rounds.filter_map(job::Cluster::round_ends).min().map(|at| (at, Why::RoundEnd));
+        let silence =
+            (!self.jobs.is_empty()).then_some((self.next_silence_check, Why::SilenceCheck));
+        [round, silence].into_iter().flatten().min_by_key(|(at, _)| *at)
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.end_rounds(now);
+        if now >= self.next_silence_check {
+            self.check_silence(now);
+            self.next_silence_check = now + SILENCE_CHECK;
+        }
+    }
+
+    fn poll_event(&mut self) -> Option<HostEvent> {
+        self.events.pop_front()
+    }
+}

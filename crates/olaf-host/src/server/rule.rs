@@ -1,0 +1,308 @@
+//! How an update changes the model.
+
+use alloc::vec::Vec;
+use core::fmt;
+
+/// Which rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RuleKind {
+    /// `w += gamma * g` for every update, where g is what a worker's local training changed,
+    /// divided by gamma. Learns.
+    Delta,
+    /// OLAF §2.1 to the letter: only a reward above the best so far is accepted, and then
+    /// `g_a = avg(g_a, g); w += gamma * g_a`. Freezes once the best is out of reach.
+    PaperLiteral,
+}
+
+/// How far a merge of several contributions moves the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// By their mean.
+    Mean,
+    /// By their mean times their weight, as if each had come alone.
+    Sum,
+}
+
+/// Which updates the server takes, by their reward.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerGate {
+    /// All.
+    None,
+    /// Those not below the best reward so far by more than the margin.
+    Best,
+    /// Those not below the recent mean by more than the margin.
+    Recent,
+}
+
+/// The set-up of a rule.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RuleConfig {
+    /// Which rule.
+    pub kind: RuleKind,
+    /// Gamma of OLAF §2.1, above 0.
+    pub learning_rate: f64,
+    /// How far a merge moves the model.
+    pub step: Step,
+    /// The gate, for [`RuleKind::Delta`].
+    pub gate: ServerGate,
+    /// How far below the gate's reference a reward may be, at least 0.
+    pub gate_margin: f64,
+    /// An update computed on a model `b` versions old counts `(1 + b)^-power`; 0 counts all alike.
+    pub staleness_power: f64,
+}
+
+impl Default for RuleConfig {
+    fn default() -> Self {
+        Self {
+            kind: RuleKind::Delta,
+            learning_rate: 0.001,
+            step: Step::Mean,
+            gate: ServerGate::None,
+            gate_margin: 0.0,
+            staleness_power: 0.0,
+        }
+    }
+}
+
+/// Which key of a configuration cannot be, and what it may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RuleError {
+    /// The key.
+    pub key: &'static str,
+    /// What it may be.
+    pub allowed: &'static str,
+}
+
+impl fmt::Display for RuleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.key, self.allowed)
+    }
+}
+
+impl core::error::Error for RuleError {}
+
+impl RuleConfig {
+    /// The same, when it can be.
+    ///
+    /// # Errors
+    /// The first key that cannot.
+    pub fn check(self) -> Result<Self, RuleError> {
+        if !(self.learning_rate.is_finite() && self.learning_rate > 0.0) {
+            return Err(RuleError { key: "learning_rate", allowed: "must be a number above 0" });
+        }
+        if !(self.gate_margin.is_finite() && self.gate_margin >= 0.0) {
+            return Err(RuleError {
+                key: "gate_margin",
+                allowed: "must be a number of at least 0",
+            });
+        }
+        if !(self.staleness_power.is_finite() && self.staleness_power >= 0.0) {
+            let allowed = "must be a number of at least 0";
+            return Err(RuleError { key: "staleness_power", allowed });
+        }
+        Ok(self)
+    }
+}
+
+/// One update as the rule sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct Delivered<'a> {
+    /// Sum of the contributions' lanes, little-endian `f32`, as many as the weights.
+    pub sum: &'a [u8],
+    /// Sum of the contributions' weights.
+    pub weight: f64,
+    /// Their mean reward.
+    pub reward: f64,
+    /// Versions since the model they were computed on.
+    pub versions_behind: u32,
+}
+
+/// What became of a delivered update.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Applied {
+    /// The model moved.
+    Yes,
+    /// The gate kept it out.
+    Gated,
+    /// The update, or the model with it, is not finite: nothing moved.
+    NonFinite,
+}
+
+/// A rule and what it remembers of one segment: each segment of a model is a problem of its own,
+/// so that one may be applied whatever became of the others.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    config: RuleConfig,
+    best: f64,
+    recent: Option<f64>,
+    /// `g_a` of OLAF §2.1.
+    average: Vec<f32>,
+}
+
+impl Rule {
+    /// A rule that has seen nothing.
+    #[must_use]
+    pub const fn new(config: RuleConfig) -> Self {
+        Self { config, best: f64::NEG_INFINITY, recent: None, average: Vec::new() }
+    }
+
+    /// Changes `weights` by one update, or leaves them as they are.
+    ///
+    /// The mean is taken here, once: `sum / weight`.
+    ///
+    /// # Panics
+    /// When the sum has not four bytes for each weight.
+    pub fn apply(&mut self, weights: &mut Vec<f32>, update: &Delivered<'_>) -> Applied {
+        assert_eq!(update.sum.len(), weights.len() * 4, "the server compares the shapes first");
+        if !olaf_engine::lanes::all_finite(update.sum) {
+            return Applied::NonFinite;
+        }
+        if !self.admits(update.reward) {
+            return Applied::Gated;
+        }
+        match self.config.kind {
+            RuleKind::Delta => self.delta(weights, update),
+            RuleKind::PaperLiteral => self.paper_literal(weights, update),
+        }
+    }
+
+    fn admits(&mut self, reward: f64) -> bool {
+        let margin = self.config.gate_margin;
+        let admitted = match (self.config.kind, self.config.gate) {
+            (RuleKind::PaperLiteral, _) => reward > self.best,
+            (RuleKind::Delta, ServerGate::None) => true,
+            (RuleKind::Delta, ServerGate::Best) => reward >= self.best - margin,
+            (RuleKind::Delta, ServerGate::Recent) => {
+                self.recent.is_none_or(|recent| reward >= recent - margin)
+            }
+        };
+        self.recent = Some(self.recent.map_or(reward, |recent| recent * 0.9 + reward * 0.1));
+        if admitted {
+            self.best = self.best.max(reward);
+        }
+        admitted
+    }
+
+    fn delta(&self, weights: &mut Vec<f32>, update: &Delivered<'_>) -> Applied {
+        let staleness =
+            power(1.0 + f64::from(update.versions_behind), -self.config.staleness_power);
+        let factor = match self.config.step {
+            Step::Mean => self.config.learning_rate * staleness / update.weight,
+            Step::Sum => self.config.learning_rate * staleness,
+        } as f32;
+        moved(weights, lanes(update.sum).map(|g| factor * g))
+    }
+
+    fn paper_literal(&mut self, weights: &mut Vec<f32>, update: &Delivered<'_>) -> Applied {
+        let scale = (1.0 / update.weight) as f32;
+        if self.average.is_empty() {
+            self.average = lanes(update.sum).map(|g| g * scale).collect();
+        } else {
+            for (average, g) in self.average.iter_mut().zip(lanes(update.sum)) {
+                *average = (*average + g * scale) / 2.0;
+            }
+        }
+        let rate = self.config.learning_rate as f32;
+        moved(weights, self.average.iter().map(|g| rate * g))
+    }
+}
+
+/// Moves all weights, or none when one of them would not be finite.
+fn moved(weights: &mut Vec<f32>, steps: impl Iterator<Item = f32>) -> Applied {
+    let moved: Vec<f32> = weights.iter().zip(steps).map(|(w, step)| w + step).collect();
+    if moved.iter().all(|w| w.is_finite()) {
+        *weights = moved;
+        Applied::Yes
+    } else {
+        Applied::NonFinite
+    }
+}
+
+fn lanes(bytes: &[u8]) -> impl Iterator<Item = f32> {
+    bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]))
+}
+
+/// `base` to `exponent`, for a base of at least 1: core has no `powf`.
+fn power(base: f64, exponent: f64) -> f64 {
+    if exponent == 0.0 { 1.0 } else { libm::pow(base, exponent) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(lanes: &[f32]) -> Vec<u8> {
+        lanes.iter().flat_map(|lane| lane.to_le_bytes()).collect()
+    }
+
+    fn delivered(sum: &[u8], weight: f64, reward: f64) -> Delivered<'_> {
+        Delivered { sum, weight, reward, versions_behind: 0 }
+    }
+
+    fn config() -> RuleConfig {
+        RuleConfig { learning_rate: 0.5, ..RuleConfig::default() }
+    }
+
+    #[test]
+    fn delta_moves_by_the_mean_or_by_the_sum() {
+        let sum = bytes(&[4.0, -8.0]);
+        let mut weights = alloc::vec![1.0, 1.0];
+        let mut rule = Rule::new(config());
+        assert_eq!(rule.apply(&mut weights, &delivered(&sum, 2.0, 0.0)), Applied::Yes);
+        assert_eq!(weights, [2.0, -1.0]);
+        let mut rule = Rule::new(RuleConfig { step: Step::Sum, ..config() });
+        rule.apply(&mut weights, &delivered(&sum, 2.0, 0.0));
+        assert_eq!(weights, [4.0, -5.0]);
+    }
+
+    #[test]
+    fn staleness_weighs_an_update_less() {
+        let mut rule = Rule::new(RuleConfig { staleness_power: 1.0, ..config() });
+        let mut weights = alloc::vec![0.0];
+        let sum = bytes(&[8.0]);
+        rule.apply(&mut weights, &Delivered { versions_behind: 3, ..delivered(&sum, 1.0, 0.0) });
+        assert_eq!(weights, [1.0]);
+    }
+
+    #[test]
+    fn the_paper_s_rule_takes_only_a_better_reward_and_averages() {
+        let mut rule = Rule::new(RuleConfig { kind: RuleKind::PaperLiteral, ..config() });
+        let mut weights = alloc::vec![0.0];
+        assert_eq!(rule.apply(&mut weights, &delivered(&bytes(&[4.0]), 1.0, 10.0)), Applied::Yes);
+        assert_eq!(weights, [2.0]);
+        assert_eq!(rule.apply(&mut weights, &delivered(&bytes(&[4.0]), 1.0, 10.0)), Applied::Gated);
+        assert_eq!(weights, [2.0]);
+        // g_a = (4 + 8) / 2.
+        assert_eq!(rule.apply(&mut weights, &delivered(&bytes(&[8.0]), 1.0, 11.0)), Applied::Yes);
+        assert_eq!(weights, [5.0]);
+    }
+
+    #[test]
+    fn gates_compare_with_the_best_or_the_recent_reward() {
+        let sum = bytes(&[0.0]);
+        let verdicts = |gate, rewards: &[f64]| -> Vec<Applied> {
+            let mut rule = Rule::new(RuleConfig { gate, gate_margin: 1.0, ..config() });
+            let mut weights = alloc::vec![0.0];
+            rewards.iter().map(|r| rule.apply(&mut weights, &delivered(&sum, 1.0, *r))).collect()
+        };
+        use Applied::{Gated, Yes};
+        assert_eq!(verdicts(ServerGate::Best, &[0.0, 10.0, 9.0, 8.9]), [Yes, Yes, Yes, Gated]);
+        assert_eq!(verdicts(ServerGate::Recent, &[0.0, 10.0, 0.0, -0.2]), [Yes, Yes, Yes, Gated]);
+        assert_eq!(verdicts(ServerGate::None, &[0.0, -1e9]), [Yes, Yes]);
+    }
+
+    #[test]
+    fn what_is_not_finite_moves_nothing() {
+        let mut weights = alloc::vec![f32::MAX];
+        let mut rule = Rule::new(config());
+        assert_eq!(
+            rule.apply(&mut weights, &delivered(&bytes(&[f32::NAN]), 1.0, 0.0)),
+            Applied::NonFinite
+        );
+        assert_eq!(
+            rule.apply(&mut weights, &delivered(&bytes(&[f32::MAX]), 1.0, 0.0)),
+            Applied::NonFinite
+        );
+        assert_eq!(weights, [f32::MAX]);
+    }
+}

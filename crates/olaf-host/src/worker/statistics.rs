@@ -1,0 +1,91 @@
+//! The worker's state as plain data, in the names of `docs/reference/statistics.md`.
+
+use super::{Standing, Worker};
+use alloc::collections::BTreeMap;
+use olaf_engine::Instant;
+use serde::Serialize;
+
+#[allow(missing_docs, reason = "each field stands in docs/reference/statistics.md")]
+#[derive(Clone, Debug, Serialize)]
+pub struct WorkerStatistics {
+    pub job: u32,
+    pub cluster: u32,
+    pub worker: u32,
+    pub session: u32,
+    pub joined: bool,
+    pub turned_away: Option<&'static str>,
+    pub updates: u32,
+    pub contributions: u64,
+    pub sent: u64,
+    pub replaced_unsent: u64,
+    pub unsent: u64,
+    pub acknowledged: u64,
+    pub acknowledgements: u64,
+    pub model_version: u32,
+    pub segments: u32,
+    pub models: u64,
+    pub models_missed: u64,
+    pub fetches: u64,
+    pub staleness_last: u32,
+    pub queue: Queue,
+    pub round_trip_ns: Option<u64>,
+    pub clock_offset_ns: i64,
+    pub clock_error_ns: Option<u64>,
+    pub switch_alive: bool,
+    pub server_alive: bool,
+    pub switch_silent_ns: u64,
+    pub server_silent_ns: u64,
+    pub refused: BTreeMap<&'static str, u64>,
+}
+
+#[allow(missing_docs, reason = "each field stands in docs/reference/statistics.md")]
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Queue {
+    pub active_clusters: u16,
+    pub slots: u16,
+    pub used: u16,
+    pub switches: u8,
+}
+
+pub(super) fn of(worker: &Worker, now: Instant) -> WorkerStatistics {
+    let nanos = |d: core::time::Duration| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX);
+    let address = worker.config.address;
+    WorkerStatistics {
+        job: address.job.0,
+        cluster: address.cluster.0,
+        worker: address.worker.0,
+        session: address.session.0,
+        joined: worker.standing == Standing::Joined,
+        turned_away: match worker.standing {
+            Standing::TurnedAway(code) => Some(code.name()),
+            _ => None,
+        },
+        updates: worker.outbox.updates,
+        contributions: worker.outbox.contributions,
+        sent: worker.outbox.sent,
+        replaced_unsent: worker.outbox.replaced_unsent,
+        unsent: worker.outbox.unsent(),
+        acknowledged: worker.outbox.acknowledged,
+        acknowledgements: worker.counters.acknowledgements,
+        model_version: worker.models.newest().map_or(0, |model| model.version),
+        segments: worker.shape.map_or(0, crate::Shape::segments),
+        models: worker.models.completed,
+        models_missed: worker.models.missed,
+        fetches: worker.counters.fetches,
+        staleness_last: worker.counters.staleness_last,
+        queue: Queue {
+            active_clusters: worker.queue.active_clusters,
+            slots: worker.queue.slots,
+            used: worker.queue.used,
+            switches: worker.queue.switches,
+        },
+        round_trip_ns: worker.outbox.round_trip().map(nanos),
+        clock_offset_ns: worker.clock.offset_ns(),
+        clock_error_ns: worker.clock.error_ns(),
+        switch_alive: worker.switch.is_alive(),
+        server_alive: worker.server.is_alive(),
+        switch_silent_ns: nanos(worker.switch.silence(now)),
+        server_silent_ns: nanos(worker.server.silence(now)),
+        refused: worker.counters.refused.clone(),
+    }
+}
