@@ -46,9 +46,16 @@ impl RatePacer {
     /// Starts to send so many bytes at `now`, or when the link is free; says when the first bit
     /// starts and when the last has left, rounded up to nanoseconds.
     pub fn begin(&mut self, now: Instant, bytes: u32) -> (Instant, Instant) {
-        if self.free() < now {
+        // Free within the nanosecond before `now` is free before it: what comes at `now` starts
+        // then and not earlier.
+        if self.free_at.0 < now.0 {
             self.free_at = (now.0, 0);
         }
+        self.follow(bytes)
+    }
+
+    /// Starts to send so many bytes the very instant that the link is free.
+    pub fn follow(&mut self, bytes: u32) -> (Instant, Instant) {
         let start = self.free();
         let (whole, rest) = self.free_at;
         let work = u128::from(bytes) * 8 * 1_000_000_000 + u128::from(rest);
@@ -151,6 +158,15 @@ pub struct Departure {
     pub end: Instant,
 }
 
+/// Since when a datagram has been ready to leave.
+#[derive(Clone, Copy)]
+enum Ready {
+    /// Since it came.
+    At(Instant),
+    /// Since before the link was free, which it is from this nanosecond on.
+    Before(Instant),
+}
+
 /// The link.
 pub struct Egress {
     queue: Box<dyn Discipline + Send>,
@@ -189,7 +205,7 @@ impl Egress {
     /// [`Egress::leaving_control`] or [`Egress::leaving_update`] until [`Egress::release`].
     pub fn due(&mut self, now: Instant) -> Option<Departure> {
         if self.departure.is_none() {
-            self.begin(now);
+            self.begin(Ready::At(now));
         }
         self.departure.filter(|departure| departure.end <= now)
     }
@@ -220,7 +236,9 @@ impl Egress {
         if let (Pacer::Credit(pacer), Some((job, hop_sequence))) = (&mut self.pacer, sent_as) {
             pacer.spend(now, job, hop_sequence);
         }
-        self.begin_paced(departure.end);
+        if let Pacer::Rate(_) = self.pacer {
+            self.begin(Ready::Before(departure.end));
+        }
         entry
     }
 
@@ -269,11 +287,11 @@ impl Egress {
     /// waits, open, until the driver asks for it.
     fn begin_paced(&mut self, now: Instant) {
         if self.departure.is_none() && matches!(self.pacer, Pacer::Rate(_)) {
-            self.begin(now);
+            self.begin(Ready::At(now));
         }
     }
 
-    fn begin(&mut self, now: Instant) {
+    fn begin(&mut self, ready: Ready) {
         let (what, bytes) = if let Some(control) = self.control.front() {
             (Leaving::Control, u32::try_from(control.bytes.len()).unwrap_or(u32::MAX))
         } else {
@@ -285,9 +303,12 @@ impl Egress {
             let Some(entry) = self.queue.begin_departure() else { return };
             (Leaving::Update, entry.bytes)
         };
-        let (start, end) = match &mut self.pacer {
-            Pacer::Rate(pacer) => pacer.begin(now, bytes),
-            Pacer::Unlimited | Pacer::Credit(_) => (now, now),
+        let (start, end) = match (&mut self.pacer, ready) {
+            (Pacer::Rate(pacer), Ready::At(now)) => pacer.begin(now, bytes),
+            (Pacer::Rate(pacer), Ready::Before(_)) => pacer.follow(bytes),
+            (Pacer::Unlimited | Pacer::Credit(_), Ready::At(now) | Ready::Before(now)) => {
+                (now, now)
+            }
         };
         self.departure = Some(Departure { what, start, end });
     }
@@ -303,6 +324,14 @@ mod tests {
         let mut pacer = RatePacer::new(BitsPerSecond::parse("40gbit").expect("a rate"));
         let ends: Vec<u64> = (0..5).map(|_| pacer.begin(Instant(0), 256).1.0).collect();
         assert_eq!(ends, [52, 103, 154, 205, 256]);
+    }
+
+    #[test]
+    fn what_comes_to_a_free_link_starts_when_it_comes_and_no_fraction_earlier() {
+        // Free at 51.2 ns; what comes at 52 leaves until 103.2, not 102.4.
+        let mut pacer = RatePacer::new(BitsPerSecond::parse("40gbit").expect("a rate"));
+        pacer.begin(Instant(0), 256);
+        assert_eq!(pacer.begin(Instant(52), 256), (Instant(52), Instant(104)));
     }
 
     #[test]
