@@ -1,0 +1,145 @@
+//! Workers, a switch and a server, wired by hand without loss or delay.
+
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use olaf_engine::engine::{Engine, Source};
+use olaf_engine::switch::{Config, Pacing};
+use olaf_engine::{Instant, PeerId, PortId, Switch};
+use olaf_host::{Host, Server, ServerConfig, Worker, WorkerConfig};
+use olaf_wire::{Address, ClusterId, JobId, Session, WorkerId};
+use std::time::Duration;
+
+const SERVER: PeerId = PeerId(1000);
+const SWITCH: PeerId = PeerId(2000);
+
+struct Net {
+    now: Instant,
+    switch: Switch,
+    server: Server,
+    workers: Vec<Worker>,
+}
+
+impl Net {
+    fn new(workers: u32, segment_lanes: u32, pacing: Pacing) -> Self {
+        let mut switch = Switch::new(Config { pacing, ..Config::default() }, 7).unwrap();
+        switch.set_default_server(SERVER);
+        let workers = (0..workers).map(|id| {
+            let address = Address {
+                job: JobId(1),
+                cluster: ClusterId(id / 2),
+                worker: WorkerId(id),
+                session: Session(100 + id),
+            };
+            Worker::new(WorkerConfig { segment_lanes, ..WorkerConfig::new(address, SWITCH) })
+        });
+        Self {
+            now: Instant(1_000_000),
+            server: Server::new(ServerConfig::default(), 9).unwrap(),
+            workers: workers.collect(),
+            switch,
+        }
+    }
+
+    /// Lets everything travel, then a millisecond pass; `rounds` times.
+    fn run(&mut self, rounds: usize) {
+        let mut buf = vec![0; 65_536];
+        for _ in 0..rounds {
+            loop {
+                let mut quiet = true;
+                for (id, worker) in self.workers.iter_mut().enumerate() {
+                    let peer = PeerId(u32::try_from(id).unwrap());
+                    while let Some(t) = worker.poll_transmit(self.now, &mut buf) {
+                        quiet = false;
+                        let from = Source { port: PortId::DOWNLINK, peer };
+                        self.switch.handle_packet(self.now, from, &buf[..t.len]);
+                    }
+                }
+                while let Some(t) = self.switch.poll_transmit(self.now, PortId::UPLINK, &mut buf) {
+                    quiet = false;
+                    assert_eq!(t.peer, SERVER);
+                    self.server.handle_packet(self.now, SWITCH, &buf[..t.len]).unwrap();
+                }
+                while let Some(t) = self.server.poll_transmit(self.now, &mut buf) {
+                    quiet = false;
+                    let from = Source { port: PortId::UPLINK, peer: SERVER };
+                    self.switch.handle_packet(self.now, from, &buf[..t.len]);
+                }
+                while let Some(t) = self.switch.poll_transmit(self.now, PortId::DOWNLINK, &mut buf) {
+                    quiet = false;
+                    let worker = &mut self.workers[t.peer.0 as usize];
+                    worker.handle_packet(self.now, SWITCH, &buf[..t.len]).unwrap();
+                }
+                if quiet {
+                    break;
+                }
+            }
+            self.now = self.now + Duration::from_millis(1);
+            self.switch.handle_timeout(self.now);
+            self.server.handle_timeout(self.now);
+            self.workers.iter_mut().for_each(|worker| worker.handle_timeout(self.now));
+        }
+    }
+}
+
+#[test]
+fn the_first_worker_s_weights_start_the_job_and_everyone_gets_them() {
+    let mut net = Net::new(4, 2, Pacing::Unlimited);
+    let now = net.now;
+    for (id, worker) in net.workers.iter_mut().enumerate() {
+        worker.join(now, &[&[id as f32; 5]]).unwrap();
+    }
+    net.run(60);
+    for worker in &net.workers {
+        assert_eq!(worker.model().unwrap().lanes, [0.0; 5]);
+        assert_eq!(worker.model().unwrap().version, 1);
+    }
+}
+
+#[test]
+fn updates_that_meet_in_the_queue_are_merged_applied_once_and_answered_to_those_who_shared() {
+    // One byte takes 10 us: an update of 96 + 20 bytes a little over a millisecond.
+    let rate = olaf_engine::BitsPerSecond::parse("800kbit").unwrap();
+    let mut net = Net::new(4, 2208, Pacing::Rate(rate));
+    let now = net.now;
+    net.workers.iter_mut().for_each(|worker| worker.join(now, &[&[0.0; 5]]).unwrap());
+    net.run(100);
+    let now = net.now;
+    for (id, worker) in net.workers.iter_mut().enumerate() {
+        worker.push(now, &[&[1000.0 * (id + 1) as f32; 5]], 0.0, 1.0).unwrap();
+    }
+    net.run(20);
+    let (fates, waiting) = net.switch.fates();
+    // Worker 0's left at once and was locked; 1 waited alone; 2 and 3, of cluster 1, merged.
+    assert_eq!((fates.received, fates.sent_alone, fates.merged, waiting), (4, 2, 2, 0));
+    // 1 + 2 + (3 + 4) / 2.
+    assert!(net.workers.iter().all(|w| w.model().unwrap().version == 4 || w.model().unwrap().version >= 2));
+    let (version, mut segments) = net.server.model(JobId(1)).unwrap();
+    assert_eq!(version, 4);
+    let lanes = segments.next().unwrap();
+    assert!(lanes.iter().all(|w| (w - 6.5).abs() < 1e-5), "{lanes:?}");
+    let newest: Vec<u32> = net.workers.iter().map(|w| w.model().unwrap().version).collect();
+    assert_eq!(&newest[2..], [4, 4]);
+    assert!(net.workers.iter().all(|w| w.statistics(net.now).acknowledged == 1));
+}
+
+#[test]
+fn a_model_of_many_segments_comes_down_whole() {
+    let mut net = Net::new(2, 3, Pacing::Unlimited);
+    let now = net.now;
+    let start: Vec<f32> = (0..1000).map(|i| i as f32).collect();
+    net.workers.iter_mut().for_each(|worker| worker.join(now, &[&start]).unwrap());
+    net.run(100);
+    assert_eq!(net.workers[1].model().unwrap().lanes, start);
+    // 334 segments do not fit 8 slots: those that found the queue full are counted, and the
+    // others are applied all the same.
+    let now = net.now;
+    net.workers[0].push(now, &[&[1000.0; 1000]], 0.0, 1.0).unwrap();
+    net.run(100);
+    let (fates, _) = net.switch.fates();
+    assert_eq!(fates.received, 334);
+    assert_eq!(fates.sent_alone + fates.dropped, 334);
+    let model = net.workers[0].model().unwrap();
+    assert_eq!(model.version, 2);
+    let moved = model.lanes.iter().zip(&start).filter(|(new, old)| *new != *old).count();
+    assert!(moved >= 3 && moved < 1000, "{moved}");
+}
