@@ -14,6 +14,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, overload
 
@@ -195,9 +196,9 @@ class _Targets:
             staging = np.empty(tuple(item.shape), np.float32)
             parts.append(staging)
             if _is_tensor(item):
-                copies.append(lambda item=item, staging=staging: _copy_to_tensor(item, staging))
+                copies.append(partial(_copy_to_tensor, item, staging))
             elif item.flags.writeable:
-                copies.append(lambda item=item, staging=staging: np.copyto(item, staging, "unsafe"))
+                copies.append(partial(np.copyto, item, staging, "unsafe"))
             else:
                 return None
         return cls(parts, copies)
