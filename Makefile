@@ -1,0 +1,68 @@
+# `make help` lists what there is. Every target does the set-up it needs.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+BIN := .venv/bin
+ARGS ?=
+
+.PHONY: help env train compare test test-rust test-python test-torch check format lint types pure fuzz wheel bench experiments constraints clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+
+env: ## set up .venv: uv, dependencies, the extension
+	@scripts/env
+
+train: env ## train LunarLander-v3 through the switch (ARGS="--workers 4 ..")
+	@$(BIN)/olaf train $(ARGS)
+
+compare: env ## the same training with FIFO and with OLAF (ARGS="..")
+	@$(BIN)/olaf compare $(ARGS)
+
+test: test-rust test-python ## all tests but those that need torch
+
+test-rust: ## tests of the crates
+	cargo test --workspace --quiet
+
+test-python: env ## tests of the Python side, over real sockets and processes
+	$(BIN)/pytest -m "not slow and not torch"
+
+test-torch: ## the tests of --learner torch (installs the 5 GB extra)
+	@scripts/env torch
+	$(BIN)/pytest -m "torch and not slow"
+
+check: format lint types pure test test-torch fuzz wheel ## everything that CI runs
+
+format: env ## is everything formatted?
+	cargo fmt --all --check
+	$(BIN)/ruff format --check .
+
+lint: env ## clippy and ruff; warnings are errors
+	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	$(BIN)/ruff check .
+
+types: env ## mypy --strict, and the stubs against the binary
+	$(BIN)/mypy
+	$(BIN)/python -m mypy.stubtest olaf._olaf --ignore-disjoint-bases
+
+pure: ## the core touches no socket, clock, thread or map order
+	scripts/check-pure
+
+FUZZ_SECONDS ?= 10
+fuzz: ## every fuzz target for FUZZ_SECONDS each
+	fuzz/run $(FUZZ_SECONDS)
+
+wheel: env ## build the wheel, install it in an empty environment, run olaf there
+	scripts/check-wheel
+
+bench: env ## the measures, as ratios against a baseline in the same run
+	scripts/bench
+
+experiments: env ## the long ones: training curves, comparisons (hours)
+	$(BIN)/pytest -m slow
+	$(BIN)/python experiments/training/curves.py
+
+constraints: env ## pin the newest dependencies anew
+	scripts/pin
+
+clean: ## remove what was built
+	rm -rf target .venv dist runs fuzz/target
