@@ -94,6 +94,14 @@ impl Switch {
         self.job(job, peer).server = peer;
     }
 
+    /// Whether the next update would find the queue full although nothing holds it back: a driver
+    /// that feeds a batch then sends first. On a link without a pacer nothing is ever dropped.
+    #[must_use]
+    pub fn must_send_first(&self) -> bool {
+        matches!(self.config.pacing, Pacing::Unlimited)
+            && self.uplink.queue().used() >= self.uplink.queue().slots()
+    }
+
     /// Whether a worker is behind that peer; a driver may forget the addresses of others.
     #[must_use]
     pub fn knows(&self, peer: PeerId) -> bool {
