@@ -64,7 +64,8 @@ impl Net {
                     let from = Source { port: PortId::UPLINK, peer: SERVER };
                     self.switch.handle_packet(self.now, from, &buf[..t.len]);
                 }
-                while let Some(t) = self.switch.poll_transmit(self.now, PortId::DOWNLINK, &mut buf) {
+                while let Some(t) = self.switch.poll_transmit(self.now, PortId::DOWNLINK, &mut buf)
+                {
                     quiet = false;
                     let worker = &mut self.workers[t.peer.0 as usize];
                     worker.handle_packet(self.now, SWITCH, &buf[..t.len]).unwrap();
@@ -112,7 +113,11 @@ fn updates_that_meet_in_the_queue_are_merged_applied_once_and_answered_to_those_
     // Worker 0's left at once and was locked; 1 waited alone; 2 and 3, of cluster 1, merged.
     assert_eq!((fates.received, fates.sent_alone, fates.merged, waiting), (4, 2, 2, 0));
     // 1 + 2 + (3 + 4) / 2.
-    assert!(net.workers.iter().all(|w| w.model().unwrap().version == 4 || w.model().unwrap().version >= 2));
+    assert!(
+        net.workers
+            .iter()
+            .all(|w| w.model().unwrap().version == 4 || w.model().unwrap().version >= 2)
+    );
     let (version, mut segments) = net.server.model(JobId(1)).unwrap();
     assert_eq!(version, 4);
     let lanes = segments.next().unwrap();
@@ -142,4 +147,32 @@ fn a_model_of_many_segments_comes_down_whole() {
     assert_eq!(model.version, 2);
     let moved = model.lanes.iter().zip(&start).filter(|(new, old)| *new != *old).count();
     assert!(moved >= 3 && moved < 1000, "{moved}");
+}
+
+#[test]
+fn an_update_that_the_server_s_gate_keeps_out_is_answered_all_the_same() {
+    let mut net = Net::new(1, 2208, Pacing::Unlimited);
+    net.server = Server::new(
+        ServerConfig {
+            rule: olaf_host::server::RuleConfig {
+                kind: olaf_host::server::RuleKind::PaperLiteral,
+                ..Default::default()
+            },
+            ..ServerConfig::default()
+        },
+        9,
+    )
+    .unwrap();
+    let now = net.now;
+    net.workers[0].join(now, &[&[0.0; 5]]).unwrap();
+    net.run(60);
+    for reward in [5.0, 1.0, 0.0] {
+        let now = net.now;
+        net.workers[0].push(now, &[&[1.0; 5]], reward, 1.0).unwrap();
+        net.run(2);
+    }
+    let statistics = net.workers[0].statistics(net.now);
+    assert_eq!((statistics.acknowledged, statistics.model_version), (3, 2));
+    let server = net.server.statistics(net.now);
+    assert_eq!((server.jobs[0].fates.delivered_alone, server.jobs[0].fates.gated), (1, 2));
 }

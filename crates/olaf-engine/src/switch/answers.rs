@@ -22,7 +22,8 @@ pub(super) struct Sharer {
 
 /// The model answer that comes down for a cluster: all its segments go to the same workers.
 pub(super) struct Answering {
-    version: u32,
+    /// Its version and what it acknowledges: a gated update is answered with the same version.
+    of: (u32, u32),
     receivers: BTreeMap<WorkerId, u32>,
 }
 
@@ -112,13 +113,13 @@ fn acknowledged(cluster: &mut Cluster, up_to: u32) -> BTreeMap<WorkerId, u32> {
 
 /// The workers that a model is for, the same for each of its segments.
 fn model_receivers(cluster: &mut Cluster, answer: &Answer) -> BTreeMap<WorkerId, u32> {
-    let newer = cluster.answering.as_ref().is_none_or(|a| a.version != answer.model_version);
-    let also = acknowledged(cluster, answer.acknowledges);
-    if newer {
+    let of = (answer.model_version, answer.acknowledges);
+    // Those acknowledged only now are owed a model; in the middle of one they wait for the next.
+    acknowledged(cluster, answer.acknowledges);
+    if cluster.answering.as_ref().is_none_or(|a| a.of != of) {
         let receivers = core::mem::take(&mut cluster.owed);
-        cluster.answering = Some(Answering { version: answer.model_version, receivers });
+        cluster.answering = Some(Answering { of, receivers });
     }
-    let answering = cluster.answering.as_mut().expect("set just above when it was not");
-    answering.receivers.extend(also);
+    let answering = cluster.answering.as_ref().expect("set just above when it was not");
     answering.receivers.clone()
 }

@@ -54,18 +54,16 @@ impl Switch {
             }
             Outcome::Dropped | Outcome::Rejected(_) => {}
         }
+        if let Outcome::Rejected(rejection) = outcome {
+            member.rejected += u64::from(update.contributors);
+            self.tell(now, from, &update.address, rejection);
+            return Verdict::Drop(DropReason::Contribution(rejection));
+        }
+        taken(member, update);
         match outcome {
-            Outcome::Rejected(rejection) => {
-                member.rejected += u64::from(update.contributors);
-                self.tell(now, from, &update.address, rejection);
-                Verdict::Drop(DropReason::Contribution(rejection))
-            }
             Outcome::Dropped => Verdict::Drop(DropReason::QueueFull),
             Outcome::Filtered(_) => Verdict::Drop(DropReason::Filtered),
-            _ => {
-                taken(member, update);
-                Verdict::Absorb
-            }
+            _ => Verdict::Absorb,
         }
     }
 
@@ -222,7 +220,8 @@ fn admit(
     }
 }
 
-/// The network may repeat and reorder; a worker's segment counts once, and never after a newer.
+/// The network may repeat and reorder; a worker's segment has one fate, and none after a newer
+/// one's.
 fn taken(member: &mut super::job::Member, update: &Update) {
     let segment = update.segment as usize;
     if member.taken.len() <= segment {

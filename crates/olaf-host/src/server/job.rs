@@ -14,6 +14,9 @@ use olaf_engine::{Instant, PeerId};
 use olaf_wire::update::read_lanes;
 use olaf_wire::{Address, Answer, ClusterId, Join, Session, Update, WorkerId};
 
+/// Versions above this are nobody's honest claim, and would leave no room to count on.
+const CLAIM_LIMIT: u32 = 1 << 31;
+
 /// A job.
 pub(super) struct Job {
     pub(super) shape: Shape,
@@ -196,6 +199,9 @@ impl Job {
     /// A worker that has seen a later version than this server knows of comes from an earlier
     /// life of it: versions go on above.
     pub(super) fn keep_ahead_of(&mut self, have_version: u32, keep: usize) {
+        if have_version > CLAIM_LIMIT {
+            return;
+        }
         self.highest_claimed = self.highest_claimed.max(have_version);
         if let Some(model) = &mut self.model
             && have_version > self.version

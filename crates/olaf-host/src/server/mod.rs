@@ -386,6 +386,10 @@ impl Server {
                 }
             }
         }
+        let jobs = &self.jobs;
+        self.hops.retain(|(peer, job), _| {
+            jobs.get(job).is_some_and(|job| job.members.values().any(|m| m.peer == *peer))
+        });
         for worker in fell_silent {
             self.event(HostEvent::WorkerSilent(worker));
         }

@@ -25,7 +25,8 @@ use olaf_wire::{
 };
 use outbox::Outbox;
 
-/// A join that nobody answered is repeated after this long while the worker is not in.
+/// A join that nobody answered is repeated after this long while the worker is not in, then after
+/// twice as long, and so on up to the keepalive: a slow uplink is not to be filled with joins.
 const JOIN_RETRY: Duration = Duration::from_millis(20);
 /// Segments of an offered model that travel before the server is asked what it lacks.
 const OFFER_WINDOW: u32 = 64;
@@ -97,6 +98,7 @@ pub struct Worker {
     fetches: VecDeque<Fetch>,
     leave_to_send: bool,
     next_join: Option<Instant>,
+    join_retry: Duration,
     next_fetch: Option<Instant>,
     /// The newest version whose model was handed to the learner.
     basis: u32,
@@ -136,6 +138,7 @@ impl Worker {
             fetches: VecDeque::new(),
             leave_to_send: false,
             next_join: None,
+            join_retry: JOIN_RETRY,
             next_fetch: None,
             basis: 0,
             counters: Counters::default(),
@@ -250,6 +253,7 @@ impl Worker {
             _ => {}
         }
         self.heard_server(now, welcome.epoch);
+        self.join_retry = JOIN_RETRY;
         self.clock.exchange(
             welcome.echoed_sent_at_ns,
             welcome.received_at_ns,
@@ -368,15 +372,9 @@ impl Worker {
         let shape = self.shape.expect("join() sets the shape before it asks for a join");
         self.switch.expect(now);
         self.server.expect(now);
-        let offering = self.offer.is_some();
-        let retry =
-            if self.standing == Standing::Joined { self.config.keepalive } else { JOIN_RETRY };
-        let retry = if matches!(self.standing, Standing::TurnedAway(_)) {
-            self.config.keepalive
-        } else {
-            retry
-        };
-        self.next_join = Some(now + if offering { JOIN_RETRY } else { retry });
+        let waiting = self.standing == Standing::Joining;
+        self.next_join = Some(now + if waiting { self.join_retry } else { self.config.keepalive });
+        self.join_retry = (self.join_retry * 2).min(self.config.keepalive);
         Join {
             address: self.config.address,
             have_version: self.models.newest().map_or(0, |model| model.version),
