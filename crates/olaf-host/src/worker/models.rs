@@ -89,9 +89,11 @@ impl Models {
         }
         let version = answer.model_version;
         self.newest_seen = self.newest_seen.max(version);
-        if self.newest.as_ref().is_some_and(|model| model.version >= version) {
-            // An older version, late, or one that is complete already.
-            return Err(Refused::Duplicate);
+        match self.newest.as_ref().map(|model| model.version) {
+            // What is here already: the answer to an update that changed nothing.
+            Some(newest) if newest == version => return Ok(()),
+            Some(newest) if newest > version => return Err(Refused::Duplicate),
+            _ => {}
         }
         let assembly = self.assembly(shape, version).ok_or(Refused::Duplicate)?;
         if !assembly.present.insert(answer.segment) {
