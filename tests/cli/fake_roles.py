@@ -4,6 +4,7 @@
 the first line of standard input. Counters are honest; the network is real; nothing is learnt.
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -63,10 +64,8 @@ def serve(told, take, stats):
     say("listening", address=address, pid=os.getpid())
     due = time.monotonic() + told.config["every_s"]
     while not told.stopping.is_set():
-        try:
+        with contextlib.suppress(TimeoutError):
             take(sock, sock.recv(2048), core)
-        except TimeoutError:
-            pass
         if told.stats.is_set() or time.monotonic() >= due:
             told.stats.clear()
             due = time.monotonic() + told.config["every_s"]

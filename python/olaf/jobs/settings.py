@@ -229,6 +229,8 @@ class TrainSettings(Section):
     """Give up, naming who is silent, after so long without any update from any worker."""
     drain_timeout_s: float = Field(default=5.0, ge=0)
     """How long after the last update the queue may take to empty."""
+    stop_timeout_s: float = Field(default=10.0, gt=0)
+    """How long a worker may take to end the turn it is in, when asked to stop."""
     restarts: int = Field(default=5, ge=0)
     """How often a process that dies is started again before it is given up."""
     restart_delay_s: float = Field(default=0.2, ge=0)

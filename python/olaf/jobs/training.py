@@ -285,8 +285,8 @@ class Training:
         self._phase = "workers stopping"
         names = [*self.progress.ready, *self._supervisor.alive()]
         workers = sorted({name for name in names if name.startswith("worker")})
-        flush_s = self._settings.worker.flush_timeout_s
-        self._take(self._supervisor.stop(workers, timeout_s=flush_s + 10.0))
+        patience_s = self._train.stop_timeout_s + self._settings.worker.flush_timeout_s
+        self._take(self._supervisor.stop(workers, timeout_s=patience_s))
         self._phase = "queue draining"
         self._drain()
         self._phase = "stopping"

@@ -1,0 +1,165 @@
+import pytest
+
+from olaf.jobs.accounts import Incarnation, nothing, settle
+
+
+def worker(number=1, *, name="worker 0", sent=0, replaced=0, unsent=0, final=True):
+    stats = {
+        "contributions": sent + replaced + unsent,
+        "sent": sent,
+        "replaced_unsent": replaced,
+        "unsent": unsent,
+    }
+    return Incarnation(name, number, stats, final)
+
+
+def switch(number=1, *, received=None, final=True, **fates):
+    counted = dict(nothing("switch")["fates"]) | fates
+    total = sum(sum(v.values()) if isinstance(v, dict) else v for v in counted.values())
+    stats = {"received": total if received is None else received, "fates": counted}
+    return Incarnation("switch", number, stats, final)
+
+
+def server(number=1, *, alone=0, merged=0, gated=0, rejected=None, received=None, final=True):
+    fates = {
+        "delivered_alone": alone,
+        "delivered_merged": merged,
+        "gated": gated,
+        "rejected": rejected or {},
+    }
+    total = alone + merged + gated + sum((rejected or {}).values())
+    job = {"job": 1, "received": total if received is None else received, "fates": fates}
+    return Incarnation("server", number, {"jobs": [job]}, final)
+
+
+def rows(accounts):
+    return {row.fate: row.count for row in accounts.rows if row.count}
+
+
+def test_every_contribution_has_one_fate():
+    accounts = settle(
+        [worker(sent=90, replaced=2, unsent=1), worker(name="worker 1", sent=10)],
+        [
+            switch(
+                sent_alone=40,
+                merged=30,
+                replaced=5,
+                filtered=6,
+                dropped={"queue_full": 7},
+                rejected={"non_finite": 4},
+                waiting=8,
+            )
+        ],
+        [server(alone=40, merged=25, gated=3, rejected={"wrong_size": 2})],
+    )
+    assert accounts.pushed == 103
+    assert accounts.matches
+    assert rows(accounts) == {
+        "replaced at worker": 2,
+        "unsent": 1,
+        "replaced": 5,
+        "filtered": 6,
+        "dropped: queue_full": 7,
+        "rejected: non_finite": 4,
+        "waiting": 8,
+        "delivered alone": 40,
+        "delivered merged": 25,
+        "gated": 3,
+        "rejected at server: wrong_size": 2,
+    }
+    assert accounts.loss == pytest.approx(7 / 100)
+
+
+def test_what_vanishes_between_two_counters_is_lost_there():
+    accounts = settle([worker(sent=100)], [switch(sent_alone=90)], [server(alone=85)])
+    assert rows(accounts) == {
+        "lost worker to switch": 10,
+        "lost switch to server": 5,
+        "delivered alone": 85,
+    }
+    assert accounts.matches
+    assert accounts.loss == pytest.approx(0.15)
+
+
+def test_merged_replaced_and_filtered_are_not_lost():
+    accounts = settle(
+        [worker(sent=30)], [switch(merged=10, replaced=10, filtered=10)], [server(merged=10)]
+    )
+    assert accounts.loss == 0
+
+
+def test_more_received_than_sent_is_a_discrepancy_and_stays_visible():
+    accounts = settle([worker(sent=10)], [switch(sent_alone=12)], [server(alone=12)])
+    assert not accounts.matches
+    assert accounts.discrepancies == ["lost worker to switch: 2 more arrived than were sent"]
+
+
+def test_counters_that_contradict_themselves_are_named():
+    accounts = settle([worker(sent=5)], [switch(received=5, sent_alone=4)], [server(alone=4)])
+    assert accounts.discrepancies == ["switch #1: received != sum of fates"]
+    accounts = settle([worker(sent=5)], [switch(sent_alone=5)], [server(alone=4, received=5)])
+    assert accounts.discrepancies == ["server #1: received != sum of fates"]
+
+
+def test_a_killed_switch_leaves_one_difference_over_both_hops_and_is_named():
+    accounts = settle(
+        [worker(sent=100)],
+        [switch(1, sent_alone=30, waiting=5, final=False), switch(2, sent_alone=50, replaced=2)],
+        [server(alone=88)],
+    )
+    assert rows(accounts) == {"lost with switch #1": 10, "replaced": 2, "delivered alone": 88}
+    assert accounts.matches
+    (row,) = [row for row in accounts.rows if row.fate == "lost with switch #1"]
+    assert row.counted == "difference"
+    assert "left over" in row.note
+
+
+def test_a_killed_server_is_named_on_its_hop_only():
+    accounts = settle(
+        [worker(sent=50)],
+        [switch(sent_alone=49, dropped={"queue_full": 1})],
+        [server(1, alone=20, final=False), server(2, alone=26)],
+    )
+    assert rows(accounts) == {
+        "dropped: queue_full": 1,
+        "lost with server #1": 3,
+        "delivered alone": 46,
+    }
+
+
+def test_what_a_killed_worker_had_not_sent_when_it_last_spoke_is_a_difference():
+    accounts = settle(
+        [worker(1, sent=10, unsent=2, final=False), worker(2, sent=5)],
+        [switch(sent_alone=16)],
+        [server(alone=16)],
+    )
+    assert accounts.pushed == 17
+    assert rows(accounts) == {"lost with worker 0 #1": 1, "delivered alone": 16}
+
+
+def test_what_a_killed_worker_did_not_live_to_report_was_pushed_too():
+    accounts = settle([worker(sent=10, final=False)], [switch(sent_alone=12)], [server(alone=12)])
+    assert accounts.pushed == 12
+    assert accounts.note == "2 of them after the last report of worker 0 #1"
+    assert accounts.matches
+
+
+def test_a_process_that_died_before_its_first_report_counts_as_nothing():
+    for role in ("worker", "switch", "server"):
+        dead = Incarnation(role, 1, nothing(role), final=False)
+        parties = {"worker": [worker(2, sent=3)], "switch": [switch(2, sent_alone=3)]}
+        parties["server"] = [server(2, alone=3)]
+        parties[role] = [dead, *parties[role]]
+        accounts = settle(parties["worker"], parties["switch"], parties["server"])
+        assert accounts.matches
+        assert accounts.pushed == 3
+
+
+def test_other_jobs_of_the_server_are_none_of_ours():
+    one = server(alone=4)
+    one.stats["jobs"].append({**one.stats["jobs"][0], "job": 2})
+    assert settle([worker(sent=4)], [switch(sent_alone=4)], [one]).matches
+
+
+def test_nothing_sent_has_no_loss():
+    assert settle([], [], []).loss is None

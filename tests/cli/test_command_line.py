@@ -1,0 +1,88 @@
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from olaf.cli.main import COMMANDS, olaf, run
+from olaf.jobs.outcome import Exit
+
+
+def invoked(*argv):
+    """A real ``python -m olaf`` process."""
+    return subprocess.run(
+        [sys.executable, "-m", "olaf", *argv],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_teaches_with_an_example(command):
+    result = CliRunner().invoke(olaf, [command, "--help"])
+    assert result.exit_code == 0
+    assert "Examples:" in result.output
+    assert f"olaf {command}" in result.output
+
+
+def test_help_lists_every_command_and_every_exit_code():
+    result = invoked("--help")
+    assert result.returncode == 0
+    for command in COMMANDS:
+        assert f"  {command} " in result.stdout
+    for code in Exit:
+        assert str(int(code)) in result.stdout
+
+
+def test_help_imports_nothing_heavy():
+    heavy = ["numpy", "pydantic", "gymnasium", "rich", "matplotlib", "torch", "olaf._olaf"]
+    code = (
+        "import sys; from olaf.cli.main import run; run(['--help']);"
+        f"print([m for m in {heavy!r} if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_mistyped_command_is_suggested(capsys):
+    assert run(["trian"]) == Exit.USAGE
+    assert "no command `trian`; did you mean `train`?" in capsys.readouterr().err
+
+
+def test_a_mistyped_option_is_suggested(capsys):
+    assert run(["train", "--worker", "3"]) == Exit.USAGE
+    assert "--workers" in capsys.readouterr().err
+
+
+def test_a_wrong_value_names_the_option_it_came_from(capsys):
+    assert run(["train", "--workers", "0"]) == Exit.USAGE
+    assert "olaf: --workers: `train.workers` = 0" in capsys.readouterr().err
+
+
+def test_a_wrong_key_in_a_file_is_a_usage_error(tmp_path):
+    file = tmp_path / "job.toml"
+    file.write_text("[server]\nlearning_rat = 1\n")
+    result = invoked("train", "--config", str(file))
+    assert result.returncode == Exit.USAGE
+    assert f"{file}:2: unknown key `server.learning_rat`; did you mean" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_printing_the_configuration_shows_what_was_set(capsys):
+    assert run(["train", "--workers", "3", "--set", "learner.epochs=7", "--print-config"]) == 0
+    printed = capsys.readouterr().out
+    assert "workers = 3" in printed
+    assert "epochs = 7" in printed
+
+
+def test_config_prints_a_file_that_config_reads(tmp_path, capsys):
+    pytest.importorskip("olaf._olaf")
+    assert run(["config"]) == 0
+    file = tmp_path / "all.toml"
+    file.write_text(capsys.readouterr().out)
+    assert run(["config", "--config", str(file)]) == 0
+    assert capsys.readouterr().out == file.read_text()

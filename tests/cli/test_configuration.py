@@ -1,0 +1,130 @@
+import dataclasses
+
+import pytest
+
+from olaf.jobs.reading import ConfigurationError, read_settings, write_toml
+from olaf.jobs.settings import LearnerSettings, Section, Settings
+from olaf.rl.learner import LearnerConfig
+
+
+def refused(tmp_path, text="", options=None, overrides=()):
+    file = tmp_path / "job.toml"
+    file.write_text(text)
+    with pytest.raises(ConfigurationError) as error:
+        read_settings(file, options, overrides)
+    assert error.value.code == 2
+    return str(error.value).replace(str(tmp_path) + "/", "")
+
+
+def test_an_unknown_key_is_quoted_with_its_line_and_the_near_one(tmp_path):
+    text = "[switch]\nslots = 4\n\n[worker]\npatiense_s = 1\n"
+    assert refused(tmp_path, text) == (
+        "job.toml:5: unknown key `worker.patiense_s`; did you mean `worker.patience_s`?"
+    )
+
+
+def test_a_key_in_the_wrong_section_is_sent_to_the_right_one(tmp_path):
+    message = refused(tmp_path, "[train]\nslots = 4\n")
+    assert message == "job.toml:2: unknown key `train.slots`; did you mean `switch.slots`?"
+
+
+def test_an_unknown_section_suggests_the_near_one(tmp_path):
+    assert "unknown key `swich`; did you mean `switch`?" in refused(tmp_path, "[swich]\na = 1\n")
+
+
+def test_a_key_like_no_other_lists_those_there_are(tmp_path):
+    message = refused(tmp_path, "[compare]\nxyzzy = 1\n")
+    assert "unknown key `compare.xyzzy`; known here: seeds, queues" in message
+
+
+def test_every_wrong_key_is_reported_at_once_with_its_origin(tmp_path):
+    message = refused(
+        tmp_path,
+        '[switch]\nslots = 0\nqueue = "lifo"\n',
+        {"train.workers": ("--workers", -1)},
+        ["learner.epochs=none"],
+    )
+    lines = message.splitlines()
+    assert len(lines) == 4
+    assert any(line.startswith("--workers: `train.workers` = -1") for line in lines)
+    assert any(line.startswith("--set learner.epochs=none: `learner.epochs`") for line in lines)
+    assert any(line.startswith("job.toml:2: `switch.slots` = 0") for line in lines)
+    assert "job.toml:3: `switch.queue` = 'lifo': input should be 'olaf' or 'fifo'" in lines
+
+
+@pytest.mark.parametrize(
+    ("override", "complaint"),
+    [
+        ("slots=4", "--set slots=4: write `switch.slots`"),
+        ("workers", "--set workers: write it --set section.key=value"),
+        ("train.workers.many=1", "`train.workers`"),
+        ("switch.listen=localhost", "write it HOST:PORT"),
+        ("switch.listen=localhost:99999", "write it HOST:PORT"),
+        ("train.clusters=99", "clusters (99) is more than workers (8)"),
+        ("learner.learner=jax", "one of numpy, torch"),
+        ("learner.clip=0", "clip = 0.0: must be above 0"),
+        ("train.until_reward=nan", "finite"),
+    ],
+)
+def test_a_wrong_override_says_what_to_write(tmp_path, override, complaint):
+    assert complaint in refused(tmp_path, overrides=[override])
+
+
+def test_a_file_that_is_not_toml_names_the_line(tmp_path):
+    assert "job.toml: not TOML" in (message := refused(tmp_path, "[switch\n"))
+    assert "line 1" in message
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(ConfigurationError, match=r"nowhere\.toml: No such file"):
+        read_settings(tmp_path / "nowhere.toml")
+
+
+def test_the_last_word_wins(tmp_path):
+    file = tmp_path / "job.toml"
+    file.write_text("[switch]\nslots = 2\ncredits = 5\n[train]\nworkers = 3\nclusters = 1\n")
+    options = {"switch.slots": ("--slots", 3)}
+    settings = read_settings(file, options, ["switch.slots=4", "switch.credits=off"])
+    assert settings.switch.slots == 4
+    assert settings.switch.credits is None
+    assert settings.train.workers == 3
+
+
+def test_what_is_printed_reads_back_the_same(tmp_path):
+    pytest.importorskip("olaf._olaf")
+    settings = read_settings(
+        overrides=["learner.hidden=[8, 4]", "train.until_reward=off", 'switch.routes={"2"="a:1"}']
+    )
+    for comments in (True, False):
+        file = tmp_path / "printed.toml"
+        file.write_text(write_toml(settings, comments=comments))
+        assert read_settings(file) == settings
+
+
+def test_every_key_says_why():
+    for section in dict(Settings()).values():
+        assert isinstance(section, Section)
+        for key, field in type(section).model_fields.items():
+            assert field.description, f"{type(section).__name__}.{key}"
+
+
+def test_the_learner_section_is_the_learners_own_configuration():
+    own = {field.name: field.default for field in dataclasses.fields(LearnerConfig)}
+    del own["seed"]
+    assert dict(LearnerSettings.model_validate({})) == own
+
+
+def test_only_one_pacer_at_a_time(tmp_path):
+    pytest.importorskip("olaf._olaf")
+    assert "at most one pacer" in refused(
+        tmp_path, overrides=["switch.uplink=2mbit", "switch.credits=3"]
+    )
+
+
+def test_rates_are_as_tc_writes_them(tmp_path):
+    pytest.importorskip("olaf._olaf")
+    settings = read_settings(overrides=["switch.uplink=1.9mbit"])
+    assert '"uplink_bps": 1900000' in settings.switch.core()
+    assert "`switch.uplink` = '2 parsecs'" in refused(
+        tmp_path, overrides=["switch.uplink=2 parsecs"]
+    )

@@ -1,0 +1,162 @@
+import re
+import xml.etree.ElementTree as ET
+
+import pytest
+from cli_doubles import Watcher, fake_command
+from rich.console import Console
+
+from olaf.jobs.comparison import summarize
+from olaf.jobs.lines import Control
+from olaf.jobs.reading import read_settings
+from olaf.jobs.result import conclude, write_run
+from olaf.jobs.training import Training
+from olaf.report import tables
+from olaf.report.braille import bar, curve
+from olaf.report.page import comparison_page, run_page
+from olaf.report.plots import running_mean, thinned
+from olaf.report.scalars import write_scalars
+
+
+@pytest.fixture(scope="module")
+def record(tmp_path_factory):
+    """The record of a short run with stand-ins for the roles."""
+    folder = tmp_path_factory.mktemp("run")
+    settings = read_settings(
+        overrides=[
+            f"train.out='{folder}'",
+            "train.workers=2",
+            "train.every_s=0.05",
+            "train.updates=150",
+            "train.until_reward=off",
+        ]
+    )
+    outcome = Training(settings, Watcher(), Control(), fake_command).run()
+    return write_run(folder, outcome, conclude(outcome))
+
+
+def text_of(table):
+    console = Console(width=140, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    console.print(table)
+    return console.export_text()
+
+
+def fetched(page):
+    """Everything in a page that a browser would ask a network for."""
+    outside = re.findall(r"(?:https?:)?//[a-z][^\s\"'<>)]*", page)
+    loaded = re.findall(r"<(?:script|link|img|iframe|object|embed|source|video|audio)\b", page)
+    urls = [u for u in re.findall(r"url\(([^)]*)\)", page) if not u.strip("'\"").startswith("#")]
+    links = [h for h in re.findall(r"(?:href|src)=\"([^\"]*)\"", page) if not h.startswith("#")]
+    return outside + loaded + urls + links + re.findall(r"@import[^;]*", page)
+
+
+def test_the_page_asks_no_network_for_anything(record):
+    page = run_page(record)
+    assert fetched(page) == []
+    assert page.count("<svg") == 5
+
+
+def test_every_plot_is_whole_and_takes_its_colours_from_the_page(record):
+    for svg in re.findall(r"<svg.*?</svg>", run_page(record), re.DOTALL):
+        ET.fromstring(svg)
+        assert "#fe00" not in svg
+        assert "currentColor" in svg
+
+
+def test_the_page_says_that_the_sums_match_and_when_they_do_not(record):
+    assert "The sums match." in run_page(record)
+    fates = {**record["result"]["fates"], "matches": False, "discrepancies": ["switch #1: <odd>"]}
+    page = run_page({**record, "result": {**record["result"], "fates": fates}})
+    assert "The sums do not match: switch #1: &lt;odd&gt;" in page
+
+
+def test_text_from_outside_is_escaped(record):
+    result = {**record["result"], "environment": "<script>alert(1)</script>"}
+    page = run_page({**record, "result": result})
+    assert "<script" not in page
+
+
+def test_a_run_without_an_episode_still_has_a_report(record):
+    empty = {**record, "episodes": [], "history": [], "events": []}
+    assert run_page(empty).count("<svg") == 5
+
+
+def test_the_tables_show_every_fate_and_the_sum(record):
+    text = text_of(tables.fates_table(record["result"]))
+    for row in record["result"]["fates"]["rows"]:
+        assert row["fate"] in text
+    assert "the sums match" in text
+    assert "Age-of-Model" in text_of(tables.result_table(record["result"]))
+
+
+def test_a_comparison_sets_runs_side_by_side(record):
+    fifo = {**record, "result": {**record["result"], "queue": "fifo"}}
+    runs = [fifo, record]
+    results = [run["result"] for run in runs]
+    comparison = {
+        "olaf": "0",
+        "written_at": record["written_at"],
+        "summary": summarize(results),
+    }
+    page = comparison_page(comparison, runs)
+    assert fetched(page) == []
+    assert "FIFO against OLAF" in page
+    assert "fifo" in text_of(tables.comparison_table(comparison["summary"], results))
+
+
+def test_a_comparison_means_only_over_what_was_reached():
+    run = {
+        "queue": "olaf",
+        "reward": {"mean": 1.0},
+        "wall_s": 2.0,
+        "updates": 3,
+        "loss": None,
+        "age_of_model": {"mean_s": 0.5, "peak_mean_s": 1.0},
+        "staleness": {"mean": 1.0},
+        "fairness": 1.0,
+        "env_steps_per_s": 10.0,
+    }
+    summary = summarize([{**run, "reached_s": 4.0}, {**run, "reached_s": None}])
+    assert summary["olaf"]["reached"] == 1
+    assert summary["olaf"]["reached_s"] == 4.0
+    assert summary["olaf"]["loss"] is None
+
+
+def test_tensorboard_reads_the_scalars(record, tmp_path):
+    write_scalars(tmp_path, record)
+    write_scalars(tmp_path, record)
+    (file,) = tmp_path.glob("events.out.tfevents.*")
+    data = file.read_bytes()
+    for name in (b"train/reward", b"queue/used", b"age_s/cluster_0", b"fates/dropped"):
+        assert name in data
+
+
+def test_running_mean_starts_with_the_first_full_window():
+    episodes = [(float(t), 0, float(t)) for t in range(5)]
+    assert running_mean(episodes, 3) == [(2.0, 1.0), (3.0, 2.0), (4.0, 3.0)]
+
+
+def test_thinning_keeps_both_ends():
+    points = [(float(x), 0.0) for x in range(10_000)]
+    few = thinned(points, 100)
+    assert len(few) == 100
+    assert (few[0], few[-1]) == (points[0], points[-1])
+
+
+def test_a_curve_rises_from_the_lower_left_to_the_upper_right():
+    lines = curve([(0.0, 0.0), (1.0, 10.0)], width=29, height=4)
+    assert len(lines) == 4
+    assert all(len(line) == 29 for line in lines)
+    assert lines[0].startswith("    10.0 ")
+    assert lines[3].startswith("     0.0 ")
+    assert lines[3][9] != "⠀" != lines[0][-1]
+    assert lines[0][9] == "⠀" == lines[3][-1]
+
+
+@pytest.mark.parametrize("points", [[], [(0.0, 1.0)], [(0.0, 1.0), (0.0, 1.0)]])
+def test_a_curve_of_almost_nothing_still_has_its_size(points):
+    assert [len(line) for line in curve(points, 40, 5)] == [40] * 5
+
+
+def test_a_bar_stays_within_its_width():
+    assert bar(0.5, 4) == "██░░"
+    assert bar(7.0, 4) == "████"

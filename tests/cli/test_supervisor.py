@@ -1,0 +1,169 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+from cli_doubles import until
+
+from olaf.jobs.supervisor import Ended, Printed, Program, Said, Started, Supervisor
+
+TALKER = """
+import json, os, sys
+print(json.dumps({"event": "here", "pid": os.getpid(), "told": sys.stdin.readline().strip()}))
+sys.stdout.flush()
+for line in sys.stdin:
+    if line.strip() == "stop":
+        print(json.dumps({"event": "stopped"}), flush=True)
+        sys.exit(0)
+"""
+
+
+def python(name, code, **more):
+    return Program(name, [sys.executable, "-c", code], **more)
+
+
+class Heard:
+    """All notices of a supervisor, polled until something is among them."""
+
+    def __init__(self, supervisor):
+        self.supervisor = supervisor
+        self.notices = []
+
+    def of(self, kind, **fields):
+        def found():
+            self.notices += self.supervisor.poll(0.05)
+            for notice in self.notices:
+                if isinstance(notice, kind) and all(
+                    getattr(notice, key) == value for key, value in fields.items()
+                ):
+                    return notice
+            return None
+
+        return until(found, what=f"{kind.__name__} {fields}")
+
+
+@pytest.fixture
+def supervisor():
+    with Supervisor(restarts=2, restart_delay_s=0.01) as made:
+        yield made
+
+
+def test_a_child_is_told_its_first_line_and_heard(supervisor):
+    supervisor.start(python("talker", TALKER, first_line="hello"))
+    said = Heard(supervisor).of(Said)
+    assert said.name == "talker"
+    assert said.message["told"] == "hello"
+
+
+def test_a_killed_child_is_named_and_comes_back(supervisor):
+    heard = Heard(supervisor)
+    supervisor.start(python("talker", TALKER, first_line="go"))
+    os.kill(heard.of(Started).pid, signal.SIGKILL)
+    died = heard.of(Ended)
+    assert (died.name, died.code, died.expected) == ("talker", -signal.SIGKILL, False)
+    assert died.how == "killed by SIGKILL"
+    assert died.back_in_s == pytest.approx(0.01)
+    assert heard.of(Started, incarnation=2).pid != heard.of(Started, incarnation=1).pid
+    assert heard.of(Said, incarnation=2).message["event"] == "here"
+    assert supervisor.restarts() == {"talker": 1}
+
+
+def test_a_child_that_always_dies_is_given_up_after_growing_pauses(supervisor):
+    supervisor.start(python("wreck", "raise SystemExit(3)"))
+    heard = Heard(supervisor)
+    last = heard.of(Ended, incarnation=3)
+    assert last.back_in_s is None
+    assert last.how == "exited with 3 (unreachable)"
+    pauses = [n.back_in_s for n in heard.notices if isinstance(n, Ended)]
+    assert pauses == [pytest.approx(0.01), pytest.approx(0.02), None]
+    assert supervisor.alive() == []
+
+
+def test_a_wrong_configuration_is_not_tried_twice(supervisor):
+    supervisor.start(python("wrong", "import sys; sys.exit('no') if 0 else sys.exit(2)"))
+    assert Heard(supervisor).of(Ended).back_in_s is None
+
+
+def test_a_child_that_finishes_is_left_alone(supervisor):
+    supervisor.start(python("brief", 'print(\'{"event": "done"}\')'))
+    heard = Heard(supervisor)
+    ended = heard.of(Ended)
+    assert (ended.code, ended.expected, ended.back_in_s) == (0, True, None)
+    assert heard.of(Said).message == {"event": "done"}
+
+
+def test_errors_and_anything_but_json_are_passed_on_as_text(supervisor):
+    code = "import sys; print('plain'); print('{not json'); sys.stderr.write('no newline')"
+    supervisor.start(python("loud", code))
+    heard = Heard(supervisor)
+    for text in ("plain", "{not json", "no newline"):
+        heard.of(Printed, text=text)
+
+
+def test_lines_longer_than_a_pipe_arrive_whole(supervisor):
+    supervisor.start(python("long", "import json; print(json.dumps({'event': 'x' * 300000}))"))
+    assert len(Heard(supervisor).of(Said).message["event"]) == 300_000
+
+
+def test_stopping_lets_a_child_say_its_last(supervisor):
+    supervisor.start(python("talker", TALKER, first_line="go"))
+    Heard(supervisor).of(Said)
+    last = list(supervisor.stop(["talker"], timeout_s=20))
+    assert any(isinstance(n, Said) and n.message["event"] == "stopped" for n in last)
+    assert any(isinstance(n, Ended) and n.expected for n in last)
+
+
+def test_a_child_that_will_not_stop_is_killed_at_the_deadline(supervisor):
+    code = 'import json, time; print(\'{"event": "deaf"}\', flush=True); time.sleep(600)'
+    supervisor.start(python("deaf", code))
+    Heard(supervisor).of(Said)
+    last = list(supervisor.stop(["deaf"], timeout_s=0.1))
+    assert [n.code for n in last if isinstance(n, Ended)] == [-signal.SIGKILL]
+
+
+def test_ctrl_c_at_the_terminal_is_for_the_parent_alone(supervisor):
+    supervisor.start(python("talker", TALKER, first_line="go"))
+    pid = Heard(supervisor).of(Started).pid
+    assert os.getpgid(pid) != os.getpgid(0)
+
+
+def test_a_parent_that_is_killed_leaves_no_orphans(tmp_path):
+    parent = """
+import json, sys, time
+from olaf.jobs.supervisor import Program, Said, Supervisor
+child = '''
+import json, os, sys
+from olaf.jobs.lines import Control
+control = Control()
+control.watch(sys.stdin)
+print(json.dumps({"event": "here", "pid": os.getpid()}), flush=True)
+while not control.wait(600):
+    pass
+open(sys.argv[1], "w").write(control.why)
+'''
+with Supervisor() as supervisor:
+    supervisor.start(Program("child", [sys.executable, "-c", child, sys.argv[1]]))
+    while True:
+        for notice in supervisor.poll(1):
+            if isinstance(notice, Said):
+                print(json.dumps(notice.message), flush=True)
+"""
+    note = tmp_path / "note"
+    with subprocess.Popen(
+        [sys.executable, "-c", parent, str(note)], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        child = json.loads(process.stdout.readline())["pid"]
+        process.kill()
+
+    def gone():
+        try:
+            os.kill(child, 0)
+        except ProcessLookupError:
+            return True
+        return False
+
+    until(gone, what="the child to end")
+    assert note.read_text() == "parent gone"

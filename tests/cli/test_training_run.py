@@ -1,0 +1,186 @@
+"""The run of a job with stand-ins for its roles: real processes, real deaths, honest counters."""
+
+import json
+import os
+import signal
+
+import pytest
+from cli_doubles import Watcher, fake_command
+
+from olaf.jobs.lines import Control
+from olaf.jobs.outcome import Exit, RunError
+from olaf.jobs.reading import read_settings
+from olaf.jobs.result import conclude, write_run
+from olaf.jobs.training import Training
+
+
+def settings_for(tmp_path, *overrides):
+    return read_settings(
+        overrides=[
+            f"train.out='{tmp_path}'",
+            "train.workers=3",
+            "train.clusters=2",
+            "train.every_s=0.05",
+            "train.restart_delay_s=0.05",
+            *overrides,
+        ]
+    )
+
+
+def run(settings, watcher=None, control=None):
+    watcher = watcher or Watcher()
+    training = Training(settings, watcher, control or Control(), fake_command)
+    return training.run(), watcher
+
+
+def test_a_run_goes_through_its_phases_and_its_sums_match(tmp_path):
+    outcome, watcher = run(settings_for(tmp_path, "train.updates=200", "train.until_reward=off"))
+    assert (outcome.kind, outcome.code) == ("updates", Exit.OK)
+    expected = ["starting", "workers starting", "training", "workers stopping", "queue draining"]
+    assert [p for p in watcher.phases if p in expected] == expected
+    result = conclude(outcome)
+    assert result["fates"]["matches"], result["fates"]
+    assert result["fates"]["pushed"] == result["updates"] >= 200
+    assert result["loss"] == pytest.approx(0.1, abs=0.05)  # the stand-in drops each tenth
+    assert len(result["age_of_model"]["clusters"]) == 2
+    assert result["restarts"] == {}
+
+
+def test_the_reward_that_was_asked_for_ends_the_run(tmp_path):
+    outcome, _ = run(settings_for(tmp_path, "train.until_reward=-150", "train.reward_window=10"))
+    assert (outcome.kind, outcome.code) == ("reached", Exit.OK)
+    assert outcome.progress.reward >= -150
+
+
+def test_solved_takes_the_environments_own_threshold(tmp_path):
+    settings = settings_for(tmp_path, "train.reward_window=5")
+    training = Training(settings, Watcher(), Control(), fake_command)
+    outcome = training.run()
+    assert training.goal == 200.0
+    assert outcome.kind == "reached"
+
+
+def test_a_reward_asked_for_and_not_reached_is_a_failed_run(tmp_path):
+    outcome, _ = run(settings_for(tmp_path, "train.until_reward=1e9", "train.updates=50"))
+    assert (outcome.kind, outcome.code) == ("updates", Exit.FAILED)
+    assert "without reaching mean reward 1e+09" in outcome.reason
+
+
+@pytest.mark.parametrize("name", ["worker 1", "switch", "server"])
+def test_a_killed_process_is_named_comes_back_and_the_run_goes_on(tmp_path, name):
+    killed_at = []
+
+    def kill_once(progress, phase):
+        if progress.updates >= 60 and not killed_at:
+            killed_at.append(progress.updates)
+            training.kill(name)
+
+    watcher = Watcher(kill_once)
+    settings = settings_for(tmp_path, "train.updates=300", "train.until_reward=off")
+    training = Training(settings, watcher, Control(), fake_command)
+    outcome = training.run()
+    assert outcome.code == Exit.OK
+    assert outcome.restarts == {name: 1}
+    assert any(line.startswith(f"{name} died: killed by SIGKILL") for line in watcher.lines)
+    assert any(line.startswith(f"{name} is started again (#2") for line in watcher.lines)
+    result = conclude(outcome)
+    fates = result["fates"]
+    assert fates["matches"], fates
+    named = [row["fate"] for row in fates["rows"]] + [fates["note"]]
+    assert any(f"{name} #1" in text for text in named)
+
+
+def test_a_port_in_use_ends_the_run_with_its_own_code(tmp_path):
+    import socket
+
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        settings = settings_for(tmp_path, f"switch.listen='127.0.0.1:{port}'")
+        with pytest.raises(RunError, match=f"switch could not start: .*{port}") as error:
+            run(settings)
+    assert error.value.code == Exit.PORT_IN_USE
+
+
+def test_an_unknown_environment_ends_the_run_at_once(tmp_path):
+    with pytest.raises(RunError, match="unknown environment 'Nowhere-v0'") as error:
+        run(settings_for(tmp_path, "learner.environment='Nowhere-v0'"))
+    assert error.value.code == Exit.USAGE
+
+
+def test_silent_workers_are_named_at_the_deadline(tmp_path):
+    def command(role):
+        quiet = "import sys; [0 for _ in sys.stdin]"
+        return [*fake_command(role)[:1], "-c", quiet] if role == "worker" else fake_command(role)
+
+    settings = settings_for(
+        tmp_path,
+        "train.start_timeout_s=1",
+        "train.stop_timeout_s=0.1",
+        "worker.join_timeout_s=0.5",
+        "worker.flush_timeout_s=0",
+    )
+    outcome = Training(settings, Watcher(), Control(), command).run()
+    assert (outcome.kind, outcome.code) == ("failed", Exit.UNREACHABLE)
+    assert "for the first update from worker 0, worker 1, worker 2" in outcome.reason
+
+
+def test_a_role_that_never_listens_is_named_at_the_deadline(tmp_path):
+    def command(role):
+        return [*fake_command(role)[:1], "-c", "import sys; [0 for _ in sys.stdin]"]
+
+    settings = settings_for(tmp_path, "train.start_timeout_s=0.3")
+    with pytest.raises(RunError, match=r"the server did not listen within 0\.3 s") as error:
+        Training(settings, Watcher(), Control(), command).run()
+    assert error.value.code == Exit.UNREACHABLE
+
+
+def test_an_interrupt_still_drains_and_reports(tmp_path):
+    control = Control()
+
+    def interrupt(progress, phase):
+        if progress.updates >= 30:
+            control.stop("SIGINT")
+
+    outcome, _ = run(settings_for(tmp_path), Watcher(interrupt), control)
+    assert (outcome.kind, outcome.code) == ("interrupted", Exit.INTERRUPTED)
+    assert conclude(outcome)["fates"]["matches"]
+
+
+def test_workers_that_are_done_end_the_run(tmp_path):
+    outcome, _ = run(settings_for(tmp_path, "worker.updates=20", "train.until_reward=off"))
+    assert (outcome.kind, outcome.code) == ("done", Exit.OK)
+    assert outcome.progress.updates == 60
+    assert conclude(outcome)["fates"]["matches"]
+
+
+def test_nothing_is_left_running(tmp_path):
+    pids = []
+
+    def note(progress, phase):
+        if phase == "training" and not pids:
+            pids.extend(
+                child.process.pid
+                for child in training._supervisor._children.values()
+                if child.process
+            )
+
+    training = Training(
+        settings_for(tmp_path, "train.updates=50"), Watcher(note), Control(), fake_command
+    )
+    training.run()
+    assert len(pids) == 5
+    for pid in pids:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+
+
+def test_the_record_holds_settings_result_curves_and_reports(tmp_path):
+    outcome, _ = run(settings_for(tmp_path, "train.updates=100", "train.until_reward=off"))
+    write_run(tmp_path, outcome, conclude(outcome))
+    record = json.loads((tmp_path / "run.json").read_text())
+    assert record["settings"]["train"]["workers"] == 3
+    assert record["result"]["fates"]["matches"]
+    assert record["history"][-1]["updates"] == record["result"]["updates"]
+    assert len(record["episodes"]) == record["result"]["reward"]["episodes"]
+    assert {r["process"] for r in record["reports"]} >= {"switch", "server", "worker 0"}
