@@ -65,15 +65,6 @@ pub enum ReplayError {
 }
 
 impl ReplayError {
-    pub(super) fn from_csv(error: &csv::Error) -> Self {
-        match error.kind() {
-            csv::ErrorKind::Utf8 { pos, .. } => {
-                Self::NotUtf8 { line: pos.as_ref().map_or(1, csv::Position::line) }
-            }
-            _ => Self::Read(error.to_string()),
-        }
-    }
-
     /// The line of the trace it is about, where there is one.
     #[must_use]
     pub const fn line(&self) -> Option<u64> {

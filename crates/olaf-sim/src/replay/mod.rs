@@ -136,14 +136,16 @@ impl Replay {
 ///
 /// # Errors
 /// What is wrong with the trace or the parameters.
-pub fn replay(reader: impl Read, parameters: &Parameters) -> Result<Replay, ReplayError> {
+pub fn replay(mut reader: impl Read, parameters: &Parameters) -> Result<Replay, ReplayError> {
     if parameters.slots == 0 || parameters.slots > MAX_SLOTS {
         return Err(ReplayError::Slots);
     }
     if parameters.gate.is_some_and(|threshold| !(threshold >= 0.0 && threshold.is_finite())) {
         return Err(ReplayError::Gate);
     }
-    let mut trace = Trace::new(reader)?;
+    let mut bytes = Vec::new();
+    reader.read_to_end(&mut bytes).map_err(|error| ReplayError::Read(error.to_string()))?;
+    let mut trace = Trace::new(&bytes)?;
     let mut run = Run::new(parameters);
     while let Some(row) = trace.next()? {
         run.depart_until(row.at);

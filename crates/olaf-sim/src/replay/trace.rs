@@ -3,7 +3,6 @@
 use super::error::ReplayError;
 use super::names::Names;
 use olaf_engine::Instant;
-use std::io::Read;
 
 /// The columns of a trace. A file may have them in any order, and others beside them.
 pub const COLUMNS: [&str; 6] = ["t_ns", "cluster", "worker", "seq", "reward", "bytes"];
@@ -27,24 +26,26 @@ pub(super) struct Row {
 }
 
 /// A trace as it is read, line by line.
-pub(super) struct Trace<R> {
-    reader: csv::Reader<R>,
+pub(super) struct Trace<'a> {
+    bytes: &'a [u8],
+    reader: csv::Reader<&'a [u8]>,
     record: csv::StringRecord,
     /// Where each of [`COLUMNS`] stands in the file.
     places: [usize; COLUMNS.len()],
     width: usize,
-    /// Time and line of the arrival before.
+    /// Time of the arrival before, and where in the file it begins.
     before: Option<(u64, u64)>,
     pub(super) clusters: Names,
     pub(super) workers: Names,
 }
 
-impl<R: Read> Trace<R> {
+impl<'a> Trace<'a> {
     /// Reads the header.
-    pub(super) fn new(reader: R) -> Result<Self, ReplayError> {
+    pub(super) fn new(bytes: &'a [u8]) -> Result<Self, ReplayError> {
+        let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
         let mut reader =
-            csv::ReaderBuilder::new().flexible(true).trim(csv::Trim::All).from_reader(reader);
-        let header = reader.headers().map_err(|error| ReplayError::from_csv(&error))?;
+            csv::ReaderBuilder::new().flexible(true).trim(csv::Trim::All).from_reader(bytes);
+        let header = reader.headers().map_err(|error| bad_text(bytes, &error))?;
         let mut places = [0; COLUMNS.len()];
         for (place, column) in places.iter_mut().zip(COLUMNS) {
             let mut found = header.iter().enumerate().filter(|(_, name)| *name == column);
@@ -59,6 +60,7 @@ impl<R: Read> Trace<R> {
         }
         let width = header.len();
         Ok(Self {
+            bytes,
             reader,
             record: csv::StringRecord::new(),
             places,
@@ -72,30 +74,29 @@ impl<R: Read> Trace<R> {
     /// The next arrival; nothing at the end.
     pub(super) fn next(&mut self) -> Result<Option<Row>, ReplayError> {
         let more = self.reader.read_record(&mut self.record);
-        if !more.map_err(|error| ReplayError::from_csv(&error))? {
+        if !more.map_err(|error| bad_text(self.bytes, &error))? {
             return Ok(None);
         }
-        let line = self.record.position().map_or(0, csv::Position::line);
         if self.record.len() != self.width {
-            let (found, expected) = (self.record.len(), self.width);
+            let (line, found, expected) = (self.line(), self.record.len(), self.width);
             return Err(ReplayError::Columns { line, found, expected });
         }
-        let at = self.number::<u64>(line, T_NS, "a whole number of nanoseconds, 0 or more")?;
-        if let Some((before, before_line)) = self.before
+        let at = self.number::<u64>(T_NS, "a whole number of nanoseconds, 0 or more")?;
+        if let Some((before, place)) = self.before
             && at < before
         {
+            let (line, before_line) = (self.line(), line_at(self.bytes, place));
             return Err(ReplayError::Order { line, at, before, before_line });
         }
-        self.before = Some((at, line));
-        let bytes = self.number::<u32>(line, BYTES, "a whole number of bytes, 1 to 4294967295")?;
+        self.before = Some((at, self.place()));
+        let bytes = self.number::<u32>(BYTES, "a whole number of bytes, 1 to 4294967295")?;
         if bytes == 0 {
-            return Err(self.bad(line, BYTES, "a whole number of bytes, 1 to 4294967295"));
+            return Err(self.bad(BYTES, "a whole number of bytes, 1 to 4294967295"));
         }
-        let sequence = self.number::<u64>(line, SEQ, "a whole number, 0 or more")?;
-        let reward =
-            self.number::<f64>(line, REWARD, "a number (nan and inf are rejected later)")?;
-        let cluster = self.name(line, CLUSTER)?;
-        let worker = self.name(line, WORKER)?;
+        let sequence = self.number::<u64>(SEQ, "a whole number, 0 or more")?;
+        let reward = self.number::<f64>(REWARD, "a number (nan and inf are rejected later)")?;
+        let cluster = self.name(CLUSTER)?;
+        let worker = self.name(WORKER)?;
         let cluster = self.clusters.index(&self.record[cluster]).ok_or(ReplayError::TooLong)?;
         let worker = self.workers.index(&self.record[worker]).ok_or(ReplayError::TooLong)?;
         Ok(Some(Row { at: Instant(at), cluster, worker, sequence, reward, bytes }))
@@ -103,23 +104,50 @@ impl<R: Read> Trace<R> {
 
     fn number<T: std::str::FromStr>(
         &self,
-        line: u64,
         column: usize,
         expected: &'static str,
     ) -> Result<T, ReplayError> {
-        self.record[self.places[column]].parse().map_err(|_| self.bad(line, column, expected))
+        self.record[self.places[column]].parse().map_err(|_| self.bad(column, expected))
     }
 
-    fn name(&self, line: u64, column: usize) -> Result<usize, ReplayError> {
+    fn name(&self, column: usize) -> Result<usize, ReplayError> {
         let place = self.places[column];
         if self.record[place].is_empty() {
-            return Err(self.bad(line, column, "a number or a name"));
+            return Err(self.bad(column, "a number or a name"));
         }
         Ok(place)
     }
 
-    fn bad(&self, line: u64, column: usize, expected: &'static str) -> ReplayError {
-        let value = self.record[self.places[column]].to_owned();
+    fn bad(&self, column: usize, expected: &'static str) -> ReplayError {
+        let (line, value) = (self.line(), self.record[self.places[column]].to_owned());
         ReplayError::Field { line, column: COLUMNS[column], value, expected }
+    }
+    /// Where in the file the current line begins.
+    fn place(&self) -> u64 {
+        self.record.position().map_or(0, csv::Position::byte)
+    }
+
+    fn line(&self) -> u64 {
+        line_at(self.bytes, self.place())
+    }
+}
+
+/// The number of the line of which the record at `place` is, empty lines before it counted too.
+///
+/// The reader's own line numbers count neither those nor line ends of two bytes right.
+fn line_at(bytes: &[u8], place: u64) -> u64 {
+    let place = usize::try_from(place).unwrap_or(usize::MAX).min(bytes.len());
+    let empty = bytes[place..].iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+    let before = &bytes[..place + empty];
+    1 + before.iter().filter(|byte| **byte == b'\n').count() as u64
+}
+
+fn bad_text(bytes: &[u8], error: &csv::Error) -> ReplayError {
+    match error.kind() {
+        csv::ErrorKind::Utf8 { pos, .. } => {
+            let place = pos.as_ref().map_or(0, csv::Position::byte);
+            ReplayError::NotUtf8 { line: line_at(bytes, place) }
+        }
+        _ => ReplayError::Read(error.to_string()),
     }
 }
