@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from olaf._olaf import Client
-
 if TYPE_CHECKING:
     from typing import Self
+
+    from olaf._olaf import Client
 
 Parts = list[NDArray[np.float32]]
 
@@ -58,6 +58,8 @@ def connect(
 
     Raises ValueError for an address or a key that cannot be used.
     """
+    from olaf._olaf import Client
+
     client = Client(address, job=job, cluster=cluster, worker=worker, config=json.dumps(config))
     return Connection(client)
 

@@ -2,19 +2,26 @@
 
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
+
+from olaf.jobs.progress import Happening, Progress
 
 FAKES = Path(__file__).with_name("fake_roles.py")
 
 
-def fake_command(role):
+def fake_command(role: str) -> list[str]:
     """Start a stand-in for a role."""
     return [sys.executable, str(FAKES), role]
 
 
-def until(condition, timeout_s=20.0, what="the condition"):
+T = TypeVar("T")
+
+
+def until(condition: Callable[[], T], timeout_s: float = 20.0, what: str = "the condition") -> T:
     """Poll until the condition holds; its value. Fails at the deadline."""
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:
@@ -27,15 +34,15 @@ def until(condition, timeout_s=20.0, what="the condition"):
 class Watcher:
     """An observer of a run that keeps what it saw and may act on it."""
 
-    def __init__(self, act=lambda progress, phase: None):
-        self.lines = []
-        self.phases = []
+    def __init__(self, act: Callable[[Progress, str], None] = lambda progress, phase: None) -> None:
+        self.lines: list[str] = []
+        self.phases: list[str] = []
         self._act = act
 
-    def happened(self, happening):
+    def happened(self, happening: Happening) -> None:
         self.lines.append(happening.text)
 
-    def stands(self, progress, phase):
+    def stands(self, progress: Progress, phase: str) -> None:
         if phase not in self.phases:
             self.phases.append(phase)
         self._act(progress, phase)

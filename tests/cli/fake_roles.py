@@ -12,8 +12,13 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Callable
+from typing import Any
 
-FATES = {
+Stats = dict[str, Any]
+Take = Callable[[socket.socket, bytes], None]
+
+FATES: Stats = {
     "sent_alone": 0,
     "merged": 0,
     "replaced": 0,
@@ -24,20 +29,20 @@ FATES = {
 }
 
 
-def say(event, **fields):
+def say(event: str, **fields: Any) -> None:
     sys.stdout.write(json.dumps({"event": event, **fields}) + "\n")
     sys.stdout.flush()
 
 
 class Told:
-    def __init__(self):
+    def __init__(self) -> None:
         self.config = json.loads(sys.stdin.readline())
         self.stopping = threading.Event()
         self.stats = threading.Event()
         threading.Thread(target=self._read, daemon=True).start()
         signal.signal(signal.SIGTERM, lambda *_: self.stopping.set())
 
-    def _read(self):
+    def _read(self) -> None:
         for line in sys.stdin:
             if line.strip() == "stats":
                 self.stats.set()
@@ -46,7 +51,7 @@ class Told:
         self.stopping.set()
 
 
-def bound(listen):
+def bound(listen: str) -> tuple[socket.socket, str]:
     host, _, port = listen.rpartition(":")
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     try:
@@ -58,14 +63,14 @@ def bound(listen):
     return sock, f"{host}:{sock.getsockname()[1]}"
 
 
-def serve(told, take, stats):
+def serve(told: Told, take: Take, stats: Callable[[str], Stats]) -> None:
     core = json.loads(told.config["core"])
     sock, address = bound(core["listen"])
     say("listening", address=address, pid=os.getpid())
     due = time.monotonic() + told.config["every_s"]
     while not told.stopping.is_set():
         with contextlib.suppress(TimeoutError):
-            take(sock, sock.recv(2048), core)
+            take(sock, sock.recv(2048))
         if told.stats.is_set() or time.monotonic() >= due:
             told.stats.clear()
             due = time.monotonic() + told.config["every_s"]
@@ -73,12 +78,12 @@ def serve(told, take, stats):
     say("stopped", why="asked to", stats=stats(address))
 
 
-def switch(told):
+def switch(told: Told) -> None:
     count = {"received": 0}
     fates = json.loads(json.dumps(FATES))
     upstream = json.loads(told.config["core"])["upstream"].rpartition(":")
 
-    def take(sock, data, core):
+    def take(sock: socket.socket, data: bytes) -> None:
         count["received"] += 1
         if count["received"] % 10 == 0:
             fates["dropped"]["queue_full"] += 1
@@ -86,7 +91,7 @@ def switch(told):
             fates["sent_alone"] += 1
             sock.sendto(data, (upstream[0], int(upstream[2])))
 
-    def stats(address):
+    def stats(address: str) -> Stats:
         return {
             "role": "switch",
             "address": address,
@@ -99,14 +104,14 @@ def switch(told):
     serve(told, take, stats)
 
 
-def server(told):
-    clusters = {}
+def server(told: Told) -> None:
+    clusters: dict[int, int] = {}
 
-    def take(sock, data, core):
+    def take(sock: socket.socket, data: bytes) -> None:
         cluster = json.loads(data)["cluster"]
         clusters[cluster] = clusters.get(cluster, 0) + 1
 
-    def stats(address):
+    def stats(address: str) -> Stats:
         received = sum(clusters.values())
         job = {
             "job": 1,
@@ -144,7 +149,7 @@ def server(told):
     serve(told, take, stats)
 
 
-def worker(told):
+def worker(told: Told) -> None:
     task = told.config
     if task["learner"]["environment"] == "Nowhere-v0":
         sys.stderr.write("olaf: unknown environment 'Nowhere-v0'\n")
@@ -164,7 +169,7 @@ def worker(told):
     say("joined", worker=me, version=1)
     updates = 0
 
-    def stats():
+    def stats() -> Stats:
         return {
             "role": "worker",
             "worker": me,

@@ -1,9 +1,19 @@
+from typing import Any
+
 import pytest
 
-from olaf.jobs.accounts import Incarnation, nothing, settle
+from olaf.jobs.accounts import Accounts, Incarnation, nothing, settle
 
 
-def worker(number=1, *, name="worker 0", sent=0, replaced=0, unsent=0, final=True):
+def worker(
+    number: int = 1,
+    *,
+    name: str = "worker 0",
+    sent: int = 0,
+    replaced: int = 0,
+    unsent: int = 0,
+    final: bool = True,
+) -> Incarnation:
     stats = {
         "contributions": sent + replaced + unsent,
         "sent": sent,
@@ -13,14 +23,25 @@ def worker(number=1, *, name="worker 0", sent=0, replaced=0, unsent=0, final=Tru
     return Incarnation(name, number, stats, final)
 
 
-def switch(number=1, *, received=None, final=True, **fates):
+def switch(
+    number: int = 1, *, received: int | None = None, final: bool = True, **fates: Any
+) -> Incarnation:
     counted = dict(nothing("switch")["fates"]) | fates
     total = sum(sum(v.values()) if isinstance(v, dict) else v for v in counted.values())
     stats = {"received": total if received is None else received, "fates": counted}
     return Incarnation("switch", number, stats, final)
 
 
-def server(number=1, *, alone=0, merged=0, gated=0, rejected=None, received=None, final=True):
+def server(
+    number: int = 1,
+    *,
+    alone: int = 0,
+    merged: int = 0,
+    gated: int = 0,
+    rejected: dict[str, int] | None = None,
+    received: int | None = None,
+    final: bool = True,
+) -> Incarnation:
     fates = {
         "delivered_alone": alone,
         "delivered_merged": merged,
@@ -32,11 +53,11 @@ def server(number=1, *, alone=0, merged=0, gated=0, rejected=None, received=None
     return Incarnation("server", number, {"jobs": [job]}, final)
 
 
-def rows(accounts):
+def rows(accounts: Accounts) -> dict[str, int]:
     return {row.fate: row.count for row in accounts.rows if row.count}
 
 
-def test_every_contribution_has_one_fate():
+def test_every_contribution_has_one_fate() -> None:
     accounts = settle(
         [worker(sent=90, replaced=2, unsent=1), worker(name="worker 1", sent=10)],
         [
@@ -70,7 +91,7 @@ def test_every_contribution_has_one_fate():
     assert accounts.loss == pytest.approx(7 / 100)
 
 
-def test_what_vanishes_between_two_counters_is_lost_there():
+def test_what_vanishes_between_two_counters_is_lost_there() -> None:
     accounts = settle([worker(sent=100)], [switch(sent_alone=90)], [server(alone=85)])
     assert rows(accounts) == {
         "lost worker to switch": 10,
@@ -81,27 +102,27 @@ def test_what_vanishes_between_two_counters_is_lost_there():
     assert accounts.loss == pytest.approx(0.15)
 
 
-def test_merged_replaced_and_filtered_are_not_lost():
+def test_merged_replaced_and_filtered_are_not_lost() -> None:
     accounts = settle(
         [worker(sent=30)], [switch(merged=10, replaced=10, filtered=10)], [server(merged=10)]
     )
     assert accounts.loss == 0
 
 
-def test_more_received_than_sent_is_a_discrepancy_and_stays_visible():
+def test_more_received_than_sent_is_a_discrepancy_and_stays_visible() -> None:
     accounts = settle([worker(sent=10)], [switch(sent_alone=12)], [server(alone=12)])
     assert not accounts.matches
     assert accounts.discrepancies == ["lost worker to switch: 2 more arrived than were sent"]
 
 
-def test_counters_that_contradict_themselves_are_named():
+def test_counters_that_contradict_themselves_are_named() -> None:
     accounts = settle([worker(sent=5)], [switch(received=5, sent_alone=4)], [server(alone=4)])
     assert accounts.discrepancies == ["switch #1: received != sum of fates"]
     accounts = settle([worker(sent=5)], [switch(sent_alone=5)], [server(alone=4, received=5)])
     assert accounts.discrepancies == ["server #1: received != sum of fates"]
 
 
-def test_a_killed_switch_leaves_one_difference_over_both_hops_and_is_named():
+def test_a_killed_switch_leaves_one_difference_over_both_hops_and_is_named() -> None:
     accounts = settle(
         [worker(sent=100)],
         [switch(1, sent_alone=30, waiting=5, final=False), switch(2, sent_alone=50, replaced=2)],
@@ -114,7 +135,7 @@ def test_a_killed_switch_leaves_one_difference_over_both_hops_and_is_named():
     assert "left over" in row.note
 
 
-def test_a_killed_server_is_named_on_its_hop_only():
+def test_a_killed_server_is_named_on_its_hop_only() -> None:
     accounts = settle(
         [worker(sent=50)],
         [switch(sent_alone=49, dropped={"queue_full": 1})],
@@ -127,7 +148,7 @@ def test_a_killed_server_is_named_on_its_hop_only():
     }
 
 
-def test_what_a_killed_worker_had_not_sent_when_it_last_spoke_is_a_difference():
+def test_what_a_killed_worker_had_not_sent_when_it_last_spoke_is_a_difference() -> None:
     accounts = settle(
         [worker(1, sent=10, unsent=2, final=False), worker(2, sent=5)],
         [switch(sent_alone=16)],
@@ -137,14 +158,14 @@ def test_what_a_killed_worker_had_not_sent_when_it_last_spoke_is_a_difference():
     assert rows(accounts) == {"lost with worker 0 #1": 1, "delivered alone": 16}
 
 
-def test_what_a_killed_worker_did_not_live_to_report_was_pushed_too():
+def test_what_a_killed_worker_did_not_live_to_report_was_pushed_too() -> None:
     accounts = settle([worker(sent=10, final=False)], [switch(sent_alone=12)], [server(alone=12)])
     assert accounts.pushed == 12
     assert accounts.note == "2 of them after the last report of worker 0 #1"
     assert accounts.matches
 
 
-def test_a_process_that_died_before_its_first_report_counts_as_nothing():
+def test_a_process_that_died_before_its_first_report_counts_as_nothing() -> None:
     for role in ("worker", "switch", "server"):
         dead = Incarnation(role, 1, nothing(role), final=False)
         parties = {"worker": [worker(2, sent=3)], "switch": [switch(2, sent_alone=3)]}
@@ -155,11 +176,11 @@ def test_a_process_that_died_before_its_first_report_counts_as_nothing():
         assert accounts.pushed == 3
 
 
-def test_other_jobs_of_the_server_are_none_of_ours():
+def test_other_jobs_of_the_server_are_none_of_ours() -> None:
     one = server(alone=4)
     one.stats["jobs"].append({**one.stats["jobs"][0], "job": 2})
     assert settle([worker(sent=4)], [switch(sent_alone=4)], [one]).matches
 
 
-def test_nothing_sent_has_no_loss():
+def test_nothing_sent_has_no_loss() -> None:
     assert settle([], [], []).loss is None

@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -8,7 +9,7 @@ from olaf.cli.main import COMMANDS, olaf, run
 from olaf.jobs.outcome import Exit
 
 
-def invoked(*argv):
+def invoked(*argv: str) -> subprocess.CompletedProcess[str]:
     """A real ``python -m olaf`` process."""
     return subprocess.run(
         [sys.executable, "-m", "olaf", *argv],
@@ -20,14 +21,14 @@ def invoked(*argv):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_teaches_with_an_example(command):
+def test_every_command_teaches_with_an_example(command: str) -> None:
     result = CliRunner().invoke(olaf, [command, "--help"])
     assert result.exit_code == 0
     assert "Examples:" in result.output
     assert f"olaf {command}" in result.output
 
 
-def test_help_lists_every_command_and_every_exit_code():
+def test_help_lists_every_command_and_every_exit_code() -> None:
     result = invoked("--help")
     assert result.returncode == 0
     for command in COMMANDS:
@@ -36,7 +37,7 @@ def test_help_lists_every_command_and_every_exit_code():
         assert str(int(code)) in result.stdout
 
 
-def test_help_imports_nothing_heavy():
+def test_help_imports_nothing_heavy() -> None:
     heavy = ["numpy", "pydantic", "gymnasium", "rich", "matplotlib", "torch", "olaf._olaf"]
     code = (
         "import sys; from olaf.cli.main import run; run(['--help']);"
@@ -48,22 +49,22 @@ def test_help_imports_nothing_heavy():
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-def test_a_mistyped_command_is_suggested(capsys):
+def test_a_mistyped_command_is_suggested(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["trian"]) == Exit.USAGE
     assert "no command `trian`; did you mean `train`?" in capsys.readouterr().err
 
 
-def test_a_mistyped_option_is_suggested(capsys):
+def test_a_mistyped_option_is_suggested(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["train", "--worker", "3"]) == Exit.USAGE
     assert "--workers" in capsys.readouterr().err
 
 
-def test_a_wrong_value_names_the_option_it_came_from(capsys):
+def test_a_wrong_value_names_the_option_it_came_from(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["train", "--workers", "0"]) == Exit.USAGE
     assert "olaf: --workers: `train.workers` = 0" in capsys.readouterr().err
 
 
-def test_a_wrong_key_in_a_file_is_a_usage_error(tmp_path):
+def test_a_wrong_key_in_a_file_is_a_usage_error(tmp_path: Path) -> None:
     file = tmp_path / "job.toml"
     file.write_text("[server]\nlearning_rat = 1\n")
     result = invoked("train", "--config", str(file))
@@ -72,14 +73,16 @@ def test_a_wrong_key_in_a_file_is_a_usage_error(tmp_path):
     assert "Traceback" not in result.stderr
 
 
-def test_printing_the_configuration_shows_what_was_set(capsys):
+def test_printing_the_configuration_shows_what_was_set(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["train", "--workers", "3", "--set", "learner.epochs=7", "--print-config"]) == 0
     printed = capsys.readouterr().out
     assert "workers = 3" in printed
     assert "epochs = 7" in printed
 
 
-def test_config_prints_a_file_that_config_reads(tmp_path, capsys):
+def test_config_prints_a_file_that_config_reads(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     pytest.importorskip("olaf._olaf")
     assert run(["config"]) == 0
     file = tmp_path / "all.toml"

@@ -1,4 +1,7 @@
 import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -7,7 +10,12 @@ from olaf.jobs.settings import LearnerSettings, Section, Settings
 from olaf.rl.learner import LearnerConfig
 
 
-def refused(tmp_path, text="", options=None, overrides=()):
+def refused(
+    tmp_path: Path,
+    text: str = "",
+    options: dict[str, tuple[str, Any]] | None = None,
+    overrides: Sequence[str] = (),
+) -> str:
     file = tmp_path / "job.toml"
     file.write_text(text)
     with pytest.raises(ConfigurationError) as error:
@@ -16,28 +24,28 @@ def refused(tmp_path, text="", options=None, overrides=()):
     return str(error.value).replace(str(tmp_path) + "/", "")
 
 
-def test_an_unknown_key_is_quoted_with_its_line_and_the_near_one(tmp_path):
+def test_an_unknown_key_is_quoted_with_its_line_and_the_near_one(tmp_path: Path) -> None:
     text = "[switch]\nslots = 4\n\n[worker]\npatiense_s = 1\n"
     assert refused(tmp_path, text) == (
         "job.toml:5: unknown key `worker.patiense_s`; did you mean `worker.patience_s`?"
     )
 
 
-def test_a_key_in_the_wrong_section_is_sent_to_the_right_one(tmp_path):
+def test_a_key_in_the_wrong_section_is_sent_to_the_right_one(tmp_path: Path) -> None:
     message = refused(tmp_path, "[train]\nslots = 4\n")
     assert message == "job.toml:2: unknown key `train.slots`; did you mean `switch.slots`?"
 
 
-def test_an_unknown_section_suggests_the_near_one(tmp_path):
+def test_an_unknown_section_suggests_the_near_one(tmp_path: Path) -> None:
     assert "unknown key `swich`; did you mean `switch`?" in refused(tmp_path, "[swich]\na = 1\n")
 
 
-def test_a_key_like_no_other_lists_those_there_are(tmp_path):
+def test_a_key_like_no_other_lists_those_there_are(tmp_path: Path) -> None:
     message = refused(tmp_path, "[compare]\nxyzzy = 1\n")
     assert "unknown key `compare.xyzzy`; known here: seeds, queues" in message
 
 
-def test_every_wrong_key_is_reported_at_once_with_its_origin(tmp_path):
+def test_every_wrong_key_is_reported_at_once_with_its_origin(tmp_path: Path) -> None:
     message = refused(
         tmp_path,
         '[switch]\nslots = 0\nqueue = "lifo"\n',
@@ -66,21 +74,21 @@ def test_every_wrong_key_is_reported_at_once_with_its_origin(tmp_path):
         ("train.until_reward=nan", "finite"),
     ],
 )
-def test_a_wrong_override_says_what_to_write(tmp_path, override, complaint):
+def test_a_wrong_override_says_what_to_write(tmp_path: Path, override: str, complaint: str) -> None:
     assert complaint in refused(tmp_path, overrides=[override])
 
 
-def test_a_file_that_is_not_toml_names_the_line(tmp_path):
+def test_a_file_that_is_not_toml_names_the_line(tmp_path: Path) -> None:
     assert "job.toml: not TOML" in (message := refused(tmp_path, "[switch\n"))
     assert "line 1" in message
 
 
-def test_a_missing_file_is_named(tmp_path):
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"nowhere\.toml: No such file"):
         read_settings(tmp_path / "nowhere.toml")
 
 
-def test_the_last_word_wins(tmp_path):
+def test_the_last_word_wins(tmp_path: Path) -> None:
     file = tmp_path / "job.toml"
     file.write_text("[switch]\nslots = 2\ncredits = 5\n[train]\nworkers = 3\nclusters = 1\n")
     options = {"switch.slots": ("--slots", 3)}
@@ -90,7 +98,7 @@ def test_the_last_word_wins(tmp_path):
     assert settings.train.workers == 3
 
 
-def test_what_is_printed_reads_back_the_same(tmp_path):
+def test_what_is_printed_reads_back_the_same(tmp_path: Path) -> None:
     pytest.importorskip("olaf._olaf")
     settings = read_settings(
         overrides=["learner.hidden=[8, 4]", "train.until_reward=off", 'switch.routes={"2"="a:1"}']
@@ -101,27 +109,27 @@ def test_what_is_printed_reads_back_the_same(tmp_path):
         assert read_settings(file) == settings
 
 
-def test_every_key_says_why():
+def test_every_key_says_why() -> None:
     for section in dict(Settings()).values():
         assert isinstance(section, Section)
         for key, field in type(section).model_fields.items():
             assert field.description, f"{type(section).__name__}.{key}"
 
 
-def test_the_learner_section_is_the_learners_own_configuration():
+def test_the_learner_section_is_the_learners_own_configuration() -> None:
     own = {field.name: field.default for field in dataclasses.fields(LearnerConfig)}
     del own["seed"]
     assert dict(LearnerSettings.model_validate({})) == own
 
 
-def test_only_one_pacer_at_a_time(tmp_path):
+def test_only_one_pacer_at_a_time(tmp_path: Path) -> None:
     pytest.importorskip("olaf._olaf")
     assert "at most one pacer" in refused(
         tmp_path, overrides=["switch.uplink=2mbit", "switch.credits=3"]
     )
 
 
-def test_rates_are_as_tc_writes_them(tmp_path):
+def test_rates_are_as_tc_writes_them(tmp_path: Path) -> None:
     pytest.importorskip("olaf._olaf")
     settings = read_settings(overrides=["switch.uplink=1.9mbit"])
     assert '"uplink_bps": 1900000' in settings.switch.core()

@@ -1,9 +1,12 @@
 import re
 import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
 
 import pytest
 from cli_doubles import Watcher, fake_command
 from rich.console import Console
+from rich.table import Table
 
 from olaf.jobs.comparison import summarize
 from olaf.jobs.lines import Control
@@ -16,9 +19,11 @@ from olaf.report.page import comparison_page, run_page
 from olaf.report.plots import running_mean, thinned
 from olaf.report.scalars import write_scalars
 
+Record = dict[str, Any]
+
 
 @pytest.fixture(scope="module")
-def record(tmp_path_factory):
+def record(tmp_path_factory: pytest.TempPathFactory) -> Record:
     """The record of a short run with stand-ins for the roles."""
     folder = tmp_path_factory.mktemp("run")
     settings = read_settings(
@@ -34,13 +39,13 @@ def record(tmp_path_factory):
     return write_run(folder, outcome, conclude(outcome))
 
 
-def text_of(table):
+def text_of(table: Table) -> str:
     console = Console(width=140, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
     console.print(table)
     return console.export_text()
 
 
-def fetched(page):
+def fetched(page: str) -> list[str]:
     """Everything in a page that a browser would ask a network for."""
     outside = re.findall(r"(?:https?:)?//[a-z][^\s\"'<>)]*", page)
     loaded = re.findall(r"<(?:script|link|img|iframe|object|embed|source|video|audio)\b", page)
@@ -49,38 +54,38 @@ def fetched(page):
     return outside + loaded + urls + links + re.findall(r"@import[^;]*", page)
 
 
-def test_the_page_asks_no_network_for_anything(record):
+def test_the_page_asks_no_network_for_anything(record: Record) -> None:
     page = run_page(record)
     assert fetched(page) == []
     assert page.count("<svg") == 5
 
 
-def test_every_plot_is_whole_and_takes_its_colours_from_the_page(record):
+def test_every_plot_is_whole_and_takes_its_colours_from_the_page(record: Record) -> None:
     for svg in re.findall(r"<svg.*?</svg>", run_page(record), re.DOTALL):
         ET.fromstring(svg)
         assert "#fe00" not in svg
         assert "currentColor" in svg
 
 
-def test_the_page_says_that_the_sums_match_and_when_they_do_not(record):
+def test_the_page_says_that_the_sums_match_and_when_they_do_not(record: Record) -> None:
     assert "The sums match." in run_page(record)
     fates = {**record["result"]["fates"], "matches": False, "discrepancies": ["switch #1: <odd>"]}
     page = run_page({**record, "result": {**record["result"], "fates": fates}})
     assert "The sums do not match: switch #1: &lt;odd&gt;" in page
 
 
-def test_text_from_outside_is_escaped(record):
+def test_text_from_outside_is_escaped(record: Record) -> None:
     result = {**record["result"], "environment": "<script>alert(1)</script>"}
     page = run_page({**record, "result": result})
     assert "<script" not in page
 
 
-def test_a_run_without_an_episode_still_has_a_report(record):
+def test_a_run_without_an_episode_still_has_a_report(record: Record) -> None:
     empty = {**record, "episodes": [], "history": [], "events": []}
     assert run_page(empty).count("<svg") == 5
 
 
-def test_the_tables_show_every_fate_and_the_sum(record):
+def test_the_tables_show_every_fate_and_the_sum(record: Record) -> None:
     text = text_of(tables.fates_table(record["result"]))
     for row in record["result"]["fates"]["rows"]:
         assert row["fate"] in text
@@ -88,7 +93,7 @@ def test_the_tables_show_every_fate_and_the_sum(record):
     assert "Age-of-Model" in text_of(tables.result_table(record["result"]))
 
 
-def test_a_comparison_sets_runs_side_by_side(record):
+def test_a_comparison_sets_runs_side_by_side(record: Record) -> None:
     fifo = {**record, "result": {**record["result"], "queue": "fifo"}}
     runs = [fifo, record]
     results = [run["result"] for run in runs]
@@ -103,7 +108,7 @@ def test_a_comparison_sets_runs_side_by_side(record):
     assert "fifo" in text_of(tables.comparison_table(comparison["summary"], results))
 
 
-def test_a_comparison_means_only_over_what_was_reached():
+def test_a_comparison_means_only_over_what_was_reached() -> None:
     run = {
         "queue": "olaf",
         "reward": {"mean": 1.0},
@@ -121,7 +126,7 @@ def test_a_comparison_means_only_over_what_was_reached():
     assert summary["olaf"]["loss"] is None
 
 
-def test_tensorboard_reads_the_scalars(record, tmp_path):
+def test_tensorboard_reads_the_scalars(record: Record, tmp_path: Path) -> None:
     write_scalars(tmp_path, record)
     write_scalars(tmp_path, record)
     (file,) = tmp_path.glob("events.out.tfevents.*")
@@ -130,19 +135,19 @@ def test_tensorboard_reads_the_scalars(record, tmp_path):
         assert name in data
 
 
-def test_running_mean_starts_with_the_first_full_window():
+def test_running_mean_starts_with_the_first_full_window() -> None:
     episodes = [(float(t), 0, float(t)) for t in range(5)]
     assert running_mean(episodes, 3) == [(2.0, 1.0), (3.0, 2.0), (4.0, 3.0)]
 
 
-def test_thinning_keeps_both_ends():
+def test_thinning_keeps_both_ends() -> None:
     points = [(float(x), 0.0) for x in range(10_000)]
     few = thinned(points, 100)
     assert len(few) == 100
     assert (few[0], few[-1]) == (points[0], points[-1])
 
 
-def test_a_curve_rises_from_the_lower_left_to_the_upper_right():
+def test_a_curve_rises_from_the_lower_left_to_the_upper_right() -> None:
     lines = curve([(0.0, 0.0), (1.0, 10.0)], width=29, height=4)
     assert len(lines) == 4
     assert all(len(line) == 29 for line in lines)
@@ -153,10 +158,10 @@ def test_a_curve_rises_from_the_lower_left_to_the_upper_right():
 
 
 @pytest.mark.parametrize("points", [[], [(0.0, 1.0)], [(0.0, 1.0), (0.0, 1.0)]])
-def test_a_curve_of_almost_nothing_still_has_its_size(points):
+def test_a_curve_of_almost_nothing_still_has_its_size(points: list[tuple[float, float]]) -> None:
     assert [len(line) for line in curve(points, 40, 5)] == [40] * 5
 
 
-def test_a_bar_stays_within_its_width():
+def test_a_bar_stays_within_its_width() -> None:
     assert bar(0.5, 4) == "██░░"
     assert bar(7.0, 4) == "████"

@@ -3,11 +3,14 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
 from cli_doubles import until
 
-from olaf.jobs.supervisor import Ended, Printed, Program, Said, Started, Supervisor
+from olaf.jobs.supervisor import Ended, Notice, Printed, Program, Said, Started, Supervisor
 
 TALKER = """
 import json, os, sys
@@ -20,19 +23,28 @@ for line in sys.stdin:
 """
 
 
-def python(name, code, **more):
-    return Program(name, [sys.executable, "-c", code], **more)
+def python(name: str, code: str, first_line: str = "") -> Program:
+    return Program(name, [sys.executable, "-c", code], first_line)
+
+
+N = TypeVar("N", Started, Said, Printed, Ended)
+
+
+def expect(found: Callable[[], N | None], what: str) -> N:
+    value = until(found, what=what)
+    assert value is not None
+    return value
 
 
 class Heard:
     """All notices of a supervisor, polled until something is among them."""
 
-    def __init__(self, supervisor):
+    def __init__(self, supervisor: Supervisor) -> None:
         self.supervisor = supervisor
-        self.notices = []
+        self.notices: list[Notice] = []
 
-    def of(self, kind, **fields):
-        def found():
+    def of(self, kind: type[N], **fields: Any) -> N:
+        def found() -> N | None:
             self.notices += self.supervisor.poll(0.05)
             for notice in self.notices:
                 if isinstance(notice, kind) and all(
@@ -41,23 +53,23 @@ class Heard:
                     return notice
             return None
 
-        return until(found, what=f"{kind.__name__} {fields}")
+        return expect(found, what=f"{kind.__name__} {fields}")
 
 
 @pytest.fixture
-def supervisor():
+def supervisor() -> Iterator[Supervisor]:
     with Supervisor(restarts=2, restart_delay_s=0.01) as made:
         yield made
 
 
-def test_a_child_is_told_its_first_line_and_heard(supervisor):
+def test_a_child_is_told_its_first_line_and_heard(supervisor: Supervisor) -> None:
     supervisor.start(python("talker", TALKER, first_line="hello"))
     said = Heard(supervisor).of(Said)
     assert said.name == "talker"
     assert said.message["told"] == "hello"
 
 
-def test_a_killed_child_is_named_and_comes_back(supervisor):
+def test_a_killed_child_is_named_and_comes_back(supervisor: Supervisor) -> None:
     heard = Heard(supervisor)
     supervisor.start(python("talker", TALKER, first_line="go"))
     os.kill(heard.of(Started).pid, signal.SIGKILL)
@@ -70,7 +82,7 @@ def test_a_killed_child_is_named_and_comes_back(supervisor):
     assert supervisor.restarts() == {"talker": 1}
 
 
-def test_a_child_that_always_dies_is_given_up_after_growing_pauses(supervisor):
+def test_a_child_that_always_dies_is_given_up_after_growing_pauses(supervisor: Supervisor) -> None:
     supervisor.start(python("wreck", "raise SystemExit(3)"))
     heard = Heard(supervisor)
     last = heard.of(Ended, incarnation=3)
@@ -81,12 +93,12 @@ def test_a_child_that_always_dies_is_given_up_after_growing_pauses(supervisor):
     assert supervisor.alive() == []
 
 
-def test_a_wrong_configuration_is_not_tried_twice(supervisor):
+def test_a_wrong_configuration_is_not_tried_twice(supervisor: Supervisor) -> None:
     supervisor.start(python("wrong", "import sys; sys.exit('no') if 0 else sys.exit(2)"))
     assert Heard(supervisor).of(Ended).back_in_s is None
 
 
-def test_a_child_that_finishes_is_left_alone(supervisor):
+def test_a_child_that_finishes_is_left_alone(supervisor: Supervisor) -> None:
     supervisor.start(python("brief", 'print(\'{"event": "done"}\')'))
     heard = Heard(supervisor)
     ended = heard.of(Ended)
@@ -94,7 +106,7 @@ def test_a_child_that_finishes_is_left_alone(supervisor):
     assert heard.of(Said).message == {"event": "done"}
 
 
-def test_errors_and_anything_but_json_are_passed_on_as_text(supervisor):
+def test_errors_and_anything_but_json_are_passed_on_as_text(supervisor: Supervisor) -> None:
     code = "import sys; print('plain'); print('{not json'); sys.stderr.write('no newline')"
     supervisor.start(python("loud", code))
     heard = Heard(supervisor)
@@ -102,12 +114,12 @@ def test_errors_and_anything_but_json_are_passed_on_as_text(supervisor):
         heard.of(Printed, text=text)
 
 
-def test_lines_longer_than_a_pipe_arrive_whole(supervisor):
+def test_lines_longer_than_a_pipe_arrive_whole(supervisor: Supervisor) -> None:
     supervisor.start(python("long", "import json; print(json.dumps({'event': 'x' * 300000}))"))
     assert len(Heard(supervisor).of(Said).message["event"]) == 300_000
 
 
-def test_stopping_lets_a_child_say_its_last(supervisor):
+def test_stopping_lets_a_child_say_its_last(supervisor: Supervisor) -> None:
     supervisor.start(python("talker", TALKER, first_line="go"))
     Heard(supervisor).of(Said)
     last = list(supervisor.stop(["talker"], timeout_s=20))
@@ -115,7 +127,7 @@ def test_stopping_lets_a_child_say_its_last(supervisor):
     assert any(isinstance(n, Ended) and n.expected for n in last)
 
 
-def test_a_child_that_will_not_stop_is_killed_at_the_deadline(supervisor):
+def test_a_child_that_will_not_stop_is_killed_at_the_deadline(supervisor: Supervisor) -> None:
     code = 'import json, time; print(\'{"event": "deaf"}\', flush=True); time.sleep(600)'
     supervisor.start(python("deaf", code))
     Heard(supervisor).of(Said)
@@ -123,13 +135,13 @@ def test_a_child_that_will_not_stop_is_killed_at_the_deadline(supervisor):
     assert [n.code for n in last if isinstance(n, Ended)] == [-signal.SIGKILL]
 
 
-def test_ctrl_c_at_the_terminal_is_for_the_parent_alone(supervisor):
+def test_ctrl_c_at_the_terminal_is_for_the_parent_alone(supervisor: Supervisor) -> None:
     supervisor.start(python("talker", TALKER, first_line="go"))
     pid = Heard(supervisor).of(Started).pid
     assert os.getpgid(pid) != os.getpgid(0)
 
 
-def test_a_parent_that_is_killed_leaves_no_orphans(tmp_path):
+def test_a_parent_that_is_killed_leaves_no_orphans(tmp_path: Path) -> None:
     parent = """
 import json, sys, time
 from olaf.jobs.supervisor import Program, Said, Supervisor
@@ -158,7 +170,7 @@ with Supervisor() as supervisor:
         child = json.loads(process.stdout.readline())["pid"]
         process.kill()
 
-    def gone():
+    def gone() -> bool:
         try:
             os.kill(child, 0)
         except ProcessLookupError:
