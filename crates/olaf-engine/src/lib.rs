@@ -21,6 +21,8 @@ pub mod lanes;
 pub mod olaf;
 pub mod slots;
 pub mod switch;
+#[cfg(test)]
+mod testing;
 pub mod time;
 
 pub use discipline::{Arrival, Discipline, Entry, EntryId, Outcome, Rejection};

@@ -1,5 +1,10 @@
 //! First in, first out: what a switch does that does not merge. The same slots as OLAF's.
 
+#[cfg(any(test, feature = "reference"))]
+pub mod reference;
+#[cfg(test)]
+mod tests;
+
 use crate::discipline::{Arrival, Discipline, Entry, EntryId, Outcome};
 use crate::slots::{SlotId, Slots};
 use alloc::collections::VecDeque;

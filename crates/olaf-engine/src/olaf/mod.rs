@@ -4,6 +4,11 @@
 //! At most one *open* update per flow waits; the one on the wire is locked, and while it is, its
 //! flow may hold one more.
 
+#[cfg(any(test, feature = "reference"))]
+pub mod reference;
+#[cfg(test)]
+mod tests;
+
 use crate::discipline::{Arrival, Discipline, Entry, EntryId, Outcome};
 use crate::ids::Flow;
 use crate::slots::{SlotId, Slots};
