@@ -22,7 +22,8 @@ class Lines:
 
     def happened(self, happening: Happening) -> None:
         """Print one line."""
-        self._print(happening.at_s, happening.text)
+        if not happening.echo:
+            self._print(happening.at_s, happening.text)
 
     def stands(self, progress: Progress, phase: str) -> None:
         """Print the status if it is time, and each change of phase."""
@@ -48,7 +49,10 @@ def status(progress: Progress) -> str:
     used, slots = progress.queue
     counts = progress.switch_counts()
     reward = progress.reward_so_far
-    ages = " ".join(f"c{n} {c.age_s * 1e3:.0f}" for n, c in sorted(progress.clusters.items()))
+    ages = " ".join(
+        f"c{n} {'-' if c.age_s is None else round(c.age_s * 1e3)}"
+        for n, c in sorted(progress.clusters.items())
+    )
     return (
         f"updates {progress.updates} ({progress.updates_per_s:.0f}/s)  steps {progress.steps:,}  "
         f"reward {'-' if reward is None else f'{reward:.1f}'}  age ms [{ages}]  "

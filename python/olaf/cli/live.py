@@ -42,6 +42,8 @@ class Display:
 
     def happened(self, happening: Happening) -> None:
         """Keep an event for the next drawing."""
+        if happening.echo:
+            return
         self._events.append(happening)
         self._drawn = float("-inf")
 
@@ -126,15 +128,19 @@ def _clusters(progress: Progress) -> Table:
     for number, one in clusters[:7]:
         table.add_row(
             str(number),
-            f"{one.age_s * 1e3:.0f} ms",
-            f"{one.mean_s * 1e3:.0f} ms",
-            f"{one.peak_s * 1e3:.0f} ms",
+            _age(one.age_s),
+            _age(one.mean_s),
+            _age(one.peak_s),
             f"{one.contributions:,}",
-            f"{one.staleness_mean:.1f}",
+            "-" if one.staleness_mean is None else f"{one.staleness_mean:.1f}",
         )
     if len(clusters) > 7:
         table.add_row(f"+{len(clusters) - 7}")
     return table
+
+
+def _age(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{seconds * 1e3:.0f} ms"
 
 
 def _events(events: deque[Happening]) -> Text:

@@ -15,8 +15,22 @@ from olaf.jobs.supervisor import Ended, Notice, Printed, Said, Started
 RECENT_S = 5.0
 """Rates are taken over so many seconds."""
 
-ROUTINE = {"update", "stats", "stopped", "listening", "ready", "joined", "worker_joined"}
+ROUTINE = {
+    "update",
+    "stats",
+    "stopped",
+    "listening",
+    "ready",
+    "joined",
+    "worker_joined",
+    "worker_left",
+}
 """Events that are no news: what they say is shown otherwise."""
+
+GOOD_NEWS = {"model_started", "switch_back", "server_back", "worker_back"}
+
+ECHO_S = 3.0
+"""All workers notice the death of a switch: the first one is news, the others' are echoes."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +41,8 @@ class Happening:
     who: str
     text: str
     trouble: bool = False
+    echo: bool = False
+    """Another worker has just said the same: for the record, not for the display."""
 
 
 @dataclass(frozen=True)
@@ -49,14 +65,14 @@ class Sample:
 class Cluster:
     """What the server says of a cluster."""
 
-    age_s: float
-    mean_s: float
-    peak_s: float
+    age_s: float | None
+    mean_s: float | None
+    peak_s: float | None
     deliveries: int
     contributions: int
-    staleness_mean: float
+    staleness_mean: float | None
     staleness_max: int
-    clock_error_s: float
+    clock_error_s: float | None
 
 
 @dataclass
@@ -83,6 +99,7 @@ class Progress:
     best_reward: float | None = None
     _recent: deque[float] = field(default_factory=deque)
     _window: deque[float] = field(default_factory=deque)
+    _said_at: dict[str, float] = field(default_factory=dict)
 
     def take(self, notice: Notice, at_s: float) -> Happening | None:
         """Take in what happened; the line of the log that it deserves, if any."""
@@ -104,7 +121,7 @@ class Progress:
                 reward=self.reward,
                 queue_used=self.queue[0],
                 version=self.version,
-                ages_s={key: one.age_s for key, one in self.clusters.items()},
+                ages_s={n: c.age_s for n, c in self.clusters.items() if c.age_s is not None},
                 counts=counts,
             )
         )
@@ -144,14 +161,14 @@ class Progress:
         served = self.served
         return {
             c["cluster"]: Cluster(
-                age_s=c["aom_now_ns"] / 1e9,
-                mean_s=c["aom_mean_ns"] / 1e9,
-                peak_s=c["aom_peak_mean_ns"] / 1e9,
+                age_s=_seconds(c["aom_now_ns"]),
+                mean_s=_seconds(c["aom_mean_ns"]),
+                peak_s=_seconds(c["aom_peak_mean_ns"]),
                 deliveries=c["deliveries"],
                 contributions=c["contributions"],
                 staleness_mean=c["staleness_mean"],
                 staleness_max=c["staleness_max"],
-                clock_error_s=c["clock_error_ns"] / 1e9,
+                clock_error_s=_seconds(c["clock_error_ns"]),
             )
             for c in (served["clusters"] if served else ())
         }
@@ -237,7 +254,17 @@ class Progress:
             self.joined_at_s = at_s
         if event in ROUTINE:
             return None
-        return Happening(at_s, name, f"{name}: {words.sentence(message)}", trouble=True)
+        return self._news(name, message, at_s)
+
+    def _news(self, name: str, message: Mapping[str, Any], at_s: float) -> Happening:
+        event = message["event"]
+        echo = False
+        if name.startswith("worker"):
+            echo = at_s < self._said_at.get(event, float("-inf")) + ECHO_S
+            if not echo:
+                self._said_at[event] = at_s
+        trouble = event not in GOOD_NEWS
+        return Happening(at_s, name, f"{name}: {words.sentence(message)}", trouble, echo)
 
     def _count(self, name: str, incarnation: int, message: Mapping[str, Any], at_s: float) -> None:
         self.updates_of[name, incarnation] = message
@@ -261,3 +288,7 @@ class Progress:
         report = self.reports.get(key)
         stats = report.stats if report else nothing(notice.name.split()[0])
         self.reports[key] = Incarnation(*key, stats, final=False)
+
+
+def _seconds(ns: float | None) -> float | None:
+    return None if ns is None else ns / 1e9

@@ -24,8 +24,8 @@ def conclude(outcome: Outcome) -> Result:
     began_s = progress.joined_at_s or 0.0
     training_s = max((progress.last_update_s or began_s) - began_s, 0.0)
     clusters = progress.clusters
-    ages = [one.mean_s for one in clusters.values()]
-    peaks = [one.peak_s for one in clusters.values()]
+    ages = [one.mean_s for one in clusters.values() if one.mean_s is not None]
+    peaks = [one.peak_s for one in clusters.values() if one.peak_s is not None]
     delivered = accounts.count("delivered alone") + accounts.count("delivered merged")
     parameters = served.get("parameters", 0)
     payload = 4 * parameters / max(served.get("segments", 1), 1)

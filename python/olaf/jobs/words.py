@@ -24,6 +24,7 @@ _SENTENCES = {
     "switch_silent": "switch {address} is silent",
     "switch_back": "switch {address} is back",
     "switch_restarted": "switch {address} started again",
+    "turned_away": "turned away from job {job}: {reason}",
     "contribution_rejected": "a contribution of worker {worker} rejected: {reason}",
 }
 
@@ -80,10 +81,15 @@ def status_of_server(stats: Mapping[str, Any]) -> str:
         f"job {job['job']}: version {job['version']}, {job['received']} contributions in "
         f"{job['deliveries']} deliveries, "
         + ", ".join(
-            f"cluster {c['cluster']} age {c['aom_now_ns'] / 1e6:.0f} ms" for c in job["clusters"]
+            f"cluster {c['cluster']} age {milliseconds(c['aom_now_ns'])}" for c in job["clusters"]
         )
         for job in stats["jobs"]
     )
+
+
+def milliseconds(ns: float | None) -> str:
+    """An age for people; before the first delivery there is none."""
+    return "-" if ns is None else f"{ns / 1e6:.0f} ms"
 
 
 def status_of_worker(message: Mapping[str, Any]) -> str:
