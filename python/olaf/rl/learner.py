@@ -39,7 +39,7 @@ class LearnerConfig:
     environments: int = 4
     """Copies of the environment stepped in turn by one worker, so that one product serves all."""
 
-    steps_per_update: int = 1000
+    steps_per_update: int = 500
     """Environment steps, over all copies, collected for one update."""
 
     episodes_per_update: int = 0
@@ -52,20 +52,25 @@ class LearnerConfig:
     epochs: int = 4
     """Passes over the collected steps."""
 
-    minibatch: int = 250
+    minibatch: int = 64
     """Steps per Adam step."""
 
-    learning_rate: float = 3e-4
+    learning_rate: float = 2e-3
     """Adam's step of the local epochs; not the server's."""
 
     gamma: float = 0.001
     """The server's learning rate in ``w += gamma g`` (OLAF §2.1): an accumulated update is
     divided by it, so that the server's rule puts it back at full strength."""
 
-    discount: float = 0.99
+    strength: float = 1.0
+    """Share of a turn's local change that is pushed, and kept. The sum of many workers' full
+    steps overshoots; the server's ``staleness_power`` sees to that by itself. With a server that
+    does not scale, about 2 / workers, see ``docs/training.md``."""
+
+    discount: float = 0.995
     """Discount of rewards per step."""
 
-    trace: float = 0.95
+    trace: float = 0.97
     """Lambda of generalised advantage estimation."""
 
     clip: float = 0.2
@@ -80,8 +85,8 @@ class LearnerConfig:
     max_gradient_norm: float = 0.5
     """Each minibatch gradient is scaled down to this Euclidean norm."""
 
-    adam_beta1: float = 0.9
-    """Decay of Adam's first moment."""
+    adam_beta1: float = 0.0
+    """Decay of Adam's first moment. Stale updates carry momentum of their own accord."""
 
     adam_beta2: float = 0.999
     """Decay of Adam's second moment."""
@@ -103,7 +108,7 @@ class LearnerConfig:
     def check(self) -> "LearnerConfig":
         """Return self, or raise ``LearnerError`` that quotes the key and the values it allows."""
         positive = (
-            "environments steps_per_update epochs minibatch learning_rate gamma "
+            "environments steps_per_update epochs minibatch learning_rate gamma strength "
             "max_gradient_norm clip"
         )
         for key in positive.split():

@@ -193,8 +193,7 @@ class NumpyLearner:
                 if norm > config.max_gradient_norm:
                     gradient *= np.float32(config.max_gradient_norm / norm)
                 self._adam.step(self.weights, gradient, config.learning_rate)
-        np.subtract(self.weights, before, out=self._update)
-        self._update /= np.float32(config.gamma)
+        settle(self.weights, before, self._update, config)
         return [self._update], total
 
     def _epochs(self, batch: "Batch") -> Iterator[list["Batch"]]:
@@ -212,6 +211,23 @@ class NumpyLearner:
         if self._last_reward is None:
             return float(np.mean(self._collector.running_rewards()))
         return self._last_reward
+
+
+def settle(
+    weights: NDArray[np.float32],
+    before: NDArray[np.float32],
+    update: NDArray[np.float32],
+    config: LearnerConfig,
+) -> None:
+    """Write the update, and take back from the weights the part that is not pushed.
+
+    Afterwards weights = before + gamma update, as on the server if nobody else pushed: a worker
+    that goes on before an answer comes starts from there. All arrays have one shape.
+    """
+    np.subtract(weights, before, out=update)
+    update *= np.float32(config.strength)
+    np.add(before, update, out=weights)
+    update /= np.float32(config.gamma)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from olaf.rl.learner import LearnerError, Parts
 from olaf.rl.network import Layout
-from olaf.rl.ppo_numpy import Batch, NumpyLearner
+from olaf.rl.ppo_numpy import Batch, NumpyLearner, settle
 
 try:
     import torch
@@ -177,7 +177,7 @@ class TorchLearner(NumpyLearner):
                 nn.utils.clip_grad_norm_(self._tensors, config.max_gradient_norm)
                 self._optimiser.step()
         for update, old, new in zip(self._updates, before, self._parts, strict=True):
-            np.divide(new - old, np.float32(config.gamma), out=update)
+            settle(new, old, update, config)
         return self._updates, total
 
     def _backward(self, batch: Batch) -> dict[str, float]:

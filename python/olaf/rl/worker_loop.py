@@ -38,7 +38,7 @@ class LoopConfig:
     """What a worker does whose update brought no newer model (refused by a gate, lost, or still
     under way): ``continue`` from its own weights, or ``reset`` to the last model it was given."""
 
-    patience_s: float = 0.0
+    patience_s: float = 0.02
     """Seconds that a worker waits for the answer to its update before it collects again.
     0 never waits; a few milliseconds on a quick network spare it one turn on an old model."""
 
