@@ -1,0 +1,323 @@
+//! What is written is read back the same, and no bytes make a reader panic.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use olaf_wire::offsets::{MAX_DATAGRAM, MAX_SEGMENT_LANES};
+use olaf_wire::update::read_lanes;
+use olaf_wire::{
+    Address, Answer, ClusterId, Fetch, JobId, Join, Kind, Leave, Packet, QueueStatus, Refusal,
+    Session, Update, Welcome, WelcomeCode, WorkerId,
+};
+use proptest::prelude::*;
+
+fn addresses() -> impl Strategy<Value = Address> {
+    any::<(u32, u32, u32, u32)>().prop_map(|(job, cluster, worker, session)| Address {
+        job: JobId(job),
+        cluster: ClusterId(cluster),
+        worker: WorkerId(worker),
+        session: Session(session),
+    })
+}
+
+/// Any bits, not-a-number among them: lanes are carried, not looked at.
+fn lanes(from: usize) -> impl Strategy<Value = Vec<f32>> {
+    prop::collection::vec(any::<u32>().prop_map(f32::from_bits), from..40)
+}
+
+fn updates() -> impl Strategy<Value = Update> {
+    let numbers = (any::<u32>(), any::<u32>(), 0..u32::MAX, any::<u64>(), any::<u64>());
+    let more = (any::<u32>(), any::<u32>(), 1u32.., 1e-300f64..1e300, any::<f64>(), any::<u8>());
+    (addresses(), numbers, more).prop_map(|(address, a, b)| Update {
+        address,
+        sequence: a.0,
+        hop_sequence: a.1,
+        segment: a.2,
+        segments: a.2 + 1,
+        generated_oldest_ns: a.3.min(a.4),
+        generated_newest_ns: a.3.max(a.4),
+        version_oldest: b.0.min(b.1),
+        version_newest: b.0.max(b.1),
+        contributors: b.2,
+        weight: b.3,
+        reward: b.4,
+        hops: b.5,
+    })
+}
+
+fn answers() -> impl Strategy<Value = Answer> {
+    let numbers = (any::<u32>(), 0..u32::MAX, any::<u32>(), 64u32.., any::<u32>(), any::<u32>());
+    let more = (any::<u64>(), any::<u64>(), any::<u16>(), any::<u16>(), any::<u16>(), any::<u8>());
+    (addresses(), numbers, more).prop_map(|(address, a, b)| Answer {
+        address,
+        acknowledges: a.0,
+        segment: a.1,
+        segments: a.1 + 1,
+        model_version: a.2,
+        parameters: a.3,
+        epoch: a.4,
+        delivered_version: a.5,
+        delivered_newest_ns: b.0,
+        server_time_ns: b.1,
+        queue: QueueStatus { active_clusters: b.2, slots: b.3, used: b.4, switches: b.5 },
+    })
+}
+
+fn joins() -> impl Strategy<Value = Join> {
+    let numbers = (any::<u32>(), 1u32.., 1u32..=MAX_SEGMENT_LANES as u32, any::<u32>());
+    (addresses(), numbers, any::<u64>(), any::<i64>()).prop_map(|(address, a, sent, offset)| Join {
+        address: Address { worker: WorkerId(address.worker.0.min(u32::MAX - 1)), ..address },
+        have_version: a.0,
+        parameters: a.1,
+        segment_lanes: a.2,
+        clock_error_us: a.3,
+        sent_at_ns: sent,
+        clock_offset_ns: offset,
+    })
+}
+
+fn codes() -> impl Strategy<Value = WelcomeCode> {
+    use WelcomeCode as Code;
+    prop::sample::select(vec![
+        Code::Welcome,
+        Code::WorkerIdInUse,
+        Code::WrongModelSize,
+        Code::WrongSegmentLanes,
+        Code::UnknownJob,
+        Code::ModelTooLarge,
+        Code::Full,
+        Code::ServerSilent,
+        Code::JoinAgain,
+    ])
+}
+
+fn welcomes() -> impl Strategy<Value = Welcome> {
+    let numbers = (any::<bool>(), any::<[u32; 7]>(), any::<[u64; 3]>());
+    (addresses(), codes(), numbers).prop_map(|(address, code, (ready, a, b))| Welcome {
+        address,
+        code,
+        ready,
+        version: a[0],
+        parameters: a[1],
+        segment_lanes: a[2],
+        epoch: a[3],
+        first_missing: a[4],
+        echoed_sent_at_ns: b[0],
+        received_at_ns: b[1],
+        sent_at_ns: b[2],
+        switch_epoch: a[5],
+        silent_ms: a[6],
+    })
+}
+
+/// Whatever the buffer held before must not show.
+fn buffer() -> Vec<u8> {
+    vec![0xa5; MAX_DATAGRAM]
+}
+
+fn bits(lanes: &[f32]) -> Vec<u32> {
+    lanes.iter().map(|lane| lane.to_bits()).collect()
+}
+
+fn lanes_of(packet: &Packet<'_>) -> Vec<u32> {
+    let mut lanes = vec![0.0; packet.lanes().len() / 4];
+    read_lanes(packet.lanes(), &mut lanes);
+    bits(&lanes)
+}
+
+/// Reads the message, writes what was read, and says whether those are the bytes again.
+fn survives(bytes: &[u8]) -> Result<bool, Refusal> {
+    let packet = Packet::new_checked(bytes)?;
+    let mut lanes = vec![0.0; packet.lanes().len() / 4];
+    read_lanes(packet.lanes(), &mut lanes);
+    let mut buf = buffer();
+    let len = match packet.kind() {
+        Kind::Update => Update::parse(&packet)?.emit(&lanes, &mut buf),
+        Kind::Acknowledgement | Kind::Model => Answer::parse(&packet)?.emit(&lanes, &mut buf),
+        Kind::Join => Join::parse(&packet)?.emit(&mut buf),
+        Kind::Welcome => Welcome::parse(&packet)?.emit(&mut buf),
+        Kind::Leave => Leave::parse(&packet)?.emit(&mut buf),
+        Kind::Fetch => {
+            let fetch = Fetch::parse(&packet)?;
+            assert!(fetch.segments().count() <= 64);
+            fetch.emit(&mut buf)
+        }
+    };
+    // Fields that a later version may use are written as zero and ignored; all others survive.
+    let again = Packet::new_checked(&buf[..len]).unwrap();
+    assert_eq!((again.kind(), again.address()), (packet.kind(), packet.address()));
+    Ok(&buf[..len] == bytes)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
+
+    #[test]
+    fn an_update_comes_back_as_it_was(update in updates(), lanes in lanes(1)) {
+        let mut buf = buffer();
+        let len = update.emit(&lanes, &mut buf);
+        let packet = Packet::new_checked(&buf[..len]).unwrap();
+        prop_assert_eq!(Update::parse(&packet), Ok(update));
+        prop_assert_eq!(lanes_of(&packet), bits(&lanes));
+        prop_assert_eq!(survives(&buf[..len]), Ok(true));
+    }
+
+    #[test]
+    fn an_answer_comes_back_as_it_was(answer in answers(), lanes in lanes(0)) {
+        let mut buf = buffer();
+        let len = answer.emit(&lanes, &mut buf);
+        let packet = Packet::new_checked(&buf[..len]).unwrap();
+        prop_assert_eq!(packet.kind() == Kind::Model, !lanes.is_empty());
+        prop_assert_eq!(Answer::parse(&packet), Ok(answer));
+        prop_assert_eq!(lanes_of(&packet), bits(&lanes));
+        prop_assert_eq!(survives(&buf[..len]), Ok(true));
+    }
+
+    #[test]
+    fn patching_changes_receiver_and_status_and_nothing_else(
+        answer in answers(), lanes in lanes(0), to in addresses(), number: u32, status in answers(),
+    ) {
+        let mut buf = buffer();
+        let len = answer.emit(&lanes, &mut buf);
+        // The job is the one field of an address that a switch never changes.
+        let to = Address { job: answer.address.job, ..to };
+        olaf_wire::answer::patch_receiver(&mut buf[..len], &to, number);
+        olaf_wire::answer::patch_status(&mut buf[..len], status.queue);
+        let packet = Packet::new_checked(&buf[..len]).unwrap();
+        let expected = Answer { address: to, acknowledges: number, queue: status.queue, ..answer };
+        prop_assert_eq!(Answer::parse(&packet), Ok(expected));
+        prop_assert_eq!(lanes_of(&packet), bits(&lanes));
+    }
+
+    #[test]
+    fn a_join_comes_back_as_it_was(join in joins()) {
+        let mut buf = buffer();
+        let len = join.emit(&mut buf);
+        prop_assert_eq!(Join::parse(&Packet::new_checked(&buf[..len]).unwrap()), Ok(join));
+        prop_assert_eq!(survives(&buf[..len]), Ok(true));
+    }
+
+    #[test]
+    fn a_welcome_comes_back_as_it_was(welcome in welcomes()) {
+        let mut buf = buffer();
+        let len = welcome.emit(&mut buf);
+        prop_assert_eq!(Welcome::parse(&Packet::new_checked(&buf[..len]).unwrap()), Ok(welcome));
+        prop_assert_eq!(survives(&buf[..len]), Ok(true));
+    }
+
+    #[test]
+    fn a_leave_and_a_fetch_come_back_as_they_were(address in addresses(), version: u32, first: u32, mask: u64) {
+        let (leave, fetch) = (Leave { address }, Fetch { address, version, first, mask });
+        let mut buf = buffer();
+        let len = leave.emit(&mut buf);
+        prop_assert_eq!(Leave::parse(&Packet::new_checked(&buf[..len]).unwrap()), Ok(leave));
+        let len = fetch.emit(&mut buf);
+        prop_assert_eq!(Fetch::parse(&Packet::new_checked(&buf[..len]).unwrap()), Ok(fetch));
+        prop_assert_eq!(survives(&buf[..len]), Ok(true));
+    }
+
+    #[test]
+    fn no_bytes_make_a_reader_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        let _ = survives(&bytes);
+    }
+
+    #[test]
+    fn no_bytes_behind_a_good_start_make_a_reader_panic(kind in 0u8..9, bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        let mut datagram = b"OLAF\x01".to_vec();
+        datagram.extend([kind, 0, 0]);
+        datagram.extend(bytes);
+        let _ = survives(&datagram);
+    }
+
+    #[test]
+    fn a_changed_byte_is_read_or_refused_but_never_panics(
+        update in updates(), lanes in lanes(1), at: prop::sample::Index, with: u8,
+    ) {
+        let mut buf = buffer();
+        let len = update.emit(&lanes, &mut buf);
+        let at = at.index(len);
+        buf[at] = with;
+        let _ = survives(&buf[..len]);
+    }
+
+    #[test]
+    fn a_datagram_cut_short_or_too_long_is_refused(
+        update in updates(), lanes in lanes(1), cut: prop::sample::Index, more in 1usize..100,
+    ) {
+        let mut buf = buffer();
+        let len = update.emit(&lanes, &mut buf);
+        let cut = cut.index(len);
+        let refusal = Packet::new_checked(&buf[..cut]).err().unwrap();
+        let named = matches!(refusal, Refusal::Truncated { .. }) || cut < 4 && refusal == Refusal::NotOurs;
+        prop_assert!(named, "{refusal}");
+        let refusal = Packet::new_checked(&buf[..len + more]).err();
+        prop_assert_eq!(refusal, Some(Refusal::Oversized { have: len + more, need: len }));
+    }
+}
+
+#[test]
+fn the_largest_datagram_is_read_and_one_lane_more_is_refused() {
+    let mut buf = buffer();
+    let update = Update { contributors: 1, weight: 1.0, segments: 1, ..zero() };
+    let len = update.emit(&vec![1.0; MAX_SEGMENT_LANES], &mut buf);
+    assert!(len <= MAX_DATAGRAM);
+    assert!(Packet::new_checked(&buf[..len]).is_ok());
+    let one_more = u32::try_from(MAX_SEGMENT_LANES + 1).unwrap().to_be_bytes();
+    buf[olaf_wire::offsets::update::LANES..][..4].copy_from_slice(&one_more);
+    assert_eq!(Packet::new_checked(&buf[..len]).err(), Some(Refusal::BadField("lanes")));
+}
+
+fn zero() -> Update {
+    Update {
+        address: Address::default(),
+        sequence: 0,
+        hop_sequence: 0,
+        segment: 0,
+        segments: 1,
+        generated_oldest_ns: 0,
+        generated_newest_ns: 0,
+        version_oldest: 0,
+        version_newest: 0,
+        contributors: 1,
+        weight: 1.0,
+        reward: 0.0,
+        hops: 0,
+    }
+}
+
+#[test]
+fn fields_that_contradict_each_other_are_refused_by_name() {
+    let cases = [
+        (Update { segment: 1, segments: 1, ..zero() }, "segment"),
+        (Update { segments: 0, ..zero() }, "segment"),
+        (Update { generated_oldest_ns: 2, generated_newest_ns: 1, ..zero() }, "generated"),
+        (Update { version_oldest: 2, version_newest: 1, ..zero() }, "version"),
+        (Update { contributors: 0, ..zero() }, "contributors"),
+        (Update { weight: 0.0, ..zero() }, "weight"),
+        (Update { weight: -1.0, ..zero() }, "weight"),
+        (Update { weight: f64::NAN, ..zero() }, "weight"),
+        (Update { weight: f64::INFINITY, ..zero() }, "weight"),
+    ];
+    for (update, field) in cases {
+        let mut buf = buffer();
+        let len = update.emit(&[1.0], &mut buf);
+        let packet = Packet::new_checked(&buf[..len]).unwrap();
+        assert_eq!(Update::parse(&packet), Err(Refusal::BadField(field)), "{update:?}");
+    }
+}
+
+#[test]
+fn other_versions_kinds_and_flags_are_refused_by_name() {
+    let mut buf = buffer();
+    let len = zero().emit(&[1.0], &mut buf);
+    for (at, value, refusal) in [
+        (0, b'X', Refusal::NotOurs),
+        (4, 2, Refusal::WrongVersion(2)),
+        (5, 0, Refusal::UnknownKind(0)),
+        (5, 8, Refusal::UnknownKind(8)),
+        (6, 1, Refusal::UnknownFlags(0x100)),
+        (7, 1, Refusal::UnknownFlags(1)),
+    ] {
+        let mut bytes = buf[..len].to_vec();
+        bytes[at] = value;
+        assert_eq!(Packet::new_checked(&bytes).err(), Some(refusal));
+    }
+}

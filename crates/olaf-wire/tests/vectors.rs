@@ -1,0 +1,190 @@
+//! The bytes of `vectors/wire/messages.json`: one message of each kind, its fields and its bytes.
+//!
+//! After a change of the format that is meant, `OLAF_FILL_VECTORS=1` writes the bytes anew.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use olaf_wire::update::read_lanes;
+use olaf_wire::{
+    Address, Answer, ClusterId, Fetch, JobId, Join, Kind, Leave, Packet, QueueStatus, Session,
+    Update, Welcome, WelcomeCode, WorkerId,
+};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/wire/messages.json");
+
+fn u64_of(message: &Value, field: &str) -> u64 {
+    message[field].as_u64().unwrap_or_else(|| panic!("{field} of {message}"))
+}
+
+fn u32_of(message: &Value, field: &str) -> u32 {
+    u32::try_from(u64_of(message, field)).unwrap()
+}
+
+fn f64_of(message: &Value, field: &str) -> f64 {
+    message[field].as_f64().unwrap()
+}
+
+fn address(message: &Value) -> Address {
+    Address {
+        job: JobId(u32_of(message, "job")),
+        cluster: ClusterId(u32_of(message, "cluster")),
+        worker: WorkerId(u32_of(message, "worker")),
+        session: Session(u32_of(message, "session")),
+    }
+}
+
+fn lanes(message: &Value) -> Vec<f32> {
+    let lanes = message["lanes"].as_array();
+    lanes.into_iter().flatten().map(|lane| lane.as_f64().unwrap() as f32).collect()
+}
+
+fn code(name: &str) -> WelcomeCode {
+    use WelcomeCode as Code;
+    let all = [Code::Welcome, Code::WorkerIdInUse, Code::WrongModelSize, Code::WrongSegmentLanes];
+    let rest =
+        [Code::UnknownJob, Code::ModelTooLarge, Code::Full, Code::ServerSilent, Code::JoinAgain];
+    *all.iter().chain(&rest).find(|code| code.name() == name).unwrap()
+}
+
+/// The message of those fields, written; and read back from `bytes`, whether it is the same.
+fn written(message: &Value, bytes: &[u8]) -> (Vec<u8>, bool) {
+    let packet = Packet::new_checked(bytes);
+    let mut buf = vec![0xff; 1024];
+    let address = address(message);
+    let u32_of = |field| u32_of(message, field);
+    let u64_of = |field| u64_of(message, field);
+    let (len, same) = match message["kind"].as_str().unwrap() {
+        "update" => {
+            let update = Update {
+                address,
+                sequence: u32_of("sequence"),
+                hop_sequence: u32_of("hop_sequence"),
+                segment: u32_of("segment"),
+                segments: u32_of("segments"),
+                generated_oldest_ns: u64_of("generated_oldest_ns"),
+                generated_newest_ns: u64_of("generated_newest_ns"),
+                version_oldest: u32_of("version_oldest"),
+                version_newest: u32_of("version_newest"),
+                contributors: u32_of("contributors"),
+                weight: f64_of(message, "weight"),
+                reward: f64_of(message, "reward"),
+                hops: u8::try_from(u32_of("hops")).unwrap(),
+            };
+            let read = packet.and_then(|packet| Update::parse(&packet));
+            (update.emit(&lanes(message), &mut buf), read == Ok(update))
+        }
+        "acknowledgement" | "model" => {
+            let answer = Answer {
+                address,
+                acknowledges: u32_of("acknowledges"),
+                segment: u32_of("segment"),
+                segments: u32_of("segments"),
+                model_version: u32_of("model_version"),
+                parameters: u32_of("parameters"),
+                epoch: u32_of("epoch"),
+                delivered_version: u32_of("delivered_version"),
+                delivered_newest_ns: u64_of("delivered_newest_ns"),
+                server_time_ns: u64_of("server_time_ns"),
+                queue: QueueStatus {
+                    active_clusters: u16::try_from(u32_of("active_clusters")).unwrap(),
+                    slots: u16::try_from(u32_of("slots")).unwrap(),
+                    used: u16::try_from(u32_of("used")).unwrap(),
+                    switches: u8::try_from(u32_of("switches")).unwrap(),
+                },
+            };
+            let read = packet.and_then(|packet| Answer::parse(&packet));
+            (answer.emit(&lanes(message), &mut buf), read == Ok(answer))
+        }
+        "join" => {
+            let join = Join {
+                address,
+                have_version: u32_of("have_version"),
+                parameters: u32_of("parameters"),
+                segment_lanes: u32_of("segment_lanes"),
+                clock_error_us: u32_of("clock_error_us"),
+                sent_at_ns: u64_of("sent_at_ns"),
+                clock_offset_ns: message["clock_offset_ns"].as_i64().unwrap(),
+            };
+            let read = packet.and_then(|packet| Join::parse(&packet));
+            (join.emit(&mut buf), read == Ok(join))
+        }
+        "welcome" => {
+            let welcome = Welcome {
+                address,
+                code: code(message["code"].as_str().unwrap()),
+                ready: message["ready"].as_bool().unwrap(),
+                version: u32_of("version"),
+                parameters: u32_of("parameters"),
+                segment_lanes: u32_of("segment_lanes"),
+                epoch: u32_of("epoch"),
+                first_missing: u32_of("first_missing"),
+                echoed_sent_at_ns: u64_of("echoed_sent_at_ns"),
+                received_at_ns: u64_of("received_at_ns"),
+                sent_at_ns: u64_of("sent_at_ns"),
+                switch_epoch: u32_of("switch_epoch"),
+                silent_ms: u32_of("silent_ms"),
+            };
+            let read = packet.and_then(|packet| Welcome::parse(&packet));
+            (welcome.emit(&mut buf), read == Ok(welcome))
+        }
+        "leave" => {
+            let leave = Leave { address };
+            let read = packet.and_then(|packet| Leave::parse(&packet));
+            (leave.emit(&mut buf), read == Ok(leave))
+        }
+        "fetch" => {
+            let (version, first, mask) = (u32_of("version"), u32_of("first"), u64_of("mask"));
+            let fetch = Fetch { address, version, first, mask };
+            let read = packet.and_then(|packet| Fetch::parse(&packet));
+            (fetch.emit(&mut buf), read == Ok(fetch))
+        }
+        kind => panic!("no kind {kind}"),
+    };
+    buf.truncate(len);
+    let same = same
+        && packet.is_ok_and(|packet| {
+            let mut read = vec![0.0; packet.lanes().len() / 4];
+            read_lanes(packet.lanes(), &mut read);
+            read == lanes(message)
+        });
+    (buf, same)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut hex, byte| {
+        write!(hex, "{byte:02x}").unwrap();
+        hex
+    })
+}
+
+fn unhex(hex: &str) -> Vec<u8> {
+    let digit = |digit: u8| u8::try_from((digit as char).to_digit(16).unwrap()).unwrap();
+    hex.as_bytes().chunks(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect()
+}
+
+#[test]
+fn each_message_has_these_bytes_and_these_bytes_are_that_message() {
+    let text = std::fs::read_to_string(FILE).unwrap();
+    let mut messages: Vec<Value> = serde_json::from_str(&text).unwrap();
+    if std::env::var_os("OLAF_FILL_VECTORS").is_some() {
+        for message in &mut messages {
+            message["hex"] = json!(hex(&written(message, &[]).0));
+        }
+        let lines: Vec<String> = messages.iter().map(Value::to_string).collect();
+        std::fs::write(FILE, format!("[\n{}\n]\n", lines.join(",\n"))).unwrap();
+        return;
+    }
+    let mut kinds = BTreeSet::new();
+    for message in &messages {
+        let bytes = unhex(message["hex"].as_str().unwrap());
+        let (written, same) = written(message, &bytes);
+        assert_eq!(hex(&written), hex(&bytes), "{message}");
+        assert!(same, "{message} is read otherwise");
+        kinds.insert(Packet::new_checked(&bytes).unwrap().kind());
+    }
+    let all = [Kind::Update, Kind::Acknowledgement, Kind::Model, Kind::Join];
+    let all = BTreeSet::from_iter(all.into_iter().chain([Kind::Welcome, Kind::Leave, Kind::Fetch]));
+    assert_eq!(kinds, all, "a vector of each kind");
+}
