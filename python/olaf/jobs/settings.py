@@ -26,6 +26,7 @@ from pydantic import (
 from pydantic_core import CoreSchema, core_schema
 
 from olaf.rl.learner import LearnerConfig, LearnerError
+from olaf.rl.worker_loop import LoopConfig
 
 JOB = 1
 """The job id used where one job is all there is."""
@@ -113,6 +114,8 @@ class SwitchSettings(Section):
     """A peer unheard for so many ms is reported silent."""
     max_parameters: int = Field(default=268_435_456, ge=1)
     """Largest model a job may announce, in parameters: 1 GiB of float32."""
+    core: OffInt = Field(default=None, ge=0)
+    """Processor core to run on; off leaves it to the system."""
     seed: DrawnInt = None
     """For the switch's epoch; drawn unless a run must repeat."""
 
@@ -148,17 +151,20 @@ class ServerSettings(Section):
     """Reward gate of the delta rule: refuse below the best, or the recent, reward."""
     gate_margin: float = Field(default=0.0, ge=0)
     """How far below the gate's reference a reward may be, in units of reward."""
-    staleness_power: float = Field(default=0.0, ge=0)
-    """Scale an update by (1 + versions behind)^-power; 0 counts all alike, which learned best."""
+    staleness_power: float = Field(default=0.7, ge=0)
+    """Scale an update by (1 + versions behind)^-power: the versions that came between are workers
+    that moved the model without knowing of this one. 0.7 learned best; 0 counts all alike."""
     keep_versions: int = Field(default=4, ge=1)
     """Model versions kept for workers that ask for a missing segment."""
-    segment_lanes: int = Field(default=2208, ge=1)
-    """Parameters in a segment: 2,208 floats fit one 9,000-byte frame."""
+    segment_lanes: OffInt = Field(default=None, ge=1)
+    """Parameters in a segment, where the server is to insist; off takes the first worker's."""
     silent_after_ms: int = Field(default=2000, ge=1)
     """A peer unheard for so many ms is reported silent."""
     round_ms: int = Field(default=50, ge=1)
     """Models of several segments: answer a cluster at most so many ms after its first unanswered
     segment."""
+    core: OffInt = Field(default=None, ge=0)
+    """Processor core to run on; off leaves it to the system."""
     seed: DrawnInt = None
     """For the server's epoch; drawn unless a run must repeat."""
 
@@ -182,12 +188,13 @@ class WorkerSettings(Section):
     """Stop after so many updates; off goes on until stopped."""
     seed: int = Field(default=0, ge=0)
     """Seed of the environment, the policy and the first weights, together with the id."""
-    on_refused: Literal["continue", "reset"] = "continue"
+    on_refused: Literal["continue", "reset"] = LoopConfig.on_refused
     """After an update that brought no newer model: continue from the own weights, or reset to the
     last model received."""
-    patience_s: float = Field(default=0.0, ge=0)
-    """How long to wait for the answer to an update before collecting again; 0 never waits."""
-    weight: float = Field(default=1.0, gt=0)
+    patience_s: float = Field(default=LoopConfig.patience_s, ge=0)
+    """How long to wait for the answer to an update before collecting again; 0 never waits. A
+    moment on a quick network spares a turn on an old model."""
+    weight: float = Field(default=LoopConfig.weight, gt=0)
     """Weight of this worker's updates in a merge."""
     join_timeout_s: float = Field(default=20.0, gt=0)
     """How long to try to join before giving up and naming the peer."""
@@ -197,8 +204,12 @@ class WorkerSettings(Section):
     """Say so often that this worker lives, while it has nothing to push."""
     silent_after_ms: int = Field(default=2000, ge=1)
     """Report a peer silent when unheard for so many ms."""
-    segment_lanes: int = Field(default=2208, ge=1)
-    """Parameters in a segment; the server's must be the same."""
+    segment_lanes: OffInt = Field(default=None, ge=1)
+    """Parameters in a segment, alike for all workers of a job; off is 2,208, which fit a
+    9,000-byte frame, or what fits mtu_bytes."""
+    mtu_bytes: OffInt = Field(default=None, ge=576)
+    """The largest IP packet of the path to the switch, so that no segment is cut up; off does
+    not look."""
 
 
 class TrainSettings(Section):

@@ -321,9 +321,12 @@ def worker_job(
     learner = settings.learner.model_dump(mode="json")
     if "gamma" not in settings.learner.model_fields_set:
         learner["gamma"] = settings.server.learning_rate
-    lanes = own.segment_lanes
-    if "segment_lanes" not in own.model_fields_set:
-        lanes = settings.server.segment_lanes
+    client = {
+        "keepalive_ms": own.keepalive_ms,
+        "silent_after_ms": own.silent_after_ms,
+        "segment_lanes": own.segment_lanes or settings.server.segment_lanes,
+        "mtu_bytes": own.mtu_bytes,
+    }
     return WorkerJob(
         switch=switch,
         job=own.job,
@@ -332,11 +335,7 @@ def worker_job(
         updates=own.updates,
         seed=seed,
         flush_timeout_s=own.flush_timeout_s,
-        client={
-            "keepalive_ms": own.keepalive_ms,
-            "silent_after_ms": own.silent_after_ms,
-            "segment_lanes": lanes,
-        },
+        client={key: value for key, value in client.items() if value is not None},
         loop={
             "on_refused": own.on_refused,
             "patience_s": own.patience_s,
