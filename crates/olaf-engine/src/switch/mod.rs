@@ -15,7 +15,7 @@ mod updates;
 
 pub use config::{AnswerTo, Config, ConfigError, Pacing, QueueKind};
 pub use counters::Fates;
-pub use statistics::Statistics;
+pub use statistics::{PeerAddress, Statistics};
 
 use crate::discipline::EntryId;
 use crate::egress::{Control, Egress, Leaving};
