@@ -42,6 +42,8 @@ const EVENT_LIMIT: usize = 4096;
 pub struct ServerConfig {
     /// How updates change the models.
     pub rule: RuleConfig,
+    /// Lanes of a segment that every worker must have; `None`: as the job's first worker has them.
+    pub segment_lanes: Option<u32>,
     /// Versions kept for workers that ask for segments they missed.
     pub keep_versions: usize,
     /// A worker unheard for this time is silent; its id may then be taken over.
@@ -65,6 +67,7 @@ impl Default for ServerConfig {
     fn default() -> Self {
         Self {
             rule: RuleConfig::default(),
+            segment_lanes: None,
             keep_versions: 4,
             silent_after: Duration::from_secs(2),
             round: Duration::from_millis(50),
@@ -117,6 +120,12 @@ impl Server {
         Some((job.version, segments.map(|segment| segment.as_slice())))
     }
 
+    /// Whether a worker is behind that peer; a driver may forget the addresses of others.
+    #[must_use]
+    pub fn knows(&self, peer: PeerId) -> bool {
+        self.jobs.values().any(|job| job.members.values().any(|member| member.peer == peer))
+    }
+
     /// Everything counted so far, and who is here.
     #[must_use]
     pub fn statistics(&self, now: Instant) -> ServerStatistics {
@@ -167,6 +176,9 @@ impl Server {
         let config = &self.config;
         if join.parameters > config.max_parameters {
             return WelcomeCode::ModelTooLarge;
+        }
+        if config.segment_lanes.is_some_and(|lanes| lanes != join.segment_lanes) {
+            return WelcomeCode::WrongSegmentLanes;
         }
         let Some(job) = self.jobs.get_mut(&join.address.job) else {
             let full = self.jobs.len() >= config.max_jobs;
