@@ -1,0 +1,112 @@
+//! What may be set of a client.
+
+use crate::error::StartError;
+use olaf_wire::offsets::{DEFAULT_SEGMENT_LANES, LANE, MAX_DATAGRAM, MAX_SEGMENT_LANES, update};
+use serde::Deserialize;
+use std::time::Duration;
+
+/// The set-up.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ClientConfig {
+    /// Lanes of a segment; all workers of a job agree on it.
+    pub segment_lanes: Option<u32>,
+    /// The worker says so often that it is there.
+    pub keepalive_ms: Option<u64>,
+    /// A peer unheard for so long is reported.
+    pub silent_after_ms: Option<u64>,
+    /// For the worker's id, where none is given, and its session.
+    pub seed: Option<u64>,
+    /// The largest IP packet the path takes: a segment's datagram fits into it.
+    pub mtu_bytes: Option<u32>,
+}
+
+impl ClientConfig {
+    /// Reads JSON.
+    ///
+    /// # Errors
+    /// [`StartError::Config`] that names the key.
+    pub fn from_json(text: &str) -> Result<Self, StartError> {
+        serde_json::from_str(text)
+            .map_err(|error| StartError::Config(format!("client configuration: {error}")))
+    }
+
+    /// Lanes of a segment that fit the path.
+    pub(super) fn segment_lanes(&self, v6: bool) -> Result<u32, StartError> {
+        let headers = update::PAYLOAD + 8 + if v6 { 40 } else { 20 };
+        let room = match self.mtu_bytes {
+            None => MAX_SEGMENT_LANES,
+            Some(mtu) => {
+                let lanes = (mtu as usize).saturating_sub(headers) / LANE;
+                if lanes == 0 {
+                    return Err(StartError::Config(format!(
+                        "mtu_bytes = {mtu}: must be at least {}, what the headers and one value take",
+                        headers + LANE
+                    )));
+                }
+                lanes.min(MAX_SEGMENT_LANES)
+            }
+        };
+        let lanes = match self.segment_lanes.map(|lanes| lanes as usize) {
+            None => room.min(DEFAULT_SEGMENT_LANES),
+            Some(lanes) if (1..=room).contains(&lanes) => lanes,
+            Some(lanes) => {
+                let limit = match self.mtu_bytes {
+                    Some(mtu) => format!("what fits mtu_bytes = {mtu}"),
+                    None => format!("what fits a datagram of {MAX_DATAGRAM} bytes"),
+                };
+                return Err(StartError::Config(format!(
+                    "segment_lanes = {lanes}: must be from 1 to {room}, {limit}"
+                )));
+            }
+        };
+        Ok(u32::try_from(lanes).expect("a datagram's lanes are few"))
+    }
+
+    pub(super) fn keepalive(&self) -> Result<Duration, StartError> {
+        positive("keepalive_ms", self.keepalive_ms.unwrap_or(500))
+    }
+
+    pub(super) fn silent_after(&self) -> Result<Duration, StartError> {
+        positive("silent_after_ms", self.silent_after_ms.unwrap_or(2000))
+    }
+}
+
+fn positive(key: &str, ms: u64) -> Result<Duration, StartError> {
+    if ms == 0 {
+        return Err(StartError::Config(format!("{key} = 0: must be above 0")));
+    }
+    Ok(Duration::from_millis(ms))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lanes(text: &str) -> Result<u32, String> {
+        let config = ClientConfig::from_json(text).map_err(|e| e.to_string())?;
+        config.segment_lanes(false).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn a_segment_fits_the_path() {
+        assert_eq!(lanes("{}"), Ok(2208));
+        assert_eq!(lanes(r#"{"mtu_bytes": 1500}"#), Ok((1500 - 124) / 4));
+        assert_eq!(lanes(r#"{"mtu_bytes": 9000}"#), Ok(2208));
+        assert_eq!(lanes(r#"{"segment_lanes": 16352}"#), Ok(16352));
+    }
+
+    #[test]
+    fn what_cannot_be_names_its_key() {
+        for (text, key) in [
+            (r#"{"segment_lanes": 0}"#, "segment_lanes"),
+            (r#"{"segment_lanes": 16353}"#, "segment_lanes"),
+            (r#"{"segment_lanes": 400, "mtu_bytes": 1500}"#, "mtu_bytes = 1500"),
+            (r#"{"mtu_bytes": 100}"#, "mtu_bytes"),
+            (r#"{"sgement_lanes": 100}"#, "sgement_lanes"),
+        ] {
+            let error = lanes(text).expect_err(text);
+            assert!(error.contains(key), "{error}");
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! A worker's end of a job: sends from the caller's thread, receives in one of its own.
+
+mod config;
+mod shared;
+mod words;
+
+pub use config::ClientConfig;
+
+use crate::error::{ClientError, StartError};
+use crate::peers::Peers;
+use crate::socket::Socket;
+use crate::{address, clock, random};
+use olaf_host::worker::{PushError, Standing};
+use olaf_host::{Worker, WorkerConfig};
+use olaf_wire::{Address, ClusterId, JobId, Session, WelcomeCode, WorkerId};
+use shared::{Shared, State};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// A worker with its socket. Every call may come from any thread.
+pub struct Client {
+    shared: Arc<Shared>,
+    address: Address,
+    switch: SocketAddr,
+    local: SocketAddr,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// A join under way.
+#[derive(Clone, Copy, Debug)]
+pub struct Joining {
+    since: Instant,
+    parameters: usize,
+    refused_before: u64,
+}
+
+impl Client {
+    /// Opens the socket and starts the thread; sends nothing yet. Without a `worker` id one is
+    /// drawn.
+    ///
+    /// # Errors
+    /// [`StartError::Config`] for an address or a key that cannot be used.
+    pub fn open(
+        switch: &str,
+        job: u32,
+        cluster: u32,
+        worker: Option<u32>,
+        config: &ClientConfig,
+    ) -> Result<Self, StartError> {
+        let (drawn, session) = match config.seed {
+            Some(seed) => (random::from_seed(seed), random::from_seed(!seed)),
+            None => (random::draw(), random::draw()),
+        };
+        let worker = worker.unwrap_or(drawn);
+        if worker == WorkerId::ALL.0 {
+            return Err(StartError::Config(format!(
+                "worker: {worker} stands for all workers, take another id"
+            )));
+        }
+        let switch = address::resolve(switch, |_| true)
+            .map(address::canonical)
+            .map_err(StartError::Config)?;
+        if switch.port() == 0 {
+            return Err(StartError::Config(format!("address {switch}: port 0 is nobody's")));
+        }
+        let any: SocketAddr = if switch.is_ipv4() {
+            (Ipv4Addr::UNSPECIFIED, 0).into()
+        } else {
+            (Ipv6Addr::UNSPECIFIED, 0).into()
+        };
+        let mut socket = Socket::bind(any)?;
+        socket
+            .connect(switch)
+            .map_err(|error| StartError::System(format!("no way from here to {switch}"), error))?;
+        let address = Address {
+            job: JobId(job),
+            cluster: ClusterId(cluster),
+            worker: WorkerId(worker),
+            session: Session(session),
+        };
+        let mut peers = Peers::new();
+        let peer = peers.fix(switch);
+        let worker = Worker::new(WorkerConfig {
+            segment_lanes: config.segment_lanes(switch.is_ipv6())?,
+            keepalive: config.keepalive()?,
+            silent_after: config.silent_after()?,
+            ..WorkerConfig::new(address, peer)
+        });
+        let local = socket.local();
+        let shared = Shared::new(socket, peers, peer, worker)
+            .map_err(|error| StartError::System("cannot open a client".into(), error))?;
+        let shared = Arc::new(shared);
+        let theirs = shared.clone();
+        let thread = std::thread::Builder::new()
+            .name("olaf-client".into())
+            .spawn(move || theirs.run())
+            .map_err(|error| StartError::System("cannot start a client's thread".into(), error))?;
+        Ok(Self { shared, address, switch, local, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// This worker's id in the job.
+    #[must_use]
+    pub const fn worker(&self) -> u32 {
+        self.address.worker.0
+    }
+
+    /// The address it sends from.
+    #[must_use]
+    pub const fn local_address(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// Joins the job, offering `weights` as its first model; returns the model's version.
+    ///
+    /// # Errors
+    /// [`ClientError::Unreachable`] at the deadline, [`ClientError::Refused`] with the reason.
+    pub fn join(&self, weights: &[&[f32]], timeout: Duration) -> Result<u32, ClientError> {
+        let joining = self.start_join(weights)?;
+        self.await_join(&joining, timeout).unwrap_or_else(|| Err(self.give_up(&joining)))
+    }
+
+    /// Asks to be let in, and returns at once.
+    ///
+    /// # Errors
+    /// [`ClientError::Usage`] for a model that cannot be.
+    pub fn start_join(&self, weights: &[&[f32]]) -> Result<Joining, ClientError> {
+        self.alive()?;
+        let refused_before = self.shared.connections_refused();
+        self.shared.with_worker(|state| {
+            if state.worker.standing() == Standing::Left {
+                return Err(ClientError::Usage("this client has left: open a new one".into()));
+            }
+            let result = state.worker.join(clock::now(), weights);
+            result
+                .map_err(|_| ClientError::Usage("the model has no parameters, or too many".into()))
+        })?;
+        self.shared.transmit();
+        let parameters = weights.iter().map(|part| part.len()).sum();
+        Ok(Joining { since: Instant::now(), parameters, refused_before })
+    }
+
+    /// Waits for the outcome: the model's version, or why not; nothing when it is still open.
+    pub fn await_join(
+        &self,
+        joining: &Joining,
+        timeout: Duration,
+    ) -> Option<Result<u32, ClientError>> {
+        self.shared.wait_until(deadline(timeout), |state| match state.worker.standing() {
+            Standing::Joined => Some(Ok(state.worker.model().map_or(0, |model| model.version))),
+            Standing::Joining => None,
+            // These pass when the owner of the id, perhaps this worker's own earlier life, is
+            // forgotten: the worker tries on.
+            Standing::TurnedAway(WelcomeCode::WorkerIdInUse | WelcomeCode::Full) => None,
+            Standing::TurnedAway(code) => Some(Err(self.refused(code, joining.parameters))),
+            Standing::Outside | Standing::Left => {
+                Some(Err(ClientError::Usage("this client has left: open a new one".into())))
+            }
+        })
+    }
+
+    /// Why nothing has come of the join so far.
+    #[must_use]
+    pub fn give_up(&self, joining: &Joining) -> ClientError {
+        let (statistics, standing) = self.shared.worker_statistics();
+        if let Standing::TurnedAway(code) = standing {
+            return self.refused(code, joining.parameters);
+        }
+        ClientError::Unreachable(words::unreachable(
+            self.switch,
+            self.address.job,
+            joining.since.elapsed(),
+            &statistics,
+            self.shared.connections_refused() > joining.refused_before,
+        ))
+    }
+
+    /// Sends one update and returns its sequence number. Never waits for an answer.
+    ///
+    /// # Errors
+    /// [`ClientError::Usage`] for values that cannot be sent.
+    pub fn push(&self, parts: &[&[f32]], reward: f64, weight: f64) -> Result<u32, ClientError> {
+        let sequence = self.shared.with_worker(|state| {
+            let result = state.worker.push(clock::now(), parts, reward, weight);
+            result.map_err(|error| match (error, state.worker.standing()) {
+                (PushError::NotJoined, Standing::TurnedAway(code)) => {
+                    self.refused(code, parts.iter().map(|part| part.len()).sum())
+                }
+                (error, _) => ClientError::Usage(error.to_string()),
+            })
+        })?;
+        self.shared.transmit();
+        Ok(sequence)
+    }
+
+    /// Copies the newest complete model into `parts` if its version is above `newer_than`.
+    ///
+    /// # Errors
+    /// [`ClientError::Usage`] when `parts` are not of the model's size.
+    pub fn pull(
+        &self,
+        parts: &mut [&mut [f32]],
+        newer_than: u32,
+    ) -> Result<Option<u32>, ClientError> {
+        let have: usize = parts.iter().map(|part| part.len()).sum();
+        self.shared.with_worker(|state| {
+            let Some(model) = state.worker.model().filter(|m| m.version > newer_than) else {
+                return Ok(None);
+            };
+            if model.lanes.len() != have {
+                return Err(ClientError::Usage(format!(
+                    "the parts have {have} values where the job's model has {} parameters",
+                    model.lanes.len()
+                )));
+            }
+            let mut rest = model.lanes.as_slice();
+            for part in parts {
+                let (now, later) = rest.split_at(part.len());
+                part.copy_from_slice(now);
+                rest = later;
+            }
+            let version = model.version;
+            state.worker.taken(version);
+            Ok(Some(version))
+        })
+    }
+
+    /// Waits until a complete model above `newer_than` is here; its version, or nothing at the
+    /// deadline.
+    #[must_use]
+    pub fn wait(&self, newer_than: u32, timeout: Duration) -> Option<u32> {
+        self.shared.wait_until(deadline(timeout), |state| {
+            state.worker.model().map(|model| model.version).filter(|version| *version > newer_than)
+        })
+    }
+
+    /// Waits until all that was pushed has left the socket; false at the deadline.
+    #[must_use]
+    pub fn flush(&self, timeout: Duration) -> bool {
+        self.shared.transmit();
+        let sent =
+            |state: &mut State| (!state.worker.has_unsent() && self.shared.is_sent()).then_some(());
+        self.shared.wait_until(deadline(timeout), sent).is_some()
+    }
+
+    /// Everything counted so far, as JSON.
+    #[must_use]
+    pub fn statistics(&self) -> String {
+        let mut value = serde_json::to_value(self.shared.worker_statistics().0)
+            .expect("statistics are plain data");
+        value["role"] = "worker".into();
+        value["address"] = self.local.to_string().into();
+        value["io"] =
+            serde_json::to_value(self.shared.io_statistics()).expect("counts are plain data");
+        value.to_string()
+    }
+
+    /// What happened since the last call, a JSON object each.
+    ///
+    /// # Errors
+    /// [`ClientError::Failed`] when the client's thread has died.
+    pub fn events(&self) -> Result<Vec<String>, ClientError> {
+        self.alive()?;
+        let (job, switch) = (self.address.job.0, self.switch.to_string());
+        Ok(self.shared.take_events(job, &switch))
+    }
+
+    /// Tells the job good-bye and stops the thread; nothing when that was done before.
+    pub fn leave(&self) {
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(thread) = thread else { return };
+        let _ = self.shared.with_worker(|state| {
+            state.worker.leave();
+            Ok::<(), ClientError>(())
+        });
+        self.shared.transmit();
+        self.shared.stop();
+        let _ = thread.join();
+    }
+
+    fn refused(&self, code: WelcomeCode, parameters: usize) -> ClientError {
+        ClientError::Refused(words::refusal(code, &self.address, parameters))
+    }
+
+    fn alive(&self) -> Result<(), ClientError> {
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*thread {
+            Some(thread) if thread.is_finished() => Err(ClientError::Failed(
+                "the client's thread died, which is a bug of Olaf's".into(),
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+/// Far enough away where the timeout is beyond what the clock holds.
+fn deadline(timeout: Duration) -> Instant {
+    let now = Instant::now();
+    now.checked_add(timeout).unwrap_or_else(|| now + Duration::from_secs(86_400 * 365))
+}

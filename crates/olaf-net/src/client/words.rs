@@ -1,0 +1,72 @@
+//! What a person is told when a job cannot be joined, and what to do about it.
+
+use olaf_host::worker::WorkerStatistics;
+use olaf_wire::{Address, JobId, WelcomeCode};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// The switch or the server said no.
+pub(super) fn refusal(code: WelcomeCode, own: &Address, parameters: usize) -> String {
+    let Address { job, worker, .. } = own;
+    match code {
+        WelcomeCode::WorkerIdInUse => format!(
+            "worker id {worker} of job {job} is in use by another living worker: give each worker \
+             an id of its own, or none and one is drawn"
+        ),
+        WelcomeCode::WrongModelSize => format!(
+            "the model of job {job} has another number of parameters than this worker's \
+             {parameters}: use the network of the job's other workers, or another job id"
+        ),
+        WelcomeCode::WrongSegmentLanes => format!(
+            "job {job} is split into segments of another size: give all its workers the same \
+             segment_lanes and mtu_bytes"
+        ),
+        WelcomeCode::UnknownJob => format!(
+            "the switch has no server for job {job}: add it to the switch's routes, or correct \
+             the job id"
+        ),
+        WelcomeCode::ModelTooLarge => format!(
+            "a model of {parameters} parameters is larger than the switch or the server takes: \
+             raise max_parameters there"
+        ),
+        WelcomeCode::Full => format!(
+            "job {job} takes no more workers (or the server no more jobs): stop some, or start \
+             another server"
+        ),
+        WelcomeCode::Welcome | WelcomeCode::ServerSilent | WelcomeCode::JoinAgain => {
+            format!("job {job} answered {}", code.name())
+        }
+    }
+}
+
+/// Nobody said anything, or not enough, in time.
+pub(super) fn unreachable(
+    switch: SocketAddr,
+    job: JobId,
+    timeout: Duration,
+    statistics: &WorkerStatistics,
+    refused: bool,
+) -> String {
+    let waited = timeout.as_secs_f64();
+    if !statistics.switch_alive {
+        let why = if refused {
+            "its machine says that nothing listens on that port"
+        } else {
+            "is it running there, and does UDP get through?"
+        };
+        return format!(
+            "no answer from the switch at {switch} within {waited:.1} s: {why}; start it with \
+             `olaf switch`, or correct the address"
+        );
+    }
+    if !statistics.server_alive {
+        return format!(
+            "the switch at {switch} answers, but the server of job {job} behind it has been silent \
+             for {waited:.1} s: start it with `olaf server`, or correct the switch's `upstream`"
+        );
+    }
+    format!(
+        "switch ({switch}) and server answer, but the model of job {job} was not complete within \
+         {waited:.1} s: allow more time, or look for loss (kernel_drops in the statistics)"
+    )
+}

@@ -1,0 +1,35 @@
+//! What a socket did, in the names of `docs/reference/statistics.md`.
+
+use serde::Serialize;
+
+/// Counts of one socket.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct IoStatistics {
+    pub(crate) received_datagrams: u64,
+    pub(crate) received_bytes: u64,
+    pub(crate) sent_datagrams: u64,
+    pub(crate) sent_bytes: u64,
+    pub(crate) receive_calls: u64,
+    pub(crate) send_calls: u64,
+    /// Datagrams the system refused to send; those by reason below are among them.
+    pub(crate) send_errors: u64,
+    /// Datagrams longer than the path takes.
+    pub(crate) too_large: u64,
+    /// Datagrams for a party whose address is not known any more, or for nobody.
+    pub(crate) unroutable: u64,
+    /// Times the socket was full and what was to be sent waited.
+    pub(crate) send_waits: u64,
+    /// Times a peer's machine said that nobody listens there.
+    pub(crate) connection_refused: u64,
+    pub(crate) receive_errors: u64,
+    /// Datagrams the kernel dropped because the receive buffer was full.
+    pub(crate) kernel_drops: u64,
+    pub(crate) receive_buffer_bytes: usize,
+    pub(crate) send_buffer_bytes: usize,
+    pub(crate) segments_per_send: usize,
+    /// Processor time of the thread that drives the socket.
+    pub(crate) cpu_s: f64,
+    pub(crate) events_forgotten: u64,
+    /// What a person should look at.
+    pub(crate) warnings: Vec<String>,
+}

@@ -1,0 +1,32 @@
+//! Olaf over UDP: sockets, clocks and threads around the pure crates.
+//!
+//! What this crate is: the body of a switch, a server and a worker. A [`Switch`] and a [`Server`]
+//! each run one socket in one thread of their own; a [`Client`] sends from the caller's thread and
+//! receives in one of its own. Datagrams travel in batches, and with segmentation offload where
+//! the kernel has it.
+//!
+//! What it is not: it decides nothing about updates. Which of them merge, who hears what and when
+//! the next one leaves is settled in `olaf-engine` and `olaf-host`, which take the bytes and the
+//! time that this crate hands them.
+
+mod address;
+mod client;
+mod clock;
+mod driver;
+mod error;
+mod events;
+mod inbox;
+mod io_statistics;
+mod outgoing;
+mod peers;
+mod random;
+mod running;
+mod server;
+mod socket;
+mod switch;
+mod waker;
+
+pub use client::{Client, ClientConfig, Joining};
+pub use error::{AskError, ClientError, StartError};
+pub use server::{Server, ServerConfig};
+pub use switch::{Switch, SwitchConfig};

@@ -1,0 +1,238 @@
+//! The parameter server as a process runs it: configuration, the host, its socket.
+
+use crate::driver::{Driver, Party, PassOn};
+use crate::error::{AskError, StartError};
+use crate::peers::Peers;
+use crate::running::Running;
+use crate::socket::Socket;
+use crate::switch::in_key;
+use crate::{address, events, random};
+use olaf_engine::{Instant, JobId, PeerId, Transmit};
+use olaf_host::server::{self, RuleConfig, RuleKind, ServerGate, Step};
+use olaf_host::{Host, server::Server as Brain};
+use serde::Deserialize;
+use serde_json::Value;
+use std::time::Duration;
+
+/// How updates change the model, as `docs/reference/statistics.md` describes it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ServerConfig {
+    /// Address and port.
+    pub listen: String,
+    /// `delta` or `paper-literal`.
+    pub rule: String,
+    /// Gamma in `w += gamma g`.
+    pub learning_rate: f64,
+    /// `mean` or `sum`.
+    pub step: String,
+    /// `none`, `best` or `recent`.
+    pub gate: String,
+    /// How far below the gate's reference an update may be.
+    pub gate_margin: f64,
+    /// An update counts `(1 + versions behind)^-power`.
+    pub staleness_power: f64,
+    /// Versions kept for workers that ask for missing segments.
+    pub keep_versions: usize,
+    /// Lanes of a segment, where the server is to insist on them; the first worker's otherwise.
+    pub segment_lanes: Option<u32>,
+    /// A worker unheard for so long is reported silent.
+    pub silent_after_ms: u64,
+    /// Several segments: a cluster is answered at the latest so long after its first one.
+    pub round_ms: u64,
+    /// For the epoch.
+    pub seed: Option<u64>,
+    /// The core to run on; none: the system chooses.
+    pub core: Option<usize>,
+}
+
+impl Default for ServerConfig {
+    fn default() -> Self {
+        let (brain, rule) = (server::ServerConfig::default(), RuleConfig::default());
+        let ms = |d: Duration| u64::try_from(d.as_millis()).unwrap_or(u64::MAX);
+        Self {
+            listen: "127.0.0.1:5556".into(),
+            rule: "delta".into(),
+            learning_rate: rule.learning_rate,
+            step: "mean".into(),
+            gate: "none".into(),
+            gate_margin: rule.gate_margin,
+            staleness_power: rule.staleness_power,
+            keep_versions: brain.keep_versions,
+            segment_lanes: None,
+            silent_after_ms: ms(brain.silent_after),
+            round_ms: ms(brain.round),
+            seed: None,
+            core: None,
+        }
+    }
+}
+
+impl ServerConfig {
+    /// Reads JSON.
+    ///
+    /// # Errors
+    /// [`StartError::Config`] that names the key.
+    pub fn from_json(text: &str) -> Result<Self, StartError> {
+        serde_json::from_str(text)
+            .map_err(|error| StartError::Config(format!("server configuration: {error}")))
+    }
+
+    /// The rule alone.
+    ///
+    /// # Errors
+    /// [`StartError::Config`] that names the key.
+    pub fn rule(&self) -> Result<RuleConfig, StartError> {
+        let kinds = [("delta", RuleKind::Delta), ("paper-literal", RuleKind::PaperLiteral)];
+        let steps = [("mean", Step::Mean), ("sum", Step::Sum)];
+        let gates = [
+            ("none", ServerGate::None),
+            ("best", ServerGate::Best),
+            ("recent", ServerGate::Recent),
+        ];
+        RuleConfig {
+            kind: one_of("rule", &self.rule, &kinds)?,
+            learning_rate: self.learning_rate,
+            step: one_of("step", &self.step, &steps)?,
+            gate: one_of("gate", &self.gate, &gates)?,
+            gate_margin: self.gate_margin,
+            staleness_power: self.staleness_power,
+        }
+        .check()
+        .map_err(|error| StartError::Config(error.to_string()))
+    }
+
+    fn brain(&self) -> Result<server::ServerConfig, StartError> {
+        let positive = |key: &str, value: u64| match value {
+            0 => Err(StartError::Config(format!("{key}: must be above 0"))),
+            value => Ok(value),
+        };
+        Ok(server::ServerConfig {
+            rule: self.rule()?,
+            segment_lanes: self.segment_lanes,
+            keep_versions: usize::try_from(positive("keep_versions", self.keep_versions as u64)?)
+                .unwrap_or(usize::MAX),
+            silent_after: Duration::from_millis(positive("silent_after_ms", self.silent_after_ms)?),
+            round: Duration::from_millis(positive("round_ms", self.round_ms)?),
+            ..server::ServerConfig::default()
+        })
+    }
+}
+
+fn one_of<T: Copy>(key: &str, name: &str, known: &[(&str, T)]) -> Result<T, StartError> {
+    known.iter().find(|(known, _)| *known == name).map(|(_, value)| *value).ok_or_else(|| {
+        let names: Vec<_> = known.iter().map(|(known, _)| *known).collect();
+        StartError::Config(format!("{key} = {name:?}: must be one of {}", names.join(", ")))
+    })
+}
+
+/// A parameter server with its socket, in a thread of its own once started.
+pub struct Server(Running<Body>);
+
+impl Server {
+    /// Binds the socket; nothing runs yet.
+    ///
+    /// # Errors
+    /// [`StartError::Config`] names the key; [`StartError::System`] says what to do.
+    pub fn bind(config: &ServerConfig) -> Result<Self, StartError> {
+        let brain = config.brain()?;
+        let listen = address::resolve(&config.listen, |_| true).map_err(in_key("listen"))?;
+        let epoch = config.seed.map_or_else(random::draw, random::from_seed);
+        let brain =
+            Brain::new(brain, epoch).map_err(|error| StartError::Config(error.to_string()))?;
+        let socket = Socket::bind(listen)?;
+        let driver = Driver::new(Body(brain), Peers::new(), socket);
+        Ok(Self(Running::new("server", driver, config.core)))
+    }
+
+    /// The address it is bound to.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        self.0.address()
+    }
+
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// Where the system has no thread to give, or the server was stopped.
+    pub fn start(&self) -> Result<(), StartError> {
+        self.0.start()
+    }
+
+    /// Everything counted so far, as JSON.
+    ///
+    /// # Errors
+    /// See [`AskError`].
+    pub fn statistics(&self) -> Result<String, AskError> {
+        self.0.ask(Driver::statistics)
+    }
+
+    /// What happened since the last call, a JSON object each.
+    ///
+    /// # Errors
+    /// See [`AskError`].
+    pub fn events(&self) -> Result<Vec<String>, AskError> {
+        self.0.ask(Driver::take_events)
+    }
+
+    /// A job's model now: its version and parameters; nothing while it has none.
+    ///
+    /// # Errors
+    /// See [`AskError`].
+    pub fn model(&self, job: u32) -> Result<Option<(u32, Vec<f32>)>, AskError> {
+        self.0.ask(move |driver| {
+            let (version, segments) = driver.party.0.model(JobId(job))?;
+            Some((version, segments.flatten().copied().collect()))
+        })
+    }
+
+    /// Stops the thread and frees the port.
+    ///
+    /// # Errors
+    /// [`AskError::Died`] when the thread had panicked.
+    pub fn stop(&self) -> Result<(), AskError> {
+        self.0.stop()
+    }
+}
+
+struct Body(Brain);
+
+impl Party for Body {
+    fn handle_packet(&mut self, now: Instant, from: PeerId, bytes: &[u8]) -> PassOn {
+        // A refusal is in the server's own counts.
+        let _ = self.0.handle_packet(now, from, bytes);
+        PassOn::No
+    }
+
+    fn poll_transmit(&mut self, now: Instant, buf: &mut [u8]) -> Option<Transmit> {
+        self.0.poll_transmit(now, buf)
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.0.poll_timeout().map(|(at, _)| at)
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.0.handle_timeout(now);
+    }
+
+    fn poll_event(&mut self, peers: &Peers) -> Option<Value> {
+        self.0.poll_event().map(|event| events::of_server_host(&event, peers))
+    }
+
+    fn must_send_first(&self) -> bool {
+        // The answers to one batch go out together: of one cluster only the newest is needed.
+        false
+    }
+
+    fn knows(&self, peer: PeerId) -> bool {
+        self.0.knows(peer)
+    }
+
+    fn statistics(&self, now: Instant, _: &Peers) -> Value {
+        let mut value =
+            serde_json::to_value(self.0.statistics(now)).expect("statistics are plain data");
+        value["role"] = "server".into();
+        value
+    }
+}

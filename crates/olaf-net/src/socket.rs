@@ -1,0 +1,183 @@
+//! A UDP socket as large and as fast as the system allows.
+
+use crate::address::{canonical, mapped};
+use crate::error::StartError;
+use crate::inbox::Inbox;
+use crate::io_statistics::IoStatistics;
+use quinn_udp::{Transmit, UdpSocketState};
+use rustix::net::sockopt;
+use socket2::{Domain, Protocol, Type};
+use std::io;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// Wanted of the kernel: what a few large models in one burst need.
+const BUFFER_BYTES: usize = 16 << 20;
+/// Below this a burst of a few updates already overflows.
+const SMALL_BUFFER_BYTES: usize = 1 << 20;
+
+/// The socket.
+#[derive(Debug)]
+pub(crate) struct Socket {
+    socket: UdpSocket,
+    state: UdpSocketState,
+    local: SocketAddr,
+    v6: bool,
+}
+
+impl Socket {
+    /// Binds to `address`. A wildcard IPv6 address takes IPv4 as well.
+    pub(crate) fn bind(address: SocketAddr) -> Result<Self, StartError> {
+        Self::open(address).map_err(|error| {
+            let what = match error.kind() {
+                io::ErrorKind::AddrInUse => format!(
+                    "{address} is in use by another program: stop that one (`ss -lunp` names it) or \
+                     listen on another port"
+                ),
+                io::ErrorKind::AddrNotAvailable => format!(
+                    "{address} is no address of this machine: listen on one that `ip address` lists, \
+                     or on 0.0.0.0 or [::]"
+                ),
+                io::ErrorKind::PermissionDenied => {
+                    format!("{address} needs rights this user has not: take a port above 1023")
+                }
+                _ => format!("cannot open a UDP socket on {address}"),
+            };
+            StartError::System(what, error)
+        })
+    }
+
+    fn open(address: SocketAddr) -> io::Result<Self> {
+        let socket =
+            socket2::Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+        if address.is_ipv6() {
+            // Only a wildcard hears both; and what cannot be both says so when it binds.
+            let _ = socket.set_only_v6(!address.ip().is_unspecified());
+        }
+        socket.set_nonblocking(true)?;
+        socket.bind(&address.into())?;
+        let _ = sockopt::set_socket_recv_buffer_size_force(&socket, BUFFER_BYTES)
+            .or_else(|_| sockopt::set_socket_recv_buffer_size(&socket, BUFFER_BYTES));
+        let _ = sockopt::set_socket_send_buffer_size_force(&socket, BUFFER_BYTES)
+            .or_else(|_| sockopt::set_socket_send_buffer_size(&socket, BUFFER_BYTES));
+        let socket: UdpSocket = socket.into();
+        let state = UdpSocketState::new((&socket).into())?;
+        let local = canonical(socket.local_addr()?);
+        Ok(Self { socket, state, local, v6: address.is_ipv6() })
+    }
+
+    /// Takes datagrams of that peer only, and hears when nobody listens there.
+    pub(crate) fn connect(&mut self, peer: SocketAddr) -> io::Result<()> {
+        self.socket.connect(mapped(peer, self.v6))?;
+        self.local = canonical(self.socket.local_addr()?);
+        Ok(())
+    }
+
+    /// The address it is bound to.
+    pub(crate) const fn local(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// Whether it can send to that address.
+    pub(crate) const fn reaches(&self, address: &SocketAddr) -> bool {
+        self.v6 || address.is_ipv4()
+    }
+
+    /// Which of its addresses a datagram came to, where it has several.
+    pub(crate) fn reply_from(&self, came_to: Option<IpAddr>) -> Option<IpAddr> {
+        came_to.filter(|_| self.local.ip().is_unspecified())
+    }
+
+    /// Datagrams of one size that one call may send.
+    pub(crate) fn segments_per_send(&self) -> usize {
+        self.state.max_gso_segments()
+    }
+
+    /// Fills the inbox.
+    pub(crate) fn receive(&self, inbox: &mut Inbox) -> io::Result<()> {
+        inbox.fill(|buffers, metas| self.state.recv((&self.socket).into(), buffers, metas))
+    }
+
+    /// Sends `contents`, split into datagrams of `segment` bytes, of which the last may be shorter.
+    pub(crate) fn send(
+        &self,
+        to: SocketAddr,
+        from: Option<IpAddr>,
+        contents: &[u8],
+        segment: usize,
+    ) -> io::Result<()> {
+        let transmit = Transmit {
+            destination: mapped(to, self.v6),
+            ecn: None,
+            contents,
+            segment_size: (segment < contents.len()).then_some(segment),
+            src_ip: from,
+        };
+        self.state.try_send((&self.socket).into(), &transmit)
+    }
+
+    /// Fills in what the system knows about the socket.
+    pub(crate) fn describe(&self, statistics: &mut IoStatistics) {
+        // Linux reports twice what was asked for: the other half is its own bookkeeping.
+        let size = |reported: rustix::io::Result<usize>| reported.unwrap_or(0) / 2;
+        statistics.receive_buffer_bytes = size(sockopt::socket_recv_buffer_size(&self.socket));
+        statistics.send_buffer_bytes = size(sockopt::socket_send_buffer_size(&self.socket));
+        statistics.segments_per_send = self.segments_per_send();
+        if let Some(drops) = kernel_drops(&self.socket) {
+            statistics.kernel_drops = drops;
+        }
+        statistics.warnings.clear();
+        if statistics.receive_buffer_bytes < SMALL_BUFFER_BYTES {
+            statistics.warnings.push(format!(
+                "the receive buffer holds only {} bytes and bursts will overflow it: raise it with \
+                 `sysctl -w net.core.rmem_max={BUFFER_BYTES}`",
+                statistics.receive_buffer_bytes
+            ));
+        }
+        if statistics.kernel_drops > 0 {
+            statistics.warnings.push(format!(
+                "the kernel dropped {} datagrams because this process was too slow to take them",
+                statistics.kernel_drops
+            ));
+        }
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// The kernel's count of what overflowed the receive buffer: the last column of the socket's line,
+/// which its inode names. Read when somebody asks, so that the data path pays nothing.
+fn kernel_drops(socket: &UdpSocket) -> Option<u64> {
+    let inode = rustix::fs::fstat(socket).ok()?.st_ino.to_string();
+    ["/proc/net/udp", "/proc/net/udp6"].into_iter().find_map(|table| {
+        let table = std::fs::read_to_string(table).ok()?;
+        let line = table.lines().find(|line| line.split_whitespace().nth(9) == Some(&inode))?;
+        line.split_whitespace().last()?.parse().ok()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_in_use_says_what_to_do() {
+        let first = Socket::bind("127.0.0.1:0".parse().expect("an address")).expect("a free port");
+        let error = Socket::bind(first.local()).expect_err("the port is taken");
+        let text = error.to_string();
+        assert!(
+            text.contains(&first.local().to_string()) && text.contains("another port"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn the_kernels_drops_are_found() {
+        let socket = Socket::bind("127.0.0.1:0".parse().expect("an address")).expect("a free port");
+        assert_eq!(kernel_drops(&socket.socket), Some(0));
+    }
+}
