@@ -1,0 +1,101 @@
+//! A worker's end of a job.
+
+use crate::{arrays, errors, waiting};
+use olaf_net::ClientConfig;
+use pyo3::prelude::*;
+use std::time::Duration;
+
+/// A worker's end of a job: one UDP socket and one thread that keeps time.
+#[pyclass(module = "olaf._olaf", frozen)]
+pub(crate) struct Client(olaf_net::Client);
+
+#[pymethods]
+impl Client {
+    #[new]
+    #[pyo3(signature = (address, *, job, cluster, worker=None, config="{}"))]
+    fn new(
+        py: Python<'_>,
+        address: &str,
+        job: u32,
+        cluster: u32,
+        worker: Option<u32>,
+        config: &str,
+    ) -> PyResult<Self> {
+        let config = ClientConfig::from_json(config).map_err(errors::start)?;
+        // A name is looked up, which takes its time.
+        py.detach(|| olaf_net::Client::open(address, job, cluster, worker, &config))
+            .map(Self)
+            .map_err(errors::start)
+    }
+
+    #[getter]
+    fn worker(&self) -> u32 {
+        self.0.worker()
+    }
+
+    #[getter]
+    fn local_address(&self) -> String {
+        self.0.local_address().to_string()
+    }
+
+    /// Join the job, offering ``weights`` as its first model; return the model version.
+    fn join(&self, py: Python<'_>, weights: &Bound<'_, PyAny>, timeout_s: f64) -> PyResult<u32> {
+        let arrays = arrays::readable(weights)?;
+        let slices = arrays::slices(&arrays);
+        let joining = py.detach(|| self.0.start_join(&slices)).map_err(errors::client)?;
+        let outcome = waiting::until(py, timeout_s, |slice| self.0.await_join(&joining, slice))?;
+        outcome.unwrap_or_else(|| Err(self.0.give_up(&joining))).map_err(errors::client)
+    }
+
+    /// Send one update and return its sequence number, from 0. Never waits for an answer.
+    #[pyo3(signature = (parts, *, reward, weight=1.0))]
+    fn push(
+        &self,
+        py: Python<'_>,
+        parts: &Bound<'_, PyAny>,
+        reward: f64,
+        weight: f64,
+    ) -> PyResult<u32> {
+        let arrays = arrays::readable(parts)?;
+        let slices = arrays::slices(&arrays);
+        py.detach(|| self.0.push(&slices, reward, weight)).map_err(errors::client)
+    }
+
+    /// Copy the newest complete model into ``parts`` if its version is above ``newer_than``.
+    fn pull(
+        &self,
+        py: Python<'_>,
+        parts: &Bound<'_, PyAny>,
+        newer_than: u32,
+    ) -> PyResult<Option<u32>> {
+        let mut arrays = arrays::writable(parts)?;
+        let mut slices = arrays::slices_mut(&mut arrays);
+        py.detach(|| self.0.pull(&mut slices, newer_than)).map_err(errors::client)
+    }
+
+    /// Wait until a complete model above ``newer_than`` is here; its version, or None.
+    fn wait(&self, py: Python<'_>, newer_than: u32, timeout_s: f64) -> PyResult<Option<u32>> {
+        waiting::until(py, timeout_s, |slice| self.0.wait(newer_than, slice))
+    }
+
+    /// Wait until every pushed segment has left the socket; False at the deadline.
+    fn flush(&self, py: Python<'_>, timeout_s: f64) -> PyResult<bool> {
+        let sent = |slice: Duration| self.0.flush(slice).then_some(());
+        Ok(waiting::until(py, timeout_s, sent)?.is_some())
+    }
+
+    /// JSON: see ``docs/reference/statistics.md#worker``.
+    fn stats(&self, py: Python<'_>) -> String {
+        py.detach(|| self.0.statistics())
+    }
+
+    /// What happened since the last call, a JSON object each.
+    fn events(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        py.detach(|| self.0.events()).map_err(errors::client)
+    }
+
+    /// Tell the job, then close. Idempotent.
+    fn leave(&self, py: Python<'_>) {
+        py.detach(|| self.0.leave());
+    }
+}

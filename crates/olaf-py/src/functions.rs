@@ -1,0 +1,84 @@
+//! What needs no network: replaying a trace, reading a rate, trying a rule.
+
+use crate::errors;
+use numpy::{PyReadonlyArray1, PyReadwriteArray1};
+use olaf_engine::BitsPerSecond;
+use olaf_engine::switch::QueueKind;
+use olaf_host::server::{Applied, Delivered, Rule};
+use olaf_net::ServerConfig;
+use olaf_sim::replay::{Parameters, ReplayError};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use std::fs::File;
+
+/// Bits per second of a rate as `tc` writes it: ``40gbit``, ``1.9mbit``.
+#[pyfunction]
+pub(crate) fn parse_rate(text: &str) -> PyResult<u64> {
+    Ok(rate_of(text)?.get())
+}
+
+fn rate_of(text: &str) -> PyResult<BitsPerSecond> {
+    BitsPerSecond::parse(text)
+        .map_err(|error| PyValueError::new_err(format!("rate {text:?}: {error}")))
+}
+
+/// Run a recorded trace through the pure engine in virtual time.
+#[pyfunction]
+#[pyo3(signature = (trace, *, engine, slots, rate, gate=None, full=true))]
+pub(crate) fn replay(
+    py: Python<'_>,
+    trace: &str,
+    engine: &str,
+    slots: usize,
+    rate: &str,
+    gate: Option<f64>,
+    full: bool,
+) -> PyResult<String> {
+    let kind = QueueKind::parse(engine)
+        .ok_or_else(|| PyValueError::new_err(format!("engine {engine:?}: must be olaf or fifo")))?;
+    let parameters = Parameters { engine: kind, slots, rate: rate_of(rate)?, gate, full };
+    let replayed = py.detach(|| {
+        let file = File::open(trace).map_err(|error| ReplayError::Read(error.to_string()))?;
+        let replay = olaf_sim::replay::replay(file, &parameters)?;
+        Ok(serde_json::to_string(&replay).expect("a replay is plain data"))
+    });
+    replayed.map_err(|error: ReplayError| PyValueError::new_err(format!("{trace}: {error}")))
+}
+
+/// An update as [`apply_rule`] takes it: sum of lanes, weight, reward, versions behind.
+type Given<'py> = (PyReadonlyArray1<'py, f32>, f64, f64, u32);
+
+/// Apply updates to weights by a server rule without a network (for tests and tuning).
+#[pyfunction]
+pub(crate) fn apply_rule<'py>(
+    config: &str,
+    weights: &Bound<'py, PyAny>,
+    updates: Vec<Given<'py>>,
+) -> PyResult<Vec<bool>> {
+    let config = ServerConfig::from_json(config).and_then(|config| config.rule());
+    let mut rule = Rule::new(config.map_err(errors::start)?);
+    let mut weights: PyReadwriteArray1<'py, f32> = weights.extract()?;
+    let contiguous = |_| PyValueError::new_err("weights: pass a contiguous array");
+    let weights = weights.as_slice_mut().map_err(contiguous)?;
+    let mut model = weights.to_vec();
+    let mut applied = Vec::with_capacity(updates.len());
+    for (index, (sum, weight, reward, versions_behind)) in updates.iter().enumerate() {
+        let sum: Vec<u8> = sum.as_array().iter().flat_map(|lane| lane.to_le_bytes()).collect();
+        if sum.len() != model.len() * 4 {
+            return Err(PyValueError::new_err(format!(
+                "update {index} has {} lanes where the weights have {}",
+                sum.len() / 4,
+                model.len()
+            )));
+        }
+        let delivered = Delivered {
+            sum: &sum,
+            weight: *weight,
+            reward: *reward,
+            versions_behind: *versions_behind,
+        };
+        applied.push(rule.apply(&mut model, &delivered) == Applied::Yes);
+    }
+    weights.copy_from_slice(&model);
+    Ok(applied)
+}

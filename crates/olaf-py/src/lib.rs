@@ -1,0 +1,30 @@
+//! The module `olaf._olaf`: the crates as Python sees them.
+//!
+//! Wraps only. Every decision is made in the crates; every call that waits or copies much
+//! releases the GIL; every wait looks for Ctrl-C. The types stand in `python/olaf/_olaf.pyi`,
+//! which is checked against the binary.
+
+mod arrays;
+mod client;
+mod errors;
+mod functions;
+mod roles;
+mod waiting;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+mod _olaf {
+    #[pymodule_export]
+    use crate::client::Client;
+    #[pymodule_export]
+    use crate::errors::{OlafError, RefusedError, UnreachableError};
+    #[pymodule_export]
+    use crate::functions::{apply_rule, parse_rate, replay};
+    #[pymodule_export]
+    use crate::roles::{Server, Switch};
+
+    #[pymodule_export]
+    #[allow(non_upper_case_globals, reason = "Python names it so")]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
+}

@@ -1,0 +1,84 @@
+//! The switch and the server.
+
+use crate::errors;
+use numpy::{PyArray1, ToPyArray};
+use olaf_net::{ServerConfig, SwitchConfig};
+use pyo3::prelude::*;
+
+/// An aggregation switch: engine, pacer and socket in a thread of its own.
+#[pyclass(module = "olaf._olaf", frozen)]
+pub(crate) struct Switch(olaf_net::Switch);
+
+#[pymethods]
+impl Switch {
+    #[new]
+    fn new(py: Python<'_>, config: &str) -> PyResult<Self> {
+        let config = SwitchConfig::from_json(config).map_err(errors::start)?;
+        py.detach(|| olaf_net::Switch::bind(&config)).map(Self).map_err(errors::start)
+    }
+
+    #[getter]
+    fn address(&self) -> &str {
+        self.0.address()
+    }
+
+    fn start(&self) -> PyResult<()> {
+        self.0.start().map_err(errors::start)
+    }
+
+    fn stats(&self, py: Python<'_>) -> PyResult<String> {
+        py.detach(|| self.0.statistics()).map_err(errors::ask("switch"))
+    }
+
+    fn events(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        py.detach(|| self.0.events()).map_err(errors::ask("switch"))
+    }
+
+    fn stop(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.0.stop()).map_err(errors::ask("switch"))
+    }
+}
+
+/// A parameter server: rule, model and socket in a thread of its own.
+#[pyclass(module = "olaf._olaf", frozen)]
+pub(crate) struct Server(olaf_net::Server);
+
+#[pymethods]
+impl Server {
+    #[new]
+    fn new(py: Python<'_>, config: &str) -> PyResult<Self> {
+        let config = ServerConfig::from_json(config).map_err(errors::start)?;
+        py.detach(|| olaf_net::Server::bind(&config)).map(Self).map_err(errors::start)
+    }
+
+    #[getter]
+    fn address(&self) -> &str {
+        self.0.address()
+    }
+
+    fn start(&self) -> PyResult<()> {
+        self.0.start().map_err(errors::start)
+    }
+
+    fn stats(&self, py: Python<'_>) -> PyResult<String> {
+        py.detach(|| self.0.statistics()).map_err(errors::ask("server"))
+    }
+
+    fn events(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        py.detach(|| self.0.events()).map_err(errors::ask("server"))
+    }
+
+    /// (version, parameters) of a job now, or None while it has no model.
+    fn model<'py>(
+        &self,
+        py: Python<'py>,
+        job: u32,
+    ) -> PyResult<Option<(u32, Bound<'py, PyArray1<f32>>)>> {
+        let model = py.detach(|| self.0.model(job)).map_err(errors::ask("server"))?;
+        Ok(model.map(|(version, lanes)| (version, lanes.to_pyarray(py))))
+    }
+
+    fn stop(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.0.stop()).map_err(errors::ask("server"))
+    }
+}
