@@ -6,6 +6,9 @@ from collections.abc import Iterable
 
 import pytest
 
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # as a worker's process has it; read by torch
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 MISSING = [name for name in ("torch", "torchrl") if importlib.util.find_spec(name) is None]
 REQUIRED = "OLAF_REQUIRE_TORCH"
 

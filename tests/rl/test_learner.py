@@ -94,8 +94,16 @@ def test_times_come_from_the_clock_that_was_given() -> None:
     assert (turn.seconds_env, turn.seconds_learn) == (1.0, 1.0)
 
 
+def test_a_share_is_pushed_and_kept() -> None:
+    whole, share = (make_learner(SMALL.replaced(strength=s)) for s in (1.0, 0.25))
+    before = share.parts()[0].copy()
+    full, part = whole.iterate(), share.iterate()
+    np.testing.assert_allclose(part.update[0], full.update[0] / 4, rtol=1e-6)
+    np.testing.assert_allclose(share.parts()[0], before + 0.001 * part.update[0], atol=1e-6)
+
+
 def test_alone_it_learns_cartpole() -> None:
-    learner = make_learner(LearnerConfig(environment="CartPole-v1", learning_rate=1e-3))
+    learner = make_learner(LearnerConfig(environment="CartPole-v1"))
     rewards = [learner.iterate().reward for _ in range(40)]
     assert np.mean(rewards[:3]) < 40
     assert np.mean(rewards[-5:]) > 150

@@ -154,9 +154,9 @@ def test_fifo_drops_where_olaf_merges() -> None:
 
 
 def test_patience_makes_updates_less_stale() -> None:
-    hasty = LocalJob(SMALL).run(100)
-    config = JobConfig(learner=SMALL.learner, loop=LoopConfig(patience_s=0.01), workers=4)
-    patient = LocalJob(config).run(100)
+    config = JobConfig(learner=SMALL.learner, loop=LoopConfig(patience_s=0), workers=4)
+    hasty = LocalJob(config).run(100)
+    patient = LocalJob(SMALL).run(100)
     assert patient.staleness_mean == pytest.approx(3, abs=0.7)  # one round of the other three
     assert hasty.staleness_mean > patient.staleness_mean + 2
 
@@ -170,5 +170,23 @@ def test_faster_workers_push_more() -> None:
 
 
 def test_one_worker_alone_has_no_staleness_with_patience() -> None:
-    config = JobConfig(learner=SMALL.learner, loop=LoopConfig(patience_s=0.01), workers=1)
+    config = JobConfig(learner=SMALL.learner, workers=1)
     assert LocalJob(config).run(20).staleness_mean == 0
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_eight_workers_learn_cartpole(seed: int) -> None:
+    config = JobConfig(learner=LearnerConfig(environment="CartPole-v1", seed=seed))
+    job = LocalJob(config)
+    outcome = job.run(400, until_reward=200)
+    assert outcome.curve[5][2] < 60
+    assert outcome.steps_to is not None
+    assert job.server.refused == 0
+
+
+def test_the_rule_read_literally_takes_few_updates() -> None:
+    config = JobConfig(
+        learner=LearnerConfig(environment="CartPole-v1"), rule=RuleConfig(rule="paper-literal")
+    )
+    outcome = LocalJob(config).run(100)
+    assert outcome.refused > 5 * outcome.applied > 0

@@ -118,7 +118,7 @@ def test_before_any_answer_going_back_means_the_model_joined_with() -> None:
 def test_it_waits_for_an_answer_only_with_patience() -> None:
     patient, hasty = Fake([None, (3, 0.0), None]), Fake([None] * 3)
     run(patient, 3, LoopConfig(patience_s=0.02))
-    run(hasty, 3)
+    run(hasty, 3, LoopConfig(patience_s=0))
     assert patient.waited == [(1, 0.02), (1, 0.02), (3, 0.02)]
     assert hasty.waited == []
 
