@@ -132,7 +132,7 @@ def test_only_one_pacer_at_a_time(tmp_path: Path) -> None:
 def test_rates_are_as_tc_writes_them(tmp_path: Path) -> None:
     pytest.importorskip("olaf._olaf")
     settings = read_settings(overrides=["switch.uplink=1.9mbit"])
-    assert '"uplink_bps": 1900000' in settings.switch.core()
+    assert '"uplink_bps": 1900000' in settings.switch.to_core()
     assert "`switch.uplink` = '2 parsecs'" in refused(
         tmp_path, overrides=["switch.uplink=2 parsecs"]
     )

@@ -58,7 +58,7 @@ def switch(ctx: click.Context, /, **given: Any) -> None:
     reporter = _reporter(given, "switch")
     if told is None:
         settings = options.settings(ctx, {key: f"switch.{key}" for key in keys})
-        told = {"core": settings.switch.core(), "every_s": given["every"]}
+        told = {"core": settings.switch.to_core(), "every_s": given["every"]}
     running.run_switch(told["core"], told["every_s"], reporter, control)
 
 
@@ -94,7 +94,7 @@ def server(ctx: click.Context, /, **given: Any) -> None:
     if told is None:
         settings = options.settings(ctx, {key: f"server.{key}" for key in keys})
         told = {
-            "core": settings.server.core(),
+            "core": settings.server.to_core(),
             "every_s": given["every"],
             "model_file": str(given["model"]) if given["model"] else None,
             "job": settings.worker.job,

@@ -125,7 +125,7 @@ class SwitchSettings(Section):
             raise ValueError("uplink and credits are both set: an uplink has at most one pacer")
         return self
 
-    def core(self) -> str:
+    def to_core(self) -> str:
         """The JSON that `olaf._olaf.Switch` takes."""
         fields = self.model_dump(exclude={"uplink"})
         if self.uplink is not None:
@@ -168,7 +168,7 @@ class ServerSettings(Section):
     seed: DrawnInt = None
     """For the server's epoch; drawn unless a run must repeat."""
 
-    def core(self) -> str:
+    def to_core(self) -> str:
         """The JSON that `olaf._olaf.Server` takes."""
         return self.model_dump_json()
 

@@ -145,7 +145,7 @@ class Training:
         return self._program(
             "server",
             {
-                "core": server.model_copy(update={"listen": address}).core(),
+                "core": server.model_copy(update={"listen": address}).to_core(),
                 "every_s": self._train.every_s,
                 "model_file": str(self.model_file),
                 "job": self._settings.worker.job,
@@ -159,7 +159,7 @@ class Training:
         changes = {"listen": address, "upstream": upstream}
         return self._program(
             "switch",
-            {"core": switch.model_copy(update=changes).core(), "every_s": self._train.every_s},
+            {"core": switch.model_copy(update=changes).to_core(), "every_s": self._train.every_s},
         )
 
     def _worker_program(self, worker: int, switch: str) -> Program:
