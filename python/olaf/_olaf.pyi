@@ -7,14 +7,27 @@ Configurations go in, and statistics come out, as JSON: the schemas stand in
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+__all__ = [
+    "Client",
+    "OlafError",
+    "RefusedError",
+    "Server",
+    "Switch",
+    "UnreachableError",
+    "__version__",
+    "apply_rule",
+    "parse_rate",
+    "replay",
+]
+
 __version__: str
 
-Parts = Sequence[NDArray[np.float32]]
+_Parts = Sequence[NDArray[np.float32]]
 
 class OlafError(Exception):
     """Base of what goes wrong in the network."""
@@ -25,18 +38,19 @@ class UnreachableError(OlafError):
 class RefusedError(OlafError):
     """The switch or the server answered with a refusal; the message says why and what to do."""
 
+@final
 class Client:
     """A worker's end of a job: one UDP socket and one thread that keeps time."""
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         address: str,
         *,
         job: int,
         cluster: int,
         worker: int | None = None,
         config: str = "{}",
-    ) -> None:
+    ) -> Self:
         """Open the socket. Sends nothing yet.
 
         address: ``host:port``, ``[v6]:port`` or ``udp://host:port``.
@@ -51,7 +65,7 @@ class Client:
     def worker(self) -> int: ...
     @property
     def local_address(self) -> str: ...
-    def join(self, weights: Parts, timeout_s: float) -> int:
+    def join(self, weights: _Parts, timeout_s: float) -> int:
         """Join the job, offering ``weights`` as its first model; return the model version.
 
         The first worker's weights start the job (OLAF 2.1); for later ones the job's model
@@ -59,13 +73,13 @@ class Client:
         Raises UnreachableError, RefusedError (id in use, other model size, ..).
         """
 
-    def push(self, parts: Parts, *, reward: float, weight: float = 1.0) -> int:
+    def push(self, parts: _Parts, *, reward: float, weight: float = 1.0) -> int:
         """Send one update and return its sequence number, from 0. Never waits for an answer.
 
-        Parts together have as many lanes as the joined model. Raises ValueError when not.
+        _Parts together have as many lanes as the joined model. Raises ValueError when not.
         """
 
-    def pull(self, parts: Parts, newer_than: int) -> int | None:
+    def pull(self, parts: _Parts, newer_than: int) -> int | None:
         """Copy the newest complete model into ``parts`` if its version is above ``newer_than``.
 
         Returns its version or None; never waits; never writes a torn mixture.
@@ -86,10 +100,11 @@ class Client:
     def leave(self) -> None:
         """Tell the job, then close. Idempotent."""
 
+@final
 class Switch:
     """An aggregation switch: engine, pacer and socket in a thread of its own."""
 
-    def __init__(self, config: str) -> None:
+    def __new__(cls, config: str) -> Self:
         """Bind the socket. ``config`` is JSON, see ``docs/reference/statistics.md#switch-configuration``.
 
         Raises ValueError (names the key) or OSError (port in use: says which and what to do).
@@ -102,10 +117,11 @@ class Switch:
     def events(self) -> list[str]: ...
     def stop(self) -> None: ...
 
+@final
 class Server:
     """A parameter server: rule, model and socket in a thread of its own."""
 
-    def __init__(self, config: str) -> None: ...
+    def __new__(cls, config: str) -> Self: ...
     @property
     def address(self) -> str: ...
     def start(self) -> None: ...
