@@ -97,6 +97,8 @@ class Progress:
     last_update_s: float | None = None
     now_s: float = 0.0
     best_reward: float | None = None
+    ages_at_end: Mapping[str, Any] | None = None
+    """The job as the server reported it when training ended, before queue and workers stopped."""
     _recent: deque[float] = field(default_factory=deque)
     _window: deque[float] = field(default_factory=deque)
     _said_at: dict[str, float] = field(default_factory=dict)
@@ -158,20 +160,12 @@ class Progress:
     @property
     def clusters(self) -> dict[int, Cluster]:
         """Ages and staleness by cluster, as the server last said."""
-        served = self.served
-        return {
-            c["cluster"]: Cluster(
-                age_s=_seconds(c["aom_now_ns"]),
-                mean_s=_seconds(c["aom_mean_ns"]),
-                peak_s=_seconds(c["aom_peak_mean_ns"]),
-                deliveries=c["deliveries"],
-                contributions=c["contributions"],
-                staleness_mean=c["staleness_mean"],
-                staleness_max=c["staleness_max"],
-                clock_error_s=_seconds(c["clock_error_ns"]),
-            )
-            for c in (served["clusters"] if served else ())
-        }
+        return clusters_of(self.served)
+
+    @property
+    def clusters_at_end(self) -> dict[int, Cluster]:
+        """As `clusters`, when training ended."""
+        return clusters_of(self.ages_at_end or self.served)
 
     @property
     def served(self) -> Mapping[str, Any] | None:
@@ -288,6 +282,23 @@ class Progress:
         report = self.reports.get(key)
         stats = report.stats if report else nothing(notice.name.split()[0])
         self.reports[key] = Incarnation(*key, stats, final=False)
+
+
+def clusters_of(job: Mapping[str, Any] | None) -> dict[int, Cluster]:
+    """The clusters in a server's statistics of a job."""
+    return {
+        c["cluster"]: Cluster(
+            age_s=_seconds(c["aom_now_ns"]),
+            mean_s=_seconds(c["aom_mean_ns"]),
+            peak_s=_seconds(c["aom_peak_mean_ns"]),
+            deliveries=c["deliveries"],
+            contributions=c["contributions"],
+            staleness_mean=c["staleness_mean"],
+            staleness_max=c["staleness_max"],
+            clock_error_s=_seconds(c["clock_error_ns"]),
+        )
+        for c in (job["clusters"] if job else ())
+    }
 
 
 def _seconds(ns: float | None) -> float | None:

@@ -23,7 +23,7 @@ def conclude(outcome: Outcome) -> Result:
     served = progress.served or {}
     began_s = progress.joined_at_s or 0.0
     training_s = max((progress.last_update_s or began_s) - began_s, 0.0)
-    clusters = progress.clusters
+    clusters = progress.clusters_at_end
     ages = [one.mean_s for one in clusters.values() if one.mean_s is not None]
     peaks = [one.peak_s for one in clusters.values() if one.peak_s is not None]
     delivered = accounts.count("delivered alone") + accounts.count("delivered merged")
@@ -67,7 +67,7 @@ def conclude(outcome: Outcome) -> Result:
                 for number, one in sorted(clusters.items())
             ],
         },
-        "fairness": served.get("fairness"),
+        "fairness": (progress.ages_at_end or served).get("fairness"),
         "staleness": {"mean": served.get("staleness_mean"), "max": served.get("staleness_max")},
         "goodput_bytes_per_s": _per(delivered * payload, training_s),
         "model": {

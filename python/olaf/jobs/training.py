@@ -23,6 +23,9 @@ from olaf.jobs.settings import Settings
 from olaf.jobs.supervisor import Ended, Notice, Program, Supervisor
 from olaf.rl import process_environment
 
+AGES_S = 1.0
+"""How long the last look at the ages may take."""
+
 LOOK_S = 0.1
 """How often the end is looked for when nothing is said."""
 
@@ -98,6 +101,7 @@ class Training:
                 self._supervisor.start(self._worker_program(worker, switch))
             kind, reason, code = self._watch()
             ended_s = self._now()
+            self._take_ages()
             self._finish()
             return Outcome(
                 kind,
@@ -280,6 +284,15 @@ class Training:
         return self._clock() - self._begin
 
     # Ending.
+
+    def _take_ages(self) -> None:
+        """Ages as they are while workers still push: the end of a run would only make them old."""
+        deadline = self._clock() + AGES_S
+        before = self.progress.served
+        self._supervisor.tell("server", "stats")
+        while self.progress.served is before and self._clock() < deadline:
+            self._turn(0.02)
+        self.progress.ages_at_end = self.progress.served
 
     def _finish(self) -> None:
         self._phase = "workers stopping"
