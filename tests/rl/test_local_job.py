@@ -19,7 +19,7 @@ from olaf.rl.worker_loop import LoopConfig
 def update(
     value: float, *, reward: float = 0.0, version: int = 1, worker: int = 0, cluster: int = 0
 ) -> Message:
-    return Message(cluster, np.full(2, value, np.float32), 1.0, reward, version, [worker])
+    return Message(cluster, np.full(2, value, np.float32), 1.0, reward, version, version, [worker])
 
 
 def server(**rule: object) -> Server:
@@ -42,7 +42,7 @@ def test_the_first_worker_s_weights_start_the_job() -> None:
 @pytest.mark.parametrize(("step", "expected"), [("mean", 0.003), ("sum", 0.006)])
 def test_a_merge_of_two_is_one_step_or_two(step: str, expected: float) -> None:
     made = server(step=step)
-    assert made.apply(Message(0, np.full(2, 6, np.float32), 2.0, 0.0, 1, [0, 1]))
+    assert made.apply(Message(0, np.full(2, 6, np.float32), 2.0, 0.0, 1, 1, [0, 1]))
     assert moved(made) == pytest.approx(expected)
     assert made.version == 2
 
@@ -53,6 +53,13 @@ def test_a_stale_update_is_scaled_down() -> None:
     made.apply(update(8, version=1))
     assert moved(made) == pytest.approx(0.002)
     assert made.staleness == [3]
+
+
+def test_a_merge_is_as_stale_as_its_contributors_in_the_middle() -> None:
+    made = server()
+    made.version = 10
+    made.apply(Message(0, np.zeros(2, np.float32), 2.0, 0.0, 3, 8, [0, 1]))
+    assert made.staleness == [4]
 
 
 def test_gate_best_refuses_what_is_below_the_best_less_the_margin() -> None:
@@ -92,7 +99,8 @@ def test_olaf_replaces_merges_appends_and_drops() -> None:
     assert uplink.begin()
     assert not uplink.begin()
     sent = uplink.finish()
-    assert (sent.sum[0], sent.weight, sent.reward, sent.version) == (6.0, 2.0, 4.0, 3)
+    assert (sent.sum[0], sent.weight, sent.reward) == (6.0, 2.0, 4.0)
+    assert (sent.oldest, sent.newest) == (3, 5)
     assert sent.workers == [0, 1]
     assert uplink.fates == {"alone": 0, "merged": 2, "replaced": 1, "dropped": 1}
 

@@ -31,14 +31,14 @@ class RuleConfig:
     rule: Literal["delta", "paper-literal"] = "delta"
     learning_rate: float = 0.001
     step: Literal["mean", "sum"] = "mean"
-    """A merge of n updates moves the model by their mean, or by n times it."""
+    """A merge moves the model by its mean, or by its weight times that: n for n updates."""
     gate: Literal["none", "best", "recent"] = "none"
     """Refuse an update whose reward is below the best so far, or below the recent mean."""
     gate_margin: float = 0.0
     staleness_power: float = 0.7
     """Scale an update by (1 + versions behind)^-power: as many versions came between as there are
     workers that moved the model without knowing of this one. Measured, see ``docs/training.md``."""
-    recent: float = 0.05
+    recent: float = 0.1
     """Weight of the newest reward in the recent mean (``gate = recent``)."""
 
 
@@ -80,8 +80,9 @@ class Message:
     sum: Weights
     weight: float
     reward: float
-    version: int
-    """Oldest model version of a contributor."""
+    oldest: int
+    """Oldest model version that a contributor computed on."""
+    newest: int
     workers: list[int]
 
 
@@ -108,7 +109,7 @@ class Server:
         """Take one delivered update; whether it changed the model."""
         if self.weights is None:
             raise RuntimeError("no worker has joined")
-        behind = self.version - message.version
+        behind = (self.version - message.oldest + self.version - message.newest) // 2
         self.staleness.append(behind)
         mean = message.sum / np.float32(message.weight)
         literal = self.config.rule == "paper-literal"
@@ -131,7 +132,7 @@ class Server:
         if taken:
             factor = config.learning_rate * (1.0 + behind) ** -config.staleness_power
             if config.step == "sum":
-                factor *= len(message.workers)
+                factor *= message.weight
             self._move(np.float32(factor) * mean)
         return taken
 
@@ -177,13 +178,14 @@ class Uplink:
         if waiting.workers == message.workers:
             self.fates["replaced"] += 1
             waiting.sum, waiting.reward = message.sum, message.reward
-            waiting.version = message.version
+            waiting.oldest, waiting.newest = message.oldest, message.newest
             return
         total = waiting.weight + message.weight
         waiting.reward += (message.reward - waiting.reward) * message.weight / total
         waiting.sum = waiting.sum + message.sum
         waiting.weight = total
-        waiting.version = min(waiting.version, message.version)
+        waiting.oldest = min(waiting.oldest, message.oldest)
+        waiting.newest = max(waiting.newest, message.newest)
         waiting.workers = waiting.workers + message.workers
 
     def begin(self) -> bool:
@@ -223,7 +225,8 @@ class EmulatedConnection:
     def push(self, parts: Parts, *, reward: float, weight: float = 1.0) -> int:
         """Put the update on the uplink."""
         total = np.concatenate([part.ravel() for part in parts]) * np.float32(weight)
-        message = Message(self._cluster, total, weight, reward, self._version, [self._worker])
+        version = self._version
+        message = Message(self._cluster, total, weight, reward, version, version, [self._worker])
         self._job.send(message)
         self._pushed += 1
         return self._pushed - 1
