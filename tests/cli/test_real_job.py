@@ -254,7 +254,12 @@ def test_the_roles_one_by_one(roles: list[Role], tmp_path: Path) -> None:
         return stats if stats["received"] == 10 and stats["fates"]["waiting"] == 0 else None
 
     until(drained, what="the queue to empty")
-    until(lambda: server.says("stats")["stats"]["jobs"][0]["received"] == 10, what="ten deliveries")
+
+    def delivered() -> bool:
+        jobs = server.says("stats")["stats"]["jobs"]
+        return bool(jobs) and jobs[0]["received"] == 10
+
+    until(delivered, what="ten deliveries")
     assert switch.stop(signal.SIGINT) == 0
     assert server.stop() == 0
     assert np.load(model)["version"] >= 1
