@@ -10,7 +10,7 @@ from cli_doubles import Watcher, fake_command
 
 from olaf.jobs.lines import Control
 from olaf.jobs.outcome import Exit, RunError
-from olaf.jobs.progress import Progress
+from olaf.jobs.progress import Happening, Progress
 from olaf.jobs.reading import read_settings
 from olaf.jobs.result import conclude, write_run
 from olaf.jobs.settings import Settings
@@ -191,3 +191,25 @@ def test_the_record_holds_settings_result_curves_and_reports(tmp_path: Path) -> 
     assert record["history"][-1]["updates"] == record["result"]["updates"]
     assert len(record["episodes"]) == record["result"]["reward"]["episodes"]
     assert {r["process"] for r in record["reports"]} >= {"switch", "server", "worker 0"}
+
+
+def test_what_all_workers_say_is_shown_once_and_kept_for_each(tmp_path: Path) -> None:
+    lines: list[tuple[str, bool]] = []
+
+    class Listener(Watcher):
+        def happened(self, happening: Happening) -> None:
+            lines.append((happening.who, happening.echo))
+
+    def command(role: str) -> list[str]:
+        if role != "worker":
+            return fake_command(role)
+        moan = "import sys; sys.stderr.write('olaf: no such thing\\n'); sys.exit(3)"
+        return [*fake_command(role)[:1], "-c", moan]
+
+    settings = settings_for(tmp_path, "train.restarts=0")
+    outcome = Training(settings, Listener(), Control(), command).run()
+    assert outcome.kind == "failed"
+    assert "no worker is left: olaf: no such thing" in outcome.reason
+    said = [echo for who, echo in lines if who.startswith("worker")]
+    assert said.count(False) == 4  # one moan, and three deaths
+    assert said.count(True) == 2

@@ -223,7 +223,8 @@ class Progress:
                 return Happening(at_s, name, words.started(notice), again) if again else None
             case Printed(name, _, text):
                 self.complaints[name] = text
-                return Happening(at_s, name, f"{name}: {text}", trouble=True)
+                echo = self._is_echo(name, text, at_s)
+                return Happening(at_s, name, f"{name}: {text}", True, echo)
             case Ended(name, _, _, expected, _):
                 self._close(notice)
                 return None if expected else Happening(at_s, name, words.ended(notice), True)
@@ -252,13 +253,17 @@ class Progress:
 
     def _news(self, name: str, message: Mapping[str, Any], at_s: float) -> Happening:
         event = message["event"]
-        echo = False
-        if name.startswith("worker"):
-            echo = at_s < self._said_at.get(event, float("-inf")) + ECHO_S
-            if not echo:
-                self._said_at[event] = at_s
+        echo = self._is_echo(name, event, at_s)
         trouble = event not in GOOD_NEWS
         return Happening(at_s, name, f"{name}: {words.sentence(message)}", trouble, echo)
+
+    def _is_echo(self, name: str, what: str, at_s: float) -> bool:
+        if not name.startswith("worker"):
+            return False
+        if at_s < self._said_at.get(what, float("-inf")) + ECHO_S:
+            return True
+        self._said_at[what] = at_s
+        return False
 
     def _count(self, name: str, incarnation: int, message: Mapping[str, Any], at_s: float) -> None:
         self.updates_of[name, incarnation] = message

@@ -39,7 +39,7 @@ def conclude(outcome: Outcome) -> Result:
         "training_s": training_s,
         "reached_s": outcome.ended_s if outcome.kind == "reached" else None,
         "reward": {
-            "mean": progress.reward_so_far,
+            "mean": outcome.reward,
             "best": progress.best_reward,
             "window": settings.train.reward_window,
             "episodes": len(progress.episodes),

@@ -48,6 +48,8 @@ class Outcome:
     reason: str
     code: Exit
     ended_s: float
+    reward: float | None
+    """Mean reward of the last episodes when that was decided; more end while workers stop."""
     progress: Progress
     restarts: dict[str, int]
     model_file: Path
@@ -100,7 +102,7 @@ class Training:
             for worker in range(self._train.workers):
                 self._supervisor.start(self._worker_program(worker, switch))
             kind, reason, code = self._watch()
-            ended_s = self._now()
+            ended_s, reward = self._now(), self.progress.reward_so_far
             self._take_ages()
             self._finish()
             return Outcome(
@@ -108,6 +110,7 @@ class Training:
                 reason,
                 code,
                 ended_s,
+                reward,
                 self.progress,
                 self._supervisor.restarts(),
                 self.model_file,

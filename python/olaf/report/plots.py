@@ -124,7 +124,8 @@ def reward_plot(record: Mapping[str, Any]) -> str:
 
 def age_plot(record: Mapping[str, Any]) -> str:
     """Age-of-Model of each cluster against wall time."""
-    history = record["history"]
+    end_s = record["result"]["wall_s"]  # after it ages only grow
+    history = [sample for sample in record["history"] if sample["at_s"] <= end_s]
     clusters = sorted({c for sample in history for c in sample["ages_s"]}, key=int)
 
     def fill(axes: Axes) -> None:
