@@ -48,6 +48,11 @@ impl Liveness {
         fell
     }
 
+    /// When it will have fallen silent, should it not be heard before.
+    pub(crate) fn falls_silent_at(&self, after: Duration) -> Option<Instant> {
+        self.expected.filter(|_| !self.silent).map(|since| since + after)
+    }
+
     /// For how long it has owed a sign of life.
     pub(crate) fn silence(&self, now: Instant) -> Duration {
         self.expected.map_or(Duration::ZERO, |since| now.since(since))

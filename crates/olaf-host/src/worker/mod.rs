@@ -467,7 +467,11 @@ impl Host for Worker {
     fn poll_timeout(&self) -> Option<(Instant, Why)> {
         let join = self.next_join.map(|at| (at, Why::Retransmission));
         let fetch = self.next_fetch.map(|at| (at, Why::Retransmission));
-        [join, fetch].into_iter().flatten().min_by_key(|(at, _)| *at)
+        // A join that is due may leave without handle_timeout(): silence has its own time.
+        let silent_after = self.config.silent_after;
+        let silence = [&self.switch, &self.server]
+            .map(|party| party.falls_silent_at(silent_after).map(|at| (at, Why::SilenceCheck)));
+        [join, fetch].into_iter().chain(silence).flatten().min_by_key(|(at, _)| *at)
     }
 
     fn handle_timeout(&mut self, now: Instant) {
