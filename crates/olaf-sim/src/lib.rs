@@ -1,9 +1,20 @@
 //! Time that somebody else keeps: recorded traces and whole networks, in one process, in order.
 //!
 //! What this crate is: [`replay`](replay::replay) sends recorded arrivals through the very queue
-//! and pacer that a switch runs.
+//! and pacer that a switch runs; a [`Network`] joins switches, workers and servers by links that
+//! take their time, lose, repeat and reorder, and lets parties die and be born again.
 //!
 //! What it is not: it knows no clock, socket or thread, and draws no random number that its seed
 //! does not fix, so that a run can be repeated to the bit.
 
+mod chance;
+pub mod link;
+pub mod network;
+pub mod node;
 pub mod replay;
+pub mod trace;
+
+pub use link::{Link, LinkCounts};
+pub use network::Network;
+pub use node::{End, Middle, Node, Notice};
+pub use trace::{Lot, Record};

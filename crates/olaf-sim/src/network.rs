@@ -1,0 +1,308 @@
+//! Nodes, links, and the one order in which everything happens: by time, then by when it was
+//! planned.
+
+use crate::chance::Chance;
+use crate::link::{Link, LinkCounts, Wire};
+use crate::node::{Node, Notice};
+use crate::trace::{Lot, Record};
+use olaf_engine::{Instant, PeerId};
+use olaf_wire::offsets::MAX_DATAGRAM;
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Makes a node; told which life of it this is, from 0, and when it begins.
+pub type Factory = Box<dyn FnMut(u32, Instant) -> Box<dyn Node>>;
+
+/// A node that asks to be woken so often at one instant makes no progress.
+const SPINS: usize = 100_000;
+
+/// A network in virtual time.
+pub struct Network {
+    now: Instant,
+    seed: u64,
+    places: BTreeMap<PeerId, Place>,
+    wires: BTreeMap<(PeerId, PeerId), Wire>,
+    plans: BTreeMap<(Instant, u64), Plan>,
+    planned: u64,
+    notices: Vec<(Instant, PeerId, Notice)>,
+    trace: Vec<Record>,
+    buf: Vec<u8>,
+}
+
+/// Where a node lives, and is born again.
+struct Place {
+    factory: Factory,
+    lives: u32,
+    node: Option<Box<dyn Node>>,
+    /// Those that died here, in order.
+    dead: Vec<Box<dyn Node>>,
+    /// The earliest wake-up that is planned.
+    woken_at: Option<Instant>,
+}
+
+enum Plan {
+    Arrive { from: PeerId, to: PeerId, bytes: Arc<[u8]> },
+    Wake(PeerId),
+    Kill(PeerId),
+    Start(PeerId),
+}
+
+impl Network {
+    /// An empty network at time `now`.
+    #[must_use]
+    pub fn new(seed: u64, now: Instant) -> Self {
+        Self {
+            now,
+            seed,
+            places: BTreeMap::new(),
+            wires: BTreeMap::new(),
+            plans: BTreeMap::new(),
+            planned: 0,
+            notices: Vec::new(),
+            trace: Vec::new(),
+            buf: vec![0; MAX_DATAGRAM],
+        }
+    }
+
+    /// Puts a node at a place, alive from now on.
+    pub fn place(
+        &mut self,
+        id: PeerId,
+        factory: impl FnMut(u32, Instant) -> Box<dyn Node> + 'static,
+    ) {
+        let place = Place {
+            factory: Box::new(factory),
+            lives: 0,
+            node: None,
+            dead: Vec::new(),
+            woken_at: None,
+        };
+        assert!(self.places.insert(id, place).is_none(), "{id:?} has its place already");
+        self.start(id);
+    }
+
+    /// Joins two places, in both directions alike. Joined ones change their link from now on.
+    pub fn join(&mut self, a: PeerId, b: PeerId, link: Link) {
+        self.join_one_way(a, b, link);
+        self.join_one_way(b, a, link);
+    }
+
+    /// Joins two places in one direction.
+    pub fn join_one_way(&mut self, from: PeerId, to: PeerId, link: Link) {
+        let chance = Chance::new(self.seed, u64::from(from.0) << 32 | u64::from(to.0));
+        let wire = self.wires.entry((from, to)).or_insert_with(|| Wire::new(link, chance));
+        wire.set(link);
+    }
+
+    /// The node at a place dies at that time, and whatever it had not said with it.
+    pub fn kill_at(&mut self, at: Instant, id: PeerId) {
+        self.plan(at, Plan::Kill(id));
+    }
+
+    /// The place's factory makes a new node at that time.
+    pub fn start_at(&mut self, at: Instant, id: PeerId) {
+        self.plan(at, Plan::Start(id));
+    }
+
+    /// Runs to that time, everything planned for it included.
+    pub fn run_until(&mut self, then: Instant) {
+        while let Some(entry) = self.plans.first_entry() {
+            if entry.key().0 > then {
+                break;
+            }
+            let ((at, _), plan) = entry.remove_entry();
+            self.now = self.now.max(at);
+            self.carry_out(plan);
+        }
+        self.now = self.now.max(then);
+    }
+
+    /// Runs for that long.
+    pub fn run_for(&mut self, duration: core::time::Duration) {
+        self.run_until(self.now + duration);
+    }
+
+    /// Does something with the living node at a place, which then says what it has to say.
+    /// Nothing where nobody lives there.
+    ///
+    /// # Panics
+    /// When the node is of another type.
+    pub fn with<N: Node, T>(
+        &mut self,
+        id: PeerId,
+        act: impl FnOnce(&mut N, Instant) -> T,
+    ) -> Option<T> {
+        let now = self.now;
+        let node = self.places.get_mut(&id)?.node.as_mut()?;
+        let result = act(concrete_mut(&mut **node), now);
+        self.service(id);
+        Some(result)
+    }
+
+    /// The living node at a place.
+    ///
+    /// # Panics
+    /// When the node is of another type.
+    #[must_use]
+    pub fn node<N: Node>(&self, id: PeerId) -> Option<&N> {
+        self.places.get(&id)?.node.as_deref().map(concrete)
+    }
+
+    /// All nodes that ever lived at a place, in order.
+    ///
+    /// # Panics
+    /// When a node is of another type.
+    pub fn lives<N: Node>(&self, id: PeerId) -> impl Iterator<Item = &N> {
+        let place = self.places.get(&id).into_iter();
+        place.flat_map(|place| place.dead.iter().chain(&place.node)).map(|node| concrete(&**node))
+    }
+
+    /// The time.
+    #[must_use]
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// What nodes said of themselves so far.
+    #[must_use]
+    pub fn notices(&self) -> &[(Instant, PeerId, Notice)] {
+        &self.notices
+    }
+
+    /// What became of every datagram so far.
+    #[must_use]
+    pub fn trace(&self) -> &[Record] {
+        &self.trace
+    }
+
+    /// What the link from one place to another did so far.
+    #[must_use]
+    pub fn counts(&self, from: PeerId, to: PeerId) -> LinkCounts {
+        self.wires.get(&(from, to)).map(|wire| wire.counts).unwrap_or_default()
+    }
+
+    /// Datagrams on their way.
+    #[must_use]
+    pub fn on_the_way(&self) -> usize {
+        self.plans.values().filter(|plan| matches!(plan, Plan::Arrive { .. })).count()
+    }
+
+    fn plan(&mut self, at: Instant, plan: Plan) {
+        self.planned += 1;
+        self.plans.insert((at.max(self.now), self.planned), plan);
+    }
+
+    fn carry_out(&mut self, plan: Plan) {
+        match plan {
+            Plan::Arrive { from, to, bytes } => self.arrive(from, to, bytes),
+            Plan::Wake(id) => {
+                if let Some(place) = self.places.get_mut(&id) {
+                    place.woken_at = None;
+                }
+                self.service(id);
+            }
+            Plan::Kill(id) => {
+                if let Some(place) = self.places.get_mut(&id) {
+                    let dead = place.node.take();
+                    place.dead.extend(dead);
+                }
+            }
+            Plan::Start(id) => self.start(id),
+        }
+    }
+
+    fn start(&mut self, id: PeerId) {
+        let now = self.now;
+        let Some(place) = self.places.get_mut(&id) else { return };
+        if place.node.is_none() {
+            place.node = Some((place.factory)(place.lives, now));
+            place.lives += 1;
+            self.service(id);
+        }
+    }
+
+    fn arrive(&mut self, from: PeerId, to: PeerId, bytes: Arc<[u8]>) {
+        let now = self.now;
+        let node = self.places.get_mut(&to).and_then(|place| place.node.as_mut());
+        let lot = if node.is_some() { Lot::Delivered } else { Lot::ToTheDead };
+        if let Some(wire) = self.wires.get_mut(&(from, to)) {
+            match lot {
+                Lot::Delivered => wire.counts.delivered += 1,
+                _ => wire.counts.to_the_dead += 1,
+            }
+        }
+        if let Some(node) = node {
+            node.receive(now, from, &bytes);
+        }
+        self.trace.push(Record { at: now, from, to, lot, bytes });
+        self.service(to);
+    }
+
+    /// Lets a node say what it has to say, wakes it as often as it asks for now, and plans its
+    /// next waking.
+    fn service(&mut self, id: PeerId) {
+        let now = self.now;
+        let mut buf = core::mem::take(&mut self.buf);
+        for spin in 0.. {
+            assert!(spin < SPINS, "{id:?} asks to be woken at {now:?} again and again");
+            let Some(node) = self.places.get_mut(&id).and_then(|place| place.node.as_mut()) else {
+                break;
+            };
+            while let Some(notice) = node.notice() {
+                self.notices.push((now, id, notice));
+            }
+            if let Some(sent) = node.transmit(now, &mut buf) {
+                self.send(id, sent.peer, buf[..sent.len].into());
+                continue;
+            }
+            match node.next_timeout() {
+                Some(at) if at <= now => node.timeout(now),
+                Some(at) => {
+                    self.wake(id, at);
+                    break;
+                }
+                None => break,
+            }
+        }
+        self.buf = buf;
+    }
+
+    fn wake(&mut self, id: PeerId, at: Instant) {
+        let Some(place) = self.places.get_mut(&id) else { return };
+        if place.woken_at.is_none_or(|planned| at < planned) {
+            place.woken_at = Some(at);
+            self.plan(at, Plan::Wake(id));
+        }
+    }
+
+    fn send(&mut self, from: PeerId, to: PeerId, bytes: Arc<[u8]>) {
+        let at = self.now;
+        let mut note = |lot| self.trace.push(Record { at, from, to, lot, bytes: bytes.clone() });
+        let Some(wire) = self.wires.get_mut(&(from, to)) else {
+            note(Lot::NoLink);
+            return;
+        };
+        note(Lot::Sent);
+        let arrivals = wire.carry(at, bytes.len());
+        if arrivals.is_empty() {
+            note(Lot::Lost);
+        }
+        for _ in arrivals.iter().skip(1) {
+            note(Lot::Repeated);
+        }
+        for then in arrivals {
+            self.plan(then, Plan::Arrive { from, to, bytes: bytes.clone() });
+        }
+    }
+}
+
+fn concrete<N: Node>(node: &dyn Node) -> &N {
+    let node: &dyn Any = node;
+    node.downcast_ref().expect("the caller knows what it placed there")
+}
+
+fn concrete_mut<N: Node>(node: &mut dyn Node) -> &mut N {
+    let node: &mut dyn Any = node;
+    node.downcast_mut().expect("the caller knows what it placed there")
+}

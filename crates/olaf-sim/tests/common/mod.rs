@@ -1,0 +1,270 @@
+//! A job in a simulated network: workers that push without end, a switch, a server.
+#![allow(dead_code, reason = "each test file uses a part")]
+
+use core::time::Duration;
+use olaf_engine::switch::{Config, Pacing};
+use olaf_engine::{BitsPerSecond, Instant, PeerId, Switch};
+use olaf_host::server::{RuleConfig, Step};
+use olaf_host::worker::Standing;
+use olaf_host::{Server, ServerConfig, Worker, WorkerConfig};
+use olaf_sim::{End, Link, Lot, Middle, Network};
+use olaf_wire::update::read_lanes;
+use olaf_wire::{Address, Answer, ClusterId, JobId, Kind, Packet, Session, Update, WorkerId};
+use std::collections::{BTreeMap, BTreeSet};
+
+pub(crate) const JOB: JobId = JobId(1);
+pub(crate) const SERVER: PeerId = PeerId(1000);
+pub(crate) const SWITCH: PeerId = PeerId(2000);
+pub(crate) const SILENT_AFTER: Duration = Duration::from_millis(500);
+const START: Instant = Instant(1_700_000_000_000_000_000);
+
+pub(crate) fn ms(milliseconds: u64) -> Duration {
+    Duration::from_millis(milliseconds)
+}
+
+/// What a run is made of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Setting {
+    pub(crate) seed: u64,
+    pub(crate) workers: u32,
+    pub(crate) clusters: u32,
+    pub(crate) segments: u32,
+    pub(crate) segment_lanes: u32,
+    pub(crate) slots: usize,
+    pub(crate) pacing: Pacing,
+    pub(crate) gate: Option<f64>,
+    /// Between worker and switch.
+    pub(crate) edge: Link,
+    /// Between switch and server.
+    pub(crate) core: Link,
+    /// A worker pushes so often.
+    pub(crate) every: Duration,
+}
+
+impl Default for Setting {
+    fn default() -> Self {
+        let link = Link { delay: Duration::from_micros(100), ..Link::default() };
+        Self {
+            seed: 1,
+            workers: 6,
+            clusters: 3,
+            segments: 1,
+            segment_lanes: 400,
+            slots: 4,
+            pacing: Pacing::Rate(BitsPerSecond::new(8_000_000).unwrap()),
+            gate: None,
+            edge: link,
+            core: link,
+            every: ms(7),
+        }
+    }
+}
+
+/// A link on which everything goes wrong now and then.
+pub(crate) fn bad_link() -> Link {
+    Link {
+        rate: BitsPerSecond::new(1_000_000_000),
+        delay: Duration::from_micros(200),
+        jitter: Duration::from_micros(500),
+        loss: 0.03,
+        duplication: 0.05,
+        reordering: 0.05,
+        late: ms(3),
+    }
+}
+
+/// The job. Contribution `k` is 1 at lane `k` of each segment and 0 elsewhere, every contribution
+/// is applied with its full weight, and the model begins with zeros: lane `k` of the model counts
+/// how often contribution `k` was applied.
+pub(crate) struct Job {
+    pub(crate) net: Network,
+    pub(crate) setting: Setting,
+    pub(crate) pushed: u32,
+    next_push: BTreeMap<PeerId, Instant>,
+    /// No pushes from now on.
+    pub(crate) quiet: bool,
+    /// Versions that workers were seen to have, each newer than the one before.
+    pub(crate) models_seen: BTreeMap<PeerId, BTreeSet<u32>>,
+}
+
+impl Job {
+    pub(crate) fn new(setting: Setting) -> Self {
+        let mut net = Network::new(setting.seed, START);
+        let worker_ids: Vec<PeerId> = (0..setting.workers).map(PeerId).collect();
+        for id in &worker_ids {
+            net.join(*id, SWITCH, setting.edge);
+        }
+        net.join(SWITCH, SERVER, setting.core);
+        let rule = RuleConfig { learning_rate: 1.0, step: Step::Sum, ..RuleConfig::default() };
+        net.place(SERVER, move |life, _| {
+            let config = ServerConfig {
+                rule,
+                silent_after: SILENT_AFTER,
+                round: ms(20),
+                ..ServerConfig::default()
+            };
+            Box::new(End(Server::new(config, 100 + life).unwrap()))
+        });
+        net.place(SWITCH, move |life, _| {
+            let config = Config {
+                slots: setting.slots,
+                pacing: setting.pacing,
+                gate: setting.gate,
+                silent_after: SILENT_AFTER,
+                ..Config::default()
+            };
+            let mut switch = Switch::new(config, 200 + life).unwrap();
+            switch.set_default_server(SERVER);
+            Box::new(Middle::new(switch, [SERVER]))
+        });
+        let parameters = (setting.segments * setting.segment_lanes) as usize;
+        for id in &worker_ids {
+            let id = *id;
+            net.place(id, move |life, now| {
+                let address = Address {
+                    job: JOB,
+                    cluster: ClusterId(id.0 % setting.clusters),
+                    worker: WorkerId(id.0),
+                    session: Session(1000 * (life + 1) + id.0),
+                };
+                let mut worker = Worker::new(WorkerConfig {
+                    segment_lanes: setting.segment_lanes,
+                    keepalive: ms(100),
+                    silent_after: SILENT_AFTER,
+                    ..WorkerConfig::new(address, SWITCH)
+                });
+                worker.join(now, &[&vec![0.0; parameters]]).unwrap();
+                Box::new(End(worker))
+            });
+        }
+        let next_push = worker_ids.iter().map(|id| (*id, START)).collect();
+        Self { net, setting, pushed: 0, next_push, quiet: false, models_seen: BTreeMap::new() }
+    }
+
+    pub(crate) fn workers(&self) -> Vec<PeerId> {
+        (0..self.setting.workers).map(PeerId).collect()
+    }
+
+    /// The most contributions that lanes can tell apart.
+    pub(crate) fn room(&self) -> u32 {
+        self.setting.segment_lanes
+    }
+
+    /// Lets the job train for that long: every worker takes new models and pushes in its rhythm.
+    pub(crate) fn train_for(&mut self, duration: Duration) {
+        let end = self.net.now() + duration;
+        while self.net.now() < end {
+            for id in self.workers() {
+                self.step(id);
+            }
+            self.net.run_for(ms(1));
+        }
+    }
+
+    fn step(&mut self, id: PeerId) {
+        let (lanes, segments) = (self.setting.segment_lanes as usize, self.setting.segments);
+        let due = self.next_push[&id] <= self.net.now();
+        let may_push = !self.quiet && due && self.pushed < self.room();
+        let number = self.pushed as usize;
+        let result = self.net.with(id, |worker: &mut End<Worker>, now| {
+            let worker = &mut worker.0;
+            let version = worker.model().map(|model| model.version);
+            version.into_iter().for_each(|version| worker.taken(version));
+            if !may_push || worker.standing() != Standing::Joined {
+                return (version, false);
+            }
+            let mut one_hot = vec![0.0; lanes * segments as usize];
+            (0..segments as usize).for_each(|segment| one_hot[segment * lanes + number] = 1.0);
+            worker.push(now, &[&one_hot], number as f64 % 5.0, 1.0).unwrap();
+            (version, true)
+        });
+        let Some((version, pushed)) = result else { return };
+        self.models_seen.entry(id).or_default().extend(version);
+        if pushed {
+            self.pushed += 1;
+            // Workers out of step with each other, as their episodes are.
+            let own = Duration::from_micros(u64::from(id.0) * 370);
+            self.next_push.insert(id, self.net.now() + self.setting.every + own);
+        }
+    }
+
+    /// No more pushes; everything on its way arrives.
+    pub(crate) fn settle(&mut self) {
+        self.quiet = true;
+        self.train_for(ms(2000));
+    }
+
+    pub(crate) fn server_version(&self) -> u32 {
+        self.net
+            .node::<End<Server>>(SERVER)
+            .and_then(|server| server.0.model(JOB).map(|(version, _)| version))
+            .unwrap_or(0)
+    }
+
+    /// The model of the living server, whole.
+    pub(crate) fn model(&self) -> Vec<f32> {
+        let server = &self.net.node::<End<Server>>(SERVER).unwrap().0;
+        let (_, segments) = server.model(JOB).unwrap();
+        segments.flat_map(|segment| segment.iter().copied()).collect()
+    }
+
+    /// Contributions in update datagrams of that lot, from one place to another.
+    pub(crate) fn contributions(&self, lot: Lot, between: impl Fn(PeerId, PeerId) -> bool) -> u64 {
+        let records = self.net.trace().iter().filter(|r| r.lot == lot && between(r.from, r.to));
+        records.filter_map(|r| update_of(&r.bytes)).map(|u| u64::from(u.contributors)).sum()
+    }
+
+    /// Contributions that the server saw for the first time.
+    pub(crate) fn distinct_at_the_server(&self) -> u64 {
+        let mut seen = BTreeSet::new();
+        let records = self.net.trace().iter().filter(|r| r.lot == Lot::Delivered && r.to == SERVER);
+        records
+            .filter_map(|r| update_of(&r.bytes))
+            .filter(|u| seen.insert((u.address.session, u.hop_sequence)))
+            .map(|u| u64::from(u.contributors))
+            .sum()
+    }
+
+    /// Each complete model of a worker is what the server sent as that version, to the bit; and
+    /// the server never sent two models under one name.
+    #[track_caller]
+    pub(crate) fn no_model_is_torn(&self) -> usize {
+        let mut sent: BTreeMap<(u32, u32, u32), Vec<u8>> = BTreeMap::new();
+        for record in self.net.trace().iter().filter(|r| r.lot == Lot::Sent && r.from == SERVER) {
+            let Ok(packet) = Packet::new_checked(&record.bytes) else { continue };
+            if packet.kind() != Kind::Model {
+                continue;
+            }
+            let answer = Answer::parse(&packet).unwrap();
+            let name = (answer.epoch, answer.model_version, answer.segment);
+            let lanes = packet.lanes().to_vec();
+            let known = sent.entry(name).or_insert_with(|| lanes.clone());
+            assert_eq!(*known, lanes, "two segments by the name of {name:?}");
+        }
+        let mut compared = 0;
+        for id in self.workers() {
+            for worker in self.net.lives::<End<Worker>>(id) {
+                let Some(model) = worker.0.model() else { continue };
+                let whole = (100..110).any(|epoch| {
+                    let parts: Option<Vec<&Vec<u8>>> = (0..self.setting.segments)
+                        .map(|segment| sent.get(&(epoch, model.version, segment)))
+                        .collect();
+                    parts.is_some_and(|parts| {
+                        let bytes: Vec<u8> = parts.into_iter().flatten().copied().collect();
+                        let mut lanes = vec![0.0; bytes.len() / 4];
+                        read_lanes(&bytes, &mut lanes);
+                        lanes == model.lanes
+                    })
+                });
+                assert!(whole, "{id:?} has a version {} that nobody sent", model.version);
+                compared += 1;
+            }
+        }
+        compared
+    }
+}
+
+pub(crate) fn update_of(bytes: &[u8]) -> Option<Update> {
+    let packet = Packet::new_checked(bytes).ok()?;
+    Update::parse(&packet).ok()
+}
