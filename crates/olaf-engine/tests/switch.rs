@@ -166,9 +166,25 @@ fn a_stranger_is_asked_to_join_again() {
 
 #[test]
 fn a_worker_that_the_server_has_not_let_in_yet_is_no_contributor() {
-    let mut sw = Bench::new(Config::default());
+    let mut sw = Bench::with(Config::default(), &[W2]);
     sw.joins(W1);
     assert_eq!(sw.sends(W1, 0, &[1.0, 1.0]), dropped(Rejection::UnknownWorker));
+}
+
+#[test]
+fn what_each_worker_sent_is_counted_by_worker() {
+    let mut sw = default();
+    sw.sends(W1, 0, &[1.0, 1.0]);
+    sw.sends_update(
+        W1.source(),
+        &olaf_wire::Update { contributors: 3, ..update(W1, 1) },
+        &[1.0, 1.0],
+    );
+    sw.sends(W1, 2, &[f32::NAN, 1.0]);
+    sw.sends(W1, 1, &[1.0, 1.0]);
+    let statistics = sw.switch.statistics(sw.now);
+    let worker = statistics.workers.iter().find(|worker| worker.worker == 1).unwrap();
+    assert_eq!((worker.received, worker.rejected, worker.last_sequence), (6, 2, Some(2)));
 }
 
 #[test]
@@ -311,6 +327,9 @@ fn every_answer_takes_the_queues_status_along_as_it_is_when_it_passes() {
     // A cluster unheard for the window is no longer active; one heard since is.
     sw.until(ms(900));
     sw.sends(W2, 1, &[1.0, 1.0]);
+    // Heard at 0: active to the end of the window, and not after it.
+    sw.until(ms(1000));
+    assert_eq!(sw.switch.queue_status(sw.now).active_clusters, 2);
     sw.until(ms(1001));
     assert_eq!(sw.switch.queue_status(sw.now).active_clusters, 1);
 }
@@ -389,9 +408,17 @@ fn a_silent_server_is_noticed_and_its_workers_are_told_when_they_ask() {
     let mut sw = default();
     sw.sends(W1, 0, &[1.0, 1.0]);
     sw.up();
-    sw.until(ms(1900));
+    sw.until(ms(900));
     sw.joins(W1);
     assert!(sw.down().is_empty(), "not silent yet");
+    // Told before it counts as silent, so that a worker does not take the switch for dead as well.
+    sw.until(ms(1100));
+    sw.joins(W1);
+    let told = sw.down();
+    assert!(
+        matches!(told.as_slice(), [(PeerId(1), Out::Welcome(to))] if to.code == WelcomeCode::ServerSilent && to.silent_ms >= 1000),
+        "{told:?}"
+    );
     sw.until(ms(2100));
     assert!(sw.events().iter().any(|e| matches!(e, Event::ServerSilent(JobId(JOB), SERVER))));
     sw.joins(W1);
@@ -419,6 +446,24 @@ fn a_servers_new_life_is_told_and_its_old_debts_are_forgotten() {
     let reborn = olaf_wire::Welcome { epoch: 1234, ..welcome(W2, WelcomeCode::Welcome) };
     sw.welcomes(reborn);
     assert!(matches!(sw.events().as_slice(), [Event::ServerRestarted(JobId(JOB), SERVER)]));
+    sw.down();
+    // The new life answers the next update, which is W2's: W1's was lost with the old one.
+    sw.sends(W2, 0, &[1.0, 1.0]);
+    let (sent, _) = one_update(sw.up());
+    sw.answers(Answer { epoch: 1234, ..answer(0, sent.hop_sequence) }, &[]);
+    let heard: Vec<u32> = answers(sw.down()).into_iter().map(|(peer, _)| peer).collect();
+    assert_eq!(heard, [2]);
+}
+
+#[test]
+fn a_welcome_for_an_earlier_life_of_a_worker_lets_nobody_in() {
+    let mut sw = Bench::with(Config::default(), &[W2]);
+    sw.joins(W1);
+    let late = W { session: 1, ..W1 };
+    let verdict = sw.welcomes(welcome(late, WelcomeCode::Welcome));
+    assert_eq!(verdict, Verdict::Drop(DropReason::UnknownReceiver));
+    assert!(sw.down().is_empty());
+    assert_eq!(sw.sends(W1, 0, &[1.0, 1.0]), dropped(Rejection::UnknownWorker));
 }
 
 #[test]

@@ -66,7 +66,8 @@ impl Switch {
         if let Some(event) = event {
             self.event(event);
         }
-        if silence >= silent_after {
+        // Before the worker gives up on both: that the switch lives it hears from nobody else.
+        if silence >= silent_after / 2 {
             let mut welcome = self.welcome(now, &join, WelcomeCode::ServerSilent);
             welcome.silent_ms = u32::try_from(silence.as_millis()).unwrap_or(u32::MAX);
             self.reply(from.peer, &welcome);
