@@ -18,6 +18,8 @@ use std::time::Duration;
 const CALLS_A_TURN: usize = 16;
 /// A wait shorter than this costs more than it saves.
 const SPIN: Duration = Duration::from_micros(15);
+/// While the socket is full, time still passes.
+const FULL_SOCKET_PAUSE: Duration = Duration::from_millis(1);
 /// Events kept for whoever fetches them; the oldest give way.
 const EVENT_LIMIT: usize = 4096;
 /// Trouble with sending is told at most so often.
@@ -97,7 +99,11 @@ impl<P: Party> Driver<P> {
         let more = self.receive();
         let now = clock::now();
         self.catch_up(now);
-        let timeout = self.party.poll_timeout().map(|at| at.since(clock::now()));
+        let mut timeout = self.party.poll_timeout().map(|at| at.since(clock::now()));
+        if self.out.is_blocked() {
+            // What is due cannot leave: there is no point in being woken for it.
+            timeout = timeout.map(|timeout| timeout.max(FULL_SOCKET_PAUSE));
+        }
         if more || timeout.is_some_and(|timeout| timeout < SPIN) {
             return Ok(());
         }

@@ -17,6 +17,7 @@ mod error;
 mod events;
 mod inbox;
 mod io_statistics;
+mod json;
 mod outgoing;
 mod peers;
 mod random;

@@ -74,8 +74,7 @@ impl ServerConfig {
     /// # Errors
     /// [`StartError::Config`] that names the key.
     pub fn from_json(text: &str) -> Result<Self, StartError> {
-        serde_json::from_str(text)
-            .map_err(|error| StartError::Config(format!("server configuration: {error}")))
+        crate::json::read("server", text)
     }
 
     /// The rule alone.

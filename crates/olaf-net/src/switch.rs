@@ -96,8 +96,7 @@ impl SwitchConfig {
     /// # Errors
     /// [`StartError::Config`] that names the key.
     pub fn from_json(text: &str) -> Result<Self, StartError> {
-        serde_json::from_str(text)
-            .map_err(|error| StartError::Config(format!("switch configuration: {error}")))
+        crate::json::read("switch", text)
     }
 
     fn engine(&self) -> Result<switch::Config, StartError> {

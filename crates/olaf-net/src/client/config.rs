@@ -27,8 +27,7 @@ impl ClientConfig {
     /// # Errors
     /// [`StartError::Config`] that names the key.
     pub fn from_json(text: &str) -> Result<Self, StartError> {
-        serde_json::from_str(text)
-            .map_err(|error| StartError::Config(format!("client configuration: {error}")))
+        crate::json::read("client", text)
     }
 
     /// Lanes of a segment that fit the path.
