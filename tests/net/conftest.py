@@ -52,7 +52,13 @@ class Network:
         return switch
 
     def client(
-        self, address: str, *, job: int = 1, cluster: int = 0, worker: int | None = None, **config: int
+        self,
+        address: str,
+        *,
+        job: int = 1,
+        cluster: int = 0,
+        worker: int | None = None,
+        **config: int,
     ) -> _olaf.Client:
         client = _olaf.Client(
             address, job=job, cluster=cluster, worker=worker, config=json.dumps(config)

@@ -148,7 +148,9 @@ def test_a_model_of_another_size_is_refused(network: Network) -> None:
     network.client(switch.address).join(zeros(10), 10.0)
     other = network.client(switch.address)
     began = time.monotonic()
-    with pytest.raises(_olaf.RefusedError, match="another number of parameters than this worker's 11"):
+    with pytest.raises(
+        _olaf.RefusedError, match="another number of parameters than this worker's 11"
+    ):
         other.join(zeros(11), 20.0)
     assert time.monotonic() - began < 10.0
     model = server.model(1)
@@ -213,7 +215,9 @@ def test_a_switch_configuration_that_cannot_be_names_the_key(
     config: dict[str, object], hint: str
 ) -> None:
     with pytest.raises(ValueError, match=hint):
-        _olaf.Switch(json.dumps({"listen": "127.0.0.1:0", **config} if hint != "upstream" else config))
+        _olaf.Switch(
+            json.dumps({"listen": "127.0.0.1:0", **config} if hint != "upstream" else config)
+        )
 
 
 @pytest.mark.parametrize(

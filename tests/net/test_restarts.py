@@ -105,7 +105,9 @@ def test_a_killed_worker_is_noticed_by_switch_and_server(network: Network) -> No
         f"c = _olaf.Client({switch.address!r}, job=1, cluster=0, worker=42);"
         "c.join([numpy.zeros(10, numpy.float32)], 10.0); print('in', flush=True); time.sleep(3600)"
     )
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as worker:
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True
+    ) as worker:
         assert worker.stdout is not None
         assert worker.stdout.readline() == "in\n"
         worker.kill()
