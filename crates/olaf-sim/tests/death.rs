@@ -154,6 +154,8 @@ fn a_server_that_dies_is_noticed_and_its_next_life_takes_the_model_over_from_a_w
     let mut everyone = all(&job);
     everyone.insert(SWITCH);
     assert_eq!(who_said(&job, died, job.net.now(), silent), everyone);
+    let switch = |n: &Notice| matches!(n, Notice::Host(HostEvent::SwitchSilent));
+    assert!(who_said(&job, died, job.net.now(), switch).is_empty(), "the switch lives");
 
     let back = job.net.now();
     job.net.start_at(back, SERVER);
