@@ -83,7 +83,6 @@ def test_printing_the_configuration_shows_what_was_set(capsys: pytest.CaptureFix
 def test_config_prints_a_file_that_config_reads(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("olaf._olaf")
     assert run(["config"]) == 0
     file = tmp_path / "all.toml"
     file.write_text(capsys.readouterr().out)

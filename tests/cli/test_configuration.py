@@ -99,7 +99,6 @@ def test_the_last_word_wins(tmp_path: Path) -> None:
 
 
 def test_what_is_printed_reads_back_the_same(tmp_path: Path) -> None:
-    pytest.importorskip("olaf._olaf")
     settings = read_settings(
         overrides=["learner.hidden=[8, 4]", "train.until_reward=off", 'switch.routes={"2"="a:1"}']
     )
@@ -123,14 +122,12 @@ def test_the_learner_section_is_the_learners_own_configuration() -> None:
 
 
 def test_only_one_pacer_at_a_time(tmp_path: Path) -> None:
-    pytest.importorskip("olaf._olaf")
     assert "at most one pacer" in refused(
         tmp_path, overrides=["switch.uplink=2mbit", "switch.credits=3"]
     )
 
 
 def test_rates_are_as_tc_writes_them(tmp_path: Path) -> None:
-    pytest.importorskip("olaf._olaf")
     settings = read_settings(overrides=["switch.uplink=1.9mbit"])
     assert '"uplink_bps": 1900000' in settings.switch.to_core()
     assert "`switch.uplink` = '2 parsecs'" in refused(

@@ -219,7 +219,7 @@ class TrainSettings(Section):
     """Worker processes."""
     clusters: int = Field(default=2, ge=1)
     """Clusters the workers are dealt to in turn: worker w is in cluster w mod clusters."""
-    updates: OffInt = Field(default=2000, ge=1)
+    updates: OffInt = Field(default=4000, ge=1)
     """Stop after so many updates of all workers together; off sets no limit."""
     until_reward: Annotated[float | Literal["solved"] | None, NoneIs("off")] = "solved"
     """Stop at this mean reward of the last `reward_window` training episodes over all workers;

@@ -59,7 +59,10 @@ def measures(result: Result) -> list[tuple[str, str]]:
             f"{reward['episodes']:,} episodes",
         ),
         ("updates", f"{result['updates']:,} ({number(result['updates_per_s'])}/s)"),
-        ("Age-of-Model", f"mean {duration(age['mean_s'])}, peak {duration(age['peak_mean_s'])}"),
+        (
+            "Age-of-Model",
+            f"mean {duration(age['mean_s'])}, peak {duration(age['peak_mean_s'])}{_since(result)}",
+        ),
     ]
     if len(age["clusters"]) > 1:
         rows += [
@@ -73,7 +76,8 @@ def measures(result: Result) -> list[tuple[str, str]]:
     rows += [
         (
             "staleness",
-            f"mean {number(staleness['mean'])}, at most {number(staleness['max'], 0)} versions",
+            f"mean {number(staleness['mean'])}, at most {number(staleness['max'], 0)} versions"
+            f"{_since(result)}",
         ),
         ("loss", percent(result["loss"])),
         ("fairness", number(result["fairness"], 4)),
@@ -83,6 +87,12 @@ def measures(result: Result) -> list[tuple[str, str]]:
         text = ", ".join(f"{name} {count}x" for name, count in result["restarts"].items())
         rows.append(("started again", text))
     return rows
+
+
+def _since(result: Result) -> str:
+    """Ages and staleness are the server's own: one that was killed took its averages along."""
+    restarts = result["restarts"].get("server", 0)
+    return f" (since server #{restarts + 1} started)" if restarts else ""
 
 
 def headline(result: Result) -> str:
