@@ -1,6 +1,8 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from olaf.jobs.accounts import Accounts, Incarnation, nothing, settle
 
@@ -184,3 +186,60 @@ def test_other_jobs_of_the_server_are_none_of_ours() -> None:
 
 def test_nothing_sent_has_no_loss() -> None:
     assert settle([], [], []).loss is None
+
+
+counts = st.integers(0, 50)
+
+
+@given(
+    sent=st.lists(counts, min_size=1, max_size=4),
+    lost_up=counts,
+    here=st.tuples(counts, counts, counts, counts, counts),
+    lost_down=counts,
+    merged=counts,
+    gated=counts,
+    dead=st.sets(st.sampled_from(["worker", "switch", "server"])),
+    unreported=counts,
+)
+def test_whatever_is_lost_or_killed_the_sum_is_what_was_pushed(  # noqa: PLR0917
+    sent: list[int],
+    lost_up: int,
+    here: tuple[int, int, int, int, int],
+    lost_down: int,
+    merged: int,
+    gated: int,
+    dead: set[str],
+    unreported: int,
+) -> None:
+    replaced, filtered, dropped, rejected, waiting = here
+    departed = merged + gated + lost_down
+    received = departed + sum(here)
+    workers = [worker(name=f"worker {i}", sent=n) for i, n in enumerate(sent)]
+    workers.append(worker(name="worker 9", sent=received + lost_up))
+    extra = sum(sent)  # what the workers before sent is lost on the way, too
+    switches = [
+        switch(
+            merged=departed,
+            replaced=replaced,
+            filtered=filtered,
+            dropped={"queue_full": dropped},
+            rejected={"non_finite": rejected},
+            waiting=waiting,
+        )
+    ]
+    servers = [server(merged=merged, gated=gated)]
+    if "worker" in dead:  # it pushed more than it lived to report
+        workers.append(worker(1, name="worker 8", sent=0, unsent=unreported, final=False))
+    if "switch" in dead:
+        switches.insert(0, switch(0, waiting=unreported, final=False))
+    if "server" in dead:
+        servers.insert(0, server(0, final=False))
+    accounts = settle(workers, switches, servers)
+    assert accounts.matches, accounts
+    assert accounts.total == accounts.pushed
+    assert accounts.count("delivered merged") == merged
+    assert accounts.count("gated") == gated
+    if not dead:
+        assert accounts.count("lost worker to switch") == lost_up + extra
+        assert accounts.count("lost switch to server") == lost_down
+        assert accounts.lost == lost_up + extra + lost_down + dropped
