@@ -5,6 +5,7 @@
 use olaf_engine::engine::{Engine, Source};
 use olaf_engine::switch::{Config, Pacing};
 use olaf_engine::{Instant, PeerId, PortId, Switch};
+use olaf_host::server::{RuleConfig, RuleKind};
 use olaf_host::{Host, Server, ServerConfig, Worker, WorkerConfig};
 use olaf_wire::{Address, ClusterId, JobId, Session, WorkerId};
 use std::time::Duration;
@@ -17,6 +18,11 @@ struct Net {
     switch: Switch,
     server: Server,
     workers: Vec<Worker>,
+}
+
+/// Every update at full strength, so that sums can be read off the model.
+fn plain() -> RuleConfig {
+    RuleConfig { staleness_power: 0.0, ..RuleConfig::default() }
 }
 
 impl Net {
@@ -34,7 +40,8 @@ impl Net {
         });
         Self {
             now: Instant(1_000_000),
-            server: Server::new(ServerConfig::default(), 9).unwrap(),
+            server: Server::new(ServerConfig { rule: plain(), ..ServerConfig::default() }, 9)
+                .unwrap(),
             workers: workers.collect(),
             switch,
         }
@@ -154,10 +161,7 @@ fn an_update_that_the_server_s_gate_keeps_out_is_answered_all_the_same() {
     let mut net = Net::new(1, 2208, Pacing::Unlimited);
     net.server = Server::new(
         ServerConfig {
-            rule: olaf_host::server::RuleConfig {
-                kind: olaf_host::server::RuleKind::PaperLiteral,
-                ..Default::default()
-            },
+            rule: RuleConfig { kind: RuleKind::PaperLiteral, ..RuleConfig::default() },
             ..ServerConfig::default()
         },
         9,
