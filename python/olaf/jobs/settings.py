@@ -264,10 +264,12 @@ class CompareSettings(Section):
     """Each seed is run once with each discipline."""
     queues: list[Literal["fifo", "olaf"]] = Field(default=["fifo", "olaf"], min_length=1)
     """Disciplines in the order they are run."""
-    uplink: OffRate = "2mbit"
-    """Rate of the uplink in both."""
-    slots: int = Field(default=4, ge=1)
-    """Slots of the queue in both."""
+    uplink: OffRate = "1mbit"
+    """Rate of the uplink in both: 14 of the default network's updates a second, a fraction of what
+    eight workers push even on slow machines."""
+    slots: int = Field(default=8, ge=1)
+    """Slots of the queue in both: more than clusters, so that OLAF need not drop, and long enough
+    for FIFO to grow old in."""
     clusters: int = Field(default=4, ge=1)
     """Clusters in both."""
     out: str = "runs/compare"
