@@ -5,8 +5,10 @@ vector, because that vector is what travels: OLAF's prototype sends a model as o
 (OLAF §7), and 8-40-40 with four actions is 2,205 floats, 8,820 bytes.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
@@ -27,7 +29,7 @@ class Entry:
     @property
     def size(self) -> int:
         """Number of floats."""
-        return int(np.prod(self.shape))
+        return math.prod(self.shape)
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class Layout:
     actions: int
     continuous: bool = False
 
-    @property
+    @cached_property
     def entries(self) -> tuple[Entry, ...]:
         """All arrays in order of offset, without gaps."""
         shapes: list[tuple[str, tuple[int, ...]]] = []
@@ -64,17 +66,21 @@ class Layout:
             offset += entries[-1].size
         return tuple(entries)
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Number of parameters."""
         last = self.entries[-1]
         return last.offset + last.size
 
+    @cached_property
+    def _slices(self) -> tuple[tuple[str, tuple[int, ...], slice], ...]:
+        return tuple((e.name, e.shape, slice(e.offset, e.offset + e.size)) for e in self.entries)
+
     def views(self, flat: NDArray[Real]) -> dict[str, NDArray[Real]]:
         """Named views, without copies, on ``flat`` (shape ``(size,)``)."""
         if flat.shape != (self.size,):
             raise ValueError(f"flat vector has shape {flat.shape}, the layout has {self.size}")
-        return {e.name: flat[e.offset : e.offset + e.size].reshape(e.shape) for e in self.entries}
+        return {name: flat[part].reshape(shape) for name, shape, part in self._slices}
 
     def initial(self, rng: np.random.Generator, log_std: float = 0.0) -> NDArray[np.float32]:
         """Orthogonal weights, float32 ``(size,)``: gain sqrt(2) in the trunk, 0.01 policy, 1 value.
