@@ -40,8 +40,6 @@ pub struct ServerConfig {
     pub silent_after_ms: u64,
     /// Several segments: a cluster is answered at the latest so long after its first one.
     pub round_ms: u64,
-    /// For the epoch.
-    pub seed: Option<u64>,
     /// The core to run on; none: the system chooses.
     pub core: Option<usize>,
 }
@@ -62,7 +60,6 @@ impl Default for ServerConfig {
             segment_lanes: None,
             silent_after_ms: ms(brain.silent_after),
             round_ms: ms(brain.round),
-            seed: None,
             core: None,
         }
     }
@@ -136,7 +133,8 @@ impl Server {
     pub fn bind(config: &ServerConfig) -> Result<Self, StartError> {
         let brain = config.brain()?;
         let listen = address::resolve(&config.listen, |_| true).map_err(in_key("listen"))?;
-        let epoch = config.seed.map_or_else(random::draw, random::from_seed);
+        // Never from a seed: a life that looked like the one before would pass for it.
+        let epoch = random::draw();
         let brain =
             Brain::new(brain, epoch).map_err(|error| StartError::Config(error.to_string()))?;
         let socket = Socket::bind(listen)?;

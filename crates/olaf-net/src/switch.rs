@@ -57,9 +57,6 @@ pub struct SwitchConfig {
     /// The largest model a job may announce.
     #[serde(default = "default_max_parameters")]
     pub max_parameters: u32,
-    /// For the epoch.
-    #[serde(default)]
-    pub seed: Option<u64>,
     /// The core to run on; none: the system chooses.
     #[serde(default)]
     pub core: Option<usize>,
@@ -153,7 +150,8 @@ impl Switch {
         let engine = config.engine()?;
         let unlimited = engine.pacing == Pacing::Unlimited;
         let listen = address::resolve(&config.listen, |_| true).map_err(in_key("listen"))?;
-        let epoch = config.seed.map_or_else(random::draw, random::from_seed);
+        // Never from a seed: a life that looked like the one before would pass for it.
+        let epoch = random::draw();
         let mut engine = switch::Switch::new(engine, epoch)
             .map_err(|error| StartError::Config(error.to_string()))?;
         let socket = Socket::bind(listen)?;

@@ -116,8 +116,6 @@ class SwitchSettings(Section):
     """Largest model a job may announce, in parameters: 1 GiB of float32."""
     core: OffInt = Field(default=None, ge=0)
     """Processor core to run on; off leaves it to the system."""
-    seed: DrawnInt = None
-    """For the switch's epoch; drawn unless a run must repeat."""
 
     @model_validator(mode="after")
     def _one_pacer(self) -> SwitchSettings:
@@ -165,8 +163,6 @@ class ServerSettings(Section):
     segment."""
     core: OffInt = Field(default=None, ge=0)
     """Processor core to run on; off leaves it to the system."""
-    seed: DrawnInt = None
-    """For the server's epoch; drawn unless a run must repeat."""
 
     def to_core(self) -> str:
         """The JSON that `olaf._olaf.Server` takes."""

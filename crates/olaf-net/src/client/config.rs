@@ -15,7 +15,7 @@ pub struct ClientConfig {
     pub keepalive_ms: Option<u64>,
     /// A peer unheard for so long is reported.
     pub silent_after_ms: Option<u64>,
-    /// For the worker's id, where none is given, and its session.
+    /// For the worker's id, where none is given.
     pub seed: Option<u64>,
     /// The largest IP packet the path takes: a segment's datagram fits into it.
     pub mtu_bytes: Option<u32>,

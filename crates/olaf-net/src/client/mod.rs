@@ -49,10 +49,10 @@ impl Client {
         worker: Option<u32>,
         config: &ClientConfig,
     ) -> Result<Self, StartError> {
-        let (drawn, session) = match config.seed {
-            Some(seed) => (random::from_seed(seed), random::from_seed(!seed)),
-            None => (random::draw(), random::draw()),
-        };
+        let drawn = config.seed.map_or_else(random::draw, random::from_seed);
+        // Never from the seed: a worker that starts again with the same one lives another life,
+        // and its updates count from 0 again.
+        let session = random::draw();
         let worker = worker.unwrap_or(drawn);
         if worker == WorkerId::ALL.0 {
             return Err(StartError::Config(format!(
