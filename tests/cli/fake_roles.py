@@ -38,6 +38,7 @@ class Told:
     def __init__(self) -> None:
         self.config = json.loads(sys.stdin.readline())
         self.stopping = threading.Event()
+        self.finishing = threading.Event()
         self.stats = threading.Event()
         threading.Thread(target=self._read, daemon=True).start()
         signal.signal(signal.SIGTERM, lambda *_: self.stopping.set())
@@ -46,6 +47,8 @@ class Told:
         for line in sys.stdin:
             if line.strip() == "stats":
                 self.stats.set()
+            elif line.strip() == "finish":
+                self.finishing.set()
             elif line.strip() == "stop":
                 self.stopping.set()
         self.stopping.set()
@@ -179,7 +182,11 @@ def worker(told: Told) -> None:
             "unsent": 0,
         }
 
-    while not told.stopping.wait(0.02) and (task["updates"] is None or updates < task["updates"]):
+    def ending() -> bool:
+        done = task["updates"] is not None and updates >= task["updates"]
+        return done or told.finishing.wait(0.02) or told.stopping.is_set()
+
+    while not ending():
         sock.sendto(json.dumps({"cluster": task["cluster"]}).encode(), (host, int(port)))
         updates += 1
         say(
@@ -193,6 +200,9 @@ def worker(told: Told) -> None:
             model_version=updates,
             stats=stats(),
         )
+    if told.finishing.is_set():
+        say("finished", worker=me, stats=stats())
+        told.stopping.wait(60)
     say("stopped", why="asked to", worker=me, flushed=True, stats=stats())
 
 

@@ -213,3 +213,17 @@ def test_people_read_sentences_and_not_every_update() -> None:
     assert lines[2] == "switch 127.0.0.1:5 is silent"
     assert sum(line.startswith("update ") for line in lines) == 1
     assert lines[-1] == "stopped (done): 3 contributions"
+
+
+def test_a_finished_worker_stays_in_the_job_until_it_is_told_to_stop() -> None:
+    out, control = io.StringIO(), Control()
+    control.finishing = True
+    thread = threading.Thread(target=roles.run_worker, args=(task(), reporter(out), control))
+    thread.start()
+    until(lambda: '"finished"' in out.getvalue(), what="the worker to finish")
+    assert '"stopped"' not in out.getvalue()
+    control.stop("asked to")
+    thread.join(timeout=20)
+    events = [m["event"] for m in heard(out)]
+    assert events[-1] == "stopped"
+    assert "update" not in events

@@ -42,6 +42,7 @@ def test_a_run_goes_through_its_phases_and_its_sums_match(tmp_path: Path) -> Non
     outcome, watcher = run(settings_for(tmp_path, "train.updates=200", "train.until_reward=off"))
     assert (outcome.kind, outcome.code) == ("updates", Exit.OK)
     expected = ["starting", "workers starting", "training", "workers stopping", "queue draining"]
+    assert outcome.progress.finished == {"worker 0", "worker 1", "worker 2"}
     assert [p for p in watcher.phases if p in expected] == expected
     result = conclude(outcome)
     assert result["fates"]["matches"], result["fates"]

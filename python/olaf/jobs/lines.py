@@ -3,8 +3,10 @@
 Out, on standard output: ``{"event": "listening", ..}`` or ``{"event": "joined", ..}`` at the
 start, events as they come, ``stats`` every so often, ``stopped`` at the end. In, on standard
 input, and only for a process that was started with ``--attached``: first its checked
-configuration, later ``stats`` (report now) or ``stop``. The end of standard input means that the
-parent is gone, however it went; the process then stops, so that a killed parent leaves no orphans.
+configuration, later ``stats`` (report now), ``finish`` (a worker: push no more, but stay in the
+job until what waits in the network has arrived) or ``stop``. The end of standard input means that
+the parent is gone, however it went; the process then stops, so that a killed parent leaves no
+orphans.
 """
 
 from __future__ import annotations
@@ -59,6 +61,7 @@ class Control:
 
     def __init__(self) -> None:
         self.stopping = False
+        self.finishing = False
         self.why = ""
         self._stats_wanted = False
         self._wake_out, self._wake_in = os.pipe()
@@ -102,7 +105,10 @@ class Control:
     def _obey(self, stream: IO[str]) -> None:
         for line in stream:
             word = line.strip()
-            if word == "stop":
+            if word == "finish":
+                self.finishing = True
+                self._wake()
+            elif word == "stop":
                 self.stop("asked to")
             elif word == "stats":
                 self._stats_wanted = True

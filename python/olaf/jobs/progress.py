@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,7 @@ RECENT_S = 5.0
 ROUTINE = {
     "update",
     "stats",
+    "finished",
     "stopped",
     "listening",
     "ready",
@@ -85,6 +86,8 @@ class Progress:
     updates_of: dict[tuple[str, int], Mapping[str, Any]] = field(default_factory=dict)
     """Last ``update`` message of each incarnation of each worker."""
     ready: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    finished: set[str] = field(default_factory=set)
+    """Workers that have said that they push no more."""
     addresses: dict[str, str] = field(default_factory=dict)
     episodes: list[tuple[float, int, float]] = field(default_factory=list)
     """(when, worker, reward) of every finished training episode."""
@@ -187,6 +190,10 @@ class Progress:
             return 0, self.settings.switch.slots
         return int(stats["queue"]["used"]), int(stats["queue"]["slots"])
 
+    def unfinished(self, alive: Iterable[str]) -> list[str]:
+        """Those of the living workers that may still push."""
+        return [n for n in alive if n.startswith("worker") and n not in self.finished]
+
     def latest(self, name: str) -> Mapping[str, Any] | None:
         """Statistics that the newest incarnation of a process last gave."""
         known = [one for (who, _), one in self.reports.items() if who == name]
@@ -245,6 +252,8 @@ class Progress:
             self.addresses[name] = message["address"]
         elif event == "ready":
             self.ready[name] = message
+        elif event == "finished":
+            self.finished.add(name)
         elif event == "joined" and self.joined_at_s is None:
             self.joined_at_s = at_s
         if event in ROUTINE:

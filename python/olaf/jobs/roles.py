@@ -22,6 +22,10 @@ POLL_S = 0.1
 """How often a role looks for events: soon for a person, rarely for a processor."""
 
 
+LINGER_S = 60.0
+"""How long a finished worker stays in the job unless told to stop."""
+
+
 class Endpoint(Protocol):
     """A switch or a server of the core, see ``olaf/_olaf.pyi``."""
 
@@ -203,11 +207,17 @@ def run_worker(task: WorkerJob, reporter: Reporter, control: Control) -> None:
             Joined(),
             worker=client.worker,
             updates=task.updates,
-            stop=lambda: control.stopping,
+            stop=lambda: control.stopping or control.finishing,
             on_progress=progress,
             config=LoopConfig(**task.loop),
         )
         flushed = client.flush(task.flush_timeout_s)
+        if control.finishing and not control.stopping:
+            # Updates may wait in a switch's queue; the server takes those of members only.
+            reporter.say("finished", worker=client.worker, stats=json.loads(client.stats()))
+            deadline = time.monotonic() + LINGER_S
+            while not control.wait(POLL_S) and time.monotonic() < deadline:
+                pass
         _pass_on(client, reporter)
         stats = json.loads(client.stats())
     finally:

@@ -154,6 +154,13 @@ class Supervisor:
                 child.process.stdin.write(line.encode() + b"\n")
                 child.process.stdin.flush()
 
+    def retire(self, names: Iterable[str], line: str) -> None:
+        """Write a line to children whose end, from now on, is no surprise."""
+        for name in names:
+            self._children[name].asked_to_stop = True
+            self._children[name].due = None
+            self.tell(name, line)
+
     def kill(self, name: str) -> None:
         """Kill the child where it stands; it comes back like any child that dies."""
         process = self._children[name].process
@@ -171,11 +178,7 @@ class Supervisor:
     def stop(self, names: Iterable[str], timeout_s: float) -> Iterator[Notice]:
         """Ask children to stop, pass on what they still say, kill those that overstay."""
         waiting = set(names)
-        for name in waiting:
-            child = self._children[name]
-            child.asked_to_stop = True
-            child.due = None
-            self.tell(name, "stop")
+        self.retire(waiting, "stop")
         deadline = time.monotonic() + timeout_s
         while waiting := {n for n in waiting if self._children[n].process is not None}:
             left = deadline - time.monotonic()

@@ -302,10 +302,14 @@ class Training:
         names = [*self.progress.ready, *self._supervisor.alive()]
         workers = sorted({name for name in names if name.startswith("worker")})
         patience_s = self._train.stop_timeout_s + self._settings.worker.flush_timeout_s
-        self._take(self._supervisor.stop(workers, timeout_s=patience_s))
+        deadline = self._clock() + patience_s
+        self._supervisor.retire(workers, "finish")
+        while self._clock() < deadline and self.progress.unfinished(self._supervisor.alive()):
+            self._turn()
         self._phase = "queue draining"
         self._drain()
         self._phase = "stopping"
+        self._take(self._supervisor.stop(workers, timeout_s=max(deadline - self._clock(), 2.0)))
         for name in ("switch", "server"):
             if name in self._supervisor.alive():
                 self._take(self._supervisor.stop([name], timeout_s=5.0))
