@@ -95,7 +95,12 @@ impl Job {
             net.join(*id, SWITCH, setting.edge);
         }
         net.join(SWITCH, SERVER, setting.core);
-        let rule = RuleConfig { learning_rate: 1.0, step: Step::Sum, ..RuleConfig::default() };
+        let rule = RuleConfig {
+            learning_rate: 1.0,
+            step: Step::Sum,
+            staleness_power: 0.0,
+            ..RuleConfig::default()
+        };
         net.place(SERVER, move |life, _| {
             let config = ServerConfig {
                 rule,
