@@ -230,8 +230,9 @@ class TrainSettings(Section):
     """Folder for run.json, report.html, model.npz and TensorBoard scalars."""
     every_s: float = Field(default=0.5, gt=0)
     """How often the switch and the server report."""
-    start_timeout_s: float = Field(default=30.0, gt=0)
-    """How long each role may take to be ready, and the first update to come."""
+    start_timeout_s: float = Field(default=120.0, gt=0)
+    """How long each role may take to be ready, and the first update to come. Eight workers that
+    import torch for the first time take a minute of two cores; who dies is noticed at once."""
     stall_timeout_s: float = Field(default=60.0, gt=0)
     """Give up, naming who is silent, after so long without any update from any worker."""
     drain_timeout_s: float = Field(default=5.0, ge=0)
