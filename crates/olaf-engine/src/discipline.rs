@@ -1,6 +1,7 @@
 //! What a queue of updates is: arrivals meet waiting entries, one entry at a time departs.
 
 use crate::ids::{Flow, WorkerId};
+use crate::lane_buffer::Lanes;
 use alloc::vec::Vec;
 
 /// One contribution, or a merge from an earlier switch, as it meets the queue.
@@ -67,7 +68,7 @@ pub struct Entry {
     /// Whether it is one worker's unmerged update, which a newer one of that worker replaces.
     pub replaceable: bool,
     /// Sum of the contributions' lanes.
-    pub lanes: Vec<f32>,
+    pub lanes: Lanes,
 }
 
 /// What became of an arrival.

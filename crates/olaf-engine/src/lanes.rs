@@ -1,30 +1,27 @@
 //! All arithmetic on payload lanes: one pass that adds or copies and notices what is not finite.
 //!
-//! Each kernel is one plain loop, compiled twice: for every machine, and for AVX2 where the
-//! processor has it. Lanes come as little-endian bytes and need no alignment.
+//! Each kernel is one plain loop, compiled for every machine, for AVX2 and for AVX-512. Lanes come as little-endian bytes and need no alignment.
+//!
+//! What is not finite is noticed by adding up everything a kernel writes: an infinity or a NaN
+//! makes such a sum not finite and stays in it, at the cost of one addition a vector. Where that
+//! happens to numbers that are only very large, a second look at each of them decides.
 
-use alloc::vec::Vec;
+use crate::lane_buffer::Lanes;
 
-const EXPONENT: u32 = 0x7f80_0000;
 const MAGNITUDE: u32 = 0x7fff_ffff;
-/// Lanes a kernel handles at once; a multiple of what any vector register holds.
-const STRIDE: usize = 32;
+const INFINITY: u32 = f32::INFINITY.to_bits();
 
 /// Whether every lane is a finite number.
 #[must_use]
 pub fn all_finite(incoming: &[u8]) -> bool {
-    let mut worst = 0;
-    for bytes in incoming.chunks_exact(4) {
-        worst = worst.max(lane(bytes).to_bits() & MAGNITUDE);
-    }
-    worst < EXPONENT
+    looks_finite(incoming) || lanes(incoming).all(f32::is_finite)
 }
 
 /// Writes `incoming` into `out`, which takes its length; whether all of it is finite. `out` is
 /// garbage where it is not.
-pub fn copy(out: &mut Vec<f32>, incoming: &[u8]) -> bool {
-    out.resize(incoming.len() / 4, 0.0);
-    dispatch(Kernel::Copy, out, &[], incoming) < EXPONENT
+pub fn copy(out: &mut Lanes, incoming: &[u8]) -> bool {
+    out.resize(incoming.len() / 4);
+    copy_lanes(out, incoming) || out.iter().all(|lane| lane.is_finite())
 }
 
 /// Writes `have + incoming` into `out`, which takes their length; whether all of it is finite.
@@ -35,98 +32,125 @@ pub fn copy(out: &mut Vec<f32>, incoming: &[u8]) -> bool {
 ///
 /// # Panics
 /// When `incoming` is not four bytes for each lane of `have`.
-pub fn add(out: &mut Vec<f32>, have: &[f32], incoming: &[u8]) -> bool {
+pub fn add(out: &mut Lanes, have: &[f32], incoming: &[u8]) -> bool {
     assert_eq!(incoming.len(), have.len() * 4, "callers compare the lengths first");
-    out.resize(have.len(), 0.0);
-    dispatch(Kernel::Add, out, have, incoming) < EXPONENT
+    out.resize(have.len());
+    add_lanes(out, have, incoming) || out.iter().all(|lane| lane.is_finite())
 }
 
-#[derive(Clone, Copy)]
-enum Kernel {
-    Add,
-    Copy,
+/// Compiles a kernel for wider registers as well, and takes the widest that the processor has.
+macro_rules! dispatched {
+    ($name:ident, $kernel:ident, ($($argument:ident: $type:ty),*)) => {
+        #[cfg(target_arch = "x86_64")]
+        #[allow(unsafe_code, reason = "code for wider registers is sound only where they are")]
+        fn $name($($argument: $type),*) -> bool {
+            cpufeatures::new!(avx2, "avx2");
+            #[cfg(has_avx512)]
+            cpufeatures::new!(avx512, "avx512f");
+
+            #[target_feature(enable = "avx2")]
+            fn wide($($argument: $type),*) -> bool {
+                $kernel::<32>($($argument),*)
+            }
+            #[cfg(has_avx512)]
+            #[target_feature(enable = "avx512f")]
+            fn widest($($argument: $type),*) -> bool {
+                $kernel::<64>($($argument),*)
+            }
+
+            #[cfg(has_avx512)]
+            if avx512::get() {
+                // SAFETY: the processor was just seen to have AVX-512F, all that this asks for.
+                return unsafe { widest($($argument),*) };
+            }
+            if avx2::get() {
+                // SAFETY: the processor was just seen to have AVX2, all that this asks for.
+                return unsafe { wide($($argument),*) };
+            }
+            $kernel::<16>($($argument),*)
+        }
+
+        #[cfg(not(target_arch = "x86_64"))]
+        fn $name($($argument: $type),*) -> bool {
+            $kernel::<16>($($argument),*)
+        }
+    };
 }
 
-#[cfg(target_arch = "x86_64")]
-#[allow(unsafe_code, reason = "calling code compiled for AVX2 is sound only where there is AVX2")]
-fn dispatch(kernel: Kernel, out: &mut [f32], have: &[f32], incoming: &[u8]) -> u32 {
-    cpufeatures::new!(avx2, "avx2");
-    if avx2::get() {
-        // SAFETY: the processor was just seen to have AVX2, all that `wide` asks for.
-        unsafe { wide(kernel, out, have, incoming) }
-    } else {
-        narrow(kernel, out, have, incoming)
-    }
-}
+dispatched!(add_lanes, add_loop, (out: &mut [f32], have: &[f32], incoming: &[u8]));
+dispatched!(copy_lanes, copy_loop, (out: &mut [f32], incoming: &[u8]));
+dispatched!(looks_finite, look_loop, (incoming: &[u8]));
 
-#[cfg(not(target_arch = "x86_64"))]
-fn dispatch(kernel: Kernel, out: &mut [f32], have: &[f32], incoming: &[u8]) -> u32 {
-    narrow(kernel, out, have, incoming)
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn wide(kernel: Kernel, out: &mut [f32], have: &[f32], incoming: &[u8]) -> u32 {
-    narrow(kernel, out, have, incoming)
-}
-
-/// The largest magnitude written, as bits: at or above [`EXPONENT`] it was no finite number.
+/// Handles `N` lanes at once: four registers, so that their additions need not wait for each other.
 #[inline(always)]
-fn narrow(kernel: Kernel, out: &mut [f32], have: &[f32], incoming: &[u8]) -> u32 {
-    match kernel {
-        Kernel::Add => add_loop(out, have, incoming),
-        Kernel::Copy => copy_loop(out, incoming),
-    }
-}
-
-#[inline(always)]
-fn add_loop(out: &mut [f32], have: &[f32], incoming: &[u8]) -> u32 {
-    let mut worst = [0u32; STRIDE];
-    let (out_strides, out_rest) = out.as_chunks_mut::<STRIDE>();
-    let (have_strides, have_rest) = have.as_chunks::<STRIDE>();
-    let (strides, rest) = incoming.as_chunks::<{ STRIDE * 4 }>();
+fn add_loop<const N: usize>(out: &mut [f32], have: &[f32], incoming: &[u8]) -> bool {
+    let mut sums = [0f32; N];
+    let (out_strides, out_rest) = out.as_chunks_mut::<N>();
+    let (have_strides, have_rest) = have.as_chunks::<N>();
+    let (strides, rest) = incoming.as_chunks::<4>().0.as_chunks::<N>();
     for ((out, have), incoming) in out_strides.iter_mut().zip(have_strides).zip(strides) {
-        for i in 0..STRIDE {
-            let sum = have[i] + lane(&incoming[i * 4..i * 4 + 4]);
+        for i in 0..N {
+            let sum = have[i] + f32::from_le_bytes(incoming[i]);
             out[i] = sum;
-            worst[i] = worst[i].max(sum.to_bits() & MAGNITUDE);
+            sums[i] += sum;
         }
     }
-    for ((out, have), bytes) in out_rest.iter_mut().zip(have_rest).zip(rest.chunks_exact(4)) {
-        let sum = have + lane(bytes);
-        *out = sum;
-        worst[0] = worst[0].max(sum.to_bits() & MAGNITUDE);
+    let rests = out_rest.iter_mut().zip(have_rest).zip(rest);
+    for (((out, have), incoming), sum) in rests.zip(&mut sums) {
+        *out = have + f32::from_le_bytes(*incoming);
+        *sum += *out;
     }
-    worst.into_iter().fold(0, u32::max)
+    all_are_finite(&sums)
 }
 
 #[inline(always)]
-fn copy_loop(out: &mut [f32], incoming: &[u8]) -> u32 {
-    let mut worst = [0u32; STRIDE];
-    let (out_strides, out_rest) = out.as_chunks_mut::<STRIDE>();
-    let (strides, rest) = incoming.as_chunks::<{ STRIDE * 4 }>();
+fn copy_loop<const N: usize>(out: &mut [f32], incoming: &[u8]) -> bool {
+    let mut sums = [0f32; N];
+    let (out_strides, out_rest) = out.as_chunks_mut::<N>();
+    let (strides, rest) = incoming.as_chunks::<4>().0.as_chunks::<N>();
     for (out, incoming) in out_strides.iter_mut().zip(strides) {
-        for i in 0..STRIDE {
-            let value = lane(&incoming[i * 4..i * 4 + 4]);
-            out[i] = value;
-            worst[i] = worst[i].max(value.to_bits() & MAGNITUDE);
+        for i in 0..N {
+            let lane = f32::from_le_bytes(incoming[i]);
+            out[i] = lane;
+            sums[i] += lane;
         }
     }
-    for (out, bytes) in out_rest.iter_mut().zip(rest.chunks_exact(4)) {
-        *out = lane(bytes);
-        worst[0] = worst[0].max(out.to_bits() & MAGNITUDE);
+    for ((out, incoming), sum) in out_rest.iter_mut().zip(rest).zip(&mut sums) {
+        *out = f32::from_le_bytes(*incoming);
+        *sum += *out;
     }
-    worst.into_iter().fold(0, u32::max)
+    all_are_finite(&sums)
 }
 
 #[inline(always)]
-fn lane(bytes: &[u8]) -> f32 {
-    f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
+fn look_loop<const N: usize>(incoming: &[u8]) -> bool {
+    let mut sums = [0f32; N];
+    let (strides, rest) = incoming.as_chunks::<4>().0.as_chunks::<N>();
+    for incoming in strides {
+        for i in 0..N {
+            sums[i] += f32::from_le_bytes(incoming[i]);
+        }
+    }
+    for (incoming, sum) in rest.iter().zip(&mut sums) {
+        *sum += f32::from_le_bytes(*incoming);
+    }
+    all_are_finite(&sums)
+}
+
+#[inline(always)]
+fn all_are_finite(sums: &[f32]) -> bool {
+    // Not by one more sum: each of its additions would wait for the one before.
+    sums.iter().fold(0, |worst, sum| worst.max(sum.to_bits() & MAGNITUDE)) < INFINITY
+}
+
+fn lanes(bytes: &[u8]) -> impl Iterator<Item = f32> {
+    bytes.as_chunks::<4>().0.iter().map(|lane| f32::from_le_bytes(*lane))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
     use proptest::prelude::*;
 
     fn bytes(lanes: &[f32]) -> Vec<u8> {
@@ -139,17 +163,17 @@ mod tests {
             let (have, incoming): (Vec<f32>, Vec<f32>) = pairs.iter().copied().unzip();
             let expected: Vec<f32> = pairs.iter().map(|(a, b)| a + b).collect();
             let finite = expected.iter().all(|lane| lane.is_finite());
-            let mut out = Vec::new();
+            let mut out = Lanes::default();
             prop_assert_eq!(add(&mut out, &have, &bytes(&incoming)), finite);
             if finite {
-                prop_assert_eq!(out, expected);
+                prop_assert_eq!(&*out, expected.as_slice());
             }
         }
 
         #[test]
         fn copying_keeps_bits_and_notices_what_is_not_finite(lanes in prop::collection::vec(any::<f32>(), 0..200)) {
             let finite = lanes.iter().all(|lane| lane.is_finite());
-            let mut out = Vec::new();
+            let mut out = Lanes::default();
             prop_assert_eq!(copy(&mut out, &bytes(&lanes)), finite);
             prop_assert_eq!(all_finite(&bytes(&lanes)), finite);
             prop_assert_eq!(bytes(&out), bytes(&lanes));
@@ -162,14 +186,25 @@ mod tests {
             for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
                 let mut lanes = alloc::vec![1.0f32; 100];
                 lanes[at] = bad;
-                assert!(!add(&mut Vec::new(), &[1.0; 100], &bytes(&lanes)), "{bad} at {at}");
-                assert!(!copy(&mut Vec::new(), &bytes(&lanes)), "{bad} at {at}");
+                assert!(!add(&mut Lanes::default(), &[1.0; 100], &bytes(&lanes)), "{bad} at {at}");
+                assert!(!copy(&mut Lanes::default(), &bytes(&lanes)), "{bad} at {at}");
+                assert!(!all_finite(&bytes(&lanes)), "{bad} at {at}");
             }
         }
     }
 
     #[test]
+    fn large_numbers_are_numbers() {
+        let lanes = alloc::vec![f32::MAX; 100];
+        assert!(all_finite(&bytes(&lanes)) && copy(&mut Lanes::default(), &bytes(&lanes)));
+        let half = alloc::vec![f32::MAX / 2.0; 100];
+        assert!(add(&mut Lanes::default(), &half, &bytes(&half)));
+        let infinities = [f32::INFINITY, f32::NEG_INFINITY];
+        assert!(!all_finite(&bytes(&infinities)), "they do not cancel out");
+    }
+
+    #[test]
     fn a_sum_that_overflows_is_noticed() {
-        assert!(!add(&mut Vec::new(), &[f32::MAX], &bytes(&[f32::MAX])));
+        assert!(!add(&mut Lanes::default(), &[f32::MAX], &bytes(&[f32::MAX])));
     }
 }

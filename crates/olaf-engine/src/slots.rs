@@ -1,6 +1,7 @@
 //! Slots: fixed storage for entries, with buffers that live as long as the queue.
 
 use crate::discipline::{Arrival, Entry, EntryId, Rejection};
+use crate::lane_buffer::Lanes;
 use crate::lanes;
 use alloc::vec::Vec;
 
@@ -17,7 +18,7 @@ pub struct Slots {
     entries: Vec<Option<Entry>>,
     free: Vec<SlotId>,
     /// Lane buffers of freed slots, and one more for the sum under way.
-    spare: Vec<Vec<f32>>,
+    spare: Vec<Lanes>,
     next_id: u64,
 }
 
@@ -111,7 +112,7 @@ impl Slots {
         entry.id
     }
 
-    fn checked_copy(&mut self, arrival: &Arrival<'_>) -> Result<Vec<f32>, Rejection> {
+    fn checked_copy(&mut self, arrival: &Arrival<'_>) -> Result<Lanes, Rejection> {
         let mut copy = self.spare.pop().unwrap_or_default();
         if arrival.reward.is_finite() && lanes::copy(&mut copy, arrival.lanes) {
             Ok(copy)
@@ -122,7 +123,7 @@ impl Slots {
     }
 }
 
-fn entry(id: EntryId, arrival: &Arrival<'_>, lanes: Vec<f32>) -> Entry {
+fn entry(id: EntryId, arrival: &Arrival<'_>, lanes: Lanes) -> Entry {
     Entry {
         id,
         flow: arrival.flow,
@@ -144,11 +145,7 @@ fn entry(id: EntryId, arrival: &Arrival<'_>, lanes: Vec<f32>) -> Entry {
 
 /// differs: OLAF §3 computes an average at each merge, which weighs late contributors more; a sum
 /// and a weight give the same mean in any order, and the server divides once.
-fn merge_into(
-    entry: &mut Entry,
-    arrival: &Arrival<'_>,
-    sum: &mut Vec<f32>,
-) -> Result<(), Rejection> {
+fn merge_into(entry: &mut Entry, arrival: &Arrival<'_>, sum: &mut Lanes) -> Result<(), Rejection> {
     if arrival.lanes.len() != entry.lanes.len() * olaf_wire::offsets::LANE {
         return Err(Rejection::WrongSize);
     }

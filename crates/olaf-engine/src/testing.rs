@@ -126,7 +126,7 @@ impl Trace {
     #[track_caller]
     pub(crate) fn locks(&mut self, lanes: &[f32]) {
         let entry = self.0.begin_departure().expect("something waits");
-        assert_eq!(entry.lanes, lanes);
+        assert_eq!(*entry.lanes, *lanes);
     }
 
     /// The locked entry has left.

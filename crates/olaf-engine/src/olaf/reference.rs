@@ -135,7 +135,7 @@ pub(crate) fn fresh(id: EntryId, arrival: &Arrival<'_>, lanes: Vec<f32>) -> Entr
         hops: arrival.hops,
         bytes: arrival.bytes,
         replaceable: arrival.contributors == 1,
-        lanes,
+        lanes: lanes.as_slice().into(),
     }
 }
 
@@ -185,7 +185,7 @@ fn merged(open: &Entry, arrival: &Arrival<'_>) -> Result<Entry, Rejection> {
         hops: open.hops.max(arrival.hops),
         bytes: open.bytes.max(arrival.bytes),
         replaceable: false,
-        lanes,
+        lanes: lanes.as_slice().into(),
         ..open.clone()
     })
 }

@@ -239,7 +239,7 @@ fn the_locked_head_takes_nothing_in_and_its_cluster_may_hold_one_more() {
         queue.appends(update(1, 1, &[2.0]));
         queue.merges(update(1, 2, &[4.0]));
         assert_eq!(queue.0.used(), 2);
-        assert_eq!(queue.0.departing().map(|head| head.lanes.clone()), Some(alloc::vec![1.0]));
+        assert_eq!(queue.0.departing().map(|head| head.lanes.to_vec()), Some(alloc::vec![1.0]));
         queue.frees();
         queue.sends(&[6.0], 2);
     });

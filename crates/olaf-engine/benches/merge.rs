@@ -1,0 +1,281 @@
+//! What merging an update into its slot costs, against adding the same numbers and nothing else.
+//!
+//! `cargo bench -p olaf-engine --bench merge`. One run measures all, in turns, so that what the
+//! machine does meanwhile touches all alike; the ratios are what counts.
+
+#![allow(clippy::print_stdout, reason = "a benchmark says what it measured")]
+
+use olaf_engine::switch::{Config, Pacing};
+use olaf_engine::{
+    Arrival, Discipline, Engine, Flow, Instant, JobId, Lanes, Outcome, PeerId, PortId, Source,
+    Switch, Verdict, WorkerId,
+};
+use olaf_wire::offsets::update as at;
+use olaf_wire::{Address, ClusterId, Join, Session, Update, Welcome, WelcomeCode};
+use std::hint::black_box;
+use std::time::Duration;
+
+/// An update of 8,960 bytes.
+const LANES: usize = 2240;
+/// Calls timed together.
+const CALLS: u32 = 2000;
+const ROUNDS: usize = 200;
+
+fn main() {
+    let mut add = PlainAdd::new();
+    let mut arrive = Arrive::new();
+    let mut packet = Packets::new();
+    let mut times: [Vec<f64>; 3] = Default::default();
+    for round in 0..ROUNDS + 20 {
+        let measured = [time(|| add.call()), time(|| arrive.call()), time(|| packet.call())];
+        if round >= 20 {
+            times.iter_mut().zip(measured).for_each(|(times, ns)| times.push(ns));
+        }
+    }
+    assert_eq!(packet.switch.queue_status(Instant(1)).used, 1, "all waits in one slot");
+    let [base, arrive, packet] = times.map(Spread::of);
+    println!("merge of an update of {} bytes, {ROUNDS} rounds of {CALLS} calls each", LANES * 4);
+    println!("  plain AVX add (baseline)   {base}");
+    println!("  Discipline::arrive         {arrive}   ratio {:.2}", arrive.median / base.median);
+    println!("  Switch::handle_packet      {packet}   ratio {:.2}", packet.median / base.median);
+    println!("  goal: at most 1.30");
+}
+
+fn time(mut call: impl FnMut()) -> f64 {
+    let began = std::time::Instant::now();
+    for _ in 0..CALLS {
+        call();
+    }
+    began.elapsed().as_nanos() as f64 / f64::from(CALLS)
+}
+
+struct Spread {
+    low: f64,
+    median: f64,
+    high: f64,
+}
+
+impl Spread {
+    fn of(mut ns: Vec<f64>) -> Self {
+        ns.sort_by(f64::total_cmp);
+        let at = |share: f64| ns[((ns.len() - 1) as f64 * share) as usize];
+        Self { low: at(0.1), median: at(0.5), high: at(0.9) }
+    }
+}
+
+impl std::fmt::Display for Spread {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:6.1} ns (p10 {:.1}, p90 {:.1})", self.median, self.low, self.high)
+    }
+}
+
+/// The baseline: `sum += incoming`, both where they lie.
+struct PlainAdd {
+    sum: Lanes,
+    incoming: Lanes,
+}
+
+impl PlainAdd {
+    fn new() -> Self {
+        // Aligned, both: nothing is kept from it.
+        Self {
+            sum: Lanes::from([0.0; LANES].as_slice()),
+            incoming: Lanes::from([1e-30; LANES].as_slice()),
+        }
+    }
+
+    fn call(&mut self) {
+        plain_add(black_box(&mut self.sum), black_box(&self.incoming));
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code, reason = "calling code compiled for AVX2 is sound only where there is AVX2")]
+fn plain_add(sum: &mut [f32], incoming: &[f32]) {
+    #[target_feature(enable = "avx2")]
+    fn wide(sum: &mut [f32], incoming: &[f32]) {
+        sum.iter_mut().zip(incoming).for_each(|(sum, lane)| *sum += lane);
+    }
+    assert!(std::is_x86_feature_detected!("avx2"), "the baseline is an AVX add");
+    // SAFETY: the processor was just seen to have AVX2.
+    unsafe { wide(sum, incoming) }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn plain_add(sum: &mut [f32], incoming: &[f32]) {
+    sum.iter_mut().zip(incoming).for_each(|(sum, lane)| *sum += lane);
+}
+
+/// The queue alone.
+struct Arrive {
+    queue: olaf_engine::olaf::Olaf,
+    datagram: Datagram,
+    count: u32,
+}
+
+impl Arrive {
+    fn new() -> Self {
+        let queue = olaf_engine::olaf::Olaf::new(8, None);
+        Self { queue, datagram: Datagram::new(&update(address(1))), count: 0 }
+    }
+
+    fn call(&mut self) {
+        self.count += 1;
+        let outcome = self.queue.arrive(&Arrival {
+            flow: Flow { job: JobId(1), cluster: ClusterId(1), segment: 0 },
+            worker: WorkerId(self.count % 4),
+            sequence: self.count,
+            segments: 1,
+            contributors: 1,
+            weight: 1.0,
+            reward: 0.5,
+            generated_ns: (1, 1),
+            versions: (1, 1),
+            hops: 0,
+            bytes: 9056,
+            lanes: black_box(&self.datagram.bytes()[at::PAYLOAD..]),
+        });
+        assert!(self.count == 1 || matches!(outcome, Outcome::Merged(_)), "{outcome:?}");
+    }
+}
+
+/// A datagram where a driver has it: at the start of a page.
+struct Datagram {
+    page: Vec<u8>,
+    start: usize,
+}
+
+impl Datagram {
+    fn new(update: &Update) -> Self {
+        let page = vec![0; 4096 + Update::datagram_len(LANES)];
+        let start = page.as_ptr().align_offset(4096);
+        let mut datagram = Self { page, start };
+        update.emit(&[1e-30; LANES], datagram.bytes_mut());
+        datagram
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.page[self.start..self.start + Update::datagram_len(LANES)]
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.page[self.start..self.start + Update::datagram_len(LANES)]
+    }
+}
+
+/// The whole switch, from the bytes of a datagram on.
+struct Packets {
+    switch: Switch,
+    /// An update, and who it may be from.
+    datagram: Datagram,
+    headers: Vec<[u8; 16]>,
+    count: u32,
+}
+
+const SERVER: PeerId = PeerId(0);
+const WORKERS: u32 = 4;
+
+impl Packets {
+    fn new() -> Self {
+        // One credit, spent at once and never given back: all that follows waits, and merges.
+        let pacing = Pacing::Credits { credits: 1, timeout: Duration::from_secs(1 << 30) };
+        let mut switch =
+            Switch::new(Config { pacing, ..Config::default() }, 1).expect("a configuration");
+        switch.set_default_server(SERVER);
+        let addresses: Vec<_> = (1..=WORKERS).map(address).collect();
+        let mut buf = vec![0; 65_536];
+        for (peer, address) in (1..).map(PeerId).zip(&addresses) {
+            let len = join(*address).emit(&mut buf);
+            let from = Source { port: PortId::DOWNLINK, peer };
+            assert_eq!(switch.handle_packet(Instant(1), from, &buf[..len]), Verdict::Absorb);
+            let len = welcome(*address).emit(&mut buf);
+            let above = Source { port: PortId::UPLINK, peer: SERVER };
+            assert_eq!(switch.handle_packet(Instant(1), above, &buf[..len]), Verdict::Absorb);
+        }
+        let headers = addresses.iter().map(|address| {
+            let datagram = Datagram::new(&update(*address));
+            datagram.bytes()[8..24].try_into().expect("16 bytes")
+        });
+        let headers = headers.collect();
+        let datagram = Datagram::new(&update(addresses[0]));
+        let mut packets = Self { switch, datagram, headers, count: 0 };
+        packets.send();
+        while packets.switch.poll_transmit(Instant(1), PortId::UPLINK, &mut buf).is_some() {}
+        while packets.switch.poll_transmit(Instant(1), PortId::DOWNLINK, &mut buf).is_some() {}
+        packets.send();
+        packets
+    }
+
+    fn call(&mut self) {
+        assert_eq!(self.send(), Verdict::Absorb);
+    }
+
+    fn send(&mut self) -> Verdict {
+        self.count += 1;
+        // One datagram's bytes serve for all workers, so that the lanes are in the same cache as
+        // the baseline's.
+        let worker = self.count % WORKERS;
+        let datagram = self.datagram.bytes_mut();
+        datagram[8..24].copy_from_slice(&self.headers[worker as usize]);
+        datagram[at::SEQUENCE..at::SEQUENCE + 4].copy_from_slice(&self.count.to_be_bytes());
+        let from = Source { port: PortId::DOWNLINK, peer: PeerId(worker + 1) };
+        self.switch.handle_packet(Instant(1), from, black_box(self.datagram.bytes()))
+    }
+}
+
+fn address(worker: u32) -> Address {
+    Address {
+        job: JobId(1),
+        cluster: ClusterId(1),
+        worker: WorkerId(worker),
+        session: Session(worker),
+    }
+}
+
+fn join(address: Address) -> Join {
+    Join {
+        address,
+        have_version: 0,
+        parameters: LANES as u32,
+        segment_lanes: LANES as u32,
+        clock_error_us: 0,
+        sent_at_ns: 1,
+        clock_offset_ns: 0,
+    }
+}
+
+fn welcome(address: Address) -> Welcome {
+    Welcome {
+        address,
+        code: WelcomeCode::Welcome,
+        ready: true,
+        version: 1,
+        parameters: LANES as u32,
+        segment_lanes: LANES as u32,
+        epoch: 9,
+        first_missing: u32::MAX,
+        echoed_sent_at_ns: 1,
+        received_at_ns: 1,
+        sent_at_ns: 1,
+        switch_epoch: 0,
+        silent_ms: 0,
+    }
+}
+
+fn update(address: Address) -> Update {
+    Update {
+        address,
+        sequence: 0,
+        hop_sequence: 1,
+        segment: 0,
+        segments: 1,
+        generated_oldest_ns: 1,
+        generated_newest_ns: 1,
+        version_oldest: 1,
+        version_newest: 1,
+        contributors: 1,
+        weight: 1.0,
+        reward: 0.5,
+        hops: 0,
+    }
+}
