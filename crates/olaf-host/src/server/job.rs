@@ -289,16 +289,6 @@ impl Job {
         self.publish(keep);
     }
 
-    /// Whether an update may be from where it came: a switch that some worker joined
-    /// through, or a worker itself.
-    pub(super) fn check_sender(&mut self, from: PeerId, update: &Update) -> Result<(), Refused> {
-        if self.members.values().any(|m| m.peer == from) {
-            return Ok(());
-        }
-        self.fates.reject(Refused::UnknownPeer, update.contributors);
-        Err(Refused::UnknownPeer)
-    }
-
     /// Applies one segment of an update.
     pub(super) fn deliver(
         &mut self,
@@ -443,26 +433,48 @@ impl Cluster {
     }
 }
 
-/// Hop sequences seen of one hop: the newest, and which of the 1,024 before it.
+/// Hop sequences seen of one hop, for each of its sender's last lives: what an old life still had on
+/// the way may arrive after the new one's first, and counts once all the same.
 #[derive(Debug, Default)]
 pub(super) struct Hops {
-    session: Option<Session>,
+    /// When somebody joined through it or something came of it. It outlives its workers for a
+    /// while: what they pushed last may still wait in the switch when they have left.
+    pub(super) last_heard: Instant,
+    /// The life that began last comes first.
+    lives: VecDeque<Life>,
+}
+
+/// Of one life: the newest sequence seen, and which of the 1,024 before it.
+#[derive(Debug)]
+struct Life {
+    session: Session,
     newest: u32,
-    seen: [u64; Self::WORDS],
+    seen: [u64; Life::WORDS],
 }
 
 impl Hops {
+    const LIVES: usize = 4;
+
+    /// Whether a datagram comes for the first time.
+    pub(super) fn is_news(&mut self, session: Session, sequence: u32) -> bool {
+        if let Some(life) = self.lives.iter_mut().find(|life| life.session == session) {
+            return life.is_news(sequence);
+        }
+        self.lives.truncate(Self::LIVES - 1);
+        let mut life = Life { session, newest: sequence, seen: [0; Life::WORDS] };
+        life.mark(sequence);
+        self.lives.push_front(life);
+        true
+    }
+}
+
+impl Life {
     const WORDS: usize = 16;
     const WINDOW: u32 = Self::WORDS as u32 * 64;
 
-    /// Whether a datagram comes for the first time. One far older than the newest cannot be told
+    /// Whether a sequence comes for the first time. One far older than the newest cannot be told
     /// from a repetition, and counts as one.
-    pub(super) fn is_news(&mut self, session: Session, sequence: u32) -> bool {
-        if self.session != Some(session) {
-            *self = Self { session: Some(session), newest: sequence, seen: [0; Self::WORDS] };
-            self.mark(sequence);
-            return true;
-        }
+    fn is_news(&mut self, sequence: u32) -> bool {
         let ahead = sequence.wrapping_sub(self.newest);
         if ahead != 0 && ahead < u32::MAX / 2 {
             for skipped in 1..=ahead.min(Self::WINDOW) {
@@ -528,5 +540,15 @@ mod tests {
         assert!(hops.is_news(Session(1), 1));
         assert!(!hops.is_news(Session(1), 1));
         assert!(hops.is_news(Session(2), 1));
+    }
+
+    #[test]
+    fn what_an_old_life_had_on_the_way_does_not_make_the_new_one_forget() {
+        let mut hops = Hops::default();
+        assert!(hops.is_news(Session(1), 1));
+        assert!(hops.is_news(Session(2), 1));
+        assert!(hops.is_news(Session(1), 2));
+        assert!(!hops.is_news(Session(2), 1));
+        assert!(!hops.is_news(Session(1), 1));
     }
 }
