@@ -213,6 +213,31 @@ fn a_link_that_is_cut_and_mended_is_like_a_death_and_a_return() {
     everyone_is_current(&job, 30);
 }
 
+#[test]
+fn what_an_old_life_of_the_switch_still_had_on_the_way_makes_nothing_count_twice() {
+    for seed in 0..10 {
+        let late = Link {
+            delay: ms(1),
+            duplication: 0.5,
+            reordering: 0.4,
+            late: ms(40),
+            ..Link::default()
+        };
+        let mut job = roomy(seed, Link { delay: ms(1), ..Link::default() });
+        job.net.join(SWITCH, SERVER, late);
+        for _ in 0..6 {
+            job.train_for(ms(150));
+            let now = job.net.now();
+            job.net.kill_at(now, SWITCH);
+            job.net.start_at(now, SWITCH);
+        }
+        job.train_for(ms(300));
+        let twice = job.model().iter().filter(|lane| **lane > 1.5).count();
+        assert_eq!(twice, 0, "seed {seed}: so many contributions counted twice");
+        job.no_model_is_torn();
+    }
+}
+
 fn who() -> impl Strategy<Value = PeerId> {
     prop_oneof![(0u32..6).prop_map(PeerId), Just(SWITCH), Just(SERVER)]
 }
