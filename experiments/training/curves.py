@@ -98,19 +98,25 @@ def draw(results: list[dict[str, Any]], figures: dict[str, list[str]]) -> None:
 def table(results: list[dict[str, Any]]) -> str:
     """Markdown: a row a configuration, values of all its seeds."""
     lines = [
-        "| configuration | reward at the end, by seed | steps to 200 (k) | CPU s to 200 "
-        "| applied / delivered | staleness |",
-        "|---|---|---|---|---|---|",
+        "| configuration | reward at 250 k steps, by seed | at the end | steps to 200 (k) "
+        "| CPU s to 200 | applied / delivered | staleness |",
+        "|---|---|---|---|---|---|---|",
     ]
     for name in dict.fromkeys(r["name"] for r in results):
         runs = sorted((r for r in results if r["name"] == name), key=lambda r: r["seed"])
+        early = ", ".join(f"{reward_at(r['curve'], 250_000):.0f}" for r in runs)
         ends = ", ".join(f"{r['reward']:.0f}" for r in runs)
         steps = ", ".join(f"{r['steps_to'] / 1000:.0f}" if r["steps_to"] else "-" for r in runs)
         cpu = ", ".join(f"{r['cpu_s_to']:.0f}" if r["steps_to"] else "-" for r in runs)
         applied = ", ".join(f"{r['applied']}/{r['applied'] + r['refused']}" for r in runs)
         stale = sum(r["staleness_mean"] for r in runs) / len(runs)
-        lines.append(f"| `{name}` | {ends} | {steps} | {cpu} | {applied} | {stale:.1f} |")
+        lines.append(f"| `{name}` | {early} | {ends} | {steps} | {cpu} | {applied} | {stale:.1f} |")
     return "\n".join(lines)
+
+
+def reward_at(curve: list[list[float]], steps: int) -> float:
+    """Return the mean reward at the last stored point up to ``steps``."""
+    return [reward for seen, reward in curve if seen <= steps][-1]
 
 
 def main() -> None:
