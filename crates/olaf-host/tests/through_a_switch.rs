@@ -180,3 +180,23 @@ fn an_update_that_the_server_s_gate_keeps_out_is_answered_all_the_same() {
     let server = net.server.statistics(net.now);
     assert_eq!((server.jobs[0].fates.delivered_alone, server.jobs[0].fates.gated), (1, 2));
 }
+
+#[test]
+fn what_a_worker_pushed_last_counts_although_it_has_left_when_it_arrives() {
+    let rate = olaf_engine::BitsPerSecond::parse("80kbit").unwrap();
+    let mut net = Net::new(1, 2208, Pacing::Rate(rate));
+    let now = net.now;
+    net.workers[0].join(now, &[&[0.0; 5]]).unwrap();
+    net.run(400);
+    let now = net.now;
+    for _ in 0..2 {
+        net.workers[0].push(now, &[&[1.0; 5]], 0.0, 1.0).unwrap();
+        net.run(1);
+    }
+    net.workers[0].leave();
+    net.run(200);
+    let server = net.server.statistics(net.now);
+    assert_eq!(server.jobs[0].fates.delivered_alone, 2);
+    assert!(server.jobs[0].fates.rejected.is_empty(), "{:?}", server.jobs[0].fates.rejected);
+    assert_eq!(server.jobs[0].clusters[0].workers, 0);
+}

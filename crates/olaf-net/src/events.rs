@@ -74,7 +74,8 @@ pub(crate) fn of_server_host(event: &HostEvent, peers: &Peers) -> Value {
 /// An event of a worker of that job whose switch is at `address`.
 pub(crate) fn of_client(event: &HostEvent, job: u32, address: &str) -> Value {
     let about_switch = |name: &str| json!({"event": name, "address": address});
-    let about_server = |name: &str| json!({"event": name, "job": job, "address": address});
+    // A worker knows its server only through the switch.
+    let about_server = |name: &str| json!({"event": name, "job": job, "through": address});
     match event {
         HostEvent::Joined { version } => json!({"event": "joined", "job": job, "version": version}),
         HostEvent::TurnedAway(code) => {

@@ -38,6 +38,9 @@ def sentence(message: Mapping[str, Any]) -> str:
     """What an event says to a person; an event nobody described is shown as it is."""
     event = str(message["event"])
     pattern = _SENTENCES.get(event)
+    if pattern and "through" in message:
+        # A worker knows its server only through the switch.
+        pattern = pattern.replace("{address}", "behind {through}")
     if pattern:
         return pattern.format_map(_Blanks(message))
     rest = ", ".join(f"{k}={v}" for k, v in message.items() if k not in ("event", "at_ns"))

@@ -120,10 +120,10 @@ impl Server {
         Some((job.version, segments.map(|segment| segment.as_slice())))
     }
 
-    /// Whether a worker is behind that peer; a driver may forget the addresses of others.
+    /// Whether updates may come from that peer; a driver may forget the addresses of others.
     #[must_use]
     pub fn knows(&self, peer: PeerId) -> bool {
-        self.jobs.values().any(|job| job.members.values().any(|member| member.peer == peer))
+        self.hops.keys().any(|(known, _)| *known == peer)
     }
 
     /// Everything counted so far, and who is here.
@@ -159,6 +159,7 @@ impl Server {
             Job::new(Shape { parameters: join.parameters, segment_lanes: join.segment_lanes })
         });
         let newcomer = job.enter(now, from, &join);
+        self.hops.entry((from, join.address.job)).or_default().last_heard = now;
         job.keep_ahead_of(join.have_version, config.keep_versions);
         job.consider_offer(now, &join, config.offer_patience);
         let welcome = self.welcome(now, &join, WelcomeCode::Welcome);
@@ -280,8 +281,11 @@ impl Server {
         let id = update.address.job;
         let job = self.jobs.get_mut(&id).ok_or(Refused::UnknownJob)?;
         let cluster_id = update.address.cluster;
-        job.check_sender(from, &update)?;
-        let hop = self.hops.entry((from, id)).or_default();
+        let Some(hop) = self.hops.get_mut(&(from, id)) else {
+            job.fates.reject(Refused::UnknownPeer, update.contributors);
+            return Err(Refused::UnknownPeer);
+        };
+        hop.last_heard = now;
         if !hop.is_news(update.address.session, update.hop_sequence) {
             job.fates.reject(Refused::Duplicate, 0);
             return Err(Refused::Duplicate);
@@ -398,10 +402,7 @@ impl Server {
                 }
             }
         }
-        let jobs = &self.jobs;
-        self.hops.retain(|(peer, job), _| {
-            jobs.get(job).is_some_and(|job| job.members.values().any(|m| m.peer == *peer))
-        });
+        self.hops.retain(|_, hop| now.since(hop.last_heard) < after * 30);
         for worker in fell_silent {
             self.event(HostEvent::WorkerSilent(worker));
         }
