@@ -76,9 +76,11 @@ def train(ctx: click.Context, /, **given: Any) -> int:
 def run_training(settings: Settings, *, json_out: bool) -> tuple[Outcome, dict[str, Any]]:
     """Run, watch, and keep what a run leaves behind."""
     from olaf.jobs.lines import Control
+    from olaf.jobs.rehearsal import rehearse
     from olaf.jobs.result import conclude, write_run
     from olaf.jobs.training import Training
 
+    settings = rehearse(settings)
     control = Control().catch_signals()
     with _observer(settings, json_out=json_out) as observer:
         outcome = Training(settings, observer, control).run()

@@ -94,7 +94,8 @@ class SwitchSettings(Section):
     queue: Literal["olaf", "fifo"] = "olaf"
     """Discipline of the uplink: olaf replaces and merges while updates wait, fifo only waits."""
     slots: int = Field(default=8, ge=1)
-    """Segments the queue holds, the one on the wire included. 8 as in the paper's testbed."""
+    """Segments the queue holds, the one on the wire included. 8 as in the paper's testbed; `olaf
+    train` takes 8 for each segment of the model where nothing is set."""
     gate: OffFloat = None
     """Reward gate: an update whose reward is so far above the waiting one replaces it, so far
     below is filtered, within merges. off merges always, which learned best."""
