@@ -7,7 +7,7 @@ use crate::ids::{PeerId, WorkerId};
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
-use olaf_wire::{Address, Answer, Kind, Packet, Welcome};
+use olaf_wire::{Address, Answer, Kind, Packet, Session, Welcome};
 
 /// Unanswered departures remembered for each cluster; of older ones the answer goes to the whole
 /// cluster.
@@ -68,6 +68,7 @@ impl Switch {
         };
         let bytes: Arc<[u8]> = bytes.into();
         let mut verdict = Verdict::Absorb;
+        let mut switches: BTreeMap<PeerId, u32> = BTreeMap::new();
         for (worker, sequence) in receivers {
             let Some(member) = self.jobs.get(&id).and_then(|job| job.members.get(&worker)) else {
                 if answer.address.worker != WorkerId::ALL {
@@ -76,7 +77,21 @@ impl Switch {
                 continue;
             };
             let (peer, session) = (member.peer, member.session);
+            if member.behind_switch && sequence > 0 {
+                // One answer for the switch before this one, which knows who shared in its merges.
+                let newest = switches.entry(peer).or_default();
+                *newest = sequence.max(*newest);
+                continue;
+            }
             let address = Address { job: id, cluster: answer.address.cluster, worker, session };
+            let down = Down { peer, bytes: bytes.clone(), receiver: Some((address, sequence)) };
+            if let Verdict::Drop(reason) = self.send_down(down) {
+                self.counters.refuse(reason);
+            }
+        }
+        for (peer, sequence) in switches {
+            let (cluster, worker) = (answer.address.cluster, WorkerId::ALL);
+            let address = Address { job: id, cluster, worker, session: Session(0) };
             let down = Down { peer, bytes: bytes.clone(), receiver: Some((address, sequence)) };
             if let Verdict::Drop(reason) = self.send_down(down) {
                 self.counters.refuse(reason);

@@ -49,6 +49,8 @@ pub(super) struct Member {
     pub(super) cluster: ClusterId,
     pub(super) session: Session,
     pub(super) peer: PeerId,
+    /// Its updates come through another switch, which knows who is to hear the answers.
+    pub(super) behind_switch: bool,
     /// The server let it in.
     pub(super) admitted: bool,
     pub(super) last_heard: Instant,

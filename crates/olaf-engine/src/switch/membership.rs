@@ -233,6 +233,7 @@ fn new_member(now: Instant, peer: PeerId, join: &Join) -> Member {
         cluster: join.address.cluster,
         session: join.address.session,
         peer,
+        behind_switch: false,
         admitted: false,
         last_heard: now,
         silent: false,

@@ -33,6 +33,7 @@ impl Switch {
         }
         let member = job.members.get_mut(&update.address.worker).expect("admit() found it");
         member.last_heard = now;
+        member.behind_switch = update.hops > 0;
         member.received += u64::from(update.contributors);
         member.last_sequence = member.last_sequence.max(Some(update.sequence));
         job.asked_since.get_or_insert(now);
@@ -196,7 +197,9 @@ fn admit(
     max_hops: u8,
 ) -> Result<(), Rejection> {
     let member = job.members.get(&update.address.worker).ok_or(Rejection::UnknownWorker)?;
-    if member.peer != peer || member.session != update.address.session {
+    // What an earlier switch sends names that switch's life, and comes the way its workers joined.
+    let of_this_life = member.session == update.address.session || update.hops > 0;
+    if member.peer != peer || !of_this_life {
         return Err(Rejection::WrongSender);
     }
     let Some(shape) = job.shape.filter(|_| member.admitted) else {
