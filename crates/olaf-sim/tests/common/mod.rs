@@ -10,7 +10,9 @@ use olaf_host::{Server, ServerConfig, Worker, WorkerConfig};
 use olaf_sim::{End, Link, Lot, Middle, Network};
 use olaf_wire::update::read_lanes;
 use olaf_wire::{Address, Answer, ClusterId, JobId, Kind, Packet, Session, Update, WorkerId};
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 pub(crate) const JOB: JobId = JobId(1);
 pub(crate) const SERVER: PeerId = PeerId(1000);
@@ -81,6 +83,7 @@ pub(crate) struct Job {
     pub(crate) setting: Setting,
     pub(crate) pushed: u32,
     next_push: BTreeMap<PeerId, Instant>,
+    above: Rc<Cell<PeerId>>,
     /// No pushes from now on.
     pub(crate) quiet: bool,
     /// Versions that workers were seen to have, each newer than the one before.
@@ -110,7 +113,11 @@ impl Job {
             };
             Box::new(End(Server::new(config, 100 + life).unwrap()))
         });
+        // Whom the switch takes for the server from its second life on.
+        let above = Rc::new(Cell::new(SERVER));
+        let above_switch = above.clone();
         net.place(SWITCH, move |life, _| {
+            let above = above_switch.get();
             let config = Config {
                 slots: setting.slots,
                 pacing: setting.pacing,
@@ -119,8 +126,8 @@ impl Job {
                 ..Config::default()
             };
             let mut switch = Switch::new(config, 200 + life).unwrap();
-            switch.set_default_server(SERVER);
-            Box::new(Middle::new(switch, [SERVER]))
+            switch.set_default_server(above);
+            Box::new(Middle::new(switch, [above]))
         });
         let parameters = (setting.segments * setting.segment_lanes) as usize;
         for id in &worker_ids {
@@ -143,7 +150,21 @@ impl Job {
             });
         }
         let next_push = worker_ids.iter().map(|id| (*id, START)).collect();
-        Self { net, setting, pushed: 0, next_push, quiet: false, models_seen: BTreeMap::new() }
+        Self {
+            net,
+            setting,
+            pushed: 0,
+            next_push,
+            above,
+            quiet: false,
+            models_seen: BTreeMap::new(),
+        }
+    }
+
+    /// In its next life, which begins now, the switch sends up to that party.
+    pub(crate) fn first_switch_talks_to(&mut self, above: PeerId) {
+        self.above.set(above);
+        self.net.start_at(self.net.now(), SWITCH);
     }
 
     pub(crate) fn workers(&self) -> Vec<PeerId> {
