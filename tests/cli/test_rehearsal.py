@@ -1,6 +1,7 @@
 """What a rehearsal of one learner finds out before anything is started."""
 
 import pytest
+
 from olaf.jobs.outcome import Exit, RunError
 from olaf.jobs.reading import read_settings
 from olaf.jobs.rehearsal import rehearse
