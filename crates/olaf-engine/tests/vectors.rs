@@ -3,7 +3,7 @@
 //! To add a case: write its steps as a file of its own with the fields `arrive`, `begin` and `end`
 //! alone, run this test with `OLAF_FILL_VECTORS=1`, which lets the slow twin fill in what follows
 //! from each step, and read what it wrote.
-#![allow(clippy::unwrap_used, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, missing_docs)]
 
 use olaf_engine::switch::QueueKind;
 use olaf_engine::{

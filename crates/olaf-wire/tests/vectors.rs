@@ -1,7 +1,7 @@
 //! The bytes of `vectors/wire/messages.json`: one message of each kind, its fields and its bytes.
 //!
 //! After a change of the format that is meant, `OLAF_FILL_VECTORS=1` writes the bytes anew.
-#![allow(clippy::unwrap_used, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, missing_docs)]
 
 use olaf_wire::update::read_lanes;
 use olaf_wire::{
