@@ -1,0 +1,218 @@
+//! Workers and a server over a network that does as the input says: datagrams are delivered in any
+//! order, again, damaged, to the wrong end, or not at all, and others are made up. Nothing panics,
+//! every contribution has one fate, and no model holds a number that is not finite.
+#![no_main]
+
+use arbitrary::Arbitrary;
+use libfuzzer_sys::fuzz_target;
+use olaf_engine::{Instant, PeerId};
+use olaf_host::{Host, Server, ServerConfig, Worker, WorkerConfig};
+use olaf_wire::offsets::MAX_DATAGRAM;
+use olaf_wire::{Address, Answer, ClusterId, JobId, Packet, Session, Update, WorkerId};
+use std::time::Duration;
+
+#[derive(Arbitrary, Debug)]
+enum Step {
+    /// Everything that waits to be sent is sent, and everything on its way arrives.
+    Flow,
+    /// An end says what it has to say.
+    Poll(u8),
+    /// A datagram arrives, for the end it was meant for or another.
+    Deliver {
+        which: u8,
+        at: u8,
+        keep: bool,
+        damage: Option<(u16, u8)>,
+    },
+    Push(u8, i8, u8),
+    Take(u8),
+    Join(u8, u8),
+    Leave(u8),
+    Wait(u16),
+    Raw {
+        at: u8,
+        kind: u8,
+        bytes: Vec<u8>,
+    },
+    /// A server begins a new life.
+    Reborn,
+}
+
+const WORKERS: u8 = 3;
+const SERVER: PeerId = PeerId(100);
+const PARAMETERS: usize = 5;
+
+struct Run {
+    now: Instant,
+    workers: Vec<Worker>,
+    server: Server,
+    lives: u32,
+    /// From whom, to whom, what.
+    flying: Vec<(PeerId, PeerId, Vec<u8>)>,
+    damaged: bool,
+}
+
+impl Run {
+    fn poll(&mut self, at: u8, buf: &mut [u8]) {
+        let at = at % (WORKERS + 1);
+        loop {
+            let (from, sent) = match self.workers.get_mut(usize::from(at)) {
+                Some(worker) => (PeerId(u32::from(at)), worker.poll_transmit(self.now, buf)),
+                None => (SERVER, self.server.poll_transmit(self.now, buf)),
+            };
+            let Some(sent) = sent else { break };
+            assert!(Packet::new_checked(&buf[..sent.len]).is_ok(), "what is sent is well-formed");
+            if self.flying.len() < 256 {
+                self.flying.push((from, sent.peer, buf[..sent.len].to_vec()));
+            }
+        }
+    }
+
+    fn arrive(&mut self, from: PeerId, to: u32, bytes: &[u8]) {
+        let _ = match self.workers.get_mut(to as usize) {
+            Some(worker) => worker.handle_packet(self.now, from, bytes),
+            None => self.server.handle_packet(self.now, from, bytes),
+        };
+    }
+
+    fn check(&mut self) {
+        for job in self.server.statistics(self.now).jobs {
+            let rejected: u64 = job.fates.rejected.values().sum();
+            let delivered = job.fates.delivered_alone + job.fates.delivered_merged;
+            assert_eq!(job.received, delivered + job.fates.gated + rejected);
+        }
+        if let Some((_, mut segments)) = self.server.model(JobId(1)) {
+            assert!(segments.all(|segment| segment.iter().all(|lane| lane.is_finite())));
+        }
+        for worker in &mut self.workers {
+            while worker.poll_event().is_some() {}
+            let statistics = worker.statistics(self.now);
+            assert_eq!(
+                statistics.contributions,
+                statistics.sent + statistics.replaced_unsent + statistics.unsent
+            );
+            if let Some(model) = worker.model() {
+                assert_eq!(model.lanes.len(), PARAMETERS);
+                assert!(self.damaged || model.lanes.iter().all(|lane| lane.is_finite()));
+            }
+        }
+        while self.server.poll_event().is_some() {}
+    }
+}
+
+fn server(life: u32) -> Server {
+    Server::new(
+        ServerConfig {
+            max_workers: 8,
+            max_jobs: 4,
+            max_parameters: 1 << 16,
+            ..ServerConfig::default()
+        },
+        50 + life,
+    )
+    .expect("these settings can be")
+}
+
+fn take(run: &mut Run, step: &Step, buf: &mut [u8]) {
+    let now = run.now;
+    match step {
+        Step::Flow => {
+            for _ in 0..4 {
+                (0..=WORKERS).for_each(|at| run.poll(at, buf));
+                for (from, to, bytes) in std::mem::take(&mut run.flying) {
+                    run.arrive(from, to.0, &bytes);
+                }
+            }
+        }
+        Step::Poll(at) => run.poll(*at, buf),
+        Step::Deliver { which, at, keep, damage } => {
+            if run.flying.is_empty() {
+                return;
+            }
+            let which = usize::from(*which) % run.flying.len();
+            let (from, to, mut bytes) = run.flying[which].clone();
+            if !keep {
+                run.flying.remove(which);
+            }
+            if let Some((at, with)) = damage {
+                let at = usize::from(*at) % bytes.len();
+                bytes[at] = *with;
+                run.damaged = true;
+            }
+            let to = if *at < 200 { to.0 } else { u32::from(at % (WORKERS + 1)) };
+            run.arrive(from, to, &bytes);
+        }
+        Step::Push(at, value, weight) => {
+            let worker = &mut run.workers[usize::from(at % WORKERS)];
+            let value = if *value == i8::MAX { f32::MAX } else { f32::from(*value) };
+            let _ = worker.push(
+                now,
+                &[&[value; 2], &[value; 3]],
+                f64::from(*weight),
+                f64::from(*weight),
+            );
+        }
+        Step::Take(at) => {
+            let worker = &mut run.workers[usize::from(at % WORKERS)];
+            let version = worker.model().map(|model| model.version);
+            version.into_iter().for_each(|version| worker.taken(version));
+        }
+        Step::Join(at, odd) => {
+            let parameters = if *odd == 7 { PARAMETERS + 1 } else { PARAMETERS };
+            if parameters == PARAMETERS {
+                let _ = run.workers[usize::from(at % WORKERS)].join(now, &[&vec![1.0; parameters]]);
+            }
+        }
+        Step::Leave(at) => run.workers[usize::from(at % WORKERS)].leave(),
+        Step::Wait(milliseconds) => {
+            run.now = now + Duration::from_millis(u64::from(*milliseconds));
+            run.workers.iter_mut().for_each(|worker| worker.handle_timeout(run.now));
+            run.server.handle_timeout(run.now);
+        }
+        Step::Raw { at, kind, bytes } => {
+            let to = u32::from(at % (WORKERS + 1));
+            let from =
+                if to < u32::from(WORKERS) { SERVER } else { PeerId(u32::from(at / 4 % WORKERS)) };
+            run.damaged = true;
+            run.arrive(from, to, bytes);
+            let ours = [b"OLAF\x01".as_slice(), &[kind % 9, 0, 0], bytes].concat();
+            run.arrive(from, to, &ours);
+            if let Ok(packet) = Packet::new_checked(&ours) {
+                let _ = (Update::parse(&packet), Answer::parse(&packet));
+            }
+        }
+        Step::Reborn => {
+            run.lives += 1;
+            run.server = server(run.lives);
+        }
+    }
+}
+
+fuzz_target!(|steps: Vec<Step>| {
+    let mut buf = vec![0; MAX_DATAGRAM];
+    let workers = (0..WORKERS).map(|id| {
+        let address = Address {
+            job: JobId(1),
+            cluster: ClusterId(u32::from(id % 2)),
+            worker: WorkerId(u32::from(id)),
+            session: Session(10 + u32::from(id)),
+        };
+        Worker::new(WorkerConfig { segment_lanes: 2, ..WorkerConfig::new(address, SERVER) })
+    });
+    let mut run = Run {
+        now: Instant(1_000_000_000),
+        workers: workers.collect(),
+        server: server(0),
+        lives: 0,
+        flying: Vec::new(),
+        damaged: false,
+    };
+    for at in 0..WORKERS {
+        take(&mut run, &Step::Join(at, 0), &mut buf);
+    }
+    take(&mut run, &Step::Flow, &mut buf);
+    for step in &steps {
+        take(&mut run, step, &mut buf);
+        run.check();
+    }
+});
