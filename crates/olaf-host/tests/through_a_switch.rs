@@ -153,7 +153,7 @@ fn a_model_of_many_segments_comes_down_whole() {
     let model = net.workers[0].model().unwrap();
     assert_eq!(model.version, 2);
     let moved = model.lanes.iter().zip(&start).filter(|(new, old)| *new != *old).count();
-    assert!(moved >= 3 && moved < 1000, "{moved}");
+    assert!((3..1000).contains(&moved), "{moved}");
 }
 
 #[test]
