@@ -117,6 +117,17 @@ def test_more_received_than_sent_is_a_discrepancy_and_stays_visible() -> None:
     assert accounts.discrepancies == ["lost worker to switch: 2 more arrived than were sent"]
 
 
+def test_what_the_network_repeated_is_no_contribution_of_its_own() -> None:
+    accounts = settle(
+        [worker(sent=5)],
+        [switch(sent_alone=5, rejected={"duplicate": 2, "non_finite": 0})],
+        [server(alone=5)],
+    )
+    assert accounts.matches
+    assert (accounts.pushed, accounts.lost, accounts.count("rejected")) == (5, 0, 0)
+    assert "2 that the network repeated" in accounts.note
+
+
 def test_counters_that_contradict_themselves_are_named() -> None:
     accounts = settle([worker(sent=5)], [switch(received=5, sent_alone=4)], [server(alone=4)])
     assert accounts.discrepancies == ["switch #1: received != sum of fates"]

@@ -163,10 +163,12 @@ def settle(
     for row in rows:
         if row.count < 0:
             discrepancies.append(f"{row.fate}: {-row.count} more arrived than were sent")
-    note = ""
+    notes = []
     if unreported:
-        note = f"{unreported} of them after the last report of {', '.join(killed_workers)}"
-    return Accounts(sent.pushed + unreported, rows, discrepancies, note)
+        notes.append(f"{unreported} of them after the last report of {', '.join(killed_workers)}")
+    if queue.repeated:
+        notes.append(f"{queue.repeated} that the network repeated were refused and count nowhere")
+    return Accounts(sent.pushed + unreported, rows, discrepancies, "; ".join(notes))
 
 
 def _gap(count: int, between: str, killed: list[str]) -> Row:
@@ -208,6 +210,7 @@ class _Queue:
     departed: int = 0
     waiting: int = 0
     settled_here: int = 0
+    repeated: int = 0
     rows: list[Row] = field(default_factory=list)
 
 
@@ -216,7 +219,10 @@ def _switches(switches: Sequence[Incarnation], discrepancies: list[str]) -> _Que
     ended: dict[str, int] = {"replaced": 0, "filtered": 0}
     for one in switches:
         fates = one.stats["fates"]
-        total.received += one.stats["received"]
+        # What the network repeated was pushed once: a duplicate is no contribution of its own.
+        repeated = fates["rejected"].get("duplicate", 0)
+        total.received += one.stats["received"] - repeated
+        total.repeated += repeated
         departed = fates["sent_alone"] + fates["merged"]
         total.departed += departed
         here = fates["replaced"] + fates["filtered"]
@@ -225,9 +231,11 @@ def _switches(switches: Sequence[Incarnation], discrepancies: list[str]) -> _Que
         for fate in ("dropped", "rejected"):
             for reason, count in fates[fate].items():
                 here += count
+                if reason == "duplicate":
+                    continue
                 key = f"{fate}: {reason}"
                 ended[key] = ended.get(key, 0) + count
-        total.settled_here += here
+        total.settled_here += here - repeated
         if one.final:
             total.waiting += fates["waiting"]
         if one.stats["received"] != departed + here + fates["waiting"]:

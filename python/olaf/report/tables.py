@@ -20,7 +20,10 @@ def duration(seconds: float | None) -> str:
     """A time in the unit that suits it: ``1.2 ms``, ``3.4 s``."""
     if seconds is None:
         return "-"
-    return f"{seconds * 1e3:.1f} ms" if seconds < 1 else f"{seconds:.2f} s"
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= size:
+            return f"{seconds / size:.{2 if unit == 's' else 1}f} {unit}"
+    return f"{seconds * 1e9:.0f} ns"
 
 
 def percent(part: float | None, digits: int = 2) -> str:
