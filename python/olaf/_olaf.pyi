@@ -105,7 +105,7 @@ class Switch:
     """An aggregation switch: engine, pacer and socket in a thread of its own."""
 
     def __new__(cls, config: str) -> Self:
-        """Bind the socket. ``config`` is JSON: ``docs/reference/statistics.md#switch-configuration``.
+        """Bind the socket. ``config``: JSON, ``docs/reference/statistics.md#switch-configuration``.
 
         Raises ValueError (names the key) or OSError (port in use: says which and what to do).
         """
