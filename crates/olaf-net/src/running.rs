@@ -169,3 +169,94 @@ fn text_of(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message").to_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::PassOn;
+    use crate::peers::Peers;
+    use crate::socket::Socket;
+    use olaf_engine::{Instant, PeerId, Transmit};
+    use serde_json::{Value, json};
+    use std::net::UdpSocket;
+
+    /// Sends back what it gets; breaks on "break".
+    #[derive(Default)]
+    struct Echo(Vec<(PeerId, Vec<u8>)>);
+
+    impl Party for Echo {
+        fn handle_packet(&mut self, _: Instant, from: PeerId, bytes: &[u8]) -> PassOn {
+            assert_ne!(bytes, b"break", "told to");
+            self.0.push((from, bytes.to_vec()));
+            PassOn::No
+        }
+        fn poll_transmit(&mut self, _: Instant, buf: &mut [u8]) -> Option<Transmit> {
+            let (peer, bytes) = self.0.pop()?;
+            buf[..bytes.len()].copy_from_slice(&bytes);
+            Some(Transmit { peer, len: bytes.len() })
+        }
+        fn poll_timeout(&self) -> Option<Instant> {
+            None
+        }
+        fn handle_timeout(&mut self, _: Instant) {}
+        fn poll_event(&mut self, _: &Peers) -> Option<Value> {
+            None
+        }
+        fn must_send_first(&self) -> bool {
+            false
+        }
+        fn knows(&self, _: PeerId) -> bool {
+            false
+        }
+        fn statistics(&self, _: Instant, _: &Peers) -> Value {
+            json!({"role": "echo"})
+        }
+    }
+
+    fn echo() -> (Running<Echo>, UdpSocket) {
+        let socket = Socket::bind("127.0.0.1:0".parse().expect("an address")).expect("a port");
+        let running =
+            Running::new("echo", Driver::new(Echo::default(), Peers::new(), socket), None);
+        let plain = UdpSocket::bind("127.0.0.1:0").expect("a port");
+        plain.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        plain.connect(running.address()).expect("loopback");
+        (running, plain)
+    }
+
+    #[test]
+    fn it_answers_before_while_and_after_it_runs() {
+        let (running, plain) = echo();
+        let role = |running: &Running<Echo>| {
+            let text = running.ask(Driver::statistics).expect("an answer");
+            let all: Value = serde_json::from_str(&text).expect("JSON");
+            (all["role"].clone(), all["io"]["received_datagrams"].as_u64())
+        };
+        assert_eq!(role(&running), ("echo".into(), Some(0)));
+        running.start().expect("a thread");
+        running.start().expect("it runs already");
+        plain.send(b"hello").expect("loopback");
+        let mut buf = [0; 10];
+        assert_eq!(plain.recv(&mut buf).expect("an echo"), 5);
+        assert_eq!(role(&running), ("echo".into(), Some(1)));
+        running.stop().expect("it stops");
+        running.stop().expect("it has stopped");
+        assert_eq!(role(&running), ("echo".into(), Some(1)));
+        assert!(running.start().is_err_and(|error| error.to_string().contains("make a new one")));
+        UdpSocket::bind(running.address()).expect("its port is free");
+    }
+
+    #[test]
+    fn a_panic_of_its_thread_is_told_to_whoever_asks() {
+        let (running, plain) = echo();
+        running.start().expect("a thread");
+        plain.send(b"break").expect("loopback");
+        let died = loop {
+            match running.ask(Driver::statistics) {
+                Ok(_) => std::thread::yield_now(),
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(&died, AskError::Died(why) if why.contains("told to")), "{died}");
+        assert!(matches!(running.stop(), Err(AskError::Died(_))));
+    }
+}

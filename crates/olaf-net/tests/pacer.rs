@@ -1,0 +1,159 @@
+//! The rate pacer on a real socket, by the switch's own counters.
+
+use olaf_net::{Switch, SwitchConfig};
+use olaf_wire::offsets::update as at;
+use olaf_wire::{
+    Address, ClusterId, JobId, Join, Kind, Packet, Session, Update, Welcome, WelcomeCode, WorkerId,
+};
+use serde_json::{Value, json};
+use std::net::UdpSocket;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const LANES: u32 = 2208;
+const RATE: f64 = 1e9;
+const DEADLINE: Duration = Duration::from_secs(20);
+
+fn statistics(switch: &Switch) -> Value {
+    serde_json::from_str(&switch.statistics().expect("it runs")).expect("JSON")
+}
+
+#[test]
+fn a_busy_link_of_one_gigabit_keeps_its_rate_within_a_hundredth() {
+    let sink = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    sink.set_read_timeout(Some(Duration::from_millis(50))).expect("a timeout");
+    let config = json!({
+        "listen": "127.0.0.1:0",
+        "upstream": sink.local_addr().expect("an address").to_string(),
+        // Deep enough that the link stays busy while the machine looks elsewhere.
+        "queue": "fifo", "slots": 8192, "uplink_bps": RATE as u64,
+    });
+    let config = SwitchConfig::from_json(&config.to_string()).expect("a configuration");
+    let switch = Switch::bind(&config).expect("a port");
+    switch.start().expect("a thread");
+    let worker = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    worker.set_read_timeout(Some(Duration::from_millis(50))).expect("a timeout");
+    worker.connect(switch.address()).expect("loopback");
+    let stop = AtomicBool::new(false);
+
+    thread::scope(|scope| {
+        scope.spawn(|| serve(&sink, &stop));
+        enter(&worker);
+        scope.spawn(|| push(&worker, &switch, &stop));
+        let waiting = |all: &Value| all["fates"]["waiting"].as_u64().unwrap_or(0);
+        let began = Instant::now();
+        while waiting(&statistics(&switch)) < 4000 {
+            assert!(began.elapsed() < DEADLINE, "the queue never fills");
+            thread::sleep(Duration::from_millis(1));
+        }
+        let before = statistics(&switch);
+        let mut after = statistics(&switch);
+        while after["departures"].as_u64() < before["departures"].as_u64().map(|n| n + 10_000) {
+            assert!(began.elapsed() < DEADLINE, "the link is too slow: {after}");
+            thread::sleep(Duration::from_millis(1));
+            after = statistics(&switch);
+            assert!(waiting(&after) > 100, "the link is always busy");
+        }
+        stop.store(true, Ordering::Relaxed);
+        let change = |key: &str| {
+            after[key].as_f64().expect("a number") - before[key].as_f64().expect("a number")
+        };
+        let bits = change("departures") * Update::datagram_len(LANES as usize) as f64 * 8.0;
+        let rate = bits / change("uptime_s");
+        assert!((rate / RATE - 1.0).abs() < 0.01, "{rate} bit/s");
+    });
+}
+
+/// Lets workers in, and swallows the rest.
+fn serve(sink: &UdpSocket, stop: &AtomicBool) {
+    let (mut buf, mut out) = (vec![0; 1 << 16], [0; 256]);
+    while !stop.load(Ordering::Relaxed) {
+        let Ok((len, from)) = sink.recv_from(&mut buf) else { continue };
+        let packet = Packet::new_checked(&buf[..len]).ok().filter(|p| p.kind() == Kind::Join);
+        if let Some(join) = packet.and_then(|packet| Join::parse(&packet).ok()) {
+            let len = welcome(&join).emit(&mut out);
+            sink.send_to(&out[..len], from).expect("loopback");
+        }
+    }
+}
+
+fn enter(worker: &UdpSocket) {
+    let mut buf = [0; 256];
+    let came_in = (0..100).any(|_| {
+        let len = join().emit(&mut buf);
+        worker.send(&buf[..len]).expect("loopback");
+        worker.recv(&mut buf).is_ok()
+    });
+    assert!(came_in, "the switch lets the worker in");
+}
+
+/// Keeps the queue filled without flooding the socket.
+fn push(worker: &UdpSocket, switch: &Switch, stop: &AtomicBool) {
+    let mut datagram = vec![0; Update::datagram_len(LANES as usize)];
+    update().emit(&vec![1.0; LANES as usize], &mut datagram);
+    let mut sequence = 0u32;
+    while !stop.load(Ordering::Relaxed) {
+        if statistics(switch)["fates"]["waiting"].as_u64() > Some(7000) {
+            thread::sleep(Duration::from_millis(1));
+            continue;
+        }
+        for _ in 0..500 {
+            sequence += 1;
+            datagram[at::SEQUENCE..at::SEQUENCE + 4].copy_from_slice(&sequence.to_be_bytes());
+            worker.send(&datagram).expect("loopback");
+        }
+    }
+}
+
+fn address() -> Address {
+    Address { job: JobId(1), cluster: ClusterId(1), worker: WorkerId(1), session: Session(1) }
+}
+
+fn join() -> Join {
+    Join {
+        address: address(),
+        have_version: 0,
+        parameters: LANES,
+        segment_lanes: LANES,
+        clock_error_us: 0,
+        sent_at_ns: 1,
+        clock_offset_ns: 0,
+    }
+}
+
+fn welcome(join: &Join) -> Welcome {
+    Welcome {
+        address: join.address,
+        code: WelcomeCode::Welcome,
+        ready: true,
+        version: 1,
+        parameters: LANES,
+        segment_lanes: LANES,
+        epoch: 9,
+        first_missing: u32::MAX,
+        echoed_sent_at_ns: 1,
+        received_at_ns: 1,
+        sent_at_ns: 1,
+        switch_epoch: 0,
+        silent_ms: 0,
+    }
+}
+
+fn update() -> Update {
+    Update {
+        address: address(),
+        sequence: 0,
+        hop_sequence: 1,
+        segment: 0,
+        segments: 1,
+        generated_oldest_ns: 1,
+        generated_newest_ns: 1,
+        version_oldest: 1,
+        version_newest: 1,
+        contributors: 1,
+        weight: 1.0,
+        reward: 0.0,
+        hops: 0,
+    }
+}
