@@ -4,6 +4,12 @@
 //! machine does meanwhile touches all alike; the ratios are what counts.
 
 #![allow(clippy::print_stdout, reason = "a benchmark says what it measured")]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    clippy::disallowed_macros,
+    reason = "a benchmark has a clock"
+)]
 
 use olaf_engine::switch::{Config, Pacing};
 use olaf_engine::{
