@@ -38,7 +38,7 @@ class Network:
         self._stops: list[Callable[[], None]] = []
 
     def server(self, listen: str = "127.0.0.1:0", **config: Any) -> _olaf.Server:
-        config = {"listen": listen, "learning_rate": 1.0, **config}
+        config = {"listen": listen, "learning_rate": 1.0, "staleness_power": 0.0, **config}
         server = _olaf.Server(json.dumps(config))
         server.start()
         self._stops.append(server.stop)
