@@ -23,7 +23,7 @@ KEYS = {
     "rule": "server.rule",
     "updates": "train.updates",
     "until_reward": "train.until_reward",
-    "time_limit": "train.time_limit_s",
+    "time_limit": "compare.time_limit_s",
     "seeds": "compare.seeds",
     "out": "compare.out",
 }
@@ -95,7 +95,7 @@ def run_comparison(settings: Settings, *, json_out: bool) -> int:
 def _conclude(
     out: Path, settings: Settings, records: list[dict[str, Any]], *, json_out: bool
 ) -> None:
-    from olaf.jobs.comparison import summarize
+    from olaf.jobs.comparison import summarize, verdict
     from olaf.report.page import comparison_page
     from olaf.report.tables import comparison_table
 
@@ -104,7 +104,8 @@ def _conclude(
         "olaf": records[-1]["olaf"],
         "written_at": records[-1]["written_at"],
         "settings": settings.model_dump(mode="json"),
-        "summary": summarize(results),
+        "summary": (summary := summarize(results)),
+        "verdict": verdict(summary, results),
         "runs": [{"folder": f"{r['queue']}-seed{r['seed']}", "result": r} for r in results],
     }
     out.mkdir(parents=True, exist_ok=True)
@@ -113,6 +114,7 @@ def _conclude(
     console = options.console(json_out=json_out)
     console.print()
     console.print(comparison_table(comparison["summary"], results))
+    console.print(f"\n{comparison['verdict']}", highlight=False)
     console.print(f"\nreport  {out / 'compare.html'}   record  {out / 'compare.json'}")
     if json_out:
         click.echo(json.dumps({"summary": comparison["summary"], "runs": comparison["runs"]}))

@@ -79,6 +79,7 @@ def comparison_page(comparison: Record, runs: Sequence[Record]) -> str:
         f"<h1>{' against '.join(q.upper() for q in summary)}: {escape(first['environment'])}</h1>",
         f"<p>{first['workers']} workers in {first['clusters']} clusters, {first['slots']} slots, "
         f"uplink {escape(first['uplink'])}; same seeds, same link.</p>",
+        f"<p>{escape(comparison.get('verdict', ''))}</p>",
         f'<p class="soft">Olaf {escape(comparison["olaf"])}, '
         f"{escape(comparison['written_at'])}</p>",
         _comparison_tiles(summary),
