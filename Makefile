@@ -43,7 +43,7 @@ lint: env ## clippy and ruff; warnings are errors
 types: env ## mypy --strict, and the stubs against the binary
 	$(BIN)/mypy
 	for tests in tests/*/; do MYPYPATH=python:$$tests $(BIN)/mypy $$tests || exit 1; done
-	$(BIN)/mypy examples benches experiments
+	$(BIN)/mypy examples benchmarks experiments
 	$(BIN)/python -m mypy.stubtest olaf._olaf --ignore-disjoint-bases
 
 pure: ## the core touches no socket, clock, thread or map order

@@ -3,7 +3,7 @@
 Both run with the same workers and turns, in turn (A B A B ..), on this machine; the ratio is taken
 pair by pair. Steps are counted by the workers; time runs from the first update to the last.
 
-    python benches/training.py [--pairs 3] [--updates 25]
+    python benchmarks/training.py [--pairs 3] [--updates 25]
 """
 
 import argparse
