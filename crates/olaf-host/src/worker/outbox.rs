@@ -108,17 +108,16 @@ impl Outbox {
         if !(weight.is_finite() && weight > 0.0) {
             return Err(PushError::Weight);
         }
-        if let Some(index) = first_bad(parts, weight) {
+        // Where nothing waits, what was copied before a bad value turned up is in nobody's way.
+        let bad = match self.waiting {
+            Some(_) => first_bad(parts, weight),
+            None => None,
+        };
+        let bad = bad.or_else(|| take_in(&mut self.lanes, parts, weight));
+        if let Some(index) = bad {
             return Err(PushError::NonFinite { index });
         }
         self.replaced_unsent += self.unsent();
-        self.lanes.clear();
-        for part in parts {
-            self.lanes.extend_from_slice(part);
-        }
-        if weight != 1.0 {
-            self.lanes.iter_mut().for_each(|lane| *lane *= weight as f32);
-        }
         let sequence = self.updates;
         self.updates = self.updates.wrapping_add(1);
         self.contributions += u64::from(shape.segments());
@@ -187,15 +186,78 @@ impl Outbox {
     }
 }
 
-fn first_bad(parts: &[&[f32]], weight: f64) -> Option<usize> {
+/// Values looked at and then copied: few enough that they are still in the nearest cache.
+const BLOCK: usize = 2048;
+
+/// Copies the parts, times the weight, into `lanes`; stops at the first value that is not finite
+/// and returns its index.
+fn take_in(lanes: &mut Vec<f32>, parts: &[&[f32]], weight: f64) -> Option<usize> {
     let factor = weight as f32;
-    let all_good = parts.iter().all(|part| {
-        // One pass without branches; where it fails, a second finds the place.
-        part.iter().fold(0u32, |worst, lane| worst.max((lane * factor).to_bits() & 0x7fff_ffff))
-            < f32::INFINITY.to_bits()
-    });
-    if all_good {
+    lanes.clear();
+    for block in parts.iter().flat_map(|part| part.chunks(BLOCK)) {
+        if let Some(at) = first_bad_of(block, factor) {
+            return Some(lanes.len() + at);
+        }
+        if weight == 1.0 {
+            lanes.extend_from_slice(block);
+        } else {
+            lanes.extend(block.iter().map(|lane| lane * factor));
+        }
+    }
+    None
+}
+
+/// The index of the first value that is not finite.
+fn first_bad(parts: &[&[f32]], weight: f64) -> Option<usize> {
+    let mut before = 0;
+    for part in parts {
+        if let Some(at) = first_bad_of(part, weight as f32) {
+            return Some(before + at);
+        }
+        before += part.len();
+    }
+    None
+}
+
+fn first_bad_of(values: &[f32], factor: f32) -> Option<usize> {
+    // One pass without branches: what is not finite stays in a sum. Where one is suspect, a second
+    // pass finds the place, or that the values were only large.
+    let mut sums = [0f32; 16];
+    let (strides, rest) = values.as_chunks::<16>();
+    for stride in strides {
+        for (sum, value) in sums.iter_mut().zip(stride) {
+            *sum += value * factor;
+        }
+    }
+    for (sum, value) in sums.iter_mut().zip(rest) {
+        *sum += value * factor;
+    }
+    if sums.iter().all(|sum| sum.is_finite()) {
         return None;
     }
-    parts.iter().flat_map(|part| part.iter()).position(|lane| !(lane * factor).is_finite())
+    values.iter().position(|value| !(value * factor).is_finite())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_finite_is_found_wherever_it_is() {
+        let fine = alloc::vec![f32::MAX; 3000];
+        for at in [0, 15, 16, 2047, 2048, 2999] {
+            let mut bad = alloc::vec![1.0; 3000];
+            bad[at] = f32::NAN;
+            let (parts, mut lanes) = ([fine.as_slice(), &bad], Vec::new());
+            assert_eq!(first_bad(&parts, 1.0), Some(3000 + at));
+            assert_eq!(take_in(&mut lanes, &parts, 1.0), Some(3000 + at));
+            assert_eq!(take_in(&mut lanes, &parts, 2.0), Some(0), "twice the largest is too much");
+        }
+        let mut lanes = Vec::new();
+        assert_eq!(
+            (first_bad(&[&fine], 1.0), take_in(&mut lanes, &[&fine, &fine], 0.5)),
+            (None, None)
+        );
+        assert_eq!(lanes, alloc::vec![f32::MAX / 2.0; 6000]);
+    }
 }
