@@ -131,11 +131,13 @@ fn a_switch_that_dies_is_noticed_by_every_worker_and_its_next_life_goes_on_by_it
 #[test]
 fn a_switch_that_is_replaced_at_once_asks_its_workers_to_join_again() {
     let mut job = roomy(4, Link { delay: Duration::from_micros(100), ..Link::default() });
-    job.train_for(ms(300));
+    job.train_for(ms(330));
     let died = job.net.now();
     job.net.kill_at(died, SWITCH);
     job.net.start_at(died, SWITCH);
-    assert!(versions(&mut job, ms(150)) > 10, "within two keepalives");
+    // Long before the next keepalives, which come together at 400 ms.
+    let fresh = versions(&mut job, ms(50));
+    assert!(fresh >= 3, "{fresh} versions");
     let told = |n: &Notice| matches!(n, Notice::Host(HostEvent::SwitchRestarted));
     assert_eq!(who_said(&job, died, job.net.now(), told), all(&job));
 }
@@ -235,6 +237,32 @@ fn what_an_old_life_of_the_switch_still_had_on_the_way_makes_nothing_count_twice
         let twice = job.model().iter().filter(|lane| **lane > 1.5).count();
         assert_eq!(twice, 0, "seed {seed}: so many contributions counted twice");
         job.no_model_is_torn();
+    }
+}
+
+#[test]
+fn what_a_new_life_of_the_server_sends_is_never_mixed_with_what_the_old_one_sent() {
+    for seed in 0..12 {
+        let lossy = Link { delay: ms(1), loss: 0.1, ..Link::default() };
+        let mut job = Job::new(Setting {
+            seed,
+            segments: 6,
+            segment_lanes: 600,
+            slots: 24,
+            every: ms(20),
+            core: lossy,
+            edge: lossy,
+            ..Setting::default()
+        });
+        for _ in 0..5 {
+            job.train_for(ms(200));
+            let now = job.net.now();
+            job.net.kill_at(now, SERVER);
+            job.net.start_at(now + ms(1), SERVER);
+        }
+        job.train_for(ms(400));
+        let whole = job.no_model_is_torn();
+        assert!(whole > 20, "seed {seed}: {whole} models");
     }
 }
 

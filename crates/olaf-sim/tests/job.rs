@@ -165,7 +165,7 @@ fn models_of_many_segments_are_never_torn_and_no_segment_counts_twice() {
         job.settle();
         everything_is_accounted_for(&job);
         everyone_learns(&job, 5);
-        assert_eq!(job.no_model_is_torn(), 6);
+        assert!(job.no_model_is_torn() > 30);
     }
 }
 
