@@ -13,8 +13,9 @@ use alloc::vec::Vec;
 /// The queue.
 #[derive(Debug)]
 pub struct Fifo {
-    slots: Slots,
-    order: VecDeque<SlotId>,
+    pub(crate) slots: Slots,
+    /// Waiting slots in departure order.
+    pub(crate) order: VecDeque<SlotId>,
     departing: Option<SlotId>,
 }
 

@@ -10,9 +10,10 @@ pub mod reference;
 mod tests;
 
 use crate::discipline::{Arrival, Discipline, Entry, EntryId, Outcome};
+use crate::fifo::Fifo;
 use crate::ids::Flow;
-use crate::slots::{SlotId, Slots};
-use alloc::collections::{BTreeMap, VecDeque};
+use crate::slots::SlotId;
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 /// How far a reward may be from the waiting one's to merge (OLAF §3); `None` merges whatever the
@@ -44,28 +45,22 @@ pub fn gate(gate: Gate, waiting_reward: f64, reward: f64) -> Gated {
 #[derive(Debug)]
 pub struct Olaf {
     gate: Gate,
-    slots: Slots,
-    /// Waiting slots in departure order, the open ones all.
-    order: VecDeque<SlotId>,
+    /// Who waits and in which order, as without merging: what merges keeps its place.
+    line: Fifo,
+    /// The waiting slot of each flow.
     open: BTreeMap<Flow, SlotId>,
-    departing: Option<SlotId>,
 }
 
 impl Olaf {
     /// An empty queue of `slots` segments, the one on the wire included.
     #[must_use]
     pub fn new(slots: usize, gate: Gate) -> Self {
-        Self {
-            gate,
-            slots: Slots::new(slots),
-            order: VecDeque::with_capacity(slots),
-            open: BTreeMap::new(),
-            departing: None,
-        }
+        Self { gate, line: Fifo::new(slots), open: BTreeMap::new() }
     }
 
     fn meet(&mut self, slot: SlotId, arrival: &Arrival<'_>) -> Outcome {
-        let waiting = self.slots.entry(slot);
+        let slots = &mut self.line.slots;
+        let waiting = slots.entry(slot);
         let id = waiting.id;
         // Algorithm 1, line 8: the newer update of the same worker subsumes the older one.
         let same_worker =
@@ -77,9 +72,8 @@ impl Olaf {
         };
         let result = match gated {
             _ if !arrival.reward.is_finite() => Err(crate::Rejection::NonFinite),
-            Gated::Merge => self.slots.merge(slot, arrival).map(|()| Outcome::Merged(id)),
-            Gated::Replace => self
-                .slots
+            Gated::Merge => slots.merge(slot, arrival).map(|()| Outcome::Merged(id)),
+            Gated::Replace => slots
                 .replace(slot, arrival)
                 .map(|displaced| Outcome::Replaced { entry: id, displaced }),
             Gated::Filter if crate::lanes::all_finite(arrival.lanes) => Ok(Outcome::Filtered(id)),
@@ -94,45 +88,37 @@ impl Discipline for Olaf {
         if let Some(slot) = self.open.get(&arrival.flow).copied() {
             return self.meet(slot, arrival);
         }
-        match self.slots.fill(arrival) {
-            Ok(Some(slot)) => {
-                self.order.push_back(slot);
-                self.open.insert(arrival.flow, slot);
-                Outcome::Appended(self.slots.entry(slot).id)
-            }
-            Ok(None) => Outcome::Dropped,
-            Err(rejection) => Outcome::Rejected(rejection),
+        let outcome = self.line.arrive(arrival);
+        if let (Outcome::Appended(_), Some(slot)) = (outcome, self.line.order.back()) {
+            self.open.insert(arrival.flow, *slot);
         }
+        outcome
     }
 
     fn begin_departure(&mut self) -> Option<&Entry> {
-        if self.departing.is_some() {
-            return None;
-        }
-        let slot = self.order.pop_front()?;
+        let leaving = self.line.begin_departure()?;
         // OLAF §12.1: scheduled for departure, the head takes nothing in any more.
-        self.open.remove(&self.slots.entry(slot).flow);
-        self.departing = Some(slot);
-        self.departing()
+        self.open.remove(&leaving.flow);
+        Some(leaving)
     }
 
     fn departing(&self) -> Option<&Entry> {
-        self.departing.map(|slot| self.slots.entry(slot))
+        self.line.departing()
     }
 
     fn end_departure(&mut self) -> Option<EntryId> {
-        self.departing.take().map(|slot| self.slots.clear(slot))
+        self.line.end_departure()
     }
 
     fn slots(&self) -> usize {
-        self.slots.count()
+        self.line.slots()
     }
 
     fn used(&self) -> usize {
-        self.slots.used()
+        self.line.used()
     }
 
     fn entries(&self) -> Vec<&Entry> {
-        self.departing.iter().chain(&self.order).map(|slot| self.slots.entry(*slot)).collect()
+        self.line.entries()
     }
 }
