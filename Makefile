@@ -28,7 +28,7 @@ test-python: env ## tests of the Python side, over real sockets and processes
 
 test-torch: ## the tests of --learner torch (installs the 5 GB extra)
 	@scripts/env torch
-	$(BIN)/pytest -m "torch and not slow"
+	OLAF_REQUIRE_TORCH=1 $(BIN)/pytest -m "torch and not slow"
 
 check: format lint types pure test test-torch fuzz wheel ## everything that CI runs
 
