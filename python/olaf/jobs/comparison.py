@@ -24,12 +24,15 @@ def plan(settings: Settings) -> Iterator[Planned]:
     for seed in compare.seeds:
         for queue in compare.queues:
             name = f"{queue}-seed{seed}"
-            train = {
+            train: dict[str, Any] = {
                 "seed": seed,
                 "clusters": compare.clusters,
                 "time_limit_s": compare.time_limit_s,
                 "out": str(Path(compare.out) / name),
             }
+            if "updates" not in settings.train.model_fields_set:
+                # Time ends a run, not the number of updates: the two disciplines push alike.
+                train["updates"] = None
             switch: dict[str, Any] = {"queue": queue, "slots": compare.slots}
             if settings.switch.credits is None:
                 switch["uplink"] = compare.uplink

@@ -338,3 +338,28 @@ impl Bench {
 pub(crate) fn dropped(reason: olaf_engine::Rejection) -> Verdict {
     Verdict::Drop(DropReason::Contribution(reason))
 }
+
+pub(crate) const W1: W = w(0, 1);
+pub(crate) const W2: W = w(0, 2);
+pub(crate) const W3: W = w(0, 3);
+pub(crate) const V1: W = w(7, 11);
+
+pub(crate) fn default() -> Bench {
+    Bench::with(Config::default(), &[W1, W2, W3, V1])
+}
+
+pub(crate) fn one_update(out: Vec<(PeerId, Out)>) -> (olaf_wire::Update, Vec<f32>) {
+    match out.as_slice() {
+        [(SERVER, Out::Update(update, lanes))] => (*update, lanes.clone()),
+        other => panic!("one update to the server, not {other:?}"),
+    }
+}
+
+pub(crate) fn answers(out: Vec<(PeerId, Out)>) -> Vec<(u32, Answer)> {
+    out.into_iter()
+        .map(|(peer, out)| match out {
+            Out::Answer(answer, _) => (peer.0, answer),
+            other => panic!("an answer, not {other:?}"),
+        })
+        .collect()
+}

@@ -14,6 +14,7 @@
 //! with the model that resulted.
 
 mod answers;
+mod hops;
 mod job;
 mod rule;
 mod statistics;
@@ -26,7 +27,8 @@ use crate::segments::Shape;
 use alloc::collections::{BTreeMap, VecDeque};
 use answers::{Answers, Outgoing};
 use core::time::Duration;
-use job::{Hops, Job};
+use hops::Hops;
+use job::Job;
 use olaf_engine::engine::{Transmit, Why, WorkerSeen};
 use olaf_engine::{Instant, PeerId};
 use olaf_wire::{
