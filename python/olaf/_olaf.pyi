@@ -97,6 +97,9 @@ class Client:
     def events(self) -> list[str]:
         """What happened since the last call, a JSON object each (``switch_silent``, ..)."""
 
+    def move_to(self, cluster: int) -> None:
+        """Go on in another cluster; what is pushed from here on is that cluster's."""
+
     def leave(self) -> None:
         """Tell the job, then close. Idempotent."""
 

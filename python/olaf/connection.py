@@ -140,6 +140,10 @@ class Connection:
         """Wait until everything pushed has left this machine; False at the deadline."""
         return self._client.flush(timeout_s)
 
+    def move_to(self, cluster: int) -> None:
+        """Go on in another cluster of the job; what is pushed from here on is that cluster's."""
+        self._client.move_to(cluster)
+
     def leave(self) -> None:
         """Tell the job, then close. Calling it again does nothing."""
         self._client.leave()

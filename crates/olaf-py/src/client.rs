@@ -47,6 +47,11 @@ impl Client {
         outcome.unwrap_or_else(|| Err(self.0.give_up(&joining))).map_err(errors::client)
     }
 
+    /// Go on in another cluster of the job; what is pushed from here on is that cluster's.
+    fn move_to(&self, py: Python<'_>, cluster: u32) -> PyResult<()> {
+        py.detach(|| self.0.move_to(cluster)).map_err(errors::client)
+    }
+
     /// Send one update and return its sequence number, from 0. Never waits for an answer.
     #[pyo3(signature = (parts, *, reward, weight=1.0))]
     fn push(

@@ -92,6 +92,8 @@ pub struct Config {
     pub silent_after: Duration,
     /// The largest model a job may have, in parameters.
     pub max_parameters: u32,
+    /// Jobs that may be known at once.
+    pub max_jobs: usize,
     /// Workers that may be known at once, over all jobs.
     pub max_workers: usize,
     /// Switches an update may pass.
@@ -113,6 +115,7 @@ impl Default for Config {
             active: Duration::from_secs(1),
             silent_after: Duration::from_secs(2),
             max_parameters: 1 << 28,
+            max_jobs: 1024,
             max_workers: 65_536,
             max_hops: 16,
             control_limit: 4096,
@@ -163,6 +166,7 @@ impl Config {
         positive("active", self.active > Duration::ZERO)?;
         positive("silent_after", self.silent_after > Duration::ZERO)?;
         positive("max_parameters", self.max_parameters > 0)?;
+        positive("max_jobs", self.max_jobs > 0)?;
         positive("max_workers", self.max_workers > 0)?;
         positive("max_hops", self.max_hops > 0)?;
         positive("control_limit", self.control_limit > 0)?;

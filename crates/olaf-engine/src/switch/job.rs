@@ -12,6 +12,9 @@ use core::time::Duration;
 /// A job.
 pub(super) struct Job {
     pub(super) server: PeerId,
+    /// Named in the configuration: kept although nobody is in it.
+    pub(super) configured: bool,
+    pub(super) last_join: Instant,
     pub(super) server_heard: Option<Instant>,
     pub(super) server_silent: bool,
     pub(super) server_epoch: u32,
@@ -86,6 +89,8 @@ impl Job {
     pub(super) fn new(server: PeerId) -> Self {
         Self {
             server,
+            configured: false,
+            last_join: Instant(0),
             server_heard: None,
             server_silent: false,
             server_epoch: 0,

@@ -7,6 +7,7 @@ use crate::discipline::Rejection;
 use crate::engine::{DropReason, Event, Source, Verdict};
 use crate::ids::{JobId, PeerId};
 use crate::time::Instant;
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use olaf_wire::offsets::welcome as at;
 use olaf_wire::{Join, Leave, Packet, Welcome, WelcomeCode};
@@ -35,7 +36,11 @@ impl Switch {
         let silent_after = self.config.silent_after;
         let full = self.jobs.values().map(|job| job.members.len()).sum::<usize>()
             >= self.config.max_workers;
+        if !self.jobs.contains_key(&id) && (full || self.jobs.len() >= self.config.max_jobs) {
+            return self.turn_away(now, from, &join, WelcomeCode::Full);
+        }
         let job = self.job(id, server);
+        job.last_join = now;
         let event = match job.members.get_mut(&join.address.worker) {
             Some(member) if member.session == join.address.session => {
                 let moved = member.peer != from.peer || member.cluster != join.address.cluster;
@@ -104,7 +109,8 @@ impl Switch {
             job.members.remove(&welcome.address.worker);
             self.event(Event::WorkerRefused(worker, welcome.code));
         } else {
-            let newly = !core::mem::replace(&mut member.admitted, true);
+            let admits = welcome.code == WelcomeCode::Welcome;
+            let newly = admits && !core::mem::replace(&mut member.admitted, true);
             job.clusters.entry(member.cluster).or_default();
             if welcome.parameters > 0 && welcome.segment_lanes > 0 {
                 job.shape = Some(Shape {
@@ -160,6 +166,8 @@ impl Switch {
         job.server_heard = Some(now);
         job.asked_since = None;
         let was_silent = core::mem::take(&mut job.server_silent);
+        // Welcomes of a switch above name no life of the server.
+        let epoch = if epoch == 0 { job.server_epoch } else { epoch };
         let before = core::mem::replace(&mut job.server_epoch, epoch);
         let restarted = before != 0 && before != epoch;
         if restarted {
@@ -179,15 +187,26 @@ impl Switch {
     pub(super) fn check_silence(&mut self, now: Instant) {
         let silent_after = self.config.silent_after;
         let mut events = Vec::new();
+        // What never came back is forgotten, so that ids and memory are not held by the dead for
+        // ever; a job that nobody is in, and of which nothing waits, goes with its last worker.
+        let forget_after = silent_after * 30;
+        let waiting: BTreeSet<JobId> =
+            self.uplink.queue().entries().iter().map(|entry| entry.flow.job).collect();
+        self.jobs.retain(|id, job| {
+            job.configured
+                || !job.members.is_empty()
+                || waiting.contains(id)
+                || now.since(job.last_join) < forget_after
+        });
         for (id, job) in &mut self.jobs {
             if !job.server_silent && job.server_silence(now) >= silent_after {
                 job.server_silent = true;
                 events.push(Event::ServerSilent(*id, job.server));
             }
-            // A worker that never came back is forgotten, so that ids and memory are not held by
-            // the dead for ever.
-            let forget_after = silent_after * 30;
-            job.members.retain(|_, member| now.since(member.last_heard) < forget_after);
+            job.members.retain(|_, member| {
+                let patience = if member.admitted { forget_after } else { silent_after };
+                now.since(member.last_heard) < patience
+            });
             for (worker, member) in &mut job.members {
                 if !member.silent && now.since(member.last_heard) >= silent_after {
                     member.silent = true;

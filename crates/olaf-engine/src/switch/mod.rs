@@ -91,7 +91,8 @@ impl Switch {
 
     /// Names the server of one job.
     pub fn set_server(&mut self, job: JobId, peer: PeerId) {
-        self.job(job, peer).server = peer;
+        let job = self.job(job, peer);
+        (job.server, job.configured) = (peer, true);
     }
 
     /// Whether the next update would find the queue full although nothing holds it back: a driver

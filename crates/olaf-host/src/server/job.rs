@@ -15,7 +15,9 @@ use olaf_wire::update::read_lanes;
 use olaf_wire::{Address, Answer, ClusterId, Join, Session, Update, WorkerId};
 
 /// Versions above this are nobody's honest claim, and would leave no room to count on.
-const CLAIM_LIMIT: u32 = 1 << 31;
+const CLAIM_LIMIT: u32 = 1 << 30;
+/// A living model's version follows a claim at most so far: workers of one job are close together.
+const CLAIM_STEP: u32 = 1 << 16;
 
 /// A job.
 pub(super) struct Job {
@@ -205,6 +207,7 @@ impl Job {
         self.highest_claimed = self.highest_claimed.max(have_version);
         if let Some(model) = &mut self.model
             && have_version > self.version
+            && have_version - self.version <= CLAIM_STEP
         {
             model.changed = true;
             self.version = have_version;
@@ -221,7 +224,8 @@ impl Job {
         let better = self.offer.as_ref().is_none_or(|offer| {
             let same = offer.worker == join.address.worker && offer.session == join.address.session;
             let stuck = now.since(offer.last_progress) >= patience;
-            !same && (join.have_version > offer.version || stuck)
+            let better = join.have_version > offer.version && join.have_version <= CLAIM_LIMIT;
+            !same && (better || stuck)
         });
         if better {
             self.offer = Some(Offer {
@@ -267,10 +271,10 @@ impl Job {
             offer.version = message.model_version;
             offer.present.clear();
         }
+        offer.last_progress = now;
         if !offer.present.insert(message.segment) {
             return Err(Refused::Duplicate);
         }
-        offer.last_progress = now;
         read_lanes(lanes, &mut offer.lanes[shape.range(message.segment)]);
         if !offer.present.is_complete() {
             return Ok(false);
@@ -320,7 +324,8 @@ impl Job {
         cluster.deliveries += 1;
         cluster.contributions += contributors;
         cluster.last_reward = Some(update.reward);
-        cluster.age.deliver(now, update.generated_newest_ns);
+        // A clock that is ahead makes a model new, not newer than new for ever after.
+        cluster.age.deliver(now, update.generated_newest_ns.min(now.0));
         cluster.newest_version = cluster.newest_version.max(update.version_newest);
         Ok(Delivery {
             newest_version: cluster.newest_version,
@@ -346,9 +351,9 @@ impl Job {
         if model.rules.is_empty() {
             model.rules = (0..update.segments).map(|_| Rule::new(config)).collect();
         }
-        let behind = (self.version.saturating_sub(update.version_oldest)
-            + self.version.saturating_sub(update.version_newest))
-            / 2;
+        let oldest = self.version.saturating_sub(update.version_oldest);
+        let newest = self.version.saturating_sub(update.version_newest);
+        let behind = newest + (oldest - newest) / 2;
         let delivered = Delivered {
             sum: lanes,
             weight: update.weight,

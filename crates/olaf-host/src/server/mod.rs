@@ -280,9 +280,25 @@ impl Server {
         packet: &Packet<'_>,
     ) -> Result<(), Refused> {
         let update = Update::parse(packet).map_err(Refused::Malformed)?;
+        let taken = self.take_update(now, from, &update, packet.lanes());
+        // What was refused has arrived all the same: whoever paces by answers waits for one.
+        if taken.is_err_and(|refused| refused != Refused::Duplicate) {
+            let acknowledgement = self.answer_to(now, &update);
+            self.answers.acknowledge(from, acknowledgement);
+        }
+        taken
+    }
+
+    fn take_update(
+        &mut self,
+        now: Instant,
+        from: PeerId,
+        update: &Update,
+        lanes: &[u8],
+    ) -> Result<(), Refused> {
         let id = update.address.job;
+        let cluster = update.address.cluster;
         let job = self.jobs.get_mut(&id).ok_or(Refused::UnknownJob)?;
-        let cluster_id = update.address.cluster;
         let Some(hop) = self.hops.get_mut(&(from, id)) else {
             job.fates.reject(Refused::UnknownPeer, update.contributors);
             return Err(Refused::UnknownPeer);
@@ -292,39 +308,49 @@ impl Server {
             job.fates.reject(Refused::Duplicate, 0);
             return Err(Refused::Duplicate);
         }
-        let delivery = job.deliver(now, &update, packet.lanes(), self.config.rule)?;
+        let delivery = job.deliver(now, update, lanes, self.config.rule)?;
+        let round_is_over = job.round_is_over(cluster, update.segment, update.segments);
+        let snapshot = round_is_over.then(|| job.publish(self.config.keep_versions));
         let answer = Answer {
+            delivered_version: delivery.newest_version,
+            delivered_newest_ns: delivery.newest_generation_ns,
+            ..self.answer_to(now, update)
+        };
+        if update.segments > 1 {
+            self.answers.acknowledge(from, answer);
+        }
+        let job = self.jobs.get_mut(&id).expect("it was there a few lines above");
+        let state = job.clusters.entry(cluster).or_default();
+        if let Some(snapshot) = snapshot {
+            state.end_round();
+            self.answers.model(from, answer, job.shape, snapshot);
+        } else {
+            state.note_round(now + self.config.round, from, answer);
+        }
+        Ok(())
+    }
+
+    /// An answer to the cluster of an update, as far as the update itself says what is in it.
+    fn answer_to(&self, now: Instant, update: &Update) -> Answer {
+        let job = self.jobs.get(&update.address.job);
+        Answer {
             address: Address {
-                job: id,
-                cluster: cluster_id,
+                job: update.address.job,
+                cluster: update.address.cluster,
                 worker: olaf_wire::WorkerId::ALL,
                 session: olaf_wire::Session(0),
             },
             acknowledges: update.hop_sequence,
             segment: update.segment,
             segments: update.segments,
-            model_version: job.version,
-            parameters: job.shape.parameters,
+            model_version: job.map_or(0, |job| job.version),
+            parameters: job.map_or(0, |job| job.shape.parameters),
             epoch: self.epoch,
-            delivered_version: delivery.newest_version,
-            delivered_newest_ns: delivery.newest_generation_ns,
+            delivered_version: 0,
+            delivered_newest_ns: 0,
             server_time_ns: now.0,
             queue: olaf_wire::QueueStatus::default(),
-        };
-        if update.segments > 1 {
-            self.answers.acknowledge(from, answer);
         }
-        if job.round_is_over(cluster_id, update.segment, update.segments) {
-            let snapshot = job.publish(self.config.keep_versions);
-            let cluster = job.clusters.entry(cluster_id).or_default();
-            cluster.end_round();
-            let model_version = job.version;
-            self.answers.model(from, Answer { model_version, ..answer }, job.shape, snapshot);
-        } else {
-            let cluster = job.clusters.entry(cluster_id).or_default();
-            cluster.note_round(now + self.config.round, from, answer);
-        }
-        Ok(())
     }
 
     fn handle_fetch(

@@ -21,7 +21,8 @@ use olaf_engine::engine::{Transmit, Why};
 use olaf_engine::{Instant, PeerId};
 use olaf_wire::offsets::{DEFAULT_SEGMENT_LANES, MAX_SEGMENT_LANES};
 use olaf_wire::{
-    Address, Answer, Fetch, Join, Kind, Leave, Packet, QueueStatus, Welcome, WelcomeCode, WorkerId,
+    Address, Answer, ClusterId, Fetch, Join, Kind, Leave, Packet, QueueStatus, Welcome,
+    WelcomeCode, WorkerId,
 };
 use outbox::Outbox;
 
@@ -99,6 +100,7 @@ pub struct Worker {
     leave_to_send: bool,
     next_join: Option<Instant>,
     join_retry: Duration,
+    last_join: Instant,
     next_fetch: Option<Instant>,
     /// The newest version whose model was handed to the learner.
     basis: u32,
@@ -139,6 +141,7 @@ impl Worker {
             leave_to_send: false,
             next_join: None,
             join_retry: JOIN_RETRY,
+            last_join: Instant(0),
             next_fetch: None,
             basis: 0,
             counters: Counters::default(),
@@ -150,11 +153,15 @@ impl Worker {
     /// (OLAF §2.1: the fastest worker's weights start the job).
     ///
     /// # Errors
-    /// [`PushError::WrongSize`] for no parameters, or more than a model may have.
+    /// [`PushError::WrongSize`] for no parameters, or more than a model may have,
+    /// [`PushError::NonFinite`] for weights that no job can begin with.
     pub fn join(&mut self, now: Instant, parts: &[&[f32]]) -> Result<(), PushError> {
         let count: usize = parts.iter().map(|part| part.len()).sum();
         let parameters = u32::try_from(count).ok().filter(|n| *n > 0);
         let parameters = parameters.ok_or(PushError::WrongSize { have: count, need: 1 })?;
+        if let Some(index) = parts.iter().flat_map(|p| p.iter()).position(|w| !w.is_finite()) {
+            return Err(PushError::NonFinite { index });
+        }
         self.shape = Some(Shape { parameters, segment_lanes: self.config.segment_lanes });
         self.first_weights.clear();
         parts.iter().for_each(|part| self.first_weights.extend_from_slice(part));
@@ -217,6 +224,15 @@ impl Worker {
         (self.switch.silence(now), self.server.silence(now))
     }
 
+    /// Goes on in another cluster of the job: the switch is told at once, and what is pushed from
+    /// here on is that cluster's.
+    pub fn move_to(&mut self, now: Instant, cluster: ClusterId) {
+        self.config.address.cluster = cluster;
+        if matches!(self.standing, Standing::Joining | Standing::Joined) {
+            self.next_join = Some(now);
+        }
+    }
+
     /// Says good-bye.
     pub fn leave(&mut self) {
         if !matches!(self.standing, Standing::Outside | Standing::Left) {
@@ -236,6 +252,12 @@ impl Worker {
     fn handle_welcome(&mut self, now: Instant, packet: &Packet<'_>) -> Result<(), Refused> {
         let welcome = Welcome::parse(packet).map_err(Refused::Malformed)?;
         self.for_me(&welcome.address)?;
+        if welcome.address.worker == WorkerId::ALL {
+            return Err(Refused::NotForMe);
+        }
+        if welcome.epoch != self.server.epoch() && self.models.is_old_epoch(welcome.epoch) {
+            return Err(Refused::OldEpoch);
+        }
         self.heard_switch(now, welcome.switch_epoch);
         match welcome.code {
             WelcomeCode::JoinAgain => {
@@ -266,7 +288,9 @@ impl Worker {
         if welcome.ready {
             self.offer = None;
             self.want(now, welcome.version);
-        } else if welcome.first_missing != u32::MAX {
+        } else if welcome.first_missing != u32::MAX && welcome.echoed_sent_at_ns == self.last_join.0
+        {
+            // Only the answer to the newest join: each window is sent once, however slow the link.
             let segments = self.shape.map_or(0, Shape::segments);
             let end = welcome.first_missing.saturating_add(OFFER_WINDOW).min(segments);
             self.offer = Some((welcome.first_missing, end));
@@ -296,6 +320,10 @@ impl Worker {
         }
         if packet.kind() == Kind::Model {
             let shape = self.shape.ok_or(Refused::UnknownWorker)?;
+            if answer.acknowledges == 0 {
+                // Not the answer to an update but to a wish: older versions are no longer kept.
+                self.models.give_up_below(answer.model_version);
+            }
             self.models.take(shape, &answer, packet.lanes())?;
             self.next_fetch = self.models.is_assembling().then(|| now + self.fetch_interval());
             if self.standing == Standing::Joining && self.models.newest().is_some() {
@@ -372,6 +400,7 @@ impl Worker {
         let shape = self.shape.expect("join() sets the shape before it asks for a join");
         self.switch.expect(now);
         self.server.expect(now);
+        self.last_join = now;
         let waiting = self.standing == Standing::Joining;
         self.next_join = Some(now + if waiting { self.join_retry } else { self.config.keepalive });
         self.join_retry = (self.join_retry * 2).min(self.config.keepalive);
@@ -419,7 +448,10 @@ impl Worker {
 
 impl Host for Worker {
     fn handle_packet(&mut self, now: Instant, from: PeerId, bytes: &[u8]) -> Result<(), Refused> {
-        let result = if from == self.config.switch {
+        let result = if matches!(self.standing, Standing::Outside | Standing::Left) {
+            // Nothing was asked, so nothing is answered; least of all does it bring a worker in.
+            Err(Refused::NotForMe)
+        } else if from == self.config.switch {
             match Packet::new_checked(bytes) {
                 Err(refusal) => Err(Refused::Malformed(refusal)),
                 Ok(packet) => match packet.kind() {

@@ -119,6 +119,15 @@ impl Models {
         })
     }
 
+    /// The server has nothing older than this version any more.
+    pub(super) fn give_up_below(&mut self, version: u32) {
+        if self.first.as_ref().is_some_and(|assembly| assembly.version < version) {
+            let given_up = self.first.take();
+            self.recycle(given_up);
+            self.first = self.next.take();
+        }
+    }
+
     fn assembly(&mut self, shape: Shape, version: u32) -> Option<&mut Assembly> {
         let at = |assembly: &Option<Assembly>| assembly.as_ref().map(|a| a.version);
         let (first, next) = (at(&self.first), at(&self.next));

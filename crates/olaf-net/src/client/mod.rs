@@ -19,6 +19,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+/// How long a good-bye waits for a full socket.
+const LEAVE_PATIENCE: Duration = Duration::from_millis(200);
+
 /// A worker with its socket. Every call may come from any thread.
 pub struct Client {
     shared: Arc<Shared>,
@@ -133,8 +136,12 @@ impl Client {
                 return Err(ClientError::Usage("this client has left: open a new one".into()));
             }
             let result = state.worker.join(clock::now(), weights);
-            result
-                .map_err(|_| ClientError::Usage("the model has no parameters, or too many".into()))
+            result.map_err(|error| match error {
+                PushError::NonFinite { index } => ClientError::Usage(format!(
+                    "weight {index} is NaN or infinite: no job can begin with it"
+                )),
+                _ => ClientError::Usage("the model has no parameters, or too many".into()),
+            })
         })?;
         self.shared.transmit();
         let parameters = weights.iter().map(|part| part.len()).sum();
@@ -266,6 +273,20 @@ impl Client {
         Ok(self.shared.take_events(job, &switch))
     }
 
+    /// Goes on in another cluster of the job.
+    ///
+    /// # Errors
+    /// [`ClientError::Failed`] when the client's thread has died.
+    pub fn move_to(&self, cluster: u32) -> Result<(), ClientError> {
+        self.alive()?;
+        self.shared.with_worker(|state| {
+            state.worker.move_to(clock::now(), ClusterId(cluster));
+            Ok::<(), ClientError>(())
+        })?;
+        self.shared.transmit();
+        Ok(())
+    }
+
     /// Tells the job good-bye and stops the thread; nothing when that was done before.
     pub fn leave(&self) {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -275,6 +296,8 @@ impl Client {
             Ok::<(), ClientError>(())
         });
         self.shared.transmit();
+        // What a full socket still holds was counted as sent: it gets a moment to leave.
+        let _ = self.flush(LEAVE_PATIENCE);
         self.shared.stop();
         let _ = thread.join();
     }
