@@ -60,6 +60,9 @@ def connect(
     """
     from olaf._olaf import Client
 
+    for name, value in (("job", job), ("cluster", cluster), ("worker", worker)):
+        if value is not None and not 0 <= value < 2**32 - 1:
+            raise ValueError(f"{name} = {value}: must be from 0 to 4294967294")
     client = Client(address, job=job, cluster=cluster, worker=worker, config=json.dumps(config))
     return Connection(client)
 

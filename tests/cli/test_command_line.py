@@ -7,6 +7,7 @@ from click.testing import CliRunner
 
 from olaf.cli.main import COMMANDS, olaf, run
 from olaf.jobs.outcome import Exit
+from olaf.jobs.words import status_of_server
 
 
 def invoked(*argv: str) -> subprocess.CompletedProcess[str]:
@@ -88,3 +89,26 @@ def test_config_prints_a_file_that_config_reads(
     file.write_text(capsys.readouterr().out)
     assert run(["config", "--config", str(file)]) == 0
     assert capsys.readouterr().out == file.read_text()
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["switch", "--listen", "127.0.0.1:0", "--upstream", "nohost.invalid:5"], "nohost.invalid"),
+        (["worker", "--id", "99999999999999"], "4294967294"),
+        (["train", "--env", "CartPole-v1", "--out", "/proc/nowhere"], "name a folder of yours"),
+    ],
+)
+def test_what_cannot_be_is_said_at_once_without_a_traceback(
+    argv: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(argv) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_refused_datagrams_are_told_in_the_status_line_with_their_reasons() -> None:
+    stats = {"jobs": [], "refused": {"truncated": 2, "wrong_version": 1, "oversized": 0}}
+    line = status_of_server(stats)
+    assert (
+        "refused datagrams 3 (truncated 2, wrong version 1: run the same olaf everywhere)" in line
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from conftest import Network, assert_sums_match, eventually, stats, values, zeros
@@ -190,3 +192,21 @@ def test_a_foreign_datagram_passes_through_untouched(network: Network) -> None:
         behind.sendto(b"nor this", (own, int(own_port)))
         eventually(lambda: stats(switch)["io"]["unroutable"] == 1, "the count")
     assert stats(switch)["forwarded"]["untouched"] == 2
+
+
+def test_a_worker_goes_on_in_another_cluster_while_the_job_runs(network: Network) -> None:
+    server = network.server()
+    switch = network.switch(server.address)
+    client = network.client(switch.address, cluster=3)
+    client.join([np.zeros(4, np.float32)], 10.0)
+    client.push([np.ones(4, np.float32)], reward=0.0)
+    client.move_to(8)
+    client.push([np.ones(4, np.float32)], reward=0.0)
+
+    def deliveries() -> dict[int, int]:
+        clusters = json.loads(server.stats())["jobs"][0]["clusters"]
+        return {one["cluster"]: one["deliveries"] for one in clusters}
+
+    eventually(lambda: deliveries() == {3: 1, 8: 1}, "a delivery for each of the two clusters")
+    said = [json.loads(event)["event"] for event in switch.events()]
+    assert "worker_moved" in said

@@ -63,7 +63,7 @@ def compare(ctx: click.Context, /, **given: Any) -> int:
     \b
     Examples:
       olaf compare
-      olaf compare --uplink 1mbit --slots 4 --seeds 0,1,2
+      olaf compare --uplink 400kbit --seeds 0,1,2
       olaf compare --env CartPole-v1 --workers 4 --clusters 2 --until-reward 200
     """
     settings = options.settings(ctx, KEYS)

@@ -28,9 +28,9 @@ COMMANDS = {
 EPILOG = """\b
 Examples:
   olaf train                                   LunarLander-v3, eight workers, until solved
-  olaf train --env CartPole-v1 --workers 4     a minute's work less
+  olaf train --env CartPole-v1 --workers 4     a smoke test of some seconds
   olaf train --uplink 2mbit --slots 4          through a narrow link
-  olaf compare --uplink 2mbit                  FIFO against OLAF on that link
+  olaf compare                                 FIFO against OLAF on a narrow link
   olaf config > my.toml                        every key, explained; then --config my.toml
 
 \b

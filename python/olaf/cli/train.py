@@ -81,6 +81,7 @@ def run_training(settings: Settings, *, json_out: bool) -> tuple[Outcome, dict[s
     from olaf.jobs.training import Training
 
     settings = rehearse(settings)
+    _make_folder(Path(settings.train.out))
     control = Control().catch_signals()
     with _observer(settings, json_out=json_out) as observer:
         outcome = Training(settings, observer, control).run()
@@ -89,6 +90,22 @@ def run_training(settings: Settings, *, json_out: bool) -> tuple[Outcome, dict[s
     record = write_run(out, outcome, result)
     _write_report(out, record)
     return outcome, result
+
+
+def _make_folder(out: Path) -> None:
+    """Make the folder now: a run that has nowhere to leave its model should not begin."""
+    from olaf.jobs.outcome import Exit, RunError
+
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        probe = out / ".olaf"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise RunError(
+            f"--out {out}: cannot write there ({error.strerror}); name a folder of yours",
+            Exit.USAGE,
+        ) from None
 
 
 def show_result(result: dict[str, Any], out: Path, *, json_out: bool) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import IntEnum
 
 
@@ -33,6 +35,19 @@ class RunError(Exception):
         self.code = code
 
 
+class ConfigurationError(ValueError):
+    """The core cannot use what it was configured with: an address, a key."""
+
+
+@contextmanager
+def configuring() -> Iterator[None]:
+    """What the core says of its configuration, a ValueError there, is the user's to mend."""
+    try:
+        yield
+    except ValueError as error:
+        raise ConfigurationError(str(error)) from None
+
+
 def failure_of(error: BaseException) -> RunError | None:
     """The failure that an error of the core or of the system means, or None if it is a bug."""
     if isinstance(error, RunError):
@@ -43,6 +58,8 @@ def failure_of(error: BaseException) -> RunError | None:
         return RunError(str(error), Exit.UNREACHABLE)
     if "RefusedError" in kinds:
         return RunError(str(error), Exit.REFUSED)
+    if isinstance(error, ConfigurationError):
+        return RunError(str(error), Exit.USAGE)
     if isinstance(error, OSError) and _is_port_in_use(error):
         return RunError(_port_advice(str(error)), Exit.PORT_IN_USE)
     known = isinstance(error, OSError) or "OlafError" in kinds

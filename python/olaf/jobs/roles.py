@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from olaf.jobs.lines import Control, Reporter
-from olaf.jobs.outcome import Exit, RunError
+from olaf.jobs.outcome import Exit, RunError, configuring
 
 POLL_S = 0.1
 """How often a role looks for events: soon for a person, rarely for a processor."""
@@ -50,7 +50,9 @@ def run_switch(core: str, every_s: float, reporter: Reporter, control: Control) 
     """Serve as an aggregation switch until asked to stop. ``core``: JSON for `_olaf.Switch`."""
     from olaf._olaf import Switch
 
-    _serve(Switch(core), every_s, reporter, control)
+    with configuring():
+        switch = Switch(core)
+    _serve(switch, every_s, reporter, control)
 
 
 def run_server(
@@ -65,7 +67,8 @@ def run_server(
     """Serve as a parameter server until asked to stop; then keep the model in ``model_file``."""
     from olaf._olaf import Server
 
-    server = Server(core)
+    with configuring():
+        server = Server(core)
 
     def save() -> None:
         if model_file and (model := server.model(job)):
@@ -147,13 +150,14 @@ def run_worker(task: WorkerJob, reporter: Reporter, control: Control) -> None:
     from olaf.rl.learner import LearnerConfig, LearnerError, make_learner
     from olaf.rl.worker_loop import LoopConfig, Progress, work
 
-    client = Client(
-        task.switch,
-        job=task.job,
-        cluster=task.cluster,
-        worker=task.id,
-        config=json.dumps(task.client),
-    )
+    with configuring():
+        client = Client(
+            task.switch,
+            job=task.job,
+            cluster=task.cluster,
+            worker=task.id,
+            config=json.dumps(task.client),
+        )
     settings = dict(task.learner)
     settings["hidden"] = tuple(settings.get("hidden", LearnerConfig.hidden))
     try:

@@ -28,6 +28,9 @@ from pydantic_core import CoreSchema, core_schema
 from olaf.rl.learner import LearnerConfig, LearnerError
 from olaf.rl.worker_loop import LoopConfig
 
+LARGEST_ID = 2**32 - 2
+"""Ids are 32 bits on the wire, and the last one stands for all workers."""
+
 JOB = 1
 """The job id used where one job is all there is."""
 
@@ -175,11 +178,11 @@ class WorkerSettings(Section):
 
     switch: Address = "127.0.0.1:5555"
     """The switch to join through (or the server, without a switch)."""
-    job: int = Field(default=JOB, ge=0)
+    job: int = Field(default=JOB, ge=0, le=LARGEST_ID)
     """The job to take part in."""
-    cluster: int = Field(default=0, ge=0)
+    cluster: int = Field(default=0, ge=0, le=LARGEST_ID)
     """The cluster this worker belongs to; clusters share a slot of the queue."""
-    id: DrawnInt = Field(default=None, ge=0)
+    id: DrawnInt = Field(default=None, ge=0, le=LARGEST_ID)
     """This worker's id, unique in the job; drawn picks one at random."""
     updates: OffInt = Field(default=None, ge=1)
     """Stop after so many updates; off goes on until stopped."""
@@ -264,7 +267,7 @@ class CompareSettings(Section):
     """Disciplines in the order they are run."""
     uplink: OffRate = "200kbit"
     """Rate of the uplink in both. 200kbit carries 2.8 of the default network's updates a second,
-    where eight workers on two cores push about thirty: nine in ten are lost in FIFO."""
+    where eight workers on two cores push thirty to seventy: nine in ten are lost in FIFO."""
     slots: int = Field(default=8, ge=1)
     """Slots of the queue in both: more than clusters, so that OLAF need not drop, and long enough
     for FIFO to grow old in (OLAF §8.1 has 8)."""

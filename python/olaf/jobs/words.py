@@ -72,15 +72,25 @@ def status_of_switch(stats: Mapping[str, Any]) -> str:
         f"merged in {stats['departures']}, replaced {fates['replaced']}, "
         f"filtered {fates['filtered']}, dropped {sum(fates['dropped'].values())}, "
         f"rejected {sum(fates['rejected'].values())}, waiting {fates['waiting']}; "
-        f"queue {queue['used']}/{queue['slots']}"
+        f"queue {queue['used']}/{queue['slots']}{refused(stats)}"
     )
+
+
+def refused(stats: Mapping[str, Any]) -> str:
+    """Datagrams that were no message this side takes, by reason, and what to do about them."""
+    counts = {reason: count for reason, count in stats.get("refused", {}).items() if count}
+    if not counts:
+        return ""
+    reasons = ", ".join(f"{reason.replace('_', ' ')} {count}" for reason, count in counts.items())
+    advice = ": run the same olaf everywhere" if "wrong_version" in counts else ""
+    return f"; refused datagrams {sum(counts.values())} ({reasons}{advice})"
 
 
 def status_of_server(stats: Mapping[str, Any]) -> str:
     """One line of a server's statistics."""
     if not stats["jobs"]:
-        return "no job yet"
-    return "; ".join(
+        return f"no job yet{refused(stats)}"
+    jobs = "; ".join(
         f"job {job['job']}: version {job['version']}, {job['received']} contributions in "
         f"{job['deliveries']} deliveries, "
         + ", ".join(
@@ -88,6 +98,7 @@ def status_of_server(stats: Mapping[str, Any]) -> str:
         )
         for job in stats["jobs"]
     )
+    return f"{jobs}{refused(stats)}"
 
 
 def milliseconds(ns: float | None) -> str:
