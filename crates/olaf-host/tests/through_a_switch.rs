@@ -284,3 +284,25 @@ fn weights_that_are_no_numbers_start_no_job() {
     let refused = net.workers[0].join(now, &[&[0.0, f32::NAN]]);
     assert_eq!(refused, Err(olaf_host::worker::PushError::NonFinite { index: 1 }));
 }
+
+#[test]
+fn a_job_that_was_forgotten_and_comes_again_is_not_taken_for_a_repetition() {
+    let mut net = Net::new(1, 2208, Pacing::Unlimited);
+    for round in 1..=2 {
+        let now = net.now;
+        net.workers = Net::new(1, 2208, Pacing::Unlimited).workers;
+        net.workers[0].join(now, &[&[0.0; 5]]).unwrap();
+        net.run(60);
+        let now = net.now;
+        net.workers[0].push(now, &[&[1.0; 5]], 0.0, 1.0).unwrap();
+        net.run(3);
+        let server = net.server.statistics(net.now);
+        assert_eq!(server.jobs[0].fates.delivered_alone, round, "{:?}", server.refused);
+        net.workers[0].leave();
+        net.run(1);
+        // The switch forgets the job; the server, asked nothing, does not look at its own.
+        net.now = net.now + Duration::from_secs(61);
+        net.switch.handle_timeout(net.now);
+        assert!(net.switch.statistics(net.now).clusters.is_empty());
+    }
+}

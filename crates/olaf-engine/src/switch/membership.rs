@@ -193,10 +193,14 @@ impl Switch {
         let waiting: BTreeSet<JobId> =
             self.uplink.queue().entries().iter().map(|entry| entry.flow.job).collect();
         self.jobs.retain(|id, job| {
-            job.configured
+            let keep = job.configured
                 || !job.members.is_empty()
                 || waiting.contains(id)
-                || now.since(job.last_join) < forget_after
+                || now.since(job.last_join) < forget_after;
+            if !keep {
+                self.forgotten_hop_sequence = self.forgotten_hop_sequence.max(job.hop_sequence);
+            }
+            keep
         });
         for (id, job) in &mut self.jobs {
             if !job.server_silent && job.server_silence(now) >= silent_after {

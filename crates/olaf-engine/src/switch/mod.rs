@@ -50,6 +50,9 @@ pub struct Switch {
     counters: Counters,
     events: VecDeque<Event>,
     next_silence_check: Instant,
+    /// Highest hop sequence of a job that was forgotten: one that comes again counts on from here,
+    /// for its server may still remember the numbers of this life of the switch.
+    forgotten_hop_sequence: u32,
     /// When a rejection of an unknown worker was last told.
     told_of_strangers: Option<Instant>,
 }
@@ -79,6 +82,7 @@ impl Switch {
             counters: Counters::default(),
             events: VecDeque::new(),
             next_silence_check: Instant(0),
+            forgotten_hop_sequence: 0,
             told_of_strangers: None,
             config,
         })
@@ -123,7 +127,8 @@ impl Switch {
     }
 
     fn job(&mut self, id: JobId, server: PeerId) -> &mut Job {
-        self.jobs.entry(id).or_insert_with(|| Job::new(server))
+        let hop_sequence = self.forgotten_hop_sequence;
+        self.jobs.entry(id).or_insert_with(|| Job { hop_sequence, ..Job::new(server) })
     }
 
     fn event(&mut self, event: Event) {
