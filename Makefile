@@ -4,7 +4,7 @@ SHELL := /bin/bash
 BIN := .venv/bin
 ARGS ?=
 
-.PHONY: help env train compare test test-rust test-python test-torch check format lint types pure fuzz wheel bench experiments constraints clean
+.PHONY: help env train compare test test-rust test-python test-torch check format lint types pure fuzz wheel bench experiments curves constraints clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -59,8 +59,10 @@ wheel: env ## build the wheel, install it in an empty environment, run olaf ther
 bench: env ## the measures, as ratios against a baseline in the same run
 	scripts/bench
 
-experiments: env ## the long ones: training curves, comparisons (hours)
-	$(BIN)/pytest -m slow
+experiments: env ## every figure of the papers again, and experiments/README.md
+	$(BIN)/olaf reproduce --all --out experiments $(ARGS)
+
+curves: env ## the training curves of docs/training.md again (20 minutes)
 	$(BIN)/python experiments/training/curves.py
 
 constraints: env ## pin the newest dependencies anew

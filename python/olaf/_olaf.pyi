@@ -23,6 +23,7 @@ __all__ = [
     "apply_rule",
     "parse_rate",
     "replay",
+    "time_engine",
 ]
 
 __version__: str
@@ -157,4 +158,11 @@ def apply_rule(config: str, weights: NDArray[np.float32], updates: Any) -> Any:
 
     ``updates``: sequence of (sum of lanes, weight, reward, versions behind). Returns the list of
     booleans, whether each was applied; ``weights`` is changed in place.
+    """
+
+def time_engine(lanes: int, *, merged: int = 1, batches: int = 100) -> list[float]:
+    """Nanoseconds that the switch's engine alone takes for an update; one value a batch.
+
+    lanes: parameters in an update (one segment). merged: updates that meet in the queue and leave
+    as one; 1 is only passing on. A batch is 64 departures. Raises ValueError for what cannot be.
     """

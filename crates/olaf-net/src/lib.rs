@@ -25,9 +25,11 @@ mod running;
 mod server;
 mod socket;
 mod switch;
+mod timing;
 mod waker;
 
 pub use client::{Client, ClientConfig, Joining};
 pub use error::{AskError, ClientError, StartError};
 pub use server::{Server, ServerConfig};
 pub use switch::{Switch, SwitchConfig};
+pub use timing::{Timing, time_engine};

@@ -45,6 +45,19 @@ pub(crate) fn replay(
     replayed.map_err(|error: ReplayError| PyValueError::new_err(format!("{trace}: {error}")))
 }
 
+/// Nanoseconds that the switch's engine takes for an update, a number a batch of 64 departures.
+#[pyfunction]
+#[pyo3(signature = (lanes, *, merged=1, batches=100))]
+pub(crate) fn time_engine(
+    py: Python<'_>,
+    lanes: usize,
+    merged: usize,
+    batches: usize,
+) -> PyResult<Vec<f64>> {
+    py.detach(|| olaf_net::time_engine(olaf_net::Timing { lanes, merged, batches }))
+        .map_err(PyValueError::new_err)
+}
+
 /// An update as [`apply_rule`] takes it: sum of lanes, weight, reward, versions behind.
 type Given<'py> = (PyReadonlyArray1<'py, f32>, f64, f64, u32);
 

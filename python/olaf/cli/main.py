@@ -22,6 +22,7 @@ COMMANDS = {
     "server": ("olaf.cli.roles:server", "Run a parameter server."),
     "worker": ("olaf.cli.roles:worker", "Run one worker that learns and pushes."),
     "replay": ("olaf.cli.replay:replay", "Replay recorded arrivals through the pure queue."),
+    "reproduce": ("olaf.cli.reproduce:reproduce", "A paper's figures, measured again."),
     "config": ("olaf.cli.config:config", "Print the configuration as TOML, each key explained."),
 }
 
@@ -31,6 +32,7 @@ Examples:
   olaf train --env CartPole-v1 --workers 4     a smoke test of some seconds
   olaf train --uplink 2mbit --slots 4          through a narrow link
   olaf compare                                 FIFO against OLAF on a narrow link
+  olaf reproduce --list                        the papers' figures, measured again
   olaf config > my.toml                        every key, explained; then --config my.toml
 
 \b

@@ -44,7 +44,7 @@ def read_settings(
         _put(tables, key, value, option)
         origins[key] = option
     for override in overrides:
-        key, value = _parse_override(override)
+        key, value = parse_override(override)
         _put(tables, key, value, f"--set {override}")
         origins[key] = f"--set {override}"
     try:
@@ -114,7 +114,8 @@ def _key_lines(text: str) -> Iterable[tuple[str, int]]:
             yield (f"{table}.{name}" if table else name), number
 
 
-def _parse_override(text: str) -> tuple[str, Any]:
+def parse_override(text: str) -> tuple[str, Any]:
+    """Read the key and the value of a ``--set``: TOML, or else a bare word."""
     key, equals, value = text.partition("=")
     key = key.strip()
     if not equals or not key:
@@ -155,7 +156,7 @@ def _explain(error: ValidationError, origins: Mapping[str, str]) -> str:
         elif key in lines:
             continue
         else:
-            text = f"`{key}`" + _complaint(problem)
+            text = f"`{key}`" + complaint(problem)
         lines[key] = f"{where}{text}"
     return "\n".join(lines.values())
 
@@ -205,7 +206,8 @@ def _suggest(path: list[str], model: type[BaseModel]) -> str:
     return f"; known here: {', '.join(known)}"
 
 
-def _complaint(problem: Any) -> str:
+def complaint(problem: Any) -> str:
+    """Say what is wrong with a value, from one of pydantic's errors: `` = 0: must be above 0``."""
     message = str(problem["msg"])
     message = message.removeprefix("Value error, ")
     message = message[:1].lower() + message[1:]

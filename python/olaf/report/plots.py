@@ -20,7 +20,7 @@ SERIES = tuple(f"#fe00{index:02x}" for index in range(8))
 
 MOST_POINTS = 800
 
-_STYLE: Any = {
+STYLE: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "olaf",
     "font.size": 9,
@@ -50,7 +50,7 @@ def draw(fill: Callable[[Axes], None], *, width: float = 6.4, height: float = 3.
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         figure = Figure(figsize=(width, height), layout="constrained")
         FigureCanvasSVG(figure)
         fill(figure.add_subplot())

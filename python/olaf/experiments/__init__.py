@@ -1,0 +1,87 @@
+"""The papers' figures measured again: ``olaf reproduce olaf/<name>``.
+
+To add a figure, write two files in ``python/olaf/experiments/<paper>/`` and nothing else; they are
+found by their names, so that ``olaf/table1`` is ``olaf/table1.toml`` and ``olaf/table1.py``.
+
+The TOML file is the data of the figure. Every key is one of `catalog.Figure`::
+
+    title = "Updates received, merged and lost at three uplink rates"
+    source = "OLAF §8.1, Table 1"
+    shows = "Under the same burst FIFO loses most updates, OLAF merges them."
+    expected_s = 40                # a whole run on two cores
+    seeds = 5                      # the default
+    quick_seeds = 2                # the default
+    differences = ["Known without measuring: bursts of 135 packets are our reading, because .."]
+
+    [paper]                        # what the paper prints, under names of your choice
+    loss_fifo_40 = 55.8
+
+    [parameters]                   # all that can be changed, with --set rates_gbit=[40]
+    rates_gbit = [40, 20]
+    updates = 500
+
+    [quick]                        # what --quick changes of it: seconds, for tests
+    updates = 20
+
+The module has the parameters' types (no defaults: the values are data) and ``run``::
+
+    \"""Table 1: where ..\"""
+
+    from olaf.experiments import Baseline, Chart, Parameters, Result, Row, Series, Spread, Task
+
+    class Parameters(Parameters):  # or under another name, then Parameters = Table1
+        rates_gbit: list[float]
+        updates: int = Field(ge=1)
+
+    def run(task: Task[Parameters]) -> Result:
+        loss = {"fifo": [], "olaf": []}
+        for seed in task.each_seed():          # says "seed 2", shows how far it is
+            for queue in loss:
+                task.say(f"seed {seed}: {queue}")    # for what takes longer than two seconds
+                loss[queue].append(measure(queue, seed, task.parameters))
+        fifo = Spread.of(loss["fifo"])         # one value a seed
+        row = Row(
+            quantity="update loss", where="OLAF, 40 Gbit/s", unit="%",
+            paper=task.paper["loss_olaf_40"], ours=Spread.of(loss["olaf"]),
+            # gives the row a direction, so that "same direction" can be said of it:
+            baseline=Baseline(name="FIFO", paper=task.paper["loss_fifo_40"], ours=fifo.mean),
+        )
+        chart = Chart(title=.., x=.., y=.., series=[Series(name="OLAF", points=[(0, 1), ..])])
+        return Result(rows=[row], charts=[chart], differences=[f"measured: .."])
+
+Verdicts are computed (`result.Row.verdict`), never written. Names in ``Row`` carry the unit beside
+the value. ``Chart`` and ``Series`` say what a plot can be. A figure that cannot be measured raises
+`olaf.jobs.outcome.RunError`. Files of a run go to ``task.scratch`` and are forgotten.
+
+Then ``olaf reproduce <paper>/<name> --out experiments`` measures and writes the figure's folder:
+results.json (`result.Record`), README.md, plot.svg and plot.png; commit it. ``--render`` writes all
+pages anew from what was measured. Test: `tests/experiments` runs every figure with ``--quick``.
+"""
+
+from olaf.experiments.catalog import Figure, Parameters, Task
+from olaf.experiments.result import (
+    Baseline,
+    Bound,
+    Chart,
+    Goal,
+    Record,
+    Result,
+    Row,
+    Series,
+    Spread,
+)
+
+__all__ = [
+    "Baseline",
+    "Bound",
+    "Chart",
+    "Figure",
+    "Goal",
+    "Parameters",
+    "Record",
+    "Result",
+    "Row",
+    "Series",
+    "Spread",
+    "Task",
+]

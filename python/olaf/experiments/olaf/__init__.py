@@ -1,0 +1,1 @@
+"""Figures and tables of OLAF, a file of data and a file of code each."""

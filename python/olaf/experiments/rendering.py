@@ -1,0 +1,268 @@
+"""Records in words: the table of a terminal, a figure's README and the table over all figures."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import tomlkit
+
+from olaf.experiments.result import TOLERANCE, Goal, Record, Row, Spread
+from olaf.report.tables import duration
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from olaf.experiments.catalog import Figure
+
+THOUSANDS = 1000
+LONG = 6
+"""A parameter of more values than this is printed over several lines of the README."""
+
+
+def number(value: float) -> str:
+    """Three or four digits that tell: ``1,152``, ``44.1``, ``0.031``."""
+    size = abs(value)
+    if size >= THOUSANDS:
+        return f"{value:,.0f}"
+    if size >= 100 or value == round(value, 0):
+        return f"{value:.0f}"
+    if size >= 10:
+        return f"{value:.1f}"
+    return f"{value:.2f}" if size >= 1 else f"{value:.3g}"
+
+
+def paper_text(row: Row) -> str:
+    """The paper's value with its unit, or a dash."""
+    return "-" if row.paper is None else f"{number(row.paper)}{_unit(row.unit)}"
+
+
+def spread_text(spread: Spread, unit: str) -> str:
+    """``44.1 ± 0.3 ms (43.8 .. 44.5)``; a value that never varied stands alone."""
+    text = number(spread.mean)
+    if spread.low == spread.high:
+        return f"{text}{_unit(unit)}"
+    between = f"{number(spread.low)} .. {number(spread.high)}"
+    return f"{text} ± {_as_fine(spread.sd, text)}{_unit(unit)} ({between})"
+
+
+def _as_fine(value: float, text: str) -> str:
+    """A deviation with as many decimals as the mean it stands beside."""
+    if value >= THOUSANDS:
+        return number(value)
+    return f"{value:.{len(text.partition('.')[2])}f}"
+
+
+def verdict_text(row: Row) -> str:
+    """The verdict, and whether a goal was kept."""
+    text: str = row.verdict
+    if row.goal is not None:
+        text += f"; goal {goal_text(row.goal, row.unit)} {'met' if row.goal_met else 'missed'}"
+    return text
+
+
+def goal_text(goal: Goal, unit: str) -> str:
+    """``>= 80 %``."""
+    parts = []
+    if goal.at_least is not None:
+        parts.append(f">= {number(goal.at_least)}{_unit(unit)}")
+    if goal.at_most is not None:
+        parts.append(f"<= {number(goal.at_most)}{_unit(unit)}")
+    return " and ".join(parts)
+
+
+def summary(rows: Sequence[Row]) -> str:
+    """Verdicts counted: ``3 match, 1 same direction, 2 differ; goals: 2 of 3 met``."""
+    counts = Counter(row.verdict for row in rows)
+    words = {
+        "matches": "match",
+        "same direction": "same direction",
+        "differs": "differ",
+        "paper prints no number": "without a number in the paper",
+    }
+    parts = [f"{counts[key]} {word}" for key, word in words.items() if counts[key]]  # type: ignore[index]
+    goals = [row.goal_met for row in rows if row.goal_met is not None]
+    text = ", ".join(parts)
+    return f"{text}; goals: {sum(goals)} of {len(goals)} met" if goals else text
+
+
+def result_table(record: Record) -> Table:
+    """A record for a terminal."""
+    from rich.table import Table
+
+    table = Table(title=f"{record.figure}: {record.title} ({record.source})", box=None)
+    table.title_justify = "left"
+    for name in ("quantity", "where"):
+        table.add_column(name, overflow="fold")
+    for name in ("paper", "ours"):
+        table.add_column(name, justify="right", overflow="fold")
+    table.add_column("verdict", overflow="fold")
+    for row in record.rows:
+        style = {"differs": "yellow"}.get(row.verdict, "")
+        ours = spread_text(row.ours, row.unit)
+        table.add_row(
+            row.quantity, row.where, paper_text(row), ours, verdict_text(row), style=style
+        )
+    table.caption = f"{summary(record.rows)}; {duration(record.run_s)}"
+    table.caption_justify = "left"
+    return table
+
+
+def list_table(figures: Sequence[Figure]) -> Table:
+    """What there is to reproduce."""
+    from rich.table import Table
+
+    table = Table(box=None)
+    table.add_column("name", style="bold", no_wrap=True)
+    table.add_column("source", no_wrap=True)
+    table.add_column("shows", overflow="fold")
+    table.add_column("takes", justify="right", no_wrap=True)
+    for figure in figures:
+        table.add_row(figure.name, figure.source, figure.shows, about(figure.expected_s))
+    return table
+
+
+def about(seconds: float) -> str:
+    """A run time as a person would say it."""
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+
+
+def figure_page(record: Record) -> str:
+    """README.md of a figure."""
+    parts = [
+        f"# {record.figure}: {record.title}\n",
+        f"{record.source}. {record.shows}\n",
+        _how(record),
+        _rows_table(record.rows),
+    ]
+    for index, chart in enumerate(record.charts):
+        stem = "plot" if index == 0 else f"plot-{chart.name or index}"
+        parts.append(f"![{chart.title}]({stem}.svg)\n")
+    if record.bounds:
+        lines = [
+            f"- **{b.quantity}: {number(b.value)}{_unit(b.unit)}.** {b.why}" for b in record.bounds
+        ]
+        parts.append("## Bounds\n\n" + "\n".join(lines) + "\n")
+    if record.differences:
+        lines = [f"{number}. {text}" for number, text in enumerate(record.differences, 1)]
+        parts.append("## Differences from the paper\n\n" + "\n".join(lines) + "\n")
+    if record.notes:
+        parts.append("## Notes\n\n" + "\n".join(f"- {note}" for note in record.notes) + "\n")
+    parts.append(f"## Parameters\n\n```toml\n{_toml(record)}```\n")
+    parts.append(rule_text())
+    return "\n".join(parts)
+
+
+def _how(record: Record) -> str:
+    machine = record.machine
+    command = f"olaf reproduce {record.figure}{' --quick' if record.quick else ''}"
+    seeds = ", ".join(map(str, record.seeds))
+    warning = "**A quick run: it shows that everything works, not what it measures.** "
+    return (
+        f"{warning if record.quick else ''}`{command}` took {duration(record.run_s)} on "
+        f"{machine.processor}, {machine.cores} cores (load average {machine.load_before} before, "
+        f"{machine.load_after} after); seeds {seeds}. Ours is mean ± standard deviation (lowest .. "
+        "highest) over the seeds. This page and the plots are rendered from results.json.\n"
+    )
+
+
+def _rows_table(rows: Sequence[Row]) -> str:
+    noted = any(row.note for row in rows)
+    lines = [
+        "| quantity | where | paper | ours | verdict |" + (" note |" if noted else ""),
+        "|---|---|--:|--:|---|" + ("---|" if noted else ""),
+    ]
+    for row in rows:
+        cells = [
+            row.quantity, row.where, paper_text(row), spread_text(row.ours, row.unit),
+            verdict_text(row), *([row.note] if noted else []),
+        ]  # fmt: skip
+        lines.append(_line(cells))
+    return "\n".join(lines) + "\n"
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _toml(record: Record) -> str:
+    document = tomlkit.document()
+    for key, value in record.parameters.items():
+        item = tomlkit.item("off" if value is None else value)
+        if isinstance(item, tomlkit.items.Array) and len(item) > LONG:
+            item.multiline(True)
+        document.add(key, item)
+    return tomlkit.dumps(document).rstrip() + "\n"
+
+
+def rule_text() -> str:
+    """How a verdict is reached, for the foot of a page."""
+    return (
+        f"A row *matches* when our mean is within {TOLERANCE:.0%} of the paper's number or that "
+        "number lies between our lowest and highest seed; it has the *same direction* when it is "
+        "further off but on the same side of its baseline (FIFO, or 1 for a ratio) as in the "
+        "paper; otherwise it *differs*. The rule is in `olaf.experiments.result`.\n"
+    )
+
+
+def overview_page(records: Sequence[Record], out: Path) -> str:
+    """experiments/README.md: one table over all figures."""
+    lines = [
+        "| figure | quantity | where | paper | ours | verdict |",
+        "|---|---|---|--:|--:|---|",
+    ]
+    for record in records:
+        shown = [row for row in record.rows if row.headline] or record.rows
+        for index, row in enumerate(shown):
+            name = f"[{record.figure}]({record.figure}/)" if index == 0 else ""
+            lines.append(
+                _line(
+                    [
+                        name,
+                        row.quantity,
+                        row.where,
+                        paper_text(row),
+                        spread_text(row.ours, row.unit),
+                        verdict_text(row),
+                    ]
+                )
+            )
+    runs = [
+        "| figure | source | seeds | took | all rows |",
+        "|---|---|--:|--:|---|",
+        *(
+            _line(
+                [
+                    f"[{r.figure}]({r.figure}/)" + (" (quick)" if r.quick else ""),
+                    r.source,
+                    str(len(r.seeds)),
+                    duration(r.run_s),
+                    summary(r.rows),
+                ]
+            )
+            for r in records
+        ),
+    ]
+    training = ""
+    if (out / "training" / "README.md").exists():
+        training = (
+            "[training/](training/) holds measurements of our own, without a figure in a paper: "
+            "how each choice of training options learns.\n"
+        )
+    parts = [
+        "# Experiments: the papers' numbers and ours\n",
+        "Rendered by `make experiments` from the results.json of each figure; `olaf reproduce "
+        "--render --out experiments` renders it anew without measuring. Each figure has a page "
+        "with its plots, its parameters and its numbered differences from the paper.\n",
+        "\n".join(lines) + "\n",
+        rule_text(),
+        "\n".join(runs) + "\n",
+        training,
+    ]
+    return "\n".join(part for part in parts if part).rstrip() + "\n"
+
+
+def _unit(unit: str) -> str:
+    return f" {unit}" if unit else ""

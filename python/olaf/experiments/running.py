@@ -1,0 +1,114 @@
+"""Run a planned figure and keep what it came to: results.json, README.md, plots."""
+
+from __future__ import annotations
+
+import os
+import platform
+import tempfile
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from olaf.experiments.catalog import Plan, Says, Task
+from olaf.experiments.drawing import draw
+from olaf.experiments.rendering import figure_page, overview_page
+from olaf.experiments.result import Machine, Record
+from olaf.jobs.outcome import RunError
+
+
+def run(plan: Plan, say: Says) -> Record:
+    """Measure a figure. Raises RunError where it cannot be measured here."""
+    figure = plan.figure
+    before, begin = _load(), time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="olaf-") as scratch:
+        task = Task(
+            plan.parameters, figure.paper, tuple(plan.seeds), Path(scratch), say, plan.quick
+        )
+        result = figure.module().run(task)
+    run_s = time.monotonic() - begin
+    return Record(
+        figure=figure.name,
+        title=figure.title,
+        source=figure.source,
+        shows=figure.shows,
+        olaf=_version(),
+        written_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        quick=plan.quick,
+        seeds=plan.seeds,
+        run_s=round(run_s, 3),
+        expected_s=figure.expected_s,
+        machine=Machine(
+            processor=_processor(),
+            cores=len(os.sched_getaffinity(0)),
+            load_before=before,
+            load_after=_load(),
+        ),
+        parameters=plan.parameters.model_dump(mode="json"),
+        paper=figure.paper,
+        rows=result.rows,
+        charts=result.charts,
+        differences=[*figure.differences, *result.differences],
+        notes=result.notes,
+        bounds=result.bounds,
+    )
+
+
+def write(record: Record, out: Path) -> Path:
+    """Write a figure's folder below ``out``; the folder."""
+    folder = out / record.figure
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "results.json").write_text(record.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    render(record, folder)
+    return folder
+
+
+def render(record: Record, folder: Path) -> None:
+    """Write README.md and plots of a record that is there already."""
+    (folder / "README.md").write_text(figure_page(record), encoding="utf-8")
+    for index, chart in enumerate(record.charts):
+        draw(chart, folder / plot_stem(index, chart.name))
+
+
+def plot_stem(index: int, name: str) -> str:
+    """The file name of a chart, without its kind."""
+    return "plot" if index == 0 else f"plot-{name or index}"
+
+
+def records(out: Path) -> Iterator[tuple[Path, Record]]:
+    """The records below ``out`` with their folders, by name. Raises RunError for a broken one."""
+    for file in sorted(out.glob("*/*/results.json")):
+        try:
+            yield file.parent, Record.model_validate_json(file.read_text(encoding="utf-8"))
+        except ValidationError as error:
+            raise RunError(f"{file}: not a record of this version of olaf: {error}") from None
+
+
+def overview(out: Path) -> Path:
+    """Write the table over all figures below ``out``; its file."""
+    known = [record for _, record in records(out)]
+    page = out / "README.md"
+    page.write_text(overview_page(known, out), encoding="utf-8")
+    return page
+
+
+def _load() -> float:
+    return round(os.getloadavg()[0], 2)
+
+
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def _version() -> str:
+    from olaf._olaf import __version__
+
+    return __version__

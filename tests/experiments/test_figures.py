@@ -1,0 +1,32 @@
+"""Every figure, tiny and whole: what `olaf reproduce NAME --quick` leaves behind."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from olaf.cli.main import run as olaf
+from olaf.experiments import Figure, Record
+from olaf.experiments.catalog import figures
+
+
+@pytest.mark.parametrize("figure", figures(), ids=lambda figure: figure.name)
+def test_a_figure_runs_quickly_from_the_command_line(
+    figure: Figure, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert olaf(["reproduce", figure.name, "--quick", "--json", "--out", str(tmp_path)]) == 0
+    out = capsys.readouterr()
+    record = Record.model_validate(json.loads(out.out))
+    assert record.figure == figure.name
+    assert record.quick
+    assert len(record.seeds) == figure.quick_seeds
+    assert all(len(row.ours.values) == len(record.seeds) for row in record.rows)
+    assert "seed 0" in out.err
+    folder = tmp_path / figure.name
+    stored = Record.model_validate_json((folder / "results.json").read_text())
+    assert stored == record
+    page = (folder / "README.md").read_text()
+    assert page.startswith(f"# {figure.name}")
+    for name in [word.partition(")")[0] for word in page.split("](")[1:]]:
+        assert (folder / name).stat().st_size > 0
+    assert figure.name in (tmp_path / "README.md").read_text()

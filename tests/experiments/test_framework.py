@@ -1,0 +1,260 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from olaf.cli.main import run as olaf
+from olaf.experiments import Baseline, Bound, Chart, Figure, Goal, Record, Row, Series, Spread
+from olaf.experiments.catalog import Plan, figures, find, plan
+from olaf.experiments.rendering import figure_page, number, overview_page, spread_text, summary
+from olaf.experiments.result import Machine
+from olaf.experiments.running import overview, records, render, run, write
+from olaf.jobs.outcome import RunError
+from olaf.jobs.reading import ConfigurationError
+
+LATENCY = "olaf/latency"
+
+
+def row(ours: list[float], paper: float | None, **more: Any) -> Row:
+    return Row(quantity="loss", unit="%", paper=paper, ours=Spread.of(ours), **more)
+
+
+def record(**more: Any) -> Record:
+    told: dict[str, Any] = {
+        "figure": "olaf/made-up",
+        "title": "a table that never was",
+        "source": "OLAF §0",
+        "shows": "Nothing.",
+        "olaf": "0.0.0",
+        "written_at": "2026-01-01T00:00:00+00:00",
+        "quick": False,
+        "seeds": [0, 1],
+        "run_s": 1.5,
+        "expected_s": 2.0,
+        "machine": Machine(processor="an abacus", cores=2, load_before=0.0, load_after=1.0),
+        "parameters": {"rates": [1, 2], "limit": None},
+        "paper": {"loss": 50.0},
+        "rows": [row([49.0, 52.0], 50.0, where="FIFO | narrow"), row([1.0, 2.0], None)],
+        "charts": [
+            Chart(
+                title="Loss", x="rate, bit/s", y="%",
+                series=[
+                    Series(name="ours", points=[(1, 2), (2, 3)], low=[1, 2], high=[3, 4]),
+                    Series(name="paper", of="paper", points=[(1, 2.5)]),
+                ],
+            ),
+            Chart(
+                name="bars", title="Bars", x="", y="%", kind="bars", ticks=["a", "b"],
+                series=[Series(name="ours", points=[(0, 2), (1, 3)], low=[1, 2], high=[3, 4])],
+            ),
+        ],
+        "differences": ["We have no FPGA.", "Nor a cluster."],
+        "notes": ["It rained."],
+        "bounds": [Bound(quantity="loss", value=40.0, unit="%", why="The link is too narrow.")],
+    }  # fmt: skip
+    return Record(**{**told, **more})
+
+
+def test_a_mean_within_a_tenth_matches_and_so_does_a_value_between_the_seeds() -> None:
+    assert row([54.0, 56.0], 50.0).verdict == "matches"
+    assert row([55.1, 56.0], 50.0).verdict == "differs"
+    assert row([45.0, 80.0], 50.0).verdict == "matches"
+    assert row([0.0], 0.0).verdict == "matches"
+    assert row([0.1], 0.0).verdict == "differs"
+
+
+def test_the_direction_is_that_from_the_baseline() -> None:
+    fifo = Baseline(name="FIFO", paper=88.0, ours=60.0)
+    assert row([20.0, 30.0], 4.5, baseline=fifo).verdict == "same direction"
+    assert row([70.0, 80.0], 4.5, baseline=fifo).verdict == "differs"
+    # Where the paper itself sees no difference there is no direction to share.
+    level = Baseline(name="FIFO", paper=4.5, ours=60.0)
+    assert row([20.0, 30.0], 4.5, baseline=level).verdict == "differs"
+
+
+def test_without_a_number_in_the_paper_there_is_no_verdict_but_there_may_be_a_goal() -> None:
+    assert row([1.0], None).verdict == "paper prints no number"
+    assert row([1.0], None).goal_met is None
+    assert row([82.0], None, goal=Goal(at_least=80.0)).goal_met is True
+    assert row([79.0], None, goal=Goal(at_least=80.0)).goal_met is False
+    assert row([79.0], None, goal=Goal(at_least=70.0, at_most=75.0)).goal_met is False
+
+
+def test_a_spread_is_of_finite_values_one_a_seed() -> None:
+    spread = Spread.of([1, 2, 3])
+    assert (spread.mean, spread.sd, spread.low, spread.high) == (2.0, 1.0, 1.0, 3.0)
+    assert Spread.of([4]).sd == 0.0
+    for values in ([], [float("nan")], [float("inf"), 1.0]):
+        with pytest.raises(ValueError, match="spread"):
+            Spread.of(values)
+
+
+def test_a_band_has_a_value_for_each_point() -> None:
+    with pytest.raises(ValidationError, match="go together"):
+        Series(name="a", points=[(1, 1)], low=[1])
+    with pytest.raises(ValidationError, match="for each point"):
+        Series(name="a", points=[(1, 1)], low=[1, 2], high=[1, 2])
+
+
+def test_numbers_have_the_digits_that_tell() -> None:
+    values = [1152.4, 100.0, 44.12, 1.234, 0.03141, 3.0, -0.5, 0.0]
+    assert [number(value) for value in values] == [
+        "1,152", "100", "44.1", "1.23", "0.0314", "3", "-0.5", "0",
+    ]  # fmt: skip
+    assert spread_text(Spread.of([43.8, 44.4]), "ms") == "44.1 ± 0.4 ms (43.8 .. 44.4)"
+    assert spread_text(Spread.of([5, 5]), "") == "5"
+
+
+def test_a_record_comes_back_from_json_as_it_was_and_refuses_what_it_does_not_know() -> None:
+    one = record()
+    text = one.model_dump_json()
+    assert json.loads(text)["rows"][0]["verdict"] == "matches"
+    assert Record.model_validate_json(text) == one
+    assert "verdict" in json.dumps(Record.model_json_schema(mode="serialization"))
+    with pytest.raises(ValidationError, match="extra"):
+        Record.model_validate({**json.loads(text), "colour": "blue"})
+
+
+def test_a_verdict_in_a_file_is_not_believed() -> None:
+    stored = json.loads(record().model_dump_json())
+    stored["rows"][0] |= {"verdict": "matches", "paper": 5.0}
+    assert Record.model_validate(stored).rows[0].verdict == "differs"
+
+
+def test_the_page_of_a_figure_has_table_plots_numbered_differences_and_parameters() -> None:
+    page = figure_page(record())
+    assert "| loss | FIFO \\| narrow | 50 % | 50.5 ± 2.1 % (49 .. 52) | matches |" in page
+    assert "![Loss](plot.svg)" in page
+    assert "![Bars](plot-bars.svg)" in page
+    assert "1. We have no FPGA.\n2. Nor a cluster." in page
+    assert "**loss: 40 %.** The link is too narrow." in page
+    assert 'rates = [1, 2]\nlimit = "off"' in page
+    assert "an abacus" in page
+    assert "quick" not in page
+    assert "**A quick run" in figure_page(record(quick=True))
+
+
+def test_the_table_over_all_shows_headlines_and_counts_every_row() -> None:
+    rows = [row([50.0], 50.0), row([1.0], 50.0, headline=False, goal=Goal(at_most=2.0))]
+    page = overview_page([record(rows=rows)], Path("nowhere"))
+    assert "| [olaf/made-up](olaf/made-up/) | loss |  | 50 % | 50 % | matches |" in page
+    assert "differs |" not in page
+    assert "1 match, 1 differ; goals: 1 of 1 met" in page
+    assert summary(rows) == "1 match, 1 differ; goals: 1 of 1 met"
+
+
+def test_a_record_is_written_rendered_and_found_again(tmp_path: Path) -> None:
+    one = record()
+    folder = write(one, tmp_path)
+    assert folder == tmp_path / "olaf" / "made-up"
+    names = {file.name for file in folder.iterdir()}
+    assert names == {
+        "results.json", "README.md", "plot.svg", "plot.png", "plot-bars.svg", "plot-bars.png",
+    }  # fmt: skip
+    assert (folder / "plot.svg").read_text().startswith("<?xml")
+    assert (folder / "plot.png").read_bytes().startswith(b"\x89PNG")
+    assert list(records(tmp_path)) == [(folder, one)]
+    pictures = {name: (folder / name).read_bytes() for name in names}
+    render(one, folder)
+    assert pictures == {name: (folder / name).read_bytes() for name in names}
+    assert "olaf/made-up" in overview(tmp_path).read_text()
+    (folder / "results.json").write_text("{}")
+    with pytest.raises(RunError, match=r"results\.json: not a record"):
+        list(records(tmp_path))
+
+
+@pytest.mark.parametrize("figure", figures(), ids=lambda figure: figure.name)
+def test_every_figure_can_be_planned_and_says_what_a_reader_needs(figure: Figure) -> None:
+    assert figure.source.startswith("OLAF §")
+    assert figure.seeds >= 5
+    for quick in (False, True):
+        planned = plan(figure, quick=quick)
+        assert len(planned.seeds) == (figure.quick_seeds if quick else figure.seeds)
+        # Parameters come from the file alone: a default in the code would be out of sight.
+        for name, field in type(planned.parameters).model_fields.items():
+            assert field.is_required(), name
+            assert field.description, name
+
+
+def test_an_unknown_figure_is_sent_to_the_near_one() -> None:
+    with pytest.raises(
+        RunError, match=r"no figure `olaf/latncy`; did you mean `olaf/latency`"
+    ) as e:
+        find("olaf/latncy")
+    assert e.value.code == 2
+
+
+@pytest.mark.parametrize(
+    ("override", "complaint"),
+    [
+        ("bathces=3", "has no parameter `bathces`; did you mean `batches`?"),
+        ("batches=0", "--set batches=0: `batches` = 0: input should be greater than or equal to 1"),
+        ("batches=few", "--set batches=few: `batches` = 'few': input should be a valid integer"),
+        ("batches.a=1", "--set batches.a=1: `batches` is a value, not a table"),
+        ("packet_bytes=[]", "`packet_bytes` = []: list should have at least 1 item"),
+        ("batches", "--set batches: write it"),
+    ],
+)
+def test_a_wrong_parameter_is_quoted(override: str, complaint: str) -> None:
+    with pytest.raises(ConfigurationError) as error:
+        plan(find(LATENCY), overrides=[override])
+    assert complaint in str(error.value)
+    assert error.value.code == 2
+
+
+def test_overrides_and_seeds_reach_the_run_and_the_record() -> None:
+    settings = ["packet_bytes=[600]", "merged=[1]", "batches=2", "round_trips=3", "warm_up=0"]
+    planned: Plan = plan(find(LATENCY), seeds=[4, 9], overrides=settings)
+    said: list[tuple[str, float | None]] = []
+    made = run(planned, lambda text, share=None: said.append((text, share)))
+    assert made.seeds == [4, 9]
+    assert made.parameters["packet_bytes"] == [600]
+    assert {one.where.partition(",")[0] for one in made.rows} == {"600 bytes"}
+    assert all(len(one.ours.values) == 2 for one in made.rows)
+    assert made.rows[0].verdict == "paper prints no number"
+    assert [share for text, share in said if text in ("seed 4", "seed 9")] == [0.0, 0.5]
+
+
+def test_the_list_says_name_source_and_time(capsys: pytest.CaptureFixture[str]) -> None:
+    assert olaf(["reproduce", "--list"]) == 0
+    text = capsys.readouterr().out
+    assert LATENCY in text
+    assert "OLAF §12.1" in text
+    assert olaf(["reproduce", "--list", "--json"]) == 0
+    (first, *_) = [f for f in json.loads(capsys.readouterr().out) if f["name"] == LATENCY]
+    assert first["seeds"] == 5
+    assert first["expected_s"] > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ([], "name a figure, or --all"),
+        ([LATENCY, "--all"], "name a figure, or --all"),
+        (["--all", "--set", "a=1"], "--set belongs to one figure"),
+        ([LATENCY, "--seeds", "none"], "write how many (5), or which (3,7,8)"),
+        ([LATENCY, "--seeds", "0"], "at least one seed"),
+        ([LATENCY, "--seeds", "1,1"], "each once"),
+        (["olaf/nothing"], "no figure `olaf/nothing`"),
+        ([LATENCY, "--set", "nothing=1"], "has no parameter `nothing`"),
+        (["--render", "--out", "no-such-folder"], "no results.json below it"),
+    ],
+)
+def test_a_command_line_that_cannot_be_measures_nothing(
+    arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert olaf(["reproduce", *arguments]) == 2
+    assert complaint in capsys.readouterr().err
+
+
+def test_rendering_again_measures_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = write(record(), tmp_path)
+    (folder / "README.md").unlink()
+    assert olaf(["reproduce", "--render", "--out", str(tmp_path)]) == 0
+    assert (folder / "README.md").exists()
+    assert "olaf/made-up" in (tmp_path / "README.md").read_text()
+    assert "wrote" in capsys.readouterr().out
