@@ -29,7 +29,7 @@ pub struct Fates {
 
 impl Fates {
     /// Takes in what became of an arrival of so many contributions.
-    pub(super) fn count(&mut self, contributors: u32, outcome: Outcome) {
+    pub fn count(&mut self, contributors: u32, outcome: Outcome) {
         let n = u64::from(contributors);
         self.received += n;
         match outcome {
@@ -41,7 +41,8 @@ impl Fates {
         }
     }
 
-    pub(super) fn departed(&mut self, contributors: u32) {
+    /// Takes in that a datagram of so many contributions has left.
+    pub fn departed(&mut self, contributors: u32) {
         self.departures += 1;
         if contributors == 1 {
             self.sent_alone += 1;

@@ -1,0 +1,476 @@
+/* Olaf for C: the queue of a switch, its wire format, the age of a model.
+ *
+ * SPDX-License-Identifier: MIT OR Apache-2.0
+ * Generated from crates/olaf-ffi by cbindgen; do not edit.
+ *
+ * Every function that can fail returns an olaf_result and writes its results, last, only where that
+ * is OLAF_RESULT_OK. Null, misaligned and short buffers are refused. One thread at a time may use a
+ * handle. Times are nanoseconds since an origin that the caller keeps for all calls alike. */
+
+#ifndef OLAF_H
+#define OLAF_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+// Version of this header: a change that breaks callers counts it up. Compare it with
+// `olaf_abi_version()` before anything else.
+#define OLAF_ABI_VERSION 1
+
+// Most lanes an update may have.
+#define OLAF_LANES_MAX 16352
+
+// Bytes of an update before its lanes, each of which is four more.
+#define OLAF_UPDATE_HEADER_BYTES 96
+
+// Bytes of an answer without lanes.
+#define OLAF_ANSWER_BYTES 96
+
+// What became of a call. Everything but `OLAF_RESULT_OK` leaves its outputs as they were, save a
+// length that the call's documentation says is written all the same.
+typedef enum olaf_result {
+  // Done.
+  OLAF_RESULT_OK = 0,
+  // There is nothing of what was asked for; no fault of anybody's.
+  OLAF_RESULT_NOTHING = 1,
+  // An entry departs already: end its departure first.
+  OLAF_RESULT_DEPARTING = 2,
+  // A pointer that must point to something is null, or not aligned for its type.
+  OLAF_RESULT_BAD_POINTER = 3,
+  // A buffer is too short; the call says how much it takes.
+  OLAF_RESULT_TOO_SHORT = 4,
+  // No queue of that kind: olaf or fifo, as a C string.
+  OLAF_RESULT_UNKNOWN_KIND = 5,
+  // An argument is outside what its documentation allows.
+  OLAF_RESULT_BAD_ARGUMENT = 6,
+  // The bytes do not begin as a datagram of Olaf does: pass them on untouched.
+  OLAF_RESULT_NOT_OURS = 7,
+  // The bytes claim to be a datagram of Olaf and are none.
+  OLAF_RESULT_MALFORMED = 8,
+  // The bytes are a datagram of Olaf, but of another kind.
+  OLAF_RESULT_OTHER_KIND = 9,
+  // A mistake in Olaf, caught on its way to the caller; please report what stands on stderr.
+  // The handle it happened to answers `OLAF_RESULT_BROKEN` from now on.
+  OLAF_RESULT_PANICKED = 10,
+  // An earlier call on this handle returned `OLAF_RESULT_PANICKED`: only free it.
+  OLAF_RESULT_BROKEN = 11,
+} olaf_result;
+
+// What became of an arrival.
+typedef enum olaf_fate {
+  // It waits in a slot of its own.
+  OLAF_FATE_APPENDED = 0,
+  // It was added to a waiting entry.
+  OLAF_FATE_MERGED = 1,
+  // It took a waiting entry's place.
+  OLAF_FATE_REPLACED = 2,
+  // Its reward is below a waiting entry's by more than the gate allows.
+  OLAF_FATE_FILTERED = 3,
+  // No slot was free.
+  OLAF_FATE_DROPPED = 4,
+  // It cannot be summed, or has passed too many switches.
+  OLAF_FATE_REJECTED = 5,
+} olaf_fate;
+
+// What part an arrival has in an entry.
+typedef enum olaf_part {
+  // It is in the sum.
+  OLAF_PART_SUMMED = 0,
+  // It was in it until another took its place.
+  OLAF_PART_REPLACED = 1,
+  // It was held against it and filtered.
+  OLAF_PART_FILTERED = 2,
+} olaf_part;
+
+// The Age-of-Model of one cluster at its server (OLAF §2.2, §6), behind a pointer.
+typedef struct olaf_age olaf_age;
+
+// A queue of updates, behind a pointer.
+typedef struct olaf_queue olaf_queue;
+
+// How a queue is set up. Begin with `olaf_queue_options_default`.
+typedef struct olaf_queue_options {
+  // A C string: `olaf` (OLAF §4) or `fifo`.
+  const char *kind;
+  // Updates it holds, the departing one included: 1 to 1048576.
+  size_t slots;
+  // The reward gate's threshold, at least 0; not a number: off.
+  double gate;
+  // A cluster heard within so many nanoseconds is active (OLAF §5); above 0.
+  uint64_t active_ns;
+  // Switches an update may have passed, this one included: 1 to 255.
+  uint32_t max_hops;
+} olaf_queue_options;
+
+// The header of an update, or of one segment of it: what stands on the wire before the lanes.
+typedef struct olaf_update {
+  // The job.
+  uint32_t job;
+  // The cluster in the job: updates of one cluster may merge.
+  uint32_t cluster;
+  // The worker; of a merge, the contributor that came first.
+  uint32_t worker;
+  // The sender's life.
+  uint32_t session;
+  // The worker's count of its updates.
+  uint32_t sequence;
+  // The last sender's count of what it sent for this job.
+  uint32_t hop_sequence;
+  // Which segment of the model, from 0; below `segments`.
+  uint32_t segment;
+  // Segments the model has, at least 1.
+  uint32_t segments;
+  // Generation time of the oldest contribution, nanoseconds; at most that of the newest.
+  uint64_t generated_oldest_ns;
+  // Generation time of the newest contribution, nanoseconds.
+  uint64_t generated_newest_ns;
+  // Oldest model version a contributor computed on; at most the newest.
+  uint32_t version_oldest;
+  // Newest model version a contributor computed on.
+  uint32_t version_newest;
+  // Contributions in it, at least 1.
+  uint32_t contributors;
+  // Switches passed.
+  uint32_t hops;
+  // Their weights, summed; finite and above 0.
+  double weight;
+  // Their mean reward by weight. One that is not finite is rejected by a queue.
+  double reward;
+} olaf_update;
+
+// An update as it comes to a queue.
+typedef struct olaf_arrival {
+  // Its header; `session` and `hop_sequence` play no part.
+  struct olaf_update update;
+  // Bytes it takes on the link.
+  uint32_t bytes;
+  // A name of the caller's for this arrival, given back by `olaf_queue_sharers`.
+  uint64_t tag;
+  // Its lanes: the sum of the contributions' values times their weights, little-endian 32-bit
+  // floats at any alignment. May be null where there are none.
+  const uint8_t *lanes;
+  // How many lanes, at most `OLAF_LANES_MAX`; 0 where only the queue is studied.
+  size_t lane_count;
+} olaf_arrival;
+
+// What became of an arrival, with particulars.
+typedef struct olaf_outcome {
+  // What became of it.
+  enum olaf_fate fate;
+  // Why it was rejected, a number for `olaf_rejection_name`; 0 where it was not.
+  uint32_t rejection;
+  // The entry it waits in or met; 0 where there is none.
+  uint64_t entry;
+  // Contributions whose place it took; 0 where it replaced none.
+  uint32_t displaced;
+} olaf_outcome;
+
+// An entry of a queue.
+typedef struct olaf_entry {
+  // Its name: never used again in its queue.
+  uint64_t id;
+  // Its header as the next hop is to read it: this switch is counted in `hops`, and
+  // `hop_sequence` numbers it. Its `session` is 0.
+  struct olaf_update update;
+  // Bytes it takes on the link: the largest contribution's.
+  uint32_t bytes;
+  // Not 0 where it is one worker's unmerged update, which a newer one of that worker replaces.
+  uint8_t replaceable;
+  // Sum of the contributions' lanes, in this machine's floats; valid until the next call that
+  // changes the queue. Null where there are none.
+  const float *lanes;
+  // How many lanes.
+  size_t lane_count;
+  // Arrivals that met in it: how many `olaf_queue_sharers` has to say.
+  size_t sharers;
+} olaf_entry;
+
+// An arrival that met an entry.
+typedef struct olaf_sharer {
+  // The caller's name for the arrival.
+  uint64_t tag;
+  // What part it has.
+  enum olaf_part part;
+} olaf_sharer;
+
+// State of a queue as answers carry it back (OLAF §5).
+typedef struct olaf_queue_status {
+  // Clusters heard lately.
+  uint16_t active_clusters;
+  // Updates the queue can hold.
+  uint16_t slots;
+  // Updates it holds.
+  uint16_t used;
+  // Switches that have looked at this status; 0: none wrote one.
+  uint16_t switches;
+} olaf_queue_status;
+
+// Fates of contributions. At all times `received = sent_alone + merged + replaced + filtered +
+// dropped + rejected + waiting`.
+typedef struct olaf_fates {
+  // Contributions that came.
+  uint64_t received;
+  // Left as they came.
+  uint64_t sent_alone;
+  // Left in a merge with others.
+  uint64_t merged;
+  // A newer or better one took their place.
+  uint64_t replaced;
+  // Below the reward gate.
+  uint64_t filtered;
+  // Found the queue full, or were discarded by the caller.
+  uint64_t dropped;
+  // Turned away.
+  uint64_t rejected;
+  // Still in the queue, the departing ones included.
+  uint64_t waiting;
+  // Entries that left, whatever they held.
+  uint64_t departures;
+} olaf_fates;
+
+// An acknowledgement: what a server answers, and what switches write their state into.
+typedef struct olaf_answer {
+  // The job.
+  uint32_t job;
+  // The cluster answered.
+  uint32_t cluster;
+  // The worker answered; 4294967295: all concerned.
+  uint32_t worker;
+  // The receiver's life; 0 where none is meant.
+  uint32_t session;
+  // The newest hop sequence of the receiver that this answers, and with it all before.
+  uint32_t acknowledges;
+  // The segment delivered; below `segments`.
+  uint32_t segment;
+  // Segments the model has, at least 1.
+  uint32_t segments;
+  // Version of the model at the server.
+  uint32_t model_version;
+  // Parameters of the whole model.
+  uint32_t parameters;
+  // The server's life.
+  uint32_t epoch;
+  // Newest model version among the delivered contributions of the cluster.
+  uint32_t delivered_version;
+  // Newest generation time among the delivered contributions of the cluster, nanoseconds.
+  uint64_t delivered_newest_ns;
+  // The server's clock when it answered, nanoseconds.
+  uint64_t server_time_ns;
+  // The most crowded queue on the path.
+  struct olaf_queue_status queue;
+} olaf_answer;
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+// Version of the library that is linked.
+uint32_t olaf_abi_version(void);
+
+// Makes the age of a cluster of which nothing has been delivered. Free it with `olaf_age_free`.
+//
+// # Safety
+// `age` is null or points to room for a pointer.
+enum olaf_result olaf_age_new(struct olaf_age **age);
+
+// Frees an age; null is nothing to free.
+//
+// # Safety
+// `age` is null, or came from `olaf_age_new` and was not freed before.
+void olaf_age_free(struct olaf_age *age);
+
+// A delivery at `now_ns` whose newest contribution was generated at `generated_ns`.
+//
+// # Safety
+// `age` is null or from `olaf_age_new`.
+enum olaf_result olaf_age_deliver(struct olaf_age *age, uint64_t now_ns, uint64_t generated_ns);
+
+// The age at `now_ns`, nanoseconds. `OLAF_RESULT_NOTHING`: nothing was delivered yet.
+//
+// # Safety
+// `age` is null or from `olaf_age_new`; `age_ns` is null or points to room for a number.
+enum olaf_result olaf_age_now(const struct olaf_age *age, uint64_t now_ns, uint64_t *age_ns);
+
+// Time average of the age from the first delivery to `end_ns`, nanoseconds.
+// `OLAF_RESULT_NOTHING`: that is no time at all.
+//
+// # Safety
+// `age` is null or from `olaf_age_new`; `mean_ns` is null or points to room for a number.
+enum olaf_result olaf_age_mean(const struct olaf_age *age, uint64_t end_ns, double *mean_ns);
+
+// Mean of the ages just before each drop, nanoseconds. `OLAF_RESULT_NOTHING`: it never dropped.
+//
+// # Safety
+// `age` is null or from `olaf_age_new`; `peak_ns` is null or points to room for a number.
+enum olaf_result olaf_age_peak_mean(const struct olaf_age *age, double *peak_ns);
+
+// Jain's fairness index of `count` non-negative values. `OLAF_RESULT_NOTHING`: of no values.
+//
+// # Safety
+// `values` is null or `count` numbers; `index` is null or points to room for one.
+enum olaf_result olaf_jain(const double *values, size_t count, double *index);
+
+// Fills in what a switch uses by default: `olaf`, 8 slots, no gate, clusters active for a second,
+// 16 switches.
+//
+// # Safety
+// `options` is null or points to room for one.
+enum olaf_result olaf_queue_options_default(struct olaf_queue_options *options);
+
+// Makes an empty queue. Free it with `olaf_queue_free`.
+//
+// `OLAF_RESULT_UNKNOWN_KIND`, `OLAF_RESULT_BAD_ARGUMENT`: the options cannot be.
+//
+// # Safety
+// `options` is null or points to options whose `kind` is null or a C string; `queue` is null or
+// points to room for a pointer.
+enum olaf_result olaf_queue_new(const struct olaf_queue_options *options,
+                                struct olaf_queue **queue);
+
+// Frees a queue; null is nothing to free.
+//
+// # Safety
+// `queue` is null, or came from `olaf_queue_new` and was not freed before.
+void olaf_queue_free(struct olaf_queue *queue);
+
+// An update arrives at `now_ns`: what becomes of it is written to `outcome`.
+//
+// `OLAF_RESULT_BAD_ARGUMENT`: the header contradicts itself or the lanes are too many. What a
+// queue refuses for its contents (a reward that is not finite, a loop) is no error but a fate.
+//
+// # Safety
+// `queue` is null or from `olaf_queue_new`; `arrival` is null or points to one whose `lanes` are
+// null or `4 * lane_count` bytes; `outcome` is null or points to room for one.
+enum olaf_result olaf_queue_arrive(struct olaf_queue *queue,
+                                   uint64_t now_ns,
+                                   const struct olaf_arrival *arrival,
+                                   struct olaf_outcome *outcome);
+
+// Locks the entry whose turn it is and describes it: from here on it takes nothing in, and it
+// keeps its slot until `olaf_queue_end`.
+//
+// `OLAF_RESULT_NOTHING`: none waits. `OLAF_RESULT_DEPARTING`: one departs already.
+//
+// # Safety
+// `queue` is null or from `olaf_queue_new`; `entry` is null or points to room for one.
+enum olaf_result olaf_queue_begin(struct olaf_queue *queue,
+                                  uint64_t now_ns,
+                                  struct olaf_entry *entry);
+
+// Describes the entry that departs. `OLAF_RESULT_NOTHING`: none does.
+//
+// # Safety
+// `queue` is null or from `olaf_queue_new`; `entry` is null or points to room for one.
+enum olaf_result olaf_queue_departing(const struct olaf_queue *queue, struct olaf_entry *entry);
+
+// Describes the entry whose turn comes next, as it stands now. `OLAF_RESULT_NOTHING`: none waits.
+//
+// # Safety
+// `queue` is null or from `olaf_queue_new`; `entry` is null or points to room for one.
+enum olaf_result olaf_queue_peek(const struct olaf_queue *queue, struct olaf_entry *entry);
+
+// Writes the arrivals that met in the departing entry, in the order of their coming: those in the
+// sum, those whose place another took and those filtered against it. `count` becomes how many
+// there are, also where `OLAF_RESULT_TOO_SHORT` says that `capacity` is below that.
+//
+// `OLAF_RESULT_NOTHING`: no entry departs.
+//
+// # Safety
+// `queue` is null or from `olaf_queue_new`; `sharers` is null or has room for `capacity` of them;
+// `count` is null or points to room for a number.
+enum olaf_result olaf_queue_sharers(const struct olaf_queue *queue,
+                                    struct olaf_sharer *sharers,
+                                    size_t capacity,
+                                    size_t *count);
+
+// The departing entry has left: its slot is free. `OLAF_RESULT_NOTHING`: none departs.
+//
+// # Safety
+// `queue` is null or from `olaf_queue_new`.
+enum olaf_result olaf_queue_end(struct olaf_queue *queue);
+
+// The departing entry is thrown away instead of sent: its contributions count as dropped.
+// `OLAF_RESULT_NOTHING`: none departs.
+//
+// # Safety
+// `queue` is null or from `olaf_queue_new`.
+enum olaf_result olaf_queue_discard(struct olaf_queue *queue);
+
+// The queue's state at `now_ns`, as answers that pass back carry it.
+//
+// # Safety
+// `queue` is null or from `olaf_queue_new`; `status` is null or points to room for one.
+enum olaf_result olaf_queue_get_status(const struct olaf_queue *queue,
+                                       uint64_t now_ns,
+                                       struct olaf_queue_status *status);
+
+// What became of every contribution so far.
+//
+// # Safety
+// `queue` is null or from `olaf_queue_new`; `fates` is null or points to room for them.
+enum olaf_result olaf_queue_get_fates(const struct olaf_queue *queue, struct olaf_fates *fates);
+
+// The name of a rejection, a constant string; null where there is none of that number.
+const char *olaf_rejection_name(uint32_t rejection);
+
+// A code in words, a constant string; of a number that is no code, words that say so.
+const char *olaf_result_text(int32_t code);
+
+// Reads the header of one whole datagram. Its lanes begin `OLAF_UPDATE_HEADER_BYTES` behind
+// `bytes`; how many there are is written to `lane_count`.
+//
+// `OLAF_RESULT_NOT_OURS`, `OLAF_RESULT_MALFORMED`, `OLAF_RESULT_OTHER_KIND`: it is no update.
+//
+// # Safety
+// `bytes` is null or `len` bytes; `update` and `lane_count` are null or point to room for one.
+enum olaf_result olaf_update_parse(const uint8_t *bytes,
+                                   size_t len,
+                                   struct olaf_update *update,
+                                   size_t *lane_count);
+
+// Writes an update and its lanes as one datagram of `OLAF_UPDATE_HEADER_BYTES + 4 * lane_count`
+// bytes, which is written to `len`, also where `OLAF_RESULT_TOO_SHORT` says that `capacity` is
+// below that.
+//
+// `OLAF_RESULT_BAD_ARGUMENT`: the header contradicts itself, or lanes are none or more than
+// `OLAF_LANES_MAX`.
+//
+// # Safety
+// `update` is null or points to one; `lanes` is null or `lane_count` floats; `bytes` is null or
+// has room for `capacity` bytes; `len` is null or points to room for a number.
+enum olaf_result olaf_update_emit(const struct olaf_update *update,
+                                  const float *lanes,
+                                  size_t lane_count,
+                                  uint8_t *bytes,
+                                  size_t capacity,
+                                  size_t *len);
+
+// Reads `lane_count` lanes as they stand on the wire, at any alignment, into this machine's floats.
+//
+// # Safety
+// `bytes` is null or `4 * lane_count` bytes; `lanes` is null or has room for as many floats.
+enum olaf_result olaf_lanes_read(const uint8_t *bytes, size_t lane_count, float *lanes);
+
+// Reads one whole datagram that is an answer, with lanes of a model or without.
+//
+// `OLAF_RESULT_NOT_OURS`, `OLAF_RESULT_MALFORMED`, `OLAF_RESULT_OTHER_KIND`: it is none.
+//
+// # Safety
+// `bytes` is null or `len` bytes; `answer` is null or points to room for one.
+enum olaf_result olaf_answer_parse(const uint8_t *bytes, size_t len, struct olaf_answer *answer);
+
+// Writes an acknowledgement of `OLAF_ANSWER_BYTES` bytes.
+//
+// `OLAF_RESULT_BAD_ARGUMENT`: the segment is not one of `segments`.
+//
+// # Safety
+// `answer` is null or points to one; `bytes` is null or has room for `capacity` bytes.
+enum olaf_result olaf_answer_emit(const struct olaf_answer *answer,
+                                  uint8_t *bytes,
+                                  size_t capacity);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* OLAF_H */

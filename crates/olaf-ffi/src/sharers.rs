@@ -1,0 +1,125 @@
+//! The queue, and which arrivals met in which of its entries.
+
+use crate::types::{olaf_part, olaf_sharer};
+use core::time::Duration;
+use olaf_engine::switch::Fates;
+use olaf_engine::{
+    Arrival, ClusterId, Discipline, Entry, EntryId, Instant, JobId, Outcome, Rejection,
+};
+use olaf_wire::QueueStatus;
+use std::collections::BTreeMap;
+
+/// A discipline with the memory that a switch has of it.
+pub(crate) struct SharedQueue {
+    queue: Box<dyn Discipline + Send>,
+    active: Duration,
+    max_hops: u8,
+    fates: Fates,
+    sharers: BTreeMap<EntryId, Vec<olaf_sharer>>,
+    last_heard: BTreeMap<(JobId, ClusterId), Instant>,
+    hop_sequences: BTreeMap<JobId, u32>,
+}
+
+impl SharedQueue {
+    pub(crate) fn new(queue: Box<dyn Discipline + Send>, active: Duration, max_hops: u8) -> Self {
+        Self {
+            queue,
+            active,
+            max_hops,
+            fates: Fates::default(),
+            sharers: BTreeMap::new(),
+            last_heard: BTreeMap::new(),
+            hop_sequences: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn arrive(&mut self, now: Instant, arrival: &Arrival<'_>, tag: u64) -> Outcome {
+        let outcome = if arrival.hops >= self.max_hops {
+            Outcome::Rejected(Rejection::TooManyHops)
+        } else {
+            self.last_heard.insert((arrival.flow.job, arrival.flow.cluster), now);
+            self.queue.arrive(arrival)
+        };
+        self.fates.count(arrival.contributors, outcome);
+        let (entry, part) = match outcome {
+            Outcome::Appended(entry) | Outcome::Merged(entry) => {
+                (entry, olaf_part::OLAF_PART_SUMMED)
+            }
+            Outcome::Replaced { entry, .. } => {
+                for sharer in self.sharers.entry(entry).or_default() {
+                    if sharer.part == olaf_part::OLAF_PART_SUMMED {
+                        sharer.part = olaf_part::OLAF_PART_REPLACED;
+                    }
+                }
+                (entry, olaf_part::OLAF_PART_SUMMED)
+            }
+            Outcome::Filtered(entry) => (entry, olaf_part::OLAF_PART_FILTERED),
+            Outcome::Dropped | Outcome::Rejected(_) => return outcome,
+        };
+        self.sharers.entry(entry).or_default().push(olaf_sharer { tag, part });
+        outcome
+    }
+
+    /// Locks the entry whose turn it is.
+    pub(crate) fn begin(&mut self) -> bool {
+        self.queue.begin_departure().is_some()
+    }
+
+    pub(crate) fn departing(&self) -> Option<&Entry> {
+        self.queue.departing()
+    }
+
+    /// The entry whose turn comes next.
+    pub(crate) fn next(&self) -> Option<&Entry> {
+        let departing = self.queue.departing().map(|entry| entry.id);
+        self.queue.entries().into_iter().find(|entry| Some(entry.id) != departing)
+    }
+
+    /// The departing entry has left.
+    pub(crate) fn end(&mut self) -> Option<EntryId> {
+        let (job, contributors) =
+            self.queue.departing().map(|entry| (entry.flow.job, entry.contributors))?;
+        let sequence = self.hop_sequence(job);
+        self.hop_sequences.insert(job, sequence);
+        self.fates.departed(contributors);
+        self.free()
+    }
+
+    /// The departing entry is thrown away.
+    pub(crate) fn discard(&mut self) -> Option<EntryId> {
+        let contributors = self.queue.departing().map(|entry| entry.contributors)?;
+        self.fates.dropped += u64::from(contributors);
+        self.free()
+    }
+
+    fn free(&mut self) -> Option<EntryId> {
+        let id = self.queue.end_departure()?;
+        self.sharers.remove(&id);
+        Some(id)
+    }
+
+    /// What the next departure of a job is numbered: from 1, and after the last 1 again, as a
+    /// switch does it.
+    pub(crate) fn hop_sequence(&self, job: JobId) -> u32 {
+        self.hop_sequences.get(&job).copied().unwrap_or(0).wrapping_add(1).max(1)
+    }
+
+    pub(crate) fn sharers(&self, entry: EntryId) -> &[olaf_sharer] {
+        self.sharers.get(&entry).map_or(&[], Vec::as_slice)
+    }
+
+    pub(crate) fn fates(&self) -> &Fates {
+        &self.fates
+    }
+
+    pub(crate) fn status(&self, now: Instant) -> QueueStatus {
+        let heard = self.last_heard.values();
+        let active = heard.filter(|heard| now.since(**heard) <= self.active).count();
+        QueueStatus {
+            active_clusters: u16::try_from(active).unwrap_or(u16::MAX),
+            slots: u16::try_from(self.queue.slots()).unwrap_or(u16::MAX),
+            used: u16::try_from(self.queue.used()).unwrap_or(u16::MAX),
+            switches: 1,
+        }
+    }
+}
