@@ -9,6 +9,8 @@ use core::time::Duration;
 use olaf_engine::switch::{Config, QueueKind};
 use olaf_engine::{Arrival, Flow, Instant, Rejection};
 use olaf_wire::offsets::{LANE, MAX_SEGMENT_LANES};
+use std::ffi::CString;
+use std::sync::LazyLock;
 
 /// A queue of updates, behind a pointer.
 pub struct olaf_queue(Handle<SharedQueue>);
@@ -316,17 +318,10 @@ pub unsafe extern "C" fn olaf_queue_get_fates(
 /// The name of a rejection, a constant string; null where there is none of that number.
 #[unsafe(no_mangle)]
 pub extern "C" fn olaf_rejection_name(rejection: u32) -> *const c_char {
-    const NAMES: [&CStr; Rejection::ALL.len()] = [
-        c"non_finite",
-        c"wrong_size",
-        c"duplicate",
-        c"superseded",
-        c"unknown_worker",
-        c"wrong_sender",
-        c"wrong_cluster",
-        c"too_many_hops",
-        c"overflow",
-    ];
+    static NAMES: LazyLock<Vec<CString>> = LazyLock::new(|| {
+        let names = Rejection::ALL.iter().map(|rejection| CString::new(rejection.name()));
+        names.map(|name| name.expect("names have no zero bytes")).collect()
+    });
     NAMES.get(rejection as usize).map_or(core::ptr::null(), |name| name.as_ptr())
 }
 
