@@ -10,11 +10,14 @@ extern crate alloc;
 pub mod age;
 pub mod host;
 mod liveness;
+pub mod recent_age;
 mod segments;
 pub mod server;
+pub mod transmission;
 pub mod worker;
 
 pub use host::{Host, HostEvent, Refused};
 pub use segments::Shape;
 pub use server::{Server, ServerConfig};
+pub use transmission::{Transmission, TransmissionConfig};
 pub use worker::{Worker, WorkerConfig};
