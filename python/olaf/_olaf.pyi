@@ -23,6 +23,7 @@ __all__ = [
     "apply_rule",
     "parse_rate",
     "replay",
+    "simulate",
     "time_engine",
 ]
 
@@ -135,6 +136,12 @@ class Server:
         """(version, parameters) of a job now, or None while it has no model."""
 
     def stop(self) -> None: ...
+
+def simulate(scenario: str) -> str:
+    """Run a scenario in virtual time: workers, a tree of queues, one server; JSON in and out.
+
+    The keys stand in ``docs/reference/scenarios.md``. Raises ValueError (names what cannot be).
+    """
 
 def replay(
     trace: str,

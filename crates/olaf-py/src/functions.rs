@@ -7,6 +7,7 @@ use olaf_engine::switch::QueueKind;
 use olaf_host::server::{Applied, Delivered, Rule};
 use olaf_net::ServerConfig;
 use olaf_sim::replay::{Parameters, ReplayError};
+use olaf_sim::scenario::Scenario;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::fs::File;
@@ -56,6 +57,16 @@ pub(crate) fn time_engine(
 ) -> PyResult<Vec<f64>> {
     py.detach(|| olaf_net::time_engine(olaf_net::Timing { lanes, merged, batches }))
         .map_err(PyValueError::new_err)
+}
+
+/// Run a scenario (workers, a tree of queues, a server) in virtual time; JSON in and out.
+#[pyfunction]
+pub(crate) fn simulate(py: Python<'_>, scenario: &str) -> PyResult<String> {
+    let spec: Scenario = serde_json::from_str(scenario)
+        .map_err(|error| PyValueError::new_err(format!("scenario: {error}")))?;
+    let outcome = py.detach(|| olaf_sim::scenario::run(&spec));
+    let outcome = outcome.map_err(|error| PyValueError::new_err(format!("scenario: {error}")))?;
+    Ok(serde_json::to_string(&outcome).expect("an outcome is plain data"))
 }
 
 /// An update as [`apply_rule`] takes it: sum of lanes, weight, reward, versions behind.

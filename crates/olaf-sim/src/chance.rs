@@ -17,6 +17,11 @@ impl Chance {
         self.0.f64() < probability
     }
 
+    /// A number from 0 to below 1.
+    pub(crate) fn fraction(&mut self) -> f64 {
+        self.0.f64()
+    }
+
     /// A number from 0 to `most`.
     pub(crate) fn up_to(&mut self, most: u64) -> u64 {
         self.0.u64(0..=most)

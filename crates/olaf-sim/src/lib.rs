@@ -12,6 +12,7 @@ pub mod link;
 pub mod network;
 pub mod node;
 pub mod replay;
+pub mod scenario;
 pub mod trace;
 
 pub use link::{Link, LinkCounts};
