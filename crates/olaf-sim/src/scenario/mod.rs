@@ -8,12 +8,14 @@
 mod hop;
 mod outcome;
 mod run;
+mod sender;
 mod shelf;
 mod spec;
 mod worker;
 
 pub use hop::HopFates;
 pub use outcome::{ClusterOutcome, Fates, Outcome, SwitchOutcome};
+pub use sender::{Decision, Held, Sender};
 pub use spec::{AnswerSpec, ControlSpec, GroupSpec, Scenario, SpecError, SwitchSpec};
 
 use crate::chance::Chance;

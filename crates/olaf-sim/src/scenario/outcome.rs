@@ -108,8 +108,8 @@ pub(super) fn of(run: &Run<'_>) -> Outcome {
         filtered: sum(|f| f.filtered),
         dropped: sum(|f| f.dropped),
         rejected: sum(|f| f.rejected),
-        discarded: run.workers.iter().map(|w| w.discarded).sum(),
-        held: run.workers.iter().map(Worker::held).sum(),
+        discarded: run.workers.iter().map(|w| w.sender.discarded()).sum(),
+        held: run.workers.iter().map(|w| w.sender.held()).sum(),
         on_the_way: sum(|f| f.waiting) + on_links,
     };
     let clusters = (0..).zip(&run.clusters);
@@ -117,7 +117,7 @@ pub(super) fn of(run: &Run<'_>) -> Outcome {
         clusters.map(|(id, c)| cluster_outcome(run.scenario, &run.workers, id, c, end)).collect();
     let ages: Option<Vec<f64>> = clusters.iter().map(|c| c.age_mean_ns).collect();
     let packets_dropped = sum(|f| f.packets_dropped);
-    let decisions = run.workers.iter().map(Worker::probability);
+    let decisions = run.workers.iter().map(|w| w.sender.probability());
     let (chances, decisions) =
         decisions.fold((0.0, 0), |(sum, count), (p, n)| (sum + p, count + n));
     Outcome {

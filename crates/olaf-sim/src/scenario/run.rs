@@ -2,10 +2,10 @@
 
 use super::hop::{Hop, Packet};
 use super::outcome::{self, Outcome};
+use super::sender::{Decision, Sender};
 use super::shelf::Shelf;
 use super::spec::{Scenario, SpecError};
-use super::worker::{Decision, Worker};
-use crate::chance::Chance;
+use super::worker::Worker;
 use core::cmp::Reverse;
 use core::time::Duration;
 use olaf_engine::Instant;
@@ -104,9 +104,9 @@ impl<'a> Run<'a> {
                 let cluster = small(self.clusters.len());
                 let first = small(self.workers.len());
                 for id in first..first + small(spec.workers) {
-                    let chance = Chance::new(scenario.seed, (u64::from(id) << 1) | 1);
+                    let sender = Sender::new(scenario.seed, id, config);
                     let place = (id, cluster, switch);
-                    self.workers.push(Worker::new(place, spec.packet_bytes, config, chance));
+                    self.workers.push(Worker::new(place, spec.packet_bytes, sender));
                 }
                 self.clusters.push(Cluster {
                     group,
@@ -120,7 +120,7 @@ impl<'a> Run<'a> {
             }
         }
         self.recent = vec![RecentAge::default(); self.clusters.len()];
-        self.notices = self.workers.iter().any(|w| w.transmission.wants_notices());
+        self.notices = self.workers.iter().any(|w| w.sender.wants_notices());
         Ok(())
     }
 
@@ -144,16 +144,16 @@ impl<'a> Run<'a> {
             Plan::Hear(answer) => {
                 let answer = self.answers.take(answer);
                 for worker in answer.to {
-                    self.workers[worker as usize].transmission.hear(now, &answer.feedback);
+                    self.workers[worker as usize].sender.hear(now, &answer.feedback);
                 }
             }
             Plan::Taken(cluster, newest_ns) => {
                 for worker in self.clusters[cluster as usize].workers.clone() {
-                    self.workers[worker as usize].transmission.taken(now, newest_ns);
+                    self.workers[worker as usize].sender.taken(now, newest_ns);
                 }
             }
             Plan::Retry(worker) => {
-                let decision = self.workers[worker as usize].retry(now);
+                let decision = self.workers[worker as usize].sender.retry(now);
                 self.act(now, worker, decision);
             }
         }
@@ -163,13 +163,14 @@ impl<'a> Run<'a> {
     /// A worker has one more update ready.
     pub(super) fn generate(&mut self, now: Instant, worker: u32) {
         self.generated += 1;
-        let decision = self.workers[worker as usize].generate(now);
+        let decision = self.workers[worker as usize].sender.ready(now);
         self.act(now, worker, decision);
     }
 
     fn act(&mut self, now: Instant, worker: u32, decision: Decision) {
         match decision {
-            Decision::Send(packet) => {
+            Decision::Send(held) => {
+                let packet = self.workers[worker as usize].packet(held);
                 self.packets_sent += 1;
                 self.contributions_sent += u64::from(packet.contributors);
                 let switch = self.workers[worker as usize].switch;
