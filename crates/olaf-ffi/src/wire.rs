@@ -115,6 +115,35 @@ pub unsafe extern "C" fn olaf_update_emit(
     })
 }
 
+/// Writes the header alone, `OLAF_UPDATE_HEADER_BYTES` bytes, of an update whose lanes the caller
+/// puts behind it.
+///
+/// `OLAF_RESULT_BAD_ARGUMENT`: the header contradicts itself, or lanes are none or more than
+/// `OLAF_LANES_MAX`.
+///
+/// # Safety
+/// `update` is null or points to one; `bytes` is null or has room for `capacity` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn olaf_update_emit_header(
+    update: *const olaf_update,
+    lane_count: usize,
+    bytes: *mut u8,
+    capacity: usize,
+) -> olaf_result {
+    guard(|| {
+        // SAFETY: the caller's promise.
+        let update = unsafe { input(update) }?;
+        let update = update.to_wire().ok_or(OLAF_RESULT_BAD_ARGUMENT)?;
+        if lane_count == 0 || lane_count > MAX_SEGMENT_LANES {
+            return Err(OLAF_RESULT_BAD_ARGUMENT);
+        }
+        let mut header = [0; OLAF_UPDATE_HEADER_BYTES];
+        update.emit_header(lane_count, &mut header);
+        // SAFETY: the caller's promise.
+        unsafe { memory::fill(&header, bytes, capacity) }
+    })
+}
+
 /// Reads `lane_count` lanes as they stand on the wire, at any alignment, into this machine's floats.
 ///
 /// # Safety

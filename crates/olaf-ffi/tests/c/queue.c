@@ -203,6 +203,13 @@ static void bytes_go_out_and_come_back(void) {
   CHECK(lane_count == 2 && memcmp(&got, &sent, sizeof sent) == 0);
   CHECK(olaf_lanes_read(bytes + OLAF_UPDATE_HEADER_BYTES, 2, read) == OLAF_RESULT_OK);
   CHECK(memcmp(read, lanes, sizeof lanes) == 0);
+  {
+    unsigned char header[OLAF_UPDATE_HEADER_BYTES];
+    CHECK(olaf_update_emit_header(&sent, 2, header, 95) == OLAF_RESULT_TOO_SHORT);
+    CHECK(olaf_update_emit_header(&sent, 0, header, 96) == OLAF_RESULT_BAD_ARGUMENT);
+    CHECK(olaf_update_emit_header(&sent, 2, header, 96) == OLAF_RESULT_OK);
+    CHECK(memcmp(header, bytes, sizeof header) == 0);
+  }
   CHECK(olaf_update_parse(bytes, len - 1, &got, &lane_count) == OLAF_RESULT_MALFORMED);
   CHECK(olaf_update_parse(bytes + 1, len - 1, &got, &lane_count) == OLAF_RESULT_NOT_OURS);
   CHECK(olaf_update_parse(NULL, 4, &got, &lane_count) == OLAF_RESULT_BAD_POINTER);
