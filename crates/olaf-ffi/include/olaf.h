@@ -445,6 +445,19 @@ enum olaf_result olaf_update_emit(const struct olaf_update *update,
                                   size_t capacity,
                                   size_t *len);
 
+// Writes the header alone, `OLAF_UPDATE_HEADER_BYTES` bytes, of an update whose lanes the caller
+// puts behind it.
+//
+// `OLAF_RESULT_BAD_ARGUMENT`: the header contradicts itself, or lanes are none or more than
+// `OLAF_LANES_MAX`.
+//
+// # Safety
+// `update` is null or points to one; `bytes` is null or has room for `capacity` bytes.
+enum olaf_result olaf_update_emit_header(const struct olaf_update *update,
+                                         size_t lane_count,
+                                         uint8_t *bytes,
+                                         size_t capacity);
+
 // Reads `lane_count` lanes as they stand on the wire, at any alignment, into this machine's floats.
 //
 // # Safety
