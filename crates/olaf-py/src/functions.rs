@@ -62,11 +62,24 @@ pub(crate) fn time_engine(
 /// Run a scenario (workers, a tree of queues, a server) in virtual time; JSON in and out.
 #[pyfunction]
 pub(crate) fn simulate(py: Python<'_>, scenario: &str) -> PyResult<String> {
-    let spec: Scenario = serde_json::from_str(scenario)
-        .map_err(|error| PyValueError::new_err(format!("scenario: {error}")))?;
+    let spec = scenario_of(scenario)?;
     let outcome = py.detach(|| olaf_sim::scenario::run(&spec));
     let outcome = outcome.map_err(|error| PyValueError::new_err(format!("scenario: {error}")))?;
     Ok(serde_json::to_string(&outcome).expect("an outcome is plain data"))
+}
+
+/// A scenario, or an error that says which key of it cannot be.
+fn scenario_of(json: &str) -> PyResult<Scenario> {
+    let mut reader = serde_json::Deserializer::from_str(json);
+    serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+        let (key, text) = (error.path().to_string(), error.inner().to_string());
+        // Where it stands in a text that a program wrote helps nobody.
+        let what = text.split(" at line ").next().unwrap_or(&text);
+        PyValueError::new_err(match key.as_str() {
+            "." => format!("scenario: {what}"),
+            key => format!("scenario: {key}: {what}"),
+        })
+    })
 }
 
 /// An update as [`apply_rule`] takes it: sum of lanes, weight, reward, versions behind.

@@ -22,6 +22,7 @@ COMMANDS = {
     "server": ("olaf.cli.roles:server", "Run a parameter server."),
     "worker": ("olaf.cli.roles:worker", "Run one worker that learns and pushes."),
     "replay": ("olaf.cli.replay:replay", "Replay recorded arrivals through the pure queue."),
+    "simulate": ("olaf.cli.simulate:simulate", "Workers, switches and a server in virtual time."),
     "reproduce": ("olaf.cli.reproduce:reproduce", "A paper's figures, measured again."),
     "config": ("olaf.cli.config:config", "Print the configuration as TOML, each key explained."),
 }

@@ -1,0 +1,12 @@
+"""Scenarios, ``docs/reference/scenarios.md``: many workers, a tree of queues, virtual time.
+
+`reading` makes one from a TOML file, `running` runs it, `summary` puts seeds together, `tables`
+shows them. What a scenario means and how it runs is decided in ``crates/olaf-sim``.
+"""
+
+from olaf.scenarios.outcome import Outcome
+from olaf.scenarios.reading import Scenario, read, with_overrides
+from olaf.scenarios.running import run
+from olaf.scenarios.summary import Summary, summarize
+
+__all__ = ["Outcome", "Scenario", "Summary", "read", "run", "summarize", "with_overrides"]
