@@ -40,6 +40,7 @@ def server(
     alone: int = 0,
     merged: int = 0,
     gated: int = 0,
+    waiting: int = 0,
     rejected: dict[str, int] | None = None,
     received: int | None = None,
     final: bool = True,
@@ -48,9 +49,10 @@ def server(
         "delivered_alone": alone,
         "delivered_merged": merged,
         "gated": gated,
+        "waiting": waiting,
         "rejected": rejected or {},
     }
-    total = alone + merged + gated + sum((rejected or {}).values())
+    total = alone + merged + gated + waiting + sum((rejected or {}).values())
     job = {"job": 1, "received": total if received is None else received, "fates": fates}
     return Incarnation("server", number, {"jobs": [job]}, final)
 
@@ -254,3 +256,13 @@ def test_whatever_is_lost_or_killed_the_sum_is_what_was_pushed(  # noqa: PLR0917
         assert accounts.count("lost worker to switch") == lost_up + extra
         assert accounts.count("lost switch to server") == lost_down
         assert accounts.lost == lost_up + extra + lost_down + dropped
+
+
+def test_what_a_server_collected_and_did_not_apply_waits_there_or_is_lost_with_it() -> None:
+    sent, passed = worker(sent=10), switch(sent_alone=10)
+    stopped = settle([sent], [passed], [server(alone=7, waiting=3)])
+    assert stopped.matches
+    assert rows(stopped) == {"delivered alone": 7, "waiting at server": 3}
+    killed = settle([sent], [passed], [server(alone=7, waiting=3, final=False)])
+    assert killed.matches
+    assert rows(killed) == {"lost with server #1": 3, "delivered alone": 7}

@@ -308,3 +308,47 @@ def test_the_sample_configurations_are_valid(role: str) -> None:
 def test_the_version_is_printed() -> None:
     done = olaf("--version")
     assert done.stdout.startswith("olaf 0.")
+
+
+@pytest.mark.parametrize("mode", ["periodic", "round"])
+def test_train_where_the_server_collects(tmp_path: Path, mode: str) -> None:
+    done = olaf(
+        "train", *SMALL, f"--aggregate={mode}", "--set=server.aggregate_updates=3",
+        "--updates=45", "--until-reward=off", f"--out={tmp_path}", "--json",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert result["fates"]["matches"], result["fates"]
+    assert result["aggregate"]["mode"] == mode
+    # Three contributions make a version; a round is smaller while workers still come in.
+    collections = result["aggregate"]["collections"]
+    assert 9 <= collections <= (16 if mode == "periodic" else result["updates"])
+    assert result["model"]["version"] == collections + 1
+
+
+def test_a_worker_that_dies_in_a_round_is_named_and_the_others_go_on(tmp_path: Path) -> None:
+    settings = read_settings(
+        None, {},
+        [
+            "learner.environment=CartPole-v1", "learner.environments=2",
+            "learner.steps_per_update=100", "train.workers=3", "train.updates=200",
+            "train.until_reward=off", "train.every_s=0.1", "train.restart_delay_s=1.5",
+            "server.aggregate=round", "server.aggregate_ms=300",
+            f"train.out={tmp_path}",
+        ],
+    )  # fmt: skip
+    killed_at: list[int] = []
+
+    def act(progress: Progress, phase: str) -> None:
+        if not killed_at and progress.updates >= 20:
+            killed_at.append(progress.updates)
+            training.kill("worker 1")
+
+    watcher = Watcher(act)
+    training = Training(settings, watcher, Control())
+    outcome = training.run()
+    assert outcome.kind == "updates"
+    result = conclude(outcome)
+    assert result["fates"]["matches"], result["fates"]
+    assert result["aggregate"]["rounds_short"] >= 1
+    assert any("round ended without worker 1" in line for line in watcher.lines), watcher.lines

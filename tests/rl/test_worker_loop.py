@@ -166,3 +166,50 @@ def test_what_join_raises_comes_out() -> None:
 
     with pytest.raises(TimeoutError, match="within 2"):
         work(Steady(), Unreachable([]), worker=0, config=LoopConfig(join_timeout_s=2))
+
+
+class Waiting(Fake):
+    """Waits cost time on ``now``; a model is here when it says so."""
+
+    def __init__(self, answers: list[tuple[int, float] | None], comes_after_s: float) -> None:
+        super().__init__(answers)
+        self.now = 0.0
+        self.comes_after_s = comes_after_s
+
+    def wait(self, newer_than: int, timeout_s: float) -> int | None:
+        super().wait(newer_than, timeout_s)
+        left = self.comes_after_s - self.now
+        self.now += min(left, timeout_s)
+        answer = self.answers[len(self.pushed) - 1]
+        return answer[0] if answer is not None and left <= timeout_s else None
+
+
+ROUNDS = LoopConfig(wait_for_model_s=2.0)
+
+
+def test_in_rounds_a_worker_waits_for_the_model_and_no_longer() -> None:
+    connection = Waiting([(2, 7.0)], comes_after_s=0.73)
+    learner, (only,) = run(connection, 1, ROUNDS, clock=lambda: connection.now)
+    assert connection.now == pytest.approx(0.73)
+    assert learner.weights[0][0] == 7.0
+    assert only.unanswered == 0
+    assert only.seconds_network == pytest.approx(0.73)
+
+
+def test_a_model_that_does_not_come_in_time_is_counted_and_the_worker_goes_on() -> None:
+    connection = Waiting([None, (5, 9.0)], comes_after_s=3.0)
+    learner, seen = run(connection, 2, ROUNDS, clock=lambda: connection.now)
+    assert [now.unanswered for now in seen] == [1, 1]
+    assert connection.now == pytest.approx(3.0)
+    assert learner.weights[0][0] == 9.0
+
+
+def test_who_waits_for_a_model_can_be_stopped() -> None:
+    connection = Waiting([None], comes_after_s=99.0)
+    learner = Steady()
+    last = work(
+        learner, connection, worker=0, config=ROUNDS, clock=lambda: connection.now,
+        stop=lambda: connection.now > 0.5,
+    )  # fmt: skip
+    assert 0.5 < connection.now < 0.8
+    assert (learner.turns, last.unanswered) == (1, 0)

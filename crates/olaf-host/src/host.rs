@@ -127,4 +127,6 @@ pub enum HostEvent {
     WorkerSilent(olaf_engine::engine::WorkerSeen),
     /// Server: a silent worker is heard again.
     WorkerBack(olaf_engine::engine::WorkerSeen),
+    /// Server: a round ended without this worker's contribution.
+    RoundWithout(olaf_engine::engine::WorkerSeen),
 }

@@ -63,6 +63,7 @@ pub(crate) fn of_server_host(event: &HostEvent, peers: &Peers) -> Value {
         HostEvent::WorkerRefused(seen, code) => {
             of_worker("worker_refused", seen, Some(code.name()), peers)
         }
+        HostEvent::RoundWithout(seen) => of_worker("round_without", seen, None, peers),
         HostEvent::ModelStarted { job, worker, parameters, version } => json!({
             "event": "model_started", "job": job.0, "worker": worker.0,
             "parameters": parameters, "version": version,

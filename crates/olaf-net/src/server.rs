@@ -8,7 +8,7 @@ use crate::socket::Socket;
 use crate::switch::in_key;
 use crate::{address, events, random};
 use olaf_engine::{Instant, JobId, PeerId, Transmit};
-use olaf_host::server::{self, RuleConfig, RuleKind, ServerGate, Step};
+use olaf_host::server::{self, Aggregate, RuleConfig, RuleKind, ServerGate, Step};
 use olaf_host::{Host, server::Server as Brain};
 use serde::Deserialize;
 use serde_json::Value;
@@ -32,6 +32,13 @@ pub struct ServerConfig {
     pub gate_margin: f64,
     /// An update counts `(1 + versions behind)^-power`.
     pub staleness_power: f64,
+    /// `each`, `periodic` or `round`.
+    pub aggregate: String,
+    /// `periodic`: so many contributions change the model together; none: only time does.
+    pub aggregate_updates: Option<u32>,
+    /// `periodic`: at the latest so long after the first; `round`: a round ends so long after its
+    /// first contribution, without those that are missing.
+    pub aggregate_ms: u64,
     /// Versions kept for workers that ask for missing segments.
     pub keep_versions: usize,
     /// Lanes of a segment, where the server is to insist on them; the first worker's otherwise.
@@ -56,6 +63,9 @@ impl Default for ServerConfig {
             gate: "none".into(),
             gate_margin: rule.gate_margin,
             staleness_power: rule.staleness_power,
+            aggregate: "each".into(),
+            aggregate_updates: Some(8),
+            aggregate_ms: 2000,
             keep_versions: brain.keep_versions,
             segment_lanes: None,
             silent_after_ms: ms(brain.silent_after),
@@ -98,6 +108,24 @@ impl ServerConfig {
         .map_err(|error| StartError::Config(error.to_string()))
     }
 
+    fn aggregate(&self) -> Result<Aggregate, StartError> {
+        let above_0 = |key: &str| StartError::Config(format!("{key}: must be above 0"));
+        if self.aggregate_ms == 0 {
+            return Err(above_0("aggregate_ms"));
+        }
+        let (after, contributions) =
+            (Duration::from_millis(self.aggregate_ms), self.aggregate_updates);
+        if contributions == Some(0) {
+            return Err(above_0("aggregate_updates"));
+        }
+        let known = [
+            ("each", Aggregate::Each),
+            ("periodic", Aggregate::Periodic { contributions, after }),
+            ("round", Aggregate::Round { deadline: after }),
+        ];
+        one_of("aggregate", &self.aggregate, &known)
+    }
+
     fn brain(&self) -> Result<server::ServerConfig, StartError> {
         let positive = |key: &str, value: u64| match value {
             0 => Err(StartError::Config(format!("{key}: must be above 0"))),
@@ -105,6 +133,7 @@ impl ServerConfig {
         };
         Ok(server::ServerConfig {
             rule: self.rule()?,
+            aggregate: self.aggregate()?,
             segment_lanes: self.segment_lanes,
             keep_versions: usize::try_from(positive("keep_versions", self.keep_versions as u64)?)
                 .unwrap_or(usize::MAX),

@@ -26,6 +26,7 @@ KEYS = {
     "credits": "switch.credits",
     "gate": "switch.gate",
     "rule": "server.rule",
+    "aggregate": "server.aggregate",
     "updates": "train.updates",
     "until_reward": "train.until_reward",
     "time_limit": "train.time_limit_s",
@@ -45,6 +46,7 @@ KEYS = {
 @click.option("--credits", metavar="N", help="Updates outstanding towards the server.")
 @click.option("--gate", metavar="THRESHOLD|off", help="Reward gate of the switch.")
 @click.option("--rule", metavar="delta|paper-literal", help="How an update changes the model.")
+@click.option("--aggregate", metavar="each|periodic|round", help="When updates change the model.")
 @click.option("--updates", metavar="N|off", help="Stop after so many updates in all.")
 @click.option("--until-reward", metavar="R|solved|off", help="Stop at this mean reward.")
 @click.option("--time-limit", metavar="SECONDS", help="Stop after so long.")

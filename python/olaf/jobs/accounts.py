@@ -262,7 +262,7 @@ class _Result:
 
 def _servers(servers: Sequence[Incarnation], job: int, discrepancies: list[str]) -> _Result:
     total = _Result()
-    alone = merged = gated = 0
+    alone = merged = gated = waiting = 0
     rejected: dict[str, int] = {}
     for one in servers:
         for served in one.stats["jobs"]:
@@ -273,18 +273,27 @@ def _servers(servers: Sequence[Incarnation], job: int, discrepancies: list[str])
             alone += fates["delivered_alone"]
             merged += fates["delivered_merged"]
             gated += fates["gated"]
-            counted = fates["delivered_alone"] + fates["delivered_merged"] + fates["gated"]
+            held = fates.get("waiting", 0)
+            counted = fates["delivered_alone"] + fates["delivered_merged"] + fates["gated"] + held
             for reason, count in fates["rejected"].items():
                 counted += count
                 rejected[reason] = rejected.get(reason, 0) + count
             if counted != served["received"]:
                 discrepancies.append(f"{one.label}: received != sum of fates")
+            if one.final:
+                waiting += held
+            else:
+                # What a killed server had collected is lost with it.
+                total.received -= held
     total.rows = [
         Row("delivered alone", alone, "server"),
         Row("delivered merged", merged, "server"),
     ]
     if gated:
         total.rows.append(Row("gated", gated, "server", note="refused by the server's rule"))
+    if waiting:
+        note = "collected and not applied when it was stopped"
+        total.rows.append(Row("waiting at server", waiting, "server", note=note))
     total.rows += [
         Row(f"rejected at server: {reason}", count, "server")
         for reason, count in rejected.items()

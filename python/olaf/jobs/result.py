@@ -44,6 +44,11 @@ def conclude(outcome: Outcome) -> Result:
             "window": settings.train.reward_window,
             "episodes": len(progress.episodes),
         },
+        "aggregate": {
+            "mode": settings.server.aggregate,
+            "collections": served.get("collections", 0),
+            "rounds_short": served.get("rounds_short", 0),
+        },
         "updates": progress.updates,
         "updates_per_s": _per(progress.updates, training_s),
         "env_steps": progress.steps,

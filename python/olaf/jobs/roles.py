@@ -176,8 +176,20 @@ def run_worker(task: WorkerJob, reporter: Reporter, control: Control) -> None:
         pid=os.getpid(),
     )
 
+    unanswered = 0
+
     def progress(now: Progress) -> None:
+        nonlocal unanswered
         _pass_on(client, reporter)
+        if now.unanswered > unanswered:
+            unanswered = now.unanswered
+            reporter.say(
+                "model_missing",
+                worker=now.worker,
+                model_version=now.model_version,
+                seconds=task.loop["wait_for_model_s"],
+                address=task.switch,
+            )
         reporter.say(
             "update",
             worker=now.worker,

@@ -156,6 +156,16 @@ class ServerSettings(Section):
     staleness_power: float = Field(default=0.7, ge=0)
     """Scale an update by (1 + versions behind)^-power: the versions that came between are workers
     that moved the model without knowing of this one. 0.7 learned best; 0 counts all alike."""
+    aggregate: Literal["each", "periodic", "round"] = "each"
+    """When updates change the model: each when it comes, as OLAF has it; periodic, a number of
+    them together while their workers go on; round, one of every worker that is here, for which
+    all wait (synchronous training)."""
+    aggregate_updates: OffInt = Field(default=8, ge=1)
+    """periodic: so many contributions change the model together, by their mean; off leaves it to
+    aggregate_ms."""
+    aggregate_ms: int = Field(default=2000, ge=1)
+    """periodic: apply what there is so many ms after the first of it. round: end a round so many
+    ms after its first contribution, without the workers that are missing, which are named."""
     keep_versions: int = Field(default=4, ge=1)
     """Model versions kept for workers that ask for a missing segment."""
     segment_lanes: OffInt = Field(default=None, ge=1)
@@ -194,6 +204,10 @@ class WorkerSettings(Section):
     patience_s: float = Field(default=LoopConfig.patience_s, ge=0)
     """How long to wait for the answer to an update before collecting again; 0 never waits. A
     moment on a quick network spares a turn on an old model."""
+    wait_for_model_s: float = Field(default=LoopConfig.wait_for_model_s, ge=0)
+    """Where the server aggregates in rounds: how long to wait for the model before saying so and
+    going on without. 0 is asynchronous: nobody waits. `olaf train` takes three times
+    `server.aggregate_ms` for rounds where nothing is set."""
     weight: float = Field(default=LoopConfig.weight, gt=0)
     """Weight of this worker's updates in a merge."""
     join_timeout_s: float = Field(default=20.0, gt=0)

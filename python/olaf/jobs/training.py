@@ -341,6 +341,9 @@ def worker_job(
     learner = settings.learner.model_dump(mode="json")
     if "gamma" not in settings.learner.model_fields_set:
         learner["gamma"] = settings.server.learning_rate
+    wait_for_model_s = own.wait_for_model_s
+    if settings.server.aggregate == "round" and "wait_for_model_s" not in own.model_fields_set:
+        wait_for_model_s = 3 * settings.server.aggregate_ms / 1000
     client = {
         "keepalive_ms": own.keepalive_ms,
         "silent_after_ms": own.silent_after_ms,
@@ -359,6 +362,7 @@ def worker_job(
         loop={
             "on_refused": own.on_refused,
             "patience_s": own.patience_s,
+            "wait_for_model_s": wait_for_model_s,
             "weight": own.weight,
             "join_timeout_s": own.join_timeout_s,
         },

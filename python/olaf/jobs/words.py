@@ -25,6 +25,9 @@ _SENTENCES = {
     "switch_back": "switch {address} is back",
     "switch_restarted": "switch {address} started again",
     "turned_away": "turned away from job {job}: {reason}",
+    "round_without": "a round ended without worker {worker} of cluster {cluster}",
+    "model_missing": "no model newer than {model_version} came from {address} within {seconds} s: "
+    "goes on with its own",
     "contribution_rejected": "a contribution of worker {worker} rejected: {reason}",
 }
 

@@ -284,6 +284,8 @@ class LocalJob:
     """Runs a job; ``progress()`` yields every worker's turns in order of virtual time."""
 
     def __init__(self, config: JobConfig) -> None:
+        if config.loop.wait_for_model_s > 0:
+            raise ValueError("wait_for_model_s: no time passes while a worker waits in emulation")
         self.config = config
         self.server = Server(config.rule)
         self.uplink = Uplink(config.network)

@@ -13,6 +13,9 @@ from typing import Protocol
 
 from olaf.rl.learner import Iteration, Learner, OnRefused, Parts
 
+SLICE_S = 0.1
+"""A worker that waits for a model looks so often whether it should stop."""
+
 
 class Connection(Protocol):
     """A worker's end of a job; ``olaf._olaf.Client`` is the real one."""
@@ -42,6 +45,11 @@ class LoopConfig:
     """Seconds that a worker waits for the answer to its update before it collects again.
     0 never waits; a few milliseconds on a quick network spare it one turn on an old model."""
 
+    wait_for_model_s: float = 0.0
+    """Synchronous training, where the server aggregates in rounds: seconds a worker waits for a
+    newer model than the one its update was computed on, before it says so and goes on with its
+    own. 0 is asynchronous training: nobody waits for anybody."""
+
     join_timeout_s: float = 30.0
     """Seconds after which a job that cannot be joined is given up, with a message."""
 
@@ -66,6 +74,8 @@ class Progress:
     staleness: int = 0
     """Versions by which the job's model had moved on, as far as this worker has seen, when the
     last update was pushed or, with patience, answered. The server knows it exactly."""
+    unanswered: int = 0
+    """Updates for which no newer model came within ``wait_for_model_s``."""
     seconds_env: float = 0.0
     seconds_learn: float = 0.0
     seconds_network: float = 0.0
@@ -86,8 +96,10 @@ class Loop:
         worker: int,
         config: LoopConfig | None = None,
         clock: Callable[[], float] = time.perf_counter,
+        stop: Callable[[], bool] = lambda: False,
     ) -> None:
         self.config = config or LoopConfig()
+        self._stop = stop
         self._learner, self._connection, self._clock = learner, connection, clock
         self._parts = learner.parts()
         self._served = [part.copy() for part in self._parts]
@@ -124,7 +136,10 @@ class Loop:
         if turn is None:
             raise RuntimeError("take() follows push()")
         begin = self._clock()
-        if self.config.patience_s > 0:
+        unanswered = 0
+        if self.config.wait_for_model_s > 0:
+            unanswered = int(not self._model_comes())
+        elif self.config.patience_s > 0:
             self._connection.wait(self._version, self.config.patience_s)
         computed_on = self._version
         newer = self._connection.pull(self._parts, self._version)
@@ -146,10 +161,21 @@ class Loop:
             reward=turn.reward,
             model_version=computed_on,
             staleness=self._version - computed_on,
+            unanswered=so_far.unanswered + unanswered,
             seconds_env=so_far.seconds_env + turn.seconds_env,
             seconds_learn=so_far.seconds_learn + turn.seconds_learn,
         )
         return self._progress
+
+    def _model_comes(self) -> bool:
+        """Wait for a newer model; False when its time is over, True also when told to stop."""
+        deadline = self._clock() + self.config.wait_for_model_s
+        while (left := deadline - self._clock()) > 0:
+            if self._connection.wait(self._version, min(left, SLICE_S)) is not None:
+                return True
+            if self._stop():
+                return True
+        return False
 
     def _keep(self) -> None:
         for kept, part in zip(self._served, self._parts, strict=True):
@@ -177,7 +203,7 @@ def work(
     A new model replaces the weights and leaves the optimiser's moments: they describe the
     landscape, which is the same. Does not leave the job: the caller owns the connection.
     """
-    loop = Loop(learner, connection, worker=worker, config=config, clock=clock)
+    loop = Loop(learner, connection, worker=worker, config=config, clock=clock, stop=stop)
     loop.join()
     progress = Progress(worker)
     while (updates is None or progress.updates < updates) and not stop():

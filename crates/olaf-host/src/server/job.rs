@@ -1,5 +1,6 @@
 //! A job: its model, its workers, its clusters.
 
+use super::aggregate::Collection;
 use super::answers::Snapshot;
 use super::rule::{Applied, Delivered, Rule, RuleConfig};
 use crate::age::AgeOfModel;
@@ -29,6 +30,8 @@ pub(super) struct Job {
     pub(super) clusters: BTreeMap<ClusterId, Cluster>,
     pub(super) fates: Fates,
     pub(super) staleness: Staleness,
+    /// Delivered, and not in the model yet.
+    pub(super) collection: Collection,
     kept: VecDeque<(u32, Snapshot)>,
     offer: Option<Offer>,
     /// Highest version that anybody claims to have: a server that restarts goes on above it.
@@ -78,6 +81,11 @@ impl Fates {
     pub(super) fn reject(&mut self, reason: Refused, contributors: u32) {
         self.received += u64::from(contributors);
         *self.rejected.entry(reason.name()).or_default() += u64::from(contributors);
+    }
+
+    /// Counts contributions that were received before and turn out to be of no use.
+    pub(super) fn reject_received(&mut self, reason: Refused, contributors: u64) {
+        *self.rejected.entry(reason.name()).or_default() += contributors;
     }
 }
 
@@ -148,6 +156,7 @@ impl Job {
             clusters: BTreeMap::new(),
             fates: Fates::default(),
             staleness: Staleness::default(),
+            collection: Collection::default(),
             kept: VecDeque::new(),
             offer: None,
             highest_claimed: 0,
@@ -310,13 +319,19 @@ impl Job {
             }
         };
         let contributors = u64::from(update.contributors);
-        self.fates.received += contributors;
-        self.fates.deliveries += 1;
         match (applied, update.contributors) {
             (Applied::Gated, _) => self.fates.gated += contributors,
             (_, 1) => self.fates.delivered_alone += 1,
             _ => self.fates.delivered_merged += contributors,
         }
+        Ok(self.note_delivery(now, update))
+    }
+
+    /// Counts a delivery, and takes the age of its cluster.
+    pub(super) fn note_delivery(&mut self, now: Instant, update: &Update) -> Delivery {
+        let contributors = u64::from(update.contributors);
+        self.fates.received += contributors;
+        self.fates.deliveries += 1;
         let versions = (update.version_oldest, update.version_newest);
         self.staleness.count(self.version, versions, update.contributors);
         let cluster = self.clusters.entry(update.address.cluster).or_default();
@@ -327,10 +342,10 @@ impl Job {
         // A clock that is ahead makes a model new, not newer than new for ever after.
         cluster.age.deliver(now, update.generated_newest_ns.min(now.0));
         cluster.newest_version = cluster.newest_version.max(update.version_newest);
-        Ok(Delivery {
+        Delivery {
             newest_version: cluster.newest_version,
             newest_generation_ns: cluster.age.newest_generation_ns().unwrap_or(0),
-        })
+        }
     }
 
     fn apply(
@@ -339,6 +354,22 @@ impl Job {
         lanes: &[u8],
         config: RuleConfig,
     ) -> Result<Applied, Refused> {
+        self.fits(update, lanes)?;
+        let delivered = Delivered {
+            sum: lanes,
+            weight: update.weight,
+            reward: update.reward,
+            versions_behind: self.behind(update),
+        };
+        match self.apply_segment(update.segment as usize, update.segments, &delivered, config) {
+            None => Err(Refused::NotReady),
+            Some(Applied::NonFinite) => Err(Refused::NonFinite),
+            Some(applied) => Ok(applied),
+        }
+    }
+
+    /// Whether an update could change this job's model at all.
+    pub(super) fn fits(&self, update: &Update, lanes: &[u8]) -> Result<(), Refused> {
         if update.segments != self.shape.segments()
             || self.shape.lanes(update.segment) * 4 != lanes.len()
         {
@@ -347,28 +378,39 @@ impl Job {
         if !update.reward.is_finite() {
             return Err(Refused::NonFinite);
         }
-        let model = self.model.as_mut().ok_or(Refused::NotReady)?;
-        if model.rules.is_empty() {
-            model.rules = (0..update.segments).map(|_| Rule::new(config)).collect();
-        }
+        self.model.as_ref().map(|_| ()).ok_or(Refused::NotReady)
+    }
+
+    /// Versions since the model that an update was computed on; of a merge, midway.
+    pub(super) fn behind(&self, update: &Update) -> u32 {
         let oldest = self.version.saturating_sub(update.version_oldest);
         let newest = self.version.saturating_sub(update.version_newest);
-        let behind = newest + (oldest - newest) / 2;
-        let delivered = Delivered {
-            sum: lanes,
-            weight: update.weight,
-            reward: update.reward,
-            versions_behind: behind,
-        };
-        let at = update.segment as usize;
+        newest + (oldest - newest) / 2
+    }
+
+    /// Changes one segment of the model by the job's rule; `None` while there is no model.
+    pub(super) fn apply_segment(
+        &mut self,
+        at: usize,
+        segments: u32,
+        delivered: &Delivered<'_>,
+        config: RuleConfig,
+    ) -> Option<Applied> {
+        let model = self.model.as_mut()?;
+        if model.rules.is_empty() {
+            model.rules = (0..segments).map(|_| Rule::new(config)).collect();
+        }
         // Copies the segment if, and only if, a published version still holds it.
         let weights = Arc::make_mut(&mut model.segments[at]);
-        match model.rules[at].apply(weights, &delivered) {
-            Applied::NonFinite => Err(Refused::NonFinite),
-            applied => {
-                model.changed |= applied == Applied::Yes;
-                Ok(applied)
-            }
+        let applied = model.rules[at].apply(weights, delivered);
+        model.changed |= applied == Applied::Yes;
+        Some(applied)
+    }
+
+    /// The next version is one of its own even if nothing changed.
+    pub(super) fn must_publish(&mut self) {
+        if let Some(model) = &mut self.model {
+            model.changed = true;
         }
     }
 

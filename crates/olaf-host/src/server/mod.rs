@@ -13,12 +13,14 @@
 //! With one segment all this is what OLAF §2.1 says: each delivered update is applied and answered
 //! with the model that resulted.
 
+mod aggregate;
 mod answers;
 mod hops;
 mod job;
 mod rule;
 mod statistics;
 
+pub use aggregate::Aggregate;
 pub use rule::{Applied, Delivered, Rule, RuleConfig, RuleError, RuleKind, ServerGate, Step};
 pub use statistics::ServerStatistics;
 
@@ -44,6 +46,8 @@ const EVENT_LIMIT: usize = 4096;
 pub struct ServerConfig {
     /// How updates change the models.
     pub rule: RuleConfig,
+    /// When updates change the models.
+    pub aggregate: Aggregate,
     /// Lanes of a segment that every worker must have; `None`: as the job's first worker has them.
     pub segment_lanes: Option<u32>,
     /// Versions kept for workers that ask for segments they missed.
@@ -69,6 +73,7 @@ impl Default for ServerConfig {
     fn default() -> Self {
         Self {
             rule: RuleConfig::default(),
+            aggregate: Aggregate::Each,
             segment_lanes: None,
             keep_versions: 4,
             silent_after: Duration::from_secs(2),
@@ -308,6 +313,9 @@ impl Server {
             job.fates.reject(Refused::Duplicate, 0);
             return Err(Refused::Duplicate);
         }
+        if self.config.aggregate != Aggregate::Each {
+            return self.collect_update(now, from, update, lanes);
+        }
         let delivery = job.deliver(now, update, lanes, self.config.rule)?;
         let round_is_over = job.round_is_over(cluster, update.segment, update.segments);
         let snapshot = round_is_over.then(|| job.publish(self.config.keep_versions));
@@ -328,6 +336,24 @@ impl Server {
             state.note_round(now + self.config.round, from, answer);
         }
         Ok(())
+    }
+
+    /// A model for one worker that answers nothing in particular.
+    fn model_for(&self, now: Instant, id: JobId, address: Address) -> Answer {
+        let job = self.jobs.get(&id);
+        Answer {
+            address,
+            acknowledges: 0,
+            segment: 0,
+            segments: job.map_or(0, |job| job.shape.segments()),
+            model_version: job.map_or(0, |job| job.version),
+            parameters: job.map_or(0, |job| job.shape.parameters),
+            epoch: self.epoch,
+            delivered_version: 0,
+            delivered_newest_ns: 0,
+            server_time_ns: now.0,
+            queue: olaf_wire::QueueStatus::default(),
+        }
     }
 
     /// An answer to the cluster of an update, as far as the update itself says what is in it.
@@ -365,34 +391,33 @@ impl Server {
         let Some((version, snapshot, kept)) = job.snapshot(fetch.version) else {
             return Ok(()); // No model yet: the worker will be told when there is one.
         };
+        let segments = job.shape.segments();
+        let shape = job.shape;
         let answer = Answer {
-            address: fetch.address,
-            acknowledges: 0,
-            segment: 0,
-            segments: job.shape.segments(),
             model_version: version,
-            parameters: job.shape.parameters,
-            epoch: self.epoch,
-            delivered_version: 0,
-            delivered_newest_ns: 0,
-            server_time_ns: now.0,
-            queue: olaf_wire::QueueStatus::default(),
+            ..self.model_for(now, fetch.address.job, fetch.address)
         };
         if kept {
-            let segments = fetch.segments().filter(|s| *s < job.shape.segments());
-            self.answers.segments(from, answer, &snapshot, segments);
+            let wanted = fetch.segments().filter(|s| *s < segments);
+            self.answers.segments(from, answer, &snapshot, wanted);
         } else {
-            self.answers.model(from, answer, job.shape, snapshot);
+            self.answers.model(from, answer, shape, snapshot);
         }
         Ok(())
     }
 
-    fn handle_leave(&mut self, from: PeerId, packet: &Packet<'_>) -> Result<(), Refused> {
+    fn handle_leave(
+        &mut self,
+        now: Instant,
+        from: PeerId,
+        packet: &Packet<'_>,
+    ) -> Result<(), Refused> {
         let leave = Leave::parse(packet).map_err(Refused::Malformed)?;
         let job = self.jobs.get_mut(&leave.address.job).ok_or(Refused::UnknownJob)?;
         job.member(from, &leave.address)?;
         job.members.remove(&leave.address.worker);
         self.event(HostEvent::WorkerLeft(seen(&leave.address, from)));
+        self.close_if_full(now, leave.address.job);
         Ok(())
     }
 
@@ -433,6 +458,7 @@ impl Server {
         self.hops.retain(|_, hop| now.since(hop.last_heard) < after * 30);
         for worker in fell_silent {
             self.event(HostEvent::WorkerSilent(worker));
+            self.close_if_full(now, worker.job);
         }
     }
 }
@@ -450,7 +476,7 @@ impl Host for Server {
                 Kind::Join => self.handle_join(now, from, &packet),
                 Kind::Model => self.handle_offer(now, from, &packet),
                 Kind::Fetch => self.handle_fetch(now, from, &packet),
-                Kind::Leave => self.handle_leave(from, &packet),
+                Kind::Leave => self.handle_leave(now, from, &packet),
                 Kind::Acknowledgement | Kind::Welcome => Err(Refused::WrongDirection),
             },
         };
@@ -468,13 +494,17 @@ impl Host for Server {
     fn poll_timeout(&self) -> Option<(Instant, Why)> {
         let rounds = self.jobs.values().flat_map(|job| job.clusters.values());
         let round = rounds.filter_map(job::Cluster::round_ends).min().map(|at| (at, Why::RoundEnd));
+        let aggregate = self.config.aggregate;
+        let collected = self.jobs.values().filter_map(|job| job.collection.ends(aggregate)).min();
+        let collected = collected.map(|at| (at, Why::RoundEnd));
         let silence =
             (!self.jobs.is_empty()).then_some((self.next_silence_check, Why::SilenceCheck));
-        [round, silence].into_iter().flatten().min_by_key(|(at, _)| *at)
+        [round, collected, silence].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
 
     fn handle_timeout(&mut self, now: Instant) {
         self.end_rounds(now);
+        self.end_collections(now);
         if now >= self.next_silence_check {
             self.check_silence(now);
             self.next_silence_check = now + SILENCE_CHECK;

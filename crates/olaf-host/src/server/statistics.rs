@@ -1,6 +1,6 @@
 //! The server's state as plain data, in the names of `docs/reference/statistics.md`.
 
-use super::{RuleKind, Server};
+use super::{Aggregate, RuleKind, Server};
 use crate::age::jain;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -27,6 +27,9 @@ mod schema {
         pub parameters: u32,
         pub segments: u32,
         pub rule: &'static str,
+        pub aggregate: &'static str,
+        pub collections: u64,
+        pub rounds_short: u64,
         pub ready: bool,
         pub received: u64,
         pub deliveries: u64,
@@ -42,6 +45,7 @@ mod schema {
         pub delivered_alone: u64,
         pub delivered_merged: u64,
         pub gated: u64,
+        pub waiting: u64,
         pub rejected: BTreeMap<&'static str, u64>,
     }
 
@@ -88,6 +92,13 @@ fn job_statistics(server: &Server, now: Instant, id: u32, job: &super::Job) -> s
             RuleKind::Delta => "delta",
             RuleKind::PaperLiteral => "paper-literal",
         },
+        aggregate: match server.config.aggregate {
+            Aggregate::Each => "each",
+            Aggregate::Periodic { .. } => "periodic",
+            Aggregate::Round { .. } => "round",
+        },
+        collections: job.collection.closed,
+        rounds_short: job.collection.short,
         ready: job.model.is_some(),
         received: job.fates.received,
         deliveries: job.fates.deliveries,
@@ -95,6 +106,7 @@ fn job_statistics(server: &Server, now: Instant, id: u32, job: &super::Job) -> s
             delivered_alone: job.fates.delivered_alone,
             delivered_merged: job.fates.delivered_merged,
             gated: job.fates.gated,
+            waiting: job.collection.waiting,
             rejected: job.fates.rejected.clone(),
         },
         staleness_mean: job.staleness.mean(),

@@ -4,7 +4,7 @@
 use core::time::Duration;
 use olaf_engine::switch::{Config, Pacing};
 use olaf_engine::{BitsPerSecond, Instant, PeerId, Switch};
-use olaf_host::server::{RuleConfig, Step};
+use olaf_host::server::{Aggregate, RuleConfig, Step};
 use olaf_host::worker::Standing;
 use olaf_host::{Server, ServerConfig, Worker, WorkerConfig};
 use olaf_sim::{End, Link, Lot, Middle, Network};
@@ -41,6 +41,8 @@ pub(crate) struct Setting {
     pub(crate) core: Link,
     /// A worker pushes so often.
     pub(crate) every: Duration,
+    /// When updates change the model. Workers of rounds push when they have a newer model.
+    pub(crate) aggregate: Aggregate,
 }
 
 impl Default for Setting {
@@ -58,6 +60,7 @@ impl Default for Setting {
             edge: link,
             core: link,
             every: ms(7),
+            aggregate: Aggregate::Each,
         }
     }
 }
@@ -83,6 +86,8 @@ pub(crate) struct Job {
     pub(crate) setting: Setting,
     pub(crate) pushed: u32,
     next_push: BTreeMap<PeerId, Instant>,
+    /// The version each worker last pushed on, and when: in rounds it waits for a newer one.
+    pushed_on: BTreeMap<PeerId, (u32, Instant)>,
     above: Rc<Cell<PeerId>>,
     /// No pushes from now on.
     pub(crate) quiet: bool,
@@ -107,6 +112,7 @@ impl Job {
         net.place(SERVER, move |life, _| {
             let config = ServerConfig {
                 rule,
+                aggregate: setting.aggregate,
                 silent_after: SILENT_AFTER,
                 round: ms(20),
                 ..ServerConfig::default()
@@ -155,6 +161,7 @@ impl Job {
             setting,
             pushed: 0,
             next_push,
+            pushed_on: BTreeMap::new(),
             above,
             quiet: false,
             models_seen: BTreeMap::new(),
@@ -192,12 +199,22 @@ impl Job {
         let due = self.next_push[&id] <= self.net.now();
         let may_push = !self.quiet && due && self.pushed < self.room();
         let number = self.pushed as usize;
+        let waits_for = match self.setting.aggregate {
+            // A worker too has its deadline, or a round of which everything was lost is the last.
+            Aggregate::Round { deadline } => self
+                .pushed_on
+                .get(&id)
+                .copied()
+                .filter(|(_, at)| self.net.now().since(*at) < deadline * 3),
+            _ => None,
+        };
         let result = self.net.with(id, |worker: &mut End<Worker>, now| {
             let worker = &mut worker.0;
             let model = worker.model().map(|model| (model.version, digest(&model.lanes)));
             let version = model.map(|(version, _)| version);
             version.into_iter().for_each(|version| worker.taken(version));
-            if !may_push || worker.standing() != Standing::Joined {
+            let stays = waits_for.is_some_and(|(on, _)| version.unwrap_or(0) <= on);
+            if !may_push || stays || worker.standing() != Standing::Joined {
                 return (model, false);
             }
             let mut one_hot = vec![0.0; lanes * segments as usize];
@@ -209,6 +226,8 @@ impl Job {
         self.models_seen.entry(id).or_default().extend(model);
         if pushed {
             self.pushed += 1;
+            let version = model.map_or(0, |(version, _)| version);
+            self.pushed_on.insert(id, (version, self.net.now()));
             // Workers out of step with each other, as their episodes are.
             let own = Duration::from_micros(u64::from(id.0) * 370);
             self.next_push.insert(id, self.net.now() + self.setting.every + own);
