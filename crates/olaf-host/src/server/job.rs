@@ -128,7 +128,8 @@ pub(super) struct Cluster {
 struct Round {
     present: Present,
     ends: Instant,
-    answer: Option<(PeerId, Answer)>,
+    /// Whoever delivered in it, a switch each, and the answer to their newest delivery.
+    answers: BTreeMap<PeerId, Answer>,
 }
 
 /// What a delivery leaves to say in its answer.
@@ -428,7 +429,7 @@ impl Job {
         let round = cluster.round.get_or_insert_with(|| Round {
             present: Present::none_of(segments),
             ends: Instant(u64::MAX),
-            answer: None,
+            answers: BTreeMap::new(),
         });
         round.present.insert(segment);
         round.present.is_complete()
@@ -467,15 +468,16 @@ impl Cluster {
     pub(super) fn note_round(&mut self, ends: Instant, peer: PeerId, answer: Answer) {
         if let Some(round) = &mut self.round {
             round.ends = round.ends.min(ends);
-            round.answer = Some((peer, answer));
+            round.answers.insert(peer, answer);
         }
     }
 
     pub(super) fn round_ends(&self) -> Option<Instant> {
-        self.round.as_ref().filter(|round| round.answer.is_some()).map(|round| round.ends)
+        self.round.as_ref().filter(|round| !round.answers.is_empty()).map(|round| round.ends)
     }
 
-    pub(super) fn end_round(&mut self) -> Option<(PeerId, Answer)> {
-        self.round.take().and_then(|round| round.answer)
+    /// Everyone who delivered in the round is to have the model it ended with.
+    pub(super) fn end_round(&mut self) -> BTreeMap<PeerId, Answer> {
+        self.round.take().map(|round| round.answers).unwrap_or_default()
     }
 }

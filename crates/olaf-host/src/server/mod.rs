@@ -26,7 +26,7 @@ pub use statistics::ServerStatistics;
 
 use crate::host::{Host, HostEvent, Refused};
 use crate::segments::Shape;
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use answers::{Answers, Outgoing};
 use core::time::Duration;
 use hops::Hops;
@@ -127,10 +127,10 @@ impl Server {
         Some((job.version, segments.map(|segment| segment.as_slice())))
     }
 
-    /// Whether updates may come from that peer; a driver may forget the addresses of others.
+    /// The peers that updates may come from; a driver may forget the addresses of others.
     #[must_use]
-    pub fn knows(&self, peer: PeerId) -> bool {
-        self.hops.keys().any(|(known, _)| *known == peer)
+    pub fn peers(&self) -> BTreeSet<PeerId> {
+        self.hops.keys().map(|(peer, _)| *peer).collect()
     }
 
     /// Everything counted so far, and who is here.
@@ -330,8 +330,12 @@ impl Server {
         let job = self.jobs.get_mut(&id).expect("it was there a few lines above");
         let state = job.clusters.entry(cluster).or_default();
         if let Some(snapshot) = snapshot {
-            state.end_round();
-            self.answers.model(from, answer, job.shape, snapshot);
+            let mut answers = state.end_round();
+            answers.insert(from, answer);
+            for (peer, answer) in answers {
+                let answer = Answer { model_version: job.version, server_time_ns: now.0, ..answer };
+                self.answers.model(peer, answer, job.shape, snapshot.clone());
+            }
         } else {
             state.note_round(now + self.config.round, from, answer);
         }
@@ -433,10 +437,10 @@ impl Server {
             for id in over {
                 let snapshot = job.publish(self.config.keep_versions);
                 let cluster = job.clusters.entry(id).or_default();
-                if let Some((peer, answer)) = cluster.end_round() {
+                for (peer, answer) in cluster.end_round() {
                     let answer =
                         Answer { model_version: job.version, server_time_ns: now.0, ..answer };
-                    self.answers.model(peer, answer, job.shape, snapshot);
+                    self.answers.model(peer, answer, job.shape, snapshot.clone());
                 }
             }
         }

@@ -102,6 +102,8 @@ pub struct Worker {
     join_retry: Duration,
     last_join: Instant,
     next_fetch: Option<Instant>,
+    /// How often in a row segments were asked for and none came.
+    fetches_in_vain: u32,
     /// The newest version whose model was handed to the learner.
     basis: u32,
     counters: Counters,
@@ -143,6 +145,7 @@ impl Worker {
             join_retry: JOIN_RETRY,
             last_join: Instant(0),
             next_fetch: None,
+            fetches_in_vain: 0,
             basis: 0,
             counters: Counters::default(),
             events: VecDeque::new(),
@@ -325,6 +328,7 @@ impl Worker {
                 self.models.give_up_below(answer.model_version);
             }
             self.models.take(shape, &answer, packet.lanes())?;
+            self.fetches_in_vain = 0;
             self.next_fetch = self.models.is_assembling().then(|| now + self.fetch_interval());
             if self.standing == Standing::Joining && self.models.newest().is_some() {
                 self.joined(answer.model_version);
@@ -392,8 +396,12 @@ impl Worker {
         }
     }
 
+    /// Before the first round trip is known it is found by waiting twice as long each time: on a
+    /// slow path the wishes would otherwise crowd out what they wish for.
     fn fetch_interval(&self) -> Duration {
-        self.config.fetch_after.max(self.outbox.round_trip().unwrap_or_default() * 2)
+        let first = self.config.fetch_after.max(self.outbox.round_trip().unwrap_or_default() * 2);
+        let longer = first.saturating_mul(1 << self.fetches_in_vain.min(16));
+        longer.min(self.config.keepalive.max(first))
     }
 
     fn emit_join(&mut self, now: Instant, buf: &mut [u8]) -> usize {
@@ -511,6 +519,7 @@ impl Host for Worker {
             let address = self.config.address;
             self.fetches = self.models.missing(address).take(FETCHES_AT_ONCE).collect();
             let again = now + self.fetch_interval();
+            self.fetches_in_vain += 1;
             self.next_fetch = self.models.is_assembling().then_some(again);
         }
         if self.switch.fell_silent(now, self.config.silent_after) {
