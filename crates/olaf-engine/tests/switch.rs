@@ -200,7 +200,7 @@ fn a_refusal_of_the_server_reaches_the_worker_and_forgets_it() {
     assert!(
         matches!(told.as_slice(), [(PeerId(1), Out::Welcome(to))] if to.code == WelcomeCode::WrongModelSize)
     );
-    assert!(!sw.switch.knows(PeerId(1)));
+    assert!(!sw.switch.peers().contains(&PeerId(1)));
 }
 
 #[test]
@@ -255,7 +255,7 @@ fn only_the_jobs_server_speaks_for_it() {
     let other = PeerId(2000);
     let forged = sw.welcomes_from(other, welcome(W1, WelcomeCode::WrongModelSize));
     assert_eq!(forged, Verdict::Drop(DropReason::NotTheServer));
-    assert!(sw.switch.knows(PeerId(1)));
+    assert!(sw.switch.peers().contains(&PeerId(1)));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::waker::Waker;
 use crate::{clock, events};
 use olaf_engine::{Instant, PeerId, Transmit};
 use serde_json::Value;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::io;
 use std::time::Duration;
 
@@ -39,8 +39,8 @@ pub(crate) trait Party: Send + 'static {
     fn poll_event(&mut self, peers: &Peers) -> Option<Value>;
     /// Whether what is due must leave before the next datagram is taken in.
     fn must_send_first(&self) -> bool;
-    /// Whether a party's address must be remembered.
-    fn knows(&self, peer: PeerId) -> bool;
+    /// Parties whose addresses must be remembered.
+    fn peers(&self) -> BTreeSet<PeerId>;
     /// Its own part of the statistics, an object.
     fn statistics(&self, now: Instant, peers: &Peers) -> Value;
 }
@@ -125,7 +125,8 @@ impl<P: Party> Driver<P> {
         self.flush();
         self.collect_events(now);
         if self.peers.is_crowded() {
-            self.peers.keep(|peer| self.party.knows(peer));
+            let known = self.party.peers();
+            self.peers.keep(|peer| known.contains(&peer));
         }
     }
 

@@ -178,6 +178,7 @@ mod tests {
     use crate::socket::Socket;
     use olaf_engine::{Instant, PeerId, Transmit};
     use serde_json::{Value, json};
+    use std::collections::BTreeSet;
     use std::net::UdpSocket;
 
     /// Sends back what it gets; breaks on "break".
@@ -205,8 +206,8 @@ mod tests {
         fn must_send_first(&self) -> bool {
             false
         }
-        fn knows(&self, _: PeerId) -> bool {
-            false
+        fn peers(&self) -> BTreeSet<PeerId> {
+            BTreeSet::new()
         }
         fn statistics(&self, _: Instant, _: &Peers) -> Value {
             json!({"role": "echo"})

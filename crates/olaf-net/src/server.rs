@@ -12,6 +12,7 @@ use olaf_host::server::{self, Aggregate, RuleConfig, RuleKind, ServerGate, Step}
 use olaf_host::{Host, server::Server as Brain};
 use serde::Deserialize;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// How updates change the model, as `docs/reference/statistics.md` describes it.
@@ -251,8 +252,8 @@ impl Party for Body {
         false
     }
 
-    fn knows(&self, peer: PeerId) -> bool {
-        self.0.knows(peer)
+    fn peers(&self) -> BTreeSet<PeerId> {
+        self.0.peers()
     }
 
     fn statistics(&self, now: Instant, _: &Peers) -> Value {

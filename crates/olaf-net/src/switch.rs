@@ -259,8 +259,8 @@ impl Party for Body {
         !self.unlimited || self.engine.must_send_first()
     }
 
-    fn knows(&self, peer: PeerId) -> bool {
-        self.engine.knows(peer)
+    fn peers(&self) -> BTreeSet<PeerId> {
+        self.engine.peers()
     }
 
     fn statistics(&self, now: Instant, peers: &Peers) -> Value {

@@ -22,7 +22,7 @@ use crate::egress::{Control, Egress, Leaving};
 use crate::engine::{DropReason, Engine, Event, Source, Transmit, Verdict, Why};
 use crate::ids::{JobId, PeerId, PortId};
 use crate::time::Instant;
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use answers::Sharer;
@@ -107,10 +107,11 @@ impl Switch {
             && self.uplink.queue().used() >= self.uplink.queue().slots()
     }
 
-    /// Whether a worker is behind that peer; a driver may forget the addresses of others.
+    /// The peers that workers are behind; a driver may forget the addresses of others.
     #[must_use]
-    pub fn knows(&self, peer: PeerId) -> bool {
-        self.jobs.values().any(|job| job.members.values().any(|member| member.peer == peer))
+    pub fn peers(&self) -> BTreeSet<PeerId> {
+        let members = self.jobs.values().flat_map(|job| job.members.values());
+        members.map(|member| member.peer).collect()
     }
 
     /// The queue's state as it goes into answers (OLAF §5).
