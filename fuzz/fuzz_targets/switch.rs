@@ -160,6 +160,7 @@ fn take(run: &mut Run, step: &Step, buf: &mut [u8]) {
                 clock_error_us: 0,
                 sent_at_ns: 0,
                 clock_offset_ns: 0,
+                hops: 0,
             }
             .emit(buf);
             run.recv(false, who.peer(), &mut buf[..len]);

@@ -117,7 +117,7 @@ def test_numbers_that_are_none_are_rejected_at_the_switch_by_name(
     honest = network.client(switch.address, worker=1)
     honest.join(zeros(LANES), 10.0)
     # A worker made by hand joins, for no client of ours lets a NaN out.
-    join = common(JOIN, worker=6) + struct.pack(">IIIIQq", 0, LANES, 2208, 0, 1, 0)
+    join = common(JOIN, worker=6) + struct.pack(">IIIIQqB7x", 0, LANES, 2208, 0, 1, 0, 0)
     plain_socket.sendto(join, address_of(switch))
     eventually(
         lambda: [w for w in stats(switch)["workers"] if w["worker"] == 6 and w["admitted"]],

@@ -114,11 +114,15 @@ pub enum Rejection {
     TooManyHops,
     /// Counts or weights would overflow.
     Overflow,
+    /// It says that it has passed a switch, and its sender is none.
+    NotASwitch,
+    /// It says to hold more contributions than one worker may carry.
+    TooManyContributors,
 }
 
 impl Rejection {
     /// All reasons, in the order of [`Rejection::index`].
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::NonFinite,
         Self::WrongSize,
         Self::Duplicate,
@@ -128,12 +132,27 @@ impl Rejection {
         Self::WrongCluster,
         Self::TooManyHops,
         Self::Overflow,
+        Self::NotASwitch,
+        Self::TooManyContributors,
     ];
 
     /// Position in [`Rejection::ALL`].
     #[must_use]
     pub const fn index(self) -> usize {
         self as usize
+    }
+
+    /// How many contributions are counted for it: what somebody claims who is not who they say, or
+    /// claims what cannot be, inflates nothing.
+    #[must_use]
+    pub const fn counts(self, claimed: u32) -> u32 {
+        match self {
+            Self::UnknownWorker
+            | Self::WrongSender
+            | Self::NotASwitch
+            | Self::TooManyContributors => 1,
+            _ => claimed,
+        }
     }
 
     /// A short stable name, for counters and logs.
@@ -149,6 +168,8 @@ impl Rejection {
             Self::WrongCluster => "wrong_cluster",
             Self::TooManyHops => "too_many_hops",
             Self::Overflow => "overflow",
+            Self::NotASwitch => "not_a_switch",
+            Self::TooManyContributors => "too_many_contributors",
         }
     }
 }

@@ -4,12 +4,13 @@
 //! cannot merge.
 
 use crate::discipline::{Arrival, Discipline, Entry, EntryId, Outcome};
-use crate::ids::{JobId, PeerId};
+use crate::ids::{Flow, JobId, PeerId};
 use crate::time::{BitsPerSecond, Instant};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::time::Duration;
+use olaf_wire::serial;
 
 /// When the next datagram may leave.
 #[derive(Debug)]
@@ -82,7 +83,7 @@ pub struct CreditPacer {
 
 #[derive(Debug)]
 struct Outstanding {
-    job: JobId,
+    flow: Flow,
     hop_sequence: u32,
     expires: Instant,
 }
@@ -112,13 +113,19 @@ impl CreditPacer {
         self.expired
     }
 
-    fn spend(&mut self, now: Instant, job: JobId, hop_sequence: u32) {
-        self.outstanding.push_back(Outstanding { job, hop_sequence, expires: now + self.timeout });
+    fn spend(&mut self, now: Instant, flow: Flow, hop_sequence: u32) {
+        self.outstanding.push_back(Outstanding { flow, hop_sequence, expires: now + self.timeout });
     }
 
-    /// Acknowledgements are cumulative: one lost is made good by the next of its job.
-    fn acknowledge(&mut self, job: JobId, up_to: u32) {
-        self.outstanding.retain(|o| o.job != job || o.hop_sequence > up_to);
+    /// Acknowledgements are cumulative: one lost is made good by the next.
+    fn acknowledge(&mut self, of: Acknowledged, up_to: u32) {
+        self.outstanding.retain(|outstanding| {
+            let concerned = match of {
+                Acknowledged::Job(job) => outstanding.flow.job == job,
+                Acknowledged::Flow(flow) => outstanding.flow == flow,
+            };
+            !concerned || serial::is_after(outstanding.hop_sequence, up_to)
+        });
     }
 
     fn expire(&mut self, now: Instant) {
@@ -127,6 +134,15 @@ impl CreditPacer {
             self.expired += 1;
         }
     }
+}
+
+/// What an acknowledgement up to a number is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Acknowledged {
+    /// Everything of the job: a server answers in the order in which it was sent to.
+    Job(JobId),
+    /// One flow: another switch sends on in an order of its own, but each flow in order.
+    Flow(Flow),
 }
 
 /// A control datagram that goes ahead of updates.
@@ -224,7 +240,7 @@ impl Egress {
 
     /// The due departure has been sent: its slot is free and, on a paced link, the next starts
     /// that instant. A credit is spent on `sent_as` where one is given.
-    pub fn release(&mut self, now: Instant, sent_as: Option<(JobId, u32)>) -> Option<EntryId> {
+    pub fn release(&mut self, now: Instant, sent_as: Option<(Flow, u32)>) -> Option<EntryId> {
         let departure = self.departure.take()?;
         let entry = match departure.what {
             Leaving::Control => {
@@ -233,8 +249,8 @@ impl Egress {
             }
             Leaving::Update => self.queue.end_departure(),
         };
-        if let (Pacer::Credit(pacer), Some((job, hop_sequence))) = (&mut self.pacer, sent_as) {
-            pacer.spend(now, job, hop_sequence);
+        if let (Pacer::Credit(pacer), Some((flow, hop_sequence))) = (&mut self.pacer, sent_as) {
+            pacer.spend(now, flow, hop_sequence);
         }
         if let Pacer::Rate(_) = self.pacer {
             self.begin(Ready::Before(departure.end));
@@ -242,10 +258,12 @@ impl Egress {
         entry
     }
 
-    /// A server acknowledged everything of a job up to `up_to`.
-    pub fn acknowledge(&mut self, job: JobId, up_to: u32) {
-        if let Pacer::Credit(pacer) = &mut self.pacer {
-            pacer.acknowledge(job, up_to);
+    /// Somebody above acknowledged everything of a job or flow up to `up_to`; 0: nothing.
+    pub fn acknowledge(&mut self, of: Acknowledged, up_to: u32) {
+        if let Pacer::Credit(pacer) = &mut self.pacer
+            && up_to != 0
+        {
+            pacer.acknowledge(of, up_to);
         }
     }
 
@@ -342,15 +360,44 @@ mod tests {
         assert_eq!(pacer.begin(Instant(500), 10), (Instant(500), Instant(510)));
     }
 
+    fn flow(job: u32, cluster: u32) -> Flow {
+        Flow { job: JobId(job), cluster: crate::ids::ClusterId(cluster), segment: 0 }
+    }
+
     #[test]
     fn an_acknowledgement_returns_the_credits_of_its_job_up_to_it() {
         let mut pacer = CreditPacer::new(2, Duration::from_nanos(10));
-        pacer.spend(Instant(0), JobId(1), 1);
-        pacer.spend(Instant(1), JobId(2), 1);
-        pacer.spend(Instant(2), JobId(1), 2);
-        pacer.acknowledge(JobId(1), 2);
+        pacer.spend(Instant(0), flow(1, 0), 1);
+        pacer.spend(Instant(1), flow(2, 0), 1);
+        pacer.spend(Instant(2), flow(1, 5), 2);
+        pacer.acknowledge(Acknowledged::Job(JobId(1)), 2);
         assert_eq!(pacer.outstanding(), 1);
         pacer.expire(Instant(11));
         assert_eq!((pacer.outstanding(), pacer.expired()), (0, 1));
+    }
+
+    #[test]
+    fn an_acknowledgement_of_a_flow_leaves_the_other_flows_credits_out() {
+        let mut pacer = CreditPacer::new(3, Duration::from_nanos(10));
+        pacer.spend(Instant(0), flow(1, 0), 1);
+        pacer.spend(Instant(0), flow(1, 7), 2);
+        pacer.spend(Instant(0), flow(1, 0), 3);
+        // The switch above sent cluster 7's first: 1 and 3 still wait there.
+        pacer.acknowledge(Acknowledged::Flow(flow(1, 7)), 2);
+        assert_eq!(pacer.outstanding(), 2);
+        pacer.acknowledge(Acknowledged::Flow(flow(1, 0)), 3);
+        assert_eq!(pacer.outstanding(), 0);
+    }
+
+    #[test]
+    fn credits_come_back_across_the_largest_number() {
+        let mut pacer = CreditPacer::new(4, Duration::from_nanos(10));
+        for number in [u32::MAX - 1, u32::MAX, 1, 2] {
+            pacer.spend(Instant(0), flow(1, 0), number);
+        }
+        pacer.acknowledge(Acknowledged::Job(JobId(1)), u32::MAX);
+        assert_eq!(pacer.outstanding(), 2);
+        pacer.acknowledge(Acknowledged::Job(JobId(1)), 1);
+        assert_eq!(pacer.outstanding(), 1);
     }
 }

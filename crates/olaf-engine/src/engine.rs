@@ -143,6 +143,14 @@ pub enum Event {
     ServerBack(JobId, PeerId),
     /// A job's server began a new life.
     ServerRestarted(JobId, PeerId),
+    /// A switch, above or below, has not been heard for the configured time.
+    SwitchSilent(JobId, PeerId),
+    /// A silent switch is heard again.
+    SwitchBack(JobId, PeerId),
+    /// A switch, above or below, began a new life.
+    SwitchRestarted(JobId, PeerId),
+    /// What goes up for a job comes back from that neighbour: switches send in a circle.
+    Loop(JobId, PeerId),
     /// A contribution was turned away.
     ContributionRejected(WorkerSeen, Rejection),
 }

@@ -16,6 +16,7 @@ pub mod discipline;
 pub mod egress;
 pub mod engine;
 pub mod fifo;
+pub mod hops;
 pub mod ids;
 mod lane_buffer;
 pub mod lanes;
@@ -28,6 +29,7 @@ pub mod time;
 
 pub use discipline::{Arrival, Discipline, Entry, EntryId, Outcome, Rejection};
 pub use engine::{Engine, Event, Source, Transmit, Verdict};
+pub use hops::Hops;
 pub use ids::{ClusterId, Flow, JobId, PeerId, PortId, Session, WorkerId};
 pub use lane_buffer::Lanes;
 pub use switch::Switch;

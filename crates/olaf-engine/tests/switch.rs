@@ -116,16 +116,6 @@ fn an_update_that_is_not_finite_is_refused_and_told_once_a_second() {
 }
 
 #[test]
-fn an_update_that_has_passed_too_many_switches_is_refused() {
-    let mut sw = default();
-    let looping = olaf_wire::Update { hops: 16, ..update(W1, 0) };
-    assert_eq!(
-        sw.sends_update(W1.source(), &looping, &[1.0, 1.0]),
-        dropped(Rejection::TooManyHops)
-    );
-}
-
-#[test]
 fn a_stranger_is_asked_to_join_again() {
     let mut sw = default();
     let stranger = w(0, 50);

@@ -8,14 +8,14 @@ use common::*;
 use core::time::Duration;
 use olaf_engine::engine::{DropReason, Source, Verdict};
 use olaf_engine::switch::{AnswerTo, Config, Pacing, QueueKind};
-use olaf_engine::{BitsPerSecond, Engine, JobId, PeerId, PortId, Rejection};
+use olaf_engine::{BitsPerSecond, Engine, JobId, PeerId, PortId};
 use olaf_wire::offsets::MAX_DATAGRAM;
 use olaf_wire::{Answer, Fetch, Leave, Packet, Update, WelcomeCode};
 use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
 enum Step {
-    Join(Who),
+    Join(Who, u8),
     Welcome(Who, u8),
     Update(Who, Sent),
     Answer {
@@ -75,7 +75,8 @@ fn sent() -> impl Strategy<Value = Sent> {
         prop_oneof![9 => (0u32..3).prop_map(|s| (s, 3)), 1 => (0u32..2).prop_map(|s| (s, 2))];
     let contributors = prop_oneof![8 => Just(1u32), 2 => 2u32..4];
     let reward = prop_oneof![9 => (-3i8..3).prop_map(f64::from), 1 => Just(f64::NAN)];
-    (0u32..12, segment, contributors, reward, prop::bool::weighted(0.05), 0u8..17).prop_map(
+    let hops = prop_oneof![8 => Just(0u8), 8 => Just(1u8), 1 => 2u8..17];
+    (0u32..12, segment, contributors, reward, prop::bool::weighted(0.05), hops).prop_map(
         |(sequence, (segment, segments), contributors, reward, bad_lane, hops)| Sent {
             sequence,
             segment,
@@ -92,8 +93,8 @@ fn step() -> impl Strategy<Value = Step> {
     let answer = (0u32..3, 0u32..40, 0u32..3, 0u32..5, prop::option::weighted(0.2, who()), 1u32..3);
     let damage = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4);
     prop_oneof![
-        4 => who().prop_map(Step::Join),
-        4 => (who(), prop_oneof![8 => Just(0u8), 1 => 0u8..9]).prop_map(|(who, code)| Step::Welcome(who, code)),
+        4 => (who(), prop_oneof![3 => Just(0u8), 1 => 1u8..18]).prop_map(|(who, hops)| Step::Join(who, hops)),
+        4 => (who(), prop_oneof![8 => Just(0u8), 1 => 0u8..10]).prop_map(|(who, code)| Step::Welcome(who, code)),
         20 => (who(), sent()).prop_map(|(who, sent)| Step::Update(who, sent)),
         4 => answer.prop_map(|(cluster, acknowledges, segment, version, to, epoch)| Step::Answer {
             cluster, acknowledges, segment, version, to, epoch
@@ -156,11 +157,10 @@ impl Run {
         let update =
             Packet::new_checked(&bytes).ok().and_then(|packet| Update::parse(&packet).ok());
         let Some(update) = update.filter(|_| !up) else { return };
-        // What it claims to be counts only when its worker is known.
         self.received += match verdict {
-            Verdict::Drop(DropReason::Contribution(
-                Rejection::UnknownWorker | Rejection::WrongSender,
-            )) => 1,
+            Verdict::Drop(DropReason::Contribution(rejection)) => {
+                u64::from(rejection.counts(update.contributors))
+            }
             Verdict::Drop(DropReason::Malformed(_)) | Verdict::Forward(_) => 0,
             _ => u64::from(update.contributors),
         };
@@ -203,8 +203,13 @@ impl Run {
         };
         let server = |job: u32| 1000 + job;
         match step {
-            Step::Join(who) => {
-                let join = olaf_wire::Join { segment_lanes: SHAPE.1, ..join(as_w(who), SHAPE.0) };
+            Step::Join(who, hops) => {
+                let join = olaf_wire::Join {
+                    segment_lanes: SHAPE.1,
+                    hops: *hops,
+                    sent_at_ns: self.bench.now.0,
+                    ..join(as_w(who), SHAPE.0)
+                };
                 self.recv(false, who.peer, Self::emitted(|buf| join.emit(buf)));
             }
             Step::Welcome(who, code) => {
@@ -280,7 +285,7 @@ impl Run {
     }
 }
 
-const CODES: [WelcomeCode; 9] = [
+const CODES: [WelcomeCode; 10] = [
     WelcomeCode::Welcome,
     WelcomeCode::WorkerIdInUse,
     WelcomeCode::WrongModelSize,
@@ -290,6 +295,7 @@ const CODES: [WelcomeCode; 9] = [
     WelcomeCode::Full,
     WelcomeCode::ServerSilent,
     WelcomeCode::JoinAgain,
+    WelcomeCode::Loop,
 ];
 
 proptest! {
@@ -306,7 +312,8 @@ proptest! {
         for job in 1..3 {
             for worker in 0..4 {
                 let who = Who { job, cluster: worker % 3, worker, session: 500 + worker, peer: 10 * job + worker };
-                run.take(&Step::Join(who));
+                // One in two is behind a switch.
+                run.take(&Step::Join(who, u8::from(worker % 2 == 1)));
                 run.take(&Step::Welcome(who, 0));
                 run.bench.now = run.bench.now + Duration::from_secs(1);
                 run.drain(PortId::UPLINK, 9);

@@ -31,6 +31,7 @@ fn join(worker: u32) -> Join {
         clock_error_us: u32::MAX,
         sent_at_ns: 5,
         clock_offset_ns: 0,
+        hops: 0,
     }
 }
 

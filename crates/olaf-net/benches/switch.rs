@@ -251,6 +251,7 @@ fn join(address: Address) -> Join {
         clock_error_us: 0,
         sent_at_ns: 1,
         clock_offset_ns: 0,
+        hops: 0,
     }
 }
 

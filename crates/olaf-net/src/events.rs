@@ -29,7 +29,7 @@ pub(crate) fn of_worker(
     event
 }
 
-fn of_server(name: &str, job: JobId, peer: PeerId, peers: &Peers) -> Value {
+fn of_neighbour(name: &str, job: JobId, peer: PeerId, peers: &Peers) -> Value {
     json!({"event": name, "job": job.0, "address": peers.name(peer)})
 }
 
@@ -47,9 +47,13 @@ pub(crate) fn of_switch(event: &Event, peers: &Peers) -> Value {
         Event::ContributionRejected(seen, rejection) => {
             of_worker("contribution_rejected", seen, Some(rejection.name()), peers)
         }
-        Event::ServerSilent(job, peer) => of_server("server_silent", *job, *peer, peers),
-        Event::ServerBack(job, peer) => of_server("server_back", *job, *peer, peers),
-        Event::ServerRestarted(job, peer) => of_server("server_restarted", *job, *peer, peers),
+        Event::SwitchSilent(job, peer) => of_neighbour("switch_silent", *job, *peer, peers),
+        Event::SwitchBack(job, peer) => of_neighbour("switch_back", *job, *peer, peers),
+        Event::SwitchRestarted(job, peer) => of_neighbour("switch_restarted", *job, *peer, peers),
+        Event::Loop(job, peer) => of_neighbour("loop", *job, *peer, peers),
+        Event::ServerSilent(job, peer) => of_neighbour("server_silent", *job, *peer, peers),
+        Event::ServerBack(job, peer) => of_neighbour("server_back", *job, *peer, peers),
+        Event::ServerRestarted(job, peer) => of_neighbour("server_restarted", *job, *peer, peers),
     }
 }
 

@@ -271,6 +271,7 @@ impl Party for Body {
             }
         };
         statistics.workers.iter_mut().for_each(|worker| named(&mut worker.address));
+        statistics.switches.iter_mut().for_each(|switch| named(&mut switch.address));
         statistics.servers.iter_mut().for_each(|server| named(&mut server.address));
         let mut value = serde_json::to_value(statistics).expect("statistics are plain data");
         value["role"] = "switch".into();

@@ -124,6 +124,7 @@ impl Bench {
             clock_error_us: 0,
             sent_at_ns: 1,
             clock_offset_ns: 0,
+            hops: 0,
         };
         let len = join.emit(&mut self.buf);
         self.switch.handle_packet(self.now, source(worker), &self.buf[..len]);

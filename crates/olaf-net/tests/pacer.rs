@@ -119,6 +119,7 @@ fn join() -> Join {
         clock_error_us: 0,
         sent_at_ns: 1,
         clock_offset_ns: 0,
+        hops: 0,
     }
 }
 

@@ -19,6 +19,7 @@ pub mod ids;
 pub mod membership;
 pub mod offsets;
 pub mod packet;
+pub mod serial;
 pub mod update;
 
 pub use answer::{Answer, QueueStatus};

@@ -21,6 +21,8 @@ pub struct Join {
     pub sent_at_ns: u64,
     /// Its estimate of the server's clock minus its own, nanoseconds.
     pub clock_offset_ns: i64,
+    /// Switches passed: what comes with more than none shows its sender to be a switch.
+    pub hops: u8,
 }
 
 impl Join {
@@ -46,6 +48,7 @@ impl Join {
             clock_error_us: packet.u32(join::CLOCK_ERROR_US),
             sent_at_ns: packet.u64(join::SENT_AT),
             clock_offset_ns: packet.i64(join::CLOCK_OFFSET),
+            hops: packet.byte(join::HOPS),
         };
         if message.parameters == 0 {
             return Err(Refusal::BadField("parameters"));
@@ -73,8 +76,17 @@ impl Join {
         writer.put(join::CLOCK_ERROR_US, self.clock_error_us.to_be_bytes());
         writer.put(join::SENT_AT, self.sent_at_ns.to_be_bytes());
         writer.put(join::CLOCK_OFFSET, self.clock_offset_ns.to_be_bytes());
+        writer.put(join::HOPS, [self.hops]);
         join::LEN
     }
+}
+
+/// Rewrites, in a checked join, how many switches it has passed.
+///
+/// # Panics
+/// When `bytes` is not a join that [`Packet::new_checked`] accepted.
+pub fn patch_hops(bytes: &mut [u8], hops: u8) {
+    bytes[join::HOPS] = hops;
 }
 
 /// What became of a join.
@@ -99,6 +111,8 @@ pub enum WelcomeCode {
     ServerSilent = 7,
     /// Not a refusal: the switch does not know the worker (any more), which should join again.
     JoinAgain = 8,
+    /// What the switches on the way send up comes back to them: there is no server at its end.
+    Loop = 9,
 }
 
 impl WelcomeCode {
@@ -113,6 +127,7 @@ impl WelcomeCode {
             6 => Self::Full,
             7 => Self::ServerSilent,
             8 => Self::JoinAgain,
+            9 => Self::Loop,
             _ => return None,
         })
     }
@@ -130,6 +145,7 @@ impl WelcomeCode {
             Self::Full => "full",
             Self::ServerSilent => "server_silent",
             Self::JoinAgain => "join_again",
+            Self::Loop => "loop",
         }
     }
 

@@ -9,7 +9,7 @@
 //!             44 lanes  48 epoch  52 delivered version  56 delivered newest  64 server time
 //!             72 active clusters  74 slots  76 used  78 switches  79 zero x17  96 lanes ..
 //! join        24 have version  28 parameters  32 segment lanes  36 clock error (us)
-//!             40 sent at  48 clock offset  56 end
+//!             40 sent at  48 clock offset  56 hops  57 zero x7  64 end
 //! welcome     24 code  25 ready  26 zero x2  28 version  32 parameters  36 segment lanes
 //!             40 epoch  44 first missing  48 echoed sent at  56 received at  64 sent at
 //!             72 switch epoch  76 silent (ms)  80 end
@@ -83,7 +83,8 @@ pub mod join {
     pub const CLOCK_ERROR_US: usize = 36;
     pub const SENT_AT: usize = 40;
     pub const CLOCK_OFFSET: usize = 48;
-    pub const LEN: usize = 56;
+    pub const HOPS: usize = 56;
+    pub const LEN: usize = 64;
 }
 
 /// The answer to a join, from the server, or from a switch that must refuse.

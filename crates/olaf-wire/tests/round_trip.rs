@@ -63,7 +63,8 @@ fn answers() -> impl Strategy<Value = Answer> {
 
 fn joins() -> impl Strategy<Value = Join> {
     let numbers = (any::<u32>(), 1u32.., 1u32..=MAX_SEGMENT_LANES as u32, any::<u32>());
-    (addresses(), numbers, any::<u64>(), any::<i64>()).prop_map(|(address, a, sent, offset)| Join {
+    let rest = (any::<u64>(), any::<i64>(), any::<u8>());
+    (addresses(), numbers, rest).prop_map(|(address, a, (sent, offset, hops))| Join {
         address: Address { worker: WorkerId(address.worker.0.min(u32::MAX - 1)), ..address },
         have_version: a.0,
         parameters: a.1,
@@ -71,6 +72,7 @@ fn joins() -> impl Strategy<Value = Join> {
         clock_error_us: a.3,
         sent_at_ns: sent,
         clock_offset_ns: offset,
+        hops,
     })
 }
 
@@ -86,6 +88,7 @@ fn codes() -> impl Strategy<Value = WelcomeCode> {
         Code::Full,
         Code::ServerSilent,
         Code::JoinAgain,
+        Code::Loop,
     ])
 }
 

@@ -45,7 +45,7 @@ fn code(name: &str) -> WelcomeCode {
     let all = [Code::Welcome, Code::WorkerIdInUse, Code::WrongModelSize, Code::WrongSegmentLanes];
     let rest =
         [Code::UnknownJob, Code::ModelTooLarge, Code::Full, Code::ServerSilent, Code::JoinAgain];
-    *all.iter().chain(&rest).find(|code| code.name() == name).unwrap()
+    *all.iter().chain(&rest).chain(&[Code::Loop]).find(|code| code.name() == name).unwrap()
 }
 
 /// The message of those fields, written; and read back from `bytes`, whether it is the same.
@@ -106,6 +106,7 @@ fn written(message: &Value, bytes: &[u8]) -> (Vec<u8>, bool) {
                 clock_error_us: u32_of("clock_error_us"),
                 sent_at_ns: u64_of("sent_at_ns"),
                 clock_offset_ns: message["clock_offset_ns"].as_i64().unwrap(),
+                hops: u8::try_from(u32_of("hops")).unwrap(),
             };
             let read = packet.and_then(|packet| Join::parse(&packet));
             (join.emit(&mut buf), read == Ok(join))

@@ -1,30 +1,49 @@
 //! The way down: acknowledgements and models fan out to the workers concerned.
 
-use super::job::Cluster;
+use super::job::{Cluster, Job};
+use super::neighbours::everyone;
 use super::{AnswerTo, Down, Switch};
+use crate::egress::Acknowledged;
 use crate::engine::{DropReason, Source, Verdict};
-use crate::ids::{PeerId, WorkerId};
+use crate::ids::{ClusterId, Flow, JobId, PeerId, WorkerId};
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
-use olaf_wire::{Address, Answer, Kind, Packet, Session, Welcome};
+use alloc::vec::Vec;
+use olaf_wire::{Address, Answer, Kind, Packet, Welcome, serial};
 
 /// Unanswered departures remembered for each cluster; of older ones the answer goes to the whole
 /// cluster.
 pub(super) const UNANSWERED_LIMIT: usize = 4096;
 
-/// A worker whose update met a departing entry, and the newest of its own numbers in it.
+/// Who hears an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Hearer {
+    /// A worker of this switch's own.
+    Worker(WorkerId),
+    /// The switch before this one, which knows who shared in its merges.
+    Switch(PeerId),
+}
+
+/// Somebody whose update met a departing entry, and the newest of their own numbers in it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sharer {
-    pub(super) worker: WorkerId,
+    pub(super) hearer: Hearer,
     pub(super) sequence: u32,
 }
 
-/// The model answer that comes down for a cluster: all its segments go to the same workers.
+/// A departure that nobody answered yet.
+pub(super) struct Unanswered {
+    pub(super) hop_sequence: u32,
+    pub(super) segment: u32,
+    pub(super) sharers: Vec<Sharer>,
+}
+
+/// The model answer that comes down for a cluster: all its segments go to the same receivers.
 pub(super) struct Answering {
     /// Its version and what it acknowledges: a gated update is answered with the same version.
     of: (u32, u32),
-    receivers: BTreeMap<WorkerId, u32>,
+    receivers: BTreeMap<Hearer, u32>,
 }
 
 impl Switch {
@@ -43,61 +62,58 @@ impl Switch {
         if let Err(reason) = self.heard_server(now, id, from.peer, answer.epoch) {
             return Verdict::Drop(reason);
         }
-        self.uplink.acknowledge(id, answer.acknowledges);
+        let acknowledged = Acknowledges::of(&answer, packet.kind());
+        if let Some(of) = acknowledged.credits(&answer) {
+            self.uplink.acknowledge(of, answer.acknowledges);
+        }
         let to_cluster = self.config.answer_to == AnswerTo::Cluster;
         let Some(job) = self.jobs.get_mut(&id) else {
             return Verdict::Drop(DropReason::UnknownJob);
         };
         let receivers = if answer.address.worker == WorkerId::ALL {
+            let is_model = packet.kind() == Kind::Model;
             let cluster = job.clusters.entry(answer.address.cluster).or_default();
-            let concerned = if packet.kind() == Kind::Model {
-                model_receivers(cluster, &answer)
+            let concerned = if is_model {
+                model_receivers(cluster, &answer, acknowledged)
             } else {
-                acknowledged(cluster, answer.acknowledges)
+                acknowledge(cluster, answer.acknowledges, acknowledged)
             };
             // Who is known to share, or, after a restart of this switch, everyone.
-            if to_cluster || concerned.is_empty() && packet.kind() == Kind::Model {
-                let members =
-                    job.members.iter().filter(|(_, m)| m.cluster == answer.address.cluster);
-                members.map(|(id, _)| (*id, concerned.get(id).copied().unwrap_or(0))).collect()
+            if to_cluster || concerned.is_empty() && is_model {
+                whole_cluster(job, answer.address.cluster, &concerned)
             } else {
                 concerned
             }
         } else {
-            BTreeMap::from([(answer.address.worker, 0)])
+            BTreeMap::from([(Hearer::Worker(answer.address.worker), 0)])
         };
         let bytes: Arc<[u8]> = bytes.into();
         let mut verdict = Verdict::Absorb;
-        let mut switches: BTreeMap<PeerId, u32> = BTreeMap::new();
-        for (worker, sequence) in receivers {
-            let Some(member) = self.jobs.get(&id).and_then(|job| job.members.get(&worker)) else {
+        for (hearer, sequence) in receivers {
+            let Some((peer, address)) = self.place_of(id, answer.address.cluster, hearer) else {
                 if answer.address.worker != WorkerId::ALL {
                     verdict = Verdict::Drop(DropReason::UnknownReceiver);
                 }
                 continue;
             };
-            let (peer, session) = (member.peer, member.session);
-            if member.behind_switch && sequence > 0 {
-                // One answer for the switch before this one, which knows who shared in its merges.
-                let newest = switches.entry(peer).or_default();
-                *newest = sequence.max(*newest);
-                continue;
-            }
-            let address = Address { job: id, cluster: answer.address.cluster, worker, session };
-            let down = Down { peer, bytes: bytes.clone(), receiver: Some((address, sequence)) };
-            if let Verdict::Drop(reason) = self.send_down(down) {
-                self.counters.refuse(reason);
-            }
-        }
-        for (peer, sequence) in switches {
-            let (cluster, worker) = (answer.address.cluster, WorkerId::ALL);
-            let address = Address { job: id, cluster, worker, session: Session(0) };
             let down = Down { peer, bytes: bytes.clone(), receiver: Some((address, sequence)) };
             if let Verdict::Drop(reason) = self.send_down(down) {
                 self.counters.refuse(reason);
             }
         }
         verdict
+    }
+
+    /// Where a hearer is, and by what name.
+    fn place_of(&self, id: JobId, cluster: ClusterId, hearer: Hearer) -> Option<(PeerId, Address)> {
+        match hearer {
+            Hearer::Switch(peer) => Some((peer, Address { cluster, ..everyone(id) })),
+            Hearer::Worker(worker) => {
+                let member = self.jobs.get(&id)?.members.get(&worker)?;
+                let session = member.session;
+                Some((member.peer, Address { job: id, cluster, worker, session }))
+            }
+        }
     }
 
     /// Sends a welcome of this switch's own.
@@ -112,29 +128,100 @@ impl Switch {
     }
 }
 
-/// Workers whose departures up to `up_to` are acknowledged now; they are owed a model from here on.
-fn acknowledged(cluster: &mut Cluster, up_to: u32) -> BTreeMap<WorkerId, u32> {
-    let mut concerned = BTreeMap::new();
-    while cluster.unanswered.front().is_some_and(|(sequence, _)| *sequence <= up_to) {
-        let (_, sharers) = cluster.unanswered.pop_front().expect("just seen at the front");
-        for sharer in sharers {
-            let newest: &mut u32 = concerned.entry(sharer.worker).or_default();
-            *newest = sharer.sequence.max(*newest);
+/// Which departures an answer's number speaks of, that one and all before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Acknowledges {
+    /// All of the cluster, and of the job: a server answers in the order in which it was sent to.
+    All,
+    /// Those of one segment: another switch sends on what it holds of the others when their turn
+    /// comes.
+    Segment(u32),
+    /// None: through another switch each segment has an acknowledgement of its own, and the model
+    /// comes beside them.
+    Nothing,
+}
+
+impl Acknowledges {
+    fn of(answer: &Answer, kind: Kind) -> Self {
+        match kind {
+            _ if answer.queue.switches == 0 => Self::All,
+            Kind::Model if answer.segments > 1 => Self::Nothing,
+            _ => Self::Segment(answer.segment),
         }
     }
-    cluster.owed.extend(concerned.iter().map(|(worker, sequence)| (*worker, *sequence)));
+
+    /// What comes back of the uplink's credits.
+    fn credits(self, answer: &Answer) -> Option<Acknowledged> {
+        let Address { job, cluster, .. } = answer.address;
+        match self {
+            Self::All => Some(Acknowledged::Job(job)),
+            Self::Segment(segment) => Some(Acknowledged::Flow(Flow { job, cluster, segment })),
+            Self::Nothing => None,
+        }
+    }
+
+    fn includes(self, segment: u32) -> bool {
+        match self {
+            Self::All => true,
+            Self::Segment(only) => segment == only,
+            Self::Nothing => false,
+        }
+    }
+}
+
+/// Who shared in the departures up to `up_to`, which are acknowledged now; they are owed a model
+/// from here on.
+fn acknowledge(cluster: &mut Cluster, up_to: u32, of: Acknowledges) -> BTreeMap<Hearer, u32> {
+    let mut concerned = BTreeMap::new();
+    let mut at = 0;
+    while up_to != 0
+        && let Some(unanswered) = cluster.unanswered.get(at)
+        && !serial::is_after(unanswered.hop_sequence, up_to)
+    {
+        if !of.includes(unanswered.segment) {
+            at += 1;
+            continue;
+        }
+        let answered = cluster.unanswered.remove(at).expect("looked at just above");
+        for sharer in answered.sharers {
+            let newest: &mut u32 = concerned.entry(sharer.hearer).or_default();
+            *newest = serial::later(*newest, sharer.sequence);
+        }
+    }
+    cluster.owed.extend(concerned.iter().map(|(hearer, sequence)| (*hearer, *sequence)));
     concerned
 }
 
-/// The workers that a model is for, the same for each of its segments.
-fn model_receivers(cluster: &mut Cluster, answer: &Answer) -> BTreeMap<WorkerId, u32> {
+/// Whom a model is for, the same for each of its segments.
+fn model_receivers(
+    cluster: &mut Cluster,
+    answer: &Answer,
+    acknowledges: Acknowledges,
+) -> BTreeMap<Hearer, u32> {
     let of = (answer.model_version, answer.acknowledges);
     // Those acknowledged only now are owed a model; in the middle of one they wait for the next.
-    acknowledged(cluster, answer.acknowledges);
+    acknowledge(cluster, answer.acknowledges, acknowledges);
     if cluster.answering.as_ref().is_none_or(|a| a.of != of) {
         let receivers = core::mem::take(&mut cluster.owed);
         cluster.answering = Some(Answering { of, receivers });
     }
     let answering = cluster.answering.as_ref().expect("set just above when it was not");
     answering.receivers.clone()
+}
+
+/// Everyone in a cluster, with the numbers of those who have one; a switch stands for all behind it.
+fn whole_cluster(
+    job: &Job,
+    cluster: ClusterId,
+    concerned: &BTreeMap<Hearer, u32>,
+) -> BTreeMap<Hearer, u32> {
+    let members = job.members.iter().filter(|(_, member)| member.cluster == cluster);
+    members
+        .map(
+            |(id, member)| {
+                if member.behind_switch { Hearer::Switch(member.peer) } else { Hearer::Worker(*id) }
+            },
+        )
+        .map(|hearer| (hearer, concerned.get(&hearer).copied().unwrap_or(0)))
+        .collect()
 }

@@ -96,8 +96,10 @@ pub struct Config {
     pub max_jobs: usize,
     /// Workers that may be known at once, over all jobs.
     pub max_workers: usize,
-    /// Switches an update may pass.
+    /// Switches an update or a join may pass: more are a loop.
     pub max_hops: u8,
+    /// Contributions that one worker's update may hold: its own and those it held back before.
+    pub max_carried: u32,
     /// Control datagrams that may wait for the uplink.
     pub control_limit: usize,
     /// Datagrams that may wait for the downlink.
@@ -118,6 +120,7 @@ impl Default for Config {
             max_jobs: 1024,
             max_workers: 65_536,
             max_hops: 16,
+            max_carried: 1024,
             control_limit: 4096,
             downlink_limit: 65_536,
         }
@@ -169,6 +172,7 @@ impl Config {
         positive("max_jobs", self.max_jobs > 0)?;
         positive("max_workers", self.max_workers > 0)?;
         positive("max_hops", self.max_hops > 0)?;
+        positive("max_carried", self.max_carried > 0)?;
         positive("control_limit", self.control_limit > 0)?;
         positive("downlink_limit", self.downlink_limit > 0)?;
         Ok(self)

@@ -1,12 +1,13 @@
 //! What a switch remembers of a job: its server, shape, clusters and workers.
 
-use super::answers::Answering;
+use super::admission::Taken;
+use super::answers::{Answering, Hearer, Unanswered};
 use super::counters::Fates;
+use super::neighbours::{Below, Lives};
 use crate::discipline::Rejection;
 use crate::ids::{ClusterId, PeerId, Session, WorkerId};
 use crate::time::Instant;
 use alloc::collections::{BTreeMap, VecDeque};
-use alloc::vec::Vec;
 use core::time::Duration;
 
 /// A job.
@@ -20,6 +21,12 @@ pub(super) struct Job {
     pub(super) server_epoch: u32,
     /// When the server was first asked for something without having been heard since.
     pub(super) asked_since: Option<Instant>,
+    /// The switch above, by its lives; unknown where the server itself is.
+    pub(super) above: Lives,
+    /// Switches that workers joined through.
+    pub(super) below: BTreeMap<PeerId, Below>,
+    /// When its members were last asked to join again.
+    pub(super) asked_again: Option<Instant>,
     /// The server says it; nobody else is believed.
     pub(super) shape: Option<Shape>,
     /// This switch's count of what it sent up for this job, from 1; 0 acknowledges nothing.
@@ -52,8 +59,10 @@ pub(super) struct Member {
     pub(super) cluster: ClusterId,
     pub(super) session: Session,
     pub(super) peer: PeerId,
-    /// Its updates come through another switch, which knows who is to hear the answers.
+    /// It joined through another switch, which sends for it and knows who is to hear the answers.
     pub(super) behind_switch: bool,
+    /// Its last join: when the worker sent it, and how many switches it had passed.
+    pub(super) joined: (u64, u8),
     /// The server let it in.
     pub(super) admitted: bool,
     pub(super) last_heard: Instant,
@@ -61,8 +70,7 @@ pub(super) struct Member {
     pub(super) received: u64,
     pub(super) rejected: u64,
     pub(super) last_sequence: Option<u32>,
-    /// For each segment one more than the newest sequence taken; 0 before the first.
-    pub(super) taken: Vec<u32>,
+    pub(super) taken: Taken,
     /// When a rejection of each kind was last told, so that a flood of them is one line a second.
     pub(super) told: [Option<Instant>; Rejection::ALL.len()],
 }
@@ -79,9 +87,9 @@ pub(super) struct Cluster {
     pub(super) last_heard: Option<Instant>,
     pub(super) fates: Fates,
     /// Departures that nobody answered yet, oldest first.
-    pub(super) unanswered: VecDeque<(u32, Vec<super::answers::Sharer>)>,
-    /// Workers that are owed a model: their departures were acknowledged without one.
-    pub(super) owed: BTreeMap<WorkerId, u32>,
+    pub(super) unanswered: VecDeque<Unanswered>,
+    /// Who is owed a model: their departures were acknowledged without one.
+    pub(super) owed: BTreeMap<Hearer, u32>,
     pub(super) answering: Option<Answering>,
 }
 
@@ -95,6 +103,9 @@ impl Job {
             server_silent: false,
             server_epoch: 0,
             asked_since: None,
+            above: Lives::default(),
+            below: BTreeMap::new(),
+            asked_again: None,
             shape: None,
             hop_sequence: 0,
             members: BTreeMap::new(),

@@ -1,5 +1,6 @@
 //! Who is here: joins, welcomes, good-byes, silence.
 
+use super::admission::Taken;
 use super::job::{Member, Shape};
 use super::updates::seen;
 use super::{Down, Switch};
@@ -9,8 +10,9 @@ use crate::ids::{JobId, PeerId};
 use crate::time::Instant;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
+use olaf_wire::membership::patch_hops;
 use olaf_wire::offsets::welcome as at;
-use olaf_wire::{Join, Leave, Packet, Welcome, WelcomeCode};
+use olaf_wire::{Address, Join, Leave, Packet, Session, Welcome, WelcomeCode, WorkerId, serial};
 
 impl Switch {
     /// A worker announces itself. The switch notes where it is and passes the join on: whether it
@@ -30,6 +32,12 @@ impl Switch {
         let Some(server) = self.jobs.get(&id).map(|job| job.server).or(self.default_server) else {
             return self.turn_away(now, from, &join, WelcomeCode::UnknownJob);
         };
+        if join.hops >= self.config.max_hops {
+            return self.refuse_loop(now, from.peer, from.peer, &join);
+        }
+        if let Some(towards) = self.came_round(&join) {
+            return self.refuse_loop(now, from.peer, towards, &join);
+        }
         if join.parameters > self.config.max_parameters {
             return self.turn_away(now, from, &join, WelcomeCode::ModelTooLarge);
         }
@@ -46,7 +54,12 @@ impl Switch {
                 let moved = member.peer != from.peer || member.cluster != join.address.cluster;
                 member.peer = from.peer;
                 member.cluster = join.address.cluster;
+                member.behind_switch = join.hops > 0;
+                member.joined = (join.sent_at_ns, join.hops);
                 member.last_heard = now;
+                if member.admitted {
+                    job.clusters.entry(join.address.cluster).or_default();
+                }
                 let back = core::mem::take(&mut member.silent);
                 if moved {
                     Some(Event::WorkerMoved(seen(&join.address, from.peer)))
@@ -71,13 +84,28 @@ impl Switch {
         if let Some(event) = event {
             self.event(event);
         }
+        if join.hops > 0 {
+            self.heard_below(now, id, from.peer, Session(0));
+        }
         // Before the worker gives up on both: that the switch lives it hears from nobody else.
         if silence >= silent_after / 2 {
-            let mut welcome = self.welcome(now, &join, WelcomeCode::ServerSilent);
+            let mut welcome =
+                self.welcome(now, join.address, join.sent_at_ns, WelcomeCode::ServerSilent);
             welcome.silent_ms = u32::try_from(silence.as_millis()).unwrap_or(u32::MAX);
             self.reply(from.peer, &welcome);
         }
-        self.send_up(now, server, bytes)
+        let mut passed_on: Vec<u8> = bytes.into();
+        patch_hops(&mut passed_on, join.hops + 1);
+        self.send_up(now, server, &passed_on)
+    }
+
+    /// Where a worker is whose very join has been here before, with fewer switches behind it: what
+    /// goes up from here comes back.
+    fn came_round(&self, join: &Join) -> Option<PeerId> {
+        let member = self.jobs.get(&join.address.job)?.members.get(&join.address.worker)?;
+        let (sent_at_ns, hops) = member.joined;
+        let again = member.session == join.address.session && sent_at_ns == join.sent_at_ns;
+        (again && hops < join.hops).then_some(member.peer)
     }
 
     /// The server's word on a join: noted, signed with this switch's epoch and passed down.
@@ -97,6 +125,19 @@ impl Switch {
             return Verdict::Drop(reason);
         }
         let job = self.jobs.get_mut(&id).expect("heard_server() found it");
+        let new_life = job.above.heard(welcome.switch_epoch);
+        if new_life {
+            self.event(Event::SwitchRestarted(id, from.peer));
+        }
+        let for_all =
+            welcome.code == WelcomeCode::JoinAgain && welcome.address.worker == WorkerId::ALL;
+        if new_life || for_all {
+            self.ask_again(now, id);
+        }
+        if for_all {
+            return Verdict::Absorb;
+        }
+        let job = self.jobs.get_mut(&id).expect("heard_server() found it");
         let Some(member) = job.members.get_mut(&welcome.address.worker) else {
             return Verdict::Drop(DropReason::UnknownReceiver);
         };
@@ -112,6 +153,9 @@ impl Switch {
             let admits = welcome.code == WelcomeCode::Welcome;
             let newly = admits && !core::mem::replace(&mut member.admitted, true);
             job.clusters.entry(member.cluster).or_default();
+            if admits && member.behind_switch {
+                job.below.entry(peer).or_default().hops.last_heard = now;
+            }
             if welcome.parameters > 0 && welcome.segment_lanes > 0 {
                 job.shape = Some(Shape {
                     parameters: welcome.parameters,
@@ -166,6 +210,7 @@ impl Switch {
         job.server_heard = Some(now);
         job.asked_since = None;
         let was_silent = core::mem::take(&mut job.server_silent);
+        let behind_switch = job.above.is_known();
         // Welcomes of a switch above name no life of the server.
         let epoch = if epoch == 0 { job.server_epoch } else { epoch };
         let before = core::mem::replace(&mut job.server_epoch, epoch);
@@ -177,8 +222,11 @@ impl Switch {
                 cluster.answering = None;
             }
             self.event(Event::ServerRestarted(id, peer));
+            // It knows nobody yet; nobody should have to find that out alone.
+            self.ask_again(now, id);
         } else if was_silent {
-            self.event(Event::ServerBack(id, peer));
+            let back = if behind_switch { Event::SwitchBack } else { Event::ServerBack };
+            self.event(back(id, peer));
         }
         Ok(())
     }
@@ -198,15 +246,20 @@ impl Switch {
                 || waiting.contains(id)
                 || now.since(job.last_join) < forget_after;
             if !keep {
-                self.forgotten_hop_sequence = self.forgotten_hop_sequence.max(job.hop_sequence);
+                self.forgotten_hop_sequence =
+                    serial::later(self.forgotten_hop_sequence, job.hop_sequence);
             }
             keep
         });
         for (id, job) in &mut self.jobs {
             if !job.server_silent && job.server_silence(now) >= silent_after {
                 job.server_silent = true;
-                events.push(Event::ServerSilent(*id, job.server));
+                let silent =
+                    if job.above.is_known() { Event::SwitchSilent } else { Event::ServerSilent };
+                events.push(silent(*id, job.server));
             }
+            let switches = job.check_switches(now, silent_after, forget_after);
+            events.extend(switches.into_iter().map(|peer| Event::SwitchSilent(*id, peer)));
             job.members.retain(|_, member| {
                 let patience = if member.admitted { forget_after } else { silent_after };
                 now.since(member.last_heard) < patience
@@ -226,15 +279,22 @@ impl Switch {
     }
 
     fn turn_away(&mut self, now: Instant, from: Source, join: &Join, code: WelcomeCode) -> Verdict {
-        let welcome = self.welcome(now, join, code);
+        let welcome = self.welcome(now, join.address, join.sent_at_ns, code);
         self.reply(from.peer, &welcome);
         self.event(Event::WorkerRefused(seen(&join.address, from.peer), code));
         Verdict::Drop(DropReason::Refused(code))
     }
 
-    fn welcome(&self, now: Instant, join: &Join, code: WelcomeCode) -> Welcome {
+    /// A welcome of this switch's own, to whom it names, with the time of the join that it answers.
+    pub(super) fn welcome(
+        &self,
+        now: Instant,
+        address: Address,
+        echoed_sent_at_ns: u64,
+        code: WelcomeCode,
+    ) -> Welcome {
         Welcome {
-            address: join.address,
+            address,
             code,
             ready: false,
             version: 0,
@@ -242,7 +302,7 @@ impl Switch {
             segment_lanes: 0,
             epoch: 0,
             first_missing: u32::MAX,
-            echoed_sent_at_ns: join.sent_at_ns,
+            echoed_sent_at_ns,
             received_at_ns: now.0,
             sent_at_ns: now.0,
             switch_epoch: self.epoch,
@@ -256,14 +316,15 @@ fn new_member(now: Instant, peer: PeerId, join: &Join) -> Member {
         cluster: join.address.cluster,
         session: join.address.session,
         peer,
-        behind_switch: false,
+        behind_switch: join.hops > 0,
+        joined: (join.sent_at_ns, join.hops),
         admitted: false,
         last_heard: now,
         silent: false,
         received: 0,
         rejected: 0,
         last_sequence: None,
-        taken: Vec::new(),
+        taken: Taken::default(),
         told: [None; Rejection::ALL.len()],
     }
 }

@@ -5,12 +5,16 @@
 //! the switch remembers from them who its workers and servers are. One switch serves any number of
 //! jobs, which share the queue's slots.
 
+mod admission;
 mod answers;
 mod config;
 mod counters;
 mod job;
 mod membership;
+mod neighbours;
 mod statistics;
+#[cfg(test)]
+mod tests;
 mod updates;
 
 pub use config::{AnswerTo, Config, ConfigError, Pacing, QueueKind};
@@ -55,6 +59,8 @@ pub struct Switch {
     forgotten_hop_sequence: u32,
     /// When a rejection of an unknown worker was last told.
     told_of_strangers: Option<Instant>,
+    /// When a loop was last told.
+    told_of_loops: Option<Instant>,
 }
 
 /// A datagram that waits for the downlink.
@@ -84,6 +90,7 @@ impl Switch {
             next_silence_check: Instant(0),
             forgotten_hop_sequence: 0,
             told_of_strangers: None,
+            told_of_loops: None,
             config,
         })
     }
@@ -107,11 +114,12 @@ impl Switch {
             && self.uplink.queue().used() >= self.uplink.queue().slots()
     }
 
-    /// The peers that workers are behind; a driver may forget the addresses of others.
+    /// Workers and switches below; a driver may forget the addresses of others.
     #[must_use]
     pub fn peers(&self) -> BTreeSet<PeerId> {
         let members = self.jobs.values().flat_map(|job| job.members.values());
-        members.map(|member| member.peer).collect()
+        let switches = self.jobs.values().flat_map(|job| job.below.keys());
+        members.map(|member| member.peer).chain(switches.copied()).collect()
     }
 
     /// The queue's state as it goes into answers (OLAF §5).
@@ -170,6 +178,7 @@ impl Switch {
         match packet.kind() {
             Kind::Acknowledgement | Kind::Model => self.handle_answer(now, from, packet, bytes),
             Kind::Welcome => self.handle_welcome(now, from, packet, bytes),
+            Kind::Join => self.handle_join_from_above(now, from, packet),
             _ => Verdict::Drop(DropReason::WrongDirection),
         }
     }

@@ -26,6 +26,7 @@ mod schema {
         pub forwarded: Forwarded,
         pub clusters: Vec<Cluster>,
         pub workers: Vec<Worker>,
+        pub switches: Vec<SwitchBelow>,
         pub servers: Vec<Server>,
         pub events_forgotten: u64,
     }
@@ -91,6 +92,7 @@ mod schema {
         pub address: super::PeerAddress,
         pub alive: bool,
         pub admitted: bool,
+        pub behind_switch: bool,
         pub silent_ns: u64,
         pub received: u64,
         pub last_sequence: Option<u32>,
@@ -98,9 +100,22 @@ mod schema {
     }
 
     #[derive(Clone, Debug, Serialize)]
+    pub struct SwitchBelow {
+        pub job: u32,
+        pub address: super::PeerAddress,
+        pub alive: bool,
+        pub silent_ns: u64,
+        pub workers: usize,
+        pub received: u64,
+        pub rejected: u64,
+    }
+
+    #[derive(Clone, Debug, Serialize)]
     pub struct Server {
         pub job: u32,
         pub address: super::PeerAddress,
+        /// Whether it is another switch, with the server somewhere behind it.
+        pub is_switch: bool,
         pub alive: bool,
         pub silent_ns: u64,
         pub epoch: u32,
@@ -160,6 +175,7 @@ impl Switch {
             },
             clusters: self.cluster_statistics(now, &waiting),
             workers: self.worker_statistics(now),
+            switches: self.switch_statistics(now),
             servers: self.server_statistics(now),
             events_forgotten: self.counters.events_forgotten,
         }
@@ -231,10 +247,32 @@ impl Switch {
                 address: PeerAddress::Peer(member.peer),
                 alive: !member.silent,
                 admitted: member.admitted,
+                behind_switch: member.behind_switch,
                 silent_ns: nanos(now.since(member.last_heard)),
                 received: member.received,
                 last_sequence: member.last_sequence,
                 rejected: member.rejected,
+            })
+            .collect()
+    }
+
+    fn switch_statistics(&self, now: Instant) -> Vec<SwitchBelow> {
+        let switches = self.jobs.iter().flat_map(|(job, state)| {
+            state.below.iter().map(move |(peer, below)| (*job, state, *peer, below))
+        });
+        switches
+            .map(|(job, state, peer, below)| SwitchBelow {
+                job: job.0,
+                address: PeerAddress::Peer(peer),
+                alive: !below.silent,
+                silent_ns: nanos(now.since(below.hops.last_heard)),
+                workers: state
+                    .members
+                    .values()
+                    .filter(|m| m.behind_switch && m.peer == peer)
+                    .count(),
+                received: below.received,
+                rejected: below.rejected,
             })
             .collect()
     }
@@ -245,6 +283,7 @@ impl Switch {
             .map(|(job, state)| Server {
                 job: job.0,
                 address: PeerAddress::Peer(state.server),
+                is_switch: state.above.is_known(),
                 alive: state.server_heard.is_some() && !state.server_silent,
                 silent_ns: nanos(state.server_silence(now)),
                 epoch: state.server_epoch,

@@ -1,16 +1,19 @@
 //! The way up: checks, the queue, departures.
 
 use super::Switch;
-use super::answers::{Sharer, UNANSWERED_LIMIT};
+use super::admission::admit;
+use super::answers::{Hearer, Sharer, UNANSWERED_LIMIT, Unanswered};
 use super::job::Job;
+use super::neighbours::everyone;
 use crate::discipline::{Arrival, Outcome, Rejection};
 use crate::engine::{DropReason, Event, Source, Transmit, Verdict, WorkerSeen};
-use crate::ids::{Flow, PeerId};
+use crate::ids::{ClusterId, Flow, PeerId};
 use crate::time::Instant;
+use alloc::vec::Vec;
 use core::time::Duration;
 use olaf_wire::offsets::{LANE, update};
 use olaf_wire::update::write_lanes;
-use olaf_wire::{Address, Session, Update, Welcome, WelcomeCode};
+use olaf_wire::{Address, Session, Update, WelcomeCode, serial};
 
 /// A rejection is told at most so often for each worker and reason.
 const TELL_EVERY: Duration = Duration::from_secs(1);
@@ -26,16 +29,11 @@ impl Switch {
         let Some(job) = self.jobs.get_mut(&update.address.job) else {
             return self.stranger(now, from, update);
         };
-        match admit(job, from.peer, update, lanes, self.config.max_hops) {
-            Ok(()) => {}
+        let hearer = match admit(now, job, from.peer, update, lanes, &self.config) {
+            Ok(hearer) => hearer,
             Err(Rejection::UnknownWorker) => return self.stranger(now, from, update),
             Err(rejection) => return self.reject(now, from, update, rejection),
-        }
-        let member = job.members.get_mut(&update.address.worker).expect("admit() found it");
-        member.last_heard = now;
-        member.behind_switch = update.hops > 0;
-        member.received += u64::from(update.contributors);
-        member.last_sequence = member.last_sequence.max(Some(update.sequence));
+        };
         job.asked_since.get_or_insert(now);
 
         let outcome = self.uplink.arrive(now, &arrival(update, lanes));
@@ -48,20 +46,25 @@ impl Switch {
             | Outcome::Merged(entry)
             | Outcome::Filtered(entry)
             | Outcome::Replaced { entry, .. } => {
-                remember(
-                    self.sharers.entry(entry).or_default(),
-                    Sharer { worker: update.address.worker, sequence: update.hop_sequence },
-                );
+                let sharers = self.sharers.entry(entry).or_default();
+                remember(sharers, Sharer { hearer, sequence: update.hop_sequence });
             }
             Outcome::Dropped | Outcome::Rejected(_) => {}
         }
-        if let Outcome::Rejected(rejection) = outcome {
-            member.rejected += u64::from(update.contributors);
-            self.tell(now, from, &update.address, rejection);
-            return Verdict::Drop(DropReason::Contribution(rejection));
+        if let Some((received, rejected, _)) = job.sender(from.peer, update) {
+            *received += u64::from(update.contributors);
+            if let Outcome::Rejected(_) = outcome {
+                *rejected += u64::from(update.contributors);
+            }
         }
-        taken(member, update);
+        if let Hearer::Switch(peer) = hearer {
+            self.heard_below(now, update.address.job, peer, update.address.session);
+        }
         match outcome {
+            Outcome::Rejected(rejection) => {
+                self.tell(now, from, update, rejection);
+                Verdict::Drop(DropReason::Contribution(rejection))
+            }
             Outcome::Dropped => Verdict::Drop(DropReason::QueueFull),
             Outcome::Filtered(_) => Verdict::Drop(DropReason::Filtered),
             _ => Verdict::Absorb,
@@ -73,7 +76,7 @@ impl Switch {
         let entry = self.uplink.leaving_update().expect("due() said so");
         let (id, flow, contributors) = (entry.id, entry.flow, entry.contributors);
         let job = self.jobs.get_mut(&flow.job).expect("an update is taken only for a known job");
-        job.hop_sequence = job.hop_sequence.wrapping_add(1).max(1);
+        job.hop_sequence = serial::next(job.hop_sequence);
         let hop_sequence = job.hop_sequence;
         Update {
             address: Address {
@@ -106,35 +109,23 @@ impl Switch {
         if cluster.unanswered.len() == UNANSWERED_LIMIT {
             cluster.unanswered.pop_front();
         }
-        cluster.unanswered.push_back((hop_sequence, sharers));
+        let segment = flow.segment;
+        cluster.unanswered.push_back(Unanswered { hop_sequence, segment, sharers });
         let peer = job.server;
-        self.uplink.release(now, Some((flow.job, hop_sequence)));
+        self.uplink.release(now, Some((flow, hop_sequence)));
         Transmit { peer, len }
     }
 
-    /// An update whose worker this switch does not know, as after a restart of the switch: it is
-    /// asked to introduce itself.
+    /// An update whose worker, or whose switch, this switch does not know, as after a restart: they
+    /// are asked to introduce themselves, of a switch all whom it sends for.
     fn stranger(&mut self, now: Instant, from: Source, update: &Update) -> Verdict {
-        let welcome = Welcome {
-            address: update.address,
-            code: WelcomeCode::JoinAgain,
-            ready: false,
-            version: 0,
-            parameters: 0,
-            segment_lanes: 0,
-            epoch: 0,
-            first_missing: u32::MAX,
-            echoed_sent_at_ns: 0,
-            received_at_ns: now.0,
-            sent_at_ns: now.0,
-            switch_epoch: self.epoch,
-            silent_ms: 0,
-        };
+        let address = if update.hops == 0 { update.address } else { everyone(update.address.job) };
+        let welcome = self.welcome(now, address, 0, WelcomeCode::JoinAgain);
         self.reply(from.peer, &welcome);
-        // Counted as one, whatever it claims to be a merge of: a stranger's word inflates nothing.
-        self.counters.total.count(1, Outcome::Rejected(Rejection::UnknownWorker));
-        self.tell(now, from, &update.address, Rejection::UnknownWorker);
-        Verdict::Drop(DropReason::Contribution(Rejection::UnknownWorker))
+        let rejection = Rejection::UnknownWorker;
+        self.counters.total.count(rejection.counts(1), Outcome::Rejected(rejection));
+        self.tell(now, from, update, rejection);
+        Verdict::Drop(DropReason::Contribution(rejection))
     }
 
     fn reject(
@@ -144,43 +135,70 @@ impl Switch {
         update: &Update,
         rejection: Rejection,
     ) -> Verdict {
-        // Only what its own worker sent is held against a worker and its cluster.
-        let own = rejection != Rejection::WrongSender;
-        let contributors = if own { update.contributors } else { 1 };
+        let contributors = rejection.counts(update.contributors);
         let outcome = Outcome::Rejected(rejection);
         self.counters.total.count(contributors, outcome);
-        if own
-            && let Some(job) = self.jobs.get_mut(&update.address.job)
-            && let Some(member) = job.members.get_mut(&update.address.worker)
+        // Only what it sent itself is held against a party and its cluster.
+        if let Some(job) = self.jobs.get_mut(&update.address.job)
+            && let Some((received, rejected, cluster)) = job.sender(from.peer, update)
         {
-            member.last_heard = now;
-            member.received += u64::from(contributors);
-            member.rejected += u64::from(contributors);
-            job.clusters.entry(member.cluster).or_default().fates.count(contributors, outcome);
+            *received += u64::from(contributors);
+            *rejected += u64::from(contributors);
+            if let Some(cluster) = job.clusters.get_mut(&cluster) {
+                cluster.fates.count(contributors, outcome);
+            }
         }
-        self.tell(now, from, &update.address, rejection);
+        self.tell(now, from, update, rejection);
         Verdict::Drop(DropReason::Contribution(rejection))
     }
 
-    /// Tells of a rejection, at most once a second for each known worker and reason. Duplicates
+    /// Tells of a rejection, at most once a second for each known sender and reason. Duplicates
     /// are the network's doing and are only counted.
-    fn tell(&mut self, now: Instant, from: Source, address: &Address, rejection: Rejection) {
+    fn tell(&mut self, now: Instant, from: Source, update: &Update, rejection: Rejection) {
         if matches!(rejection, Rejection::Duplicate | Rejection::Superseded) {
             return;
         }
-        let last = match self
-            .jobs
-            .get_mut(&address.job)
-            .and_then(|j| j.members.get_mut(&address.worker))
-        {
-            Some(member) => &mut member.told[rejection.index()],
+        let job = self.jobs.get_mut(&update.address.job);
+        let last = match job.and_then(|job| job.told(from.peer, update, rejection)) {
+            Some(last) => last,
             None => &mut self.told_of_strangers,
         };
         if last.is_some_and(|last| now.since(last) < TELL_EVERY) {
             return;
         }
         *last = Some(now);
-        self.event(Event::ContributionRejected(seen(address, from.peer), rejection));
+        let who = seen(&update.address, from.peer);
+        self.event(Event::ContributionRejected(who, rejection));
+    }
+}
+
+impl Job {
+    /// Who sent an update, as counters: the contributions received of them, those of them that
+    /// were rejected, and the cluster they belong to. Nothing where the sender is not who it says.
+    fn sender(&mut self, peer: PeerId, update: &Update) -> Option<(&mut u64, &mut u64, ClusterId)> {
+        if update.hops > 0
+            && let Some(below) = self.below.get_mut(&peer)
+        {
+            return Some((&mut below.received, &mut below.rejected, update.address.cluster));
+        }
+        let member = self.members.get_mut(&update.address.worker)?;
+        let own = member.is(peer, update.address.session) && !member.behind_switch;
+        own.then_some((&mut member.received, &mut member.rejected, member.cluster))
+    }
+
+    /// When a rejection for that reason was last told of whoever sent an update, or of the worker
+    /// it names.
+    fn told(
+        &mut self,
+        peer: PeerId,
+        update: &Update,
+        rejection: Rejection,
+    ) -> Option<&mut Option<Instant>> {
+        let told = match self.below.get_mut(&peer).filter(|_| update.hops > 0) {
+            Some(below) => &mut below.told,
+            None => &mut self.members.get_mut(&update.address.worker)?.told,
+        };
+        Some(&mut told[rejection.index()])
     }
 }
 
@@ -188,54 +206,9 @@ pub(super) fn seen(address: &Address, peer: PeerId) -> WorkerSeen {
     WorkerSeen { job: address.job, cluster: address.cluster, worker: address.worker, peer }
 }
 
-/// Whether an update is from whom it says and of its job's shape.
-fn admit(
-    job: &Job,
-    peer: PeerId,
-    update: &Update,
-    lanes: &[u8],
-    max_hops: u8,
-) -> Result<(), Rejection> {
-    let member = job.members.get(&update.address.worker).ok_or(Rejection::UnknownWorker)?;
-    // What an earlier switch sends names that switch's life, and comes the way its workers joined.
-    let of_this_life = member.session == update.address.session || update.hops > 0;
-    if member.peer != peer || !of_this_life {
-        return Err(Rejection::WrongSender);
-    }
-    let Some(shape) = job.shape.filter(|_| member.admitted) else {
-        return Err(Rejection::UnknownWorker);
-    };
-    if member.cluster != update.address.cluster {
-        return Err(Rejection::WrongCluster);
-    }
-    if update.segments != shape.segments()
-        || shape.lanes(update.segment).is_none_or(|n| n as usize * LANE != lanes.len())
-    {
-        return Err(Rejection::WrongSize);
-    }
-    if update.hops >= max_hops {
-        return Err(Rejection::TooManyHops);
-    }
-    match member.taken.get(update.segment as usize).copied().unwrap_or(0) {
-        next if update.sequence >= next => Ok(()),
-        next if update.sequence + 1 == next => Err(Rejection::Duplicate),
-        _ => Err(Rejection::Superseded),
-    }
-}
-
-/// The network may repeat and reorder; a worker's segment has one fate, and none after a newer
-/// one's.
-fn taken(member: &mut super::job::Member, update: &Update) {
-    let segment = update.segment as usize;
-    if member.taken.len() <= segment {
-        member.taken.resize(update.segments as usize, 0);
-    }
-    member.taken[segment] = update.sequence.saturating_add(1);
-}
-
-fn remember(sharers: &mut alloc::vec::Vec<Sharer>, sharer: Sharer) {
-    match sharers.iter_mut().find(|known| known.worker == sharer.worker) {
-        Some(known) => known.sequence = known.sequence.max(sharer.sequence),
+fn remember(sharers: &mut Vec<Sharer>, sharer: Sharer) {
+    match sharers.iter_mut().find(|known| known.hearer == sharer.hearer) {
+        Some(known) => known.sequence = serial::later(known.sequence, sharer.sequence),
         None => sharers.push(sharer),
     }
 }

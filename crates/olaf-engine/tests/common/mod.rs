@@ -79,6 +79,7 @@ pub(crate) fn join(who: W, parameters: u32) -> Join {
         clock_error_us: u32::MAX,
         sent_at_ns: 5,
         clock_offset_ns: 0,
+        hops: 0,
     }
 }
 
@@ -241,6 +242,24 @@ impl Bench {
         let server = self.up().last().map(|(peer, _)| *peer).unwrap();
         let welcome = welcome(who, WelcomeCode::Welcome);
         assert_eq!(self.welcomes_from(server, welcome), Verdict::Absorb);
+        self.down();
+        self.events();
+    }
+
+    /// A join that has passed so many switches, the last of them at the worker's peer.
+    #[track_caller]
+    pub(crate) fn joins_through(&mut self, who: W, hops: u8, sent_at_ns: u64) -> Verdict {
+        let join = Join { hops, sent_at_ns, ..join(who, PARAMETERS) };
+        let bytes = self.emit(|buf| join.emit(buf));
+        self.recv(who.source(), &bytes)
+    }
+
+    /// As [`Bench::enters`], behind a switch at the worker's peer.
+    #[track_caller]
+    pub(crate) fn enters_behind(&mut self, who: W) {
+        assert_eq!(self.joins_through(who, 1, 5), Verdict::Absorb);
+        self.up();
+        assert_eq!(self.welcomes(welcome(who, WelcomeCode::Welcome)), Verdict::Absorb);
         self.down();
         self.events();
     }

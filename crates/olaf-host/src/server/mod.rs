@@ -15,7 +15,6 @@
 
 mod aggregate;
 mod answers;
-mod hops;
 mod job;
 mod rule;
 mod statistics;
@@ -29,10 +28,9 @@ use crate::segments::Shape;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use answers::{Answers, Outgoing};
 use core::time::Duration;
-use hops::Hops;
 use job::Job;
 use olaf_engine::engine::{Transmit, Why, WorkerSeen};
-use olaf_engine::{Instant, PeerId};
+use olaf_engine::{Hops, Instant, PeerId};
 use olaf_wire::{
     Address, Answer, Fetch, JobId, Join, Kind, Leave, Packet, Update, Welcome, WelcomeCode,
 };
@@ -267,6 +265,7 @@ impl Server {
                 clock_error_us: 0,
                 sent_at_ns: member.last_join_sent_at_ns,
                 clock_offset_ns: 0,
+                hops: 0,
             };
             let welcome = Welcome {
                 received_at_ns: member.last_join_received_at_ns,

@@ -420,6 +420,7 @@ impl Worker {
             clock_error_us: self.clock.error_us(),
             sent_at_ns: now.0,
             clock_offset_ns: self.clock.offset_ns(),
+            hops: 0,
         }
         .emit(buf)
     }

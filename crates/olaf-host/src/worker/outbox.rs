@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 use olaf_engine::Instant;
-use olaf_wire::{Address, Update};
+use olaf_wire::{Address, Update, serial};
 
 /// Updates remembered until they are acknowledged.
 const REMEMBERED: usize = 256;
@@ -138,7 +138,7 @@ impl Outbox {
     pub(super) fn emit(&mut self, now: Instant, address: Address, buf: &mut [u8]) -> Option<usize> {
         let waiting = self.waiting.as_mut()?;
         let segment = waiting.next_segment;
-        self.hop_sequence = self.hop_sequence.wrapping_add(1).max(1);
+        self.hop_sequence = serial::next(self.hop_sequence);
         let update = Update {
             address,
             sequence: waiting.sequence,
@@ -169,7 +169,8 @@ impl Outbox {
 
     /// Everything up to that hop sequence has met its fate.
     pub(super) fn acknowledge(&mut self, now: Instant, up_to: u32) {
-        while let Some(sent) = self.sent_updates.front().filter(|s| s.last_hop_sequence <= up_to) {
+        let answered = |sent: &&Sent| !serial::is_after(sent.last_hop_sequence, up_to);
+        while let Some(sent) = self.sent_updates.front().filter(answered) {
             // Only the newest acknowledged one was answered just now.
             if sent.last_hop_sequence == up_to {
                 let sample = now.since(sent.at);
@@ -241,6 +242,23 @@ fn first_bad_of(values: &[f32], factor: f32) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn acknowledgements_go_on_after_the_largest_hop_sequence() {
+        let mut outbox = Outbox { hop_sequence: u32::MAX - 1, ..Outbox::default() };
+        let shape = Shape { parameters: 1, segment_lanes: 1 };
+        let mut buf = [0; 200];
+        for _ in 0..3 {
+            outbox.push(shape, &[&[1.0]], 0.0, 1.0, 0, 0).expect("a good update");
+            outbox.emit(Instant(0), Address::default(), &mut buf).expect("it waits");
+        }
+        let mut acknowledged = |up_to| {
+            outbox.acknowledge(Instant(0), up_to);
+            outbox.acknowledged
+        };
+        // Sent as the largest number, 1 and 2.
+        assert_eq!([u32::MAX, 1, 2].map(&mut acknowledged), [1, 2, 3]);
+    }
 
     #[test]
     fn what_is_not_finite_is_found_wherever_it_is() {

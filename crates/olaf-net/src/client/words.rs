@@ -33,6 +33,10 @@ pub(super) fn refusal(code: WelcomeCode, own: &Address, parameters: usize) -> St
             "job {job} takes no more workers (or the server no more jobs): stop some, or start \
              another server"
         ),
+        WelcomeCode::Loop => format!(
+            "the switches on the way to the server of job {job} send to each other in a circle: \
+             correct their `upstream`, so that the last of them names the server"
+        ),
         WelcomeCode::Welcome | WelcomeCode::ServerSilent | WelcomeCode::JoinAgain => {
             format!("job {job} answered {}", code.name())
         }

@@ -1,16 +1,17 @@
 //! Where updates come from, and which of them came before.
 
+use crate::ids::Session;
+use crate::time::Instant;
 use alloc::collections::VecDeque;
-use olaf_engine::Instant;
-use olaf_wire::Session;
+use olaf_wire::serial;
 
 /// Hop sequences seen of one hop, for each of its sender's last lives: what an old life still had on
 /// the way may arrive after the new one's first, and counts once all the same.
 #[derive(Debug, Default)]
-pub(super) struct Hops {
+pub struct Hops {
     /// When somebody joined through it or something came of it. It outlives its workers for a
     /// while: what they pushed last may still wait in the switch when they have left.
-    pub(super) last_heard: Instant,
+    pub last_heard: Instant,
     /// The life that began last comes first.
     lives: VecDeque<Life>,
 }
@@ -27,7 +28,7 @@ impl Hops {
     const LIVES: usize = 4;
 
     /// Whether a datagram comes for the first time.
-    pub(super) fn is_news(&mut self, session: Session, sequence: u32) -> bool {
+    pub fn is_news(&mut self, session: Session, sequence: u32) -> bool {
         if let Some(life) = self.lives.iter_mut().find(|life| life.session == session) {
             return life.is_news(sequence);
         }
@@ -47,7 +48,7 @@ impl Life {
     /// from a repetition, and counts as one.
     fn is_news(&mut self, sequence: u32) -> bool {
         let ahead = sequence.wrapping_sub(self.newest);
-        if ahead != 0 && ahead < u32::MAX / 2 {
+        if serial::is_after(sequence, self.newest) {
             for skipped in 1..=ahead.min(Self::WINDOW) {
                 self.clear(self.newest.wrapping_add(skipped));
             }
