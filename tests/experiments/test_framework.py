@@ -6,7 +6,19 @@ import pytest
 from pydantic import ValidationError
 
 from olaf.cli.main import run as olaf
-from olaf.experiments import Baseline, Bound, Chart, Figure, Goal, Record, Row, Series, Spread
+from olaf.experiments import (
+    Baseline,
+    Bound,
+    Chart,
+    Column,
+    Figure,
+    Goal,
+    Record,
+    Row,
+    Series,
+    Spread,
+    Table,
+)
 from olaf.experiments.catalog import Plan, figures, find, plan
 from olaf.experiments.rendering import figure_page, number, overview_page, spread_text, summary
 from olaf.experiments.result import Machine
@@ -134,6 +146,22 @@ def test_the_page_of_a_figure_has_table_plots_numbered_differences_and_parameter
     assert "an abacus" in page
     assert "quick" not in page
     assert "**A quick run" in figure_page(record(quick=True))
+
+
+def test_a_table_has_a_cell_for_each_column_and_its_digits() -> None:
+    columns = [Column(name="queue"), Column(name="Jain", digits=4), Column(name="AoM, ms")]
+    table = Table(
+        title="By queue", columns=columns, note="So it is.",
+        rows=[["a|b", Spread.of([0.9912, 0.9996]), 70.26], ["c", None, Spread.of([5, 7])]],
+    )  # fmt: skip
+    one = record(tables=[table])
+    assert Record.model_validate_json(one.model_dump_json()) == one
+    page = figure_page(one)
+    assert "**By queue**\n\n| queue | Jain | AoM, ms |\n|---|--:|--:|\n" in page
+    assert "| a\\|b | 0.9954 (0.9912 .. 0.9996) | 70.3 |" in page
+    assert "| c | - | 6 (5 .. 7) |\n\nSo it is." in page
+    with pytest.raises(ValidationError, match="a row of 1 under 3 columns"):
+        Table(title="By queue", columns=columns, rows=[["a"]])
 
 
 def test_the_table_over_all_shows_headlines_and_counts_every_row() -> None:

@@ -50,8 +50,9 @@ The module has the parameters' types (no defaults: the values are data) and ``ru
         return Result(rows=[row], charts=[chart], differences=[f"measured: .."])
 
 Verdicts are computed (`result.Row.verdict`), never written. Names in ``Row`` carry the unit beside
-the value. ``Chart`` and ``Series`` say what a plot can be. A figure that cannot be measured raises
-`olaf.jobs.outcome.RunError`. Files of a run go to ``task.scratch`` and are forgotten.
+the value. ``Chart`` and ``Series`` say what a plot can be; ``Table`` holds what is too much for
+rows. A figure that cannot be measured raises `olaf.jobs.outcome.RunError`. Files of a run go to
+``task.scratch`` and are forgotten.
 
 Then ``olaf reproduce <paper>/<name> --out experiments`` measures and writes the figure's folder:
 results.json (`result.Record`), README.md, plot.svg and plot.png; commit it. ``--render`` writes all
@@ -63,18 +64,21 @@ from olaf.experiments.result import (
     Baseline,
     Bound,
     Chart,
+    Column,
     Goal,
     Record,
     Result,
     Row,
     Series,
     Spread,
+    Table,
 )
 
 __all__ = [
     "Baseline",
     "Bound",
     "Chart",
+    "Column",
     "Figure",
     "Goal",
     "Parameters",
@@ -83,5 +87,6 @@ __all__ = [
     "Row",
     "Series",
     "Spread",
+    "Table",
     "Task",
 ]

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import tomlkit
 
-from olaf.experiments.result import TOLERANCE, Goal, Record, Row, Spread
+from olaf.experiments.result import TOLERANCE, Column, Goal, Record, Row, Spread, Table
 from olaf.report.tables import duration
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.table import Table as RichTable
 
     from olaf.experiments.catalog import Figure
 
@@ -88,11 +88,11 @@ def summary(rows: Sequence[Row]) -> str:
     return f"{text}; goals: {sum(goals)} of {len(goals)} met" if goals else text
 
 
-def result_table(record: Record) -> Table:
+def result_table(record: Record) -> RichTable:
     """A record for a terminal."""
-    from rich.table import Table
+    from rich.table import Table as RichTable
 
-    table = Table(title=f"{record.figure}: {record.title} ({record.source})", box=None)
+    table = RichTable(title=f"{record.figure}: {record.title} ({record.source})", box=None)
     table.title_justify = "left"
     for name in ("quantity", "where"):
         table.add_column(name, overflow="fold")
@@ -110,11 +110,11 @@ def result_table(record: Record) -> Table:
     return table
 
 
-def list_table(figures: Sequence[Figure]) -> Table:
+def list_table(figures: Sequence[Figure]) -> RichTable:
     """What there is to reproduce."""
-    from rich.table import Table
+    from rich.table import Table as RichTable
 
-    table = Table(box=None)
+    table = RichTable(box=None)
     table.add_column("name", style="bold", no_wrap=True)
     table.add_column("source", no_wrap=True)
     table.add_column("shows", overflow="fold")
@@ -140,6 +140,7 @@ def figure_page(record: Record) -> str:
     for index, chart in enumerate(record.charts):
         stem = "plot" if index == 0 else f"plot-{chart.name or index}"
         parts.append(f"![{chart.title}]({stem}.svg)\n")
+    parts += [table_text(table) for table in record.tables]
     if record.bounds:
         lines = [
             f"- **{b.quantity}: {number(b.value)}{_unit(b.unit)}.** {b.why}" for b in record.bounds
@@ -181,6 +182,36 @@ def _rows_table(rows: Sequence[Row]) -> str:
         ]  # fmt: skip
         lines.append(_line(cells))
     return "\n".join(lines) + "\n"
+
+
+def table_text(table: Table) -> str:
+    """A table as Markdown: its title, the rows, and what there is to say of them."""
+    named = [
+        any(isinstance(row[at], str) for row in table.rows) for at in range(len(table.columns))
+    ]
+    lines = [
+        f"**{table.title}**\n",
+        _line([column.name for column in table.columns]),
+        f"|{'|'.join('---' if words else '--:' for words in named)}|",
+        *(_line(list(map(cell_text, row, table.columns))) for row in table.rows),
+    ]
+    return "\n".join(lines) + "\n" + (f"\n{table.note}\n" if table.note else "")
+
+
+def cell_text(cell: Spread | float | str | None, column: Column) -> str:
+    """``44.1 (43.8 .. 44.5)`` for what was measured once a seed; a dash for nothing."""
+
+    def told(value: float) -> str:
+        return number(value) if column.digits is None else f"{value:,.{column.digits}f}"
+
+    if cell is None:
+        return "-"
+    if isinstance(cell, str):
+        return cell
+    if not isinstance(cell, Spread):
+        return told(cell)
+    low, high = told(cell.low), told(cell.high)
+    return told(cell.mean) if low == high else f"{told(cell.mean)} ({low} .. {high})"
 
 
 def _line(cells: Sequence[str]) -> str:

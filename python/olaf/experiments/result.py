@@ -142,6 +142,34 @@ class Bound(Data):
     why: str
 
 
+class Column(Data):
+    """A column of a table."""
+
+    name: str
+    """With its unit: ``AoM S1, ms``."""
+    digits: int | None = None
+    """Decimals of its numbers; None: as many as tell."""
+
+
+class Table(Data):
+    """What has too many numbers to be rows of paper against ours: settings by measures, say."""
+
+    title: str
+    columns: list[Column]
+    rows: list[list[Spread | float | str | None]]
+    """By column: a number measured once a seed, one number, a name, or None where there is none."""
+    note: str = ""
+
+    @model_validator(mode="after")
+    def _rows_fit(self) -> Self:
+        for row in self.rows:
+            if len(row) != len(self.columns):
+                raise ValueError(
+                    f"table {self.title!r}: a row of {len(row)} under {len(self.columns)} columns"
+                )
+        return self
+
+
 class Series(Data):
     """One line, or one set of bars, of a chart."""
 
@@ -184,6 +212,8 @@ class Result(Data):
 
     rows: list[Row]
     charts: list[Chart] = []
+    tables: list[Table] = []
+    """Further numbers, below the table of rows."""
     differences: list[str] = []
     """Where this setting is not the paper's and why: a sentence or two each, numbered in the
     README. They may quote measured numbers. Those that are known before a run stand in the TOML."""
@@ -222,6 +252,7 @@ class Record(Data):
     paper: dict[str, Any]
     rows: list[Row]
     charts: list[Chart]
+    tables: list[Table] = []
     differences: list[str]
     notes: list[str]
     bounds: list[Bound]

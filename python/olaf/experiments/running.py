@@ -50,6 +50,7 @@ def run(plan: Plan, say: Says) -> Record:
         paper=figure.paper,
         rows=result.rows,
         charts=result.charts,
+        tables=result.tables,
         differences=[*figure.differences, *result.differences],
         notes=result.notes,
         bounds=result.bounds,
