@@ -5,7 +5,7 @@ use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use olaf_engine::switch::QueueKind;
 use olaf_engine::{
-    Arrival, ClusterId, Discipline, Entry, Flow, JobId, Outcome, WorkerId, fifo, olaf,
+    Arrival, ClusterId, Discipline, Entry, Flow, JobId, Outcome, WorkerId, fifo, freshest, olaf,
 };
 
 #[derive(Arbitrary, Debug)]
@@ -66,16 +66,17 @@ fn same(a: &Entry, b: &Entry) -> bool {
     near && format!("{:?}", Entry { reward: b.reward, ..a.clone() }) == format!("{b:?}")
 }
 
-fuzz_target!(|input: (bool, u8, Option<u8>, Vec<Step>)| {
-    let (merges, slots, gate, steps) = input;
+fuzz_target!(|input: (u8, u8, Option<u8>, Vec<Step>)| {
+    let (kind, slots, gate, steps) = input;
     let slots = usize::from(slots % 6) + 1;
     // Off the grid of mean rewards, where the last bit would decide.
     let gate = gate.map(|gate| f64::from(gate % 16) + 0.003_71);
-    let kind = if merges { QueueKind::Olaf } else { QueueKind::Fifo };
+    let kind = QueueKind::ALL[usize::from(kind) % QueueKind::ALL.len()].1;
     let mut queue = kind.queue(slots, gate);
     let mut twin: Box<dyn Discipline> = match kind {
         QueueKind::Olaf => Box::new(olaf::reference::Reference::new(slots, gate)),
         QueueKind::Fifo => Box::new(fifo::reference::Reference::new(slots)),
+        QueueKind::Freshest => Box::new(freshest::reference::Reference::new(slots, gate)),
     };
     let (mut received, mut settled) = (0u64, 0u64);
     for step in &steps {
@@ -95,6 +96,7 @@ fuzz_target!(|input: (bool, u8, Option<u8>, Vec<Step>)| {
                 settled += match outcome {
                     Outcome::Appended(_) | Outcome::Merged(_) => 0,
                     Outcome::Replaced { displaced, .. } => u64::from(displaced),
+                    Outcome::Evicted { dropped, .. } => u64::from(dropped),
                     _ => u64::from(contributors),
                 };
             }

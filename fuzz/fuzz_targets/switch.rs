@@ -16,7 +16,7 @@ use std::time::Duration;
 
 #[derive(Arbitrary, Debug)]
 struct Setting {
-    fifo: bool,
+    queue: u8,
     slots: u8,
     gate: Option<u8>,
     pacing: u16,
@@ -129,7 +129,7 @@ impl Run {
 
 fn config(setting: &Setting) -> Config {
     Config {
-        queue: if setting.fifo { QueueKind::Fifo } else { QueueKind::Olaf },
+        queue: QueueKind::ALL[usize::from(setting.queue) % QueueKind::ALL.len()].1,
         slots: usize::from(setting.slots % 8) + 1,
         gate: setting.gate.map(f64::from),
         pacing: match setting.pacing % 3 {

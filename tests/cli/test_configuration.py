@@ -57,7 +57,8 @@ def test_every_wrong_key_is_reported_at_once_with_its_origin(tmp_path: Path) -> 
     assert any(line.startswith("--workers: `train.workers` = -1") for line in lines)
     assert any(line.startswith("--set learner.epochs=none: `learner.epochs`") for line in lines)
     assert any(line.startswith("job.toml:2: `switch.slots` = 0") for line in lines)
-    assert "job.toml:3: `switch.queue` = 'lifo': input should be 'olaf' or 'fifo'" in lines
+    queues = "'olaf', 'fifo' or 'freshest'"
+    assert f"job.toml:3: `switch.queue` = 'lifo': input should be {queues}" in lines
 
 
 @pytest.mark.parametrize(

@@ -199,7 +199,7 @@ def test_a_port_in_use_names_itself(network: Network) -> None:
         ({"upstream": "127.0.0.1:1", "slotz": 3}, "slotz"),
         ({"listen": "127.0.0.1:0"}, "upstream"),
         ({"upstream": "nowhere"}, "host:port"),
-        ({"upstream": "127.0.0.1:1", "queue": "lifo"}, "olaf or fifo"),
+        ({"upstream": "127.0.0.1:1", "queue": "lifo"}, "olaf, fifo or freshest"),
         ({"upstream": "127.0.0.1:1", "slots": 0}, "slots"),
         ({"upstream": "127.0.0.1:1", "gate": -1.0}, "gate"),
         ({"upstream": "127.0.0.1:1", "uplink_bps": 1, "credits": 1}, "at most one"),

@@ -89,6 +89,18 @@ pub enum Outcome {
     Filtered(EntryId),
     /// No slot was free.
     Dropped,
+    /// No slot was free, and it got that of a waiting entry whose departure would have helped
+    /// less; what was in that one is dropped.
+    Evicted {
+        /// The entry that the arrival waits in.
+        entry: EntryId,
+        /// The entry that is gone.
+        evicted: EntryId,
+        /// What the gone one was of: perhaps another job's.
+        flow: Flow,
+        /// Contributions in the gone one.
+        dropped: u32,
+    },
     /// It cannot be summed.
     Rejected(Rejection),
 }
@@ -197,6 +209,7 @@ pub trait Discipline {
     /// Segments it holds, the departing one included.
     fn used(&self) -> usize;
 
-    /// Every entry, the departing one first, then in the order of their slots' turns.
+    /// Every entry: the departing one, then the one whose turn is next, then the others in the
+    /// order of their turns as far as it is known.
     fn entries(&self) -> Vec<&Entry>;
 }

@@ -4,7 +4,8 @@
 //! source, and walks no map whose order is not its keys'. Sockets (`olaf-net`), a simulated
 //! network (`olaf-sim`) and recorded traces drive the same code.
 //!
-//! From the inside out: a [`Discipline`] keeps waiting updates ([`fifo`], [`olaf`]); an
+//! From the inside out: a [`Discipline`] keeps waiting updates ([`fifo`], [`olaf`],
+//! [`freshest`]); an
 //! [`Egress`](egress::Egress) puts a pacer before one and says when an update has left; a
 //! [`Switch`] speaks the protocol of `olaf-wire` around it, behind the [`Engine`] trait.
 
@@ -16,6 +17,7 @@ pub mod discipline;
 pub mod egress;
 pub mod engine;
 pub mod fifo;
+pub mod freshest;
 pub mod hops;
 pub mod ids;
 mod lane_buffer;

@@ -109,6 +109,17 @@ impl Trace {
         self.takes(&sent, "dropped");
     }
 
+    /// Takes it in where so many contributions of that cluster waited.
+    #[track_caller]
+    pub(crate) fn evicts(&mut self, sent: Sent, cluster: u32, contributors: u32) {
+        match sent.arrive(&mut *self.0) {
+            Outcome::Evicted { flow, dropped, .. } => {
+                assert_eq!((flow.cluster.0, dropped), (cluster, contributors), "{sent:?}");
+            }
+            other => panic!("{sent:?}: {other:?}"),
+        }
+    }
+
     /// Turns it away for that reason, and holds what it held.
     #[track_caller]
     pub(crate) fn rejects(&mut self, sent: Sent, reason: Rejection) {
@@ -158,6 +169,7 @@ pub(crate) fn name(outcome: Outcome) -> &'static str {
         Outcome::Replaced { .. } => "replaced",
         Outcome::Filtered(_) => "filtered",
         Outcome::Dropped => "dropped",
+        Outcome::Evicted { .. } => "evicted",
         Outcome::Rejected(rejection) => rejection.name(),
     }
 }
@@ -264,6 +276,7 @@ impl Account {
         match outcome {
             Outcome::Appended(_) | Outcome::Merged(_) => {}
             Outcome::Replaced { displaced, .. } => self.replaced += u64::from(displaced),
+            Outcome::Evicted { dropped, .. } => self.turned_away += u64::from(dropped),
             _ => self.turned_away += u64::from(contributors),
         }
     }

@@ -117,7 +117,11 @@ fn configs() -> impl Strategy<Value = Config> {
             .prop_map(|credits| Pacing::Credits { credits, timeout: Duration::from_millis(200) }),
     ];
     let gate = prop_oneof![Just(None), Just(Some(1.5))];
-    let queue = prop_oneof![4 => Just(QueueKind::Olaf), 1 => Just(QueueKind::Fifo)];
+    let queue = prop_oneof![
+        4 => Just(QueueKind::Olaf),
+        1 => Just(QueueKind::Fifo),
+        3 => Just(QueueKind::Freshest),
+    ];
     let answer_to = prop_oneof![Just(AnswerTo::Shared), Just(AnswerTo::Cluster)];
     (pacing, gate, queue, answer_to, 1usize..8, 1usize..20).prop_map(
         |(pacing, gate, queue, answer_to, slots, limit)| Config {

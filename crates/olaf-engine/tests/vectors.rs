@@ -7,7 +7,7 @@
 
 use olaf_engine::switch::QueueKind;
 use olaf_engine::{
-    Arrival, ClusterId, Discipline, Entry, Flow, JobId, Outcome, WorkerId, fifo, olaf,
+    Arrival, ClusterId, Discipline, Entry, Flow, JobId, Outcome, WorkerId, fifo, freshest, olaf,
 };
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
@@ -57,6 +57,9 @@ struct Update {
     job: u32,
     cluster: u32,
     segment: u32,
+    /// Of an arrival: segments of its model, where not as many as up to this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    segments: Option<u32>,
     worker: u32,
     sequence: u32,
     contributors: u32,
@@ -93,6 +96,7 @@ fn queue_of(update: &Entry) -> Update {
         job: update.flow.job.0,
         cluster: update.flow.cluster.0,
         segment: update.flow.segment,
+        segments: None,
         worker: update.worker.0,
         sequence: update.sequence,
         contributors: update.contributors,
@@ -119,7 +123,7 @@ fn take(step: &Step, queue: &mut dyn Discipline) -> Step {
             flow: Flow { job, cluster, segment: update.segment },
             worker: WorkerId(update.worker),
             sequence: update.sequence,
-            segments: update.segment + 1,
+            segments: update.segments.unwrap_or(update.segment + 1),
             contributors: update.contributors,
             weight: update.weight.get(),
             reward: update.reward.get(),
@@ -134,6 +138,7 @@ fn take(step: &Step, queue: &mut dyn Discipline) -> Step {
             Outcome::Merged(entry) => ("merged", Some(entry)),
             Outcome::Replaced { entry, .. } => ("replaced", Some(entry)),
             Outcome::Filtered(entry) => ("filtered", Some(entry)),
+            Outcome::Evicted { entry, .. } => ("evicted", Some(entry)),
             Outcome::Dropped => ("dropped", None),
             Outcome::Rejected(rejection) => (rejection.name(), None),
         };
@@ -194,6 +199,7 @@ fn every_queue_replays_every_vector() {
         let mut twin: Box<dyn Discipline> = match kind {
             QueueKind::Olaf => Box::new(olaf::reference::Reference::new(slots, gate)),
             QueueKind::Fifo => Box::new(fifo::reference::Reference::new(slots)),
+            QueueKind::Freshest => Box::new(freshest::reference::Reference::new(slots, gate)),
         };
         if std::env::var_os("OLAF_FILL_VECTORS").is_some() {
             std::fs::write(&file, fill(&vector, &mut *twin)).unwrap();

@@ -70,6 +70,9 @@ typedef enum olaf_fate {
   OLAF_FATE_DROPPED = 4,
   // It cannot be summed, or has passed too many switches.
   OLAF_FATE_REJECTED = 5,
+  // No slot was free, and it got that of a waiting entry whose departure would have helped
+  // less: of a `freshest` queue.
+  OLAF_FATE_EVICTED = 6,
 } olaf_fate;
 
 // What part an arrival has in an entry.
@@ -90,7 +93,7 @@ typedef struct olaf_queue olaf_queue;
 
 // How a queue is set up. Begin with `olaf_queue_options_default`.
 typedef struct olaf_queue_options {
-  // A C string: `olaf` (OLAF §4) or `fifo`.
+  // A C string: `olaf` (OLAF §4), `fifo` or `freshest`.
   const char *kind;
   // Updates it holds, the departing one included: 1 to 1048576.
   size_t slots;
@@ -161,8 +164,12 @@ typedef struct olaf_outcome {
   uint32_t rejection;
   // The entry it waits in or met; 0 where there is none.
   uint64_t entry;
-  // Contributions whose place it took; 0 where it replaced none.
+  // Contributions whose place it took: replaced, or with `OLAF_FATE_EVICTED` dropped; 0 where
+  // there were none.
   uint32_t displaced;
+  // With `OLAF_FATE_EVICTED`, the entry that is gone: `olaf_queue_evicted` knows who met in it.
+  // Else 0.
+  uint64_t evicted;
 } olaf_outcome;
 
 // An entry of a queue.
@@ -379,6 +386,18 @@ enum olaf_result olaf_queue_peek(const struct olaf_queue *queue, struct olaf_ent
 // `queue` is null or from `olaf_queue_new`; `sharers` is null or has room for `capacity` of them;
 // `count` is null or points to room for a number.
 enum olaf_result olaf_queue_sharers(const struct olaf_queue *queue,
+                                    struct olaf_sharer *sharers,
+                                    size_t capacity,
+                                    size_t *count);
+
+// As `olaf_queue_sharers`, of the entry that the last arrival evicted: until the next arrival.
+//
+// `OLAF_RESULT_NOTHING`: it evicted none.
+//
+// # Safety
+// `queue` is null or from `olaf_queue_new`; `sharers` is null or has room for `capacity` of them;
+// `count` is null or points to room for a number.
+enum olaf_result olaf_queue_evicted(const struct olaf_queue *queue,
                                     struct olaf_sharer *sharers,
                                     size_t capacity,
                                     size_t *count);

@@ -239,6 +239,32 @@ pub unsafe extern "C" fn olaf_queue_sharers(
     })
 }
 
+/// As `olaf_queue_sharers`, of the entry that the last arrival evicted: until the next arrival.
+///
+/// `OLAF_RESULT_NOTHING`: it evicted none.
+///
+/// # Safety
+/// `queue` is null or from `olaf_queue_new`; `sharers` is null or has room for `capacity` of them;
+/// `count` is null or points to room for a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn olaf_queue_evicted(
+    queue: *const olaf_queue,
+    sharers: *mut olaf_sharer,
+    capacity: usize,
+    count: *mut usize,
+) -> olaf_result {
+    guard(|| {
+        // SAFETY: the caller's promise.
+        let (queue, count) = unsafe { (input(queue)?, output(count)?) };
+        queue.0.read(|q| {
+            let met = q.sharers(q.evicted().ok_or(OLAF_RESULT_NOTHING)?);
+            count.set(met.len());
+            // SAFETY: the caller's promise.
+            unsafe { memory::fill(met, sharers, capacity) }
+        })
+    })
+}
+
 /// The departing entry has left: its slot is free. `OLAF_RESULT_NOTHING`: none departs.
 ///
 /// # Safety
@@ -304,7 +330,7 @@ pub unsafe extern "C" fn olaf_queue_get_fates(
                 merged: counted.merged,
                 replaced: counted.replaced,
                 filtered: counted.filtered,
-                dropped: counted.dropped,
+                dropped: counted.dropped + counted.evicted,
                 rejected: counted.rejected_sum(),
                 waiting: counted.received - counted.settled(),
                 departures: counted.departures,

@@ -16,6 +16,8 @@ pub(crate) struct SharedQueue {
     max_hops: u8,
     fates: Fates,
     sharers: BTreeMap<EntryId, Vec<olaf_sharer>>,
+    /// The entry that the last arrival evicted.
+    evicted: Option<EntryId>,
     last_heard: BTreeMap<(JobId, ClusterId), Instant>,
     hop_sequences: BTreeMap<JobId, u32>,
 }
@@ -28,12 +30,16 @@ impl SharedQueue {
             max_hops,
             fates: Fates::default(),
             sharers: BTreeMap::new(),
+            evicted: None,
             last_heard: BTreeMap::new(),
             hop_sequences: BTreeMap::new(),
         }
     }
 
     pub(crate) fn arrive(&mut self, now: Instant, arrival: &Arrival<'_>, tag: u64) -> Outcome {
+        if let Some(evicted) = self.evicted.take() {
+            self.sharers.remove(&evicted);
+        }
         let outcome = if arrival.hops >= self.max_hops {
             Outcome::Rejected(Rejection::TooManyHops)
         } else {
@@ -51,6 +57,10 @@ impl SharedQueue {
                         sharer.part = olaf_part::OLAF_PART_REPLACED;
                     }
                 }
+                (entry, olaf_part::OLAF_PART_SUMMED)
+            }
+            Outcome::Evicted { entry, evicted, .. } => {
+                self.evicted = Some(evicted);
                 (entry, olaf_part::OLAF_PART_SUMMED)
             }
             Outcome::Filtered(entry) => (entry, olaf_part::OLAF_PART_FILTERED),
@@ -106,6 +116,11 @@ impl SharedQueue {
 
     pub(crate) fn sharers(&self, entry: EntryId) -> &[olaf_sharer] {
         self.sharers.get(&entry).map_or(&[], Vec::as_slice)
+    }
+
+    /// The entry that the last arrival evicted.
+    pub(crate) fn evicted(&self) -> Option<EntryId> {
+        self.evicted
     }
 
     pub(crate) fn fates(&self) -> &Fates {

@@ -75,6 +75,9 @@ pub enum olaf_fate {
     OLAF_FATE_DROPPED = 4,
     /// It cannot be summed, or has passed too many switches.
     OLAF_FATE_REJECTED = 5,
+    /// No slot was free, and it got that of a waiting entry whose departure would have helped
+    /// less: of a `freshest` queue.
+    OLAF_FATE_EVICTED = 6,
 }
 
 /// What became of an arrival, with particulars.
@@ -87,8 +90,12 @@ pub struct olaf_outcome {
     pub rejection: u32,
     /// The entry it waits in or met; 0 where there is none.
     pub entry: u64,
-    /// Contributions whose place it took; 0 where it replaced none.
+    /// Contributions whose place it took: replaced, or with `OLAF_FATE_EVICTED` dropped; 0 where
+    /// there were none.
     pub displaced: u32,
+    /// With `OLAF_FATE_EVICTED`, the entry that is gone: `olaf_queue_evicted` knows who met in it.
+    /// Else 0.
+    pub evicted: u64,
 }
 
 /// An entry of a queue.
@@ -139,7 +146,7 @@ pub struct olaf_sharer {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct olaf_queue_options {
-    /// A C string: `olaf` (OLAF §4) or `fifo`.
+    /// A C string: `olaf` (OLAF §4), `fifo` or `freshest`.
     pub kind: *const c_char,
     /// Updates it holds, the departing one included: 1 to 1048576.
     pub slots: usize,
@@ -279,7 +286,7 @@ impl olaf_entry {
 impl olaf_outcome {
     pub(crate) fn of(outcome: Outcome) -> Self {
         use olaf_fate::*;
-        let plain = |fate| Self { fate, rejection: 0, entry: 0, displaced: 0 };
+        let plain = |fate| Self { fate, rejection: 0, entry: 0, displaced: 0, evicted: 0 };
         match outcome {
             Outcome::Appended(entry) => Self { entry: entry.0, ..plain(OLAF_FATE_APPENDED) },
             Outcome::Merged(entry) => Self { entry: entry.0, ..plain(OLAF_FATE_MERGED) },
@@ -288,6 +295,12 @@ impl olaf_outcome {
             }
             Outcome::Filtered(entry) => Self { entry: entry.0, ..plain(OLAF_FATE_FILTERED) },
             Outcome::Dropped => plain(OLAF_FATE_DROPPED),
+            Outcome::Evicted { entry, evicted, dropped, .. } => Self {
+                entry: entry.0,
+                displaced: dropped,
+                evicted: evicted.0,
+                ..plain(OLAF_FATE_EVICTED)
+            },
             Outcome::Rejected(rejection) => {
                 let number = u32::try_from(rejection.index()).unwrap_or(u32::MAX);
                 Self { rejection: number, ..plain(OLAF_FATE_REJECTED) }

@@ -28,7 +28,9 @@ fn arrive(queue: *mut olaf_queue, step: &Value) -> (String, Value) {
             sequence: integer(&step["sequence"]),
             hop_sequence: 88,
             segment: integer(&step["segment"]),
-            segments: integer::<u32>(&step["segment"]) + 1,
+            segments: step["segments"]
+                .as_u64()
+                .map_or(integer::<u32>(&step["segment"]) + 1, |n| n.try_into().unwrap()),
             generated_oldest_ns: integer(&step["generated_ns"][0]),
             generated_newest_ns: integer(&step["generated_ns"][1]),
             version_oldest: integer(&step["versions"][0]),
@@ -54,6 +56,7 @@ fn arrive(queue: *mut olaf_queue, step: &Value) -> (String, Value) {
         olaf_fate::OLAF_FATE_MERGED => "merged",
         olaf_fate::OLAF_FATE_REPLACED => "replaced",
         olaf_fate::OLAF_FATE_FILTERED => "filtered",
+        olaf_fate::OLAF_FATE_EVICTED => "evicted",
         olaf_fate::OLAF_FATE_DROPPED => return ("dropped".into(), Value::Null),
         olaf_fate::OLAF_FATE_REJECTED => {
             // SAFETY: a constant string, or null, which would fail the test.

@@ -27,7 +27,7 @@ pub struct SwitchConfig {
     /// Servers of single jobs.
     #[serde(default)]
     pub routes: BTreeMap<u32, String>,
-    /// `olaf` or `fifo`.
+    /// `olaf`, `fifo` or `freshest`.
     #[serde(default = "default_queue")]
     pub queue: String,
     /// Segments the queue holds, the one on the wire included.
@@ -98,7 +98,7 @@ impl SwitchConfig {
 
     fn engine(&self) -> Result<switch::Config, StartError> {
         let queue = QueueKind::parse(&self.queue).ok_or_else(|| {
-            StartError::Config(format!("queue = {:?}: must be olaf or fifo", self.queue))
+            StartError::Config(format!("queue = {:?}: must be olaf, fifo or freshest", self.queue))
         })?;
         let answer_to = match self.answer_to.as_str() {
             "shared" => AnswerTo::Shared,

@@ -35,8 +35,9 @@ pub(crate) fn replay(
     gate: Option<f64>,
     full: bool,
 ) -> PyResult<String> {
-    let kind = QueueKind::parse(engine)
-        .ok_or_else(|| PyValueError::new_err(format!("engine {engine:?}: must be olaf or fifo")))?;
+    let kind = QueueKind::parse(engine).ok_or_else(|| {
+        PyValueError::new_err(format!("engine {engine:?}: must be olaf, fifo or freshest"))
+    })?;
     let parameters = Parameters { engine: kind, slots, rate: rate_of(rate)?, gate, full };
     let replayed = py.detach(|| {
         let file = File::open(trace).map_err(|error| ReplayError::Read(error.to_string()))?;

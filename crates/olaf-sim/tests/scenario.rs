@@ -47,7 +47,7 @@ proptest! {
     #[test]
     fn every_update_has_one_fate(
         seed: u64,
-        queue in prop::sample::select(vec!["olaf", "fifo"]),
+        queue in prop::sample::select(vec!["olaf", "fifo", "freshest"]),
         control in prop::sample::select(vec!["off", "paper", "fair"]),
         unsent in prop::sample::select(vec!["carry", "discard", "retry"]),
         late_ms in 0u64..150,

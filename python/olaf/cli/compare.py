@@ -18,6 +18,7 @@ KEYS = {
     "workers": "train.workers",
     "clusters": "compare.clusters",
     "learner": "learner.learner",
+    "queues": "compare.queues",
     "slots": "compare.slots",
     "uplink": "compare.uplink",
     "rule": "server.rule",
@@ -38,11 +39,18 @@ def _seeds(ctx: click.Context, parameter: click.Parameter, value: str | None) ->
         raise click.BadParameter(f"{value!r}: write seeds as 0,1,2") from None
 
 
+def _queues(ctx: click.Context, parameter: click.Parameter, value: str | None) -> list[str] | None:
+    return None if value is None else [name.strip() for name in value.split(",")]
+
+
 @click.command()
 @click.option("--env", metavar="ID", help="Any id that gymnasium.make knows.")
 @click.option("--workers", type=int, help="Worker processes.")
 @click.option("--clusters", type=int, help="Clusters the workers are dealt to.")
 @click.option("--learner", metavar="numpy|torch", help="torch needs olaf[torch].")
+@click.option(
+    "--queues", callback=_queues, metavar="fifo,olaf,..", help="Of fifo, olaf and freshest."
+)
 @click.option("--slots", type=int, help="Updates the queue holds.")
 @click.option("--uplink", metavar="RATE", help="Rate of the uplink as tc writes it: 1.9mbit.")
 @click.option("--rule", metavar="delta|paper-literal", help="How an update changes the model.")
@@ -64,6 +72,7 @@ def compare(ctx: click.Context, /, **given: Any) -> int:
     Examples:
       olaf compare
       olaf compare --uplink 400kbit --seeds 0,1,2
+      olaf compare --queues olaf,freshest --clusters 8
       olaf compare --env CartPole-v1 --workers 4 --clusters 2 --until-reward 200
     """
     settings = options.settings(ctx, KEYS)

@@ -15,10 +15,10 @@ from olaf.cli import options
 @click.argument("trace", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @click.option(
     "--engine",
-    type=click.Choice(["olaf", "fifo"]),
+    type=click.Choice(["olaf", "fifo", "freshest"]),
     default="olaf",
     show_default=True,
-    help="Discipline of the queue.",
+    help="Discipline of the queue: freshest is olaf with the departure chosen for age.",
 )
 @click.option(
     "--slots",
@@ -45,6 +45,7 @@ def replay(**given: Any) -> None:
     \b
     Examples:
       olaf replay trace.csv --rate 2mbit --slots 4
+      olaf replay trace.csv --rate 2mbit --engine freshest
       olaf replay trace.csv --engine fifo --rate 40gbit --json > fifo.json
     """
     from olaf import _olaf

@@ -32,7 +32,7 @@ every_option = click.option(
 @click.command()
 @click.option("--listen", metavar="HOST:PORT", help="Where workers and servers find this switch.")
 @click.option("--upstream", metavar="HOST:PORT", help="The parameter server.")
-@click.option("--queue", metavar="olaf|fifo", help="Discipline of the uplink.")
+@click.option("--queue", metavar="olaf|fifo|freshest", help="Discipline of the uplink.")
 @click.option("--slots", type=int, help="Segments the queue holds.")
 @click.option("--gate", metavar="THRESHOLD|off", help="Reward gate.")
 @click.option("--uplink", metavar="RATE", help="Rate of the uplink as tc writes it: 1.9mbit.")

@@ -40,7 +40,7 @@ KEYS = {
 @click.option("--workers", type=int, help="Worker processes.")
 @click.option("--clusters", type=int, help="Clusters the workers are dealt to.")
 @click.option("--learner", metavar="numpy|torch", help="torch needs olaf[torch].")
-@click.option("--queue", metavar="olaf|fifo", help="Discipline of the switch's uplink.")
+@click.option("--queue", metavar="olaf|fifo|freshest", help="Discipline of the switch's uplink.")
 @click.option("--slots", type=int, help="Updates the queue holds.")
 @click.option("--uplink", metavar="RATE", help="Rate of the uplink as tc writes it: 1.9mbit.")
 @click.option("--credits", metavar="N", help="Updates outstanding towards the server.")

@@ -85,6 +85,9 @@ def verdict(summary: Mapping[str, Mapping[str, Any]], results: Sequence[Mapping[
         )
     if fifo["aom_mean_s"] and olaf["aom_mean_s"]:
         lines.append(f"FIFO's models were {fifo['aom_mean_s'] / olaf['aom_mean_s']:.1f}x as old.")
+    freshest = summary.get("freshest")
+    if freshest is not None and freshest["aom_mean_s"] and olaf["aom_mean_s"]:
+        lines.append(f"OLAF's were {olaf['aom_mean_s'] / freshest['aom_mean_s']:.2f}x freshest's.")
     if fifo["reward"] is not None and olaf["reward"] is not None:
         ahead = olaf["reward"] - fifo["reward"]
         share = f" ({ahead / fifo['reward']:+.0%})" if fifo["reward"] > 0 else ""

@@ -94,8 +94,9 @@ class SwitchSettings(Section):
     """The parameter server of every job that `routes` does not name."""
     routes: dict[str, Address] = {}
     """Servers of single jobs, {"2" = "host:port"}."""
-    queue: Literal["olaf", "fifo"] = "olaf"
-    """Discipline of the uplink: olaf replaces and merges while updates wait, fifo only waits."""
+    queue: Literal["olaf", "fifo", "freshest"] = "olaf"
+    """Discipline of the uplink: olaf replaces and merges while updates wait, fifo only waits,
+    freshest does as olaf and sends first what makes a cluster's model younger by most."""
     slots: int = Field(default=8, ge=1)
     """Segments the queue holds, the one on the wire included. 8 as in the paper's testbed; `olaf
     train` takes 8 for each segment of the model where nothing is set."""
@@ -277,8 +278,10 @@ class CompareSettings(Section):
 
     seeds: list[int] = Field(default=[0, 1], min_length=1)
     """Each seed is run once with each discipline."""
-    queues: list[Literal["fifo", "olaf"]] = Field(default=["fifo", "olaf"], min_length=1)
-    """Disciplines in the order they are run."""
+    queues: list[Literal["fifo", "olaf", "freshest"]] = Field(
+        default=["fifo", "olaf"], min_length=1
+    )
+    """Disciplines in the order they are run: of fifo, olaf and freshest."""
     uplink: OffRate = "200kbit"
     """Rate of the uplink in both. 200kbit carries 2.8 of the default network's updates a second,
     where eight workers on two cores push thirty to seventy: nine in ten are lost in FIFO."""

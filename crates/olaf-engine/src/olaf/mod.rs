@@ -12,7 +12,7 @@ mod tests;
 use crate::discipline::{Arrival, Discipline, Entry, EntryId, Outcome};
 use crate::fifo::Fifo;
 use crate::ids::Flow;
-use crate::slots::SlotId;
+use crate::slots::{SlotId, Slots};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
@@ -57,36 +57,34 @@ impl Olaf {
     pub fn new(slots: usize, gate: Gate) -> Self {
         Self { gate, line: Fifo::new(slots), open: BTreeMap::new() }
     }
+}
 
-    fn meet(&mut self, slot: SlotId, arrival: &Arrival<'_>) -> Outcome {
-        let slots = &mut self.line.slots;
-        let waiting = slots.entry(slot);
-        let id = waiting.id;
-        // Algorithm 1, line 8: the newer update of the same worker subsumes the older one.
-        let same_worker =
-            waiting.replaceable && arrival.contributors == 1 && waiting.worker == arrival.worker;
-        let gated = if same_worker {
-            Gated::Replace
-        } else {
-            gate(self.gate, waiting.reward, arrival.reward)
-        };
-        let result = match gated {
-            _ if !arrival.reward.is_finite() => Err(crate::Rejection::NonFinite),
-            Gated::Merge => slots.merge(slot, arrival).map(|()| Outcome::Merged(id)),
-            Gated::Replace => slots
-                .replace(slot, arrival)
-                .map(|displaced| Outcome::Replaced { entry: id, displaced }),
-            Gated::Filter if crate::lanes::all_finite(arrival.lanes) => Ok(Outcome::Filtered(id)),
-            Gated::Filter => Err(crate::Rejection::NonFinite),
-        };
-        result.unwrap_or_else(Outcome::Rejected)
-    }
+/// Where an arrival meets the open entry of its flow: replaced, merged, filtered or turned away. Every
+/// queue that merges does it here.
+pub(crate) fn meet(slots: &mut Slots, slot: SlotId, gate: Gate, arrival: &Arrival<'_>) -> Outcome {
+    let waiting = slots.entry(slot);
+    let id = waiting.id;
+    // Algorithm 1, line 8: the newer update of the same worker subsumes the older one.
+    let same_worker =
+        waiting.replaceable && arrival.contributors == 1 && waiting.worker == arrival.worker;
+    let gated =
+        if same_worker { Gated::Replace } else { self::gate(gate, waiting.reward, arrival.reward) };
+    let result = match gated {
+        _ if !arrival.reward.is_finite() => Err(crate::Rejection::NonFinite),
+        Gated::Merge => slots.merge(slot, arrival).map(|()| Outcome::Merged(id)),
+        Gated::Replace => {
+            slots.replace(slot, arrival).map(|displaced| Outcome::Replaced { entry: id, displaced })
+        }
+        Gated::Filter if crate::lanes::all_finite(arrival.lanes) => Ok(Outcome::Filtered(id)),
+        Gated::Filter => Err(crate::Rejection::NonFinite),
+    };
+    result.unwrap_or_else(Outcome::Rejected)
 }
 
 impl Discipline for Olaf {
     fn arrive(&mut self, arrival: &Arrival<'_>) -> Outcome {
         if let Some(slot) = self.open.get(&arrival.flow).copied() {
-            return self.meet(slot, arrival);
+            return meet(&mut self.line.slots, slot, self.gate, arrival);
         }
         let outcome = self.line.arrive(arrival);
         if let (Outcome::Appended(_), Some(slot)) = (outcome, self.line.order.back()) {

@@ -22,45 +22,45 @@ impl Reference {
     pub fn new(slots: usize, gate: Gate) -> Self {
         Self { gate, slots, entries: Vec::new(), locked: false, next_id: 0 }
     }
+}
 
-    /// Rules 2 and 4: where the open entry and the arrival meet.
-    fn meet(&mut self, at: usize, arrival: &Arrival<'_>) -> Outcome {
-        let open = &self.entries[at];
-        let id = open.id;
-        let newer_of_the_same =
-            open.replaceable && arrival.contributors == 1 && arrival.worker == open.worker;
-        if newer_of_the_same {
-            return self.replace(at, arrival);
+/// Rules 2 and 4: where the open entry `entries[at]` and the arrival meet.
+pub(crate) fn meet(entries: &mut [Entry], at: usize, gate: Gate, arrival: &Arrival<'_>) -> Outcome {
+    let open = &entries[at];
+    let id = open.id;
+    let newer_of_the_same =
+        open.replaceable && arrival.contributors == 1 && arrival.worker == open.worker;
+    if newer_of_the_same {
+        return replace(&mut entries[at], arrival);
+    }
+    if let Some(threshold) = gate {
+        let better_by = arrival.reward - open.reward;
+        if better_by > threshold {
+            return replace(&mut entries[at], arrival);
         }
-        if let Some(threshold) = self.gate {
-            let better_by = arrival.reward - open.reward;
-            if better_by > threshold {
-                return self.replace(at, arrival);
-            }
-            if better_by < -threshold {
-                return match finite(arrival) {
-                    Some(_) => Outcome::Filtered(id),
-                    None => Outcome::Rejected(Rejection::NonFinite),
-                };
-            }
-        }
-        match merged(open, arrival) {
-            Ok(merged) => {
-                self.entries[at] = merged;
-                Outcome::Merged(id)
-            }
-            Err(rejection) => Outcome::Rejected(rejection),
+        if better_by < -threshold {
+            return match finite(arrival) {
+                Some(_) => Outcome::Filtered(id),
+                None => Outcome::Rejected(Rejection::NonFinite),
+            };
         }
     }
-
-    fn replace(&mut self, at: usize, arrival: &Arrival<'_>) -> Outcome {
-        let Some(lanes) = finite(arrival) else {
-            return Outcome::Rejected(Rejection::NonFinite);
-        };
-        let (id, displaced) = (self.entries[at].id, self.entries[at].contributors);
-        self.entries[at] = fresh(id, arrival, lanes);
-        Outcome::Replaced { entry: id, displaced }
+    match merged(open, arrival) {
+        Ok(merged) => {
+            entries[at] = merged;
+            Outcome::Merged(id)
+        }
+        Err(rejection) => Outcome::Rejected(rejection),
     }
+}
+
+fn replace(open: &mut Entry, arrival: &Arrival<'_>) -> Outcome {
+    let Some(lanes) = finite(arrival) else {
+        return Outcome::Rejected(Rejection::NonFinite);
+    };
+    let (id, displaced) = (open.id, open.contributors);
+    *open = fresh(id, arrival, lanes);
+    Outcome::Replaced { entry: id, displaced }
 }
 
 impl Discipline for Reference {
@@ -71,7 +71,7 @@ impl Discipline for Reference {
         let first_open = usize::from(self.locked);
         for at in first_open..self.entries.len() {
             if self.entries[at].flow == arrival.flow {
-                return self.meet(at, arrival);
+                return meet(&mut self.entries, at, self.gate, arrival);
             }
         }
         let Some(lanes) = finite(arrival) else {

@@ -3,6 +3,7 @@
 use crate::discipline::Discipline;
 use crate::egress::{CreditPacer, Pacer, RatePacer};
 use crate::fifo::Fifo;
+use crate::freshest::Freshest;
 use crate::olaf::{Gate, Olaf};
 use crate::time::BitsPerSecond;
 use alloc::boxed::Box;
@@ -16,11 +17,14 @@ pub enum QueueKind {
     Olaf,
     /// First in, first out, nothing merged.
     Fifo,
+    /// As OLAF, with the departure that makes models younger by most first.
+    Freshest,
 }
 
 impl QueueKind {
     /// Every kind and its name.
-    pub const ALL: [(&'static str, Self); 2] = [("olaf", Self::Olaf), ("fifo", Self::Fifo)];
+    pub const ALL: [(&'static str, Self); 3] =
+        [("olaf", Self::Olaf), ("fifo", Self::Fifo), ("freshest", Self::Freshest)];
 
     /// The kind of that name.
     #[must_use]
@@ -34,6 +38,7 @@ impl QueueKind {
         match self {
             Self::Olaf => "olaf",
             Self::Fifo => "fifo",
+            Self::Freshest => "freshest",
         }
     }
 
@@ -43,6 +48,7 @@ impl QueueKind {
         match self {
             Self::Olaf => Box::new(Olaf::new(slots, gate)),
             Self::Fifo => Box::new(Fifo::new(slots)),
+            Self::Freshest => Box::new(Freshest::new(slots, gate)),
         }
     }
 }

@@ -21,6 +21,8 @@ pub struct Fates {
     pub filtered: u64,
     /// Found the queue full.
     pub dropped: u64,
+    /// Gave its slot to one whose departure helped more: dropped too.
+    pub evicted: u64,
     /// Turned away, by [`Rejection::index`].
     pub rejected: [u64; Rejection::ALL.len()],
     /// Datagrams that left.
@@ -37,6 +39,7 @@ impl Fates {
             Outcome::Replaced { displaced, .. } => self.replaced += u64::from(displaced),
             Outcome::Filtered(_) => self.filtered += n,
             Outcome::Dropped => self.dropped += n,
+            Outcome::Evicted { dropped, .. } => self.evicted += u64::from(dropped),
             Outcome::Rejected(rejection) => self.rejected[rejection.index()] += n,
         }
     }
@@ -65,6 +68,7 @@ impl Fates {
             + self.replaced
             + self.filtered
             + self.dropped
+            + self.evicted
             + self.rejected_sum()
     }
 }

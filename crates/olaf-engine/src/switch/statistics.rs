@@ -228,7 +228,7 @@ impl Switch {
                 merged: state.fates.merged,
                 replaced: state.fates.replaced,
                 filtered: state.fates.filtered,
-                dropped: state.fates.dropped,
+                dropped: state.fates.dropped + state.fates.evicted,
                 rejected: state.fates.rejected_sum(),
                 waiting: waiting.get(&(job, cluster)).copied().unwrap_or(0),
             })
@@ -293,13 +293,17 @@ impl Switch {
 }
 
 fn by_reason(fates: &Fates, waiting: u64) -> FatesByReason {
+    let mut dropped = BTreeMap::from([("queue_full", fates.dropped)]);
+    if fates.evicted > 0 {
+        dropped.insert("evicted", fates.evicted);
+    }
     let rejected = Rejection::ALL.iter().map(|r| (r.name(), fates.rejected[r.index()]));
     FatesByReason {
         sent_alone: fates.sent_alone,
         merged: fates.merged,
         replaced: fates.replaced,
         filtered: fates.filtered,
-        dropped: BTreeMap::from([("queue_full", fates.dropped)]),
+        dropped,
         rejected: rejected.filter(|(_, count)| *count > 0).collect(),
         waiting,
     }

@@ -5,7 +5,7 @@ use super::admission::admit;
 use super::answers::{Hearer, Sharer, UNANSWERED_LIMIT, Unanswered};
 use super::job::Job;
 use super::neighbours::everyone;
-use crate::discipline::{Arrival, Outcome, Rejection};
+use crate::discipline::{Arrival, EntryId, Outcome, Rejection};
 use crate::engine::{DropReason, Event, Source, Transmit, Verdict, WorkerSeen};
 use crate::ids::{ClusterId, Flow, PeerId};
 use crate::time::Instant;
@@ -39,13 +39,19 @@ impl Switch {
         let outcome = self.uplink.arrive(now, &arrival(update, lanes));
         let cluster = job.clusters.entry(update.address.cluster).or_default();
         cluster.last_heard = Some(now);
-        cluster.fates.count(update.contributors, outcome);
+        // What it evicts may be another cluster's: see `evict`.
+        let own = match outcome {
+            Outcome::Evicted { entry, .. } => Outcome::Appended(entry),
+            outcome => outcome,
+        };
+        cluster.fates.count(update.contributors, own);
         self.counters.total.count(update.contributors, outcome);
         match outcome {
             Outcome::Appended(entry)
             | Outcome::Merged(entry)
             | Outcome::Filtered(entry)
-            | Outcome::Replaced { entry, .. } => {
+            | Outcome::Replaced { entry, .. }
+            | Outcome::Evicted { entry, .. } => {
                 let sharers = self.sharers.entry(entry).or_default();
                 remember(sharers, Sharer { hearer, sequence: update.hop_sequence });
             }
@@ -56,6 +62,9 @@ impl Switch {
             if let Outcome::Rejected(_) = outcome {
                 *rejected += u64::from(update.contributors);
             }
+        }
+        if let Outcome::Evicted { evicted, flow, dropped, .. } = outcome {
+            self.evict(evicted, flow, dropped);
         }
         if let Hearer::Switch(peer) = hearer {
             self.heard_below(now, update.address.job, peer, update.address.session);
@@ -69,6 +78,13 @@ impl Switch {
             Outcome::Filtered(_) => Verdict::Drop(DropReason::Filtered),
             _ => Verdict::Absorb,
         }
+    }
+
+    /// An entry gave its slot to an arrival: dropped, and nobody will hear an answer to it.
+    fn evict(&mut self, entry: EntryId, flow: Flow, contributors: u32) {
+        self.sharers.remove(&entry);
+        let job = self.jobs.get_mut(&flow.job).expect("an update is taken only for a known job");
+        job.clusters.entry(flow.cluster).or_default().fates.evicted += u64::from(contributors);
     }
 
     /// The locked entry has left: writes it out and frees its slot.

@@ -129,6 +129,33 @@ static void fates_add_up(void) {
   olaf_queue_free(queue);
 }
 
+static void what_is_evicted_is_told(void) {
+  olaf_queue *queue = queue_of("freshest", 1);
+  olaf_entry entry;
+  olaf_sharer sharers[2];
+  olaf_outcome outcome;
+  olaf_fates f;
+  size_t count;
+  CHECK(arrive(queue, 1, 7, 1, 1.0f, 100).fate == OLAF_FATE_APPENDED);
+  CHECK(olaf_queue_begin(queue, 1, &entry) == OLAF_RESULT_OK);
+  CHECK(olaf_queue_end(queue) == OLAF_RESULT_OK);
+  /* The server knows of cluster 7 and nothing of cluster 8, which is worth more. */
+  CHECK(arrive(queue, 2, 7, 1, 1.0f, 101).fate == OLAF_FATE_APPENDED);
+  CHECK(arrive(queue, 3, 7, 2, 1.0f, 102).fate == OLAF_FATE_MERGED);
+  CHECK(olaf_queue_evicted(queue, sharers, 2, &count) == OLAF_RESULT_NOTHING);
+  outcome = arrive(queue, 4, 8, 3, 1.0f, 103);
+  CHECK(outcome.fate == OLAF_FATE_EVICTED && outcome.displaced == 2);
+  CHECK(outcome.evicted == 1 && outcome.entry == 2);
+  CHECK(olaf_queue_evicted(queue, sharers, 2, &count) == OLAF_RESULT_OK && count == 2);
+  CHECK(sharers[0].tag == 101 && sharers[1].tag == 102);
+  CHECK(arrive(queue, 5, 8, 3, 1.0f, 104).fate == OLAF_FATE_REPLACED);
+  CHECK(olaf_queue_evicted(queue, sharers, 2, &count) == OLAF_RESULT_NOTHING);
+  CHECK(olaf_queue_get_fates(queue, &f) == OLAF_RESULT_OK);
+  CHECK(f.received == 5 && f.sent_alone == 1 && f.dropped == 2 && f.replaced == 1);
+  CHECK(f.waiting == 1);
+  olaf_queue_free(queue);
+}
+
 static void what_cannot_be_is_refused(void) {
   olaf_queue *queue = queue_of("olaf", 2);
   olaf_queue_options options;
@@ -253,6 +280,7 @@ int main(void) {
   CHECK(olaf_abi_version() == OLAF_ABI_VERSION);
   updates_of_a_cluster_merge_and_the_sharers_are_known();
   fates_add_up();
+  what_is_evicted_is_told();
   what_cannot_be_is_refused();
   bytes_go_out_and_come_back();
   ages_are_sawteeth();

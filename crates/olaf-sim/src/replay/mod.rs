@@ -55,7 +55,7 @@ pub enum Fate {
     Replaced,
     /// Below the reward gate.
     Filtered,
-    /// Found the queue full.
+    /// Found the queue full, or gave its slot to one that helped more.
     Dropped,
     /// Its reward is no finite number.
     Rejected,
@@ -216,6 +216,12 @@ impl Run {
             Outcome::Replaced { entry, .. } => {
                 let replaced = self.waiting.insert(entry, vec![this]).unwrap_or_default();
                 self.settle(&replaced, Fate::Replaced);
+                Fate::Delivered
+            }
+            Outcome::Evicted { entry, evicted, .. } => {
+                let gone = self.waiting.remove(&evicted).unwrap_or_default();
+                self.settle(&gone, Fate::Dropped);
+                self.waiting.insert(entry, vec![this]);
                 Fate::Delivered
             }
             Outcome::Filtered(_) => Fate::Filtered,

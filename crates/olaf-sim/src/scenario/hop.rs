@@ -135,6 +135,12 @@ impl Hop {
                 inside.met.extend(packet.holds.into_iter().map(|(worker, _)| worker));
                 self.fates.filtered += count;
             }
+            Outcome::Evicted { entry, evicted, dropped, .. } => {
+                self.inside.remove(&evicted);
+                self.inside.insert(entry, Inside { holds: packet.holds, met: packet.met });
+                self.fates.dropped += u64::from(dropped);
+                self.fates.packets_dropped += 1;
+            }
             Outcome::Dropped => {
                 self.fates.dropped += count;
                 self.fates.packets_dropped += 1;
