@@ -1,0 +1,218 @@
+"""Rows, tables and sentences that Tables 2 and 3 of OLAF §8.3 have in common."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from olaf.experiments import Baseline, Column, Row, Spread, Table
+from olaf.experiments.multihop import (
+    FIFO,
+    GROUPS,
+    VIEWS,
+    Measured,
+    Network,
+    Variant,
+    View,
+    age_ms,
+    fairness,
+    measure,
+    paper_variants,
+    peak_ms,
+    percent,
+    worker_ms,
+)
+from olaf.scenarios import Outcome
+from olaf.scenarios.outcome import Cluster
+from olaf.scenarios.summary import NS_PER_MS
+
+Cells: TypeAlias = list[list[Spread | float | str | None]]
+
+
+def paper_rows(
+    paper: dict[str, float], measured: dict[View, Measured], shown: dict[str, Variant]
+) -> list[Row]:
+    """The paper's numbers beside ours, by view; FIFO is the baseline of what is not FIFO."""
+    rows = []
+    for view, by_variant in measured.items():
+        known = dict(by_variant)
+        fifo = values(known[FIFO])
+        for key, variant in shown.items():
+            for name, (quantity, unit, ours) in values(known[variant]).items():
+                base = Baseline(name="FIFO", paper=paper[f"{name}_fifo"], ours=fifo[name][2].mean)
+                rows.append(
+                    Row(
+                        quantity=quantity,
+                        where=f"{variant.name}, {view} view",
+                        unit=unit,
+                        paper=paper[f"{name}_{key}"],
+                        ours=ours,
+                        baseline=None if variant is FIFO else base,
+                        headline=view == "ns-3",
+                    )
+                )
+    return rows
+
+
+def values(outcomes: Sequence[Outcome]) -> dict[str, tuple[str, str, Spread]]:
+    """What a row is made of: quantity, unit, ours; by the name of the paper's column."""
+    return {
+        "loss": ("update loss, by packets", "%", percent(outcomes, lambda o: o.loss_packets)),
+        "s1": ("AoM of a cluster of S1", "ms", age_ms(outcomes, "S1")),
+        "s2": ("AoM of a cluster of S2", "ms", age_ms(outcomes, "S2")),
+        "fairness": ("fairness", "", fairness(outcomes)),
+    }  # fmt: skip
+
+
+def all_tables(measured: dict[View, Measured], duration_s: float) -> list[Table]:
+    """All variants: ages, loss and fairness; and each cluster of the main ones."""
+    made = []
+    for view, by_variant in measured.items():
+        made += [age_table(view, by_variant), loss_table(view, by_variant, duration_s)]
+    # Of the paper's control one reading is enough here: they hardly differ.
+    beside = paper_variants()[1:]
+    main = [(variant, runs) for variant, runs in measured["ns-3"] if variant not in beside]
+    return [*made, cluster_table("ns-3", main)]
+
+
+def age_table(view: View, measured: Measured) -> Table:
+    """Ages by variant."""
+    columns = [Column(name="")]
+    for group in GROUPS:
+        columns += [
+            Column(name=f"AoM {group}, ms"),
+            Column(name=f"mean peak {group}, ms"),
+            Column(name=f"each worker's own {group}, ms"),
+        ]
+    rows: Cells = []
+    for variant, outcomes in measured:
+        row: list[Spread | float | str | None] = [variant.name]
+        for group in GROUPS:
+            row += [age_ms(outcomes, group), peak_ms(outcomes, group), worker_ms(outcomes, group)]
+        rows.append(row)
+    return Table(title=f"Ages: {VIEWS[view]}", columns=columns, rows=rows)
+
+
+def loss_table(view: View, measured: Measured, duration_s: float) -> Table:
+    """Loss, fates and fairness by variant."""
+    return Table(
+        title=f"Loss and fairness: {VIEWS[view]}",
+        columns=[
+            Column(name=""),
+            Column(name="loss by packets, %"),
+            Column(name="loss by contributions, %"),
+            Column(name="contributions delivered, % of generated"),
+            Column(name="packets delivered a second"),
+            Column(name="mean probability of sending", digits=3),
+            Column(name="fairness", digits=4),
+        ],
+        rows=[
+            [
+                variant.name,
+                percent(outcomes, lambda o: o.loss_packets),
+                percent(outcomes, lambda o: o.loss_contributions),
+                percent(outcomes, lambda o: o.fates.delivered / o.fates.generated),
+                Spread.of([o.packets_delivered / duration_s for o in outcomes]),
+                Spread.of([o.probability_mean for o in outcomes]),
+                fairness(outcomes),
+            ]
+            for variant, outcomes in measured
+        ],
+    )
+
+
+def cluster_table(view: View, measured: Measured) -> Table:
+    """Each cluster's average age and mean peak, over the seeds."""
+    clusters = measured[0][1][0].clusters
+    rows: Cells = []
+    for variant, outcomes in measured:
+        for name, of in (
+            ("average", lambda c: c.age_mean_ns),
+            ("mean peak", lambda c: c.age_peak_mean_ns),
+        ):
+            rows.append([f"{variant.name}: {name}", *_by_cluster(outcomes, of)])
+    return Table(
+        title=f"AoM of each cluster, ms, mean over the seeds: {VIEWS[view]}",
+        columns=[Column(name=""), *(Column(name=f"C{c.cluster + 1}") for c in clusters)],
+        rows=rows,
+    )
+
+
+def _by_cluster(
+    outcomes: Sequence[Outcome], of: Callable[[Cluster], float | None]
+) -> list[float | None]:
+    means: list[float | None] = []
+    for same in zip(*(outcome.clusters for outcome in outcomes), strict=True):
+        known = [value for value in map(of, same) if value is not None]
+        means.append(statistics.fmean(known) / NS_PER_MS if known else None)
+    return means
+
+
+def locked_clocks(seeds: Sequence[int], network: Network, apart: Sequence[Outcome]) -> str:
+    """What FIFO comes to when SW1 and SW2 have one and the same clock; `apart` is without."""
+    alike = network.model_copy(update={"sw2_bps": network.sw1_bps})
+    locked = measure(seeds, alike, FIFO, "ns-3")
+    one_takes_all = sum(_is_locked(outcome) for outcome in locked)
+    return (
+        "With SW1 and SW2 at exactly the same rate FIFO comes to "
+        f"{_groups(locked)} in the mean over the seeds, one group more than three times older "
+        f"than the other in {one_takes_all} of {len(locked)} seeds; with their clocks 0.1 % apart "
+        f"to {_groups(apart)}, in {sum(map(_is_locked, apart))} of {len(apart)}. The first is an "
+        "artefact of two perfect clocks, and which group wins is the seed's choice; all other "
+        "numbers here are of the second."
+    )
+
+
+def _is_locked(outcome: Outcome) -> bool:
+    first, second = (age_ms([outcome], group).mean for group in GROUPS)
+    return max(first, second) > 3 * min(first, second)
+
+
+def _groups(outcomes: Sequence[Outcome]) -> str:
+    first, second = (age_ms(outcomes, group).mean for group in GROUPS)
+    return f"{first:,.0f} ms for S1 and {second:,.0f} ms for S2"
+
+
+def fifo_ages(network: Network, paper: dict[str, float], fifo: Sequence[Outcome]) -> str:
+    """What the paper's FIFO loss implies for the ages, beside what it prints; ns-3's view."""
+    kept = 1 - paper["loss_fifo"] / 100
+    # Besides the queue's slots, one datagram is on each wire.
+    longest_ms = sum(
+        (slots + 1) * network.service_ms(rate)
+        for slots, rate in (
+            (network.edge_slots, network.sw1_bps), (network.core_slots, network.sw3_bps),
+        )
+    )  # fmt: skip
+    interval_ms = {"S1": network.s1_interval_ms, "S2": network.s2_interval_ms}
+    worker_every_ms = [interval_ms[group] / kept for group in GROUPS]
+    cluster_every_ms = [every / network.workers for every in worker_every_ms]
+
+    def both(values: Sequence[float]) -> str:
+        return " and ".join(f"{value:,.0f}" for value in values)
+
+    return (
+        f"What the paper's FIFO loss of {paper['loss_fifo']:g} % implies, were it alike for all "
+        f"(S1 and S2 in this order): an update of a cluster arrives every "
+        f"{both(cluster_every_ms)} ms, one of a given worker every {both(worker_every_ms)} ms. "
+        f"Full queues and wires delay it by at most {longest_ms:.0f} ms at our rates. At random "
+        f"times this makes ages of about {both([t + longest_ms for t in cluster_every_ms])} ms "
+        f"for a cluster and {both([t + longest_ms for t in worker_every_ms])} ms for each worker "
+        f"by itself. We measure {both([age_ms(fifo, g).mean for g in GROUPS])} ms for a cluster "
+        f"and {both([worker_ms(fifo, g).mean for g in GROUPS])} ms for each worker. The paper "
+        f"prints {both([paper['s1_fifo'], paper['s2_fifo']])} ms, and does not tell what would be "
+        "needed to say why."
+    )
+
+
+def olaf_ages(paper: dict[str, float], olaf: Sequence[Outcome]) -> str:
+    """OLAF's ages beside the paper's; ns-3's view."""
+    ours = [age_ms(olaf, group).mean for group in GROUPS]
+    printed = [paper["s1_olaf"], paper["s2_olaf"]]
+    shares = [mine / theirs for mine, theirs in zip(ours, printed, strict=True)]
+    return (
+        f"OLAF's AoM is {ours[0]:.0f} and {ours[1]:.0f} ms, {shares[0]:.2f} and {shares[1]:.2f} of "
+        f"the {printed[0]:.0f} and {printed[1]:.0f} ms of the paper, though the loss by packets is "
+        f"{percent(olaf, lambda o: o.loss_packets).mean:.1f} % where the paper has "
+        f"{paper['loss_olaf']:g} %. Rates of its links would settle it, and are not given."
+    )

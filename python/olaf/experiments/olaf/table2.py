@@ -1,0 +1,74 @@
+"""OLAF §8.3, Table 2: ten clusters of ten workers over SW1, SW2 and SW3, all alike."""
+
+from __future__ import annotations
+
+import json
+import time
+
+from pydantic import Field
+
+from olaf.experiments import Goal, Result, Row, Spread, Task
+from olaf.experiments.multihop import (
+    FAIR,
+    FIFO,
+    FRESHEST,
+    OLAF,
+    Network,
+    measure_all,
+    paper_variants,
+    scenario_of,
+)
+from olaf.experiments.multihop_pages import (
+    all_tables,
+    fifo_ages,
+    locked_clocks,
+    olaf_ages,
+    paper_rows,
+)
+
+VARIANTS = [FIFO, OLAF, *paper_variants(), FAIR, FRESHEST]
+GOAL_MS = 50.0
+
+
+class Parameters(Network):
+    """The network, and how much of it is timed."""
+
+    timed_s: float = Field(gt=0)
+    """Simulated seconds of the run whose wall time is taken."""
+
+
+def run(task: Task[Parameters]) -> Result:
+    """Measure every variant in both views, and the wall time of one run."""
+    network = task.parameters
+    measured = measure_all(task.each_seed(), network, VARIANTS)
+    fifo = dict(measured["ns-3"])[FIFO]
+    return Result(
+        rows=[*paper_rows(task.paper, measured, {"fifo": FIFO, "olaf": OLAF}), wall_time(task)],
+        tables=all_tables(measured, network.duration_s),
+        differences=[
+            locked_clocks(task.seeds, network, fifo),
+            fifo_ages(network, task.paper, fifo),
+            olaf_ages(task.paper, dict(measured["ns-3"])[OLAF]),
+        ],
+    )
+
+
+def wall_time(task: Task[Parameters]) -> Row:
+    """How long the core takes for a run of OLAF, JSON in and JSON out."""
+    from olaf._olaf import simulate
+
+    timed = task.parameters.model_copy(update={"duration_s": task.parameters.timed_s})
+    scenario = scenario_of(timed, OLAF, "ns-3")
+    took: list[float] = []
+    for seed in task.seeds:
+        told = json.dumps({**scenario, "seed": seed})
+        begin = time.perf_counter()
+        simulate(told)
+        took.append((time.perf_counter() - begin) * 1e3)
+    return Row(
+        quantity=f"wall time of {timed.duration_s:g} simulated seconds",
+        where="OLAF, one core",
+        unit="ms",
+        ours=Spread.of(took),
+        goal=Goal(at_most=GOAL_MS),
+    )
