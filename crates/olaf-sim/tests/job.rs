@@ -7,87 +7,10 @@ mod common;
 use common::*;
 use core::time::Duration;
 use olaf_engine::switch::Pacing;
-use olaf_engine::{BitsPerSecond, PeerId, Switch};
-use olaf_host::{Server, Worker};
-use olaf_sim::{End, Link, Lot, Middle};
+use olaf_engine::{BitsPerSecond, Switch};
+
+use olaf_sim::{Link, Lot, Middle};
 use proptest::prelude::*;
-
-/// Every contribution from the workers' push to the server's model, hop by hop.
-#[track_caller]
-fn everything_is_accounted_for(job: &Job) {
-    let net = &job.net;
-    let now = net.now();
-    let up = |from: PeerId, to| from != SERVER && to == SWITCH;
-    let on = |from, to| from == SWITCH && to == SERVER;
-
-    // Pushed = sent + replaced before it was sent.
-    let mut sent = 0;
-    for id in job.workers() {
-        for worker in net.lives::<End<Worker>>(id) {
-            let statistics = worker.0.statistics(now);
-            assert_eq!(
-                statistics.contributions,
-                statistics.sent + statistics.replaced_unsent + statistics.unsent
-            );
-            sent += statistics.sent;
-        }
-    }
-    assert_eq!(sent, job.contributions(Lot::Sent, up));
-
-    // On the links: sent + repeated = arrived + lost.
-    for between in [&up as &dyn Fn(PeerId, PeerId) -> bool, &on] {
-        let count = |lot| job.contributions(lot, between);
-        assert_eq!(
-            count(Lot::Sent) + count(Lot::Repeated),
-            count(Lot::Delivered) + count(Lot::Lost) + count(Lot::ToTheDead)
-        );
-    }
-
-    // At the switch: what arrived has one fate, and nothing waits any more.
-    let (mut received, mut left) = (0, 0);
-    for switch in net.lives::<Middle<Switch>>(SWITCH) {
-        let (fates, waiting) = switch.engine.fates();
-        assert_eq!(fates.received, fates.settled() + waiting);
-        received += fates.received;
-        left += fates.sent_alone + fates.merged;
-    }
-    assert_eq!(received, job.contributions(Lot::Delivered, up));
-    assert_eq!(left, job.contributions(Lot::Sent, on));
-
-    // At the server: what arrived for the first time has one fate too.
-    let (mut received, mut applied) = (0, 0);
-    for server in net.lives::<End<Server>>(SERVER) {
-        for job in server.0.statistics(now).jobs {
-            let fates = &job.fates;
-            let rejected: u64 = fates.rejected.values().sum();
-            let delivered = fates.delivered_alone + fates.delivered_merged;
-            assert_eq!(job.received, delivered + fates.gated + rejected);
-            received += job.received;
-            applied += delivered;
-        }
-    }
-    assert_eq!(received, job.distinct_at_the_server());
-
-    // And in the model, lane by lane: each contribution at most once, and as many as were counted.
-    let mut counted = 0;
-    for (at, lane) in job.model().into_iter().enumerate() {
-        let times = lane.round();
-        assert!((lane - times).abs() < 1e-3 && (0.0..=1.0).contains(&times), "lane {at} is {lane}");
-        counted += times as u64;
-    }
-    if net.lives::<End<Server>>(SERVER).count() == 1 {
-        assert_eq!(counted, applied);
-    }
-}
-
-/// Every worker has had models, ever newer ones.
-#[track_caller]
-fn everyone_learns(job: &Job, at_least: usize) {
-    for id in job.workers() {
-        let seen = job.models_seen.get(&id).map_or(0, |seen| seen.len());
-        assert!(seen >= at_least, "{id:?} saw {seen} models");
-    }
-}
 
 #[test]
 fn over_faultless_links_every_push_meets_a_fate_and_the_last_model_reaches_all_who_shared() {

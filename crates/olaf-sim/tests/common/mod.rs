@@ -1,18 +1,23 @@
-//! A job in a simulated network: workers that push without end, a switch, a server.
-#![allow(dead_code, reason = "each test file uses a part")]
+//! A job in a simulated network: workers that push without end, one switch or a tree of them, a
+//! server.
+#![allow(dead_code, unused_imports, reason = "each test file uses a part")]
+
+mod accounts;
+mod tree;
+
+pub(crate) use accounts::{everyone_learns, everything_is_accounted_for};
+pub(crate) use tree::{Hop, Tree, switch};
 
 use core::time::Duration;
-use olaf_engine::switch::{Config, Pacing};
-use olaf_engine::{BitsPerSecond, Instant, PeerId, Switch};
+use olaf_engine::switch::Pacing;
+use olaf_engine::{BitsPerSecond, Instant, PeerId};
 use olaf_host::server::{Aggregate, RuleConfig, Step};
 use olaf_host::worker::Standing;
 use olaf_host::{Server, ServerConfig, Worker, WorkerConfig};
-use olaf_sim::{End, Link, Lot, Middle, Network};
+use olaf_sim::{End, Link, Lot, Network};
 use olaf_wire::update::read_lanes;
 use olaf_wire::{Address, Answer, ClusterId, JobId, Kind, Packet, Session, Update, WorkerId};
-use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Rc;
 
 pub(crate) const JOB: JobId = JobId(1);
 pub(crate) const SERVER: PeerId = PeerId(1000);
@@ -84,11 +89,11 @@ pub(crate) fn bad_link() -> Link {
 pub(crate) struct Job {
     pub(crate) net: Network,
     pub(crate) setting: Setting,
+    pub(crate) tree: Tree,
     pub(crate) pushed: u32,
     next_push: BTreeMap<PeerId, Instant>,
     /// The version each worker last pushed on, and when: in rounds it waits for a newer one.
     pushed_on: BTreeMap<PeerId, (u32, Instant)>,
-    above: Rc<Cell<PeerId>>,
     /// No pushes from now on.
     pub(crate) quiet: bool,
     /// Models that workers were seen to have: versions, and digests of all lanes.
@@ -96,13 +101,19 @@ pub(crate) struct Job {
 }
 
 impl Job {
+    /// Through one switch.
     pub(crate) fn new(setting: Setting) -> Self {
+        Self::in_tree(setting, Tree::single(&setting))
+    }
+
+    /// Through several.
+    pub(crate) fn in_tree(setting: Setting, tree: Tree) -> Self {
         let mut net = Network::new(setting.seed, START);
         let worker_ids: Vec<PeerId> = (0..setting.workers).map(PeerId).collect();
         for id in &worker_ids {
-            net.join(*id, SWITCH, setting.edge);
+            net.join(*id, tree.home_of(*id), setting.edge);
         }
-        net.join(SWITCH, SERVER, setting.core);
+        tree.place(&mut net, &setting);
         let rule = RuleConfig {
             learning_rate: 1.0,
             step: Step::Sum,
@@ -119,25 +130,9 @@ impl Job {
             };
             Box::new(End(Server::new(config, 100 + life).unwrap()))
         });
-        // Whom the switch takes for the server from its second life on.
-        let above = Rc::new(Cell::new(SERVER));
-        let above_switch = above.clone();
-        net.place(SWITCH, move |life, _| {
-            let above = above_switch.get();
-            let config = Config {
-                slots: setting.slots,
-                pacing: setting.pacing,
-                gate: setting.gate,
-                silent_after: SILENT_AFTER,
-                ..Config::default()
-            };
-            let mut switch = Switch::new(config, 200 + life).unwrap();
-            switch.set_default_server(above);
-            Box::new(Middle::new(switch, [above]))
-        });
         let parameters = (setting.segments * setting.segment_lanes) as usize;
         for id in &worker_ids {
-            let id = *id;
+            let (id, home) = (*id, tree.home_of(*id));
             net.place(id, move |life, now| {
                 let address = Address {
                     job: JOB,
@@ -149,7 +144,7 @@ impl Job {
                     segment_lanes: setting.segment_lanes,
                     keepalive: ms(100),
                     silent_after: SILENT_AFTER,
-                    ..WorkerConfig::new(address, SWITCH)
+                    ..WorkerConfig::new(address, home)
                 });
                 worker.join(now, &[&vec![0.0; parameters]]).unwrap();
                 Box::new(End(worker))
@@ -159,19 +154,13 @@ impl Job {
         Self {
             net,
             setting,
+            tree,
             pushed: 0,
             next_push,
             pushed_on: BTreeMap::new(),
-            above,
             quiet: false,
             models_seen: BTreeMap::new(),
         }
-    }
-
-    /// In its next life, which begins now, the switch sends up to that party.
-    pub(crate) fn first_switch_talks_to(&mut self, above: PeerId) {
-        self.above.set(above);
-        self.net.start_at(self.net.now(), SWITCH);
     }
 
     pub(crate) fn workers(&self) -> Vec<PeerId> {

@@ -1,0 +1,86 @@
+//! Switches in a row or a tree between workers and server.
+
+use super::{SERVER, SILENT_AFTER, SWITCH, Setting};
+use olaf_engine::switch::{Config, Pacing};
+use olaf_engine::{PeerId, Switch};
+use olaf_sim::{Link, Middle, Network};
+
+/// The place of the tree's switch of that number; the first is [`SWITCH`].
+pub(crate) fn switch(number: usize) -> PeerId {
+    PeerId(SWITCH.0 + u32::try_from(number).unwrap())
+}
+
+/// One switch and its uplink.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hop {
+    /// Which switch it sends up to; none: the server.
+    pub(crate) above: Option<usize>,
+    pub(crate) slots: usize,
+    pub(crate) pacing: Pacing,
+    pub(crate) link: Link,
+}
+
+/// The switches, and at which of them workers are: worker `w` at `homes[w mod n]`.
+#[derive(Clone, Debug)]
+pub(crate) struct Tree {
+    pub(crate) hops: Vec<Hop>,
+    pub(crate) homes: Vec<usize>,
+}
+
+impl Tree {
+    pub(crate) fn single(setting: &Setting) -> Self {
+        Self { hops: vec![Hop::new(setting, None)], homes: vec![0] }
+    }
+
+    /// So many switches in a row; the workers are at the first, the server at the last.
+    pub(crate) fn chain(setting: &Setting, length: usize) -> Self {
+        let above = |at| (at + 1 < length).then_some(at + 1);
+        Self { hops: (0..length).map(|at| Hop::new(setting, above(at))).collect(), homes: vec![0] }
+    }
+
+    /// OLAF Figure 9: SW1 (0) and SW2 (1) send to SW3 (2), which sends to the server.
+    pub(crate) fn figure_9(setting: &Setting) -> Self {
+        let hop = |above| Hop::new(setting, above);
+        Self { hops: vec![hop(Some(2)), hop(Some(2)), hop(None)], homes: vec![0, 1] }
+    }
+
+    pub(crate) fn home_of(&self, worker: PeerId) -> PeerId {
+        switch(self.homes[worker.0 as usize % self.homes.len()])
+    }
+
+    /// Who is next on the way up from a switch.
+    pub(crate) fn above(&self, number: usize) -> PeerId {
+        self.hops[number].above.map_or(SERVER, switch)
+    }
+
+    pub(crate) fn places(&self) -> Vec<PeerId> {
+        (0..self.hops.len()).map(switch).collect()
+    }
+
+    pub(crate) fn place(&self, net: &mut Network, setting: &Setting) {
+        for (number, hop) in self.hops.iter().enumerate() {
+            let (above, hop, gate) = (self.above(number), *hop, setting.gate);
+            net.join(switch(number), above, hop.link);
+            let first_life = 200 + 100 * u32::try_from(number).unwrap();
+            net.place(switch(number), move |life, _| {
+                let config = Config {
+                    slots: hop.slots,
+                    pacing: hop.pacing,
+                    gate,
+                    silent_after: SILENT_AFTER,
+                    ..Config::default()
+                };
+                let mut switch = Switch::new(config, first_life + life).unwrap();
+                switch.set_default_server(above);
+                Box::new(Middle::new(switch, [above]))
+            });
+        }
+    }
+}
+
+impl Hop {
+    /// As the setting has it.
+    pub(crate) fn new(setting: &Setting, above: Option<usize>) -> Self {
+        Self { above, slots: setting.slots, pacing: setting.pacing, link: setting.core }
+    }
+}
