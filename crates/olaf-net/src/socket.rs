@@ -83,6 +83,19 @@ impl Socket {
         self.v6 || address.is_ipv4()
     }
 
+    /// Whether what is sent to that address would arrive here.
+    pub(crate) fn is_at(&self, address: SocketAddr) -> bool {
+        let address = canonical(address);
+        if self.local.port() != address.port() {
+            return false;
+        }
+        // Bound to the wildcard it listens on each address that is this machine's own, which is
+        // what a socket can be bound to.
+        self.local.ip() == address.ip()
+            || self.local.ip().is_unspecified()
+                && (address.ip().is_unspecified() || UdpSocket::bind((address.ip(), 0)).is_ok())
+    }
+
     /// Which of its addresses a datagram came to, where it has several.
     pub(crate) fn reply_from(&self, came_to: Option<IpAddr>) -> Option<IpAddr> {
         came_to.filter(|_| self.local.ip().is_unspecified())
@@ -173,6 +186,18 @@ mod tests {
             text.contains(&first.local().to_string()) && text.contains("another port"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn a_wildcard_is_at_every_address_of_this_machine_and_no_other() {
+        let socket = Socket::bind("0.0.0.0:0".parse().expect("an address")).expect("a free port");
+        let port = socket.local().port();
+        let at = |ip: &str, port| socket.is_at((ip.parse::<IpAddr>().expect("an IP"), port).into());
+        assert!(at("127.0.0.1", port) && at("0.0.0.0", port));
+        assert!(!at("127.0.0.1", port ^ 1));
+        assert!(!at("192.0.2.1", port), "of the addresses for documentation");
+        let socket = Socket::bind("127.0.0.1:0".parse().expect("an address")).expect("a free port");
+        assert!(socket.is_at(socket.local()));
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub struct SwitchConfig {
     /// Address and port for workers and servers alike.
     #[serde(default = "default_listen")]
     pub listen: String,
-    /// The server of every job not named in `routes`.
+    /// The server of every job not named in `routes`, or the next switch on the way to it.
     pub upstream: String,
     /// Servers of single jobs.
     #[serde(default)]
@@ -57,6 +57,9 @@ pub struct SwitchConfig {
     /// The largest model a job may announce.
     #[serde(default = "default_max_parameters")]
     pub max_parameters: u32,
+    /// Switches that an update or a join may pass; more are a circle.
+    #[serde(default = "default_max_hops")]
+    pub max_hops: u8,
     /// The core to run on; none: the system chooses.
     #[serde(default)]
     pub core: Option<usize>,
@@ -82,6 +85,9 @@ fn default_active_ms() -> u64 {
 }
 fn default_silent_after_ms() -> u64 {
     2000
+}
+fn default_max_hops() -> u8 {
+    16
 }
 fn default_max_parameters() -> u32 {
     1 << 28
@@ -132,6 +138,7 @@ impl SwitchConfig {
             active: Duration::from_millis(self.active_ms),
             silent_after: Duration::from_millis(self.silent_after_ms),
             max_parameters: self.max_parameters,
+            max_hops: self.max_hops,
             ..switch::Config::default()
         };
         config.check().map_err(|error| StartError::Config(error.to_string()))
@@ -158,6 +165,13 @@ impl Switch {
         let mut peers = Peers::new();
         let mut server = |key: &str, text: &str| {
             let found = address::resolve(text, |a| socket.reaches(a)).map_err(in_key(key))?;
+            if socket.is_at(found) {
+                return Err(StartError::Config(format!(
+                    "{key} = {text:?}: is this switch itself, which listens on {}: name the server, \
+                     or the next switch on the way to it",
+                    socket.local()
+                )));
+            }
             Ok(peers.fix(found))
         };
         let upstream = server("upstream", &config.upstream)?;

@@ -66,7 +66,8 @@ pub(super) fn unreachable(
     if !statistics.server_alive {
         return format!(
             "the switch at {switch} answers, but the server of job {job} behind it has been silent \
-             for {waited:.1} s: start it with `olaf server`, or correct the switch's `upstream`"
+             for {waited:.1} s: start it with `olaf server` (or a switch on the way to it with \
+             `olaf switch`), or correct the switch's `upstream`"
         );
     }
     format!(
