@@ -58,7 +58,7 @@ MALFORMED: list[tuple[bytes, str]] = [
     (common(99), "unknown_kind"),
     (common(UPDATE, flags=1) + bytes(200), "unknown_flags"),
     (update(FINE, count=1 << 30), "bad_field"),
-    (common(JOIN) + bytes(32), "bad_field"),
+    (common(JOIN) + bytes(40), "bad_field"),
     (common(ACKNOWLEDGEMENT) + bytes(72), "wrong_direction"),
 ]
 

@@ -31,7 +31,7 @@ every_option = click.option(
 
 @click.command()
 @click.option("--listen", metavar="HOST:PORT", help="Where workers and servers find this switch.")
-@click.option("--upstream", metavar="HOST:PORT", help="The parameter server.")
+@click.option("--upstream", metavar="HOST:PORT", help="The parameter server, or the next switch.")
 @click.option("--queue", metavar="olaf|fifo|freshest", help="Discipline of the uplink.")
 @click.option("--slots", type=int, help="Segments the queue holds.")
 @click.option("--gate", metavar="THRESHOLD|off", help="Reward gate.")
@@ -46,11 +46,13 @@ def switch(ctx: click.Context, /, **given: Any) -> None:
     """Run an aggregation switch until SIGTERM or Ctrl-C.
 
     Workers send to it; it queues their updates for the server, replacing and merging those that
-    wait, and carries the answers back.
+    wait, and carries the answers back. Its upstream may be another switch: what this one merged,
+    that one merges on.
 
     \b
     Examples:
       olaf switch --listen 0.0.0.0:5555 --upstream 10.0.0.2:5556 --uplink 40gbit
+      olaf switch --listen 0.0.0.0:5555 --upstream 10.0.0.9:5555   # 10.0.0.9 is a switch too
       olaf switch --queue fifo --slots 4 --json --every 1
     """
     keys = ("listen", "upstream", "queue", "slots", "gate", "uplink", "credits")

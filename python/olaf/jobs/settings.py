@@ -91,7 +91,8 @@ class SwitchSettings(Section):
     """Address and port for workers and servers alike; port 0 picks a free one. Loopback until
     told otherwise, so that nothing is offered to a network by accident."""
     upstream: Address = "127.0.0.1:5556"
-    """The parameter server of every job that `routes` does not name."""
+    """The parameter server of every job that `routes` does not name, or the next switch on the way
+    to it: switches form chains and trees."""
     routes: dict[str, Address] = {}
     """Servers of single jobs, {"2" = "host:port"}."""
     queue: Literal["olaf", "fifo", "freshest"] = "olaf"
@@ -119,6 +120,8 @@ class SwitchSettings(Section):
     """A peer unheard for so many ms is reported silent."""
     max_parameters: int = Field(default=268_435_456, ge=1)
     """Largest model a job may announce, in parameters: 1 GiB of float32."""
+    max_hops: int = Field(default=16, ge=1, le=255)
+    """Switches that an update or a join may pass: more are a circle, which is refused and named."""
     core: OffInt = Field(default=None, ge=0)
     """Processor core to run on; off leaves it to the system."""
 

@@ -24,6 +24,8 @@ _SENTENCES = {
     "switch_silent": "switch {address} is silent",
     "switch_back": "switch {address} is back",
     "switch_restarted": "switch {address} started again",
+    "loop": "what goes up for job {job} comes back from {address}: switches send in a circle, "
+    "correct their upstream",
     "turned_away": "turned away from job {job}: {reason}",
     "round_without": "a round ended without worker {worker} of cluster {cluster}",
     "model_missing": "no model newer than {model_version} came from {address} within {seconds} s: "
