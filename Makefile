@@ -4,10 +4,10 @@ SHELL := /bin/bash
 BIN := .venv/bin
 ARGS ?=
 
-.PHONY: help env train compare test test-rust test-python test-torch check format lint types pure fuzz wheel bench experiments curves constraints clean
+.PHONY: help env train compare test test-rust test-python test-torch check format lint types pure ns3 fuzz wheel bench experiments curves constraints clean
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
 env: ## set up .venv: uv, dependencies, the extension
 	@scripts/env
@@ -30,7 +30,7 @@ test-torch: ## the tests of --learner torch (installs the 5 GB extra)
 	@scripts/env torch
 	OLAF_REQUIRE_TORCH=1 $(BIN)/pytest -m "torch and not slow"
 
-check: format lint types pure test test-torch fuzz wheel ## everything that CI runs
+check: format lint types pure test test-torch ns3-if-possible fuzz wheel ## everything that CI runs
 
 format: env ## is everything formatted?
 	cargo fmt --all --check
@@ -48,6 +48,13 @@ types: env ## mypy --strict, and the stubs against the binary
 
 pure: ## the core touches no socket, clock, thread or map order
 	scripts/check-pure
+
+ns3: ## the ns-3 module and its tests (installs Debian's libns3-dev where it may)
+	@scripts/ns3
+
+.PHONY: ns3-if-possible
+ns3-if-possible:
+	@scripts/ns3 --skip
 
 FUZZ_SECONDS ?= 10
 fuzz: ## every fuzz target for FUZZ_SECONDS each

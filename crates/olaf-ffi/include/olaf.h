@@ -20,6 +20,9 @@
 // Most lanes an update may have.
 #define OLAF_LANES_MAX 16352
 
+// Of a switch: its uplink leads to the server.
+#define OLAF_SERVER UINT32_MAX
+
 // Bytes of an update before its lanes, each of which is four more.
 #define OLAF_UPDATE_HEADER_BYTES 96
 
@@ -85,11 +88,30 @@ typedef enum olaf_part {
   OLAF_PART_FILTERED = 2,
 } olaf_part;
 
+// What a worker does now.
+typedef enum olaf_action {
+  // It sends what it holds, as one datagram.
+  OLAF_ACTION_SEND = 0,
+  // It sends nothing now.
+  OLAF_ACTION_HOLD = 1,
+  // It sends nothing now: call `olaf_sender_retry` after `retry_after_ns`.
+  OLAF_ACTION_RETRY = 2,
+} olaf_action;
+
 // The Age-of-Model of one cluster at its server (OLAF §2.2, §6), behind a pointer.
 typedef struct olaf_age olaf_age;
 
 // A queue of updates, behind a pointer.
 typedef struct olaf_queue olaf_queue;
+
+// Ages of late of a server's clusters, behind a pointer.
+typedef struct olaf_recent_ages olaf_recent_ages;
+
+// A tree of queues and the workers that send into it, behind a pointer.
+typedef struct olaf_scenario olaf_scenario;
+
+// What a worker does with updates that are ready, behind a pointer.
+typedef struct olaf_sender olaf_sender;
 
 // How a queue is set up. Begin with `olaf_queue_options_default`.
 typedef struct olaf_queue_options {
@@ -210,6 +232,9 @@ typedef struct olaf_queue_status {
   uint16_t used;
   // Switches that have looked at this status; 0: none wrote one.
   uint16_t switches;
+  // Time in which a queue of the path serves each active cluster once, microseconds: the longest
+  // of the path; 0: not known.
+  uint32_t round_us;
 } olaf_queue_status;
 
 // Fates of contributions. At all times `received = sent_alone + merged + replaced + filtered +
@@ -234,6 +259,98 @@ typedef struct olaf_fates {
   // Entries that left, whatever they held.
   uint64_t departures;
 } olaf_fates;
+
+// A scenario as a whole.
+typedef struct olaf_scenario_shape {
+  // Fixes every draw.
+  uint64_t seed;
+  // Workers send, and ages are observed, for so many nanoseconds.
+  uint64_t duration_ns;
+  // Not 0: an update on the wire keeps its slot.
+  uint8_t head_keeps_slot;
+  // Not 0: a whole cluster hears an answer, not only who had a part in the update.
+  uint8_t answers_to_cluster;
+  // Not 0: switches tell a cluster's workers what they have taken in of it.
+  uint8_t notices;
+  // How many switches.
+  uint32_t switches;
+  // How many groups of clusters.
+  uint32_t groups;
+  // How many workers, counted through all groups.
+  uint32_t workers;
+  // From the server to the workers, nanoseconds.
+  uint64_t answer_delay_ns;
+  // A cluster heard within so many nanoseconds is active.
+  uint64_t active_ns;
+} olaf_scenario_shape;
+
+// A switch of a scenario. Texts stay valid until the scenario is freed.
+typedef struct olaf_switch_spec {
+  // Its name.
+  const char *name;
+  // Its queue's kind.
+  const char *queue;
+  // Updates it holds.
+  size_t slots;
+  // The reward gate's threshold; not a number: off.
+  double gate;
+  // Rate of its uplink, bits per second.
+  uint64_t rate_bps;
+  // The switch its uplink leads to, or `OLAF_SERVER`.
+  uint32_t upstream;
+  // From the uplink's last bit out to its last bit in, nanoseconds.
+  uint64_t delay_ns;
+} olaf_switch_spec;
+
+// Clusters of a scenario that are alike. Texts stay valid until the scenario is freed.
+typedef struct olaf_group_spec {
+  // Its name.
+  const char *name;
+  // The switch its workers send to.
+  uint32_t switch_index;
+  // Clusters in it.
+  uint32_t clusters;
+  // Workers in each cluster.
+  uint32_t workers;
+  // An update's bytes on the link.
+  uint32_t packet_bytes;
+} olaf_group_spec;
+
+// What a worker decided.
+typedef struct olaf_decision {
+  // What it does now.
+  enum olaf_action action;
+  // With `OLAF_ACTION_SEND`: how many updates the datagram holds.
+  uint32_t contributors;
+  // With `OLAF_ACTION_SEND`: when the oldest of them was generated, nanoseconds.
+  uint64_t generated_oldest_ns;
+  // With `OLAF_ACTION_SEND`: when the newest of them was generated, nanoseconds.
+  uint64_t generated_newest_ns;
+  // With `OLAF_ACTION_RETRY`: how long to wait, nanoseconds.
+  uint64_t retry_after_ns;
+} olaf_decision;
+
+// What one answer tells a worker.
+typedef struct olaf_feedback {
+  // The most crowded queue on the path.
+  struct olaf_queue_status queue;
+  // The cluster's Age-of-Model at the server of late, microseconds; 0: not known.
+  uint32_t own_age_us;
+  // The same, averaged over all clusters that the server serves; 0: not known.
+  uint32_t mean_age_us;
+} olaf_feedback;
+
+// What a worker's sending has come to.
+typedef struct olaf_sender_counts {
+  // Updates not sent and given up.
+  uint64_t discarded;
+  // Updates not sent yet.
+  uint64_t held;
+  // Decisions so far.
+  uint64_t decisions;
+  // Sum over them of the probability to send.
+  double probability_sum;
+} olaf_sender_counts;
 
 // An acknowledgement: what a server answers, and what switches write their state into.
 typedef struct olaf_answer {
@@ -265,6 +382,10 @@ typedef struct olaf_answer {
   uint64_t server_time_ns;
   // The most crowded queue on the path.
   struct olaf_queue_status queue;
+  // The cluster's Age-of-Model at the server of late, microseconds; 0: not known.
+  uint32_t own_age_us;
+  // The same, averaged over all clusters that the server serves; 0: not known.
+  uint32_t mean_age_us;
 } olaf_answer;
 
 #ifdef __cplusplus
@@ -415,12 +536,14 @@ enum olaf_result olaf_queue_end(struct olaf_queue *queue);
 // `queue` is null or from `olaf_queue_new`.
 enum olaf_result olaf_queue_discard(struct olaf_queue *queue);
 
-// The queue's state at `now_ns`, as answers that pass back carry it.
+// The queue's state at `now_ns`, as answers that pass back carry it. `service_ns` is how long the
+// link takes for an update, of which the round follows; 0: not known.
 //
 // # Safety
 // `queue` is null or from `olaf_queue_new`; `status` is null or points to room for one.
 enum olaf_result olaf_queue_get_status(const struct olaf_queue *queue,
                                        uint64_t now_ns,
+                                       uint64_t service_ns,
                                        struct olaf_queue_status *status);
 
 // What became of every contribution so far.
@@ -432,8 +555,162 @@ enum olaf_result olaf_queue_get_fates(const struct olaf_queue *queue, struct ola
 // The name of a rejection, a constant string; null where there is none of that number.
 const char *olaf_rejection_name(uint32_t rejection);
 
+// Makes the ages of a server of no clusters. Free them with `olaf_recent_ages_free`.
+//
+// # Safety
+// `ages` is null or points to room for a pointer.
+enum olaf_result olaf_recent_ages_new(struct olaf_recent_ages **ages);
+
+// Frees ages; null is nothing to free.
+//
+// # Safety
+// `ages` is null, or came from `olaf_recent_ages_new` and was not freed before.
+void olaf_recent_ages_free(struct olaf_recent_ages *ages);
+
+// A delivery of a cluster at `now_ns`, whose newest contribution was generated at `generated_ns`.
+//
+// # Safety
+// `ages` is null or from `olaf_recent_ages_new`.
+enum olaf_result olaf_recent_ages_deliver(struct olaf_recent_ages *ages,
+                                          uint32_t cluster,
+                                          uint64_t now_ns,
+                                          uint64_t generated_ns);
+
+// The age of a cluster of late, and the mean over all clusters, as answers carry them:
+// microseconds; 0: not known.
+//
+// # Safety
+// `ages` is null or from `olaf_recent_ages_new`; `own_us` and `mean_us` are null or point to room
+// for a number.
+enum olaf_result olaf_recent_ages_get(const struct olaf_recent_ages *ages,
+                                      uint32_t cluster,
+                                      uint64_t now_ns,
+                                      uint32_t *own_us,
+                                      uint32_t *mean_us);
+
 // A code in words, a constant string; of a number that is no code, words that say so.
 const char *olaf_result_text(int32_t code);
+
+// Reads a scenario: JSON, a C string; `docs/reference/scenarios.md` has the keys.
+//
+// `OLAF_RESULT_BAD_ARGUMENT`: it cannot be; why is written to `why`, a C string of at most
+// `capacity` bytes, cut short where it is longer.
+//
+// # Safety
+// `json` is null or a C string; `why` is null or has room for `capacity` bytes; `scenario` is null
+// or points to room for a pointer.
+enum olaf_result olaf_scenario_new(const char *json,
+                                   char *why,
+                                   size_t capacity,
+                                   struct olaf_scenario **scenario);
+
+// Frees a scenario; null is nothing to free.
+//
+// # Safety
+// `scenario` is null, or came from `olaf_scenario_new` and was not freed before.
+void olaf_scenario_free(struct olaf_scenario *scenario);
+
+// Describes a scenario as a whole.
+//
+// # Safety
+// `scenario` is null or from `olaf_scenario_new`; `shape` is null or points to room for one.
+enum olaf_result olaf_scenario_get_shape(const struct olaf_scenario *scenario,
+                                         struct olaf_scenario_shape *shape);
+
+// Describes a switch, numbered in the scenario's order. `OLAF_RESULT_NOTHING`: there are fewer.
+//
+// # Safety
+// `scenario` is null or from `olaf_scenario_new`; `spec` is null or points to room for one.
+enum olaf_result olaf_scenario_get_switch(const struct olaf_scenario *scenario,
+                                          uint32_t number,
+                                          struct olaf_switch_spec *spec);
+
+// Describes a group, numbered in the scenario's order. `OLAF_RESULT_NOTHING`: there are fewer.
+//
+// # Safety
+// `scenario` is null or from `olaf_scenario_new`; `spec` is null or points to room for one.
+enum olaf_result olaf_scenario_get_group(const struct olaf_scenario *scenario,
+                                         uint32_t number,
+                                         struct olaf_group_spec *spec);
+
+// Writes when a worker's updates are ready, nanoseconds, in order. `count` becomes how many there
+// are, also where `OLAF_RESULT_TOO_SHORT` says that `capacity` is below that.
+//
+// `OLAF_RESULT_NOTHING`: there is no such worker.
+//
+// # Safety
+// `scenario` is null or from `olaf_scenario_new`; `ready_ns` is null or has room for `capacity`
+// numbers; `count` is null or points to room for one.
+enum olaf_result olaf_scenario_get_ready(const struct olaf_scenario *scenario,
+                                         uint32_t worker,
+                                         uint64_t *ready_ns,
+                                         size_t capacity,
+                                         size_t *count);
+
+// Runs a scenario in `olaf-sim` and writes what it came to: JSON, a C string. `len` becomes its
+// bytes, the last one, zero, included, also where `OLAF_RESULT_TOO_SHORT` says that `capacity` is
+// below that.
+//
+// # Safety
+// `scenario` is null or from `olaf_scenario_new`; `json` is null or has room for `capacity` bytes;
+// `len` is null or points to room for a number.
+enum olaf_result olaf_scenario_run(const struct olaf_scenario *scenario,
+                                   char *json,
+                                   size_t capacity,
+                                   size_t *len);
+
+// Makes the sender of a worker of a scenario, under the scenario's control. Free it with
+// `olaf_sender_free`; it does not need the scenario.
+//
+// # Safety
+// `scenario` is null or from `olaf_scenario_new`; `sender` is null or points to room for a pointer.
+enum olaf_result olaf_sender_new(const struct olaf_scenario *scenario,
+                                 uint32_t worker,
+                                 struct olaf_sender **sender);
+
+// Frees a sender; null is nothing to free.
+//
+// # Safety
+// `sender` is null, or came from `olaf_sender_new` and was not freed before.
+void olaf_sender_free(struct olaf_sender *sender);
+
+// One more update is ready at `now_ns`, which is when it was generated.
+//
+// # Safety
+// `sender` is null or from `olaf_sender_new`; `decision` is null or points to room for one.
+enum olaf_result olaf_sender_ready(struct olaf_sender *sender,
+                                   uint64_t now_ns,
+                                   struct olaf_decision *decision);
+
+// The time of another try has come.
+//
+// # Safety
+// `sender` is null or from `olaf_sender_new`; `decision` is null or points to room for one.
+enum olaf_result olaf_sender_retry(struct olaf_sender *sender,
+                                   uint64_t now_ns,
+                                   struct olaf_decision *decision);
+
+// An answer came at `now_ns`.
+//
+// # Safety
+// `sender` is null or from `olaf_sender_new`; `feedback` is null or points to one.
+enum olaf_result olaf_sender_hear(struct olaf_sender *sender,
+                                  uint64_t now_ns,
+                                  const struct olaf_feedback *feedback);
+
+// Word came at `now_ns`: the first switch has taken in an update of the worker's cluster, generated
+// at `newest_ns`.
+//
+// # Safety
+// `sender` is null or from `olaf_sender_new`.
+enum olaf_result olaf_sender_taken(struct olaf_sender *sender, uint64_t now_ns, uint64_t newest_ns);
+
+// What the sending has come to so far.
+//
+// # Safety
+// `sender` is null or from `olaf_sender_new`; `counts` is null or points to room for them.
+enum olaf_result olaf_sender_get_counts(const struct olaf_sender *sender,
+                                        struct olaf_sender_counts *counts);
 
 // Reads the header of one whole datagram. Its lanes begin `OLAF_UPDATE_HEADER_BYTES` behind
 // `bytes`; how many there are is written to `lane_count`.
@@ -500,6 +777,14 @@ enum olaf_result olaf_answer_parse(const uint8_t *bytes, size_t len, struct olaf
 enum olaf_result olaf_answer_emit(const struct olaf_answer *answer,
                                   uint8_t *bytes,
                                   size_t capacity);
+
+// A switch writes its queue's state into an answer that passes (OLAF §5, reverse-path signaling):
+// of several switches on the path the most crowded one is told, the one with the most active
+// clusters for each slot, and the longest round.
+//
+// # Safety
+// `answer` is null or points to one; `own` is null or points to one.
+enum olaf_result olaf_answer_stamp(struct olaf_answer *answer, const struct olaf_queue_status *own);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -1,7 +1,7 @@
 //! Olaf for C and for what speaks C: `libolaf.so`, `libolaf.a` and the header `include/olaf.h`.
 //!
-//! What this crate is: the queue of a switch, its wire format and the age of a model behind a C
-//! ABI, thin. Opaque handles with `_new` and `_free`, results last, an error is a code and
+//! What this crate is: the queue of a switch, its wire format, a worker's sending end, the age of
+//! a model and the scenarios of `olaf-sim` behind a C ABI, thin. Opaque handles with `_new` and `_free`, results last, an error is a code and
 //! [`olaf_result_text`] says it in words.
 //!
 //! What it promises: no panic crosses the boundary; a null, misaligned or short buffer is refused
@@ -17,14 +17,20 @@
 mod age;
 mod memory;
 mod queue;
+mod recent;
 mod result;
+mod scenario;
+mod sender;
 mod sharers;
 mod types;
 mod wire;
 
 pub use age::*;
 pub use queue::*;
+pub use recent::*;
 pub use result::*;
+pub use scenario::*;
+pub use sender::*;
 pub use types::*;
 pub use wire::*;
 

@@ -5,6 +5,7 @@
 //! once in each function's `Safety` section.
 
 use crate::result::{OLAF_RESULT_BAD_POINTER, OLAF_RESULT_TOO_SHORT, olaf_result};
+use core::ffi::{CStr, c_char};
 
 /// Reads what a pointer points to.
 ///
@@ -91,4 +92,32 @@ pub(crate) unsafe fn fill<T: Copy>(
     // caller's memory, so the two do not overlap.
     unsafe { core::ptr::copy_nonoverlapping(items.as_ptr(), pointer, items.len()) };
     Ok(())
+}
+
+/// Reads a C string.
+///
+/// # Safety
+/// Null, or ends in a zero byte and stays as it is for as long as the result is used.
+pub(crate) unsafe fn text<'a>(pointer: *const c_char) -> Result<&'a CStr, olaf_result> {
+    if pointer.is_null() {
+        return Err(OLAF_RESULT_BAD_POINTER);
+    }
+    // SAFETY: not null, and a C string by the caller's promise.
+    Ok(unsafe { CStr::from_ptr(pointer) })
+}
+
+/// Writes a C string of at most `capacity` bytes; what does not fit is cut off. No room, no text.
+///
+/// # Safety
+/// `pointer` is valid for writes of `capacity` bytes, or null.
+pub(crate) unsafe fn fill_text(
+    text: &str,
+    pointer: *mut c_char,
+    capacity: usize,
+) -> Result<(), olaf_result> {
+    let Some(room) = capacity.checked_sub(1) else { return Ok(()) };
+    let mut bytes = text.as_bytes()[..text.len().min(room)].to_vec();
+    bytes.push(0);
+    // SAFETY: the caller's promise; a character and a byte are alike in memory.
+    unsafe { fill(&bytes, pointer.cast(), capacity) }
 }

@@ -4,7 +4,7 @@ use crate::memory::{self, handle, input, output};
 use crate::result::*;
 use crate::sharers::SharedQueue;
 use crate::types::*;
-use core::ffi::{CStr, c_char};
+use core::ffi::c_char;
 use core::time::Duration;
 use olaf_engine::switch::{Config, QueueKind};
 use olaf_engine::{Arrival, Flow, Instant, Rejection};
@@ -61,7 +61,7 @@ pub unsafe extern "C" fn olaf_queue_new(
         // SAFETY: the caller's promise.
         let (options, queue) = unsafe { (input(options)?, output(queue)?) };
         // SAFETY: the caller's promise.
-        let kind = unsafe { text(options.kind) }?;
+        let kind = unsafe { memory::text(options.kind) }?;
         let kind = kind.to_str().ok().and_then(QueueKind::parse).ok_or(OLAF_RESULT_UNKNOWN_KIND)?;
         let gate = if options.gate.is_nan() { None } else { Some(options.gate) };
         let gate_fits = gate.is_none_or(|gate| gate >= 0.0 && gate.is_finite());
@@ -292,7 +292,8 @@ pub unsafe extern "C" fn olaf_queue_discard(queue: *mut olaf_queue) -> olaf_resu
     })
 }
 
-/// The queue's state at `now_ns`, as answers that pass back carry it.
+/// The queue's state at `now_ns`, as answers that pass back carry it. `service_ns` is how long the
+/// link takes for an update, of which the round follows; 0: not known.
 ///
 /// # Safety
 /// `queue` is null or from `olaf_queue_new`; `status` is null or points to room for one.
@@ -300,12 +301,18 @@ pub unsafe extern "C" fn olaf_queue_discard(queue: *mut olaf_queue) -> olaf_resu
 pub unsafe extern "C" fn olaf_queue_get_status(
     queue: *const olaf_queue,
     now_ns: u64,
+    service_ns: u64,
     status: *mut olaf_queue_status,
 ) -> olaf_result {
     guard(|| {
         // SAFETY: the caller's promise.
         let (queue, status) = unsafe { (input(queue)?, output(status)?) };
-        status.set(queue.0.read(|q| Ok(olaf_queue_status::of_wire(q.status(Instant(now_ns)))))?);
+        status.set(queue.0.read(|q| {
+            let status = olaf_queue_status::of_wire(q.status(Instant(now_ns)));
+            let round_ns = service_ns.saturating_mul(u64::from(status.active_clusters));
+            let round_us = u32::try_from(round_ns / 1000).unwrap_or(u32::MAX);
+            Ok(olaf_queue_status { round_us, ..status })
+        })?);
         Ok(())
     })
 }
@@ -359,21 +366,10 @@ fn describe(queue: &SharedQueue, entry: &olaf_engine::Entry) -> olaf_entry {
     olaf_entry::of(entry, queue.hop_sequence(entry.flow.job), queue.sharers(entry.id).len())
 }
 
-/// Reads a C string.
-///
-/// # Safety
-/// Null, or ends in a zero byte and stays as it is for as long as the result is used.
-unsafe fn text<'a>(pointer: *const c_char) -> Result<&'a CStr, olaf_result> {
-    if pointer.is_null() {
-        return Err(OLAF_RESULT_BAD_POINTER);
-    }
-    // SAFETY: not null, and a C string by the caller's promise.
-    Ok(unsafe { CStr::from_ptr(pointer) })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use core::ffi::CStr;
 
     #[test]
     fn rejections_have_the_engines_names() {

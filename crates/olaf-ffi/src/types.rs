@@ -170,6 +170,9 @@ pub struct olaf_queue_status {
     pub used: u16,
     /// Switches that have looked at this status; 0: none wrote one.
     pub switches: u16,
+    /// Time in which a queue of the path serves each active cluster once, microseconds: the longest
+    /// of the path; 0: not known.
+    pub round_us: u32,
 }
 
 /// Fates of contributions. At all times `received = sent_alone + merged + replaced + filtered +
@@ -316,6 +319,7 @@ impl olaf_queue_status {
             slots: status.slots,
             used: status.used,
             switches: u16::from(status.switches),
+            round_us: 0,
         }
     }
 

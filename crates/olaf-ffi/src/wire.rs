@@ -1,6 +1,6 @@
 //! Bytes to headers and back: the same bytes that Olaf's own switches and workers exchange.
 
-use crate::memory::{self, input, output};
+use crate::memory::{self, handle, input, output};
 use crate::result::*;
 use crate::types::*;
 use olaf_wire::offsets::{LANE, MAX_SEGMENT_LANES, answer, update};
@@ -47,6 +47,10 @@ pub struct olaf_answer {
     pub server_time_ns: u64,
     /// The most crowded queue on the path.
     pub queue: olaf_queue_status,
+    /// The cluster's Age-of-Model at the server of late, microseconds; 0: not known.
+    pub own_age_us: u32,
+    /// The same, averaged over all clusters that the server serves; 0: not known.
+    pub mean_age_us: u32,
 }
 
 /// Reads the header of one whole datagram. Its lanes begin `OLAF_UPDATE_HEADER_BYTES` behind
@@ -212,6 +216,38 @@ pub unsafe extern "C" fn olaf_answer_emit(
     })
 }
 
+/// A switch writes its queue's state into an answer that passes (OLAF §5, reverse-path signaling):
+/// of several switches on the path the most crowded one is told, the one with the most active
+/// clusters for each slot, and the longest round.
+///
+/// # Safety
+/// `answer` is null or points to one; `own` is null or points to one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn olaf_answer_stamp(
+    answer: *mut olaf_answer,
+    own: *const olaf_queue_status,
+) -> olaf_result {
+    guard(|| {
+        // SAFETY: the caller's promise.
+        let (answer, own) = unsafe { (handle(answer)?, input(own)?) };
+        let earlier = answer.queue;
+        let crowding = |of: &olaf_queue_status, other: &olaf_queue_status| {
+            u32::from(of.active_clusters) * u32::from(other.slots.max(1))
+        };
+        let told = if earlier.switches > 0 && crowding(&earlier, own) > crowding(own, &earlier) {
+            earlier
+        } else {
+            *own
+        };
+        answer.queue = olaf_queue_status {
+            switches: earlier.switches.saturating_add(1).min(u16::from(u8::MAX)),
+            round_us: earlier.round_us.max(own.round_us),
+            ..told
+        };
+        Ok(())
+    })
+}
+
 fn parse(bytes: &[u8]) -> Result<Answer, olaf_result> {
     Packet::new_checked(bytes).and_then(|packet| Answer::parse(&packet)).map_err(refused)
 }
@@ -240,6 +276,8 @@ fn of_wire(answer: &Answer) -> olaf_answer {
         delivered_newest_ns: answer.delivered_newest_ns,
         server_time_ns: answer.server_time_ns,
         queue: olaf_queue_status::of_wire(answer.queue),
+        own_age_us: 0,
+        mean_age_us: 0,
     }
 }
 

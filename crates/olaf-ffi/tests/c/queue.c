@@ -113,9 +113,10 @@ static void fates_add_up(void) {
     CHECK(refused.fate == OLAF_FATE_REJECTED);
     CHECK(strcmp(olaf_rejection_name(refused.rejection), "non_finite") == 0);
   }
-  CHECK(olaf_queue_get_status(queue, 5, &status) == OLAF_RESULT_OK);
+  CHECK(olaf_queue_get_status(queue, 5, 2000000, &status) == OLAF_RESULT_OK);
   CHECK(status.active_clusters == 3 && status.slots == 2 && status.used == 2);
-  CHECK(olaf_queue_get_status(queue, 2000000000u, &status) == OLAF_RESULT_OK);
+  CHECK(status.round_us == 6000);
+  CHECK(olaf_queue_get_status(queue, 2000000000u, 0, &status) == OLAF_RESULT_OK);
   CHECK(status.active_clusters == 0);
   CHECK(olaf_queue_begin(queue, 5, &entry) == OLAF_RESULT_OK);
   CHECK(olaf_queue_end(queue) == OLAF_RESULT_OK);
