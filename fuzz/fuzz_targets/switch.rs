@@ -161,6 +161,7 @@ fn take(run: &mut Run, step: &Step, buf: &mut [u8]) {
                 sent_at_ns: 0,
                 clock_offset_ns: 0,
                 hops: 0,
+                wants_notices: who.odd % 2 == 0,
             }
             .emit(buf);
             run.recv(false, who.peer(), &mut buf[..len]);
@@ -232,7 +233,9 @@ fn take(run: &mut Run, step: &Step, buf: &mut [u8]) {
                     slots: 1,
                     used: 0,
                     switches: *segment,
+                    round_us: u32::from(*version),
                 },
+                ages: olaf_wire::Ages::default(),
             }
             .emit(&lanes[..usize::from(version % 3)], buf);
             run.recv(true, who.server(), &mut buf[..len]);

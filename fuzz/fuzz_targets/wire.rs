@@ -22,6 +22,7 @@ fn written(bytes: &[u8]) -> Result<Vec<u8>, Refusal> {
         }
         Kind::Welcome => Welcome::parse(&packet)?.emit(&mut buf),
         Kind::Leave => Leave::parse(&packet)?.emit(&mut buf),
+        Kind::Notice => olaf_wire::Notice::parse(&packet)?.emit(&mut buf),
         Kind::Fetch => {
             let fetch = Fetch::parse(&packet)?;
             assert!(fetch.segments().count() <= 64);

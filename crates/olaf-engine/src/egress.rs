@@ -190,13 +190,29 @@ pub struct Egress {
     control_limit: usize,
     pacer: Pacer,
     departure: Option<Departure>,
+    service: Service,
+}
+
+/// How long a departing update takes the link, as measured.
+#[derive(Default)]
+struct Service {
+    time: Duration,
+    /// Of credits: when the last one left, where another update waited then.
+    backlogged_since: Option<Instant>,
 }
 
 impl Egress {
     /// An idle link. `control_limit` bounds the control datagrams that may wait.
     #[must_use]
     pub fn new(queue: Box<dyn Discipline + Send>, pacer: Pacer, control_limit: usize) -> Self {
-        Self { queue, control: VecDeque::new(), control_limit, pacer, departure: None }
+        Self {
+            queue,
+            control: VecDeque::new(),
+            control_limit,
+            pacer,
+            departure: None,
+            service: Service::default(),
+        }
     }
 
     /// An update arrives at `now`. Departures that end by `now` come first: take them out with
@@ -247,7 +263,11 @@ impl Egress {
                 self.control.pop_front();
                 None
             }
-            Leaving::Update => self.queue.end_departure(),
+            Leaving::Update => {
+                let entry = self.queue.end_departure();
+                self.measure(now, departure);
+                entry
+            }
         };
         if let (Pacer::Credit(pacer), Some((flow, hop_sequence))) = (&mut self.pacer, sent_as) {
             pacer.spend(now, flow, hop_sequence);
@@ -286,6 +306,30 @@ impl Egress {
         match &self.pacer {
             Pacer::Credit(pacer) => pacer.outstanding.front().map(|o| o.expires),
             _ => None,
+        }
+    }
+
+    /// How long one update takes the link: its time on the wire at a rate, or, with credits, the
+    /// time between departures while updates wait, smoothed. Zero without a pacer, and before
+    /// anything was measured.
+    #[must_use]
+    pub const fn service(&self) -> Duration {
+        self.service.time
+    }
+
+    fn measure(&mut self, now: Instant, departure: Departure) {
+        let service = &mut self.service;
+        match self.pacer {
+            Pacer::Unlimited => {}
+            Pacer::Rate(_) => service.time = departure.end.since(departure.start),
+            Pacer::Credit(_) => {
+                if let Some(before) = service.backlogged_since {
+                    let sample = now.since(before);
+                    let first = service.time.is_zero();
+                    service.time = if first { sample } else { (service.time * 7 + sample) / 8 };
+                }
+                service.backlogged_since = (self.queue.used() > 0).then_some(now);
+            }
         }
     }
 
@@ -362,6 +406,50 @@ mod tests {
 
     fn flow(job: u32, cluster: u32) -> Flow {
         Flow { job: JobId(job), cluster: crate::ids::ClusterId(cluster), segment: 0 }
+    }
+
+    #[test]
+    fn the_service_time_is_measured_only_while_updates_wait() {
+        let arrival = |worker| Arrival {
+            flow: crate::ids::Flow::default(),
+            worker: crate::ids::WorkerId(worker),
+            sequence: 0,
+            segments: 1,
+            contributors: 1,
+            weight: 1.0,
+            reward: 0.0,
+            generated_ns: (0, 0),
+            versions: (0, 0),
+            hops: 0,
+            bytes: 125,
+            lanes: &[],
+        };
+        let rate = BitsPerSecond::new(1_000_000).expect("a rate");
+        let mut link =
+            Egress::new(Box::new(crate::fifo::Fifo::new(4)), Pacer::Rate(RatePacer::new(rate)), 1);
+        link.arrive(Instant(0), &arrival(1));
+        assert_eq!(link.service(), Duration::ZERO);
+        link.due(Instant(1_000_000)).expect("a millisecond has passed");
+        link.release(Instant(1_000_000), None);
+        assert_eq!(link.service(), Duration::from_millis(1));
+
+        let pacer = Pacer::Credit(CreditPacer::new(8, Duration::from_secs(1)));
+        let mut link = Egress::new(Box::new(crate::fifo::Fifo::new(4)), pacer, 1);
+        let leave = |link: &mut Egress, at| {
+            link.due(Instant(at)).expect("credits are left");
+            link.release(Instant(at), Some((crate::ids::Flow::default(), 1)));
+        };
+        for worker in 0..3 {
+            link.arrive(Instant(0), &arrival(worker));
+        }
+        leave(&mut link, 10);
+        leave(&mut link, 30);
+        assert_eq!(link.service(), Duration::from_nanos(20));
+        leave(&mut link, 130);
+        assert_eq!(link.service(), Duration::from_nanos(30));
+        link.arrive(Instant(5_000), &arrival(7));
+        leave(&mut link, 5_000);
+        assert_eq!(link.service(), Duration::from_nanos(30), "it was idle in between");
     }
 
     #[test]

@@ -4,8 +4,10 @@
 mod common;
 
 use common::*;
+use core::time::Duration;
+use olaf_engine::BitsPerSecond;
 use olaf_engine::engine::{DropReason, Verdict};
-use olaf_engine::switch::{AnswerTo, Config};
+use olaf_engine::switch::{AnswerTo, Config, Pacing};
 use olaf_wire::{Answer, QueueStatus, WelcomeCode};
 
 #[test]
@@ -79,7 +81,7 @@ fn every_answer_takes_the_queues_status_along_as_it_is_when_it_passes() {
     sw.sends(V1, 0, &[1.0, 1.0]);
     sw.answers(answer(0, sent.hop_sequence), &[]);
     let (_, heard) = answers(sw.down())[0];
-    let expected = QueueStatus { active_clusters: 2, slots: 5, used: 2, switches: 1 };
+    let expected = QueueStatus { active_clusters: 2, slots: 5, used: 2, switches: 1, round_us: 0 };
     assert_eq!(heard.queue, expected);
     // A cluster unheard for the window is no longer active; one heard since is.
     sw.until(ms(900));
@@ -93,17 +95,28 @@ fn every_answer_takes_the_queues_status_along_as_it_is_when_it_passes() {
 
 #[test]
 fn of_two_switches_the_more_crowded_queue_is_told() {
+    let status = |active_clusters, slots, used, round_us| QueueStatus {
+        active_clusters,
+        slots,
+        used,
+        switches: 1,
+        round_us,
+    };
+    // 9 clusters on 3 slots are more crowded than 1 on 8; 1 on 100 are not. The longest round is
+    // told whichever queue it is of: here an update takes a millisecond.
     for (earlier, expected) in [
-        // 9 clusters on 3 slots are more crowded than 1 on 8; 1 on 100 are not.
-        (QueueStatus { active_clusters: 9, slots: 3, used: 3, switches: 1 }, (9, 3, 3, 2)),
-        (QueueStatus { active_clusters: 1, slots: 100, used: 9, switches: 1 }, (1, 8, 0, 2)),
+        (status(9, 3, 3, 200), (9, 3, 3, 2, 1000)),
+        (status(1, 100, 9, 7_000), (1, 8, 0, 2, 7_000)),
     ] {
-        let mut sw = default();
+        let rate = BitsPerSecond::new(104 * 8 * 1000).unwrap();
+        let pacing = Pacing::Rate(rate);
+        let mut sw = Bench::with(Config { pacing, ..Config::default() }, &[W1]);
         sw.sends(W1, 0, &[1.0, 1.0]);
+        sw.until(sw.now + Duration::from_millis(1));
         let (sent, _) = one_update(sw.up());
         sw.answers(Answer { queue: earlier, ..answer(0, sent.hop_sequence) }, &[]);
         let (_, Answer { queue: q, .. }) = answers(sw.down())[0];
-        assert_eq!((q.active_clusters, q.slots, q.used, q.switches), expected);
+        assert_eq!((q.active_clusters, q.slots, q.used, q.switches, q.round_us), expected);
     }
 }
 

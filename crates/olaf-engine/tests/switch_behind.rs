@@ -368,7 +368,7 @@ fn behind_another_switch_a_credit_comes_back_only_when_its_own_update_is_answere
     sw.sends(W2, 0, &[1.0, 1.0]);
     assert!(sw.up().is_empty());
     // The switch above sent number 2 on first; number 1, of cluster 7, still waits there.
-    let through = QueueStatus { active_clusters: 1, slots: 8, used: 1, switches: 1 };
+    let through = QueueStatus { active_clusters: 1, slots: 8, used: 1, switches: 1, round_us: 0 };
     sw.answers(Answer { queue: through, ..answer(0, 2) }, &[]);
     assert_eq!(sw.up().len(), 1, "one answered, one more may go");
     assert_eq!(sw.switch.statistics(sw.now).uplink.outstanding, 2);
@@ -388,7 +388,7 @@ fn behind_another_switch_a_worker_is_acknowledged_segment_by_segment() {
         sw.sends_update(W1.source(), &part, &[1.0, 1.0]);
     }
     assert_eq!(sw.up().len(), 2);
-    let through = QueueStatus { active_clusters: 1, slots: 8, used: 1, switches: 1 };
+    let through = QueueStatus { active_clusters: 1, slots: 8, used: 1, switches: 1, round_us: 0 };
     let of = |segment, acknowledges| Answer {
         segment,
         segments: 2,

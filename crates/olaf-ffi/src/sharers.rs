@@ -135,6 +135,7 @@ impl SharedQueue {
             slots: u16::try_from(self.queue.slots()).unwrap_or(u16::MAX),
             used: u16::try_from(self.queue.used()).unwrap_or(u16::MAX),
             switches: 1,
+            round_us: 0,
         }
     }
 }

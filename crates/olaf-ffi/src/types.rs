@@ -329,6 +329,7 @@ impl olaf_queue_status {
             slots: self.slots,
             used: self.used,
             switches: u8::try_from(self.switches).unwrap_or(u8::MAX),
+            round_us: 0,
         }
     }
 }

@@ -299,5 +299,6 @@ fn to_wire(answer: &olaf_answer) -> Answer {
         delivered_newest_ns: answer.delivered_newest_ns,
         server_time_ns: answer.server_time_ns,
         queue: answer.queue.to_wire(),
+        ages: olaf_wire::Ages::default(),
     }
 }

@@ -32,6 +32,7 @@ fn join(worker: u32) -> Join {
         sent_at_ns: 5,
         clock_offset_ns: 0,
         hops: 0,
+        wants_notices: false,
     }
 }
 
@@ -92,6 +93,7 @@ fn server() -> Server {
             delivered_newest_ns: 0,
             server_time_ns: 0,
             queue: olaf_wire::QueueStatus::default(),
+            ages: olaf_wire::Ages::default(),
         };
         hears(&mut server, START, SWITCHES[0], |buf| offer.emit(&[0.0, 0.0], buf));
     }

@@ -252,6 +252,7 @@ fn join(address: Address) -> Join {
         sent_at_ns: 1,
         clock_offset_ns: 0,
         hops: 0,
+        wants_notices: false,
     }
 }
 

@@ -125,6 +125,7 @@ impl Bench {
             sent_at_ns: 1,
             clock_offset_ns: 0,
             hops: 0,
+            wants_notices: false,
         };
         let len = join.emit(&mut self.buf);
         self.switch.handle_packet(self.now, source(worker), &self.buf[..len]);
@@ -203,6 +204,7 @@ fn answer(acknowledges: u32) -> Answer {
         delivered_newest_ns: 1,
         server_time_ns: 1,
         queue: QueueStatus::default(),
+        ages: olaf_wire::Ages::default(),
     }
 }
 

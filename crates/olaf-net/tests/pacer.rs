@@ -120,6 +120,7 @@ fn join() -> Join {
         sent_at_ns: 1,
         clock_offset_ns: 0,
         hops: 0,
+        wants_notices: false,
     }
 }
 

@@ -16,6 +16,19 @@ pub struct QueueStatus {
     pub used: u16,
     /// Switches that have looked at this status; 0 means no switch wrote one.
     pub switches: u8,
+    /// Time in which a queue of the path serves each active cluster once, microseconds: the
+    /// longest of the path, which need not be that of the queue above; 0: not known.
+    pub round_us: u32,
+}
+
+/// How old the server's clusters are, of late: what a sender may compare itself with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Ages {
+    /// The answered cluster's Age-of-Model, averaged over about a second, microseconds; 0: not
+    /// known.
+    pub own_us: u32,
+    /// The same, averaged over all clusters that the server serves.
+    pub mean_us: u32,
 }
 
 /// An answer to delivered updates: an acknowledgement, with a segment of the model or without.
@@ -46,6 +59,8 @@ pub struct Answer {
     pub server_time_ns: u64,
     /// The queue on the path.
     pub queue: QueueStatus,
+    /// Ages at the server.
+    pub ages: Ages,
 }
 
 impl Answer {
@@ -76,7 +91,9 @@ impl Answer {
                 slots: packet.u16(at::SLOTS),
                 used: packet.u16(at::USED),
                 switches: packet.byte(at::SWITCHES),
+                round_us: packet.u32(at::ROUND_US),
             },
+            ages: Ages { own_us: packet.u32(at::OWN_AGE_US), mean_us: packet.u32(at::MEAN_AGE_US) },
         };
         if answer.segment >= answer.segments {
             return Err(Refusal::BadField("segment"));
@@ -104,6 +121,8 @@ impl Answer {
         writer.put(at::DELIVERED_VERSION, self.delivered_version.to_be_bytes());
         writer.put(at::DELIVERED_NEWEST, self.delivered_newest_ns.to_be_bytes());
         writer.put(at::SERVER_TIME, self.server_time_ns.to_be_bytes());
+        writer.put(at::OWN_AGE_US, self.ages.own_us.to_be_bytes());
+        writer.put(at::MEAN_AGE_US, self.ages.mean_us.to_be_bytes());
         let len = at::PAYLOAD + lanes.len() * LANE;
         write_lanes(lanes, &mut buf[at::PAYLOAD..len]);
         patch_status(&mut buf[..len], self.queue);
@@ -133,4 +152,5 @@ pub fn patch_status(bytes: &mut [u8], queue: QueueStatus) {
     bytes[at::SLOTS..at::SLOTS + 2].copy_from_slice(&queue.slots.to_be_bytes());
     bytes[at::USED..at::USED + 2].copy_from_slice(&queue.used.to_be_bytes());
     bytes[at::SWITCHES] = queue.switches;
+    bytes[at::ROUND_US..at::ROUND_US + 4].copy_from_slice(&queue.round_us.to_be_bytes());
 }

@@ -17,14 +17,16 @@ pub mod answer;
 pub mod fetch;
 pub mod ids;
 pub mod membership;
+pub mod notice;
 pub mod offsets;
 pub mod packet;
 pub mod serial;
 pub mod update;
 
-pub use answer::{Answer, QueueStatus};
+pub use answer::{Ages, Answer, QueueStatus};
 pub use fetch::Fetch;
 pub use ids::{ClusterId, JobId, Session, WorkerId};
 pub use membership::{Join, Leave, Welcome, WelcomeCode};
+pub use notice::Notice;
 pub use packet::{Address, Kind, Packet, Refusal};
 pub use update::Update;

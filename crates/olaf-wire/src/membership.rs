@@ -1,6 +1,6 @@
 //! Joining, staying and leaving.
 
-use crate::offsets::{join, welcome};
+use crate::offsets::{WANTS_NOTICES, common, join, welcome};
 use crate::packet::{Address, Kind, Packet, Refusal, emit_common};
 
 /// "I am here": how a worker joins its job, and, repeated, stays known to switch and server.
@@ -23,6 +23,8 @@ pub struct Join {
     pub clock_offset_ns: i64,
     /// Switches passed: what comes with more than none shows its sender to be a switch.
     pub hops: u8,
+    /// It wants to hear what its switch takes in of its cluster: [`crate::Notice`].
+    pub wants_notices: bool,
 }
 
 impl Join {
@@ -49,6 +51,7 @@ impl Join {
             sent_at_ns: packet.u64(join::SENT_AT),
             clock_offset_ns: packet.i64(join::CLOCK_OFFSET),
             hops: packet.byte(join::HOPS),
+            wants_notices: packet.u16(common::FLAGS) & WANTS_NOTICES != 0,
         };
         if message.parameters == 0 {
             return Err(Refusal::BadField("parameters"));
@@ -77,6 +80,9 @@ impl Join {
         writer.put(join::SENT_AT, self.sent_at_ns.to_be_bytes());
         writer.put(join::CLOCK_OFFSET, self.clock_offset_ns.to_be_bytes());
         writer.put(join::HOPS, [self.hops]);
+        if self.wants_notices {
+            writer.put(common::FLAGS, WANTS_NOTICES.to_be_bytes());
+        }
         join::LEN
     }
 }

@@ -7,7 +7,8 @@
 //!             72 weight  80 reward  88 hops  89 zero x7  96 lanes ..
 //! answer      24 acknowledges  28 segment  32 segments  36 model version  40 parameters
 //!             44 lanes  48 epoch  52 delivered version  56 delivered newest  64 server time
-//!             72 active clusters  74 slots  76 used  78 switches  79 zero x17  96 lanes ..
+//!             72 active clusters  74 slots  76 used  78 switches  79 zero  80 round (us)
+//!             84 own age (us)  88 mean age (us)  92 zero x4  96 lanes ..
 //! join        24 have version  28 parameters  32 segment lanes  36 clock error (us)
 //!             40 sent at  48 clock offset  56 hops  57 zero x7  64 end
 //! welcome     24 code  25 ready  26 zero x2  28 version  32 parameters  36 segment lanes
@@ -15,6 +16,9 @@
 //!             72 switch epoch  76 silent (ms)  80 end
 //! leave       24 end
 //! fetch       24 version  28 first segment  32 mask of 64 segments  40 end
+//! notice      24 taken newest  32 end
+//!
+//! flags       of a join: 1 wants notices; all others are zero
 //! ```
 
 /// First bytes of every datagram of ours.
@@ -71,6 +75,9 @@ pub mod answer {
     pub const SLOTS: usize = 74;
     pub const USED: usize = 76;
     pub const SWITCHES: usize = 78;
+    pub const ROUND_US: usize = 80;
+    pub const OWN_AGE_US: usize = 84;
+    pub const MEAN_AGE_US: usize = 88;
     pub const PAYLOAD: usize = 96;
 }
 
@@ -113,6 +120,16 @@ pub mod fetch {
     pub const MASK: usize = 32;
     pub const LEN: usize = 40;
 }
+
+/// What a switch has taken in of a cluster.
+pub mod notice {
+    #![allow(missing_docs, reason = "named and drawn in the module's table")]
+    pub const TAKEN_NEWEST: usize = 24;
+    pub const LEN: usize = 32;
+}
+
+/// Flag of a join: its worker wants [notices](crate::Notice).
+pub const WANTS_NOTICES: u16 = 1;
 
 /// Bytes of a payload lane.
 pub const LANE: usize = 4;

@@ -23,6 +23,8 @@ pub enum Kind {
     Leave = 6,
     /// A request for segments of a model, up: [`crate::Fetch`].
     Fetch = 7,
+    /// What a switch has taken in of a cluster, down: [`crate::Notice`].
+    Notice = 8,
 }
 
 impl Kind {
@@ -35,6 +37,7 @@ impl Kind {
             5 => Self::Welcome,
             6 => Self::Leave,
             7 => Self::Fetch,
+            8 => Self::Notice,
             _ => return None,
         })
     }
@@ -49,6 +52,7 @@ impl Kind {
             Self::Welcome => offsets::welcome::LEN,
             Self::Leave => common::LEN,
             Self::Fetch => offsets::fetch::LEN,
+            Self::Notice => offsets::notice::LEN,
         }
     }
 }
@@ -154,7 +158,8 @@ impl<'a> Packet<'a> {
         let kind = Kind::from_byte(bytes[common::KIND])
             .ok_or(Refusal::UnknownKind(bytes[common::KIND]))?;
         let flags = u16::from_be_bytes([bytes[common::FLAGS], bytes[common::FLAGS + 1]]);
-        if flags != 0 {
+        let known = if kind == Kind::Join { offsets::WANTS_NOTICES } else { 0 };
+        if flags & !known != 0 {
             return Err(Refusal::UnknownFlags(flags));
         }
         let header = kind.header_len();

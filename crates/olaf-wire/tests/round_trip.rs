@@ -4,8 +4,8 @@
 use olaf_wire::offsets::{MAX_DATAGRAM, MAX_SEGMENT_LANES};
 use olaf_wire::update::read_lanes;
 use olaf_wire::{
-    Address, Answer, ClusterId, Fetch, JobId, Join, Kind, Leave, Packet, QueueStatus, Refusal,
-    Session, Update, Welcome, WelcomeCode, WorkerId,
+    Address, Ages, Answer, ClusterId, Fetch, JobId, Join, Kind, Leave, Notice, Packet, QueueStatus,
+    Refusal, Session, Update, Welcome, WelcomeCode, WorkerId,
 };
 use proptest::prelude::*;
 
@@ -46,7 +46,8 @@ fn updates() -> impl Strategy<Value = Update> {
 fn answers() -> impl Strategy<Value = Answer> {
     let numbers = (any::<u32>(), 0..u32::MAX, any::<u32>(), 64u32.., any::<u32>(), any::<u32>());
     let more = (any::<u64>(), any::<u64>(), any::<u16>(), any::<u16>(), any::<u16>(), any::<u8>());
-    (addresses(), numbers, more).prop_map(|(address, a, b)| Answer {
+    let ages = (any::<u32>(), any::<u32>(), any::<u32>());
+    (addresses(), numbers, more, ages).prop_map(|(address, a, b, c)| Answer {
         address,
         acknowledges: a.0,
         segment: a.1,
@@ -57,22 +58,32 @@ fn answers() -> impl Strategy<Value = Answer> {
         delivered_version: a.5,
         delivered_newest_ns: b.0,
         server_time_ns: b.1,
-        queue: QueueStatus { active_clusters: b.2, slots: b.3, used: b.4, switches: b.5 },
+        queue: QueueStatus {
+            active_clusters: b.2,
+            slots: b.3,
+            used: b.4,
+            switches: b.5,
+            round_us: c.0,
+        },
+        ages: Ages { own_us: c.1, mean_us: c.2 },
     })
 }
 
 fn joins() -> impl Strategy<Value = Join> {
     let numbers = (any::<u32>(), 1u32.., 1u32..=MAX_SEGMENT_LANES as u32, any::<u32>());
-    let rest = (any::<u64>(), any::<i64>(), any::<u8>());
-    (addresses(), numbers, rest).prop_map(|(address, a, (sent, offset, hops))| Join {
-        address: Address { worker: WorkerId(address.worker.0.min(u32::MAX - 1)), ..address },
-        have_version: a.0,
-        parameters: a.1,
-        segment_lanes: a.2,
-        clock_error_us: a.3,
-        sent_at_ns: sent,
-        clock_offset_ns: offset,
-        hops,
+    let rest = (any::<u64>(), any::<i64>(), any::<u8>(), any::<bool>());
+    (addresses(), numbers, rest).prop_map(|(address, a, (sent, offset, hops, wants_notices))| {
+        Join {
+            address: Address { worker: WorkerId(address.worker.0.min(u32::MAX - 1)), ..address },
+            have_version: a.0,
+            parameters: a.1,
+            segment_lanes: a.2,
+            clock_error_us: a.3,
+            sent_at_ns: sent,
+            clock_offset_ns: offset,
+            hops,
+            wants_notices,
+        }
     })
 }
 
@@ -138,6 +149,7 @@ fn survives(bytes: &[u8]) -> Result<bool, Refusal> {
         Kind::Join => Join::parse(&packet)?.emit(&mut buf),
         Kind::Welcome => Welcome::parse(&packet)?.emit(&mut buf),
         Kind::Leave => Leave::parse(&packet)?.emit(&mut buf),
+        Kind::Notice => Notice::parse(&packet)?.emit(&mut buf),
         Kind::Fetch => {
             let fetch = Fetch::parse(&packet)?;
             assert!(fetch.segments().count() <= 64);
@@ -315,7 +327,7 @@ fn other_versions_kinds_and_flags_are_refused_by_name() {
         (0, b'X', Refusal::NotOurs),
         (4, 2, Refusal::WrongVersion(2)),
         (5, 0, Refusal::UnknownKind(0)),
-        (5, 8, Refusal::UnknownKind(8)),
+        (5, 9, Refusal::UnknownKind(9)),
         (6, 1, Refusal::UnknownFlags(0x100)),
         (7, 1, Refusal::UnknownFlags(1)),
     ] {

@@ -5,8 +5,8 @@
 
 use olaf_wire::update::read_lanes;
 use olaf_wire::{
-    Address, Answer, ClusterId, Fetch, JobId, Join, Kind, Leave, Packet, QueueStatus, Session,
-    Update, Welcome, WelcomeCode, WorkerId,
+    Address, Ages, Answer, ClusterId, Fetch, JobId, Join, Kind, Leave, Notice, Packet, QueueStatus,
+    Session, Update, Welcome, WelcomeCode, WorkerId,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -92,7 +92,9 @@ fn written(message: &Value, bytes: &[u8]) -> (Vec<u8>, bool) {
                     slots: u16::try_from(u32_of("slots")).unwrap(),
                     used: u16::try_from(u32_of("used")).unwrap(),
                     switches: u8::try_from(u32_of("switches")).unwrap(),
+                    round_us: u32_of("round_us"),
                 },
+                ages: Ages { own_us: u32_of("own_us"), mean_us: u32_of("mean_us") },
             };
             let read = packet.and_then(|packet| Answer::parse(&packet));
             (answer.emit(&lanes(message), &mut buf), read == Ok(answer))
@@ -107,6 +109,7 @@ fn written(message: &Value, bytes: &[u8]) -> (Vec<u8>, bool) {
                 sent_at_ns: u64_of("sent_at_ns"),
                 clock_offset_ns: message["clock_offset_ns"].as_i64().unwrap(),
                 hops: u8::try_from(u32_of("hops")).unwrap(),
+                wants_notices: message["wants_notices"].as_bool().unwrap(),
             };
             let read = packet.and_then(|packet| Join::parse(&packet));
             (join.emit(&mut buf), read == Ok(join))
@@ -129,6 +132,11 @@ fn written(message: &Value, bytes: &[u8]) -> (Vec<u8>, bool) {
             };
             let read = packet.and_then(|packet| Welcome::parse(&packet));
             (welcome.emit(&mut buf), read == Ok(welcome))
+        }
+        "notice" => {
+            let notice = Notice { address, taken_newest_ns: u64_of("taken_newest_ns") };
+            let read = packet.and_then(|packet| Notice::parse(&packet));
+            (notice.emit(&mut buf), read == Ok(notice))
         }
         "leave" => {
             let leave = Leave { address };
@@ -186,6 +194,11 @@ fn each_message_has_these_bytes_and_these_bytes_are_that_message() {
         kinds.insert(Packet::new_checked(&bytes).unwrap().kind());
     }
     let all = [Kind::Update, Kind::Acknowledgement, Kind::Model, Kind::Join];
-    let all = BTreeSet::from_iter(all.into_iter().chain([Kind::Welcome, Kind::Leave, Kind::Fetch]));
+    let all = BTreeSet::from_iter(all.into_iter().chain([
+        Kind::Welcome,
+        Kind::Leave,
+        Kind::Fetch,
+        Kind::Notice,
+    ]));
     assert_eq!(kinds, all, "a vector of each kind");
 }

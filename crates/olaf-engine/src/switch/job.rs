@@ -7,7 +7,7 @@ use super::neighbours::{Below, Lives};
 use crate::discipline::Rejection;
 use crate::ids::{ClusterId, PeerId, Session, WorkerId};
 use crate::time::Instant;
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use core::time::Duration;
 
 /// A job.
@@ -91,6 +91,8 @@ pub(super) struct Cluster {
     /// Who is owed a model: their departures were acknowledged without one.
     pub(super) owed: BTreeMap<Hearer, u32>,
     pub(super) answering: Option<Answering>,
+    /// Workers that asked to hear what is taken in.
+    pub(super) wants_notices: BTreeSet<WorkerId>,
 }
 
 impl Job {

@@ -79,6 +79,12 @@ impl Switch {
             }
         };
         let job = self.job(id, server);
+        let told = &mut job.clusters.entry(join.address.cluster).or_default().wants_notices;
+        if join.wants_notices && join.hops == 0 {
+            told.insert(join.address.worker);
+        } else {
+            told.remove(&join.address.worker);
+        }
         job.asked_since.get_or_insert(now);
         let silence = job.server_silence(now);
         if let Some(event) = event {

@@ -12,6 +12,7 @@ mod counters;
 mod job;
 mod membership;
 mod neighbours;
+mod notices;
 mod statistics;
 #[cfg(test)]
 mod tests;
@@ -132,7 +133,19 @@ impl Switch {
             slots: u16::try_from(self.uplink.queue().slots()).unwrap_or(u16::MAX),
             used: u16::try_from(self.uplink.queue().used()).unwrap_or(u16::MAX),
             switches: 1,
+            round_us: self.round_us(now),
         }
+    }
+
+    /// How long the uplink takes to send one update of each active cluster, all its segments.
+    fn round_us(&self, now: Instant) -> u32 {
+        let of = |job: &Job| {
+            let segments = job.shape.map_or(1, job::Shape::segments);
+            job.active_clusters(now, self.config.active) as u64 * u64::from(segments)
+        };
+        let departures: u64 = self.jobs.values().map(of).sum();
+        let round_ns = u128::from(departures) * self.uplink.service().as_nanos();
+        u32::try_from(round_ns / 1000).unwrap_or(u32::MAX)
     }
 
     fn job(&mut self, id: JobId, server: PeerId) -> &mut Job {
@@ -164,7 +177,9 @@ impl Switch {
             Kind::Leave => self.handle_leave(now, from, packet, bytes),
             // An offer of a first model, or a wish for segments of the newest.
             Kind::Model | Kind::Fetch => self.pass_up(now, from, packet, bytes),
-            Kind::Acknowledgement | Kind::Welcome => Verdict::Drop(DropReason::WrongDirection),
+            Kind::Acknowledgement | Kind::Welcome | Kind::Notice => {
+                Verdict::Drop(DropReason::WrongDirection)
+            }
         }
     }
 
@@ -263,10 +278,11 @@ impl Switch {
         let crowding = |of: QueueStatus, other: QueueStatus| {
             u32::from(of.active_clusters) * u32::from(other.slots.max(1))
         };
+        let round_us = own.round_us.max(earlier.round_us);
         if earlier.switches > 0 && crowding(earlier, own) > crowding(own, earlier) {
-            QueueStatus { switches, ..earlier }
+            QueueStatus { switches, round_us, ..earlier }
         } else {
-            QueueStatus { switches, ..own }
+            QueueStatus { switches, round_us, ..own }
         }
     }
 }

@@ -43,6 +43,7 @@ fn answers_find_their_sharers_across_the_largest_hop_sequence() {
         sent_at_ns: 1,
         clock_offset_ns: 0,
         hops: 0,
+        wants_notices: false,
     };
     recv(&mut switch, WORKER, |buf| join.emit(buf));
     let welcome = Welcome {
@@ -97,6 +98,7 @@ fn answers_find_their_sharers_across_the_largest_hop_sequence() {
             delivered_newest_ns: 0,
             server_time_ns: 0,
             queue: QueueStatus::default(),
+            ages: olaf_wire::Ages::default(),
         };
         recv(&mut switch, ABOVE, |buf| answer.emit(&[], buf));
         let heard = drain(&mut switch, PortId::DOWNLINK);

@@ -69,6 +69,9 @@ impl Switch {
         if let Hearer::Switch(peer) = hearer {
             self.heard_below(now, update.address.job, peer, update.address.session);
         }
+        if !matches!(outcome, Outcome::Dropped | Outcome::Rejected(_)) {
+            self.notify(update);
+        }
         match outcome {
             Outcome::Rejected(rejection) => {
                 self.tell(now, from, update, rejection);

@@ -7,8 +7,8 @@ use olaf_engine::{Engine, Instant, PeerId, PortId, Switch};
 use olaf_wire::offsets::MAX_DATAGRAM;
 use olaf_wire::update::read_lanes;
 use olaf_wire::{
-    Address, Answer, ClusterId, JobId, Join, Kind, Leave, Packet, QueueStatus, Session, Update,
-    Welcome, WelcomeCode, WorkerId,
+    Address, Ages, Answer, ClusterId, JobId, Join, Kind, Leave, Notice, Packet, QueueStatus,
+    Session, Update, Welcome, WelcomeCode, WorkerId,
 };
 
 pub(crate) const JOB: u32 = 1;
@@ -80,6 +80,7 @@ pub(crate) fn join(who: W, parameters: u32) -> Join {
         sent_at_ns: 5,
         clock_offset_ns: 0,
         hops: 0,
+        wants_notices: false,
     }
 }
 
@@ -119,6 +120,7 @@ pub(crate) fn answer(cluster: u32, acknowledges: u32) -> Answer {
         delivered_newest_ns: 10,
         server_time_ns: 20,
         queue: QueueStatus::default(),
+        ages: Ages::default(),
     }
 }
 
@@ -130,6 +132,7 @@ pub(crate) enum Out {
     Join(Join),
     Welcome(Welcome),
     Leave(Leave),
+    Notice(Notice),
     Other(Vec<u8>),
 }
 
@@ -143,6 +146,7 @@ pub(crate) fn read(bytes: &[u8]) -> Out {
         Kind::Join => Out::Join(Join::parse(&packet).unwrap()),
         Kind::Welcome => Out::Welcome(Welcome::parse(&packet).unwrap()),
         Kind::Leave => Out::Leave(Leave::parse(&packet).unwrap()),
+        Kind::Notice => Out::Notice(Notice::parse(&packet).unwrap()),
         Kind::Fetch => Out::Other(bytes.to_vec()),
     }
 }
@@ -239,7 +243,13 @@ impl Bench {
     #[track_caller]
     pub(crate) fn enters(&mut self, who: W) {
         assert_eq!(self.joins(who), Verdict::Absorb);
-        let server = self.up().last().map(|(peer, _)| *peer).unwrap();
+        let server = loop {
+            if let Some((peer, _)) = self.up().last() {
+                break *peer;
+            }
+            // The join is on a slow link.
+            self.until(Instant(self.now.0 + 1_000_000));
+        };
         let welcome = welcome(who, WelcomeCode::Welcome);
         assert_eq!(self.welcomes_from(server, welcome), Verdict::Absorb);
         self.down();

@@ -5,6 +5,7 @@ use super::answers::Snapshot;
 use super::rule::{Applied, Delivered, Rule, RuleConfig};
 use crate::age::AgeOfModel;
 use crate::host::Refused;
+use crate::recent_age::RecentAge;
 use crate::segments::{Present, Shape};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
@@ -116,6 +117,7 @@ impl Staleness {
 #[derive(Default)]
 pub(super) struct Cluster {
     pub(super) age: AgeOfModel,
+    pub(super) recent_age: RecentAge,
     pub(super) deliveries: u64,
     pub(super) contributions: u64,
     pub(super) staleness: Staleness,
@@ -342,6 +344,7 @@ impl Job {
         cluster.last_reward = Some(update.reward);
         // A clock that is ahead makes a model new, not newer than new for ever after.
         cluster.age.deliver(now, update.generated_newest_ns.min(now.0));
+        cluster.recent_age.deliver(now, update.generated_newest_ns.min(now.0));
         cluster.newest_version = cluster.newest_version.max(update.version_newest);
         Delivery {
             newest_version: cluster.newest_version,

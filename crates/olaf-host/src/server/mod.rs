@@ -24,6 +24,7 @@ pub use rule::{Applied, Delivered, Rule, RuleConfig, RuleError, RuleKind, Server
 pub use statistics::ServerStatistics;
 
 use crate::host::{Host, HostEvent, Refused};
+use crate::recent_age::mean_of;
 use crate::segments::Shape;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use answers::{Answers, Outgoing};
@@ -32,12 +33,15 @@ use job::Job;
 use olaf_engine::engine::{Transmit, Why, WorkerSeen};
 use olaf_engine::{Hops, Instant, PeerId};
 use olaf_wire::{
-    Address, Answer, Fetch, JobId, Join, Kind, Leave, Packet, Update, Welcome, WelcomeCode,
+    Address, Ages, Answer, ClusterId, Fetch, JobId, Join, Kind, Leave, Packet, Update, Welcome,
+    WelcomeCode,
 };
 
 /// How often parties are looked at for silence.
 const SILENCE_CHECK: Duration = Duration::from_millis(100);
 const EVENT_LIMIT: usize = 4096;
+/// How often the mean age of all clusters is worked out.
+const MEAN_AGE_EVERY: Duration = Duration::from_millis(10);
 
 /// The set-up.
 #[derive(Clone, Debug)]
@@ -96,6 +100,8 @@ pub struct Server {
     refused: BTreeMap<&'static str, u64>,
     events: VecDeque<HostEvent>,
     next_silence_check: Instant,
+    /// Mean age of all clusters, nanoseconds, and when it was that.
+    mean_age: Option<(f64, Instant)>,
 }
 
 impl Server {
@@ -113,6 +119,7 @@ impl Server {
             refused: BTreeMap::new(),
             events: VecDeque::new(),
             next_silence_check: Instant(0),
+            mean_age: None,
             config,
         })
     }
@@ -266,6 +273,7 @@ impl Server {
                 sent_at_ns: member.last_join_sent_at_ns,
                 clock_offset_ns: 0,
                 hops: 0,
+                wants_notices: false,
             };
             let welcome = Welcome {
                 received_at_ns: member.last_join_received_at_ns,
@@ -321,6 +329,7 @@ impl Server {
         let answer = Answer {
             delivered_version: delivery.newest_version,
             delivered_newest_ns: delivery.newest_generation_ns,
+            ages: self.ages(now, id, cluster),
             ..self.answer_to(now, update)
         };
         if update.segments > 1 {
@@ -356,7 +365,22 @@ impl Server {
             delivered_newest_ns: 0,
             server_time_ns: now.0,
             queue: olaf_wire::QueueStatus::default(),
+            ages: Ages::default(),
         }
+    }
+
+    /// How old a cluster's model is of late, and all clusters' on average, which is worked out anew
+    /// now and then only.
+    fn ages(&mut self, now: Instant, id: JobId, cluster: ClusterId) -> Ages {
+        if self.mean_age.is_none_or(|(_, at)| now.since(at) >= MEAN_AGE_EVERY) {
+            let clusters = self.jobs.values().flat_map(|job| job.clusters.values());
+            self.mean_age = Some((mean_of(clusters.map(|c| &c.recent_age), now), now));
+        }
+        let of = self.jobs.get(&id).and_then(|job| job.clusters.get(&cluster));
+        let own = of.and_then(|cluster| cluster.recent_age.mean_ns(now)).unwrap_or_default();
+        let mean = self.mean_age.map_or(0.0, |(mean, _)| mean);
+        // A conversion from a float saturates.
+        Ages { own_us: (own / 1000.0) as u32, mean_us: (mean / 1000.0) as u32 }
     }
 
     /// An answer to the cluster of an update, as far as the update itself says what is in it.
@@ -379,6 +403,7 @@ impl Server {
             delivered_newest_ns: 0,
             server_time_ns: now.0,
             queue: olaf_wire::QueueStatus::default(),
+            ages: Ages::default(),
         }
     }
 
@@ -480,7 +505,9 @@ impl Host for Server {
                 Kind::Model => self.handle_offer(now, from, &packet),
                 Kind::Fetch => self.handle_fetch(now, from, &packet),
                 Kind::Leave => self.handle_leave(now, from, &packet),
-                Kind::Acknowledgement | Kind::Welcome => Err(Refused::WrongDirection),
+                Kind::Acknowledgement | Kind::Welcome | Kind::Notice => {
+                    Err(Refused::WrongDirection)
+                }
             },
         };
         if let Err(refused) = result {

@@ -12,9 +12,11 @@ mod fair;
 mod paper;
 #[cfg(test)]
 mod tests;
+mod words;
 
 pub use fair::Fair;
 pub use paper::{Paper, Slope};
+pub use words::{WordError, Words};
 
 use core::time::Duration;
 use olaf_engine::Instant;

@@ -3,7 +3,7 @@ use super::*;
 const MS: u64 = 1_000_000;
 
 fn crowded(active_clusters: u16, slots: u16) -> Feedback {
-    let queue = QueueStatus { active_clusters, slots, used: 0, switches: 1 };
+    let queue = QueueStatus { active_clusters, slots, used: 0, switches: 1, round_us: 0 };
     Feedback { queue, ..Feedback::default() }
 }
 

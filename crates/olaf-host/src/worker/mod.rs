@@ -1,6 +1,7 @@
 //! A worker's end of a job: it joins, pushes updates, collects models, and notices who is gone.
 
 mod clock;
+mod incoming;
 mod models;
 mod outbox;
 mod statistics;
@@ -10,8 +11,9 @@ pub use outbox::PushError;
 pub use statistics::WorkerStatistics;
 
 use crate::host::{Host, HostEvent, Refused};
-use crate::liveness::{Liveness, Sign};
+use crate::liveness::Liveness;
 use crate::segments::Shape;
+use crate::transmission::{Control, Transmission, TransmissionConfig, Unsent};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use clock::Clock;
@@ -21,10 +23,9 @@ use olaf_engine::engine::{Transmit, Why};
 use olaf_engine::{Instant, PeerId};
 use olaf_wire::offsets::{DEFAULT_SEGMENT_LANES, MAX_SEGMENT_LANES};
 use olaf_wire::{
-    Address, Answer, ClusterId, Fetch, Join, Kind, Leave, Packet, QueueStatus, Welcome,
-    WelcomeCode, WorkerId,
+    Address, Ages, Answer, ClusterId, Fetch, Join, Kind, Leave, Packet, QueueStatus, WelcomeCode,
 };
-use outbox::Outbox;
+use outbox::{Meta, Outbox};
 
 /// A join that nobody answered is repeated after this long while the worker is not in, then after
 /// twice as long, and so on up to the keepalive: a slow uplink is not to be filled with joins.
@@ -49,6 +50,10 @@ pub struct WorkerConfig {
     pub silent_after: Duration,
     /// A model of which nothing more came for so long is asked for.
     pub fetch_after: Duration,
+    /// When it sends what it has.
+    pub transmission: TransmissionConfig,
+    /// Of the draws of transmission control.
+    pub chance_seed: u64,
 }
 
 impl WorkerConfig {
@@ -62,6 +67,8 @@ impl WorkerConfig {
             keepalive: Duration::from_millis(500),
             silent_after: Duration::from_secs(2),
             fetch_after: Duration::from_millis(20),
+            transmission: TransmissionConfig { control: Control::Off, unsent: Unsent::Carry },
+            chance_seed: 0,
         }
     }
 }
@@ -90,6 +97,9 @@ pub struct Worker {
     first_weights: Vec<f32>,
     models: Models,
     outbox: Outbox,
+    transmission: Transmission,
+    chance: Chance,
+    next_retry: Option<Instant>,
     clock: Clock,
     switch: Liveness,
     server: Liveness,
@@ -114,6 +124,7 @@ pub struct Worker {
 struct Counters {
     acknowledgements: u64,
     fetches: u64,
+    notices: u64,
     staleness_last: u32,
     refused: BTreeMap<&'static str, u64>,
 }
@@ -128,12 +139,15 @@ impl Worker {
         let lanes = config.segment_lanes as usize;
         assert!((1..=MAX_SEGMENT_LANES).contains(&lanes), "segment_lanes is what a datagram holds");
         Self {
+            transmission: Transmission::new(config.transmission),
+            chance: Chance(config.chance_seed),
             config,
             standing: Standing::Outside,
             shape: None,
             first_weights: Vec::new(),
             models: Models::default(),
             outbox: Outbox::default(),
+            next_retry: None,
             clock: Clock::default(),
             switch: Liveness::default(),
             server: Liveness::default(),
@@ -174,7 +188,8 @@ impl Worker {
     }
 
     /// Queues one update: the lanes of `parts`, in order, times `weight`. Never waits. An update
-    /// whose segments have not all left yet gives way to this one, segment by segment.
+    /// whose segments have not all left yet gives way to this one, segment by segment. Transmission
+    /// control may hold the update back: see [`Unsent`].
     ///
     /// Returns its sequence number.
     ///
@@ -194,7 +209,36 @@ impl Worker {
         let generated_ns = self.clock.server_time(now);
         let behind = self.models.newest_version_seen().saturating_sub(self.basis);
         self.counters.staleness_last = behind;
-        self.outbox.push(shape, parts, reward, weight, generated_ns, self.basis)
+        let meta = Meta::of_one(generated_ns, self.basis, weight, reward);
+        let send = self.transmission.decide(now, generated_ns, self.chance.draw());
+        let unsent = self.config.transmission.unsent;
+        let sequence = self.outbox.push(shape, parts, meta, send, unsent)?;
+        self.plan_retry(now);
+        Ok(sequence)
+    }
+
+    /// Sends what transmission control holds back: nothing newer is to come that it could join.
+    pub fn send_held(&mut self) {
+        self.outbox.release();
+        self.next_retry = None;
+    }
+
+    fn plan_retry(&mut self, now: Instant) {
+        self.next_retry = match self.config.transmission.unsent {
+            Unsent::Retry(after) if self.outbox.held_newest_ns().is_some() => {
+                Some(self.next_retry.filter(|at| *at > now).unwrap_or(now + after))
+            }
+            _ => None,
+        };
+    }
+
+    /// Decides anew on an update that waits for its next try.
+    fn retry(&mut self, now: Instant) {
+        let Some(generated_ns) = self.outbox.held_newest_ns() else { return };
+        if self.transmission.decide(now, generated_ns, self.chance.draw()) {
+            self.outbox.release();
+        }
+        self.plan_retry(now);
     }
 
     /// The newest complete model.
@@ -238,6 +282,7 @@ impl Worker {
 
     /// Says good-bye.
     pub fn leave(&mut self) {
+        self.send_held();
         if !matches!(self.standing, Standing::Outside | Standing::Left) {
             self.leave_to_send = true;
         }
@@ -250,158 +295,6 @@ impl Worker {
     #[must_use]
     pub fn statistics(&self, now: Instant) -> WorkerStatistics {
         statistics::of(self, now)
-    }
-
-    fn handle_welcome(&mut self, now: Instant, packet: &Packet<'_>) -> Result<(), Refused> {
-        let welcome = Welcome::parse(packet).map_err(Refused::Malformed)?;
-        self.for_me(&welcome.address)?;
-        if welcome.address.worker == WorkerId::ALL {
-            return Err(Refused::NotForMe);
-        }
-        if welcome.epoch != self.server.epoch() && self.models.is_old_epoch(welcome.epoch) {
-            return Err(Refused::OldEpoch);
-        }
-        self.heard_switch(now, welcome.switch_epoch);
-        match welcome.code {
-            WelcomeCode::JoinAgain => {
-                self.next_join = Some(now);
-                return Ok(());
-            }
-            WelcomeCode::ServerSilent => {
-                self.server.expect(now);
-                return Ok(());
-            }
-            code if code.is_refusal() => {
-                self.turned_away(now, code);
-                return Err(Refused::TurnedAway(code));
-            }
-            _ => {}
-        }
-        self.heard_server(now, welcome.epoch);
-        self.join_retry = JOIN_RETRY;
-        self.clock.exchange(
-            welcome.echoed_sent_at_ns,
-            welcome.received_at_ns,
-            welcome.sent_at_ns,
-            now.0,
-        );
-        if self.standing == Standing::Left {
-            return Ok(());
-        }
-        if welcome.ready {
-            self.offer = None;
-            self.want(now, welcome.version);
-        } else if welcome.first_missing != u32::MAX && welcome.echoed_sent_at_ns == self.last_join.0
-        {
-            // Only the answer to the newest join: each window is sent once, however slow the link.
-            let segments = self.shape.map_or(0, Shape::segments);
-            let end = welcome.first_missing.saturating_add(OFFER_WINDOW).min(segments);
-            self.offer = Some((welcome.first_missing, end));
-            // Straight after the window the server is asked what it lacks.
-            self.next_join = Some(now);
-        }
-        if self.standing != Standing::Joined && welcome.ready && self.models.newest().is_some() {
-            self.joined(welcome.version);
-        }
-        Ok(())
-    }
-
-    fn handle_answer(&mut self, now: Instant, packet: &Packet<'_>) -> Result<(), Refused> {
-        let answer = Answer::parse(packet).map_err(Refused::Malformed)?;
-        self.for_me(&answer.address)?;
-        if answer.epoch != self.server.epoch() && self.models.is_old_epoch(answer.epoch) {
-            return Err(Refused::OldEpoch);
-        }
-        self.heard_switch(now, 0);
-        self.heard_server(now, answer.epoch);
-        if answer.queue.switches > 0 {
-            self.queue = answer.queue;
-        }
-        if answer.acknowledges > 0 {
-            self.counters.acknowledgements += 1;
-            self.outbox.acknowledge(now, answer.acknowledges);
-        }
-        if packet.kind() == Kind::Model {
-            let shape = self.shape.ok_or(Refused::UnknownWorker)?;
-            if answer.acknowledges == 0 {
-                // Not the answer to an update but to a wish: older versions are no longer kept.
-                self.models.give_up_below(answer.model_version);
-            }
-            self.models.take(shape, &answer, packet.lanes())?;
-            self.fetches_in_vain = 0;
-            self.next_fetch = self.models.is_assembling().then(|| now + self.fetch_interval());
-            if self.standing == Standing::Joining && self.models.newest().is_some() {
-                self.joined(answer.model_version);
-            }
-        }
-        Ok(())
-    }
-
-    fn for_me(&self, address: &Address) -> Result<(), Refused> {
-        let own = &self.config.address;
-        if address.job != own.job {
-            return Err(Refused::UnknownJob);
-        }
-        // Straight from a server, without a switch that fans out, an answer is for all.
-        let all = address.worker == WorkerId::ALL && address.cluster == own.cluster;
-        if all || (address.worker == own.worker && address.session == own.session) {
-            Ok(())
-        } else {
-            Err(Refused::NotForMe)
-        }
-    }
-
-    fn joined(&mut self, version: u32) {
-        self.standing = Standing::Joined;
-        self.events.push_back(HostEvent::Joined { version });
-    }
-
-    fn turned_away(&mut self, now: Instant, code: WelcomeCode) {
-        if self.standing != Standing::TurnedAway(code) {
-            self.events.push_back(HostEvent::TurnedAway(code));
-        }
-        self.standing = Standing::TurnedAway(code);
-        // An id in use may be this worker's own earlier life, which is forgotten soon; a model of
-        // another size stays one.
-        let may_pass = matches!(code, WelcomeCode::WorkerIdInUse | WelcomeCode::Full);
-        self.next_join = may_pass.then(|| now + self.config.keepalive);
-    }
-
-    fn heard_switch(&mut self, now: Instant, epoch: u32) {
-        match self.switch.heard(now, epoch) {
-            Sign::Usual => {}
-            Sign::Back => self.events.push_back(HostEvent::SwitchBack),
-            Sign::Restarted => self.events.push_back(HostEvent::SwitchRestarted),
-        }
-    }
-
-    fn heard_server(&mut self, now: Instant, epoch: u32) {
-        let before = self.server.epoch();
-        match self.server.heard(now, epoch) {
-            Sign::Usual => {}
-            Sign::Back => self.events.push_back(HostEvent::ServerBack),
-            Sign::Restarted => {
-                self.models.new_epoch(before);
-                self.next_join = Some(now);
-                self.events.push_back(HostEvent::ServerRestarted);
-            }
-        }
-    }
-
-    /// The job has a model of that version: where nothing of it is on its way, it is asked for.
-    fn want(&mut self, now: Instant, version: u32) {
-        let Some(shape) = self.shape else { return };
-        if self.models.want(shape, version) {
-            self.next_fetch = Some(now);
-        }
-    }
-
-    /// Before the first round trip is known it is found by waiting twice as long each time: on a
-    /// slow path the wishes would otherwise crowd out what they wish for.
-    fn fetch_interval(&self) -> Duration {
-        let first = self.config.fetch_after.max(self.outbox.round_trip().unwrap_or_default() * 2);
-        let longer = first.saturating_mul(1 << self.fetches_in_vain.min(16));
-        longer.min(self.config.keepalive.max(first))
     }
 
     fn emit_join(&mut self, now: Instant, buf: &mut [u8]) -> usize {
@@ -421,6 +314,7 @@ impl Worker {
             sent_at_ns: now.0,
             clock_offset_ns: self.clock.offset_ns(),
             hops: 0,
+            wants_notices: self.transmission.wants_notices(),
         }
         .emit(buf)
     }
@@ -450,8 +344,23 @@ impl Worker {
             delivered_newest_ns: 0,
             server_time_ns: 0,
             queue: QueueStatus::default(),
+            ages: Ages::default(),
         };
         Some(offer.emit(lanes, buf))
+    }
+}
+
+/// Draws of a seed (SplitMix64): the same seed, the same draws.
+#[derive(Debug)]
+struct Chance(u64);
+
+impl Chance {
+    /// From 0 to below 1.
+    fn draw(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1u64 << 53) as f64
     }
 }
 
@@ -466,6 +375,7 @@ impl Host for Worker {
                 Ok(packet) => match packet.kind() {
                     Kind::Welcome => self.handle_welcome(now, &packet),
                     Kind::Acknowledgement | Kind::Model => self.handle_answer(now, &packet),
+                    Kind::Notice => self.handle_notice(now, &packet),
                     _ => Err(Refused::WrongDirection),
                 },
             }
@@ -508,14 +418,18 @@ impl Host for Worker {
     fn poll_timeout(&self) -> Option<(Instant, Why)> {
         let join = self.next_join.map(|at| (at, Why::Retransmission));
         let fetch = self.next_fetch.map(|at| (at, Why::Retransmission));
+        let retry = self.next_retry.map(|at| (at, Why::Retransmission));
         // A join that is due may leave without handle_timeout(): silence has its own time.
         let silent_after = self.config.silent_after;
         let silence = [&self.switch, &self.server]
             .map(|party| party.falls_silent_at(silent_after).map(|at| (at, Why::SilenceCheck)));
-        [join, fetch].into_iter().chain(silence).flatten().min_by_key(|(at, _)| *at)
+        [join, fetch, retry].into_iter().chain(silence).flatten().min_by_key(|(at, _)| *at)
     }
 
     fn handle_timeout(&mut self, now: Instant) {
+        if self.next_retry.is_some_and(|at| at <= now) {
+            self.retry(now);
+        }
         if self.next_fetch.is_some_and(|at| at <= now) {
             let address = self.config.address;
             self.fetches = self.models.missing(address).take(FETCHES_AT_ONCE).collect();

@@ -1,6 +1,7 @@
 //! What was pushed and has not left, and what has left and was not answered.
 
 use crate::segments::Shape;
+use crate::transmission::Unsent;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::fmt;
@@ -53,19 +54,71 @@ impl fmt::Display for PushError {
 
 impl core::error::Error for PushError {}
 
+/// An update but for its lanes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Meta {
+    /// Generation times of the oldest and the newest contribution.
+    pub(super) generated_ns: (u64, u64),
+    /// Versions they were computed on.
+    pub(super) versions: (u32, u32),
+    pub(super) contributors: u32,
+    pub(super) weight: f64,
+    /// Mean by weight.
+    pub(super) reward: f64,
+}
+
+impl Meta {
+    /// A worker's contribution.
+    pub(super) const fn of_one(generated_ns: u64, basis: u32, weight: f64, reward: f64) -> Self {
+        let (generated_ns, versions) = ((generated_ns, generated_ns), (basis, basis));
+        Self { generated_ns, versions, contributors: 1, weight, reward }
+    }
+
+    /// Both as one; nothing where they have no sum.
+    fn with(self, other: Self) -> Option<Self> {
+        let weight = self.weight + other.weight;
+        let reward = (self.reward * self.weight + other.reward * other.weight) / weight;
+        (weight.is_finite() && reward.is_finite()).then_some(Self {
+            generated_ns: (
+                self.generated_ns.0.min(other.generated_ns.0),
+                self.generated_ns.1.max(other.generated_ns.1),
+            ),
+            versions: (
+                self.versions.0.min(other.versions.0),
+                self.versions.1.max(other.versions.1),
+            ),
+            contributors: self.contributors.saturating_add(other.contributors),
+            weight,
+            reward,
+        })
+    }
+}
+
 /// The outbox: at most one update waits, for a newer one of the same worker subsumes it
-/// (OLAF §2.2).
+/// (OLAF §2.2); and what transmission control holds back, until it joins a later one.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     lanes: Vec<f32>,
     waiting: Option<Waiting>,
+    held_lanes: Vec<f32>,
+    held: Option<Held>,
     hop_sequence: u32,
     sent_updates: VecDeque<Sent>,
     round_trip: Option<Duration>,
+    pub(super) counts: Counts,
+}
+
+/// Segments of contributions: `contributions = sent + replaced_unsent + discarded`, and what
+/// waits and is held.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counts {
     pub(super) updates: u32,
     pub(super) contributions: u64,
     pub(super) sent: u64,
+    pub(super) datagrams: u64,
     pub(super) replaced_unsent: u64,
+    pub(super) discarded: u64,
+    pub(super) carried: u64,
     pub(super) acknowledged: u64,
 }
 
@@ -74,10 +127,15 @@ struct Waiting {
     shape: Shape,
     sequence: u32,
     next_segment: u32,
-    generated_ns: u64,
-    basis: u32,
-    reward: f64,
-    weight: f64,
+    meta: Meta,
+}
+
+/// An update that is not sent yet.
+#[derive(Debug)]
+struct Held {
+    shape: Shape,
+    sequence: u32,
+    meta: Meta,
 }
 
 #[derive(Debug)]
@@ -87,48 +145,112 @@ struct Sent {
 }
 
 impl Outbox {
-    #[allow(clippy::too_many_arguments, reason = "an update is all of these")]
+    /// Takes in one update, to send it, or to do with it what is done with unsent ones.
     pub(super) fn push(
         &mut self,
         shape: Shape,
         parts: &[&[f32]],
-        reward: f64,
-        weight: f64,
-        generated_ns: u64,
-        basis: u32,
+        meta: Meta,
+        send: bool,
+        unsent: Unsent,
     ) -> Result<u32, PushError> {
         let have = parts.iter().map(|part| part.len()).sum();
         let need = shape.parameters as usize;
         if have != need {
             return Err(PushError::WrongSize { have, need });
         }
-        if !reward.is_finite() {
+        if !meta.reward.is_finite() {
             return Err(PushError::Reward);
         }
-        if !(weight.is_finite() && weight > 0.0) {
+        if !(meta.weight.is_finite() && meta.weight > 0.0) {
             return Err(PushError::Weight);
         }
-        // Where nothing waits, what was copied before a bad value turned up is in nobody's way.
-        let bad = match self.waiting {
-            Some(_) => first_bad(parts, weight),
-            None => None,
-        };
-        let bad = bad.or_else(|| take_in(&mut self.lanes, parts, weight));
-        if let Some(index) = bad {
+        if send && self.held.is_none() {
+            // Where nothing waits, what was copied before a bad value turned up is in nobody's way.
+            let bad = self.waiting.is_some().then(|| first_bad(parts, meta.weight)).flatten();
+            let bad = bad.or_else(|| take_in(&mut self.lanes, parts, meta.weight));
+            if let Some(index) = bad {
+                return Err(PushError::NonFinite { index });
+            }
+            let sequence = self.count(shape);
+            self.wait(Waiting { shape, sequence, next_segment: 0, meta });
+            return Ok(sequence);
+        }
+        if let Some(index) = first_bad(parts, meta.weight) {
             return Err(PushError::NonFinite { index });
         }
-        self.replaced_unsent += self.unsent();
-        let sequence = self.updates;
-        self.updates = self.updates.wrapping_add(1);
-        self.contributions += u64::from(shape.segments());
-        self.waiting =
-            Some(Waiting { shape, sequence, next_segment: 0, generated_ns, basis, reward, weight });
+        let sequence = self.count(shape);
+        if !send && unsent == Unsent::Discard {
+            self.counts.discarded += u64::from(shape.segments());
+            return Ok(sequence);
+        }
+        self.hold(Held { shape, sequence, meta }, parts, unsent);
+        if send {
+            self.release();
+        }
         Ok(sequence)
     }
 
-    /// Segments that wait.
+    fn count(&mut self, shape: Shape) -> u32 {
+        let sequence = self.counts.updates;
+        self.counts.updates = self.counts.updates.wrapping_add(1);
+        self.counts.contributions += u64::from(shape.segments());
+        sequence
+    }
+
+    /// Holds an update of checked lanes; with what is held already, unless that gives way.
+    fn hold(&mut self, new: Held, parts: &[&[f32]], unsent: Unsent) {
+        let joined = match &self.held {
+            Some(held) if unsent == Unsent::Carry && held.shape == new.shape => {
+                held.meta.with(new.meta)
+            }
+            _ => None,
+        };
+        if let Some(meta) = joined {
+            let held = self.held();
+            add_in(&mut self.held_lanes, parts, new.meta.weight);
+            // Two large values may have no sum: then the newer stands alone.
+            if first_bad(&[&self.held_lanes], 1.0).is_none() {
+                self.counts.carried += held;
+                self.held = Some(Held { meta, ..new });
+                return;
+            }
+        }
+        self.counts.discarded += self.held();
+        let bad = take_in(&mut self.held_lanes, parts, new.meta.weight);
+        debug_assert!(bad.is_none(), "the caller has checked the lanes");
+        self.held = Some(new);
+    }
+
+    /// What is held is to be sent.
+    pub(super) fn release(&mut self) {
+        if let Some(Held { shape, sequence, meta }) = self.held.take() {
+            core::mem::swap(&mut self.lanes, &mut self.held_lanes);
+            self.wait(Waiting { shape, sequence, next_segment: 0, meta });
+        }
+    }
+
+    fn wait(&mut self, waiting: Waiting) {
+        self.counts.replaced_unsent += self.unsent();
+        self.waiting = Some(waiting);
+    }
+
+    /// Segments of contributions that wait.
     pub(super) fn unsent(&self) -> u64 {
-        self.waiting.as_ref().map_or(0, |w| u64::from(w.shape.segments() - w.next_segment))
+        self.waiting.as_ref().map_or(0, |w| {
+            u64::from(w.shape.segments() - w.next_segment) * u64::from(w.meta.contributors)
+        })
+    }
+
+    /// Segments of contributions that are held.
+    pub(super) fn held(&self) -> u64 {
+        let of = |h: &Held| u64::from(h.shape.segments()) * u64::from(h.meta.contributors);
+        self.held.as_ref().map_or(0, of)
+    }
+
+    /// Generation time of the newest contribution held.
+    pub(super) fn held_newest_ns(&self) -> Option<u64> {
+        self.held.as_ref().map(|held| held.meta.generated_ns.1)
     }
 
     pub(super) const fn has_unsent(&self) -> bool {
@@ -137,7 +259,7 @@ impl Outbox {
 
     pub(super) fn emit(&mut self, now: Instant, address: Address, buf: &mut [u8]) -> Option<usize> {
         let waiting = self.waiting.as_mut()?;
-        let segment = waiting.next_segment;
+        let (segment, meta) = (waiting.next_segment, waiting.meta);
         self.hop_sequence = serial::next(self.hop_sequence);
         let update = Update {
             address,
@@ -145,17 +267,18 @@ impl Outbox {
             hop_sequence: self.hop_sequence,
             segment,
             segments: waiting.shape.segments(),
-            generated_oldest_ns: waiting.generated_ns,
-            generated_newest_ns: waiting.generated_ns,
-            version_oldest: waiting.basis,
-            version_newest: waiting.basis,
-            contributors: 1,
-            weight: waiting.weight,
-            reward: waiting.reward,
+            generated_oldest_ns: meta.generated_ns.0,
+            generated_newest_ns: meta.generated_ns.1,
+            version_oldest: meta.versions.0,
+            version_newest: meta.versions.1,
+            contributors: meta.contributors,
+            weight: meta.weight,
+            reward: meta.reward,
             hops: 0,
         };
         let len = update.emit(&self.lanes[waiting.shape.range(segment)], buf);
-        self.sent += 1;
+        self.counts.sent += u64::from(meta.contributors);
+        self.counts.datagrams += 1;
         waiting.next_segment += 1;
         if waiting.next_segment == waiting.shape.segments() {
             self.waiting = None;
@@ -178,7 +301,7 @@ impl Outbox {
                 self.round_trip = Some(smooth);
             }
             self.sent_updates.pop_front();
-            self.acknowledged += 1;
+            self.counts.acknowledged += 1;
         }
     }
 
@@ -206,6 +329,15 @@ fn take_in(lanes: &mut Vec<f32>, parts: &[&[f32]], weight: f64) -> Option<usize>
         }
     }
     None
+}
+
+/// Adds the parts, times the weight, to `lanes`, of which there are as many.
+fn add_in(lanes: &mut [f32], parts: &[&[f32]], weight: f64) {
+    let factor = weight as f32;
+    let values = parts.iter().flat_map(|part| part.iter());
+    for (lane, value) in lanes.iter_mut().zip(values) {
+        *lane += value * factor;
+    }
 }
 
 /// The index of the first value that is not finite.
@@ -243,18 +375,84 @@ fn first_bad_of(values: &[f32], factor: f32) -> Option<usize> {
 mod tests {
     use super::*;
 
+    const SHAPE: Shape = Shape { parameters: 3, segment_lanes: 2 };
+
+    fn sent(outbox: &mut Outbox) -> Vec<(Update, Vec<f32>)> {
+        let (mut buf, mut out) = (alloc::vec![0; 200], Vec::new());
+        while let Some(len) = outbox.emit(Instant(9), Address::default(), &mut buf) {
+            let packet = olaf_wire::Packet::new_checked(&buf[..len]).expect("just written");
+            let mut lanes = alloc::vec![0.0; packet.lanes().len() / 4];
+            olaf_wire::update::read_lanes(packet.lanes(), &mut lanes);
+            out.push((Update::parse(&packet).expect("just written"), lanes));
+        }
+        let c = outbox.counts;
+        let gone = c.sent + c.replaced_unsent + c.discarded;
+        assert_eq!(c.contributions, gone + outbox.unsent() + outbox.held());
+        out
+    }
+
+    #[test]
+    fn what_is_carried_joins_the_next_one() {
+        let mut outbox = Outbox::default();
+        let mut push = |at, lanes: &[f32], weight, reward, send| {
+            let meta = Meta::of_one(at, at as u32, weight, reward);
+            outbox.push(SHAPE, &[lanes], meta, send, Unsent::Carry).expect("fine lanes");
+        };
+        push(10, &[1.0, 2.0, 3.0], 1.0, 8.0, false);
+        push(20, &[1.0, 1.0, 1.0], 1.0, 8.0, false);
+        push(30, &[0.5, 0.0, 1.0], 2.0, 4.0, true);
+        let out = sent(&mut outbox);
+        let (update, lanes) = &out[0];
+        assert_eq!(lanes, &[3.0, 3.0]);
+        assert_eq!((update.contributors, update.weight, update.reward), (3, 4.0, 6.0));
+        assert_eq!((update.generated_oldest_ns, update.generated_newest_ns), (10, 30));
+        assert_eq!((update.version_oldest, update.version_newest), (10, 30));
+        assert_eq!((update.sequence, out[1].1.as_slice()), (2, &[6.0][..]));
+        assert_eq!((outbox.counts.sent, outbox.counts.datagrams, outbox.counts.carried), (6, 2, 6));
+    }
+
+    #[test]
+    fn what_has_no_sum_with_what_is_held_stands_alone() {
+        let mut outbox = Outbox::default();
+        let big = [f32::MAX; 3];
+        for send in [false, true] {
+            let meta = Meta::of_one(1, 1, 1.0, 0.0);
+            outbox.push(SHAPE, &[&big], meta, send, Unsent::Carry).expect("fine lanes");
+        }
+        assert_eq!(sent(&mut outbox)[0].0.contributors, 1);
+        assert_eq!(outbox.counts.discarded, 2);
+    }
+
+    #[test]
+    fn what_is_held_for_another_try_gives_way_to_a_newer_one_and_bad_values_change_nothing() {
+        let mut outbox = Outbox::default();
+        let retry = Unsent::Retry(Duration::from_millis(1));
+        let meta = |at| Meta::of_one(at, 0, 1.0, 0.0);
+        outbox.push(SHAPE, &[&[1.0; 3]], meta(1), false, retry).expect("fine lanes");
+        let bad = outbox.push(SHAPE, &[&[1.0, f32::NAN, 1.0]], meta(2), false, retry);
+        assert_eq!(bad, Err(PushError::NonFinite { index: 1 }));
+        assert_eq!(outbox.held_newest_ns(), Some(1));
+        outbox.push(SHAPE, &[&[2.0; 3]], meta(3), false, retry).expect("fine lanes");
+        assert_eq!((outbox.counts.discarded, sent(&mut outbox).len()), (2, 0));
+        outbox.release();
+        assert_eq!(sent(&mut outbox)[0].1, [2.0, 2.0]);
+        outbox.push(SHAPE, &[&[2.0; 3]], meta(4), false, Unsent::Discard).expect("fine lanes");
+        assert_eq!((outbox.counts.discarded, sent(&mut outbox).len()), (4, 0));
+    }
+
     #[test]
     fn acknowledgements_go_on_after_the_largest_hop_sequence() {
         let mut outbox = Outbox { hop_sequence: u32::MAX - 1, ..Outbox::default() };
         let shape = Shape { parameters: 1, segment_lanes: 1 };
         let mut buf = [0; 200];
         for _ in 0..3 {
-            outbox.push(shape, &[&[1.0]], 0.0, 1.0, 0, 0).expect("a good update");
+            let meta = Meta::of_one(0, 0, 1.0, 0.0);
+            outbox.push(shape, &[&[1.0]], meta, true, Unsent::Carry).expect("a good update");
             outbox.emit(Instant(0), Address::default(), &mut buf).expect("it waits");
         }
         let mut acknowledged = |up_to| {
             outbox.acknowledge(Instant(0), up_to);
-            outbox.acknowledged
+            outbox.counts.acknowledged
         };
         // Sent as the largest number, 1 and 2.
         assert_eq!([u32::MAX, 1, 2].map(&mut acknowledged), [1, 2, 3]);

@@ -18,7 +18,11 @@ pub struct WorkerStatistics {
     pub contributions: u64,
     pub sent: u64,
     pub replaced_unsent: u64,
+    pub datagrams: u64,
     pub unsent: u64,
+    pub held: u64,
+    pub carried: u64,
+    pub discarded: u64,
     pub acknowledged: u64,
     pub acknowledgements: u64,
     pub model_version: u32,
@@ -28,6 +32,9 @@ pub struct WorkerStatistics {
     pub fetches: u64,
     pub staleness_last: u32,
     pub queue: Queue,
+    /// The paper's P_s, now.
+    pub probability: f64,
+    pub notices: u64,
     pub round_trip_ns: Option<u64>,
     pub clock_offset_ns: i64,
     pub clock_error_ns: Option<u64>,
@@ -45,11 +52,13 @@ pub struct Queue {
     pub slots: u16,
     pub used: u16,
     pub switches: u8,
+    pub round_us: u32,
 }
 
 pub(super) fn of(worker: &Worker, now: Instant) -> WorkerStatistics {
     let nanos = |d: core::time::Duration| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX);
     let address = worker.config.address;
+    let counts = &worker.outbox.counts;
     WorkerStatistics {
         job: address.job.0,
         cluster: address.cluster.0,
@@ -60,12 +69,16 @@ pub(super) fn of(worker: &Worker, now: Instant) -> WorkerStatistics {
             Standing::TurnedAway(code) => Some(code.name()),
             _ => None,
         },
-        updates: worker.outbox.updates,
-        contributions: worker.outbox.contributions,
-        sent: worker.outbox.sent,
-        replaced_unsent: worker.outbox.replaced_unsent,
+        updates: counts.updates,
+        contributions: counts.contributions,
+        sent: counts.sent,
+        datagrams: counts.datagrams,
+        replaced_unsent: counts.replaced_unsent,
         unsent: worker.outbox.unsent(),
-        acknowledged: worker.outbox.acknowledged,
+        held: worker.outbox.held(),
+        carried: counts.carried,
+        discarded: counts.discarded,
+        acknowledged: counts.acknowledged,
         acknowledgements: worker.counters.acknowledgements,
         model_version: worker.models.newest().map_or(0, |model| model.version),
         segments: worker.shape.map_or(0, crate::Shape::segments),
@@ -78,7 +91,10 @@ pub(super) fn of(worker: &Worker, now: Instant) -> WorkerStatistics {
             slots: worker.queue.slots,
             used: worker.queue.used,
             switches: worker.queue.switches,
+            round_us: worker.queue.round_us,
         },
+        probability: worker.transmission.probability(now, worker.clock.server_time(now)),
+        notices: worker.counters.notices,
         round_trip_ns: worker.outbox.round_trip().map(nanos),
         clock_offset_ns: worker.clock.offset_ns(),
         clock_error_ns: worker.clock.error_ns(),

@@ -1,12 +1,13 @@
 //! What may be set of a client.
 
 use crate::error::StartError;
+use olaf_host::transmission::{TransmissionConfig, Words};
 use olaf_wire::offsets::{DEFAULT_SEGMENT_LANES, LANE, MAX_DATAGRAM, MAX_SEGMENT_LANES, update};
 use serde::Deserialize;
 use std::time::Duration;
 
 /// The set-up.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ClientConfig {
     /// Lanes of a segment; all workers of a job agree on it.
@@ -19,6 +20,16 @@ pub struct ClientConfig {
     pub seed: Option<u64>,
     /// The largest IP packet the path takes: a segment's datagram fits into it.
     pub mtu_bytes: Option<u32>,
+    /// Transmission control: `off`, `paper` or `fair`.
+    pub transmission: Option<String>,
+    /// Of the paper's control: feedback older than this is obsolete.
+    pub threshold_ms: Option<u64>,
+    /// Of the paper's control: `urgency`, `fairness`, or so much per second.
+    pub slope: Option<String>,
+    /// What becomes of an update that is not sent: `carry`, `discard` or `retry`.
+    pub unsent: Option<String>,
+    /// With `retry`: after how long it is decided on anew.
+    pub retry_ms: Option<u64>,
 }
 
 impl ClientConfig {
@@ -62,6 +73,27 @@ impl ClientConfig {
         Ok(u32::try_from(lanes).expect("a datagram's lanes are few"))
     }
 
+    pub(super) fn transmission(&self) -> Result<TransmissionConfig, StartError> {
+        let usual = Words::default();
+        let words = Words {
+            control: self.transmission.as_deref().unwrap_or(usual.control),
+            threshold: self.threshold_ms.map_or(usual.threshold, Duration::from_millis),
+            slope: self.slope.as_deref().unwrap_or(usual.slope),
+            unsent: self.unsent.as_deref().unwrap_or(usual.unsent),
+            retry: self.retry_ms.map_or(usual.retry, Duration::from_millis),
+            fair: usual.fair,
+        };
+        words.read().map_err(|error| {
+            let key = match error.field {
+                "control" => "transmission",
+                "threshold" => "threshold_ms",
+                "retry" => "retry_ms",
+                other => other,
+            };
+            StartError::Config(format!("{key} = {:?}: must be {}", error.found, error.allowed))
+        })
+    }
+
     pub(super) fn keepalive(&self) -> Result<Duration, StartError> {
         positive("keepalive_ms", self.keepalive_ms.unwrap_or(500))
     }
@@ -93,6 +125,27 @@ mod tests {
         assert_eq!(lanes(r#"{"mtu_bytes": 1500}"#), Ok((1500 - 124) / 4));
         assert_eq!(lanes(r#"{"mtu_bytes": 9000}"#), Ok(2208));
         assert_eq!(lanes(r#"{"segment_lanes": 16352}"#), Ok(16352));
+    }
+
+    #[test]
+    fn words_of_transmission_control_are_read_or_named() {
+        let read = |text| {
+            let config = ClientConfig::from_json(text).map_err(|e| e.to_string())?;
+            config.transmission().map_err(|e| e.to_string())
+        };
+        assert_eq!(read("{}"), Ok(TransmissionConfig::default()));
+        let paper = r#"{"transmission": "paper", "threshold_ms": 300, "slope": "2.5"}"#;
+        assert!(format!("{:?}", read(paper)).contains("PerSecond(2.5)"));
+        for (text, key) in [
+            (r#"{"transmission": "tcp"}"#, "transmission = \"tcp\""),
+            (r#"{"transmission": "paper", "threshold_ms": 0}"#, "threshold_ms"),
+            (r#"{"transmission": "paper", "slope": "-1"}"#, "slope"),
+            (r#"{"unsent": "retry", "retry_ms": 0}"#, "retry_ms"),
+            (r#"{"unsent": "forget"}"#, "unsent"),
+        ] {
+            let error = read(text).expect_err(text);
+            assert!(error.contains(key), "{error}");
+        }
     }
 
     #[test]

@@ -89,6 +89,8 @@ impl Client {
             segment_lanes: config.segment_lanes(switch.is_ipv6())?,
             keepalive: config.keepalive()?,
             silent_after: config.silent_after()?,
+            transmission: config.transmission()?,
+            chance_seed: u64::from(worker) << 32 | u64::from(session),
             ..WorkerConfig::new(address, peer)
         });
         let local = socket.local();
@@ -242,9 +244,14 @@ impl Client {
         })
     }
 
-    /// Waits until all that was pushed has left the socket; false at the deadline.
+    /// Waits until all that was pushed has left the socket, what transmission control holds back
+    /// included; false at the deadline.
     #[must_use]
     pub fn flush(&self, timeout: Duration) -> bool {
+        let _ = self.shared.with_worker(|state| {
+            state.worker.send_held();
+            Ok::<(), ClientError>(())
+        });
         self.shared.transmit();
         let sent =
             |state: &mut State| (!state.worker.has_unsent() && self.shared.is_sent()).then_some(());

@@ -192,6 +192,7 @@ impl Hop {
             slots: small(self.queue.slots()),
             used: small(self.queue.used()),
             switches: 1,
+            round_us: 0,
         };
         (status, self.heard.len() as u64 * self.service_ns)
     }

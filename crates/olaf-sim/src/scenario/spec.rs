@@ -3,7 +3,7 @@
 use core::time::Duration;
 use olaf_engine::BitsPerSecond;
 use olaf_engine::switch::QueueKind;
-use olaf_host::transmission::{Control, Fair, Paper, Slope, TransmissionConfig, Unsent};
+use olaf_host::transmission::{Fair, TransmissionConfig, Words};
 use serde::Deserialize;
 use std::fmt;
 
@@ -246,40 +246,14 @@ impl Scenario {
     /// The key that cannot be.
     pub fn transmission(&self) -> Result<TransmissionConfig, SpecError> {
         let spec = &self.control;
-        let slope = match spec.slope.as_str() {
-            "urgency" => Slope::Urgency,
-            "fairness" => Slope::Fairness,
-            number => match number.parse::<f64>() {
-                Ok(v) if v >= 0.0 && v.is_finite() => Slope::PerSecond(v),
-                _ => {
-                    let allowed = "urgency, fairness or a number per second";
-                    return Err(SpecError(format!("control.slope {number:?} is not {allowed}")));
-                }
-            },
+        let words = Words {
+            control: &spec.kind,
+            threshold: Duration::from_nanos(spec.threshold_ns),
+            slope: &spec.slope,
+            unsent: &spec.unsent,
+            retry: Duration::from_nanos(spec.retry_ns),
+            fair: Fair { rounds: spec.rounds, yields: spec.yields },
         };
-        let control = match spec.kind.as_str() {
-            "off" => Control::Off,
-            "paper" => {
-                Control::Paper(Paper { threshold: Duration::from_nanos(spec.threshold_ns), slope })
-            }
-            "fair" => Control::Fair(Fair { rounds: spec.rounds, yields: spec.yields }),
-            other => {
-                return Err(SpecError(format!(
-                    "control.kind {other:?} is not one of off, paper, fair"
-                )));
-            }
-        };
-        let unsent = match spec.unsent.as_str() {
-            "carry" => Unsent::Carry,
-            "discard" => Unsent::Discard,
-            "retry" if spec.retry_ns > 0 => Unsent::Retry(Duration::from_nanos(spec.retry_ns)),
-            "retry" => return Err(SpecError("control.retry_ns must be above 0".into())),
-            other => {
-                return Err(SpecError(format!(
-                    "control.unsent {other:?} is not one of carry, discard, retry"
-                )));
-            }
-        };
-        Ok(TransmissionConfig { control, unsent })
+        words.read().map_err(|error| SpecError(format!("control: {error}")))
     }
 }

@@ -1,0 +1,37 @@
+//! Word to workers of what was taken in of their cluster: transmission control asks for it.
+
+use super::{Down, Switch};
+use crate::engine::Verdict;
+use crate::ids::WorkerId;
+use alloc::vec::Vec;
+use olaf_wire::offsets::notice;
+use olaf_wire::{Address, Notice, Update};
+
+impl Switch {
+    /// Tells the workers of a cluster that asked for it what was taken in: only the first switch
+    /// does, and of a model of several segments once.
+    pub(super) fn notify(&mut self, update: &Update) {
+        if update.hops > 0 || update.segment > 0 {
+            return;
+        }
+        let address = update.address;
+        let Some(job) = self.jobs.get_mut(&address.job) else { return };
+        let Some(cluster) = job.clusters.get_mut(&address.cluster) else { return };
+        let here = |worker: &WorkerId| {
+            job.members.get(worker).filter(|member| member.cluster == address.cluster)
+        };
+        cluster.wants_notices.retain(|worker| here(worker).is_some());
+        let told = cluster.wants_notices.iter().filter_map(|worker| {
+            let member = here(worker).filter(|member| !member.behind_switch)?;
+            Some((member.peer, Address { worker: *worker, session: member.session, ..address }))
+        });
+        for (peer, address) in told.collect::<Vec<_>>() {
+            let mut bytes = [0; notice::LEN];
+            Notice { address, taken_newest_ns: update.generated_newest_ns }.emit(&mut bytes);
+            let down = Down { peer, bytes: bytes[..].into(), receiver: None };
+            if let Verdict::Drop(reason) = self.send_down(down) {
+                self.counters.refuse(reason);
+            }
+        }
+    }
+}
