@@ -21,6 +21,7 @@ __all__ = [
     "UnreachableError",
     "__version__",
     "apply_rule",
+    "deliver",
     "parse_rate",
     "replay",
     "simulate",
@@ -172,4 +173,11 @@ def time_engine(lanes: int, *, merged: int = 1, batches: int = 100) -> list[floa
 
     lanes: parameters in an update (one segment). merged: updates that meet in the queue and leave
     as one; 1 is only passing on. A batch is 64 departures. Raises ValueError for what cannot be.
+    """
+
+def deliver(delivery: str) -> str:
+    """How long until a server has so many updates of each worker over one queue, in virtual time.
+
+    JSON in and out: the fields of ``Delivery`` and ``Outcome`` in ``crates/olaf-sim/src/delivery``.
+    Raises ValueError for what cannot be.
     """

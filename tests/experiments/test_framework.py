@@ -86,6 +86,16 @@ def test_the_direction_is_that_from_the_baseline() -> None:
     assert row([20.0, 30.0], 4.5, baseline=level).verdict == "differs"
 
 
+def test_where_the_paper_only_draws_it_the_side_of_the_baseline_counts() -> None:
+    fifo = Baseline(name="FIFO", ours=60.0)
+    assert row([70.0], None, baseline=fifo, direction="above").verdict == "same direction"
+    assert row([50.0], None, baseline=fifo, direction="above").verdict == "differs"
+    assert row([50.0], None, baseline=fifo, direction="below").verdict == "same direction"
+    assert row([50.0], None, baseline=fifo).verdict == "paper prints no number"
+    page = figure_page(record(rows=[row([70.0], None, baseline=fifo, direction="above")]))
+    assert "| above FIFO | 70 % | same direction |" in page
+
+
 def test_without_a_number_in_the_paper_there_is_no_verdict_but_there_may_be_a_goal() -> None:
     assert row([1.0], None).verdict == "paper prints no number"
     assert row([1.0], None).goal_met is None

@@ -6,6 +6,7 @@ use olaf_engine::BitsPerSecond;
 use olaf_engine::switch::QueueKind;
 use olaf_host::server::{Applied, Delivered, Rule};
 use olaf_net::ServerConfig;
+use olaf_sim::delivery::Delivery;
 use olaf_sim::replay::{Parameters, ReplayError};
 use olaf_sim::scenario::Scenario;
 use pyo3::exceptions::PyValueError;
@@ -66,6 +67,16 @@ pub(crate) fn simulate(py: Python<'_>, scenario: &str) -> PyResult<String> {
     let spec = scenario_of(scenario)?;
     let outcome = py.detach(|| olaf_sim::scenario::run(&spec));
     let outcome = outcome.map_err(|error| PyValueError::new_err(format!("scenario: {error}")))?;
+    Ok(serde_json::to_string(&outcome).expect("an outcome is plain data"))
+}
+
+/// How long until a server has so many updates of each worker, in virtual time; JSON in and out.
+#[pyfunction]
+pub(crate) fn deliver(py: Python<'_>, delivery: &str) -> PyResult<String> {
+    let spec: Delivery = serde_json::from_str(delivery)
+        .map_err(|error| PyValueError::new_err(format!("delivery: {error}")))?;
+    let outcome = py.detach(|| olaf_sim::delivery::run(&spec));
+    let outcome = outcome.map_err(|error| PyValueError::new_err(format!("delivery: {error}")))?;
     Ok(serde_json::to_string(&outcome).expect("an outcome is plain data"))
 }
 

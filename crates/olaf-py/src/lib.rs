@@ -20,7 +20,7 @@ mod _olaf {
     #[pymodule_export]
     use crate::errors::{OlafError, RefusedError, UnreachableError};
     #[pymodule_export]
-    use crate::functions::{apply_rule, parse_rate, replay, simulate, time_engine};
+    use crate::functions::{apply_rule, deliver, parse_rate, replay, simulate, time_engine};
     #[pymodule_export]
     use crate::roles::{Server, Switch};
 

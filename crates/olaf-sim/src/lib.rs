@@ -8,6 +8,7 @@
 //! does not fix, so that a run can be repeated to the bit.
 
 mod chance;
+pub mod delivery;
 pub mod link;
 pub mod network;
 pub mod node;

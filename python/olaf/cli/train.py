@@ -31,6 +31,7 @@ KEYS = {
     "until_reward": "train.until_reward",
     "time_limit": "train.time_limit_s",
     "seed": "train.seed",
+    "record": "train.record",
     "out": "train.out",
 }
 
@@ -51,6 +52,7 @@ KEYS = {
 @click.option("--until-reward", metavar="R|solved|off", help="Stop at this mean reward.")
 @click.option("--time-limit", metavar="SECONDS", help="Stop after so long.")
 @click.option("--seed", type=int, help="Seed of the run.")
+@click.option("--record", metavar="FILE", help="Keep who pushed when, for `olaf replay`.")
 @click.option("--out", metavar="DIR", help="Folder for everything the run leaves.")
 @options.as_json
 @options.configuration
@@ -78,6 +80,7 @@ def train(ctx: click.Context, /, **given: Any) -> int:
 def run_training(settings: Settings, *, json_out: bool) -> tuple[Outcome, dict[str, Any]]:
     """Run, watch, and keep what a run leaves behind."""
     from olaf.jobs.lines import Control
+    from olaf.jobs.recording import write_trace
     from olaf.jobs.rehearsal import rehearse
     from olaf.jobs.result import conclude, write_run
     from olaf.jobs.training import Training
@@ -90,6 +93,8 @@ def run_training(settings: Settings, *, json_out: bool) -> tuple[Outcome, dict[s
     result = conclude(outcome)
     out = Path(settings.train.out)
     record = write_run(out, outcome, result)
+    if settings.train.record is not None:
+        write_trace(Path(settings.train.record), outcome.progress)
     _write_report(out, record)
     return outcome, result
 

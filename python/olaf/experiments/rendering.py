@@ -36,7 +36,11 @@ def number(value: float) -> str:
 
 def paper_text(row: Row) -> str:
     """The paper's value with its unit, or a dash."""
-    return "-" if row.paper is None else f"{number(row.paper)}{_unit(row.unit)}"
+    if row.paper is not None:
+        return f"{number(row.paper)}{_unit(row.unit)}"
+    if row.direction is not None and row.baseline is not None:
+        return f"{row.direction} {row.baseline.name}"
+    return "-"
 
 
 def spread_text(spread: Spread, unit: str) -> str:
@@ -234,7 +238,8 @@ def rule_text() -> str:
         f"A row *matches* when our mean is within {TOLERANCE:.0%} of the paper's number or that "
         "number lies between our lowest and highest seed; it has the *same direction* when it is "
         "further off but on the same side of its baseline (FIFO, or 1 for a ratio) as in the "
-        "paper; otherwise it *differs*. The rule is in `olaf.experiments.result`.\n"
+        "paper, or where the paper only draws that side; otherwise it *differs*. "
+        "The rule is in `olaf.experiments.result`.\n"
     )
 
 

@@ -64,7 +64,8 @@ class Baseline(Data):
     """What a row is above or below, in the paper and with us: FIFO for OLAF, 1 for a speed-up."""
 
     name: str
-    paper: float
+    paper: float | None = None
+    """None where the paper prints no number: then the row says the ``direction``."""
     ours: float
 
 
@@ -94,6 +95,8 @@ class Row(Data):
     ours: Spread
     baseline: Baseline | None = None
     """Gives a row a direction. Without one a row matches or differs."""
+    direction: Literal["above", "below"] | None = None
+    """On which side of the baseline the paper has it, where it says so without a number."""
     goal: Goal | None = None
     headline: bool = True
     """Whether the row stands in the table over all figures, too."""
@@ -109,14 +112,19 @@ class Row(Data):
           lowest and highest seed;
         - ``same direction``: on the same side of the baseline as in the paper, but further off;
         - ``differs``: neither;
+        - where the paper only draws or says on which side of the baseline it is: ``same direction``
+          or ``differs``;
         - ``paper prints no number``: there is nothing to compare with.
         """
         if self.paper is None:
-            return "paper prints no number"
+            if self.baseline is None or self.direction is None:
+                return "paper prints no number"
+            ours = _sign(self.ours.mean - self.baseline.ours)
+            return "same direction" if ours == _SIDES[self.direction] else "differs"
         near = abs(self.ours.mean - self.paper) <= TOLERANCE * abs(self.paper)
         if near or self.ours.low <= self.paper <= self.ours.high:
             return "matches"
-        if self.baseline is not None:
+        if self.baseline is not None and self.baseline.paper is not None:
             theirs = _sign(self.paper - self.baseline.paper)
             if theirs != 0 and theirs == _sign(self.ours.mean - self.baseline.ours):
                 return "same direction"
@@ -127,6 +135,9 @@ class Row(Data):
     def goal_met(self) -> bool | None:
         """Whether our mean keeps the goal; None where there is no goal."""
         return None if self.goal is None else self.goal.is_met(self.ours.mean)
+
+
+_SIDES = {"above": 1, "below": -1}
 
 
 def _sign(value: float) -> int:

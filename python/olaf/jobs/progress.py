@@ -62,6 +62,18 @@ class Sample:
     """Cumulative contributions by fate at the switch."""
 
 
+@dataclass(frozen=True)
+class Push:
+    """One update, as its worker tells of it."""
+
+    at_s: float
+    """By a clock that all processes of this machine share; its zero means nothing."""
+    worker: int
+    iteration: int
+    """The worker's count of its updates, from 1, through all its restarts."""
+    reward: float
+
+
 @dataclass
 class Cluster:
     """What the server says of a cluster."""
@@ -91,6 +103,7 @@ class Progress:
     addresses: dict[str, str] = field(default_factory=dict)
     episodes: list[tuple[float, int, float]] = field(default_factory=list)
     """(when, worker, reward) of every finished training episode."""
+    pushes: list[Push] = field(default_factory=list)
     samples: list[Sample] = field(default_factory=list)
     happenings: list[Happening] = field(default_factory=list)
     complaints: dict[str, str] = field(default_factory=dict)
@@ -104,6 +117,7 @@ class Progress:
     """The job as the server reported it when training ended, before queue and workers stopped."""
     _recent: deque[float] = field(default_factory=deque)
     _window: deque[float] = field(default_factory=deque)
+    _iterations: dict[int, int] = field(default_factory=dict)
     _said_at: dict[str, float] = field(default_factory=dict)
 
     def take(self, notice: Notice, at_s: float) -> Happening | None:
@@ -276,6 +290,12 @@ class Progress:
 
     def _count(self, name: str, incarnation: int, message: Mapping[str, Any], at_s: float) -> None:
         self.updates_of[name, incarnation] = message
+        worker = int(message["worker"])
+        self._iterations[worker] = self._iterations.get(worker, 0) + 1
+        pushed_at_s = float(message.get("pushed_at_s", at_s))
+        self.pushes.append(
+            Push(pushed_at_s, worker, self._iterations[worker], float(message["reward"]))
+        )
         self._recent.append(at_s)
         self.first_update_s = at_s if self.first_update_s is None else self.first_update_s
         self.last_update_s = at_s

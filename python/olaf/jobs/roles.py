@@ -198,6 +198,7 @@ def run_worker(task: WorkerJob, reporter: Reporter, control: Control) -> None:
             episodes=now.episodes,
             episode_rewards=now.episode_rewards,
             reward=now.reward,
+            pushed_at_s=now.pushed_at_s,
             model_version=now.model_version,
             seconds_env=now.seconds_env,
             seconds_learn=now.seconds_learn,

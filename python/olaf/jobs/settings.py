@@ -250,6 +250,8 @@ class TrainSettings(Section):
     """Seed of the run; every process derives its own from it."""
     out: str = "runs/latest"
     """Folder for run.json, report.html, model.npz and TensorBoard scalars."""
+    record: Annotated[str | None, NoneIs("off")] = None
+    """File for who pushed when with which reward, as `olaf replay` reads it; off writes none."""
     every_s: float = Field(default=0.5, gt=0)
     """How often the switch and the server report."""
     start_timeout_s: float = Field(default=120.0, gt=0)

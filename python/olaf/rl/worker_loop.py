@@ -69,6 +69,8 @@ class Progress:
     """Rewards of the episodes that ended during the last turn only."""
     reward: float = 0.0
     """The mean reward that was pushed with the last update."""
+    pushed_at_s: float = 0.0
+    """When the last update was pushed, by the loop's clock: on Linux one for all processes."""
     model_version: int = 0
     """Version that the last update was computed on."""
     staleness: int = 0
@@ -105,6 +107,7 @@ class Loop:
         self._served = [part.copy() for part in self._parts]
         self._version = 0
         self._turn: Iteration | None = None
+        self._pushed_at_s = 0.0
         self._progress = Progress(worker)
 
     def join(self) -> int:
@@ -126,7 +129,7 @@ class Loop:
         turn = self._turn
         if turn is None:
             raise RuntimeError("push() follows compute()")
-        begin = self._clock()
+        begin = self._pushed_at_s = self._clock()
         self._connection.push(turn.update, reward=turn.reward, weight=self.config.weight)
         self._spent(begin)
 
@@ -159,6 +162,7 @@ class Loop:
             episodes=so_far.episodes + turn.episodes,
             episode_rewards=turn.episode_rewards,
             reward=turn.reward,
+            pushed_at_s=self._pushed_at_s,
             model_version=computed_on,
             staleness=self._version - computed_on,
             unanswered=so_far.unanswered + unanswered,

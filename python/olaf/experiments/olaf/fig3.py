@@ -1,0 +1,110 @@
+"""OLAF §2.1, Figure 3: more workers, fewer iterations of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import Any
+
+from pydantic import Field
+
+from olaf import experiments
+from olaf.experiments import Baseline, Chart, Result, Row, Spread, Task
+from olaf.experiments.training import Trained, band, train
+
+
+class Parameters(experiments.Parameters):
+    """A job, trained once with each number of workers."""
+
+    environment: str
+    """Any id that gymnasium.make knows."""
+    workers: list[int] = Field(min_length=1)
+    """Numbers of worker processes, in rising order."""
+    iterations: int = Field(ge=1)
+    """Updates of each worker; a run ends after so many times the workers in all."""
+    mark: float
+    """The reward to which iterations are counted."""
+    smoothing: int = Field(ge=1)
+    """Iterations that a point of the plot is the mean of."""
+    last: int = Field(ge=1)
+    """Iterations that the reward at the end is the mean of."""
+    time_limit_s: float = Field(gt=0)
+    """A run ends after so long at the latest."""
+
+
+def run(task: Task[Parameters]) -> Result:
+    """Train with each number of workers and each seed."""
+    given = task.parameters
+    runs: dict[int, list[Trained]] = {count: [] for count in given.workers}
+    for seed in task.each_seed():
+        for count, own in runs.items():
+            told = tables(given, count, seed)
+            name = f"{count} workers, seed {seed}"
+            own.append(train(told, name=name, scratch=task.scratch, say=task.say))
+    return Result(
+        rows=[*iteration_rows(runs, given), *reward_rows(runs, given)],
+        charts=[
+            Chart(
+                title="Mean reward of the workers", x="iteration of each worker", y="reward",
+                series=[
+                    band(f"N = {count}", [one.curve(given.smoothing) for one in own])
+                    for count, own in runs.items()
+                ],
+            )
+        ],
+    )  # fmt: skip
+
+
+def tables(given: Parameters, count: int, seed: int) -> dict[str, dict[str, Any]]:
+    """The configuration of one run."""
+    return {
+        "learner": {"environment": given.environment},
+        "train": {
+            "workers": count,
+            "clusters": min(2, count),
+            "updates": count * given.iterations,
+            "until_reward": "off",
+            "time_limit_s": given.time_limit_s,
+            "seed": seed,
+        },
+    }
+
+
+def reached(one: Trained, given: Parameters) -> float:
+    """The first iteration at which the curve is at the mark, or the length of the run."""
+    curve = one.curve(given.smoothing)
+    return next((at for at, reward in curve if reward >= given.mark), float(given.iterations))
+
+
+def iteration_rows(runs: dict[int, list[Trained]], given: Parameters) -> Iterable[Row]:
+    """Iterations to the mark: fewer than with half as many workers."""
+    spreads = {n: Spread.of([reached(one, given) for one in own]) for n, own in runs.items()}
+    before: dict[int, int | None] = {given.workers[0]: None}
+    before |= {after: fewer for fewer, after in pairwise(given.workers)}
+    return [
+        Row(
+            quantity=f"iterations to a mean reward of {given.mark:g}",
+            where=f"N = {count}",
+            unit="iterations",
+            ours=spread,
+            baseline=None
+            if (fewer := before[count]) is None
+            else Baseline(name=f"N = {fewer}", ours=spreads[fewer].mean),
+            direction=None if before[count] is None else "below",
+        )
+        for count, spread in spreads.items()
+    ]
+
+
+def reward_rows(runs: dict[int, list[Trained]], given: Parameters) -> Iterable[Row]:
+    """Where the runs ended."""
+    return [
+        Row(
+            quantity=f"reward, last {given.last} iterations",
+            where=f"N = {count}",
+            unit="reward",
+            ours=Spread.of([one.reward_at_end(given.last) for one in own]),
+            headline=False,
+        )
+        for count, own in runs.items()
+    ]

@@ -1,0 +1,124 @@
+"""Real training runs for figures: processes and sockets as with `olaf train`, watched quietly."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from olaf.experiments.catalog import Says
+from olaf.experiments.result import Series
+from olaf.jobs.lines import Control
+from olaf.jobs.outcome import Exit, RunError
+from olaf.jobs.progress import Happening, Progress, Push
+from olaf.jobs.reading import read_settings
+from olaf.jobs.rehearsal import rehearse
+from olaf.jobs.result import conclude
+from olaf.jobs.training import Training
+
+SAY_EVERY_S = 5.0
+
+
+@dataclass(frozen=True)
+class Trained:
+    """One run: its result as in run.json, and every push."""
+
+    result: dict[str, Any]
+    pushes: list[Push]
+
+    @property
+    def workers(self) -> int:
+        """How many there were."""
+        return int(self.result["workers"])
+
+    @property
+    def updates_per_s(self) -> float:
+        """Of all workers together."""
+        return float(self.result["updates_per_s"] or 0.0)
+
+    def reward_at_end(self, iterations: int) -> float:
+        """Mean of the rewards that workers pushed in their last so many iterations."""
+        last = max(push.iteration for push in self.pushes)
+        late = [push.reward for push in self.pushes if push.iteration > last - iterations]
+        return sum(late) / len(late)
+
+    def curve(self, smoothing: int) -> list[tuple[float, float]]:
+        """(iteration, mean over workers of the reward pushed), smoothed over so many iterations."""
+        by_iteration: dict[int, list[float]] = {}
+        for push in self.pushes:
+            by_iteration.setdefault(push.iteration, []).append(push.reward)
+        # The last iterations of slower workers were never pushed: half of them must be there.
+        whole = [
+            k for k, rewards in sorted(by_iteration.items()) if 2 * len(rewards) > self.workers
+        ]
+        points = []
+        for at in whole:
+            near = [k for k in range(at - smoothing + 1, at + 1) if k in by_iteration]
+            rewards = [reward for k in near for reward in by_iteration[k]]
+            points.append((float(at), sum(rewards) / len(rewards)))
+        return points
+
+
+def train(
+    tables: Mapping[str, Mapping[str, Any]], *, name: str, scratch: Path, say: Says
+) -> Trained:
+    """Run one job to its end; ``tables`` is a configuration as `olaf config` prints it.
+
+    Raises RunError when the run fails, is interrupted, or its accounts do not match.
+    """
+    options = {
+        f"{table}.{key}": (name, value)
+        for table, keys in tables.items()
+        for key, value in keys.items()
+    }
+    options["train.out"] = (name, str(scratch / name.replace(" ", "-").replace("/", "-")))
+    settings = rehearse(read_settings(None, options))
+    # No signal handler: Ctrl-C raises in the figure's own process, which ends its children.
+    outcome = Training(settings, _Quiet(name, say), Control()).run()
+    result = conclude(outcome)
+    if outcome.kind in ("failed", "interrupted"):
+        raise RunError(f"{name}: {outcome.reason}", Exit(outcome.code))
+    if not result["fates"]["matches"]:
+        raise RunError(f"{name}: the accounts do not match: {result['fates']['discrepancies']}")
+    return Trained(result, outcome.progress.pushes)
+
+
+def mean_over(pushes: Sequence[Push]) -> float:
+    """The mean reward of all pushes."""
+    return sum(push.reward for push in pushes) / len(pushes)
+
+
+class _Quiet:
+    """Says every few seconds how far a run is, and what went wrong."""
+
+    def __init__(self, name: str, say: Says) -> None:
+        self._name = name
+        self._say = say
+        self._due = time.monotonic() + SAY_EVERY_S
+
+    def happened(self, happening: Happening) -> None:
+        if happening.trouble and not happening.echo:
+            self._say(f"{self._name}: {happening.text}")
+
+    def stands(self, progress: Progress, phase: str) -> None:
+        if time.monotonic() < self._due:
+            return
+        self._due = time.monotonic() + SAY_EVERY_S
+        reward = "-" if progress.reward_so_far is None else f"{progress.reward_so_far:.0f}"
+        self._say(f"{self._name}: {progress.updates} updates, reward {reward}, {phase}")
+
+
+def band(name: str, curves: Sequence[Sequence[tuple[float, float]]], **more: Any) -> Series:
+    """One line from a curve a seed: mean, lowest and highest where all of them have a value."""
+    known = [dict(curve) for curve in curves]
+    shared = sorted(set.intersection(*(set(curve) for curve in known)))
+    values = [[curve[x] for curve in known] for x in shared]
+    return Series(
+        name=name,
+        points=[(x, round(sum(v) / len(v), 3)) for x, v in zip(shared, values, strict=True)],
+        low=[round(min(v), 3) for v in values],
+        high=[round(max(v), 3) for v in values],
+        **more,
+    )

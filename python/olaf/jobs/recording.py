@@ -1,0 +1,39 @@
+"""The pushes of a run as a trace: what `olaf replay` reads, and what OLAF §8.2 replays."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+from olaf.jobs.outcome import RunError
+from olaf.jobs.progress import Progress
+
+COLUMNS = ("t_ns", "cluster", "worker", "seq", "reward", "bytes")
+
+HEADER_BYTES = 96
+"""Of each segment of an update, see ``crates/olaf-wire/src/offsets.rs``."""
+
+
+def write_trace(file: Path, progress: Progress) -> int:
+    """Write a line for each update that a worker pushed, in order of time; how many.
+
+    Times count from the first push. ``bytes`` are those of the update's datagrams together: a
+    model of several segments travels in as many. Raises RunError where the file cannot be written.
+    """
+    served = progress.served or {}
+    size = served.get("segments", 1) * HEADER_BYTES + 4 * served.get("parameters", 0)
+    clusters = {int(told["worker"]): int(told["cluster"]) for told in progress.ready.values()}
+    pushes = sorted(progress.pushes, key=lambda push: (push.at_s, push.worker))
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("w", newline="", encoding="utf-8") as stream:
+            lines = csv.writer(stream, lineterminator="\n")
+            lines.writerow(COLUMNS)
+            for push in pushes:
+                at_ns = round((push.at_s - pushes[0].at_s) * 1e9)
+                cluster = clusters.get(push.worker, 0)
+                reward = f"{push.reward:.3f}"
+                lines.writerow([at_ns, cluster, push.worker, push.iteration - 1, reward, size])
+    except OSError as error:
+        raise RunError(f"--record {file}: cannot be written ({error.strerror})") from None
+    return len(pushes)
