@@ -127,7 +127,7 @@ proptest! {
     #[test]
     fn every_datagram_has_a_fate_and_a_seed_says_it_all(
         seed in any::<u64>(),
-        queue in prop_oneof![Just("olaf"), Just("fifo")],
+        queue in prop_oneof![Just("olaf"), Just("fifo"), Just("freshest")],
         slots in 1usize..12,
         clusters in 1u32..12,
         workers in 1u32..4,

@@ -46,5 +46,5 @@ pub struct Outcome {
 /// What cannot be in it.
 pub fn run(delivery: &Delivery) -> Result<Outcome, SpecError> {
     delivery.check()?;
-    Ok(run::Run::new(delivery).to_the_end())
+    Ok(run::Run::new(delivery).until_done())
 }

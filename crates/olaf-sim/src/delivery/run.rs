@@ -88,7 +88,7 @@ impl<'a> Run<'a> {
         run
     }
 
-    pub(super) fn to_the_end(mut self) -> Outcome {
+    pub(super) fn until_done(mut self) -> Outcome {
         while self.outcome.worker_done_ns.len() < self.workers.len() {
             let Some(Reverse((now, _, plan))) = self.plans.pop() else { break };
             if now.0 > self.spec.limit_ns {
@@ -192,6 +192,11 @@ impl<'a> Run<'a> {
             Met::Replaced { entry, displaced } => {
                 self.outcome.replaced += u64::from(displaced);
                 self.inside.insert(entry, vec![(id, update)]);
+            }
+            Met::Evicted { entry, evicted, dropped, .. } => {
+                self.inside.remove(&evicted);
+                self.inside.insert(entry, vec![(id, update)]);
+                self.outcome.dropped += u64::from(dropped);
             }
             Met::Dropped | Met::Filtered(_) | Met::Rejected(_) => self.outcome.dropped += 1,
         }
