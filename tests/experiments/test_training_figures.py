@@ -1,0 +1,131 @@
+"""What the training figures make of pushes, and what becomes of a recorded run."""
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from olaf.cli.main import run as olaf
+from olaf.experiments.catalog import find, plan
+from olaf.experiments.olaf import fig3, fig7, fig8
+from olaf.experiments.training import Trained, band, mean_over, train
+from olaf.jobs.outcome import RunError
+from olaf.jobs.progress import Push
+
+
+def trained(rewards: list[list[float]], parameters: int = 100) -> Trained:
+    """One list of rewards a worker, an update a second."""
+    pushes = [
+        Push(float(at), worker, at + 1, reward)
+        for worker, own in enumerate(rewards)
+        for at, reward in enumerate(own)
+    ]
+    result = {
+        "workers": len(rewards),
+        "updates_per_s": float(len(rewards)),
+        "model": {"parameters": parameters},
+    }
+    return Trained(result, pushes)
+
+
+def test_a_curve_is_the_smoothed_mean_over_workers_while_most_of_them_are_there() -> None:
+    one = trained([[0.0, 2.0, 4.0, 8.0], [2.0, 4.0, 6.0], [4.0, 6.0]])
+    assert one.curve(1) == [(1.0, 2.0), (2.0, 4.0), (3.0, 5.0)]
+    # (2 + 4 + 6 + 4 + 6) / 5: every push counts once.
+    assert one.curve(2)[-1] == (3.0, 4.4)
+    assert one.reward_at_end(1) == 8.0
+    assert mean_over(one.pushes) == pytest.approx(4.0)
+
+
+def test_a_band_has_the_iterations_that_all_seeds_have() -> None:
+    series = band("x", [[(1.0, 2.0), (2.0, 4.0)], [(2.0, 6.0), (3.0, 8.0)]])
+    assert (series.points, series.low, series.high) == ([(2.0, 5.0)], [4.0], [6.0])
+
+
+def test_iterations_to_the_mark_are_the_run_s_length_where_it_is_not_reached() -> None:
+    given = plan(find("olaf/fig3"), overrides=["smoothing=1", "mark=5", "iterations=40"]).parameters
+    assert isinstance(given, fig3.Parameters)
+    assert fig3.reached(trained([[1.0, 5.0, 2.0]]), given) == 2.0
+    assert fig3.reached(trained([[1.0, 2.0]]), given) == 40.0
+
+
+def test_how_far_olaf_is_above_fifo_is_over_the_size_of_fifo_s_reward() -> None:
+    given = plan(find("olaf/fig8"), overrides=["last=1"]).parameters
+    assert isinstance(given, fig8.Parameters)
+    assert fig8.above_percent(trained([[180.0]]), trained([[100.0]]), given) == pytest.approx(80.0)
+    # From -100 to -50 is up, by half of what it was.
+    assert fig8.above_percent(trained([[-50.0]]), trained([[-100.0]]), given) == pytest.approx(50.0)
+    assert fig8.bits(trained([[0.0]], parameters=2205)) == 8 * 8916
+
+
+def test_a_run_is_recorded_as_a_trace_that_replay_reads(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace = tmp_path / "deep" / "trace.csv"
+    tables: dict[str, dict[str, Any]] = {
+        "learner": {"environment": "CartPole-v1", "environments": 2, "steps_per_update": 100},
+        "train": {
+            "workers": 2, "clusters": 2, "updates": "off", "until_reward": "off",
+            "record": str(trace),
+        },
+        "worker": {"updates": 10},
+    }  # fmt: skip
+    arguments = [
+        f"--set={table}.{key}={value}"
+        for table, keys in tables.items()
+        for key, value in keys.items()
+    ]
+    assert olaf(["train", *arguments, f"--out={tmp_path / 'run'}", "--json"]) == 0
+    capsys.readouterr()
+    rows = list(csv.DictReader(trace.read_text().splitlines()))
+    assert len(rows) == 20
+    times = [int(row["t_ns"]) for row in rows]
+    assert times[0] == 0
+    assert times == sorted(times)
+    for worker in ("0", "1"):
+        own = [row for row in rows if row["worker"] == worker]
+        assert [int(row["seq"]) for row in own] == list(range(len(own)))
+        assert {row["cluster"] for row in own} == {worker}
+    assert len({row["bytes"] for row in rows}) == 1
+    assert (
+        olaf(["replay", str(trace), "--engine=olaf", "--slots=4", "--rate=10mbit", "--json"]) == 0
+    )
+    intervals, packet_bytes = fig7.read_trace(str(trace))
+    assert len(intervals) == 2
+    assert packet_bytes == int(rows[0]["bytes"])
+
+
+def test_a_run_that_fails_is_an_error_that_names_it(tmp_path: Path) -> None:
+    tables: dict[str, dict[str, Any]]
+    tables = {"learner": {"environment": "NoSuch-v0"}, "train": {"workers": 1, "clusters": 1}}
+    with pytest.raises(RunError, match="NoSuch"):
+        train(tables, name="a run", scratch=tmp_path, say=lambda text, share=None: None)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("t_ns,worker\n0,0\n", "not a trace: 'bytes'"),
+        ("t_ns,cluster,worker,seq,reward,bytes\n0,0,0,0,soon,x\n", "not a trace"),
+        ("t_ns,cluster,worker,seq,reward,bytes\n0,0,0,0,1,256\n", "no worker pushed twice"),
+    ],
+)
+def test_a_trace_that_cannot_be_used_is_refused(tmp_path: Path, text: str, complaint: str) -> None:
+    file = tmp_path / "trace.csv"
+    file.write_text(text)
+    with pytest.raises(RunError, match=complaint) as error:
+        fig7.read_trace(str(file))
+    assert error.value.code == 2
+    with pytest.raises(RunError, match="No such file"):
+        fig7.read_trace(str(tmp_path / "nowhere.csv"))
+
+
+def test_a_delivery_that_never_ends_says_who_is_missing() -> None:
+    given = plan(
+        find("olaf/fig7"), overrides=["clusters=3", "wanted=50", "limit=1.0001", "shares=[0.05]"]
+    ).parameters
+    assert isinstance(given, fig7.Parameters)
+    recorded = [[1_000_000]], 1000
+    with pytest.raises(RunError, match=r"fifo at .* only \d+ of 9 workers had 50 updates"):
+        fig7.deliver(recorded, given, seed=1, queue="fifo", rate_bps=1e5)
