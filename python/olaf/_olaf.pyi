@@ -60,7 +60,8 @@ class Client:
         worker: this worker's id in the job, unique; None draws one.
         config: JSON with any of ``segment_lanes`` (int), ``keepalive_ms`` (int),
         ``silent_after_ms`` (int: a peer unheard for so long is reported), ``seed`` (int),
-        ``mtu_bytes`` (int).
+        ``mtu_bytes`` (int), ``transmission`` ("off", "paper", "fair"), ``unsent`` ("carry",
+        "discard", "retry"), ``threshold_ms`` (int), ``slope`` (str), ``retry_ms`` (int).
         Raises ValueError for an address or a key it cannot use.
         """
 

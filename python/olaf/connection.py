@@ -47,14 +47,16 @@ def connect(
     job: int = 1,
     cluster: int = 0,
     worker: int | None = None,
-    **config: int,
+    **config: int | str,
 ) -> Connection:
     """Open a connection to the switch (or server) at ``udp://host:port``; nothing is sent yet.
 
     job: the job to take part in; workers of one job train one model.
     cluster: workers of one cluster share a slot of the switch's queue and hear the same answers.
     worker: this worker's id, unique in the job; None draws one.
-    config: ``segment_lanes``, ``keepalive_ms``, ``silent_after_ms``, ``seed``, ``mtu_bytes``.
+    config: ``segment_lanes``, ``keepalive_ms``, ``silent_after_ms``, ``seed``, ``mtu_bytes``; of
+        transmission control (OLAF §5) ``transmission`` ("off", "paper" or "fair"), ``unsent``
+        ("carry", "discard" or "retry"), ``threshold_ms``, ``slope``, ``retry_ms``.
 
     Raises ValueError for an address or a key that cannot be used.
     """

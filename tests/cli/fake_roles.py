@@ -180,6 +180,8 @@ def worker(told: Told) -> None:
             "sent": updates,
             "replaced_unsent": 0,
             "unsent": 0,
+            "held": 0,
+            "discarded": 0,
         }
 
     def ending() -> bool:

@@ -14,13 +14,17 @@ def worker(
     sent: int = 0,
     replaced: int = 0,
     unsent: int = 0,
+    held: int = 0,
+    discarded: int = 0,
     final: bool = True,
 ) -> Incarnation:
     stats = {
-        "contributions": sent + replaced + unsent,
+        "contributions": sent + replaced + unsent + held + discarded,
         "sent": sent,
         "replaced_unsent": replaced,
         "unsent": unsent,
+        "held": held,
+        "discarded": discarded,
     }
     return Incarnation(name, number, stats, final)
 
@@ -266,3 +270,16 @@ def test_what_a_server_collected_and_did_not_apply_waits_there_or_is_lost_with_i
     killed = settle([sent], [passed], [server(alone=7, waiting=3, final=False)])
     assert killed.matches
     assert rows(killed) == {"lost with server #1": 3, "delivered alone": 7}
+
+
+def test_what_transmission_control_keeps_back_is_not_lost() -> None:
+    accounts = settle(
+        [worker(sent=10, held=2, discarded=3)],
+        [switch(sent_alone=10)],
+        [server(alone=10)],
+    )
+    assert accounts.matches, accounts
+    assert accounts.pushed == 15
+    assert accounts.count("discarded at worker") == 3
+    assert accounts.count("unsent") == 2
+    assert accounts.loss == 0

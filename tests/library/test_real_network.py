@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -46,6 +47,76 @@ def test_an_update_moves_everybodys_model(network: tuple[Switch, Server]) -> Non
             assert model is None
             assert one.flush()
             assert one.stats()["contributions"] == 1
+
+
+@pytest.mark.parametrize("unsent", ["carry", "discard", "retry"])
+def test_a_fair_worker_sends_once_a_round_and_nothing_that_is_carried_is_lost(
+    unsent: str,
+) -> None:
+    # Each update sums into the model as it is: the model says which arrived.
+    rule = {"learning_rate": 1.0, "step": "sum", "staleness_power": 0.0}
+    server = Server(json.dumps({"listen": "127.0.0.1:0", **rule}))
+    server.start()
+    switch = Switch(
+        json.dumps(
+            # 100 bytes in 20 ms: with two clusters a round is 40 ms.
+            {"listen": "127.0.0.1:0", "upstream": server.address, "uplink_bps": 40_000}
+        )
+    )
+    switch.start()
+    start = np.zeros(1, np.float32)
+    connections = [
+        olaf.connect(switch.address, cluster=id % 2, worker=id, transmission="fair", unsent=unsent)
+        for id in range(4)
+    ]
+    try:
+        for one in connections:
+            one.join(start.copy())
+        pushed = 0
+        deadline = time.monotonic() + 2.0
+        while time.monotonic() < deadline:
+            for one in connections:
+                one.push(np.ones(1, np.float32))
+                pushed += 1
+            connections[0].wait(timeout_s=0.005)
+        assert all(one.flush(timeout_s=5) for one in connections)
+        stats = [one.stats() for one in connections]
+        assert sum(s["datagrams"] for s in stats) < pushed / 2
+        assert all(s["notices"] > 5 and s["queue"]["round_us"] > 0 for s in stats), stats
+        discarded = sum(s["discarded"] for s in stats)
+        assert (discarded == 0) == (unsent == "carry")
+        assert sum(s["sent"] + s["replaced_unsent"] for s in stats) == pushed - discarded
+
+        def arrived() -> tuple[float, float]:
+            """What the model holds, and what the switch let through."""
+            fates = json.loads(switch.stats())["fates"]
+            model = server.model(1)
+            assert model is not None
+            return float(model[1][0]), float(fates["sent_alone"] + fates["merged"])
+
+        deadline = time.monotonic() + 10
+        while True:
+            sums = arrived()
+            waiting = json.loads(switch.stats())["fates"]["waiting"]
+            if waiting == 0 and sums[0] == sums[1]:
+                break
+            assert time.monotonic() < deadline, (sums, waiting)
+            connections[0].wait(timeout_s=0.02)
+    finally:
+        for one in connections:
+            one.leave()
+        switch.stop()
+        server.stop()
+
+
+def test_words_of_transmission_control_that_mean_nothing_are_named(
+    network: tuple[Switch, Server],
+) -> None:
+    switch, _ = network
+    with pytest.raises(ValueError, match='transmission = "tcp": must be off, paper or fair'):
+        olaf.connect(switch.address, transmission="tcp")
+    with pytest.raises(ValueError, match="slope"):
+        olaf.connect(switch.address, transmission="paper", slope="steep")
 
 
 def test_a_model_of_another_size_is_refused_with_a_reason(

@@ -118,6 +118,7 @@ def server(ctx: click.Context, /, **given: Any) -> None:
 @click.option("--id", type=int, help="This worker's id, unique in the job.")
 @click.option("--env", metavar="ID", help="Any id that gymnasium.make knows.")
 @click.option("--learner", metavar="numpy|torch", help="torch needs olaf[torch].")
+@click.option("--transmission", metavar="off|paper|fair", help="When it sends (OLAF §5).")
 @click.option("--updates", metavar="N", help="Stop after so many updates.")
 @click.option("--seed", type=int, help="Seed of environment, policy and first weights.")
 @every_option
@@ -140,7 +141,8 @@ def worker(ctx: click.Context, /, **given: Any) -> None:
     if told is None:
         from olaf.jobs.training import worker_job
 
-        keys = {key: f"worker.{key}" for key in ("switch", "job", "cluster", "id", "updates")}
+        own_keys = ("switch", "job", "cluster", "id", "updates", "transmission")
+        keys = {key: f"worker.{key}" for key in own_keys}
         keys |= {"env": "learner.environment", "learner": "learner.learner", "seed": "worker.seed"}
         settings = options.settings(ctx, keys)
         own = settings.worker

@@ -25,6 +25,7 @@ KEYS = {
     "uplink": "switch.uplink",
     "credits": "switch.credits",
     "gate": "switch.gate",
+    "transmission": "worker.transmission",
     "rule": "server.rule",
     "aggregate": "server.aggregate",
     "updates": "train.updates",
@@ -46,6 +47,7 @@ KEYS = {
 @click.option("--uplink", metavar="RATE", help="Rate of the uplink as tc writes it: 1.9mbit.")
 @click.option("--credits", metavar="N", help="Updates outstanding towards the server.")
 @click.option("--gate", metavar="THRESHOLD|off", help="Reward gate of the switch.")
+@click.option("--transmission", metavar="off|paper|fair", help="When a worker sends (OLAF §5).")
 @click.option("--rule", metavar="delta|paper-literal", help="How an update changes the model.")
 @click.option("--aggregate", metavar="each|periodic|round", help="When updates change the model.")
 @click.option("--updates", metavar="N|off", help="Stop after so many updates in all.")

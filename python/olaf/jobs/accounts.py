@@ -15,6 +15,9 @@ from typing import Any
 
 Stats = Mapping[str, Any]
 
+NEVER_SENT = ("replaced at worker", "discarded at worker", "unsent")
+"""Fates that workers themselves are the reason of."""
+
 
 @dataclass(frozen=True)
 class Incarnation:
@@ -73,7 +76,7 @@ class Accounts:
     @property
     def loss(self) -> float | None:
         """Dropped or lost, over sent (the design's word); None before anything was sent."""
-        unsent = sum(r.count for r in self.rows if r.fate in ("replaced at worker", "unsent"))
+        unsent = sum(r.count for r in self.rows if r.fate in NEVER_SENT)
         sent = self.pushed - unsent
         return self.lost / sent if sent > 0 else None
 
@@ -105,7 +108,14 @@ class Accounts:
 def nothing(role: str) -> Stats:
     """Statistics of a process that ended before it gave any."""
     none: dict[str, Stats] = {
-        "worker": {"contributions": 0, "sent": 0, "replaced_unsent": 0, "unsent": 0},
+        "worker": {
+            "contributions": 0,
+            "sent": 0,
+            "replaced_unsent": 0,
+            "unsent": 0,
+            "held": 0,
+            "discarded": 0,
+        },
         "switch": {
             "received": 0,
             "departures": 0,
@@ -139,7 +149,7 @@ def settle(
     killed_workers, killed_switches, killed_servers = (
         [one.label for one in party if not one.final] for party in (workers, switches, servers)
     )
-    handed = sent.pushed - sent.replaced - sent.unsent
+    handed = sent.pushed - sent.replaced - sent.discarded - sent.unsent
     if killed_switches:
         # Its queue, and what it did after its last report, are gone: one gap over both hops.
         gap = handed - queue.settled_here - queue.waiting - result.received
@@ -157,6 +167,9 @@ def settle(
     rows: list[Row] = []
     if sent.replaced:
         rows.append(Row("replaced at worker", sent.replaced, "workers"))
+    if sent.discarded:
+        note = "held back by transmission control, and given up"
+        rows.append(Row("discarded at worker", sent.discarded, "workers", note=note))
     if sent.unsent:
         rows.append(Row("unsent", sent.unsent, "workers", note="still with a worker at its end"))
     rows += [*up, *queue.rows, *down, *result.rows]
@@ -187,6 +200,7 @@ def _gap(count: int, between: str, killed: list[str]) -> Row:
 class _Sent:
     pushed: int = 0
     replaced: int = 0
+    discarded: int = 0
     unsent: int = 0
 
 
@@ -198,9 +212,14 @@ def _workers(workers: Sequence[Incarnation], discrepancies: list[str]) -> _Sent:
         total.replaced += stats["replaced_unsent"]
         # What a killed worker had not sent when it last spoke may have gone out since: it belongs
         # to the difference between workers and switch.
-        total.unsent += stats["unsent"] if one.final else 0
-        if stats["contributions"] != stats["sent"] + stats["replaced_unsent"] + stats["unsent"]:
-            discrepancies.append(f"{one.label}: contributions != sent + replaced + unsent")
+        kept = stats["unsent"] + stats["held"]
+        total.unsent += kept if one.final else 0
+        total.discarded += stats["discarded"]
+        gone = stats["sent"] + stats["replaced_unsent"] + stats["discarded"]
+        if stats["contributions"] != gone + kept:
+            discrepancies.append(
+                f"{one.label}: contributions != sent + replaced + discarded + unsent + held"
+            )
     return total
 
 

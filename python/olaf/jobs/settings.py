@@ -225,6 +225,18 @@ class WorkerSettings(Section):
     segment_lanes: OffInt = Field(default=None, ge=1)
     """Parameters in a segment, alike for all workers of a job; off is 2,208, which fit a
     9,000-byte frame, or what fits mtu_bytes."""
+    transmission: Literal["off", "paper", "fair"] = "off"
+    """When to send: off sends every update at once; paper is the control of OLAF §5; fair sends one
+    update of each cluster a round of the slowest queue, whoever of it is first."""
+    unsent: Literal["carry", "discard", "retry"] = "carry"
+    """An update that is not sent joins the next one, is given up, or is decided on anew."""
+    threshold_ms: int = Field(default=400, ge=1)
+    """Of the paper's control: feedback older than so many ms is obsolete."""
+    slope: str = "urgency"
+    """Of the paper's control: how fast the probability rises from there on: urgency (1/threshold),
+    fairness (the threshold in seconds), or so much per second."""
+    retry_ms: int = Field(default=10, ge=1)
+    """Of unsent = "retry": after so many ms."""
     mtu_bytes: OffInt = Field(default=None, ge=576)
     """The largest IP packet of the path to the switch, so that no segment is cut up; off does
     not look."""

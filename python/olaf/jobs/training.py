@@ -349,6 +349,11 @@ def worker_job(
         "silent_after_ms": own.silent_after_ms,
         "segment_lanes": own.segment_lanes or settings.server.segment_lanes,
         "mtu_bytes": own.mtu_bytes,
+        "transmission": own.transmission,
+        "unsent": own.unsent,
+        "threshold_ms": own.threshold_ms,
+        "slope": own.slope,
+        "retry_ms": own.retry_ms,
     }
     return WorkerJob(
         switch=switch,
