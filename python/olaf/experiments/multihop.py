@@ -77,6 +77,9 @@ class Variant:
     slope: Literal["urgency", "fairness"] = "urgency"
     answers_to: Literal["shared", "cluster"] = "shared"
     unsent: Literal["carry", "discard"] = "carry"
+    rounds: float | None = None
+    """Of the fair control; None: its default."""
+    yields: float | None = None
 
 
 FIFO = Variant("FIFO", queue="fifo")
@@ -145,6 +148,11 @@ def scenario_of(
             "slope": variant.slope,
             "unsent": variant.unsent,
             "threshold_ns": int(network.threshold_ms * NS_PER_MS),
+            **{
+                key: value
+                for key, value in (("rounds", variant.rounds), ("yields", variant.yields))
+                if value is not None
+            },
         },
     }
 

@@ -9,7 +9,10 @@ from typing import TypeAlias
 from olaf.experiments import Baseline, Column, Row, Spread, Table
 from olaf.experiments.multihop import (
     FIFO,
+    FRESHEST,
     GROUPS,
+    OLAF,
+    PAPER,
     VIEWS,
     Measured,
     Network,
@@ -216,3 +219,15 @@ def olaf_ages(paper: dict[str, float], olaf: Sequence[Outcome]) -> str:
         f"{percent(olaf, lambda o: o.loss_packets).mean:.1f} % where the paper has "
         f"{paper['loss_olaf']:g} %. Rates of its links would settle it, and are not given."
     )
+
+
+def two_simulators(network: Network) -> list[tuple[str, Network, Variant, View]]:
+    """What ns-3 runs, too: the main variants as ns-3 sees them, and OLAF as hardware does.
+
+    Our module for ns-3 has no notices, and so not the fair control.
+    """
+    variants = [FIFO, OLAF, PAPER, FRESHEST]
+    cases: list[tuple[str, Network, Variant, View]] = [
+        (variant.name, network, variant, "ns-3") for variant in variants
+    ]
+    return [*cases, (OLAF.name, network, OLAF, "hardware")]

@@ -6,6 +6,7 @@ The table and the bound of ``docs/design/009-transmission-control.md``.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 from pydantic import field_validator
@@ -54,6 +55,10 @@ class Parameters(Network):
     """Settings of the paper, to which the goal belongs."""
     others: Changes
     """Further ones."""
+    knobs: dict[str, list[float]]
+    """Values of the fair control's ``rounds`` and ``yields`` that are tried, one at a time."""
+    knobs_in: list[str]
+    """In which of the settings."""
 
     @field_validator("settings", "others")
     @classmethod
@@ -64,9 +69,16 @@ class Parameters(Network):
                     raise ValueError(f"{name}: the network has no `{key}`")
         return settings
 
+    @field_validator("knobs")
+    @classmethod
+    def _turnable(cls, knobs: dict[str, list[float]]) -> dict[str, list[float]]:
+        if not set(knobs) <= {"rounds", "yields"}:
+            raise ValueError("the fair control has `rounds` and `yields`")
+        return knobs
+
     def networks(self, settings: Changes) -> dict[str, Network]:
         """The network of each setting."""
-        base = self.model_dump(exclude={"settings", "others"})
+        base = self.model_dump(include=set(Network.model_fields))
         return {name: Network.model_validate(base | new) for name, new in settings.items()}
 
 
@@ -88,6 +100,7 @@ def run(task: Task[Parameters]) -> Result:
         tables=[
             *(table(view, by_setting) for view, by_setting in measured.items()),
             *([limits_table(limits)] if limits else []),
+            knobs_table(given, networks, measured["ns-3"], task.seeds),
         ],
         bounds=[limit.bound() for limit in limits if limit.proves],
         notes=[note(measured["ns-3"])],
@@ -213,6 +226,38 @@ def limits_table(limits: list[Limit]) -> Table:
         note="The proof holds for any queue and any control. The measurement is no proof: it is "
         "the youngest S1 that the olaf queue, the fair control or the freshest queue reach with "
         "S2 silent, set beside S2 at 110 % of its age under plain OLAF.",
+    )  # fmt: skip
+
+
+def knobs_table(
+    given: Parameters,
+    networks: dict[str, Network],
+    by_setting: dict[str, Measured],
+    seeds: Sequence[int],
+) -> Table:
+    """The fair control with its two numbers turned."""
+    turned = [replace(FAIR, rounds=value) for value in given.knobs.get("rounds", [])]
+    turned += [replace(FAIR, yields=value) for value in given.knobs.get("yields", [])]
+    rows: list[list[Spread | float | str | None]] = []
+    for setting in given.knobs_in:
+        plain = dict(by_setting[setting])[OLAF]
+        for variant in turned:
+            outcomes = measure(seeds, networks[setting], variant, "ns-3")
+            rows.append([
+                setting, variant.rounds, variant.yields,
+                *(age_ms(outcomes, group) for group in GROUPS),
+                worst_change(outcomes, plain), fairness(outcomes),
+            ])  # fmt: skip
+    return Table(
+        title="The fair control's two numbers, one turned at a time, the other at its default (-): "
+        + VIEWS["ns-3"],
+        columns=[
+            Column(name="setting"), Column(name="rounds"), Column(name="yields"),
+            Column(name="AoM S1, ms"), Column(name="AoM S2, ms"),
+            Column(name="the cluster that lost most, %", digits=1),
+            Column(name="fairness", digits=4),
+        ],
+        rows=rows,
     )  # fmt: skip
 
 

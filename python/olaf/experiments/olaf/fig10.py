@@ -7,7 +7,7 @@ from typing import Annotated, TypeAlias
 
 from pydantic import Field
 
-from olaf.experiments import Chart, Column, Result, Row, Series, Spread, Table, Task
+from olaf.experiments import Chart, Column, Result, Row, Series, Spread, Table, Task, ns3
 from olaf.experiments.multihop import (
     FAIR,
     FIFO,
@@ -37,6 +37,8 @@ class Parameters(Network):
 
     ratios: list[Annotated[float, Field(gt=0)]] = Field(min_length=1)
     """SW1's rate, in parts of ``sw1_bps``."""
+    ns3_ratios: list[Annotated[float, Field(gt=0)]]
+    """Which of them ns-3 runs, too."""
 
     def at(self, ratio: float) -> Network:
         """The network with SW1's link so narrow."""
@@ -48,10 +50,18 @@ def run(task: Task[Parameters]) -> Result:
     given = task.parameters
     settings = {ratio: given.at(ratio) for ratio in given.ratios}
     measured = measure_settings(task.each_seed(), settings, [*DRAWN, FRESHEST])
+    cases: list[ns3.Case] = [
+        (f"{variant.name}, x1/x2 = {ratio:g}", given.at(ratio), variant, "ns-3")
+        for ratio in given.ns3_ratios
+        for variant in (FIFO, OLAF, PAPER)
+    ]
+    ns3_rows, ns3_tables, notes = ns3.beside(cases, task.seeds, task.say)
+    own = [row for view in measured for row in rows(view, measured[view], task.paper)]
     return Result(
-        rows=[row for view in measured for row in rows(view, measured[view], task.paper)],
+        rows=[*own, *ns3_rows],
         charts=[ages(measured["ns-3"]), indices(measured["ns-3"])],
-        tables=[table(view, by_ratio) for view, by_ratio in measured.items()],
+        tables=[*(table(view, by_ratio) for view, by_ratio in measured.items()), *ns3_tables],
+        notes=notes,
     )
 
 

@@ -7,7 +7,7 @@ import time
 
 from pydantic import Field
 
-from olaf.experiments import Goal, Result, Row, Spread, Task
+from olaf.experiments import Goal, Result, Row, Spread, Task, ns3
 from olaf.experiments.multihop import (
     FAIR,
     FIFO,
@@ -24,6 +24,7 @@ from olaf.experiments.multihop_pages import (
     locked_clocks,
     olaf_ages,
     paper_rows,
+    two_simulators,
 )
 
 VARIANTS = [FIFO, OLAF, *paper_variants(), FAIR, FRESHEST]
@@ -42,9 +43,16 @@ def run(task: Task[Parameters]) -> Result:
     network = task.parameters
     measured = measure_all(task.each_seed(), network, VARIANTS)
     fifo = dict(measured["ns-3"])[FIFO]
+    cases = two_simulators(network)
+    ns3_rows, ns3_tables, notes = ns3.beside(cases, task.seeds, task.say)
     return Result(
-        rows=[*paper_rows(task.paper, measured, {"fifo": FIFO, "olaf": OLAF}), wall_time(task)],
-        tables=all_tables(measured, network.duration_s),
+        rows=[
+            *paper_rows(task.paper, measured, {"fifo": FIFO, "olaf": OLAF}),
+            wall_time(task),
+            *ns3_rows,
+        ],
+        tables=[*all_tables(measured, network.duration_s), *ns3_tables],
+        notes=notes,
         differences=[
             locked_clocks(task.seeds, network, fifo),
             fifo_ages(network, task.paper, fifo),

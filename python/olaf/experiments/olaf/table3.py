@@ -2,26 +2,47 @@
 
 from __future__ import annotations
 
-from olaf.experiments import Bound, Result, Task
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pydantic import Field
+
+from olaf.experiments import Bound, Column, Result, Spread, Table, Task, ns3
 from olaf.experiments.multihop import (
     FAIR,
     FIFO,
     FRESHEST,
+    GROUPS,
     OLAF,
+    PAPER,
+    VIEWS,
     Measured,
     Network,
     View,
+    age_ms,
     fairness,
     jain_of_groups,
+    measure,
     measure_all,
     paper_variants,
 )
-from olaf.experiments.multihop_pages import all_tables, fifo_ages, olaf_ages, paper_rows
+from olaf.experiments.multihop_pages import (
+    all_tables,
+    fifo_ages,
+    olaf_ages,
+    paper_rows,
+    two_simulators,
+)
 
-Parameters = Network
+
+class Parameters(Network):
+    """The network, and which thresholds of the paper's control are tried."""
+
+    thresholds_ms: list[float] = Field(min_length=1)
+    """Thresholds beyond which feedback is obsolete."""
 
 
-def run(task: Task[Network]) -> Result:
+def run(task: Task[Parameters]) -> Result:
     """Measure every variant in both views."""
     network = task.parameters
     # The paper does not say which reading of its control it printed: the first is set beside it.
@@ -29,9 +50,15 @@ def run(task: Task[Network]) -> Result:
     variants = [FIFO, OLAF, *readings, FAIR, FRESHEST]
     measured = measure_all(task.each_seed(), network, variants)
     shown = {"fifo": FIFO, "olaf": OLAF, "tc": readings[0]}
+    ns3_rows, ns3_tables, notes = ns3.beside(two_simulators(network), task.seeds, task.say)
     return Result(
-        rows=paper_rows(task.paper, measured, shown),
-        tables=all_tables(measured, network.duration_s),
+        rows=[*paper_rows(task.paper, measured, shown), *ns3_rows],
+        tables=[
+            *all_tables(measured, network.duration_s),
+            thresholds(task.parameters, task.seeds, measured["ns-3"]),
+            *ns3_tables,
+        ],
+        notes=notes,
         differences=[
             fifo_ages(network, task.paper, dict(measured["ns-3"])[FIFO]),
             olaf_ages(task.paper, dict(measured["ns-3"])[OLAF]),
@@ -57,6 +84,31 @@ def control(measured: dict[View, Measured]) -> str:
         f"{'; '.join(parts)}. All workers hear answers well within the threshold, so that both "
         "groups are thinned by Qmax / N alike, whether they send often or rarely. That a fairness "
         "is within 10 % of the paper's says little near 1; its direction says more."
+    )
+
+
+def thresholds(given: Parameters, seeds: Sequence[int], measured: Measured) -> Table:
+    """The paper's control by its threshold, urgency, for both audiences of an answer."""
+    rows: list[list[Spread | float | str | None]] = []
+    plain = dict(measured)[OLAF]
+    hears = {PAPER: "contributors", replace(PAPER, answers_to="cluster"): "the cluster"}
+    for variant, name in hears.items():
+        for threshold_ms in given.thresholds_ms:
+            network = given.model_copy(update={"threshold_ms": threshold_ms})
+            outcomes = measure(seeds, network, variant, "ns-3")
+            ages = [age_ms(outcomes, group) for group in GROUPS]
+            rows.append([name, threshold_ms, *ages, fairness(outcomes)])
+    return Table(
+        title=f"The paper's control, urgency, by its threshold: {VIEWS['ns-3']}",
+        columns=[
+            Column(name="who hears"),
+            Column(name="threshold, ms"),
+            Column(name="AoM S1, ms"),
+            Column(name="AoM S2, ms"),
+            Column(name="fairness", digits=4),
+        ],
+        rows=rows,
+        note=f"Without any control the fairness is {fairness(plain).mean:.4f}.",
     )
 
 
