@@ -6,6 +6,7 @@
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use olaf_engine::{Instant, PeerId};
+use olaf_host::server::Aggregate;
 use olaf_host::{Host, Server, ServerConfig, Worker, WorkerConfig};
 use olaf_wire::offsets::MAX_DATAGRAM;
 use olaf_wire::{Address, Answer, ClusterId, JobId, Packet, Session, Update, WorkerId};
@@ -79,7 +80,8 @@ impl Run {
         for job in self.server.statistics(self.now).jobs {
             let rejected: u64 = job.fates.rejected.values().sum();
             let delivered = job.fates.delivered_alone + job.fates.delivered_merged;
-            assert_eq!(job.received, delivered + job.fates.gated + rejected);
+            let held = job.fates.gated + job.fates.waiting;
+            assert_eq!(job.received, delivered + held + rejected);
         }
         if let Some((_, mut segments)) = self.server.model(JobId(1)) {
             assert!(segments.all(|segment| segment.iter().all(|lane| lane.is_finite())));
@@ -100,9 +102,17 @@ impl Run {
     }
 }
 
+/// Each life of a server changes the model at another time.
 fn server(life: u32) -> Server {
+    let after = Duration::from_millis(20);
+    let aggregate = match life % 3 {
+        0 => Aggregate::Each,
+        1 => Aggregate::Periodic { contributions: Some(3), after },
+        _ => Aggregate::Round { deadline: after },
+    };
     Server::new(
         ServerConfig {
+            aggregate,
             max_workers: 8,
             max_jobs: 4,
             max_parameters: 1 << 16,

@@ -93,6 +93,14 @@ def test_the_tables_show_every_fate_and_the_sum(record: Record) -> None:
     assert "Age-of-Model" in text_of(tables.result_table(record["result"]))
 
 
+def test_the_table_says_how_a_server_that_collects_fared(record: Record) -> None:
+    result = dict(record["result"])
+    assert "aggregation" not in text_of(tables.result_table(result))
+    result["aggregate"] = {"mode": "round", "collections": 1200, "rounds_short": 7}
+    text = text_of(tables.result_table(result))
+    assert "round: applied 1,200 times, 7 of them without somebody" in text
+
+
 def test_a_comparison_sets_runs_side_by_side(record: Record) -> None:
     fifo = {**record, "result": {**record["result"], "queue": "fifo"}}
     runs = [fifo, record]

@@ -86,6 +86,12 @@ def measures(result: Result) -> list[tuple[str, str]]:
         ("fairness", number(result["fairness"], 4)),
         ("goodput", rate(result["goodput_bytes_per_s"])),
     ]
+    aggregate = result.get("aggregate", {"mode": "each"})
+    if aggregate["mode"] != "each":
+        text = f"{aggregate['mode']}: applied {aggregate['collections']:,} times"
+        if aggregate["mode"] == "round":
+            text += f", {aggregate['rounds_short']:,} of them without somebody"
+        rows.append(("aggregation", text))
     if result["restarts"]:
         text = ", ".join(f"{name} {count}x" for name, count in result["restarts"].items())
         rows.append(("started again", text))
