@@ -45,6 +45,7 @@ impl Switch {
             outcome => outcome,
         };
         cluster.fates.count(update.contributors, own);
+        let somebody_asked = !cluster.wants_notices.is_empty();
         self.counters.total.count(update.contributors, outcome);
         match outcome {
             Outcome::Appended(entry)
@@ -69,7 +70,7 @@ impl Switch {
         if let Hearer::Switch(peer) = hearer {
             self.heard_below(now, update.address.job, peer, update.address.session);
         }
-        if !matches!(outcome, Outcome::Dropped | Outcome::Rejected(_)) {
+        if somebody_asked && !matches!(outcome, Outcome::Dropped | Outcome::Rejected(_)) {
             self.notify(update);
         }
         match outcome {

@@ -1,0 +1,99 @@
+//! Who comes: joins, and the word on them.
+
+use super::job::{self, Job};
+use super::{Server, seen};
+use crate::host::{HostEvent, Refused};
+use crate::segments::Shape;
+use olaf_engine::{Instant, PeerId};
+use olaf_wire::{Join, Packet, Welcome, WelcomeCode};
+
+impl Server {
+    pub(super) fn handle_join(
+        &mut self,
+        now: Instant,
+        from: PeerId,
+        packet: &Packet<'_>,
+    ) -> Result<(), Refused> {
+        let join = Join::parse(packet).map_err(Refused::Malformed)?;
+        let seen = seen(&join.address, from);
+        let code = self.admission(now, &join);
+        if code.is_refusal() {
+            let welcome = self.welcome(now, &join, code);
+            self.answers.control(from, welcome);
+            self.event(HostEvent::WorkerRefused(seen, code));
+            return Err(Refused::TurnedAway(code));
+        }
+        let config = &self.config;
+        let job = self.jobs.entry(join.address.job).or_insert_with(|| {
+            Job::new(Shape { parameters: join.parameters, segment_lanes: join.segment_lanes })
+        });
+        let newcomer = job.enter(now, from, &join);
+        self.hops.entry((from, join.address.job)).or_default().last_heard = now;
+        job.keep_ahead_of(join.have_version, config.keep_versions);
+        job.consider_offer(now, &join, config.offer_patience);
+        let welcome = self.welcome(now, &join, WelcomeCode::Welcome);
+        self.answers.control(from, welcome);
+        match newcomer {
+            job::Entered::New => self.event(HostEvent::WorkerJoined(seen)),
+            job::Entered::Back => self.event(HostEvent::WorkerBack(seen)),
+            job::Entered::Known => {}
+        }
+        Ok(())
+    }
+
+    /// Whether a join may be.
+    fn admission(&mut self, now: Instant, join: &Join) -> WelcomeCode {
+        let config = &self.config;
+        if join.parameters > config.max_parameters {
+            return WelcomeCode::ModelTooLarge;
+        }
+        if config.segment_lanes.is_some_and(|lanes| lanes != join.segment_lanes) {
+            return WelcomeCode::WrongSegmentLanes;
+        }
+        let Some(job) = self.jobs.get_mut(&join.address.job) else {
+            let full = self.jobs.len() >= config.max_jobs;
+            return if full { WelcomeCode::Full } else { WelcomeCode::Welcome };
+        };
+        let shape = Shape { parameters: join.parameters, segment_lanes: join.segment_lanes };
+        if job.shape != shape && !job.may_change_shape(now, config.silent_after) {
+            return if job.shape.parameters == join.parameters {
+                WelcomeCode::WrongSegmentLanes
+            } else {
+                WelcomeCode::WrongModelSize
+            };
+        }
+        if job.shape != shape {
+            // Nobody is left who would train the model that never was.
+            *job = Job::new(shape);
+        }
+        match job.members.get(&join.address.worker) {
+            Some(member)
+                if member.session != join.address.session
+                    && now.since(member.last_heard) < config.silent_after =>
+            {
+                WelcomeCode::WorkerIdInUse
+            }
+            None if job.members.len() >= config.max_workers => WelcomeCode::Full,
+            _ => WelcomeCode::Welcome,
+        }
+    }
+
+    pub(super) fn welcome(&self, now: Instant, join: &Join, code: WelcomeCode) -> Welcome {
+        let job = self.jobs.get(&join.address.job);
+        Welcome {
+            address: join.address,
+            code,
+            ready: job.is_some_and(|job| job.model.is_some()),
+            version: job.map_or(0, |job| job.version),
+            parameters: job.map_or(0, |job| job.shape.parameters),
+            segment_lanes: job.map_or(0, |job| job.shape.segment_lanes),
+            epoch: self.epoch,
+            first_missing: job.and_then(|job| job.first_missing(&join.address)).unwrap_or(u32::MAX),
+            echoed_sent_at_ns: join.sent_at_ns,
+            received_at_ns: now.0,
+            sent_at_ns: now.0,
+            switch_epoch: 0,
+            silent_ms: 0,
+        }
+    }
+}
