@@ -1,11 +1,13 @@
 """Tables 2 and 3 and Figure 10: the goal of the fair control, the bounds, and what is compared."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from olaf import scenarios
+from olaf.experiments import Record, Spread
 from olaf.experiments.catalog import find, plan
 from olaf.experiments.multihop import (
     FAIR,
@@ -28,10 +30,12 @@ from olaf.experiments.multihop import (
 )
 from olaf.experiments.olaf.control import Limit
 from olaf.experiments.olaf.control import Parameters as Control
+from olaf.experiments.rendering import number
 from olaf.jobs.reading import ConfigurationError
 from olaf.scenarios import Outcome
 
 SEEDS = (0, 1)
+CHECKOUT = Path(__file__).parents[2]
 
 
 def control_parameters() -> Control:
@@ -147,9 +151,7 @@ def test_a_variant_becomes_a_scenario_of_its_queue_control_and_view() -> None:
 
 
 def test_the_example_is_table_3_itself() -> None:
-    from pathlib import Path
-
-    file = Path(__file__).parents[2] / "examples" / "scenarios" / "table3.toml"
+    file = CHECKOUT / "examples" / "scenarios" / "table3.toml"
     network = plan(find("olaf/table3")).parameters
     assert isinstance(network, Network)
     assert scenarios.run(scenarios.read(file)) == measure([0], network, OLAF, "hardware")[0]
@@ -159,3 +161,23 @@ def test_a_setting_with_an_unknown_key_is_named() -> None:
     override = 'settings={"mine" = {sw4_bps = 3}}'
     with pytest.raises(ConfigurationError, match="mine: the network has no `sw4_bps`"):
         plan(find("olaf/control"), overrides=[override])
+
+
+def test_the_design_note_quotes_what_was_measured() -> None:
+    stored = (CHECKOUT / "experiments" / "olaf" / "control" / "results.json").read_text()
+    (table,) = [t for t in Record.model_validate_json(stored).tables if "(ns-3)" in t.title][:1]
+    names = [column.name for column in table.columns]
+    measured: dict[str, list[str]] = {}
+    for cells in table.rows:
+        row = dict(zip(names, cells, strict=True))
+        ages, index = (row["AoM S1, ms"], row["AoM S2, ms"]), row["fairness"]
+        if row["queue"] == "olaf" and isinstance(index, Spread):
+            means = [number(age.mean) for age in ages if isinstance(age, Spread)]
+            text = ", ".join([*means, f"{index.mean:.4f}"])
+            measured.setdefault(str(row["setting"]), []).append(text)
+    note = (CHECKOUT / "docs" / "design" / "009-transmission-control.md").read_text()
+    quoted = [line.replace("*", "").split(" | ") for line in note.splitlines() if "%" in line]
+    rows = {cells[0].removeprefix("| "): cells[1:4] for cells in quoted if len(cells) == 5}
+    assert len(rows) >= 7
+    for setting, texts in rows.items():
+        assert texts == measured[setting], setting
