@@ -16,6 +16,7 @@
 #include "ns3/ipv4-static-routing-helper.h"
 #include "ns3/ipv4.h"
 #include "ns3/olaf-error.h"
+#include "ns3/pointer.h"
 #include "ns3/simulator.h"
 #include "ns3/string.h"
 #include "ns3/uinteger.h"
@@ -171,9 +172,17 @@ OlafScenario::Build(std::string& why)
     {
         BuildSwitch(number);
     }
-    for (const Switch& built : m_switches)
+    for (Switch& built : m_switches)
     {
         m_queues.push_back(built.queue);
+        if (m_shape.notices)
+        {
+            built.teller = CreateObject<OlafSwitchApplication>();
+            built.teller->SetAttribute("Uplink", PointerValue(built.queue));
+            built.teller->SetAttribute("NoticeDelay",
+                                       TimeValue(NanoSeconds(m_shape.answer_delay_ns)));
+            built.node->AddApplication(built.teller);
+        }
     }
     uint32_t cluster = 0;
     uint32_t worker = 0;
@@ -290,6 +299,10 @@ OlafScenario::BuildWorker(uint32_t cluster, uint32_t worker, uint32_t at, uint32
     application->SetSender(sender);
     node->AddApplication(application);
     m_server->AddWorker(cluster, worker, InetSocketAddress(own, PORT));
+    if (m_switches[at].teller)
+    {
+        m_switches[at].teller->AddWorker(cluster, worker, InetSocketAddress(own, PORT));
+    }
     m_workers.push_back(application);
 }
 

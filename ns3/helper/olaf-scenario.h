@@ -13,6 +13,7 @@
 #include "ns3/ipv4-address.h"
 #include "ns3/node-container.h"
 #include "ns3/olaf-server-application.h"
+#include "ns3/olaf-switch-application.h"
 #include "ns3/olaf-worker-application.h"
 
 #include <memory>
@@ -76,6 +77,7 @@ class OlafScenario
         olaf_switch_spec spec{};    //!< what it is
         Ptr<Node> node;             //!< itself
         Ptr<OlafQueue> queue;       //!< before its uplink
+        Ptr<OlafSwitchApplication> teller; //!< tells workers, where the control asks for it
         uint32_t aboveInterface{0}; //!< the upper node's interface towards it
     };
 

@@ -16,6 +16,7 @@ namespace ns3
 
 NS_OBJECT_ENSURE_REGISTERED(OlafHeader);
 NS_OBJECT_ENSURE_REGISTERED(OlafAnswerHeader);
+NS_OBJECT_ENSURE_REGISTERED(OlafNoticeHeader);
 
 namespace
 {
@@ -179,6 +180,69 @@ OlafAnswerHeader::Deserialize(Buffer::Iterator start)
 {
     const std::vector<uint8_t> bytes = Rest(start);
     m_result = olaf_answer_parse(bytes.data(), bytes.size(), &m_answer);
+    return GetSerializedSize();
+}
+
+TypeId
+OlafNoticeHeader::GetTypeId()
+{
+    static TypeId tid = TypeId("ns3::OlafNoticeHeader")
+                            .SetParent<Header>()
+                            .SetGroupName("Olaf")
+                            .AddConstructor<OlafNoticeHeader>();
+    return tid;
+}
+
+OlafNoticeHeader::OlafNoticeHeader(const olaf_notice& notice)
+    : m_notice(notice),
+      m_result(OLAF_RESULT_OK)
+{
+}
+
+const olaf_notice&
+OlafNoticeHeader::GetNotice() const
+{
+    return m_notice;
+}
+
+olaf_result
+OlafNoticeHeader::GetResult() const
+{
+    return m_result;
+}
+
+TypeId
+OlafNoticeHeader::GetInstanceTypeId() const
+{
+    return GetTypeId();
+}
+
+void
+OlafNoticeHeader::Print(std::ostream& os) const
+{
+    os << "job=" << m_notice.job << " cluster=" << m_notice.cluster
+       << " worker=" << m_notice.worker << " taken=" << m_notice.taken_newest_ns << "ns";
+}
+
+uint32_t
+OlafNoticeHeader::GetSerializedSize() const
+{
+    return m_result == OLAF_RESULT_OK ? OLAF_NOTICE_BYTES : 0;
+}
+
+void
+OlafNoticeHeader::Serialize(Buffer::Iterator start) const
+{
+    uint8_t bytes[OLAF_NOTICE_BYTES];
+    OLAF_MUST(olaf_notice_emit(&m_notice, bytes, sizeof bytes));
+    start.Write(bytes, sizeof bytes);
+}
+
+uint32_t
+OlafNoticeHeader::Deserialize(Buffer::Iterator start)
+{
+    const std::vector<uint8_t> bytes = Rest(start);
+    m_result = olaf_notice_parse(bytes.data(), bytes.size(), &m_notice);
     return GetSerializedSize();
 }
 

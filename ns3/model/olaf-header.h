@@ -97,6 +97,41 @@ class OlafAnswerHeader : public Header
     olaf_result m_result{OLAF_RESULT_NOTHING}; //!< what the last reading found
 };
 
+/**
+ * \ingroup olaf
+ * \brief Word from a switch of what it has taken in of a cluster, byte for byte as on Olaf's wire.
+ */
+class OlafNoticeHeader : public Header
+{
+  public:
+    /**
+     * \brief Get the type ID.
+     * \return the object TypeId
+     */
+    static TypeId GetTypeId();
+
+    OlafNoticeHeader() = default;
+
+    /** \param notice the fields */
+    explicit OlafNoticeHeader(const olaf_notice& notice);
+
+    /** \return the fields */
+    const olaf_notice& GetNotice() const;
+
+    /** \return OLAF_RESULT_OK, or why what was last read is no notice */
+    olaf_result GetResult() const;
+
+    TypeId GetInstanceTypeId() const override;
+    void Print(std::ostream& os) const override;
+    uint32_t GetSerializedSize() const override;
+    void Serialize(Buffer::Iterator start) const override;
+    uint32_t Deserialize(Buffer::Iterator start) override;
+
+  private:
+    olaf_notice m_notice{};                    //!< the fields
+    olaf_result m_result{OLAF_RESULT_NOTHING}; //!< what the last reading found
+};
+
 } // namespace ns3
 
 #endif /* OLAF_HEADER_H */

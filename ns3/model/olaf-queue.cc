@@ -86,7 +86,12 @@ OlafQueue::GetTypeId()
             .AddTraceSource("Filter",
                             "A packet's reward was too far below that of one that waits.",
                             MakeTraceSourceAccessor(&OlafQueue::m_traceFilter),
-                            "ns3::Packet::TracedCallback");
+                            "ns3::Packet::TracedCallback")
+            .AddTraceSource("Taken",
+                            "An update came straight from its worker and was taken in: its cluster "
+                            "may be told.",
+                            MakeTraceSourceAccessor(&OlafQueue::m_traceTaken),
+                            "ns3::OlafQueue::TakenTracedCallback");
     return tid;
 }
 
@@ -170,6 +175,10 @@ OlafQueue::Enqueue(Ptr<Packet> packet)
         m_packets.filtered++;
         m_traceFilter(packet);
         break;
+    }
+    if (outcome.notify)
+    {
+        m_traceTaken(arrival.update.job, arrival.update.cluster, arrival.update.generated_newest_ns);
     }
     return true;
 }

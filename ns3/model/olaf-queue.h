@@ -43,6 +43,15 @@ class OlafFrame;
 class OlafQueue : public Queue<Packet>
 {
   public:
+    /**
+     * Of the trace "Taken".
+     *
+     * \param job the update's job
+     * \param cluster its cluster
+     * \param newestNs when its newest contribution was generated
+     */
+    typedef void (*TakenTracedCallback)(uint32_t job, uint32_t cluster, uint64_t newestNs);
+
     /** What came in by packets, a merge as one; contributions are counted by GetFates(). */
     struct Packets
     {
@@ -165,6 +174,7 @@ class OlafQueue : public Queue<Packet>
     TracedCallback<Ptr<const Packet>> m_traceMerge;   //!< a packet was added to a waiting one
     TracedCallback<Ptr<const Packet>> m_traceReplace; //!< a packet took a waiting one's place
     TracedCallback<Ptr<const Packet>> m_traceFilter;  //!< a packet was below the reward gate
+    TracedCallback<uint32_t, uint32_t, uint64_t> m_traceTaken; //!< what workers may be told of
 };
 
 } // namespace ns3

@@ -90,7 +90,7 @@ OlafWorkerApplication::GetTypeId()
                             MakeTraceSourceAccessor(&OlafWorkerApplication::m_traceTx),
                             "ns3::Packet::TracedCallback")
             .AddTraceSource("Rx",
-                            "An answer came.",
+                            "An answer or a notice came.",
                             MakeTraceSourceAccessor(&OlafWorkerApplication::m_traceRx),
                             "ns3::Packet::TracedCallback");
     return tid;
@@ -166,6 +166,12 @@ uint64_t
 OlafWorkerApplication::GetAnswers() const
 {
     return m_answers;
+}
+
+uint64_t
+OlafWorkerApplication::GetNotices() const
+{
+    return m_notices;
 }
 
 void
@@ -314,25 +320,46 @@ OlafWorkerApplication::Receive(Ptr<Socket> socket)
 {
     while (Ptr<Packet> packet = socket->Recv())
     {
-        OlafAnswerHeader header;
-        packet->PeekHeader(header);
-        if (header.GetResult() != OLAF_RESULT_OK)
+        if (Hear(packet))
         {
-            NS_LOG_WARN("worker " << m_worker << " received what is no answer: "
-                                  << olaf_result_text(header.GetResult()));
-            continue;
+            m_traceRx(packet);
         }
+        else
+        {
+            NS_LOG_WARN("worker " << m_worker << " received what is neither answer nor notice");
+        }
+    }
+}
+
+bool
+OlafWorkerApplication::Hear(Ptr<const Packet> packet)
+{
+    const uint64_t nowNs = Simulator::Now().GetNanoSeconds();
+    OlafAnswerHeader header;
+    packet->PeekHeader(header);
+    if (header.GetResult() == OLAF_RESULT_OK)
+    {
         m_answers++;
         if (m_sender)
         {
             const olaf_answer& answer = header.GetAnswer();
             const olaf_feedback feedback{answer.queue, answer.own_age_us, answer.mean_age_us};
-            OLAF_MUST(olaf_sender_hear(m_sender.get(),
-                                       Simulator::Now().GetNanoSeconds(),
-                                       &feedback));
+            OLAF_MUST(olaf_sender_hear(m_sender.get(), nowNs, &feedback));
         }
-        m_traceRx(packet);
+        return true;
     }
+    OlafNoticeHeader notice;
+    packet->PeekHeader(notice);
+    if (notice.GetResult() != OLAF_RESULT_OK)
+    {
+        return false;
+    }
+    m_notices++;
+    if (m_sender)
+    {
+        OLAF_MUST(olaf_sender_taken(m_sender.get(), nowNs, notice.GetNotice().taken_newest_ns));
+    }
+    return true;
 }
 
 } // namespace ns3

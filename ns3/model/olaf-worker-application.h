@@ -76,6 +76,9 @@ class OlafWorkerApplication : public Application
     /** \return answers received */
     uint64_t GetAnswers() const;
 
+    /** \return notices received */
+    uint64_t GetNotices() const;
+
   protected:
     void DoDispose() override;
 
@@ -106,6 +109,12 @@ class OlafWorkerApplication : public Application
 
     /** \param socket where something came */
     void Receive(Ptr<Socket> socket);
+
+    /**
+     * \param packet what came
+     * \return whether it was an answer, or a notice of what the switch has taken in
+     */
+    bool Hear(Ptr<const Packet> packet);
 
     /** Frees a sender. */
     struct Free
@@ -139,9 +148,10 @@ class OlafWorkerApplication : public Application
     uint64_t m_sent{0};                //!< packets sent
     uint64_t m_contributions{0};       //!< updates in them
     uint64_t m_answers{0};             //!< answers received
+    uint64_t m_notices{0};             //!< notices received
 
     TracedCallback<Ptr<const Packet>> m_traceTx; //!< a packet is sent
-    TracedCallback<Ptr<const Packet>> m_traceRx; //!< an answer came
+    TracedCallback<Ptr<const Packet>> m_traceRx; //!< an answer or a notice came
 };
 
 } // namespace ns3

@@ -80,7 +80,7 @@ class AgreementTest : public TestCase
      * \param setting the scenario
      */
     AgreementTest(const std::string& name, const Setting& setting)
-        : TestCase("ns-3 and olaf-sim agree within 1 %: " + name),
+        : TestCase("ns-3 and olaf-sim agree: " + name),
           m_setting(setting)
     {
     }
@@ -98,18 +98,29 @@ class AgreementTest : public TestCase
 
         Agree(here.str(), there, "generated", 0);
         Agree(here.str(), there, "delivered", 0);
+        if (m_setting.control == "fair")
+        {
+            // Who sends hangs on who heard what a microsecond ago: draws differ, means do not.
+            m_tolerance = 0.05;
+        }
+        else
+        {
+            Agree(here.str(), there, "packets_merged", 0);
+            Agree(here.str(), there, "packets_dropped", 0);
+        }
         Agree(here.str(), there, "packets_delivered", 0);
-        Agree(here.str(), there, "packets_merged", 0);
-        Agree(here.str(), there, "packets_dropped", 0);
         // Not of FIFO: one packet that comes a nanosecond before a slot is free, and not after,
         // decides for seconds whose packets find the queue full.
         for (int cluster = 0; cluster < 10 && m_setting.queue != "fifo"; cluster++)
         {
             Agree(here.str(), there, "age_mean_ns", cluster);
-            Agree(here.str(), there, "worker_age_mean_ns", cluster);
+            if (m_setting.control != "fair")
+            {
+                Agree(here.str(), there, "worker_age_mean_ns", cluster);
+            }
         }
         NS_TEST_EXPECT_MSG_GT(Number(there, "packets_delivered"), 1000, "the link was busy");
-        const bool merges = m_setting.queue != "fifo";
+        const bool merges = m_setting.queue != "fifo" && m_setting.control != "fair";
         NS_TEST_EXPECT_MSG_EQ((Number(there, "packets_merged") > 1000), merges, "olaf merges");
 
         // What no fate names is in a queue or on a link, of which there are few.
@@ -132,10 +143,11 @@ class AgreementTest : public TestCase
     {
         const double a = Number(here, key, nth);
         const double b = Number(there, key, nth);
-        NS_TEST_EXPECT_MSG_EQ_TOL(a, b, std::abs(b) / 100, key + " of " + m_setting.Json());
+        NS_TEST_EXPECT_MSG_EQ_TOL(a, b, m_tolerance * std::abs(b), key + " of " + m_setting.Json());
     }
 
-    Setting m_setting; //!< the scenario
+    Setting m_setting;        //!< the scenario
+    double m_tolerance{0.01}; //!< relative
 };
 
 /** What cannot be is said. */
@@ -197,6 +209,9 @@ class OlafScenarioTestSuite : public TestSuite
         Setting paper;
         paper.control = "paper";
         AddTestCase(new AgreementTest("olaf, the paper's control", paper), TestCase::QUICK);
+        Setting fair;
+        fair.control = "fair";
+        AddTestCase(new AgreementTest("olaf, the fair control", fair), TestCase::QUICK);
     }
 };
 

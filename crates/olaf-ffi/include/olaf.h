@@ -29,6 +29,9 @@
 // Bytes of an answer without lanes.
 #define OLAF_ANSWER_BYTES 96
 
+// Bytes of a notice.
+#define OLAF_NOTICE_BYTES 32
+
 // What became of a call. Everything but `OLAF_RESULT_OK` leaves its outputs as they were, save a
 // length that the call's documentation says is written all the same.
 typedef enum olaf_result {
@@ -192,6 +195,9 @@ typedef struct olaf_outcome {
   // With `OLAF_FATE_EVICTED`, the entry that is gone: `olaf_queue_evicted` knows who met in it.
   // Else 0.
   uint64_t evicted;
+  // Not 0 where the workers of its cluster that asked for it are told with an `olaf_notice`: it
+  // came straight from its worker and was taken in.
+  uint8_t notify;
 } olaf_outcome;
 
 // An entry of a queue.
@@ -387,6 +393,20 @@ typedef struct olaf_answer {
   // The same, averaged over all clusters that the server serves; 0: not known.
   uint32_t mean_age_us;
 } olaf_answer;
+
+// Word from the first switch of what it has taken in of a cluster.
+typedef struct olaf_notice {
+  // The job.
+  uint32_t job;
+  // The cluster.
+  uint32_t cluster;
+  // The worker told.
+  uint32_t worker;
+  // The worker's life; 0 where none is meant.
+  uint32_t session;
+  // Generation time of the newest contribution taken in, nanoseconds.
+  uint64_t taken_newest_ns;
+} olaf_notice;
 
 #ifdef __cplusplus
 extern "C" {
@@ -775,6 +795,22 @@ enum olaf_result olaf_answer_parse(const uint8_t *bytes, size_t len, struct olaf
 // # Safety
 // `answer` is null or points to one; `bytes` is null or has room for `capacity` bytes.
 enum olaf_result olaf_answer_emit(const struct olaf_answer *answer,
+                                  uint8_t *bytes,
+                                  size_t capacity);
+
+// Reads one whole datagram that is a notice.
+//
+// `OLAF_RESULT_NOT_OURS`, `OLAF_RESULT_MALFORMED`, `OLAF_RESULT_OTHER_KIND`: it is none.
+//
+// # Safety
+// `bytes` is null or `len` bytes; `notice` is null or points to room for one.
+enum olaf_result olaf_notice_parse(const uint8_t *bytes, size_t len, struct olaf_notice *notice);
+
+// Writes a notice of `OLAF_NOTICE_BYTES` bytes.
+//
+// # Safety
+// `notice` is null or points to one; `bytes` is null or has room for `capacity` bytes.
+enum olaf_result olaf_notice_emit(const struct olaf_notice *notice,
                                   uint8_t *bytes,
                                   size_t capacity);
 

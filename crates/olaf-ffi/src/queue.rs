@@ -140,7 +140,7 @@ pub unsafe extern "C" fn olaf_queue_arrive(
             lanes,
         };
         let fate = queue.0.run(|q| Ok(q.arrive(Instant(now_ns), &arrival, given.tag)))?;
-        outcome.set(olaf_outcome::of(fate));
+        outcome.set(olaf_outcome::of(fate, update.hops == 0 && update.segment == 0));
         Ok(())
     })
 }
@@ -307,12 +307,8 @@ pub unsafe extern "C" fn olaf_queue_get_status(
     guard(|| {
         // SAFETY: the caller's promise.
         let (queue, status) = unsafe { (input(queue)?, output(status)?) };
-        status.set(queue.0.read(|q| {
-            let status = olaf_queue_status::of_wire(q.status(Instant(now_ns)));
-            let round_ns = service_ns.saturating_mul(u64::from(status.active_clusters));
-            let round_us = u32::try_from(round_ns / 1000).unwrap_or(u32::MAX);
-            Ok(olaf_queue_status { round_us, ..status })
-        })?);
+        let now = Instant(now_ns);
+        status.set(queue.0.read(|q| Ok(olaf_queue_status::of_wire(q.status(now, service_ns))))?);
         Ok(())
     })
 }

@@ -127,15 +127,17 @@ impl SharedQueue {
         &self.fates
     }
 
-    pub(crate) fn status(&self, now: Instant) -> QueueStatus {
+    /// `service_ns`: how long the link takes for an update; 0: not known.
+    pub(crate) fn status(&self, now: Instant, service_ns: u64) -> QueueStatus {
         let heard = self.last_heard.values();
         let active = heard.filter(|heard| now.since(**heard) <= self.active).count();
+        let round_ns = service_ns.saturating_mul(active as u64);
         QueueStatus {
             active_clusters: u16::try_from(active).unwrap_or(u16::MAX),
             slots: u16::try_from(self.queue.slots()).unwrap_or(u16::MAX),
             used: u16::try_from(self.queue.used()).unwrap_or(u16::MAX),
             switches: 1,
-            round_us: 0,
+            round_us: u32::try_from(round_ns / 1000).unwrap_or(u32::MAX),
         }
     }
 }

@@ -96,6 +96,9 @@ pub struct olaf_outcome {
     /// With `OLAF_FATE_EVICTED`, the entry that is gone: `olaf_queue_evicted` knows who met in it.
     /// Else 0.
     pub evicted: u64,
+    /// Not 0 where the workers of its cluster that asked for it are told with an `olaf_notice`: it
+    /// came straight from its worker and was taken in.
+    pub notify: u8,
 }
 
 /// An entry of a queue.
@@ -287,9 +290,11 @@ impl olaf_entry {
 }
 
 impl olaf_outcome {
-    pub(crate) fn of(outcome: Outcome) -> Self {
+    pub(crate) fn of(outcome: Outcome, straight_from_worker: bool) -> Self {
         use olaf_fate::*;
-        let plain = |fate| Self { fate, rejection: 0, entry: 0, displaced: 0, evicted: 0 };
+        let taken = !matches!(outcome, Outcome::Dropped | Outcome::Rejected(_));
+        let notify = u8::from(taken && straight_from_worker);
+        let plain = |fate| Self { fate, rejection: 0, entry: 0, displaced: 0, evicted: 0, notify };
         match outcome {
             Outcome::Appended(entry) => Self { entry: entry.0, ..plain(OLAF_FATE_APPENDED) },
             Outcome::Merged(entry) => Self { entry: entry.0, ..plain(OLAF_FATE_MERGED) },
@@ -319,7 +324,7 @@ impl olaf_queue_status {
             slots: status.slots,
             used: status.used,
             switches: u16::from(status.switches),
-            round_us: 0,
+            round_us: status.round_us,
         }
     }
 
@@ -329,7 +334,7 @@ impl olaf_queue_status {
             slots: self.slots,
             used: self.used,
             switches: u8::try_from(self.switches).unwrap_or(u8::MAX),
-            round_us: 0,
+            round_us: self.round_us,
         }
     }
 }

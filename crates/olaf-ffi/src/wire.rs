@@ -3,9 +3,11 @@
 use crate::memory::{self, handle, input, output};
 use crate::result::*;
 use crate::types::*;
-use olaf_wire::offsets::{LANE, MAX_SEGMENT_LANES, answer, update};
+use olaf_wire::offsets::{LANE, MAX_SEGMENT_LANES, answer, notice, update};
 use olaf_wire::update::{read_lanes, write_lanes};
-use olaf_wire::{Address, Answer, ClusterId, JobId, Packet, Refusal, Session, Update, WorkerId};
+use olaf_wire::{
+    Address, Ages, Answer, ClusterId, JobId, Notice, Packet, Refusal, Session, Update, WorkerId,
+};
 
 /// Bytes of an update before its lanes, each of which is four more.
 pub const OLAF_UPDATE_HEADER_BYTES: usize = 96;
@@ -51,6 +53,26 @@ pub struct olaf_answer {
     pub own_age_us: u32,
     /// The same, averaged over all clusters that the server serves; 0: not known.
     pub mean_age_us: u32,
+}
+
+/// Bytes of a notice.
+pub const OLAF_NOTICE_BYTES: usize = 32;
+const _: () = assert!(OLAF_NOTICE_BYTES == notice::LEN);
+
+/// Word from the first switch of what it has taken in of a cluster.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct olaf_notice {
+    /// The job.
+    pub job: u32,
+    /// The cluster.
+    pub cluster: u32,
+    /// The worker told.
+    pub worker: u32,
+    /// The worker's life; 0 where none is meant.
+    pub session: u32,
+    /// Generation time of the newest contribution taken in, nanoseconds.
+    pub taken_newest_ns: u64,
 }
 
 /// Reads the header of one whole datagram. Its lanes begin `OLAF_UPDATE_HEADER_BYTES` behind
@@ -216,6 +238,60 @@ pub unsafe extern "C" fn olaf_answer_emit(
     })
 }
 
+/// Reads one whole datagram that is a notice.
+///
+/// `OLAF_RESULT_NOT_OURS`, `OLAF_RESULT_MALFORMED`, `OLAF_RESULT_OTHER_KIND`: it is none.
+///
+/// # Safety
+/// `bytes` is null or `len` bytes; `notice` is null or points to room for one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn olaf_notice_parse(
+    bytes: *const u8,
+    len: usize,
+    notice: *mut olaf_notice,
+) -> olaf_result {
+    guard(|| {
+        // SAFETY: the caller's promise.
+        let (bytes, notice) = unsafe { (memory::bytes(bytes, len)?, output(notice)?) };
+        let packet = Packet::new_checked(bytes).map_err(refused)?;
+        let Notice { address, taken_newest_ns } = Notice::parse(&packet).map_err(refused)?;
+        notice.set(olaf_notice {
+            job: address.job.0,
+            cluster: address.cluster.0,
+            worker: address.worker.0,
+            session: address.session.0,
+            taken_newest_ns,
+        });
+        Ok(())
+    })
+}
+
+/// Writes a notice of `OLAF_NOTICE_BYTES` bytes.
+///
+/// # Safety
+/// `notice` is null or points to one; `bytes` is null or has room for `capacity` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn olaf_notice_emit(
+    notice: *const olaf_notice,
+    bytes: *mut u8,
+    capacity: usize,
+) -> olaf_result {
+    guard(|| {
+        // SAFETY: the caller's promise.
+        let notice = unsafe { input(notice) }?;
+        let mut datagram = [0; OLAF_NOTICE_BYTES];
+        let address = Address {
+            job: JobId(notice.job),
+            cluster: ClusterId(notice.cluster),
+            worker: WorkerId(notice.worker),
+            session: Session(notice.session),
+        };
+        Notice { address, taken_newest_ns: notice.taken_newest_ns }.emit(&mut datagram);
+        // SAFETY: the caller's promise.
+        unsafe { memory::fill(&datagram, bytes, capacity) }
+    })
+}
+
 /// A switch writes its queue's state into an answer that passes (OLAF §5, reverse-path signaling):
 /// of several switches on the path the most crowded one is told, the one with the most active
 /// clusters for each slot, and the longest round.
@@ -230,20 +306,7 @@ pub unsafe extern "C" fn olaf_answer_stamp(
     guard(|| {
         // SAFETY: the caller's promise.
         let (answer, own) = unsafe { (handle(answer)?, input(own)?) };
-        let earlier = answer.queue;
-        let crowding = |of: &olaf_queue_status, other: &olaf_queue_status| {
-            u32::from(of.active_clusters) * u32::from(other.slots.max(1))
-        };
-        let told = if earlier.switches > 0 && crowding(&earlier, own) > crowding(own, &earlier) {
-            earlier
-        } else {
-            *own
-        };
-        answer.queue = olaf_queue_status {
-            switches: earlier.switches.saturating_add(1).min(u16::from(u8::MAX)),
-            round_us: earlier.round_us.max(own.round_us),
-            ..told
-        };
+        answer.queue = olaf_queue_status::of_wire(answer.queue.to_wire().passing(own.to_wire()));
         Ok(())
     })
 }
@@ -276,8 +339,8 @@ fn of_wire(answer: &Answer) -> olaf_answer {
         delivered_newest_ns: answer.delivered_newest_ns,
         server_time_ns: answer.server_time_ns,
         queue: olaf_queue_status::of_wire(answer.queue),
-        own_age_us: 0,
-        mean_age_us: 0,
+        own_age_us: answer.ages.own_us,
+        mean_age_us: answer.ages.mean_us,
     }
 }
 
@@ -299,6 +362,6 @@ fn to_wire(answer: &olaf_answer) -> Answer {
         delivered_newest_ns: answer.delivered_newest_ns,
         server_time_ns: answer.server_time_ns,
         queue: answer.queue.to_wire(),
-        ages: olaf_wire::Ages::default(),
+        ages: Ages { own_us: answer.own_age_us, mean_us: answer.mean_age_us },
     }
 }

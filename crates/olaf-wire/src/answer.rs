@@ -21,6 +21,23 @@ pub struct QueueStatus {
     pub round_us: u32,
 }
 
+impl QueueStatus {
+    /// What an answer tells below a switch whose own status is `own`, when it told this above it
+    /// (OLAF §5): of several queues on the path the most crowded one, the one with the most active
+    /// clusters for each slot, and the longest round. At equals the queue nearer to the worker.
+    #[must_use]
+    pub fn passing(self, own: Self) -> Self {
+        let crowding =
+            |of: Self, other: Self| u32::from(of.active_clusters) * u32::from(other.slots.max(1));
+        let above = self.switches > 0 && crowding(self, own) > crowding(own, self);
+        Self {
+            switches: self.switches.saturating_add(1),
+            round_us: self.round_us.max(own.round_us),
+            ..if above { self } else { own }
+        }
+    }
+}
+
 /// How old the server's clusters are, of late: what a sender may compare itself with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Ages {
@@ -153,4 +170,30 @@ pub fn patch_status(bytes: &mut [u8], queue: QueueStatus) {
     bytes[at::USED..at::USED + 2].copy_from_slice(&queue.used.to_be_bytes());
     bytes[at::SWITCHES] = queue.switches;
     bytes[at::ROUND_US..at::ROUND_US + 4].copy_from_slice(&queue.round_us.to_be_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_most_crowded_queue_of_a_path_is_told_with_the_longest_round() {
+        let status = |active_clusters, slots, round_us| QueueStatus {
+            active_clusters,
+            slots,
+            used: slots,
+            switches: 1,
+            round_us,
+        };
+        let none = QueueStatus::default();
+        let near = status(5, 5, 700);
+        let far = none.passing(status(10, 8, 400));
+        assert_eq!((far.active_clusters, far.switches), (10, 1));
+        // 10 / 8 is more than 5 / 5, whichever comes first.
+        assert_eq!(far.passing(near), QueueStatus { switches: 2, round_us: 700, ..far });
+        let told = none.passing(near).passing(status(10, 8, 400));
+        assert_eq!((told.active_clusters, told.switches, told.round_us), (10, 2, 700));
+        assert_eq!(none.passing(near).passing(status(6, 6, 0)).active_clusters, 6);
+        assert_eq!(QueueStatus { switches: 255, ..near }.passing(near).switches, 255);
+    }
 }

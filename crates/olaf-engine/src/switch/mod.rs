@@ -274,16 +274,7 @@ impl Switch {
         let own = self.queue_status(now);
         let earlier = Packet::new_checked(answer).and_then(|p| olaf_wire::Answer::parse(&p));
         let Ok(olaf_wire::Answer { queue: earlier, .. }) = earlier else { return own };
-        let switches = earlier.switches.saturating_add(1);
-        let crowding = |of: QueueStatus, other: QueueStatus| {
-            u32::from(of.active_clusters) * u32::from(other.slots.max(1))
-        };
-        let round_us = own.round_us.max(earlier.round_us);
-        if earlier.switches > 0 && crowding(earlier, own) > crowding(own, earlier) {
-            QueueStatus { switches, round_us, ..earlier }
-        } else {
-            QueueStatus { switches, round_us, ..own }
-        }
+        earlier.passing(own)
     }
 }
 

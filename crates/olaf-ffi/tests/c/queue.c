@@ -256,6 +256,116 @@ static void bytes_go_out_and_come_back(void) {
   CHECK(olaf_answer_parse(bytes, OLAF_ANSWER_BYTES, &heard) == OLAF_RESULT_OK);
   CHECK(heard.server_time_ns == 99 && heard.queue.slots == 8 && heard.worker == 4);
   CHECK(olaf_update_parse(bytes, OLAF_ANSWER_BYTES, &got, &lane_count) == OLAF_RESULT_OTHER_KIND);
+
+  /* The most crowded queue is told, with the longest round; the ages stay. */
+  {
+    olaf_queue_status own = {20, 8, 8, 1, 77};
+    answer.own_age_us = 5;
+    answer.mean_age_us = 6;
+    answer.queue.round_us = 99;
+    CHECK(olaf_answer_stamp(NULL, &own) == OLAF_RESULT_BAD_POINTER);
+    CHECK(olaf_answer_stamp(&answer, &own) == OLAF_RESULT_OK);
+    CHECK(answer.queue.active_clusters == 20 && answer.queue.switches == 2);
+    CHECK(answer.queue.round_us == 99);
+    CHECK(olaf_answer_emit(&answer, bytes, OLAF_ANSWER_BYTES) == OLAF_RESULT_OK);
+    CHECK(olaf_answer_parse(bytes, OLAF_ANSWER_BYTES, &heard) == OLAF_RESULT_OK);
+    CHECK(memcmp(&heard.queue, &answer.queue, sizeof heard.queue) == 0);
+    CHECK(heard.own_age_us == 5 && heard.mean_age_us == 6);
+  }
+  {
+    olaf_notice notice = {1, 2, 3, 4, 5}, read_notice;
+    CHECK(olaf_notice_emit(&notice, bytes, 31) == OLAF_RESULT_TOO_SHORT);
+    CHECK(olaf_notice_emit(&notice, bytes, OLAF_NOTICE_BYTES) == OLAF_RESULT_OK);
+    CHECK(olaf_notice_parse(bytes, OLAF_NOTICE_BYTES, &read_notice) == OLAF_RESULT_OK);
+    CHECK(memcmp(&notice, &read_notice, sizeof notice) == 0);
+    CHECK(olaf_answer_parse(bytes, OLAF_NOTICE_BYTES, &heard) == OLAF_RESULT_OTHER_KIND);
+    CHECK(olaf_notice_parse(NULL, OLAF_NOTICE_BYTES, &read_notice) == OLAF_RESULT_BAD_POINTER);
+  }
+}
+
+/* Two workers of one cluster under a control that discards, below a queue of one slot. */
+#define SCENARIO                                                                             \
+  "{\"seed\":1,\"duration_ns\":1000000000,\"control\":{\"kind\":\"%s\",\"unsent\":\"discard\"},"  \
+  "\"switches\":[{\"name\":\"S\",\"queue\":\"olaf\",\"slots\":1,\"rate_bps\":1000000}],"         \
+  "\"groups\":[{\"name\":\"G\",\"switch\":\"S\",\"clusters\":1,\"workers\":2,"                  \
+  "\"interval_ns\":100000000,\"packet_bytes\":1030}]}"
+
+static void a_scenario_is_told_and_its_senders_decide(void) {
+  char json[1024], why[64], *outcome;
+  olaf_scenario *scenario = NULL;
+  olaf_scenario_shape shape;
+  olaf_switch_spec of_switch;
+  olaf_group_spec group;
+  olaf_sender *sender = NULL;
+  olaf_sender_counts counts;
+  olaf_decision decision;
+  olaf_feedback feedback;
+  uint64_t ready[16];
+  size_t count = 0, len = 0, i;
+  memset(why, UNTOUCHED, sizeof why);
+  snprintf(json, sizeof json, SCENARIO, "none");
+  CHECK(olaf_scenario_new(json, why, sizeof why, &scenario) == OLAF_RESULT_BAD_ARGUMENT);
+  CHECK(strstr(why, "none") != NULL && strlen(why) < sizeof why);
+  CHECK(olaf_scenario_new("{", NULL, 0, &scenario) == OLAF_RESULT_BAD_ARGUMENT);
+  CHECK(olaf_scenario_new(NULL, why, sizeof why, &scenario) == OLAF_RESULT_BAD_POINTER);
+  CHECK(scenario == NULL);
+  snprintf(json, sizeof json, SCENARIO, "paper");
+  CHECK(olaf_scenario_new(json, why, sizeof why, &scenario) == OLAF_RESULT_OK);
+  CHECK(olaf_scenario_get_shape(scenario, &shape) == OLAF_RESULT_OK);
+  CHECK(shape.workers == 2 && shape.switches == 1 && shape.groups == 1 && !shape.notices);
+  CHECK(olaf_scenario_get_switch(scenario, 0, &of_switch) == OLAF_RESULT_OK);
+  CHECK(strcmp(of_switch.name, "S") == 0 && of_switch.upstream == OLAF_SERVER);
+  CHECK(isnan(of_switch.gate) && of_switch.slots == 1);
+  CHECK(olaf_scenario_get_switch(scenario, 1, &of_switch) == OLAF_RESULT_NOTHING);
+  CHECK(olaf_scenario_get_group(scenario, 0, &group) == OLAF_RESULT_OK);
+  CHECK(group.workers == 2 && group.switch_index == 0 && group.packet_bytes == 1030);
+  CHECK(olaf_scenario_get_ready(scenario, 1, ready, 1, &count) == OLAF_RESULT_TOO_SHORT);
+  CHECK(count == 10 && olaf_scenario_get_ready(scenario, 1, ready, 16, &count) == OLAF_RESULT_OK);
+  CHECK(ready[1] - ready[0] == 100000000);
+  CHECK(olaf_scenario_get_ready(scenario, 2, ready, 16, &count) == OLAF_RESULT_NOTHING);
+  CHECK(olaf_scenario_run(scenario, NULL, 0, &len) == OLAF_RESULT_TOO_SHORT);
+  outcome = malloc(len);
+  CHECK(outcome != NULL);
+  CHECK(olaf_scenario_run(scenario, outcome, len - 1, &len) == OLAF_RESULT_TOO_SHORT);
+  CHECK(olaf_scenario_run(scenario, outcome, len, &len) == OLAF_RESULT_OK);
+  CHECK(strlen(outcome) + 1 == len && strstr(outcome, "\"generated\":20") != NULL);
+  free(outcome);
+
+  /* Nothing was heard: it sends. A queue with a slot for every thousand clusters: hardly ever. */
+  CHECK(olaf_sender_new(scenario, 0, &sender) == OLAF_RESULT_OK);
+  olaf_scenario_free(scenario);
+  CHECK(olaf_sender_ready(sender, 10, &decision) == OLAF_RESULT_OK);
+  CHECK(decision.action == OLAF_ACTION_SEND && decision.contributors == 1);
+  CHECK(decision.generated_oldest_ns == 10 && decision.generated_newest_ns == 10);
+  memset(&feedback, 0, sizeof feedback);
+  feedback.queue.active_clusters = 60000;
+  feedback.queue.slots = 1;
+  feedback.queue.switches = 1;
+  CHECK(olaf_sender_hear(sender, 20, &feedback) == OLAF_RESULT_OK);
+  CHECK(olaf_sender_hear(sender, 20, NULL) == OLAF_RESULT_BAD_POINTER);
+  CHECK(olaf_sender_taken(sender, 20, 10) == OLAF_RESULT_OK);
+  for (i = 0; i < 10; i++) {
+    CHECK(olaf_sender_ready(sender, 30 + i, &decision) == OLAF_RESULT_OK);
+    CHECK(decision.action == OLAF_ACTION_HOLD);
+  }
+  CHECK(olaf_sender_get_counts(sender, &counts) == OLAF_RESULT_OK);
+  CHECK(counts.decisions == 11 && counts.discarded == 10 && counts.held == 0);
+  CHECK(counts.probability_sum > 1 && counts.probability_sum < 1.01);
+  olaf_sender_free(sender);
+}
+
+static void ages_of_late_are_told(void) {
+  olaf_recent_ages *ages = NULL;
+  uint32_t own_us = 9, mean_us = 9;
+  CHECK(olaf_recent_ages_new(&ages) == OLAF_RESULT_OK);
+  CHECK(olaf_recent_ages_get(ages, 1, 5000, &own_us, &mean_us) == OLAF_RESULT_OK);
+  CHECK(own_us == 0 && mean_us == 0);
+  CHECK(olaf_recent_ages_deliver(ages, 1, 20000000, 10000000) == OLAF_RESULT_OK);
+  CHECK(olaf_recent_ages_deliver(ages, 2, 20000000, 0) == OLAF_RESULT_OK);
+  CHECK(olaf_recent_ages_get(ages, 1, 20000000, &own_us, &mean_us) == OLAF_RESULT_OK);
+  CHECK(own_us == 10000 && mean_us == 15000);
+  CHECK(olaf_recent_ages_get(ages, 1, 20000000, NULL, &mean_us) == OLAF_RESULT_BAD_POINTER);
+  olaf_recent_ages_free(ages);
 }
 
 static void ages_are_sawteeth(void) {
@@ -285,6 +395,8 @@ int main(void) {
   what_cannot_be_is_refused();
   bytes_go_out_and_come_back();
   ages_are_sawteeth();
-  puts("5 checks of olaf.h from C: ok");
+  ages_of_late_are_told();
+  a_scenario_is_told_and_its_senders_decide();
+  puts("8 checks of olaf.h from C: ok");
   return 0;
 }

@@ -259,16 +259,10 @@ impl<'a> Run<'a> {
     fn path_status(&mut self, now: Instant, cluster: u32) -> (QueueStatus, u64) {
         let window = Duration::from_nanos(self.scenario.answers.active_ns);
         let (mut status, mut round_ns) = (QueueStatus::default(), 0);
-        for switch in &self.clusters[cluster as usize].path {
+        // As an answer passes them: from the server down.
+        for switch in self.clusters[cluster as usize].path.iter().rev() {
             let (own, own_round_ns) = self.hops[*switch].status(now, window);
-            let ratio = |a: &QueueStatus, b: &QueueStatus| {
-                u32::from(a.active_clusters) * u32::from(b.slots)
-            };
-            let switches = status.switches + 1;
-            if status.switches == 0 || ratio(&own, &status) > ratio(&status, &own) {
-                status = own;
-            }
-            status.switches = switches;
+            status = status.passing(own);
             round_ns = own_round_ns.max(round_ns);
         }
         (status, round_ns)
