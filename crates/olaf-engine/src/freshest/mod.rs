@@ -166,6 +166,9 @@ impl Freshest {
         let Some(id) = self.open.get(&flow).copied() else { return };
         let place = self.waiting.get_mut(&id).expect("it is named because it waits");
         let gain = gain(self.slots.entry(place.slot), &self.served);
+        if gain == place.gain {
+            return;
+        }
         self.by_gain.remove(&(place.gain, Reverse(id)));
         self.by_gain.insert((gain, Reverse(id)));
         place.gain = gain;
@@ -203,13 +206,16 @@ fn gain(entry: &Entry, served: &Served) -> Gain {
 
 impl Discipline for Freshest {
     fn arrive(&mut self, arrival: &Arrival<'_>) -> Outcome {
-        let outcome = match self.open.get(&arrival.flow).map(|id| self.waiting[id].slot) {
+        let open = self.open.get(&arrival.flow).map(|id| self.waiting[id].slot);
+        let outcome = match open {
             Some(slot) => meet(&mut self.slots, slot, self.gate, arrival),
             None => self.join(arrival),
         };
         if !matches!(outcome, Outcome::Rejected(_)) {
-            self.served.hears(arrival.flow, arrival.generated_ns.1);
-            self.weigh(arrival.flow);
+            let disbelieved = self.served.hears(arrival.flow, arrival.generated_ns.1);
+            if disbelieved || open.is_some() {
+                self.weigh(arrival.flow);
+            }
         }
         outcome
     }

@@ -53,13 +53,15 @@ impl Served {
         Some(forgotten)
     }
 
-    /// An arrival of a flow, generated at `newest_ns`.
-    pub(super) fn hears(&mut self, flow: Flow, newest_ns: u64) {
-        let Some(record) = self.flows.get_mut(&flow) else { return };
+    /// An arrival of a flow, generated at `newest_ns`; says whether the flow is forgotten for it.
+    pub(super) fn hears(&mut self, flow: Flow, newest_ns: u64) -> bool {
+        let Some(record) = self.flows.get_mut(&flow) else { return false };
         record.no_news = if newest_ns > record.newest_ns { 0 } else { record.no_news + 1 };
-        if record.no_news >= self.disbelief {
-            self.by_departure.remove(&record.departure);
-            self.flows.remove(&flow);
+        if record.no_news < self.disbelief {
+            return false;
         }
+        self.by_departure.remove(&record.departure);
+        self.flows.remove(&flow);
+        true
     }
 }

@@ -1,0 +1,72 @@
+//! What each queue costs, lanes apart: arrivals of 27 clusters at three times the link's rate.
+//!
+//! `cargo bench -p olaf-engine --bench disciplines`. Measured in turns; the ratios to OLAF's queue
+//! are what counts.
+
+#![allow(clippy::print_stdout, reason = "a benchmark says what it measured")]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    clippy::disallowed_macros,
+    reason = "a benchmark has a clock"
+)]
+
+use olaf_engine::switch::QueueKind;
+use olaf_engine::{Arrival, ClusterId, Discipline, Flow, JobId, WorkerId};
+use std::hint::black_box;
+
+const ARRIVALS: u32 = 30_000;
+const ROUNDS: usize = 100;
+const CLUSTERS: u32 = 27;
+
+fn main() {
+    for slots in [8, 28, 256] {
+        let mut times: Vec<Vec<f64>> = vec![Vec::new(); QueueKind::ALL.len()];
+        for round in 0..ROUNDS + 10 {
+            for (times, (_, kind)) in times.iter_mut().zip(QueueKind::ALL) {
+                let ns = time(&mut *kind.queue(slots, None));
+                if round >= 10 {
+                    times.push(ns);
+                }
+            }
+        }
+        let medians: Vec<f64> = times.into_iter().map(median).collect();
+        println!("{CLUSTERS} clusters, {slots} slots: an arrival and its share of a departure");
+        for ((name, _), ns) in QueueKind::ALL.iter().zip(&medians) {
+            println!("  {name:8} {ns:6.1} ns   ratio {:.2}", ns / medians[0]);
+        }
+    }
+}
+
+fn time(queue: &mut dyn Discipline) -> f64 {
+    let began = std::time::Instant::now();
+    let mut chance = 1u32;
+    for at in 0..ARRIVALS {
+        chance = chance.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let cluster = (chance >> 8) % CLUSTERS;
+        black_box(queue.arrive(&Arrival {
+            flow: Flow { job: JobId(1), cluster: ClusterId(cluster), segment: 0 },
+            worker: WorkerId(cluster * 3 + (chance >> 20) % 3),
+            sequence: at,
+            segments: 1,
+            contributors: 1,
+            weight: 1.0,
+            reward: 0.5,
+            generated_ns: (u64::from(at) * 1000, u64::from(at) * 1000),
+            versions: (1, 1),
+            hops: 0,
+            bytes: 1000,
+            lanes: &[],
+        }));
+        if at % 3 == 0 {
+            black_box(queue.end_departure());
+            black_box(queue.begin_departure());
+        }
+    }
+    began.elapsed().as_nanos() as f64 / f64::from(ARRIVALS)
+}
+
+fn median(mut ns: Vec<f64>) -> f64 {
+    ns.sort_by(f64::total_cmp);
+    ns[ns.len() / 2]
+}
