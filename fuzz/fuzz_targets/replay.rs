@@ -4,7 +4,7 @@
 use libfuzzer_sys::fuzz_target;
 use olaf_engine::BitsPerSecond;
 use olaf_engine::switch::QueueKind;
-use olaf_sim::replay::{Parameters, replay};
+use olaf_sim::replay::{Head, Parameters, replay};
 
 fuzz_target!(|input: (u8, u16, u64, Option<i8>, &[u8])| {
     let (engine, slots, rate, gate, bytes) = input;
@@ -14,6 +14,7 @@ fuzz_target!(|input: (u8, u16, u64, Option<i8>, &[u8])| {
         slots: usize::from(slots),
         rate,
         gate: gate.map(f64::from),
+        head: Head::ALL[usize::from(engine / 16) % Head::ALL.len()].1,
         full: true,
     };
     // Most inputs would die at the header.

@@ -152,9 +152,13 @@ def replay(
     slots: int,
     rate: str,
     gate: float | None = None,
+    head: str = "locked",
     full: bool = True,
 ) -> str:
     """Run a recorded trace through the pure engine in virtual time; JSON as `olaf replay --json`.
+
+    ``head``: an update that is sent keeps its slot and is ``locked``, or keeps it and is still
+    ``open`` to others, or has left it and is ``gone``.
 
     ``full=False`` leaves ``departures`` and ``fates`` out. Raises ValueError (names file and line).
     """

@@ -7,7 +7,7 @@ use olaf_engine::switch::QueueKind;
 use olaf_host::server::{Applied, Delivered, Rule};
 use olaf_net::ServerConfig;
 use olaf_sim::delivery::Delivery;
-use olaf_sim::replay::{Parameters, ReplayError};
+use olaf_sim::replay::{Head, Parameters, ReplayError};
 use olaf_sim::scenario::Scenario;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -26,7 +26,8 @@ fn rate_of(text: &str) -> PyResult<BitsPerSecond> {
 
 /// Run a recorded trace through the pure engine in virtual time.
 #[pyfunction]
-#[pyo3(signature = (trace, *, engine, slots, rate, gate=None, full=true))]
+#[pyo3(signature = (trace, *, engine, slots, rate, gate=None, head="locked", full=true))]
+#[allow(clippy::too_many_arguments, reason = "Python calls it by keywords")]
 pub(crate) fn replay(
     py: Python<'_>,
     trace: &str,
@@ -34,12 +35,16 @@ pub(crate) fn replay(
     slots: usize,
     rate: &str,
     gate: Option<f64>,
+    head: &str,
     full: bool,
 ) -> PyResult<String> {
     let kind = QueueKind::parse(engine).ok_or_else(|| {
         PyValueError::new_err(format!("engine {engine:?}: must be olaf, fifo or freshest"))
     })?;
-    let parameters = Parameters { engine: kind, slots, rate: rate_of(rate)?, gate, full };
+    let head = Head::parse(head).ok_or_else(|| {
+        PyValueError::new_err(format!("head {head:?}: must be locked, open or gone"))
+    })?;
+    let parameters = Parameters { engine: kind, slots, rate: rate_of(rate)?, gate, head, full };
     let replayed = py.detach(|| {
         let file = File::open(trace).map_err(|error| ReplayError::Read(error.to_string()))?;
         let replay = olaf_sim::replay::replay(file, &parameters)?;

@@ -3,7 +3,7 @@
 
 use olaf_engine::BitsPerSecond;
 use olaf_engine::switch::QueueKind;
-use olaf_sim::replay::{Parameters, replay};
+use olaf_sim::replay::{Head, Parameters, replay};
 use std::fmt::Write;
 
 const CLUSTERS: u32 = 27;
@@ -27,7 +27,8 @@ fn trace(load: f64) -> String {
 /// Average age of all clusters, in services.
 fn age(engine: QueueKind, trace: &str) -> f64 {
     let rate = BitsPerSecond::new(1_000_000_000).unwrap();
-    let parameters = Parameters { engine, slots: 8, rate, gate: None, full: false };
+    let parameters =
+        Parameters { engine, slots: 8, rate, gate: None, head: Head::Locked, full: false };
     let done = replay(trace.as_bytes(), &parameters).unwrap();
     let ages = done.summary().clusters.iter().map(|cluster| cluster.aom_mean_ns.unwrap());
     ages.sum::<f64>() / f64::from(CLUSTERS) / SERVICE_NS

@@ -3,7 +3,7 @@
 
 use olaf_engine::BitsPerSecond;
 use olaf_engine::switch::QueueKind;
-use olaf_sim::replay::{Parameters, replay};
+use olaf_sim::replay::{Head, Parameters, replay};
 use serde_json::{Value, json};
 
 const HEADER: &str = "t_ns,cluster,worker,seq,reward,bytes";
@@ -11,7 +11,7 @@ const HEADER: &str = "t_ns,cluster,worker,seq,reward,bytes";
 /// At 8 Gbit/s a byte takes a nanosecond.
 fn olaf(slots: usize) -> Parameters {
     let rate = BitsPerSecond::parse("8gbit").unwrap();
-    Parameters { engine: QueueKind::Olaf, slots, rate, gate: None, full: true }
+    Parameters { engine: QueueKind::Olaf, slots, rate, gate: None, head: Head::Locked, full: true }
 }
 
 fn fifo(slots: usize) -> Parameters {

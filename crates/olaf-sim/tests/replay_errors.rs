@@ -3,14 +3,21 @@
 
 use olaf_engine::BitsPerSecond;
 use olaf_engine::switch::QueueKind;
-use olaf_sim::replay::{Parameters, ReplayError, replay};
+use olaf_sim::replay::{Head, Parameters, ReplayError, replay};
 use proptest::prelude::*;
 
 const HEADER: &str = "t_ns,cluster,worker,seq,reward,bytes";
 
 fn parameters() -> Parameters {
     let rate = BitsPerSecond::parse("8gbit").unwrap();
-    Parameters { engine: QueueKind::Olaf, slots: 2, rate, gate: None, full: true }
+    Parameters {
+        engine: QueueKind::Olaf,
+        slots: 2,
+        rate,
+        gate: None,
+        head: Head::Locked,
+        full: true,
+    }
 }
 
 fn error_of(bytes: &[u8]) -> ReplayError {

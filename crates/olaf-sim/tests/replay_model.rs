@@ -4,7 +4,7 @@
 
 use olaf_engine::BitsPerSecond;
 use olaf_engine::switch::QueueKind;
-use olaf_sim::replay::{Parameters, replay};
+use olaf_sim::replay::{Head, Parameters, replay};
 use proptest::prelude::*;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -53,8 +53,9 @@ struct Left {
 
 struct Model<'a> {
     lines: &'a [Line],
-    /// The first is on the wire when `busy`.
+    /// The first is on the wire when `busy`, unless `gone` is.
     queue: Vec<Waiting>,
+    gone: Option<Waiting>,
     busy: Option<u128>,
     events: Vec<(u128, Event)>,
     fates: Vec<&'static str>,
@@ -111,15 +112,20 @@ impl Model<'_> {
     }
 
     /// Where the full queue has something that helps less than a line: the last of the least.
-    fn victim(&self, line: usize) -> Option<usize> {
+    fn victim(&self, line: usize, p: &Parameters) -> Option<usize> {
         let of = |at: usize| (self.queue[at].cluster, &self.queue[at].lines[..]);
         let mut least = None;
-        for at in usize::from(self.busy.is_some())..self.queue.len() {
+        for at in self.first_open(p)..self.queue.len() {
             if least.is_none_or(|least| !self.helps_more(of(at), of(least))) {
                 least = Some(at);
             }
         }
         least.filter(|least| self.helps_more((self.lines[line].cluster, &[line]), of(*least)))
+    }
+
+    /// Where in the queue begins what can still be merged into or evicted.
+    fn first_open(&self, p: &Parameters) -> usize {
+        usize::from(self.busy.is_some() && p.head == Head::Locked)
     }
 
     fn hears(&mut self, line: usize) {
@@ -139,6 +145,9 @@ impl Model<'_> {
             }
             let bytes = self.queue[0].lines.iter().map(|line| self.lines[*line].bytes).max();
             self.busy = Some(time);
+            if p.head == Head::Gone {
+                self.gone = Some(self.queue.remove(0));
+            }
             let ends = time + u128::from(bytes.unwrap()) * 8 * 1_000_000_000;
             self.events.push((ends, Event::Ends));
         }
@@ -149,13 +158,13 @@ impl Model<'_> {
         if !this.reward.is_finite() {
             return "rejected";
         }
-        let locked = usize::from(self.busy.is_some());
+        let locked = self.first_open(p);
         let open = (locked..self.queue.len())
             .find(|at| p.engine != QueueKind::Fifo && self.queue[*at].cluster == this.cluster);
         let Some(open) = open else {
             if self.queue.len() == p.slots {
                 let victim = match p.engine {
-                    QueueKind::Freshest => self.victim(line),
+                    QueueKind::Freshest => self.victim(line, p),
                     _ => None,
                 };
                 let Some(victim) = victim else { return "dropped" };
@@ -189,7 +198,7 @@ impl Model<'_> {
             let (time, event) = self.events.remove(0);
             match event {
                 Event::Ends => {
-                    let sent = self.queue.remove(0);
+                    let sent = self.gone.take().unwrap_or_else(|| self.queue.remove(0));
                     let fate = if sent.lines.len() == 1 { "delivered" } else { "merged" };
                     for line in &sent.lines {
                         self.fates[*line] = fate;
@@ -259,6 +268,7 @@ fn compare(lines: &[Line], p: &Parameters) -> Result<(), TestCaseError> {
     let mut model = Model {
         lines,
         queue: Vec::new(),
+        gone: None,
         busy: None,
         events: lines.iter().enumerate().map(arrives).collect(),
         fates: vec!["missing"; lines.len()],
@@ -350,12 +360,13 @@ fn settings() -> impl Strategy<Value = Parameters> {
         Just(1_900_000),
         1u64..20_000_000_000,
     ];
-    (engine, 1usize..6, rate, gate).prop_map(|(engine, slots, rate, gate)| Parameters {
-        engine,
-        slots,
-        rate: BitsPerSecond::new(rate).unwrap(),
-        gate,
-        full: true,
+    let head = prop_oneof![2 => Just(Head::Locked), 1 => Just(Head::Open), 1 => Just(Head::Gone)];
+    (engine, 1usize..6, rate, gate, head).prop_map(|(engine, slots, rate, gate, head)| {
+        // Of an open head that queue decides at the end what it was that was sent.
+        let locked = engine == QueueKind::Freshest && head == Head::Open;
+        let head = if locked { Head::Locked } else { head };
+        let rate = BitsPerSecond::new(rate).unwrap();
+        Parameters { engine, slots, rate, gate, head, full: true }
     })
 }
 

@@ -35,6 +35,13 @@ from olaf.cli import options
     metavar="THRESHOLD|off",
     help="Reward gate, in units of reward.",
 )
+@click.option(
+    "--head",
+    type=click.Choice(["locked", "open", "gone"]),
+    default="locked",
+    show_default=True,
+    help="An update that is sent keeps its slot and takes nothing in, or still does, or has left.",
+)
 @options.as_json
 def replay(**given: Any) -> None:
     """Run the arrivals of TRACE.csv through a queue in virtual time, to the last departure.
@@ -58,6 +65,7 @@ def replay(**given: Any) -> None:
             slots=slots,
             rate=rate,
             gate=_threshold(gate),
+            head=given["head"],
             full=given["json_out"],
         )
     except ValueError as error:

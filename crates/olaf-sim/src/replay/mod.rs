@@ -1,26 +1,28 @@
 //! Recorded arrivals through the pure engine, in virtual time, to the last departure.
 //!
 //! A departure starts when the link is free and takes `bytes * 8 / rate`; meanwhile it holds its
-//! slot and takes nothing in. An arrival at the very instant a departure ends comes after it. An
+//! slot and takes nothing in (or as [`Head`] says). An arrival at the very instant a departure ends comes after it. An
 //! update's generation time is its arrival.
 
 mod error;
+mod link;
 mod names;
 mod output;
 mod summary;
 mod trace;
 
 pub use error::ReplayError;
+pub use link::Head;
 pub use names::Name;
 pub use summary::{ClusterSummary, Counts, Summary};
 pub use trace::COLUMNS;
 
+use link::Link;
 use names::Names;
-use olaf_engine::egress::{Egress, Pacer, RatePacer};
 use olaf_engine::olaf::Gate;
 use olaf_engine::switch::QueueKind;
 use olaf_engine::{
-    Arrival, BitsPerSecond, ClusterId, EntryId, Flow, Instant, JobId, Outcome, WorkerId,
+    Arrival, BitsPerSecond, ClusterId, Entry, EntryId, Flow, Instant, JobId, Outcome, WorkerId,
 };
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -40,6 +42,8 @@ pub struct Parameters {
     pub rate: BitsPerSecond,
     /// The reward gate's threshold; `None`: off.
     pub gate: Gate,
+    /// What becomes of an update in the queue while it is sent.
+    pub head: Head,
     /// Whether departures and fates are written, or the summary alone.
     pub full: bool,
 }
@@ -159,7 +163,7 @@ pub fn replay(mut reader: impl Read, parameters: &Parameters) -> Result<Replay, 
 
 /// A replay under way.
 struct Run {
-    link: Egress,
+    link: Link,
     /// Arrivals that wait, by the entry they are in.
     waiting: BTreeMap<EntryId, Vec<u32>>,
     arrivals: Vec<Arrived>,
@@ -169,9 +173,8 @@ struct Run {
 
 impl Run {
     fn new(parameters: &Parameters) -> Self {
-        let queue = parameters.engine.queue(parameters.slots, parameters.gate);
         Self {
-            link: Egress::new(queue, Pacer::Rate(RatePacer::new(parameters.rate)), 1),
+            link: Link::new(parameters),
             waiting: BTreeMap::new(),
             arrivals: Vec::new(),
             departures: Vec::new(),
@@ -181,23 +184,16 @@ impl Run {
 
     /// Takes out every departure that ends by `now`.
     fn depart_until(&mut self, now: Instant) {
-        while let Some(departure) = self.link.due(now) {
-            let entry = self.link.leaving_update().expect("nothing but updates is sent here");
-            let sharers = self.waiting.remove(&entry.id).expect("every entry has arrivals");
+        while let Some((id, departed)) = self.link.depart(now, departed) {
+            let sharers = self.waiting.remove(&id).expect("every entry has arrivals");
             let fate = if sharers.len() == 1 { Fate::Delivered } else { Fate::Merged };
             self.departures.push(Departed {
-                start: departure.start,
-                end: departure.end,
-                cluster: entry.flow.cluster.0,
                 first_contributor: self.contributors.len(),
                 contributors: sharers.len(),
-                weight: entry.weight,
-                reward: entry.reward,
-                generated_ns: entry.generated_ns,
+                ..departed
             });
             self.settle(&sharers, fate);
             self.contributors.extend(sharers);
-            self.link.release(now, None);
         }
     }
 
@@ -252,6 +248,21 @@ impl Run {
             summary,
         }
     }
+}
+
+/// What left, its contributors apart.
+fn departed(entry: &Entry, (start, end): (Instant, Instant)) -> (EntryId, Departed) {
+    let departed = Departed {
+        start,
+        end,
+        cluster: entry.flow.cluster.0,
+        first_contributor: 0,
+        contributors: 0,
+        weight: entry.weight,
+        reward: entry.reward,
+        generated_ns: entry.generated_ns,
+    };
+    (entry.id, departed)
 }
 
 fn arrival(row: &Row) -> Arrival<'static> {

@@ -17,6 +17,8 @@ pub struct Summary {
     pub rate_bps: u64,
     /// The reward gate's threshold; none: off.
     pub gate: Option<f64>,
+    /// What became of an update in the queue while it was sent.
+    pub head: &'static str,
     /// Updates that arrived.
     pub arrivals: u64,
     /// Updates that left, merged or alone.
@@ -126,6 +128,7 @@ impl Summary {
             slots: parameters.slots,
             rate_bps: parameters.rate.get(),
             gate: parameters.gate,
+            head: parameters.head.name(),
             arrivals: total.sum(),
             departures: departures.len() as u64,
             counts: total,
