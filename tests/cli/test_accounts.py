@@ -30,12 +30,17 @@ def worker(
 
 
 def switch(
-    number: int = 1, *, received: int | None = None, final: bool = True, **fates: Any
+    number: int = 1,
+    *,
+    name: str = "switch",
+    received: int | None = None,
+    final: bool = True,
+    **fates: Any,
 ) -> Incarnation:
     counted = dict(nothing("switch")["fates"]) | fates
     total = sum(sum(v.values()) if isinstance(v, dict) else v for v in counted.values())
     stats = {"received": total if received is None else received, "fates": counted}
-    return Incarnation("switch", number, stats, final)
+    return Incarnation(name, number, stats, final)
 
 
 def server(
@@ -154,6 +159,66 @@ def test_a_killed_switch_leaves_one_difference_over_both_hops_and_is_named() -> 
     assert "left over" in row.note
 
 
+def test_through_leaves_every_hop_has_its_difference() -> None:
+    accounts = settle(
+        [worker(sent=100)],
+        [switch(merged=80, replaced=4, dropped={"queue_full": 2})],
+        [server(merged=79)],
+        leaves=[
+            switch(name="leaf 0", merged=50, sent_alone=5, replaced=3),
+            switch(name="leaf 1", merged=36, dropped={"queue_full": 1}),
+        ],
+    )
+    assert accounts.matches, accounts
+    assert [(row.fate, row.counted, row.count) for row in accounts.rows if row.count] == [
+        ("lost worker to leaf", "difference", 5),
+        ("replaced", "leaf", 3),
+        ("dropped: queue_full", "leaf", 1),
+        ("lost leaf to switch", "difference", 5),
+        ("replaced", "switch", 4),
+        ("dropped: queue_full", "switch", 2),
+        ("lost switch to server", "difference", 1),
+        ("delivered merged", "server", 79),
+    ]
+    assert (accounts.count("replaced"), accounts.lost) == (7, 14)
+
+
+def test_a_killed_switch_above_leaves_is_one_difference_and_the_hop_below_it_stays_known() -> None:
+    accounts = settle(
+        [worker(sent=100)],
+        [switch(1, merged=30, final=False), switch(2, merged=40, rejected={"unknown_worker": 2})],
+        [server(merged=68)],
+        leaves=[switch(name="leaf 0", merged=90, replaced=4)],
+    )
+    assert accounts.matches, accounts
+    # Of the merges that came before the switch knew its leaves it counted one each.
+    assert rows(accounts) == {
+        "lost worker to leaf": 6,
+        "replaced": 4,
+        "rejected: unknown_worker": 2,
+        "lost with switch #1": 20,
+        "delivered merged": 68,
+    }
+
+
+def test_when_leaf_and_switch_were_killed_one_difference_names_both() -> None:
+    accounts = settle(
+        [worker(sent=100)],
+        [switch(1, merged=30, final=False), switch(2, merged=40)],
+        [server(merged=68)],
+        leaves=[
+            switch(1, name="leaf 0", merged=60, final=False),
+            switch(2, name="leaf 0", merged=30, replaced=4),
+        ],
+    )
+    assert accounts.matches, accounts
+    assert rows(accounts) == {
+        "replaced": 4,
+        "lost with switch #1, leaf 0 #1": 28,
+        "delivered merged": 68,
+    }
+
+
 def test_a_killed_server_is_named_on_its_hop_only() -> None:
     accounts = settle(
         [worker(sent=50)],
@@ -215,8 +280,9 @@ counts = st.integers(0, 50)
     lost_down=counts,
     merged=counts,
     gated=counts,
-    dead=st.sets(st.sampled_from(["worker", "switch", "server"])),
+    dead=st.sets(st.sampled_from(["worker", "leaf", "switch", "server"])),
     unreported=counts,
+    tree=st.booleans(),
 )
 def test_whatever_is_lost_or_killed_the_sum_is_what_was_pushed(  # noqa: PLR0917
     sent: list[int],
@@ -227,6 +293,7 @@ def test_whatever_is_lost_or_killed_the_sum_is_what_was_pushed(  # noqa: PLR0917
     gated: int,
     dead: set[str],
     unreported: int,
+    tree: bool,
 ) -> None:
     replaced, filtered, dropped, rejected, waiting = here
     departed = merged + gated + lost_down
@@ -251,12 +318,23 @@ def test_whatever_is_lost_or_killed_the_sum_is_what_was_pushed(  # noqa: PLR0917
         switches.insert(0, switch(0, waiting=unreported, final=False))
     if "server" in dead:
         servers.insert(0, server(0, final=False))
-    accounts = settle(workers, switches, servers)
+    # The same again before it: a leaf that hands on what the switch received, and lost as much.
+    leaves = []
+    if tree:
+        leaves = [switch(name="leaf 0", merged=received + lost_down, replaced=replaced)]
+        workers.append(worker(name="worker 7", sent=lost_down + replaced))
+        if "leaf" in dead:
+            leaves.insert(0, switch(0, name="leaf 0", waiting=unreported, final=False))
+    accounts = settle(workers, switches, servers, leaves=leaves)
     assert accounts.matches, accounts
     assert accounts.total == accounts.pushed
     assert accounts.count("delivered merged") == merged
     assert accounts.count("gated") == gated
-    if not dead:
+    if tree and not dead:
+        assert accounts.count("lost worker to leaf") == lost_up + extra
+        assert accounts.count("lost leaf to switch") == lost_down
+        assert accounts.count("lost switch to server") == lost_down
+    if not dead and not tree:
         assert accounts.count("lost worker to switch") == lost_up + extra
         assert accounts.count("lost switch to server") == lost_down
         assert accounts.lost == lost_up + extra + lost_down + dropped

@@ -120,6 +120,29 @@ def test_train_through_a_narrow_link_keeps_its_accounts(tmp_path: Path) -> None:
     assert result["loss"] > 0
 
 
+def test_train_through_leaves_merges_on_and_keeps_its_accounts(tmp_path: Path) -> None:
+    done = olaf(
+        "train",
+        *SMALL,
+        "--leaves=2",
+        "--updates=150",
+        "--until-reward=off",
+        "--uplink=400kbit",
+        "--set=leaf.uplink='2mbit'",
+        f"--out={tmp_path}",
+        "--json",
+    )
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert result["fates"]["matches"], result["fates"]
+    assert result["leaves"] == 2
+    switches = {switch["name"]: switch for switch in result["switches"]}
+    handed = sum(switches[f"leaf {n}"][how] for n in (0, 1) for how in ("sent_alone", "merged"))
+    assert switches["switch"]["received"] == handed
+    assert "Switches" in done.stderr
+    assert "leaf 1" in done.stderr
+
+
 def test_train_reaches_the_reward_it_is_asked_for(tmp_path: Path) -> None:
     done = olaf("train", *SMALL, "--until-reward=40", f"--out={tmp_path}", "--json")
     assert done.returncode == 0, done.stderr
@@ -149,13 +172,19 @@ def test_compare_runs_both_disciplines_on_the_same_seeds(tmp_path: Path) -> None
     assert (tmp_path / "compare.html").exists()
 
 
-@pytest.mark.parametrize("name", ["worker 1", "switch", "server"])
-def test_a_killed_party_comes_back_and_training_goes_on(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "leaves"),
+    [("worker 1", 0), ("switch", 0), ("server", 0), ("switch", 2), ("leaf 0", 2)],
+)
+def test_a_killed_party_comes_back_and_training_goes_on(
+    tmp_path: Path, name: str, leaves: int
+) -> None:
     settings = read_settings(
         overrides=[
             f"train.out='{tmp_path}'",
             "train.workers=3",
             "train.clusters=2",
+            f"train.leaves={leaves}",
             "train.every_s=0.1",
             "train.updates=off",
             "train.until_reward=off",

@@ -98,6 +98,49 @@ def test_a_killed_process_is_named_comes_back_and_the_run_goes_on(
     assert any(f"{name} #1" in text for text in named)
 
 
+@pytest.mark.parametrize("name", [None, "leaf 1", "switch"])
+def test_a_run_through_leaves_deals_the_clusters_to_them_and_keeps_its_accounts(
+    tmp_path: Path, name: str | None
+) -> None:
+    killed_at: list[int] = []
+
+    def kill_once(progress: Progress, phase: str) -> None:
+        if name and progress.updates >= 60 and not killed_at:
+            killed_at.append(progress.updates)
+            training.kill(name)
+
+    settings = settings_for(
+        tmp_path,
+        "train.workers=6",
+        "train.clusters=3",
+        "train.leaves=2",
+        "train.updates=300",
+        "train.until_reward=off",
+        "train.drain_timeout_s=2",
+    )
+    training = Training(settings, Watcher(kill_once), Control(), fake_command)
+    outcome = training.run()
+    assert outcome.code == Exit.OK
+    assert outcome.restarts == ({name: 1} if name else {})
+    result = conclude(outcome)
+    assert result["fates"]["matches"], result["fates"]
+    switches = {switch["name"]: switch for switch in result["switches"]}
+    assert list(switches) == ["leaf 0", "leaf 1", "switch"]
+    # Cluster 1 alone is at leaf 1; 0 and 2 are at leaf 0.
+    if name is None:
+        assert 1.5 < switches["leaf 0"]["received"] / switches["leaf 1"]["received"] < 2.5
+        assert switches["switch"]["received"] == sum(
+            switches[leaf]["sent_alone"] for leaf in ("leaf 0", "leaf 1")
+        )
+        # The stand-ins drop each tenth, once at a leaf and once at the switch.
+        assert result["loss"] == pytest.approx(0.19, abs=0.05)
+
+
+def test_more_leaves_than_clusters_cannot_be(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="a leaf needs a cluster"):
+        settings_for(tmp_path, "train.leaves=3")
+
+
 def test_a_port_in_use_ends_the_run_with_its_own_code(tmp_path: Path) -> None:
     import socket
 

@@ -19,6 +19,7 @@ KEYS = {
     "env": "learner.environment",
     "workers": "train.workers",
     "clusters": "train.clusters",
+    "leaves": "train.leaves",
     "learner": "learner.learner",
     "queue": "switch.queue",
     "slots": "switch.slots",
@@ -41,6 +42,7 @@ KEYS = {
 @click.option("--env", metavar="ID", help="Any id that gymnasium.make knows.")
 @click.option("--workers", type=int, help="Worker processes.")
 @click.option("--clusters", type=int, help="Clusters the workers are dealt to.")
+@click.option("--leaves", metavar="N", help="Leaf switches below the switch; clusters share them.")
 @click.option("--learner", metavar="numpy|torch", help="torch needs olaf[torch].")
 @click.option("--queue", metavar="olaf|fifo|freshest", help="Discipline of the switch's uplink.")
 @click.option("--slots", type=int, help="Updates the queue holds.")
@@ -71,6 +73,7 @@ def train(ctx: click.Context, /, **given: Any) -> int:
       olaf train
       olaf train --env CartPole-v1 --workers 4 --until-reward 200
       olaf train --queue fifo --uplink 2mbit --slots 4 --clusters 4
+      olaf train --clusters 4 --leaves 2 --set leaf.uplink=2mbit --uplink 3mbit
       olaf train --set learner.steps_per_update=500 --set server.step=sum
     """
     settings = options.settings(ctx, KEYS)
@@ -119,7 +122,7 @@ def _make_folder(out: Path) -> None:
 
 def show_result(result: dict[str, Any], out: Path, *, json_out: bool) -> None:
     """Print the last table, and the result as JSON if that was asked for."""
-    from olaf.report.tables import fates_table, result_table
+    from olaf.report.tables import fates_table, result_table, switches_table
 
     console = options.console(json_out=json_out)
     console.print()
@@ -127,6 +130,9 @@ def show_result(result: dict[str, Any], out: Path, *, json_out: bool) -> None:
     console.print()
     console.print(fates_table(result))
     console.print()
+    if len(result["switches"]) > 1:
+        console.print(switches_table(result))
+        console.print()
     console.print(f"report  {out / 'report.html'}   record  {out / 'run.json'}")
     if json_out:
         click.echo(json.dumps(result))
@@ -148,8 +154,10 @@ def _observer(settings: Settings, *, json_out: bool) -> Any:
 def _title(settings: Settings) -> str:
     switch, train = settings.switch, settings.train
     link = switch.uplink or (f"{switch.credits} credits" if switch.credits else "no limit")
+    leaves = f" at {train.leaves} leaves" if train.leaves else ""
     return (
         f"{settings.learner.environment}   {train.workers} workers in {train.clusters} clusters"
+        f"{leaves}"
         f"   {switch.queue} queue of {switch.slots}   uplink {link}   seed {train.seed}"
     )
 

@@ -42,7 +42,7 @@ class Row:
     fate: str
     count: int
     counted: str
-    """Who counted: ``workers``, ``switch``, ``server``, or ``difference``."""
+    """Who counted: ``workers``, ``leaf``, ``switch``, ``server``, or ``difference``."""
     lost: bool = False
     """Whether the design calls this a loss: dropped or lost."""
     note: str = ""
@@ -132,7 +132,7 @@ def nothing(role: str) -> Stats:
         },
         "server": {"jobs": []},
     }
-    return none[role]
+    return none["switch" if role == "leaf" else role]
 
 
 def settle(
@@ -140,30 +140,21 @@ def settle(
     switches: Sequence[Incarnation],
     servers: Sequence[Incarnation],
     job: int = 1,
+    *,
+    leaves: Sequence[Incarnation] = (),
 ) -> Accounts:
-    """Draw up the accounts from the last report of every incarnation of every process."""
+    """Draw up the accounts from the last report of every incarnation of every process.
+
+    leaves: the switches between the workers and ``switches``, where there are any.
+    """
     discrepancies: list[str] = []
     sent = _workers(workers, discrepancies)
-    queue = _switches(switches, discrepancies)
+    tiers = [("leaf", leaves), ("switch", switches)] if leaves else [("switch", switches)]
+    queues = [_switches(name, tier, discrepancies) for name, tier in tiers]
     result = _servers(servers, job, discrepancies)
-    killed_workers, killed_switches, killed_servers = (
-        [one.label for one in party if not one.final] for party in (workers, switches, servers)
-    )
+    killed_workers, killed_servers = _killed(workers), _killed(servers)
     handed = sent.pushed - sent.replaced - sent.discarded - sent.unsent
-    if killed_switches:
-        # Its queue, and what it did after its last report, are gone: one gap over both hops.
-        gap = handed - queue.settled_here - queue.waiting - result.received
-        up = [_gap(gap, "", [*killed_switches, *killed_workers, *killed_servers])]
-        down = []
-    else:
-        gap = handed - queue.received
-        up = [_gap(gap, "worker to switch", killed_workers)]
-        down = [_gap(queue.departed - result.received, "switch to server", killed_servers)]
-    unreported = 0
-    if gap < 0 and killed_workers:
-        # The switch saw more than a killed worker lived to report: that was pushed, too.
-        unreported = -gap
-        up = []
+
     rows: list[Row] = []
     if sent.replaced:
         rows.append(Row("replaced at worker", sent.replaced, "workers"))
@@ -172,16 +163,57 @@ def settle(
         rows.append(Row("discarded at worker", sent.discarded, "workers", note=note))
     if sent.unsent:
         rows.append(Row("unsent", sent.unsent, "workers", note="still with a worker at its end"))
-    rows += [*up, *queue.rows, *down, *result.rows]
+    way = _Way("worker", handed, killed_workers)
+    for (name, tier), queue in zip(tiers, queues, strict=True):
+        way.pass_through(name, queue, _killed(tier))
+    way.end("server", result.received, killed_servers)
+    unreported = 0
+    first = way.gaps[0]
+    if first.count < 0 and killed_workers:
+        # The switch saw more than a killed worker lived to report: that was pushed, too.
+        unreported = -first.count
+        way.rows.remove(first)
+    rows += [*way.rows, *result.rows]
     for row in rows:
         if row.count < 0:
             discrepancies.append(f"{row.fate}: {-row.count} more arrived than were sent")
     notes = []
     if unreported:
         notes.append(f"{unreported} of them after the last report of {', '.join(killed_workers)}")
-    if queue.repeated:
-        notes.append(f"{queue.repeated} that the network repeated were refused and count nowhere")
+    if repeated := sum(queue.repeated for queue in queues):
+        notes.append(f"{repeated} that the network repeated were refused and count nowhere")
     return Accounts(sent.pushed + unreported, rows, discrepancies, "; ".join(notes))
+
+
+def _killed(party: Sequence[Incarnation]) -> list[str]:
+    return [one.label for one in party if not one.final]
+
+
+class _Way:
+    """The way up, hop by hop: what one party handed on and the next received."""
+
+    def __init__(self, name: str, handed: int, killed: list[str]) -> None:
+        self.rows: list[Row] = []
+        self.gaps: list[Row] = []
+        self._from, self._handed, self._killed = name, handed, killed
+
+    def pass_through(self, name: str, queue: _Queue, killed: list[str]) -> None:
+        """A tier of switches."""
+        if killed:
+            # Its queue, and what it did after its last report, are gone: one gap over both hops.
+            self._handed -= queue.settled_here + queue.waiting
+            self._killed = [*killed, *self._killed]
+            self.rows += queue.rows
+            return
+        self.end(name, queue.received, [])
+        self.rows += queue.rows
+        self._from, self._handed, self._killed = name, queue.departed, []
+
+    def end(self, name: str, received: int, killed: list[str]) -> None:
+        """The next party that counted all it received; what did not arrive there is a row."""
+        gap = _gap(self._handed - received, f"{self._from} to {name}", [*self._killed, *killed])
+        self.gaps.append(gap)
+        self.rows.append(gap)
 
 
 def _gap(count: int, between: str, killed: list[str]) -> Row:
@@ -233,7 +265,7 @@ class _Queue:
     rows: list[Row] = field(default_factory=list)
 
 
-def _switches(switches: Sequence[Incarnation], discrepancies: list[str]) -> _Queue:
+def _switches(tier: str, switches: Sequence[Incarnation], discrepancies: list[str]) -> _Queue:
     total = _Queue()
     ended: dict[str, int] = {"replaced": 0, "filtered": 0}
     for one in switches:
@@ -260,15 +292,15 @@ def _switches(switches: Sequence[Incarnation], discrepancies: list[str]) -> _Que
         if one.stats["received"] != departed + here + fates["waiting"]:
             discrepancies.append(f"{one.label}: received != sum of fates")
     total.rows = [
-        Row(fate, count, "switch", lost=fate.startswith("dropped"))
+        Row(fate, count, tier, lost=fate.startswith("dropped"))
         for fate, count in ended.items()
         if count or ":" not in fate
     ]
     if "dropped" not in {row.fate.partition(":")[0] for row in total.rows}:
-        total.rows.append(Row("dropped", 0, "switch", lost=True))
+        total.rows.append(Row("dropped", 0, tier, lost=True))
     if total.waiting:
         total.rows.append(
-            Row("waiting", total.waiting, "switch", note="in the queue when it was stopped")
+            Row("waiting", total.waiting, tier, note="in the queue when it was stopped")
         )
     return total
 

@@ -213,11 +213,11 @@ class Progress:
         known = [one for (who, _), one in self.reports.items() if who == name]
         return max(known, key=lambda one: one.number).stats if known else None
 
-    def switch_counts(self) -> dict[str, int]:
-        """Contributions by fate at the switch, over its incarnations, reasons summed."""
+    def switch_counts(self, role: str = "switch") -> dict[str, int]:
+        """Contributions by fate at the switch, or all leaves, over incarnations, reasons summed."""
         counts: dict[str, int] = {}
         for (name, _), one in self.reports.items():
-            if name == "switch":
+            if name.split()[0] == role:
                 for fate, count in one.stats["fates"].items():
                     if fate == "waiting" and not self._is_newest(name, one.number):
                         continue
@@ -227,12 +227,35 @@ class Progress:
 
     def accounts(self) -> Accounts:
         """Where every contribution ended, as far as has been reported."""
-        parties: dict[str, list[Incarnation]] = {"worker": [], "switch": [], "server": []}
+        roles = ("worker", "leaf", "switch", "server")
+        parties: dict[str, list[Incarnation]] = {role: [] for role in roles}
         for key in sorted(self.reports):
             parties[key[0].split()[0]].append(self.reports[key])
         return settle(
-            parties["worker"], parties["switch"], parties["server"], self.settings.worker.job
+            parties["worker"],
+            parties["switch"],
+            parties["server"],
+            self.settings.worker.job,
+            leaves=parties["leaf"],
         )
+
+    def switches(self) -> list[dict[str, Any]]:
+        """Each switch's fates over its incarnations, leaves first: what came, what became of it."""
+        names = sorted({name for name, _ in self.reports if name.split()[0] in ("leaf", "switch")})
+        return [{"name": name, **self._fates_of(name)} for name in names]
+
+    def _fates_of(self, name: str) -> dict[str, int]:
+        fates: dict[str, int] = {"received": 0, "departures": 0}
+        for (who, number), one in self.reports.items():
+            if who != name:
+                continue
+            fates["received"] += one.stats["received"]
+            fates["departures"] += one.stats["departures"]
+            for fate, count in one.stats["fates"].items():
+                gone = fate == "waiting" and not self._is_newest(name, number)
+                total = sum(count.values()) if isinstance(count, Mapping) else count
+                fates[fate] = fates.get(fate, 0) + (0 if gone else total)
+        return fates
 
     def _is_newest(self, name: str, number: int) -> bool:
         return number == max(n for who, n in self.reports if who == name)

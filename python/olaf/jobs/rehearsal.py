@@ -12,8 +12,8 @@ from olaf.jobs.outcome import Exit, RunError
 from olaf.jobs.settings import Settings, WorkerSettings
 
 UPDATES_IN_QUEUE = 8
-"""Whole updates the queue holds where nobody set ``switch.slots``: the paper's 8 slots hold one
-segment each, and its models have one (OLAF §8.1)."""
+"""Whole updates a queue holds where nobody set ``switch.slots`` or ``leaf.slots``: the paper's 8
+slots hold one segment each, and its models have one (OLAF §8.1)."""
 
 
 def rehearse(settings: Settings) -> Settings:
@@ -29,11 +29,13 @@ def rehearse(settings: Settings) -> Settings:
         learner = make_learner(LearnerConfig(**fields, seed=settings.train.seed))
     except LearnerError as error:
         raise RunError(str(error), Exit.USAGE) from None
-    if "slots" in settings.switch.model_fields_set:
-        return settings
     segments = -(-learner.parameters // _segment_lanes(settings.worker))
-    switch = settings.switch.model_copy(update={"slots": UPDATES_IN_QUEUE * segments})
-    return settings.model_copy(update={"switch": switch})
+    queues = {
+        name: queue.model_copy(update={"slots": UPDATES_IN_QUEUE * segments})
+        for name, queue in (("switch", settings.switch), ("leaf", settings.leaf))
+        if "slots" not in queue.model_fields_set
+    }
+    return settings.model_copy(update=queues)
 
 
 def _segment_lanes(worker: WorkerSettings) -> int:

@@ -54,6 +54,7 @@ def conclude(outcome: Outcome) -> Result:
         "env_steps": progress.steps,
         "env_steps_per_s": _per(progress.steps, training_s),
         "fates": accounts.to_json(),
+        "switches": progress.switches(),
         "loss": accounts.loss,
         "age_of_model": {
             "mean_s": _mean(ages),
@@ -163,6 +164,7 @@ def _setting(settings: Settings) -> Mapping[str, Any]:
         "learner": settings.learner.learner,
         "workers": settings.train.workers,
         "clusters": settings.train.clusters,
+        "leaves": settings.train.leaves,
         "queue": switch.queue,
         "slots": switch.slots,
         "uplink": link,

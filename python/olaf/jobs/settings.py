@@ -12,7 +12,7 @@ import inspect
 import itertools
 import json
 import textwrap
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_type_hints
 
 from pydantic import (
     BaseModel,
@@ -84,17 +84,9 @@ class Section(BaseModel):
     )
 
 
-class SwitchSettings(Section):
-    """The aggregation switch: who talks to it, its queue, and how fast its uplink is."""
+class LeafSettings(Section):
+    """The queue and uplink of each leaf switch (`train.leaves`), which the switch is above."""
 
-    listen: Address = "127.0.0.1:5555"
-    """Address and port for workers and servers alike; port 0 picks a free one. Loopback until
-    told otherwise, so that nothing is offered to a network by accident."""
-    upstream: Address = "127.0.0.1:5556"
-    """The parameter server of every job that `routes` does not name, or the next switch on the way
-    to it: switches form chains and trees."""
-    routes: dict[str, Address] = {}
-    """Servers of single jobs, {"2" = "host:port"}."""
     queue: Literal["olaf", "fifo", "freshest"] = "olaf"
     """Discipline of the uplink: olaf replaces and merges while updates wait, fifo only waits,
     freshest does as olaf and sends first what makes a cluster's model younger by most."""
@@ -126,10 +118,27 @@ class SwitchSettings(Section):
     """Processor core to run on; off leaves it to the system."""
 
     @model_validator(mode="after")
-    def _one_pacer(self) -> SwitchSettings:
+    def _one_pacer(self) -> Self:
         if self.uplink is not None and self.credits is not None:
             raise ValueError("uplink and credits are both set: an uplink has at most one pacer")
         return self
+
+    def at(self, listen: str, upstream: str) -> SwitchSettings:
+        """A switch with this queue at those addresses."""
+        return SwitchSettings(listen=listen, upstream=upstream, **self.model_dump())
+
+
+class SwitchSettings(LeafSettings):
+    """The aggregation switch: who talks to it, its queue, and how fast its uplink is."""
+
+    listen: Address = "127.0.0.1:5555"
+    """Address and port for workers and servers alike; port 0 picks a free one. Loopback until
+    told otherwise, so that nothing is offered to a network by accident."""
+    upstream: Address = "127.0.0.1:5556"
+    """The parameter server of every job that `routes` does not name, or the next switch on the way
+    to it: switches form chains and trees."""
+    routes: dict[str, Address] = {}
+    """Servers of single jobs, {"2" = "host:port"}."""
 
     def to_core(self) -> str:
         """The JSON that `olaf._olaf.Switch` takes."""
@@ -249,6 +258,9 @@ class TrainSettings(Section):
     """Worker processes."""
     clusters: int = Field(default=2, ge=1)
     """Clusters the workers are dealt to in turn: worker w is in cluster w mod clusters."""
+    leaves: int = Field(default=0, ge=0, le=256)
+    """Leaf switches between the workers and the switch, each with its share of the clusters:
+    cluster c is at leaf c mod leaves, whose queue is that of `[leaf]`. 0: one switch for all."""
     updates: OffInt = Field(default=4000, ge=1)
     """Stop after so many updates of all workers together; off sets no limit."""
     until_reward: Annotated[float | Literal["solved"] | None, NoneIs("off")] = "solved"
@@ -286,6 +298,11 @@ class TrainSettings(Section):
             raise ValueError(
                 f"clusters ({self.clusters}) is more than workers ({self.workers}): "
                 "a cluster needs a worker"
+            )
+        if self.leaves > self.clusters:
+            raise ValueError(
+                f"leaves ({self.leaves}) is more than clusters ({self.clusters}): "
+                "a leaf needs a cluster"
             )
         return self
 
@@ -382,5 +399,6 @@ class Settings(Section):
     worker: WorkerSettings = WorkerSettings()
     learner: LearnerSettings = LearnerSettings.model_validate({})
     switch: SwitchSettings = SwitchSettings()
+    leaf: LeafSettings = LeafSettings()
     server: ServerSettings = ServerSettings()
     compare: CompareSettings = CompareSettings()

@@ -1,4 +1,4 @@
-"""A whole training run as processes of this machine: server, switch, workers, and their end.
+"""A whole training run as processes of this machine: server, switches, workers, and their end.
 
 Every wait has a deadline and names whom it waited for. Workers stop first and flush; then the
 queue drains; then switch and server say their last, so that the accounts can be settled.
@@ -98,9 +98,11 @@ class Training:
             # Should they die, they must come back where everybody looks for them.
             self._supervisor.change(self._server_program(server))
             self._supervisor.change(self._switch_program(switch, server))
+            homes = [self._leaf(name, switch) for name in self._leaves] or [switch]
             self._phase = "workers starting"
             for worker in range(self._train.workers):
-                self._supervisor.start(self._worker_program(worker, switch))
+                home = homes[worker % self._train.clusters % len(homes)]
+                self._supervisor.start(self._worker_program(worker, home))
             kind, reason, code = self._watch()
             ended_s, reward = self._now(), self.progress.reward_so_far
             self._take_ages()
@@ -169,6 +171,20 @@ class Training:
             {"core": switch.model_copy(update=changes).to_core(), "every_s": self._train.every_s},
         )
 
+    @property
+    def _leaves(self) -> list[str]:
+        return [f"leaf {number}" for number in range(self._train.leaves)]
+
+    def _leaf(self, name: str, switch: str) -> str:
+        """Start a leaf switch below the switch; where it listens, in its next life too."""
+        address = self._listening(name, self._leaf_program(name, "127.0.0.1:0", switch))
+        self._supervisor.change(self._leaf_program(name, address, switch))
+        return address
+
+    def _leaf_program(self, name: str, listen: str, upstream: str) -> Program:
+        core = self._settings.leaf.at(listen, upstream).to_core()
+        return self._program(name, {"core": core, "every_s": self._train.every_s})
+
     def _worker_program(self, worker: int, switch: str) -> Program:
         task = worker_job(
             self._settings,
@@ -180,9 +196,9 @@ class Training:
         return self._program(f"worker {worker}", dataclasses.asdict(task))
 
     def _program(self, name: str, told: dict[str, Any]) -> Program:
-        return Program(
-            name, self._command(name.split(maxsplit=1)[0]), json.dumps(told), process_environment()
-        )
+        role = name.split(maxsplit=1)[0]
+        command = self._command("switch" if role == "leaf" else role)
+        return Program(name, command, json.dumps(told), process_environment())
 
     # Running.
 
@@ -310,27 +326,37 @@ class Training:
         self._drain()
         self._phase = "stopping"
         self._take(self._supervisor.stop(workers, timeout_s=max(deadline - self._clock(), 2.0)))
-        for name in ("switch", "server"):
+        for name in (*self._leaves, "switch", "server"):
             if name in self._supervisor.alive():
                 self._take(self._supervisor.stop([name], timeout_s=5.0))
         self.progress.sample(self._now())
 
     def _drain(self) -> None:
-        """Until the queue is empty and the server counts no more, or the deadline."""
+        """Until the queues are empty and the server counts no more, or the deadline."""
         deadline = self._clock() + self._train.drain_timeout_s
+        parties = (*self._leaves, "switch", "server")
         before = None
-        while self._clock() < deadline and {"switch", "server"} <= set(self._supervisor.alive()):
-            for name in ("switch", "server"):
+        while self._clock() < deadline and set(parties) <= set(self._supervisor.alive()):
+            for name in parties:
                 self._supervisor.tell(name, "stats")
             self._turn(0.05)
             self._turn(0.05)
-            counts, served = self.progress.switch_counts(), self.progress.served
-            received = served["received"] if served else 0
-            departed = counts.get("sent_alone", 0) + counts.get("merged", 0)
-            now = (counts.get("waiting", 0), departed, received)
-            if now[0] == 0 and (received == departed or now == before):
+            now = self._still_on_the_way()
+            waiting, *gaps = now
+            # What was lost on the way never comes: it is enough that nothing moves any more.
+            if waiting == 0 and (not any(gaps) or now == before):
                 return
             before = now
+
+    def _still_on_the_way(self) -> tuple[int, ...]:
+        """Contributions that wait in queues; and at each hop, how many left and did not arrive."""
+        roles = ("leaf", "switch") if self._leaves else ("switch",)
+        tiers = [self.progress.switch_counts(role) for role in roles]
+        served = self.progress.served
+        arrived = [sum(tier.values()) for tier in tiers[1:]] + [served["received"] if served else 0]
+        left = [tier.get("sent_alone", 0) + tier.get("merged", 0) for tier in tiers]
+        waiting = sum(tier.get("waiting", 0) for tier in tiers)
+        return waiting, *(one - other for one, other in zip(left, arrived, strict=True))
 
 
 def worker_job(

@@ -173,6 +173,31 @@ def comparison_rows(runs: Sequence[Result]) -> list[tuple[str, list[str]]]:
     return [(name, [text(run) for run in runs]) for name, text in measure]
 
 
+SWITCH_COLUMNS = (
+    "received",
+    "sent_alone",
+    "merged",
+    "departures",
+    "replaced",
+    "filtered",
+    "dropped",
+    "rejected",
+    "waiting",
+)
+
+
+def switches_table(result: Result) -> Table:
+    """What each switch received and what became of it there, in contributions."""
+    table = Table(title="Switches", title_justify="left", box=None)
+    table.add_column("")
+    for column in SWITCH_COLUMNS:
+        name = "datagrams out" if column == "departures" else column.replace("_", " ")
+        table.add_column(name, justify="right")
+    for row in result["switches"]:
+        table.add_row(row["name"], *(f"{row[column]:,}" for column in SWITCH_COLUMNS))
+    return table
+
+
 def comparison_table(summary: Mapping[str, Mapping[str, Any]], runs: Sequence[Result]) -> Table:
     """Runs side by side, grouped by discipline, then the means of each."""
     first = runs[0]
