@@ -81,7 +81,7 @@ def control(measured: dict[View, Measured]) -> str:
         )
     return (
         f"The control as written makes fairness worse here, where the paper sees it rise: "
-        f"{'; '.join(parts)}. All workers hear answers well within the threshold, so that both "
+        f"{'; '.join(parts)}. Nearly all feedback is younger than the threshold, so that both "
         "groups are thinned by Qmax / N alike, whether they send often or rarely. That a fairness "
         "is within 10 % of the paper's says little near 1; its direction says more."
     )
