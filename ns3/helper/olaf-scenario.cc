@@ -144,9 +144,10 @@ OlafScenario::Build(std::string& why)
         if (group.packet_bytes < HEADER_BYTES + 4 || (group.packet_bytes - HEADER_BYTES) % 4 != 0 ||
             group.packet_bytes > LOWER_HEADER_BYTES + 65507)
         {
-            why = "group \"" + std::string(group.name) + "\": packet_bytes must be " +
-                  std::to_string(HEADER_BYTES) + " (the headers of PPP, IPv4, UDP and Olaf) and at " +
-                  "least one lane of 4 bytes more, in whole lanes";
+            why = "group \"" + std::string(group.name) + "\": packet_bytes is " +
+                  std::to_string(group.packet_bytes) + ", which ns-3 cannot send: " +
+                  std::to_string(HEADER_BYTES) + " are headers (PPP, IPv4, UDP, Olaf), the rest " +
+                  "must be lanes of 4 bytes, at least one";
             return false;
         }
     }

@@ -167,7 +167,7 @@ class RefusalTest : public TestCase
         Refused(setting, "\"lifo\" is not one of olaf, fifo");
         setting.queue = "olaf";
         setting.packetBytes = 1031;
-        Refused(setting, "packet_bytes must be 126");
+        Refused(setting, "packet_bytes is 1031, which ns-3 cannot send: 126");
         std::string why;
         NS_TEST_ASSERT_MSG_EQ(OlafScenario::Create("{", why).get(), nullptr, "it is no JSON");
         NS_TEST_ASSERT_MSG_NE(why.find("EOF"), std::string::npos, why);
