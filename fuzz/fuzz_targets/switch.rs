@@ -59,6 +59,9 @@ impl Who {
     fn peer(self) -> u32 {
         self.job() * 10 + self.worker() + u32::from(self.odd == 1)
     }
+    fn behind(self) -> u8 {
+        u8::from(self.worker() % 2 == 1)
+    }
     fn server(self) -> u32 {
         1000 + self.job()
     }
@@ -158,9 +161,10 @@ fn take(run: &mut Run, step: &Step, buf: &mut [u8]) {
                 parameters: PARAMETERS + u32::from(who.odd == 5),
                 segment_lanes: LANES,
                 clock_error_us: 0,
-                sent_at_ns: 0,
+                sent_at_ns: run.now.0,
                 clock_offset_ns: 0,
-                hops: 0,
+                // One worker in two is behind a switch, and what comes of it has passed one.
+                hops: who.behind(),
                 wants_notices: who.odd % 2 == 0,
             }
             .emit(buf);
@@ -208,7 +212,7 @@ fn take(run: &mut Run, step: &Step, buf: &mut [u8]) {
                 contributors,
                 weight: f64::from(contributors),
                 reward: if *reward == i8::MIN { f64::NAN } else { f64::from(*reward) },
-                hops: who.odd % 32,
+                hops: who.odd % 32 + who.behind(),
             }
             .emit(&lanes, buf);
             run.recv(false, who.peer(), &mut buf[..len]);
