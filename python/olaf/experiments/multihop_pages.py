@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from olaf.experiments import Baseline, Column, Row, Spread, Table
 from olaf.experiments.multihop import (
+    FAIR,
     FIFO,
     FRESHEST,
     GROUPS,
@@ -222,11 +223,8 @@ def olaf_ages(paper: dict[str, float], olaf: Sequence[Outcome]) -> str:
 
 
 def two_simulators(network: Network) -> list[tuple[str, Network, Variant, View]]:
-    """What ns-3 runs, too: the main variants as ns-3 sees them, and OLAF as hardware does.
-
-    Our module for ns-3 has no notices, and so not the fair control.
-    """
-    variants = [FIFO, OLAF, PAPER, FRESHEST]
+    """What ns-3 runs, too: the main variants as ns-3 sees them, and OLAF as hardware does."""
+    variants = [FIFO, OLAF, PAPER, FAIR, FRESHEST]
     cases: list[tuple[str, Network, Variant, View]] = [
         (variant.name, network, variant, "ns-3") for variant in variants
     ]

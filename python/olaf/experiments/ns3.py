@@ -99,6 +99,7 @@ def beside(
                     ours=spread,
                     goal=Goal(at_most=AGREE_PERCENT),
                     headline=False,
+                    note=f"of {_mean(map(COUNTS[key], ours)):,.0f}",
                 )
                 for key, spread in apart.items()
             ]
