@@ -56,3 +56,21 @@ class Roles:
                 if isinstance(notice, Ended):
                     raise RunError(f"the {role} could not start: {said or notice.how}")
         raise RunError(f"the {role} did not listen within {START_TIMEOUT_S:g} s", Exit.UNREACHABLE)
+
+    def statistics(self, role: str) -> dict[str, Any]:
+        """What a role has counted up to now, as in ``docs/reference/statistics.md``.
+
+        Raises RunError, naming the role, when it has ended or does not say within 30 s.
+        """
+        self._supervisor.tell(role, "stats")
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while time.monotonic() < deadline:
+            for notice in self._supervisor.poll(0.1):
+                if notice.name != role:
+                    continue
+                if isinstance(notice, Said) and notice.message["event"] == "stats":
+                    stats: dict[str, Any] = notice.message["stats"]
+                    return stats
+                if isinstance(notice, Ended):
+                    raise RunError(f"the {role} {notice.how} before it said what it counted")
+        raise RunError(f"the {role} said nothing within {START_TIMEOUT_S:g} s", Exit.UNREACHABLE)
