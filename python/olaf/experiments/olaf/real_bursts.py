@@ -56,7 +56,7 @@ def on_time(every: list[Measured]) -> str:
         f"and {max(late):.1f} ms in the worst, and {missing} of all never reached the switch. "
         "Packets that are late come closer together than planned, which makes the bursts harder. "
         "The uplink also carries the workers' joins and questions for models, "
-        f"{min(control)} to {max(control)} datagrams of some 70 bytes a run, ahead of updates: at "
+        f"{min(control)} to {max(control)} datagrams of 40 to 64 bytes a run, ahead of updates: at "
         "the narrowest uplink that is a share of it that one sees."
     )
 
