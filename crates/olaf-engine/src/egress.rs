@@ -199,6 +199,16 @@ struct Service {
     time: Duration,
     /// Of credits: when the last one left, where another update waited then.
     backlogged_since: Option<Instant>,
+    /// Credits that had expired by then.
+    expired: u64,
+}
+
+impl Service {
+    /// Smoothed: the last segment of a model may be shorter than the others.
+    fn take(&mut self, sample: Duration) {
+        let first = self.time.is_zero();
+        self.time = if first { sample } else { (self.time * 7 + sample) / 8 };
+    }
 }
 
 impl Egress {
@@ -309,8 +319,8 @@ impl Egress {
         }
     }
 
-    /// How long one update takes the link: its time on the wire at a rate, or, with credits, the
-    /// time between departures while updates wait, smoothed. Zero without a pacer, and before
+    /// How long one update takes the link, smoothed: its time on the wire at a rate, or, with
+    /// credits, the time between departures while updates wait. Zero without a pacer, and before
     /// anything was measured.
     #[must_use]
     pub const fn service(&self) -> Duration {
@@ -319,14 +329,18 @@ impl Egress {
 
     fn measure(&mut self, now: Instant, departure: Departure) {
         let service = &mut self.service;
-        match self.pacer {
+        match &self.pacer {
             Pacer::Unlimited => {}
-            Pacer::Rate(_) => service.time = departure.end.since(departure.start),
-            Pacer::Credit(_) => {
-                if let Some(before) = service.backlogged_since {
-                    let sample = now.since(before);
-                    let first = service.time.is_zero();
-                    service.time = if first { sample } else { (service.time * 7 + sample) / 8 };
+            Pacer::Rate(_) => service.take(departure.end.since(departure.start)),
+            Pacer::Credit(pacer) => {
+                let expired = pacer.expired();
+                // What ended because nobody answered says nothing of how fast the server is.
+                let honest = core::mem::replace(&mut service.expired, expired) == expired;
+                match service.backlogged_since {
+                    Some(before) if honest => service.take(now.since(before)),
+                    Some(_) => {}
+                    // Nothing waited: it is faster than was thought.
+                    None => service.time = service.time * 7 / 8,
                 }
                 service.backlogged_since = (self.queue.used() > 0).then_some(now);
             }
@@ -449,7 +463,16 @@ mod tests {
         assert_eq!(link.service(), Duration::from_nanos(30));
         link.arrive(Instant(5_000), &arrival(7));
         leave(&mut link, 5_000);
-        assert_eq!(link.service(), Duration::from_nanos(30), "it was idle in between");
+        let idle = Duration::from_nanos(30) * 7 / 8;
+        assert_eq!(link.service(), idle, "nothing waited: not 4,870, but less than before");
+        // An outage: the credits of what waits come back because nobody answers.
+        (0..9).for_each(|worker| {
+            link.arrive(Instant(5_000), &arrival(worker));
+        });
+        link.expire(Instant(5_000_000_000));
+        leave(&mut link, 5_000_000_000);
+        leave(&mut link, 5_000_000_010);
+        assert!(link.service() < Duration::from_nanos(30), "{:?}", link.service());
     }
 
     #[test]

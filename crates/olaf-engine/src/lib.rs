@@ -13,6 +13,7 @@
 
 extern crate alloc;
 
+pub mod active;
 pub mod discipline;
 pub mod egress;
 pub mod engine;

@@ -2,6 +2,7 @@
 
 use crate::types::{olaf_part, olaf_sharer};
 use core::time::Duration;
+use olaf_engine::active::activity;
 use olaf_engine::switch::Fates;
 use olaf_engine::{
     Arrival, ClusterId, Discipline, Entry, EntryId, Instant, JobId, Outcome, Rejection,
@@ -129,15 +130,15 @@ impl SharedQueue {
 
     /// `service_ns`: how long the link takes for an update; 0: not known.
     pub(crate) fn status(&self, now: Instant, service_ns: u64) -> QueueStatus {
-        let heard = self.last_heard.values();
-        let active = heard.filter(|heard| now.since(**heard) <= self.active).count();
-        let round_ns = service_ns.saturating_mul(active as u64);
+        let heard = self.last_heard.values().map(|heard| (*heard, 1));
+        let service = Duration::from_nanos(service_ns);
+        let activity = activity(heard, now, self.active, service);
         QueueStatus {
-            active_clusters: u16::try_from(active).unwrap_or(u16::MAX),
+            active_clusters: u16::try_from(activity.clusters).unwrap_or(u16::MAX),
             slots: u16::try_from(self.queue.slots()).unwrap_or(u16::MAX),
             used: u16::try_from(self.queue.used()).unwrap_or(u16::MAX),
             switches: 1,
-            round_us: u32::try_from(round_ns / 1000).unwrap_or(u32::MAX),
+            round_us: u32::try_from(activity.round.as_micros()).unwrap_or(u32::MAX),
         }
     }
 }

@@ -92,7 +92,8 @@ pub struct Config {
     pub pacing: Pacing,
     /// Who hears an answer.
     pub answer_to: AnswerTo,
-    /// A cluster heard within this time is active.
+    /// A cluster heard within this time, or within three rounds, is active: see
+    /// [`crate::active`].
     pub active: Duration,
     /// A party unheard for this time is silent.
     pub silent_after: Duration,

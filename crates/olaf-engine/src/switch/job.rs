@@ -63,6 +63,8 @@ pub(super) struct Member {
     pub(super) behind_switch: bool,
     /// Its last join: when the worker sent it, and how many switches it had passed.
     pub(super) joined: (u64, u8),
+    /// It asked to hear what is taken in of its cluster.
+    pub(super) wants_notices: bool,
     /// The server let it in.
     pub(super) admitted: bool,
     pub(super) last_heard: Instant,
@@ -115,11 +117,6 @@ impl Job {
         }
     }
 
-    /// Clusters heard within `window`.
-    pub(super) fn active_clusters(&self, now: Instant, window: Duration) -> usize {
-        self.clusters.values().filter(|cluster| cluster.is_active(now, window)).count()
-    }
-
     /// For how long the server has owed a sign of life.
     pub(super) fn server_silence(&self, now: Instant) -> Duration {
         match (self.asked_since, self.server_heard) {
@@ -131,6 +128,15 @@ impl Job {
 }
 
 impl Cluster {
+    /// Whether a worker wants to hear what is taken in.
+    pub(super) fn note_wish(&mut self, worker: WorkerId, wants_notices: bool) {
+        if wants_notices {
+            self.wants_notices.insert(worker);
+        } else {
+            self.wants_notices.remove(&worker);
+        }
+    }
+
     pub(super) fn is_active(&self, now: Instant, window: Duration) -> bool {
         self.last_heard.is_some_and(|heard| now.since(heard) <= window)
     }

@@ -56,9 +56,11 @@ impl Switch {
                 member.cluster = join.address.cluster;
                 member.behind_switch = join.hops > 0;
                 member.joined = (join.sent_at_ns, join.hops);
+                member.wants_notices = join.wants_notices && join.hops == 0;
                 member.last_heard = now;
                 if member.admitted {
-                    job.clusters.entry(join.address.cluster).or_default();
+                    let cluster = job.clusters.entry(join.address.cluster).or_default();
+                    cluster.note_wish(join.address.worker, member.wants_notices);
                 }
                 let back = core::mem::take(&mut member.silent);
                 if moved {
@@ -79,12 +81,6 @@ impl Switch {
             }
         };
         let job = self.job(id, server);
-        let told = &mut job.clusters.entry(join.address.cluster).or_default().wants_notices;
-        if join.wants_notices && join.hops == 0 {
-            told.insert(join.address.worker);
-        } else {
-            told.remove(&join.address.worker);
-        }
         job.asked_since.get_or_insert(now);
         let silence = job.server_silence(now);
         if let Some(event) = event {
@@ -158,7 +154,8 @@ impl Switch {
         } else {
             let admits = welcome.code == WelcomeCode::Welcome;
             let newly = admits && !core::mem::replace(&mut member.admitted, true);
-            job.clusters.entry(member.cluster).or_default();
+            let cluster = job.clusters.entry(member.cluster).or_default();
+            cluster.note_wish(welcome.address.worker, member.wants_notices);
             if admits && member.behind_switch {
                 job.below.entry(peer).or_default().hops.last_heard = now;
             }
@@ -324,6 +321,7 @@ fn new_member(now: Instant, peer: PeerId, join: &Join) -> Member {
         peer,
         behind_switch: join.hops > 0,
         joined: (join.sent_at_ns, join.hops),
+        wants_notices: join.wants_notices && join.hops == 0,
         admitted: false,
         last_heard: now,
         silent: false,

@@ -22,6 +22,7 @@ pub use config::{AnswerTo, Config, ConfigError, Pacing, QueueKind};
 pub use counters::Fates;
 pub use statistics::{PeerAddress, Statistics};
 
+use crate::active::{Activity, activity};
 use crate::discipline::EntryId;
 use crate::egress::{Control, Egress, Leaving};
 use crate::engine::{DropReason, Engine, Event, Source, Transmit, Verdict, Why};
@@ -126,26 +127,24 @@ impl Switch {
     /// The queue's state as it goes into answers (OLAF §5).
     #[must_use]
     pub fn queue_status(&self, now: Instant) -> QueueStatus {
-        let active: usize =
-            self.jobs.values().map(|job| job.active_clusters(now, self.config.active)).sum();
+        let activity = self.activity(now);
         QueueStatus {
-            active_clusters: u16::try_from(active).unwrap_or(u16::MAX),
+            active_clusters: u16::try_from(activity.clusters).unwrap_or(u16::MAX),
             slots: u16::try_from(self.uplink.queue().slots()).unwrap_or(u16::MAX),
             used: u16::try_from(self.uplink.queue().used()).unwrap_or(u16::MAX),
             switches: 1,
-            round_us: self.round_us(now),
+            round_us: u32::try_from(activity.round.as_micros()).unwrap_or(u32::MAX),
         }
     }
 
-    /// How long the uplink takes to send one update of each active cluster, all its segments.
-    fn round_us(&self, now: Instant) -> u32 {
-        let of = |job: &Job| {
+    /// The active clusters of all jobs, and how long a round of them takes the uplink.
+    fn activity(&self, now: Instant) -> Activity {
+        let heard = self.jobs.values().flat_map(|job| {
             let segments = job.shape.map_or(1, job::Shape::segments);
-            job.active_clusters(now, self.config.active) as u64 * u64::from(segments)
-        };
-        let departures: u64 = self.jobs.values().map(of).sum();
-        let round_ns = u128::from(departures) * self.uplink.service().as_nanos();
-        u32::try_from(round_ns / 1000).unwrap_or(u32::MAX)
+            let heard = job.clusters.values().filter_map(|cluster| cluster.last_heard);
+            heard.map(move |heard| (heard, segments))
+        });
+        activity(heard, now, self.config.active, self.uplink.service())
     }
 
     fn job(&mut self, id: JobId, server: PeerId) -> &mut Job {

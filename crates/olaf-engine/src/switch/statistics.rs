@@ -214,6 +214,7 @@ impl Switch {
         now: Instant,
         waiting: &BTreeMap<(JobId, ClusterId), u64>,
     ) -> Vec<Cluster> {
+        let window = self.activity(now).window;
         let clusters = self.jobs.iter().flat_map(|(job, state)| {
             state.clusters.iter().map(move |(cluster, state)| (*job, *cluster, state))
         });
@@ -221,7 +222,7 @@ impl Switch {
             .map(|(job, cluster, state)| Cluster {
                 job: job.0,
                 cluster: cluster.0,
-                active: state.is_active(now, self.config.active),
+                active: state.is_active(now, window),
                 received: state.fates.received,
                 departures: state.fates.departures,
                 sent_alone: state.fates.sent_alone,

@@ -70,7 +70,9 @@ impl Switch {
         if let Hearer::Switch(peer) = hearer {
             self.heard_below(now, update.address.job, peer, update.address.session);
         }
-        if somebody_asked && !matches!(outcome, Outcome::Dropped | Outcome::Rejected(_)) {
+        let is_in =
+            !matches!(outcome, Outcome::Dropped | Outcome::Filtered(_) | Outcome::Rejected(_));
+        if somebody_asked && is_in {
             self.notify(update);
         }
         match outcome {

@@ -70,7 +70,9 @@ impl State {
         if silence_ns > (OBSOLETE_WAITS * self.due_after_ns).max(OBSOLETE_NS) {
             return 1.0;
         }
-        let passed = generated_ns.saturating_sub(self.taken_newest_ns) as f64;
-        if passed >= self.due_after_ns { 1.0 } else { 0.0 }
+        let passed = generated_ns as f64 - self.taken_newest_ns as f64;
+        // What was taken a whole wait from now is of another clock, or of this one before it was
+        // set back.
+        if passed >= self.due_after_ns || -passed > self.due_after_ns { 1.0 } else { 0.0 }
     }
 }

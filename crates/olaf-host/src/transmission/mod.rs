@@ -118,6 +118,11 @@ impl Transmission {
         self.fair.taken(now, newest_ns);
     }
 
+    /// The cluster, the switch or the server is another from here on: what was heard is not of it.
+    pub fn forget(&mut self) {
+        *self = Self::new(self.config);
+    }
+
     /// Probability with which an update that was generated at `generated_ns` and is ready at
     /// `now` is sent: the paper's P_s. The two may be of different clocks; the first is that of
     /// [`Transmission::taken`].

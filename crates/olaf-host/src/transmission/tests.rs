@@ -89,9 +89,20 @@ fn who_is_fresher_waits_longer_but_not_for_somebody_elses_slow_link() {
 fn a_fair_cluster_that_hears_nothing_any_more_sends() {
     let mut t = fair();
     t.hear(at(0), &Feedback { round_ns: 1_000 * MS, ..crowded(10, 8) });
-    t.taken(at(10), 8_000 * MS); // From a worker whose clock is ahead.
+    t.taken(at(10), 4_500 * MS); // From a worker whose clock is ahead.
     assert!(!t.decide(at(4_010), 4_010 * MS, 0.0));
     assert!(t.decide(at(4_011), 4_011 * MS, 0.999));
+}
+
+#[test]
+fn a_clock_that_was_set_back_and_another_cluster_do_not_silence_a_worker() {
+    let mut t = fair();
+    t.hear(at(0), &Feedback { round_ns: 80 * MS, ..crowded(10, 8) });
+    t.taken(at(10), 3_600_000 * MS);
+    assert!(t.decide(at(20), 20 * MS, 0.999), "an hour ahead");
+    t.taken(at(10), 3_600_000 * MS + 20 * MS);
+    t.forget();
+    assert!(t.decide(at(20), 3_600_000 * MS + 21 * MS, 0.999));
 }
 
 #[test]

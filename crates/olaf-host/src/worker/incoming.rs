@@ -162,7 +162,10 @@ impl Worker {
         match self.switch.heard(now, epoch) {
             Sign::Usual => {}
             Sign::Back => self.events.push_back(HostEvent::SwitchBack),
-            Sign::Restarted => self.events.push_back(HostEvent::SwitchRestarted),
+            Sign::Restarted => {
+                self.transmission.forget();
+                self.events.push_back(HostEvent::SwitchRestarted);
+            }
         }
     }
 
@@ -172,6 +175,7 @@ impl Worker {
             Sign::Usual => {}
             Sign::Back => self.events.push_back(HostEvent::ServerBack),
             Sign::Restarted => {
+                self.transmission.forget();
                 self.models.new_epoch(before);
                 self.next_join = Some(now);
                 self.events.push_back(HostEvent::ServerRestarted);

@@ -272,9 +272,10 @@ impl Worker {
     }
 
     /// Goes on in another cluster of the job: the switch is told at once, and what is pushed from
-    /// here on is that cluster's.
+    /// here on is that cluster's, and so is what has not left yet.
     pub fn move_to(&mut self, now: Instant, cluster: ClusterId) {
         self.config.address.cluster = cluster;
+        self.transmission.forget();
         if matches!(self.standing, Standing::Joining | Standing::Joined) {
             self.next_join = Some(now);
         }

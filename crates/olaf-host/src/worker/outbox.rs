@@ -9,6 +9,9 @@ use core::time::Duration;
 use olaf_engine::Instant;
 use olaf_wire::{Address, Update, serial};
 
+/// So many contributions are carried and no more: a switch refuses what holds more than it lets
+/// one worker claim, which is twice this by default.
+const CARRIED: u32 = 512;
 /// Updates remembered until they are acknowledged.
 const REMEMBERED: usize = 256;
 
@@ -165,6 +168,7 @@ impl Outbox {
         if !(meta.weight.is_finite() && meta.weight > 0.0) {
             return Err(PushError::Weight);
         }
+        let send = send || self.held_contributors() + 1 >= CARRIED;
         if send && self.held.is_none() {
             // Where nothing waits, what was copied before a bad value turned up is in nobody's way.
             let bad = self.waiting.is_some().then(|| first_bad(parts, meta.weight)).flatten();
@@ -246,6 +250,10 @@ impl Outbox {
     pub(super) fn held(&self) -> u64 {
         let of = |h: &Held| u64::from(h.shape.segments()) * u64::from(h.meta.contributors);
         self.held.as_ref().map_or(0, of)
+    }
+
+    fn held_contributors(&self) -> u32 {
+        self.held.as_ref().map_or(0, |held| held.meta.contributors)
     }
 
     /// Generation time of the newest contribution held.
@@ -409,6 +417,17 @@ mod tests {
         assert_eq!((update.version_oldest, update.version_newest), (10, 30));
         assert_eq!((update.sequence, out[1].1.as_slice()), (2, &[6.0][..]));
         assert_eq!((outbox.counts.sent, outbox.counts.datagrams, outbox.counts.carried), (6, 2, 6));
+    }
+
+    #[test]
+    fn what_is_carried_does_not_grow_beyond_what_a_switch_takes() {
+        let mut outbox = Outbox::default();
+        for at in 0..u64::from(CARRIED) + 7 {
+            let meta = Meta::of_one(at, 0, 1.0, 0.0);
+            outbox.push(SHAPE, &[&[1.0; 3]], meta, false, Unsent::Carry).expect("fine lanes");
+        }
+        assert_eq!(sent(&mut outbox)[0].0.contributors, CARRIED);
+        assert_eq!(outbox.held(), 2 * 7);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::spec::SwitchSpec;
 use core::time::Duration;
+use olaf_engine::active::activity;
 use olaf_engine::discipline::{Arrival, Discipline, Entry, EntryId, Outcome};
 use olaf_engine::egress::RatePacer;
 use olaf_engine::ids::{ClusterId, Flow, JobId, WorkerId};
@@ -184,17 +185,18 @@ impl Hop {
     }
 
     /// The queue now, and how long it takes to serve each active cluster once, nanoseconds.
-    pub(super) fn status(&mut self, now: Instant, window: Duration) -> (QueueStatus, u64) {
-        self.heard.retain(|_, heard| now.since(*heard) <= window);
+    pub(super) fn status(&self, now: Instant, window: Duration) -> (QueueStatus, u64) {
+        let heard = self.heard.values().map(|heard| (*heard, 1));
+        let activity = activity(heard, now, window, Duration::from_nanos(self.service_ns));
         let small = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
         let status = QueueStatus {
-            active_clusters: small(self.heard.len()),
+            active_clusters: small(activity.clusters),
             slots: small(self.queue.slots()),
             used: small(self.queue.used()),
             switches: 1,
             round_us: 0,
         };
-        (status, self.heard.len() as u64 * self.service_ns)
+        (status, u64::try_from(activity.round.as_nanos()).unwrap_or(u64::MAX))
     }
 
     /// The fates, with what still waits.

@@ -46,11 +46,11 @@ pub fn ready_times(scenario: &Scenario) -> Result<Vec<Ready>, SpecError> {
             let drawn = chance.up_to(group.interval_ns - 1);
             let mut tick = if group.in_step { 0 } else { drawn };
             while tick < scenario.duration_ns {
-                let at_ns = tick + chance.up_to(group.late_ns);
+                let at_ns = tick.saturating_add(chance.up_to(group.late_ns));
                 if at_ns < scenario.duration_ns {
                     all.push(Ready { at_ns, worker });
                 }
-                tick += group.interval_ns;
+                tick = tick.saturating_add(group.interval_ns);
             }
             worker += 1;
         }

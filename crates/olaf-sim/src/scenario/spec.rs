@@ -230,6 +230,11 @@ impl Scenario {
             }
             let workers = group.clusters as u128 * group.workers as u128;
             planned += workers * (1 + u128::from(self.duration_ns / group.interval_ns));
+            if self.control.unsent == "retry" {
+                // At worst every worker tries again all the time.
+                let tries = self.duration_ns / self.control.retry_ns.max(1);
+                planned += workers * u128::from(tries);
+            }
         }
         if self.groups.is_empty() || planned > MOST as u128 {
             return fail(format!("{planned} updates planned: must be from 1 to {MOST}"));
