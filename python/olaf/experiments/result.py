@@ -109,8 +109,9 @@ class Row(Data):
         """By rule, from the numbers alone.
 
         - ``matches``: the mean is within 10 % of the paper's value, or that value lies between our
-          lowest and highest seed;
-        - ``same direction``: on the same side of the baseline as in the paper, but further off;
+          lowest and highest seed; and not on the other side of the baseline, if there is one;
+        - ``same direction``: on the same side of the baseline as in the paper, by more than the
+          seeds' standard deviation, but further off;
         - ``differs``: neither;
         - where the paper only draws or says on which side of the baseline it is: ``same direction``
           or ``differs``;
@@ -119,16 +120,21 @@ class Row(Data):
         if self.paper is None:
             if self.baseline is None or self.direction is None:
                 return "paper prints no number"
-            ours = _sign(self.ours.mean - self.baseline.ours)
-            return "same direction" if ours == _SIDES[self.direction] else "differs"
-        near = abs(self.ours.mean - self.paper) <= TOLERANCE * abs(self.paper)
-        if near or self.ours.low <= self.paper <= self.ours.high:
-            return "matches"
+            same = self._side(self.baseline.ours) == _SIDES[self.direction]
+            return "same direction" if same else "differs"
+        ours = theirs = 0
         if self.baseline is not None and self.baseline.paper is not None:
             theirs = _sign(self.paper - self.baseline.paper)
-            if theirs != 0 and theirs == _sign(self.ours.mean - self.baseline.ours):
-                return "same direction"
-        return "differs"
+            ours = self._side(self.baseline.ours)
+        near = abs(self.ours.mean - self.paper) <= TOLERANCE * abs(self.paper)
+        if (near or self.ours.low <= self.paper <= self.ours.high) and ours * theirs >= 0:
+            return "matches"
+        return "same direction" if theirs != 0 and ours == theirs else "differs"
+
+    def _side(self, baseline: float) -> int:
+        """Above (1) or below (-1) the baseline by more than the seeds' spread; else 0."""
+        by = self.ours.mean - baseline
+        return _sign(by) if abs(by) > self.ours.sd else 0
 
     @computed_field  # type: ignore[prop-decorator]
     @property

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from olaf import _olaf, experiments
 from olaf.experiments import Bound, Chart, Column, Goal, Result, Row, Series, Spread, Table, Task
 from olaf.experiments.olaf.least_age import Exact, least_age
+from olaf.jobs.outcome import RunError
 
 QUEUES = ("fifo", "olaf", "freshest")
 WORKERS = 8
@@ -133,7 +134,12 @@ def replayed(trace: Path, queue: str, setting: Setting, given: Parameters) -> tu
     """Mean over the clusters of their average Age-of-Model, ns, and the loss, 0 to 1."""
     text = _olaf.replay(str(trace), engine=queue, slots=setting.slots, rate=given.rate, full=False)
     summary = json.loads(text)["summary"]
-    ages = [c["aom_mean_ns"] for c in summary["clusters"] if c["aom_mean_ns"] is not None]
+    ages = [c["aom_mean_ns"] for c in summary["clusters"]]
+    if None in ages:
+        raise RunError(
+            f"{queue}, {setting.clusters} clusters: {ages.count(None)} were never delivered: there "
+            "is no mean age of all; set more arrivals"
+        )
     return sum(ages) / len(ages), summary["loss"]
 
 
