@@ -57,6 +57,8 @@ pub enum Refused {
     NotAsked,
     /// The job has no model yet that an update could change.
     NotReady,
+    /// It was computed on an older model than the one that a round of synchronous training is on.
+    Stale,
     /// The server can take no more jobs.
     Full,
 }
@@ -79,6 +81,7 @@ impl Refused {
             Self::TurnedAway(code) => code.name(),
             Self::NotAsked => "not_asked",
             Self::NotReady => "not_ready",
+            Self::Stale => "stale",
             Self::Full => "full",
         }
     }

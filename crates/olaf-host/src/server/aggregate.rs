@@ -14,7 +14,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::time::Duration;
 use olaf_engine::engine::WorkerSeen;
-use olaf_engine::{Instant, PeerId};
+use olaf_engine::{Instant, Lanes, PeerId};
 use olaf_wire::offsets::LANE;
 use olaf_wire::{Address, Answer, ClusterId, JobId, Update, WorkerId};
 
@@ -31,7 +31,7 @@ pub enum Aggregate {
         after: Duration,
     },
     /// One contribution of every worker that is here, by their mean: synchronous training. Workers
-    /// wait for the model.
+    /// wait for the model, and what none of them computed on the newest one is refused.
     Round {
         /// A round ends so long after its first contribution, without those that are missing.
         deadline: Duration,
@@ -65,17 +65,80 @@ pub(super) struct Collection {
 /// Of one segment.
 #[derive(Default)]
 struct Collected {
-    sum: Vec<f32>,
+    sum: Lanes,
+    /// Where the next sum is written: a refused contribution leaves no trace.
+    spare: Lanes,
     weight: f64,
-    /// Rewards times weights.
+    /// The mean, by weight.
     reward: f64,
     /// Versions behind, times contributors.
     behind: u64,
     alone: u64,
     merged: u64,
-    clusters: BTreeMap<ClusterId, u32>,
     /// Whose contributions are certainly here: of a merge only the first contributor is known.
     workers: BTreeSet<WorkerId>,
+    /// How many more there are of each cluster, of whom only the number is known.
+    nameless: BTreeMap<ClusterId, u32>,
+}
+
+impl Collected {
+    /// Adds a contribution or a merge of several; all of it, or nothing when a sum is not finite.
+    fn take_in(&mut self, update: &Update, lanes: &[u8]) -> Result<(), Refused> {
+        let weight = self.weight + update.weight;
+        // By shares, as in a switch: the products of a huge weight could overflow where the mean
+        // does not.
+        let reward =
+            self.reward * (self.weight / weight) + update.reward * (update.weight / weight);
+        if !weight.is_finite() || !reward.is_finite() {
+            return Err(Refused::NonFinite);
+        }
+        if self.sum.is_empty() {
+            self.sum.resize(lanes.len() / LANE);
+            self.sum.fill(0.0);
+        }
+        if !olaf_engine::lanes::add(&mut self.spare, &self.sum, lanes) {
+            return Err(Refused::NonFinite);
+        }
+        core::mem::swap(&mut self.sum, &mut self.spare);
+        self.weight = weight;
+        self.reward = reward;
+        if update.contributors == 1 {
+            self.alone += 1;
+        } else {
+            self.merged += u64::from(update.contributors);
+        }
+        Ok(())
+    }
+
+    /// Notes for whom an update stands in a round on version `newest`. A merge with something older
+    /// in it stands for one worker, whose name is not known: so many are certain.
+    fn note_who(&mut self, update: &Update, newest: u32) {
+        let nameless = if update.version_oldest < newest {
+            1
+        } else {
+            self.workers.insert(update.address.worker);
+            update.contributors - 1
+        };
+        let others = self.nameless.entry(update.address.cluster).or_default();
+        *others = others.saturating_add(nameless);
+    }
+
+    /// The workers of which nothing is here, less those that a merge may hold: all of a cluster or
+    /// none, because which of them it holds is not known.
+    fn missing<'a>(
+        &self,
+        members: &'a BTreeMap<WorkerId, Member>,
+    ) -> impl Iterator<Item = (WorkerId, &'a Member)> {
+        let mut unheard: BTreeMap<ClusterId, Vec<(WorkerId, &Member)>> = BTreeMap::new();
+        let here = members.iter().filter(|(_, member)| !member.silent);
+        for (worker, member) in here.filter(|(worker, _)| !self.workers.contains(worker)) {
+            unheard.entry(member.cluster).or_default().push((*worker, member));
+        }
+        unheard.retain(|cluster, workers| {
+            workers.len() > self.nameless.get(cluster).map_or(0, |count| *count as usize)
+        });
+        unheard.into_values().flatten()
+    }
 }
 
 impl Collection {
@@ -103,38 +166,17 @@ impl Collection {
             Aggregate::Each => true,
             Aggregate::Periodic { contributions, .. } => contributions
                 .is_some_and(|wanted| segment.alone + segment.merged >= u64::from(wanted)),
-            Aggregate::Round { .. } => here(members).all(|(cluster, count)| {
-                segment.clusters.get(&cluster).is_some_and(|have| *have >= count)
-            }),
+            Aggregate::Round { .. } => segment.missing(members).next().is_none(),
         };
         self.since.is_some() && self.segments.iter().all(full)
     }
 
     /// Workers that are here and of which something is missing, as far as merges let us tell.
     pub(super) fn missing(&self, members: &BTreeMap<WorkerId, Member>) -> Vec<(WorkerId, Member)> {
-        let mut missing = BTreeMap::new();
-        for segment in &self.segments {
-            for (cluster, count) in here(members) {
-                if segment.clusters.get(&cluster).is_some_and(|have| *have >= count) {
-                    continue;
-                }
-                let unheard = members.iter().filter(|(worker, member)| {
-                    member.cluster == cluster && !member.silent && !segment.workers.contains(worker)
-                });
-                missing.extend(unheard.map(|(worker, member)| (*worker, member.clone())));
-            }
-        }
-        missing.into_iter().collect()
+        let missing = self.segments.iter().flat_map(|segment| segment.missing(members));
+        let by_id: BTreeMap<WorkerId, &Member> = missing.collect();
+        by_id.into_iter().map(|(worker, member)| (worker, member.clone())).collect()
     }
-}
-
-/// Clusters, and how many of their workers are here: joined and not silent.
-fn here(members: &BTreeMap<WorkerId, Member>) -> impl Iterator<Item = (ClusterId, u32)> {
-    let mut clusters: BTreeMap<ClusterId, u32> = BTreeMap::new();
-    for member in members.values().filter(|member| !member.silent) {
-        *clusters.entry(member.cluster).or_default() += 1;
-    }
-    clusters.into_iter()
 }
 
 impl Job {
@@ -142,43 +184,37 @@ impl Job {
     pub(super) fn collect(
         &mut self,
         now: Instant,
+        aggregate: Aggregate,
         update: &Update,
         lanes: &[u8],
     ) -> Result<Delivery, Refused> {
-        if let Err(refused) = self.add(now, update, lanes) {
+        if let Err(refused) = self.add(now, aggregate, update, lanes) {
             self.fates.reject(refused, update.contributors);
             return Err(refused);
         }
         Ok(self.note_delivery(now, update))
     }
 
-    fn add(&mut self, now: Instant, update: &Update, lanes: &[u8]) -> Result<(), Refused> {
+    fn add(
+        &mut self,
+        now: Instant,
+        aggregate: Aggregate,
+        update: &Update,
+        lanes: &[u8],
+    ) -> Result<(), Refused> {
         self.fits(update, lanes)?;
-        // One of them would spoil all that it is summed with.
-        if !olaf_engine::lanes::all_finite(lanes) {
-            return Err(Refused::NonFinite);
+        // A straggler's contribution to a round that is over is none to the next one.
+        if matches!(aggregate, Aggregate::Round { .. }) && update.version_newest < self.version {
+            return Err(Refused::Stale);
         }
         let behind = u64::from(self.behind(update)) * u64::from(update.contributors);
         let collection = &mut self.collection;
         collection.segments.resize_with(update.segments as usize, Collected::default);
         let segment = &mut collection.segments[update.segment as usize];
-        segment.sum.resize(lanes.len() / LANE, 0.0);
-        for (sum, lane) in segment.sum.iter_mut().zip(lanes.chunks_exact(LANE)) {
-            *sum += f32::from_le_bytes([lane[0], lane[1], lane[2], lane[3]]);
-        }
-        segment.weight += update.weight;
-        segment.reward += update.reward * update.weight;
+        segment.take_in(update, lanes)?;
+        segment.note_who(update, self.version);
         segment.behind += behind;
-        let contributors = u64::from(update.contributors);
-        if update.contributors == 1 {
-            segment.alone += 1;
-        } else {
-            segment.merged += contributors;
-        }
-        let cluster = segment.clusters.entry(update.address.cluster).or_default();
-        *cluster = cluster.saturating_add(update.contributors);
-        segment.workers.insert(update.address.worker);
-        collection.waiting += contributors;
+        collection.waiting += u64::from(update.contributors);
         collection.since.get_or_insert(now);
         Ok(())
     }
@@ -205,7 +241,7 @@ impl Job {
             let delivered = Delivered {
                 sum: &sum,
                 weight: segment.weight,
-                reward: segment.reward / segment.weight,
+                reward: segment.reward,
                 versions_behind: u32::try_from(segment.behind / contributors).unwrap_or(u32::MAX),
             };
             match self.apply_segment(at, count, &delivered, config) {
@@ -238,7 +274,13 @@ impl Server {
     ) -> Result<(), Refused> {
         let id = update.address.job;
         let job = self.jobs.get_mut(&id).ok_or(Refused::UnknownJob)?;
-        let delivery = job.collect(now, update, lanes)?;
+        let delivery = match job.collect(now, self.config.aggregate, update, lanes) {
+            Err(Refused::Stale) => {
+                self.answer_stale(now, from, update);
+                return Err(Refused::Stale);
+            }
+            collected => collected?,
+        };
         let answer = Answer {
             delivered_version: delivery.newest_version,
             delivered_newest_ns: delivery.newest_generation_ns,
@@ -249,6 +291,19 @@ impl Server {
         job.collection.owes(from, answer);
         self.close_if_full(now, id);
         Ok(())
+    }
+
+    /// Sends whoever is behind the newest model, without which they could share in no round: the
+    /// one they were sent was lost, or is on its way. Of several segments the last asks for it.
+    fn answer_stale(&mut self, now: Instant, from: PeerId, update: &Update) {
+        let Some(job) = self.jobs.get(&update.address.job) else { return };
+        if update.segment + 1 < update.segments {
+            return;
+        }
+        if let Some((_, snapshot, _)) = job.snapshot(job.version) {
+            let (shape, answer) = (job.shape, self.answer_to(now, update));
+            self.answers.model(from, answer, shape, snapshot);
+        }
     }
 
     pub(super) fn close_if_full(&mut self, now: Instant, id: JobId) {

@@ -148,7 +148,8 @@ impl Rule {
         Self { config, best: f64::NEG_INFINITY, recent: None, average: Vec::new() }
     }
 
-    /// Changes `weights` by one update, or leaves them as they are.
+    /// Changes `weights` by one update, or leaves them as they are. What is not finite, or would
+    /// make the model so, leaves no trace in what the rule remembers either.
     ///
     /// The mean is taken here, once: `sum / weight`.
     ///
@@ -156,33 +157,42 @@ impl Rule {
     /// When the sum has not four bytes for each weight.
     pub fn apply(&mut self, weights: &mut Vec<f32>, update: &Delivered<'_>) -> Applied {
         assert_eq!(update.sum.len(), weights.len() * 4, "the server compares the shapes first");
-        if !olaf_engine::lanes::all_finite(update.sum) {
+        let numbers = update.reward.is_finite() && update.weight.is_finite();
+        if !numbers || !olaf_engine::lanes::all_finite(update.sum) {
             return Applied::NonFinite;
         }
-        if !self.admits(update.reward) {
-            return Applied::Gated;
-        }
-        match self.config.kind {
-            RuleKind::Delta => self.delta(weights, update),
-            RuleKind::PaperLiteral => self.paper_literal(weights, update),
-        }
+        let applied = if !self.admits(update.reward) {
+            Applied::Gated
+        } else {
+            match self.config.kind {
+                RuleKind::Delta => self.delta(weights, update),
+                RuleKind::PaperLiteral => self.paper_literal(weights, update),
+            }
+        };
+        self.remember(update.reward, applied);
+        applied
     }
 
-    fn admits(&mut self, reward: f64) -> bool {
+    fn admits(&self, reward: f64) -> bool {
         let margin = self.config.gate_margin;
-        let admitted = match (self.config.kind, self.config.gate) {
+        match (self.config.kind, self.config.gate) {
             (RuleKind::PaperLiteral, _) => reward > self.best,
             (RuleKind::Delta, ServerGate::None) => true,
             (RuleKind::Delta, ServerGate::Best) => reward >= self.best - margin,
             (RuleKind::Delta, ServerGate::Recent) => {
                 self.recent.is_none_or(|recent| reward >= recent - margin)
             }
-        };
+        }
+    }
+
+    fn remember(&mut self, reward: f64, applied: Applied) {
+        if applied == Applied::NonFinite {
+            return;
+        }
         self.recent = Some(self.recent.map_or(reward, |recent| recent * 0.9 + reward * 0.1));
-        if admitted {
+        if applied == Applied::Yes {
             self.best = self.best.max(reward);
         }
-        admitted
     }
 
     fn delta(&self, weights: &mut Vec<f32>, update: &Delivered<'_>) -> Applied {
@@ -197,15 +207,18 @@ impl Rule {
 
     fn paper_literal(&mut self, weights: &mut Vec<f32>, update: &Delivered<'_>) -> Applied {
         let scale = (1.0 / update.weight) as f32;
-        if self.average.is_empty() {
-            self.average = lanes(update.sum).map(|g| g * scale).collect();
+        let means = lanes(update.sum).map(|g| g * scale);
+        let average: Vec<f32> = if self.average.is_empty() {
+            means.collect()
         } else {
-            for (average, g) in self.average.iter_mut().zip(lanes(update.sum)) {
-                *average = (*average + g * scale) / 2.0;
-            }
-        }
+            self.average.iter().zip(means).map(|(average, g)| (average + g) / 2.0).collect()
+        };
         let rate = self.config.learning_rate as f32;
-        moved(weights, self.average.iter().map(|g| rate * g))
+        let applied = moved(weights, average.iter().map(|g| rate * g));
+        if applied == Applied::Yes {
+            self.average = average;
+        }
+        applied
     }
 }
 
@@ -306,5 +319,28 @@ mod tests {
             Applied::NonFinite
         );
         assert_eq!(weights, [f32::MAX]);
+    }
+
+    #[test]
+    fn what_is_refused_leaves_no_trace_that_keeps_out_what_comes_later() {
+        let (step, huge) = (bytes(&[1.0]), bytes(&[f32::MAX]));
+        let literal = RuleConfig { kind: RuleKind::PaperLiteral, ..config() };
+        let gated = |gate| RuleConfig { gate, ..config() };
+        for config in [literal, gated(ServerGate::Best), gated(ServerGate::Recent)] {
+            let mut rule = Rule::new(config);
+            let mut weights = alloc::vec![0.0];
+            for bad in [
+                delivered(&step, 1.0, f64::INFINITY),
+                delivered(&step, 1.0, f64::NAN),
+                delivered(&step, f64::INFINITY, 1e300),
+                // Its mean, and the model with it, would be infinite.
+                delivered(&huge, 1e-9, 1e300),
+            ] {
+                assert_eq!(rule.apply(&mut weights, &bad), Applied::NonFinite, "{bad:?}");
+                assert_eq!(weights, [0.0]);
+            }
+            let good = delivered(&step, 1.0, 5.0);
+            assert_eq!(rule.apply(&mut weights, &good), Applied::Yes, "{config:?}");
+        }
     }
 }

@@ -136,7 +136,7 @@ def order(runs: dict[str, list[Trained]], given: Parameters) -> list[str]:
         return []
     return [
         f"The paper's order does not come out for {' and '.join(ahead)}: by iteration it ends "
-        "above asynchronous training here. Every contribution of a round was computed on the very "
+        "above asynchronous training here. A round takes in only what was computed on the very "
         "model that it changes, and their mean is steadier than eight steps of which most are "
         "several versions old. The seeds spread widely beside these differences."
     ]
