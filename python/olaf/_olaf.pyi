@@ -92,6 +92,9 @@ class Client:
     def wait(self, newer_than: int, timeout_s: float) -> int | None:
         """Wait until a complete model above ``newer_than`` is here; its version, or None."""
 
+    def holding(self) -> bool:
+        """Whether transmission control holds back what was pushed, so that no answer comes."""
+
     def flush(self, timeout_s: float) -> bool:
         """Wait until every pushed segment has left the socket; False at the deadline."""
 

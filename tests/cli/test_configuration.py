@@ -128,6 +128,20 @@ def test_only_one_pacer_at_a_time(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("control", ["paper", "fair"])
+def test_rounds_do_not_go_with_holding_updates_back(tmp_path: Path, control: str) -> None:
+    options = {
+        "worker.transmission": ("--transmission", control),
+        "server.aggregate": ("--aggregate", "round"),
+    }
+    message = refused(tmp_path, options=options)
+    assert message.startswith(f"`worker.transmission` = '{control}' does not go with `server.agg")
+    assert "set transmission to off, or aggregate to each or periodic" in message
+    for aggregate in ("each", "periodic"):
+        overrides = [f"worker.transmission={control}", f"server.aggregate={aggregate}"]
+        assert read_settings(overrides=overrides).worker.transmission == control
+
+
 def test_rates_are_as_tc_writes_them(tmp_path: Path) -> None:
     settings = read_settings(overrides=["switch.uplink=1.9mbit"])
     assert '"uplink_bps": 1900000' in settings.switch.to_core()

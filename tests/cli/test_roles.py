@@ -50,6 +50,9 @@ class Client:
     def wait(self, newer_than: int, timeout_s: float) -> int | None:
         return None
 
+    def holding(self) -> bool:
+        return False
+
     def flush(self, timeout_s: float) -> bool:
         return True
 

@@ -37,6 +37,7 @@ class Fake:
         self.offered: list[float] = []
         self.pushed: list[tuple[float, float, float]] = []
         self.waited: list[tuple[int, float]] = []
+        self.held: set[int] = set()
 
     def join(self, weights: Parts, timeout_s: float) -> int:
         self.offered.append(float(weights[0][0]))
@@ -57,6 +58,9 @@ class Fake:
     def wait(self, newer_than: int, timeout_s: float) -> int | None:
         self.waited.append((newer_than, timeout_s))
         return None
+
+    def holding(self) -> bool:
+        return len(self.pushed) - 1 in self.held
 
 
 def run(
@@ -121,6 +125,20 @@ def test_it_waits_for_an_answer_only_with_patience() -> None:
     run(hasty, 3, LoopConfig(patience_s=0))
     assert patient.waited == [(1, 0.02), (1, 0.02), (3, 0.02)]
     assert hasty.waited == []
+
+
+@pytest.mark.parametrize("config", [LoopConfig(patience_s=0.5), LoopConfig(wait_for_model_s=9.0)])
+def test_nobody_waits_for_an_answer_to_what_is_held_back(config: LoopConfig) -> None:
+    connection = Waiting([None, (4, 10.0), (6, 20.0)], comes_after_s=0.2)
+    connection.held = {0, 1}
+    waits: list[int] = []
+    learner = Steady()
+    work(
+        learner, connection, worker=0, updates=3, config=config, clock=lambda: connection.now,
+        on_progress=lambda progress: waits.append(len(connection.waited)),
+    )  # fmt: skip
+    assert [count > 0 for count in waits] == [False, False, True]
+    assert learner.weights[0][0] == 20.0
 
 
 def test_progress_adds_up() -> None:

@@ -83,6 +83,11 @@ impl Client {
         waiting::until(py, timeout_s, |slice| self.0.wait(newer_than, slice))
     }
 
+    /// Whether transmission control holds back what was pushed, so that no answer comes.
+    fn holding(&self, py: Python<'_>) -> bool {
+        py.detach(|| self.0.is_holding())
+    }
+
     /// Wait until every pushed segment has left the socket; False at the deadline.
     fn flush(&self, py: Python<'_>, timeout_s: f64) -> PyResult<bool> {
         let sent = |slice: Duration| self.0.flush(slice).then_some(());

@@ -156,7 +156,8 @@ def _explain(error: ValidationError, origins: Mapping[str, str]) -> str:
         elif key in lines:
             continue
         else:
-            text = f"`{key}`" + complaint(problem)
+            # What no key alone is to blame for names its keys itself.
+            text = (f"`{key}`" + complaint(problem)) if key else complaint(problem)[2:]
         lines[key] = f"{where}{text}"
     return "\n".join(lines.values())
 

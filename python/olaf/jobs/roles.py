@@ -217,6 +217,7 @@ def run_worker(task: WorkerJob, reporter: Reporter, control: Control) -> None:
         push = staticmethod(client.push)
         pull = staticmethod(client.pull)
         wait = staticmethod(client.wait)
+        holding = staticmethod(client.holding)
 
     try:
         work(

@@ -216,7 +216,8 @@ class WorkerSettings(Section):
     last model received."""
     patience_s: float = Field(default=LoopConfig.patience_s, ge=0)
     """How long to wait for the answer to an update before collecting again; 0 never waits. A
-    moment on a quick network spares a turn on an old model."""
+    moment on a quick network spares a turn on an old model. An update that transmission control
+    holds back is not waited for: it has no answer."""
     wait_for_model_s: float = Field(default=LoopConfig.wait_for_model_s, ge=0)
     """Where the server aggregates in rounds: how long to wait for the model before saying so and
     going on without. 0 is asynchronous: nobody waits. `olaf train` takes three times
@@ -236,7 +237,8 @@ class WorkerSettings(Section):
     9,000-byte frame, or what fits mtu_bytes."""
     transmission: Literal["off", "paper", "fair"] = "off"
     """When to send: off sends every update at once; paper is the control of OLAF §5; fair sends one
-    update of each cluster a round of the slowest queue, whoever of it is first."""
+    update of each cluster a round of the slowest queue, whoever of it is first. Only off goes with
+    `server.aggregate` = "round", which waits for every worker's update."""
     unsent: Literal["carry", "discard", "retry"] = "carry"
     """An update that is not sent joins the next one, is given up, or is decided on anew."""
     threshold_ms: int = Field(default=400, ge=1)
@@ -402,3 +404,14 @@ class Settings(Section):
     leaf: LeafSettings = LeafSettings()
     server: ServerSettings = ServerSettings()
     compare: CompareSettings = CompareSettings()
+
+    @model_validator(mode="after")
+    def _rounds_are_sent(self) -> Self:
+        if self.server.aggregate == "round" and self.worker.transmission != "off":
+            raise ValueError(
+                f"`worker.transmission` = {self.worker.transmission!r} does not go with "
+                "`server.aggregate` = 'round': a round waits for one update of every worker, and "
+                "transmission control holds updates back; set transmission to off, or aggregate "
+                "to each or periodic"
+            )
+        return self

@@ -246,6 +246,10 @@ class EmulatedConnection:
         """Say what is here: the job has let the time pass already."""
         return self._newest[0] if self._newest and self._newest[0] > newer_than else None
 
+    def holding(self) -> bool:
+        """Return False: there is no transmission control in here."""
+        return False
+
     def answered(self, version: int, weights: Weights) -> None:
         """Take in a model's arrival."""
         if self._newest is None or version > self._newest[0]:

@@ -32,6 +32,9 @@ class Connection(Protocol):
     def wait(self, newer_than: int, timeout_s: float) -> int | None:
         """Wait until a model above ``newer_than`` is here; its version, or None."""
 
+    def holding(self) -> bool:
+        """Whether transmission control holds back what was pushed, so that no answer comes."""
+
 
 @dataclass(frozen=True)
 class LoopConfig:
@@ -43,7 +46,8 @@ class LoopConfig:
 
     patience_s: float = 0.02
     """Seconds that a worker waits for the answer to its update before it collects again.
-    0 never waits; a few milliseconds on a quick network spare it one turn on an old model."""
+    0 never waits; a few milliseconds on a quick network spare it one turn on an old model. An
+    update that transmission control holds back is not waited for."""
 
     wait_for_model_s: float = 0.0
     """Synchronous training, where the server aggregates in rounds: seconds a worker waits for a
@@ -140,7 +144,9 @@ class Loop:
             raise RuntimeError("take() follows push()")
         begin = self._clock()
         unanswered = 0
-        if self.config.wait_for_model_s > 0:
+        if self._connection.holding():
+            pass  # Nothing was sent that could be answered; the next push decides anew.
+        elif self.config.wait_for_model_s > 0:
             unanswered = int(not self._model_comes())
         elif self.config.patience_s > 0:
             self._connection.wait(self._version, self.config.patience_s)

@@ -244,6 +244,12 @@ impl Client {
         })
     }
 
+    /// Whether transmission control holds back what was pushed, so that no answer to it comes.
+    #[must_use]
+    pub fn is_holding(&self) -> bool {
+        self.shared.worker_statistics().0.held > 0
+    }
+
     /// Waits until all that was pushed has left the socket, what transmission control holds back
     /// included; false at the deadline.
     #[must_use]
