@@ -30,7 +30,7 @@ test-torch: ## the tests of --learner torch (installs the 5 GB extra)
 	@scripts/env torch
 	OLAF_REQUIRE_TORCH=1 $(BIN)/pytest -m "torch and not slow"
 
-check: format lint types pure test test-torch ns3-if-possible fuzz wheel ## everything that CI runs
+check: format lint types pure ns3-if-possible test test-torch fuzz wheel ## everything that CI runs
 
 format: env ## is everything formatted?
 	cargo fmt --all --check

@@ -129,6 +129,10 @@ impl Transmission {
     #[must_use]
     pub fn probability(&self, now: Instant, generated_ns: u64) -> f64 {
         let Some(heard) = self.heard else { return 1.0 };
+        // OLAF §5: where every cluster has a slot, whoever waits only ages.
+        if self.queue.active_clusters <= self.queue.slots {
+            return 1.0;
+        }
         match &self.config.control {
             Control::Off => 1.0,
             Control::Paper(paper) => paper.probability(&self.queue, now.since(heard)),

@@ -27,12 +27,9 @@ pub enum Slope {
 }
 
 impl Paper {
-    /// The probability after so long a silence.
+    /// The probability after so long a silence, in the congestion regime: more clusters than slots.
     #[must_use]
     pub fn probability(&self, queue: &QueueStatus, silence: Duration) -> f64 {
-        if queue.active_clusters <= queue.slots {
-            return 1.0;
-        }
         let share = f64::from(queue.slots) / f64::from(queue.active_clusters);
         let threshold_s = self.threshold.as_secs_f64();
         let slope = match self.slope {

@@ -69,6 +69,14 @@ fn a_fair_cluster_sends_once_a_round_whoever_of_it_is_first() {
 }
 
 #[test]
+fn a_fair_cluster_with_a_slot_of_its_own_sends_at_will() {
+    let mut t = fair();
+    t.hear(at(0), &Feedback { round_ns: 80 * MS, ..crowded(8, 8) });
+    t.taken(at(0), 0);
+    assert!(t.decide(at(1), MS, 0.999));
+}
+
+#[test]
 fn who_is_fresher_waits_longer_but_not_for_somebody_elses_slow_link() {
     let due = |own, mean| {
         let mut t = fair();

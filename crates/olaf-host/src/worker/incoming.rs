@@ -7,7 +7,9 @@ use crate::segments::Shape;
 use crate::transmission::Feedback;
 use core::time::Duration;
 use olaf_engine::Instant;
-use olaf_wire::{Address, Answer, Kind, Notice, Packet, Welcome, WelcomeCode, WorkerId};
+use olaf_wire::{
+    Address, Answer, Kind, Notice, Packet, QueueStatus, Welcome, WelcomeCode, WorkerId,
+};
 
 impl Worker {
     pub(super) fn handle_welcome(
@@ -83,8 +85,12 @@ impl Worker {
         if answer.queue.switches > 0 {
             self.queue = answer.queue;
             let ns = |us: u32| u64::from(us) * 1000;
+            // A slot holds a segment: so many whole updates of a cluster fit the queue.
+            let segments = self.shape.map_or(1, Shape::segments).max(1);
+            let slots = u32::from(answer.queue.slots) / segments;
+            let slots = u16::try_from(slots).unwrap_or(u16::MAX);
             let feedback = Feedback {
-                queue: answer.queue,
+                queue: QueueStatus { slots, ..answer.queue },
                 round_ns: ns(answer.queue.round_us),
                 own_age_ns: ns(answer.ages.own_us),
                 mean_age_ns: ns(answer.ages.mean_us),
