@@ -59,7 +59,7 @@ def test_a_fair_worker_sends_once_a_round_and_nothing_that_is_carried_is_lost(
     server.start()
     switch = Switch(
         json.dumps(
-            # 100 bytes in 20 ms: with two clusters a round is 40 ms. One slot, so that they compete.
+            # 100 bytes in 20 ms: with two clusters a round is 40 ms. In one slot they compete.
             {
                 "listen": "127.0.0.1:0",
                 "upstream": server.address,
