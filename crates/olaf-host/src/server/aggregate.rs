@@ -284,6 +284,7 @@ impl Server {
         let answer = Answer {
             delivered_version: delivery.newest_version,
             delivered_newest_ns: delivery.newest_generation_ns,
+            ages: self.ages(now, id, update.address.cluster),
             ..self.answer_to(now, update)
         };
         self.answers.acknowledge(from, answer);

@@ -296,25 +296,18 @@ impl Server {
 
     /// An answer to the cluster of an update, as far as the update itself says what is in it.
     fn answer_to(&self, now: Instant, update: &Update) -> Answer {
-        let job = self.jobs.get(&update.address.job);
+        let id = update.address.job;
+        let cluster = Address {
+            job: id,
+            cluster: update.address.cluster,
+            worker: olaf_wire::WorkerId::ALL,
+            session: olaf_wire::Session(0),
+        };
         Answer {
-            address: Address {
-                job: update.address.job,
-                cluster: update.address.cluster,
-                worker: olaf_wire::WorkerId::ALL,
-                session: olaf_wire::Session(0),
-            },
             acknowledges: update.hop_sequence,
             segment: update.segment,
             segments: update.segments,
-            model_version: job.map_or(0, |job| job.version),
-            parameters: job.map_or(0, |job| job.shape.parameters),
-            epoch: self.epoch,
-            delivered_version: 0,
-            delivered_newest_ns: 0,
-            server_time_ns: now.0,
-            queue: olaf_wire::QueueStatus::default(),
-            ages: Ages::default(),
+            ..self.model_for(now, id, cluster)
         }
     }
 
