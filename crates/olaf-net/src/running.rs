@@ -251,8 +251,10 @@ mod tests {
         let (running, plain) = echo();
         running.start().expect("a thread");
         plain.send(b"break").expect("loopback");
+        let began = std::time::Instant::now();
         let died = loop {
             match running.ask(Driver::statistics) {
+                Ok(_) if began.elapsed() > PATIENCE => panic!("its thread lives on"),
                 Ok(_) => std::thread::yield_now(),
                 Err(error) => break error,
             }
