@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -11,6 +12,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from olaf import _olaf
+from olaf.jobs.outcome import RunError
 
 Order = Literal["rounds", "lockstep", "random"]
 
@@ -99,11 +101,20 @@ def replay(
     text = _olaf.replay(str(trace), engine=queue, slots=slots, rate=rate, head=head, full=full)
     told: dict[str, Any] = json.loads(text)
     summary = told["summary"]
-    ages = [c["aom_mean_ns"] for c in summary["clusters"] if c["aom_mean_ns"] is not None]
     return Counts(
         received=summary["departures"],
         aggregated=summary["arrivals"] - summary["dropped"] - summary["departures"],
         loss=summary["loss"],
-        age_ns=sum(ages) / len(ages),
+        age_ns=mean_age_ns(summary["clusters"], queue),
         contributors=[len(left["contributors"]) for left in told.get("departures", [])],
     )
+
+
+def mean_age_ns(clusters: Sequence[dict[str, Any]], what: str) -> float:
+    """Mean over the clusters of their average age; an error where one has none, for the mean of
+    those that were served would praise whoever starves the others."""
+    ages: list[float | None] = [cluster["aom_mean_ns"] for cluster in clusters]
+    known = [age for age in ages if age is not None]
+    if not ages or len(known) < len(ages):
+        raise RunError(f"{what}: a cluster was never delivered twice: let there be more packets")
+    return sum(known) / len(known)

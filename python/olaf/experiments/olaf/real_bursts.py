@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from olaf import _olaf
-from olaf.experiments.olaf.bursts import Counts, Traffic
+from olaf.experiments.olaf.bursts import Counts, Traffic, mean_age_ns
 from olaf.experiments.olaf.latency import HEADER
 from olaf.experiments.processes import Roles
 from olaf.jobs.outcome import Exit, RunError
@@ -133,16 +133,16 @@ def _measured(
     traffic: Traffic, switch: dict[str, Any], server: dict[str, Any], late: np.ndarray
 ) -> Measured:
     dropped = sum(switch["fates"]["dropped"].values())
+    rejected = sum(switch["fates"]["rejected"].values())
     clusters = [cluster for job in server["jobs"] for cluster in job["clusters"]]
-    ages = [c["aom_mean_ns"] for c in clusters if c["aom_mean_ns"] is not None]
-    if not ages:
-        raise RunError("the server heard of no cluster twice: let there be more packets")
+    if len(clusters) < traffic.clusters:
+        raise RunError(f"the server heard of {len(clusters)} of {traffic.clusters} clusters only")
     return Measured(
         counts=Counts(
             received=switch["departures"],
-            aggregated=switch["received"] - dropped - switch["departures"],
+            aggregated=switch["received"] - dropped - rejected - switch["departures"],
             loss=dropped / max(1, switch["received"]),
-            age_ns=sum(ages) / len(ages),
+            age_ns=mean_age_ns(clusters, "real sockets"),
             contributors=[],
         ),
         missing=traffic.total - switch["received"],
