@@ -24,6 +24,7 @@ pub mod ids;
 mod lane_buffer;
 pub mod lanes;
 pub mod olaf;
+pub mod pacer;
 pub mod slots;
 pub mod switch;
 #[cfg(test)]

@@ -3,9 +3,9 @@
 use super::job::{Cluster, Job};
 use super::neighbours::everyone;
 use super::{AnswerTo, Down, Switch};
-use crate::egress::Acknowledged;
 use crate::engine::{DropReason, Source, Verdict};
 use crate::ids::{ClusterId, Flow, JobId, PeerId, WorkerId};
+use crate::pacer::Acknowledged;
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;

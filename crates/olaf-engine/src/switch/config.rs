@@ -1,10 +1,10 @@
 //! How a switch is set up: data, checked once.
 
 use crate::discipline::Discipline;
-use crate::egress::{CreditPacer, Pacer, RatePacer};
 use crate::fifo::Fifo;
 use crate::freshest::Freshest;
 use crate::olaf::{Gate, Olaf};
+use crate::pacer::{CreditPacer, Pacer, RatePacer};
 use crate::time::BitsPerSecond;
 use alloc::boxed::Box;
 use core::fmt;

@@ -3,8 +3,8 @@
 use super::counters::Fates;
 use super::{Pacing, Switch};
 use crate::discipline::Rejection;
-use crate::egress::Pacer;
 use crate::ids::{ClusterId, JobId, PeerId};
+use crate::pacer::Pacer;
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;

@@ -1,7 +1,8 @@
 //! The link of a replay, by what it does with the update it sends.
 
 use super::Parameters;
-use olaf_engine::egress::{Egress, Pacer, RatePacer};
+use olaf_engine::egress::Egress;
+use olaf_engine::pacer::{Pacer, RatePacer};
 use olaf_engine::{Arrival, Discipline, Entry, Instant, Outcome};
 
 /// What becomes of an update in the queue while the link sends it.
