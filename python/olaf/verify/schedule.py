@@ -1,0 +1,186 @@
+"""A run that a prover found, through the real queue: what left when, and how old it was.
+
+Nothing a prover says of its model is shown to anybody before the engine has said the same.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations, pairwise
+from pathlib import Path
+from typing import Any
+
+from olaf.verify.instance import Instance, Kind, Objective
+
+RATE = "8mbit"
+"""Of the replayed link: a byte takes a microsecond, so a service of s microseconds is s bytes."""
+
+
+@dataclass(frozen=True, order=True)
+class Send:
+    """An update that is sent."""
+
+    tick: int
+    offset_ns: int
+    """Nanoseconds after the tick: they put events of one tick in their order."""
+    sender: int
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """What the senders do in a run, in the order in which it reaches the queue."""
+
+    sends: tuple[Send, ...]
+    held: tuple[tuple[int, int], ...] = ()
+    """(tick, sender) of updates that were ready and not sent."""
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """A departure of a cluster."""
+
+    start_ns: int
+    end_ns: int
+    """The paper's D."""
+    newest_ns: int
+    """When the newest of its contributions was made: the paper's A of it."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What the queue made of a schedule, up to the horizon."""
+
+    horizon_ns: int
+    deliveries: tuple[tuple[Delivery, ...], ...]
+    """Of each cluster, in order."""
+    sent: tuple[int, ...]
+    dropped: tuple[int, ...]
+
+
+def trace_of(instance: Instance, schedule: Schedule) -> str:
+    """The schedule as ``olaf replay --rate 8mbit`` reads it."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["t_ns", "cluster", "worker", "seq", "reward", "bytes"])
+    numbers = [0] * len(instance.senders)
+    size = instance.service * instance.tick_ns // 1000
+    for send in schedule.sends:
+        cluster = instance.clusters[instance.senders[send.sender].cluster]
+        at = send.tick * instance.tick_ns + send.offset_ns
+        writer.writerow([at, cluster, f"w{send.sender}", numbers[send.sender], 0, size])
+        numbers[send.sender] += 1
+    return text.getvalue()
+
+
+def replay(instance: Instance, schedule: Schedule) -> Run:
+    """Run a schedule through the OLAF engine."""
+    from olaf import _olaf
+
+    with tempfile.TemporaryDirectory() as folder:
+        trace = Path(folder) / "trace.csv"
+        trace.write_text(trace_of(instance, schedule), encoding="utf-8")
+        text = _olaf.replay(str(trace), engine="olaf", slots=instance.slots, rate=RATE)
+    return read_replay(instance, json.loads(text))
+
+
+def read_replay(instance: Instance, replayed: dict[str, Any]) -> Run:
+    """What ``olaf replay --json`` printed, up to the horizon.
+
+    Events of the horizon's tick count, though offsets put them some nanoseconds after it.
+    """
+    past_ns = (instance.horizon + 1) * instance.tick_ns
+    of = {name: index for index, name in enumerate(instance.clusters)}
+    deliveries: list[list[Delivery]] = [[] for _ in instance.clusters]
+    sent, dropped = [0] * len(of), [0] * len(of)
+    for left in replayed["departures"]:
+        if left["end_ns"] < past_ns:
+            times = Delivery(left["start_ns"], left["end_ns"], left["newest_ns"])
+            deliveries[of[left["cluster"]]].append(times)
+    for fate in replayed["fates"]:
+        cluster = of[fate["cluster"]]
+        sent[cluster] += 1
+        dropped[cluster] += fate["fate"] == "dropped"
+    kept = tuple(tuple(each) for each in deliveries)
+    return Run(instance.horizon * instance.tick_ns, kept, tuple(sent), tuple(dropped))
+
+
+def on_ticks(instance: Instance, run: Run) -> Run:
+    """The run that this one is a few nanoseconds away from: its order of events, offsets gone."""
+
+    def cut(time_ns: int) -> int:
+        return time_ns - time_ns % instance.tick_ns
+
+    deliveries = tuple(
+        tuple(Delivery(cut(d.start_ns), cut(d.end_ns), cut(d.newest_ns)) for d in of_cluster)
+        for of_cluster in run.deliveries
+    )
+    return Run(run.horizon_ns, deliveries, run.sent, run.dropped)
+
+
+def value(run: Run, objective: Objective) -> Fraction | None:
+    """What the objective bounds, in this run; None where it has no value (fewer than two averages,
+    nobody delivered, nothing sent)."""
+    about = objective.clusters
+    match objective.kind:
+        case Kind.FAIR_PEAK:
+            return _widest(mean_peak(run, cluster) for cluster in about)
+        case Kind.FAIR_AGE:
+            return _widest(mean_age(run, cluster) for cluster in about)
+        case Kind.WORST_PEAK:
+            ages = [age for cluster in about for age in peaks(run, cluster, last=True)]
+            return Fraction(max(ages)) if ages else None
+        case Kind.STARVATION:
+            return Fraction(max(longest_gap(run, cluster) for cluster in about))
+        case Kind.NO_AVERAGE:
+            return Fraction(sum(len(run.deliveries[cluster]) < 2 for cluster in about))
+        case Kind.LOSS:
+            sent = sum(run.sent[cluster] for cluster in about)
+            lost = sum(run.dropped[cluster] for cluster in about)
+            return Fraction(lost, sent) if sent else None
+
+
+def peaks(run: Run, cluster: int, *, last: bool = False) -> list[int]:
+    """The cluster's ages just before each delivery but the first, ns (OLAF §6, peak AoM).
+
+    ``last``: and the age at the horizon, which the next peak will not be below.
+    """
+    delivered = run.deliveries[cluster]
+    ages = [b.end_ns - a.newest_ns for a, b in pairwise(delivered)]
+    if last and delivered:
+        ages.append(max(run.horizon_ns, delivered[-1].end_ns) - delivered[-1].newest_ns)
+    return ages
+
+
+def mean_peak(run: Run, cluster: int) -> Fraction | None:
+    """Mean of the cluster's peaks, ns; None with fewer than two deliveries."""
+    found = peaks(run, cluster)
+    return Fraction(sum(found), len(found)) if found else None
+
+
+def mean_age(run: Run, cluster: int) -> Fraction | None:
+    """Time average of the cluster's AoM from its first delivery to the horizon, ns."""
+    delivered = run.deliveries[cluster]
+    if not delivered or delivered[0].end_ns >= run.horizon_ns:
+        return None
+    twice = 0
+    ends = [*(each.end_ns for each in delivered[1:]), run.horizon_ns]
+    for each, end in zip(delivered, ends, strict=True):
+        twice += (end - each.newest_ns) ** 2 - (each.end_ns - each.newest_ns) ** 2
+    return Fraction(twice, 2 * (run.horizon_ns - delivered[0].end_ns))
+
+
+def longest_gap(run: Run, cluster: int) -> int:
+    """Longest time without a delivery, ns: before the first and after the last included."""
+    ends = [0, *(each.end_ns for each in run.deliveries[cluster]), run.horizon_ns]
+    return max(b - a for a, b in pairwise(ends))
+
+
+def _widest(means: Iterable[Fraction | None]) -> Fraction | None:
+    known = [mean for mean in means if mean is not None]
+    return max((abs(a - b) for a, b in combinations(known, 2)), default=None)
