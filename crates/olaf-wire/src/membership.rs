@@ -119,6 +119,10 @@ pub enum WelcomeCode {
     JoinAgain = 8,
     /// What the switches on the way send up comes back to them: there is no server at its end.
     Loop = 9,
+    /// The switch's admission control refused the worker's cluster.
+    NotAdmitted = 10,
+    /// Not a refusal: the switch waits for its admission control's word on the worker's cluster.
+    AdmissionPending = 11,
 }
 
 impl WelcomeCode {
@@ -134,6 +138,8 @@ impl WelcomeCode {
             7 => Self::ServerSilent,
             8 => Self::JoinAgain,
             9 => Self::Loop,
+            10 => Self::NotAdmitted,
+            11 => Self::AdmissionPending,
             _ => return None,
         })
     }
@@ -152,13 +158,18 @@ impl WelcomeCode {
             Self::ServerSilent => "server_silent",
             Self::JoinAgain => "join_again",
             Self::Loop => "loop",
+            Self::NotAdmitted => "not_admitted",
+            Self::AdmissionPending => "admission_pending",
         }
     }
 
     /// Whether the worker is turned away, rather than let in or told to wait.
     #[must_use]
     pub const fn is_refusal(self) -> bool {
-        !matches!(self, Self::Welcome | Self::ServerSilent | Self::JoinAgain)
+        !matches!(
+            self,
+            Self::Welcome | Self::ServerSilent | Self::JoinAgain | Self::AdmissionPending
+        )
     }
 }
 

@@ -100,6 +100,8 @@ fn codes() -> impl Strategy<Value = WelcomeCode> {
         Code::ServerSilent,
         Code::JoinAgain,
         Code::Loop,
+        Code::NotAdmitted,
+        Code::AdmissionPending,
     ])
 }
 

@@ -45,7 +45,8 @@ fn code(name: &str) -> WelcomeCode {
     let all = [Code::Welcome, Code::WorkerIdInUse, Code::WrongModelSize, Code::WrongSegmentLanes];
     let rest =
         [Code::UnknownJob, Code::ModelTooLarge, Code::Full, Code::ServerSilent, Code::JoinAgain];
-    *all.iter().chain(&rest).chain(&[Code::Loop]).find(|code| code.name() == name).unwrap()
+    let last = [Code::Loop, Code::NotAdmitted, Code::AdmissionPending];
+    *all.iter().chain(&rest).chain(&last).find(|code| code.name() == name).unwrap()
 }
 
 /// The message of those fields, written; and read back from `bytes`, whether it is the same.
