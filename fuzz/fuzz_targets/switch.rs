@@ -5,7 +5,7 @@
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use olaf_engine::engine::Source;
-use olaf_engine::switch::{AnswerTo, Config, Pacing, QueueKind};
+use olaf_engine::switch::{Admission, AnswerTo, Config, Pacing, QueueKind, Ruling};
 use olaf_engine::{BitsPerSecond, Engine, Instant, JobId, PeerId, PortId, Switch};
 use olaf_wire::offsets::MAX_DATAGRAM;
 use olaf_wire::{
@@ -22,6 +22,8 @@ struct Setting {
     pacing: u16,
     to_cluster: bool,
     limit: u8,
+    /// Whether it asks before a cluster joins, and for how long.
+    asks: Option<(u8, bool)>,
 }
 
 #[derive(Arbitrary, Debug)]
@@ -31,6 +33,7 @@ enum Step {
     Update(Who, u8, u8, u8, i8, bool),
     Answer(Who, u8, u8, u8, bool),
     Leave(Who),
+    Decide(Who, Option<bool>),
     Fetch(Who, u32),
     Wait(u16),
     Drain(bool, u8),
@@ -148,6 +151,12 @@ fn config(setting: &Setting) -> Config {
         control_limit: usize::from(setting.limit) + 1,
         downlink_limit: usize::from(setting.limit) + 1,
         max_workers: 8,
+        admission: setting.asks.map(|(timeout, admit)| Admission {
+            timeout: Duration::from_millis(u64::from(timeout) + 1),
+            unanswered: if admit { Ruling::Admit } else { Ruling::Refuse },
+            refused_for: Duration::from_millis(u64::from(timeout)),
+            max_questions: 2,
+        }),
         ..Config::default()
     }
 }
@@ -172,8 +181,14 @@ fn take(run: &mut Run, step: &Step, buf: &mut [u8]) {
         }
         Step::Welcome(who, code) => {
             use WelcomeCode as Code;
-            let codes =
-                [Code::WorkerIdInUse, Code::WrongModelSize, Code::ServerSilent, Code::JoinAgain];
+            let codes = [
+                Code::WorkerIdInUse,
+                Code::WrongModelSize,
+                Code::ServerSilent,
+                Code::JoinAgain,
+                Code::NotAdmitted,
+                Code::AdmissionPending,
+            ];
             let len = Welcome {
                 address: who.address(),
                 code: codes.get(usize::from(*code)).copied().unwrap_or(Code::Welcome),
@@ -248,6 +263,11 @@ fn take(run: &mut Run, step: &Step, buf: &mut [u8]) {
             let len = Leave { address: who.address() }.emit(buf);
             run.recv(false, who.peer(), &mut buf[..len]);
         }
+        Step::Decide(who, admit) => {
+            let ruling = admit.map(|yes| if yes { Ruling::Admit } else { Ruling::Refuse });
+            let address = who.address();
+            run.switch.decide(run.now, address.job, address.cluster, ruling);
+        }
         Step::Fetch(who, first) => {
             let len = Fetch { address: who.address(), version: 0, first: *first, mask: u64::MAX }
                 .emit(buf);
@@ -279,9 +299,9 @@ fuzz_target!(|input: (Setting, Vec<Step>)| {
     let mut run = Run { switch, now: Instant(0), damage: None, damaged: false, left: 0 };
     for worker in 0..8 {
         let who = Who { worker, odd: 0 };
-        for step in [Step::Join(who), Step::Welcome(who, 9), Step::Wait(1000), Step::Drain(true, 9)]
-        {
-            take(&mut run, &step, &mut buf);
+        let steps = [Step::Join(who), Step::Decide(who, Some(true)), Step::Welcome(who, 9)];
+        for step in steps.iter().chain(&[Step::Wait(1000), Step::Drain(true, 9)]) {
+            take(&mut run, step, &mut buf);
         }
     }
     for step in &steps {

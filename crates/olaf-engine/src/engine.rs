@@ -2,6 +2,7 @@
 
 use crate::discipline::Rejection;
 use crate::ids::{ClusterId, JobId, PeerId, PortId, WorkerId};
+use crate::switch::Ruling;
 use crate::time::Instant;
 use olaf_wire::{Refusal, WelcomeCode};
 
@@ -116,6 +117,8 @@ pub enum Why {
     CreditExpiry,
     /// Parties are looked at for silence.
     SilenceCheck,
+    /// The question whether a cluster may join has gone unanswered for too long.
+    AdmissionDeadline,
     /// A host repeats itself or asks again.
     Retransmission,
     /// A host answers what it has, complete or not.
@@ -137,6 +140,13 @@ pub enum Event {
     WorkerMoved(WorkerSeen),
     /// A worker's join was refused.
     WorkerRefused(WorkerSeen, WelcomeCode),
+    /// Whether this worker's cluster, which is new here, may join is asked:
+    /// [`Switch::decide`](crate::Switch::decide) takes the answer.
+    AdmissionWanted(WorkerSeen),
+    /// Nobody who knew answered in time: the stated answer was given.
+    AdmissionUnanswered(WorkerSeen, Ruling),
+    /// Too many questions were open to ask about this worker's cluster: the stated answer was given.
+    AdmissionNotAsked(WorkerSeen, Ruling),
     /// A job's server has not been heard for the configured time.
     ServerSilent(JobId, PeerId),
     /// A silent server is heard again.

@@ -6,8 +6,8 @@ mod common;
 
 use common::*;
 use core::time::Duration;
-use olaf_engine::engine::{DropReason, Source, Verdict};
-use olaf_engine::switch::{AnswerTo, Config, Pacing, QueueKind};
+use olaf_engine::engine::{DropReason, Event, Source, Verdict, WorkerSeen};
+use olaf_engine::switch::{Admission, AnswerTo, Config, Pacing, QueueKind, Ruling};
 use olaf_engine::{BitsPerSecond, Engine, JobId, PeerId, PortId};
 use olaf_wire::offsets::MAX_DATAGRAM;
 use olaf_wire::{Answer, Fetch, Leave, Packet, Update, WelcomeCode};
@@ -28,6 +28,8 @@ enum Step {
     },
     Leave(Who),
     Fetch(Who),
+    /// The word on whatever cluster it is that was asked about.
+    Decide(Option<bool>),
     Wait(u64),
     DrainUp(usize),
     DrainDown(usize),
@@ -94,13 +96,14 @@ fn step() -> impl Strategy<Value = Step> {
     let damage = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4);
     prop_oneof![
         4 => (who(), prop_oneof![3 => Just(0u8), 1 => 1u8..18]).prop_map(|(who, hops)| Step::Join(who, hops)),
-        4 => (who(), prop_oneof![8 => Just(0u8), 1 => 0u8..10]).prop_map(|(who, code)| Step::Welcome(who, code)),
+        4 => (who(), prop_oneof![8 => Just(0u8), 1 => 0u8..12]).prop_map(|(who, code)| Step::Welcome(who, code)),
         20 => (who(), sent()).prop_map(|(who, sent)| Step::Update(who, sent)),
         4 => answer.prop_map(|(cluster, acknowledges, segment, version, to, epoch)| Step::Answer {
             cluster, acknowledges, segment, version, to, epoch
         }),
         1 => who().prop_map(Step::Leave),
         1 => who().prop_map(Step::Fetch),
+        2 => prop::option::weighted(0.8, prop::bool::weighted(0.7)).prop_map(Step::Decide),
         4 => prop_oneof![6 => 0u64..5, 1 => 900u64..1100, 1 => 1900u64..70_000].prop_map(Step::Wait),
         5 => (1usize..4).prop_map(Step::DrainUp),
         3 => (1usize..9).prop_map(Step::DrainDown),
@@ -123,12 +126,21 @@ fn configs() -> impl Strategy<Value = Config> {
         3 => Just(QueueKind::Freshest),
     ];
     let answer_to = prop_oneof![Just(AnswerTo::Shared), Just(AnswerTo::Cluster)];
-    (pacing, gate, queue, answer_to, 1usize..8, 1usize..20).prop_map(
-        |(pacing, gate, queue, answer_to, slots, limit)| Config {
+    let admission = prop::option::of((1u64..500, any::<bool>(), 1usize..4)).prop_map(|asks| {
+        asks.map(|(timeout, admit, max_questions)| Admission {
+            timeout: Duration::from_millis(timeout),
+            unanswered: if admit { Ruling::Admit } else { Ruling::Refuse },
+            refused_for: Duration::from_millis(timeout),
+            max_questions,
+        })
+    });
+    (pacing, gate, queue, answer_to, admission, 1usize..8, 1usize..20).prop_map(
+        |(pacing, gate, queue, answer_to, admission, slots, limit)| Config {
             pacing,
             gate,
             queue,
             answer_to,
+            admission,
             slots,
             control_limit: limit,
             downlink_limit: limit,
@@ -144,6 +156,8 @@ struct Run {
     /// Contributions that should have been counted.
     received: u64,
     left: u64,
+    /// Whom the question is about that is put.
+    put: Option<WorkerSeen>,
     damage: Vec<(prop::sample::Index, u8)>,
 }
 
@@ -195,6 +209,38 @@ impl Run {
             }
         }
         assert_eq!(self.left, self.bench.fate("sent_alone") + self.bench.fate("merged"));
+    }
+
+    /// A question is put only while none is, and about a cluster that is not here.
+    fn listen(&mut self) {
+        for event in self.bench.events() {
+            match event {
+                Event::AdmissionWanted(who) => {
+                    assert_eq!(self.put.replace(who), None);
+                    assert!(!self.bench.switch.running().contains(&(who.job, who.cluster)));
+                }
+                Event::AdmissionUnanswered(who, _) => {
+                    let put = self.put.take().map(|put| (put.job, put.cluster));
+                    assert_eq!(put, Some((who.job, who.cluster)));
+                }
+                _ => {}
+            }
+        }
+        let Some(admission) = self.bench.switch.statistics(self.bench.now).admission else {
+            return;
+        };
+        let counts = admission.counts;
+        let settled = counts.admitted + counts.refused + counts.unanswered;
+        assert_eq!(counts.asked, settled + u64::from(self.put.is_some()));
+        assert_eq!(admission.open > 0, self.put.is_some());
+    }
+
+    fn decide(&mut self, admit: Option<bool>) {
+        let Some(who) = self.put else { return };
+        let ruling = admit.map(|yes| if yes { Ruling::Admit } else { Ruling::Refuse });
+        // Without an answer the switch says itself that there was none.
+        self.put = self.put.filter(|_| ruling.is_none());
+        assert!(self.bench.switch.decide(self.bench.now, who.job, who.cluster, ruling));
     }
 
     fn take(&mut self, step: &Step) {
@@ -271,10 +317,10 @@ impl Run {
                 let fetch = Fetch { address: as_w(who).address(), version: 0, first: 0, mask: 7 };
                 self.recv(false, who.peer, Self::emitted(|buf| fetch.emit(buf)));
             }
+            Step::Decide(admit) => self.decide(*admit),
             Step::Wait(milliseconds) => {
                 self.bench.now = self.bench.now + Duration::from_millis(*milliseconds);
                 self.bench.switch.handle_timeout(self.bench.now);
-                self.bench.events();
             }
             Step::DrainUp(most) => self.drain(PortId::UPLINK, *most),
             Step::DrainDown(most) => self.drain(PortId::DOWNLINK, *most),
@@ -289,7 +335,7 @@ impl Run {
     }
 }
 
-const CODES: [WelcomeCode; 10] = [
+const CODES: [WelcomeCode; 12] = [
     WelcomeCode::Welcome,
     WelcomeCode::WorkerIdInUse,
     WelcomeCode::WrongModelSize,
@@ -300,6 +346,8 @@ const CODES: [WelcomeCode; 10] = [
     WelcomeCode::ServerSilent,
     WelcomeCode::JoinAgain,
     WelcomeCode::Loop,
+    WelcomeCode::NotAdmitted,
+    WelcomeCode::AdmissionPending,
 ];
 
 proptest! {
@@ -311,13 +359,16 @@ proptest! {
         let mut bench = Bench::new(config);
         bench.switch.set_server(JobId(1), PeerId(1001));
         bench.switch.set_server(JobId(2), PeerId(1002));
-        let mut run = Run { bench, received: 0, left: 0, damage: Vec::new() };
+        let mut run = Run { bench, received: 0, left: 0, put: None, damage: Vec::new() };
         // Most workers are in from the start, or little would happen.
         for job in 1..3 {
             for worker in 0..4 {
                 let who = Who { job, cluster: worker % 3, worker, session: 500 + worker, peer: 10 * job + worker };
                 // One in two is behind a switch.
                 run.take(&Step::Join(who, u8::from(worker % 2 == 1)));
+                run.listen();
+                run.take(&Step::Decide(Some(true)));
+                run.listen();
                 run.take(&Step::Welcome(who, 0));
                 run.bench.now = run.bench.now + Duration::from_secs(1);
                 run.drain(PortId::UPLINK, 9);
@@ -325,6 +376,7 @@ proptest! {
         }
         for step in &steps {
             run.take(step);
+            run.listen();
         }
         // In the end everything leaves: nothing is kept for ever by a credit nobody returns.
         for _ in 0..100 {

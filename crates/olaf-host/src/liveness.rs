@@ -27,6 +27,11 @@ impl Liveness {
         self.expected.get_or_insert(now);
     }
 
+    /// What was asked of it does not reach it: it owes nothing.
+    pub(crate) fn excuse(&mut self) {
+        self.expected = None;
+    }
+
     /// It was heard; `epoch` 0 where what was heard does not name its life.
     pub(crate) fn heard(&mut self, now: Instant, epoch: u32) -> Sign {
         self.heard = Some(now);

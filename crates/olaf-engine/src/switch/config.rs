@@ -79,6 +79,59 @@ pub enum AnswerTo {
     Cluster,
 }
 
+/// A word on whether a cluster may join.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ruling {
+    /// It may.
+    Admit,
+    /// It may not.
+    Refuse,
+}
+
+impl Ruling {
+    /// Every ruling and its name.
+    pub const ALL: [(&'static str, Self); 2] = [("admit", Self::Admit), ("refuse", Self::Refuse)];
+
+    /// The ruling of that name.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, ruling)| *ruling)
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Admit => "admit",
+            Self::Refuse => "refuse",
+        }
+    }
+}
+
+/// Asking before a cluster that is new here may join.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Admission {
+    /// How long a question may take from when it is put.
+    pub timeout: Duration,
+    /// The answer when time runs out, or when too many questions are open.
+    pub unanswered: Ruling,
+    /// A refused cluster is not asked about again for so long.
+    pub refused_for: Duration,
+    /// Questions that may be open at once: one is put, the others wait for their turn.
+    pub max_questions: usize,
+}
+
+impl Default for Admission {
+    fn default() -> Self {
+        Self {
+            timeout: Duration::from_secs(5),
+            unanswered: Ruling::Refuse,
+            refused_for: Duration::from_secs(10),
+            max_questions: 16,
+        }
+    }
+}
+
 /// The set-up.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -92,6 +145,8 @@ pub struct Config {
     pub pacing: Pacing,
     /// Who hears an answer.
     pub answer_to: AnswerTo,
+    /// Whether somebody is asked before a new cluster may join; `None`: nobody is.
+    pub admission: Option<Admission>,
     /// A cluster heard within this time, or within three rounds, is active: see
     /// [`crate::active`].
     pub active: Duration,
@@ -121,6 +176,7 @@ impl Default for Config {
             gate: None,
             pacing: Pacing::Unlimited,
             answer_to: AnswerTo::Shared,
+            admission: None,
             active: Duration::from_secs(1),
             silent_after: Duration::from_secs(2),
             max_parameters: 1 << 28,
@@ -172,6 +228,10 @@ impl Config {
         if let Pacing::Credits { credits, timeout } = self.pacing {
             positive("credits", credits > 0)?;
             positive("credit_timeout", timeout > Duration::ZERO)?;
+        }
+        if let Some(admission) = self.admission {
+            positive("admission_timeout", admission.timeout > Duration::ZERO)?;
+            positive("admission_max_questions", admission.max_questions > 0)?;
         }
         positive("active", self.active > Duration::ZERO)?;
         positive("silent_after", self.silent_after > Duration::ZERO)?;

@@ -15,8 +15,7 @@ use olaf_wire::offsets::welcome as at;
 use olaf_wire::{Address, Join, Leave, Packet, Session, Welcome, WelcomeCode, WorkerId, serial};
 
 impl Switch {
-    /// A worker announces itself. The switch notes where it is and passes the join on: whether it
-    /// is let in, the server says.
+    /// A worker announces itself.
     pub(super) fn handle_join(
         &mut self,
         now: Instant,
@@ -28,10 +27,9 @@ impl Switch {
             Ok(join) => join,
             Err(refusal) => return Verdict::Drop(DropReason::Malformed(refusal)),
         };
-        let id = join.address.job;
-        let Some(server) = self.jobs.get(&id).map(|job| job.server).or(self.default_server) else {
+        if self.server_of(join.address.job).is_none() {
             return self.turn_away(now, from, &join, WelcomeCode::UnknownJob);
-        };
+        }
         if join.hops >= self.config.max_hops {
             return self.refuse_loop(now, from.peer, from.peer, &join);
         }
@@ -41,11 +39,29 @@ impl Switch {
         if join.parameters > self.config.max_parameters {
             return self.turn_away(now, from, &join, WelcomeCode::ModelTooLarge);
         }
+        if let Some(verdict) = self.hold_back(now, from, &join, bytes) {
+            return verdict;
+        }
+        self.take_join(now, from, &join, bytes)
+    }
+
+    /// A join that nothing holds back. The switch notes where the worker is and passes it on: whether
+    /// it is let in, the server says.
+    pub(super) fn take_join(
+        &mut self,
+        now: Instant,
+        from: Source,
+        join: &Join,
+        bytes: &[u8],
+    ) -> Verdict {
+        let id = join.address.job;
+        let Some(server) = self.server_of(id) else {
+            return self.turn_away(now, from, join, WelcomeCode::UnknownJob);
+        };
         let silent_after = self.config.silent_after;
-        let full = self.jobs.values().map(|job| job.members.len()).sum::<usize>()
-            >= self.config.max_workers;
+        let full = self.is_full();
         if !self.jobs.contains_key(&id) && (full || self.jobs.len() >= self.config.max_jobs) {
-            return self.turn_away(now, from, &join, WelcomeCode::Full);
+            return self.turn_away(now, from, join, WelcomeCode::Full);
         }
         let job = self.job(id, server);
         job.last_join = now;
@@ -72,11 +88,11 @@ impl Switch {
             // The same id from elsewhere: its owner restarted, or somebody claims it. While the
             // owner lives, it is a claim.
             Some(member) if now.since(member.last_heard) < silent_after => {
-                return self.turn_away(now, from, &join, WelcomeCode::WorkerIdInUse);
+                return self.turn_away(now, from, join, WelcomeCode::WorkerIdInUse);
             }
-            None if full => return self.turn_away(now, from, &join, WelcomeCode::Full),
+            None if full => return self.turn_away(now, from, join, WelcomeCode::Full),
             _ => {
-                job.members.insert(join.address.worker, new_member(now, from.peer, &join));
+                job.members.insert(join.address.worker, new_member(now, from.peer, join));
                 None
             }
         };
@@ -99,6 +115,16 @@ impl Switch {
         let mut passed_on: Vec<u8> = bytes.into();
         patch_hops(&mut passed_on, join.hops + 1);
         self.send_up(now, server, &passed_on)
+    }
+
+    fn server_of(&self, id: JobId) -> Option<PeerId> {
+        self.jobs.get(&id).map(|job| job.server).or(self.default_server)
+    }
+
+    /// Whether no further worker fits.
+    pub(super) fn is_full(&self) -> bool {
+        let workers = self.jobs.values().map(|job| job.members.len());
+        workers.sum::<usize>() >= self.config.max_workers
     }
 
     /// Where a worker is whose very join has been here before, with fewer switches behind it: what
@@ -154,8 +180,10 @@ impl Switch {
         } else {
             let admits = welcome.code == WelcomeCode::Welcome;
             let newly = admits && !core::mem::replace(&mut member.admitted, true);
-            let cluster = job.clusters.entry(member.cluster).or_default();
-            cluster.note_wish(welcome.address.worker, member.wants_notices);
+            if admits {
+                let cluster = job.clusters.entry(member.cluster).or_default();
+                cluster.note_wish(welcome.address.worker, member.wants_notices);
+            }
             if admits && member.behind_switch {
                 job.below.entry(peer).or_default().hops.last_heard = now;
             }
@@ -186,9 +214,13 @@ impl Switch {
             Err(refusal) => return Verdict::Drop(DropReason::Malformed(refusal)),
         };
         let address = leave.address;
+        let waited = self.asking.forget(from.peer, &address);
         let Some(job) = self.jobs.get_mut(&address.job) else {
-            return Verdict::Drop(DropReason::UnknownJob);
+            return if waited { Verdict::Absorb } else { Verdict::Drop(DropReason::UnknownJob) };
         };
+        if waited && !job.members.contains_key(&address.worker) {
+            return Verdict::Absorb;
+        }
         if !job.members.get(&address.worker).is_some_and(|m| m.is(from.peer, address.session)) {
             return Verdict::Drop(DropReason::UnknownReceiver);
         }
@@ -281,7 +313,13 @@ impl Switch {
         }
     }
 
-    fn turn_away(&mut self, now: Instant, from: Source, join: &Join, code: WelcomeCode) -> Verdict {
+    pub(super) fn turn_away(
+        &mut self,
+        now: Instant,
+        from: Source,
+        join: &Join,
+        code: WelcomeCode,
+    ) -> Verdict {
         let welcome = self.welcome(now, join.address, join.sent_at_ns, code);
         self.reply(from.peer, &welcome);
         self.event(Event::WorkerRefused(seen(&join.address, from.peer), code));

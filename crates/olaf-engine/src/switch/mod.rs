@@ -7,6 +7,7 @@
 
 mod admission;
 mod answers;
+mod asking;
 mod config;
 mod counters;
 mod job;
@@ -18,7 +19,8 @@ mod statistics;
 mod tests;
 mod updates;
 
-pub use config::{AnswerTo, Config, ConfigError, Pacing, QueueKind};
+pub use asking::Counts as AdmissionCounts;
+pub use config::{Admission, AnswerTo, Config, ConfigError, Pacing, QueueKind, Ruling};
 pub use counters::Fates;
 pub use statistics::{PeerAddress, Statistics};
 
@@ -32,6 +34,7 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use answers::Sharer;
+use asking::Asking;
 use core::time::Duration;
 use counters::Counters;
 use job::Job;
@@ -53,6 +56,7 @@ pub struct Switch {
     default_server: Option<PeerId>,
     /// Who shares in each waiting entry, and hears the answer to it.
     sharers: BTreeMap<EntryId, Vec<Sharer>>,
+    asking: Asking,
     counters: Counters,
     events: VecDeque<Event>,
     next_silence_check: Instant,
@@ -87,6 +91,7 @@ impl Switch {
             jobs: BTreeMap::new(),
             default_server: None,
             sharers: BTreeMap::new(),
+            asking: Asking::default(),
             counters: Counters::default(),
             events: VecDeque::new(),
             next_silence_check: Instant(0),
@@ -116,12 +121,13 @@ impl Switch {
             && self.uplink.queue().used() >= self.uplink.queue().slots()
     }
 
-    /// Workers and switches below; a driver may forget the addresses of others.
+    /// Workers and switches below, those whose join waits included; a driver may forget the addresses of others.
     #[must_use]
     pub fn peers(&self) -> BTreeSet<PeerId> {
         let members = self.jobs.values().flat_map(|job| job.members.values());
         let switches = self.jobs.values().flat_map(|job| job.below.keys());
-        members.map(|member| member.peer).chain(switches.copied()).collect()
+        let waiting = self.asking.peers();
+        members.map(|member| member.peer).chain(switches.copied()).chain(waiting).collect()
     }
 
     /// The queue's state as it goes into answers (OLAF §5).
@@ -309,11 +315,13 @@ impl Engine for Switch {
         let expiry = self.uplink.next_expiry().map(|at| (at, Why::CreditExpiry));
         let silence =
             (!self.jobs.is_empty()).then_some((self.next_silence_check, Why::SilenceCheck));
-        [departure, expiry, silence].into_iter().flatten().min_by_key(|(at, _)| *at)
+        let admission = self.asking.deadline().map(|at| (at, Why::AdmissionDeadline));
+        [departure, expiry, silence, admission].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
 
     fn handle_timeout(&mut self, now: Instant) {
         self.uplink.expire(now);
+        self.check_deadline(now);
         if now >= self.next_silence_check {
             self.check_silence(now);
             self.next_silence_check = now + SILENCE_CHECK;

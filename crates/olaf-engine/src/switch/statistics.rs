@@ -1,7 +1,7 @@
 //! The switch's state as plain data, in the names of `docs/reference/statistics.md`.
 
 use super::counters::Fates;
-use super::{Pacing, Switch};
+use super::{AdmissionCounts, Pacing, Switch};
 use crate::discipline::Rejection;
 use crate::ids::{ClusterId, JobId, PeerId};
 use crate::pacer::Pacer;
@@ -28,6 +28,7 @@ mod schema {
         pub workers: Vec<Worker>,
         pub switches: Vec<SwitchBelow>,
         pub servers: Vec<Server>,
+        pub admission: Option<Admission>,
         pub events_forgotten: u64,
     }
 
@@ -47,6 +48,13 @@ mod schema {
         pub credits: Option<usize>,
         pub outstanding: usize,
         pub credits_expired: u64,
+    }
+
+    #[derive(Clone, Copy, Debug, Serialize)]
+    pub struct Admission {
+        #[serde(flatten)]
+        pub counts: super::AdmissionCounts,
+        pub open: usize,
     }
 
     #[derive(Clone, Debug, Serialize)]
@@ -177,6 +185,10 @@ impl Switch {
             workers: self.worker_statistics(now),
             switches: self.switch_statistics(now),
             servers: self.server_statistics(now),
+            admission: self
+                .config
+                .admission
+                .map(|_| Admission { counts: self.asking.counts, open: self.asking.open() }),
             events_forgotten: self.counters.events_forgotten,
         }
     }

@@ -26,7 +26,13 @@ impl Worker {
             return Err(Refused::OldEpoch);
         }
         self.heard_switch(now, welcome.switch_epoch);
+        self.awaits_admission = welcome.code == WelcomeCode::AdmissionPending;
         match welcome.code {
+            WelcomeCode::AdmissionPending => {
+                // Its join is held back on the way.
+                self.server.excuse();
+                return Ok(());
+            }
             WelcomeCode::JoinAgain => {
                 self.next_join = Some(now);
                 return Ok(());

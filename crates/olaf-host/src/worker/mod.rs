@@ -108,6 +108,8 @@ pub struct Worker {
     offer: Option<(u32, u32)>,
     fetches: VecDeque<Fetch>,
     leave_to_send: bool,
+    /// A switch holds its join back until its admission control has said whether the cluster may join.
+    awaits_admission: bool,
     next_join: Option<Instant>,
     join_retry: Duration,
     last_join: Instant,
@@ -155,6 +157,7 @@ impl Worker {
             offer: None,
             fetches: VecDeque::new(),
             leave_to_send: false,
+            awaits_admission: false,
             next_join: None,
             join_retry: JOIN_RETRY,
             last_join: Instant(0),

@@ -13,6 +13,7 @@ pub struct WorkerStatistics {
     pub worker: u32,
     pub session: u32,
     pub joined: bool,
+    pub awaits_admission: bool,
     pub turned_away: Option<&'static str>,
     pub updates: u32,
     pub contributions: u64,
@@ -65,6 +66,7 @@ pub(super) fn of(worker: &Worker, now: Instant) -> WorkerStatistics {
         worker: address.worker.0,
         session: address.session.0,
         joined: worker.standing == Standing::Joined,
+        awaits_admission: worker.awaits_admission,
         turned_away: match worker.standing {
             Standing::TurnedAway(code) => Some(code.name()),
             _ => None,

@@ -9,7 +9,7 @@ pub(crate) use accounts::{everyone_learns, everything_is_accounted_for};
 pub(crate) use tree::{Hop, Tree, switch};
 
 use core::time::Duration;
-use olaf_engine::switch::Pacing;
+use olaf_engine::switch::{Admission, Pacing};
 use olaf_engine::{BitsPerSecond, Instant, PeerId};
 use olaf_host::server::{Aggregate, RuleConfig, Step};
 use olaf_host::worker::Standing;
@@ -46,6 +46,8 @@ pub(crate) struct Setting {
     pub(crate) core: Link,
     /// A worker pushes so often.
     pub(crate) every: Duration,
+    /// Whether switches ask before a cluster joins.
+    pub(crate) admission: Option<Admission>,
     /// When updates change the model. Workers of rounds push when they have a newer model.
     pub(crate) aggregate: Aggregate,
 }
@@ -65,6 +67,7 @@ impl Default for Setting {
             edge: link,
             core: link,
             every: ms(7),
+            admission: None,
             aggregate: Aggregate::Each,
         }
     }

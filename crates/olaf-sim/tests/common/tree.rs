@@ -60,6 +60,7 @@ impl Tree {
     pub(crate) fn place(&self, net: &mut Network, setting: &Setting) {
         for (number, hop) in self.hops.iter().enumerate() {
             let (above, hop, gate) = (self.above(number), *hop, setting.gate);
+            let admission = setting.admission;
             net.join(switch(number), above, hop.link);
             let first_life = 200 + 100 * u32::try_from(number).unwrap();
             net.place(switch(number), move |life, _| {
@@ -67,6 +68,7 @@ impl Tree {
                     slots: hop.slots,
                     pacing: hop.pacing,
                     gate,
+                    admission,
                     silent_after: SILENT_AFTER,
                     ..Config::default()
                 };
