@@ -125,6 +125,13 @@ class Switch:
     def start(self) -> None: ...
     def stats(self) -> str: ...
     def events(self) -> list[str]: ...
+    def decide(self, job: int, cluster: int, admitted: bool | None) -> bool:
+        """Answer the ``admission_wanted`` among the events; whether the question was still open.
+
+        ``None``: not known, so that the stated answer is given now. Questions come one at a time,
+        where ``admission_timeout_ms`` is set.
+        """
+
     def stop(self) -> None: ...
 
 @final

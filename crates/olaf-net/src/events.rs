@@ -2,6 +2,7 @@
 
 use crate::peers::Peers;
 use olaf_engine::engine::WorkerSeen;
+use olaf_engine::switch::Ruling;
 use olaf_engine::{Event, Instant, JobId, PeerId};
 use olaf_host::HostEvent;
 use serde_json::{Value, json};
@@ -29,6 +30,13 @@ pub(crate) fn of_worker(
     event
 }
 
+/// A stated answer that was given because nobody gave another.
+fn ruled(name: &str, seen: &WorkerSeen, ruling: Ruling, peers: &Peers) -> Value {
+    let mut event = of_worker(name, seen, None, peers);
+    event["answer"] = ruling.name().into();
+    event
+}
+
 fn of_neighbour(name: &str, job: JobId, peer: PeerId, peers: &Peers) -> Value {
     json!({"event": name, "job": job.0, "address": peers.name(peer)})
 }
@@ -46,6 +54,13 @@ pub(crate) fn of_switch(event: &Event, peers: &Peers) -> Value {
         }
         Event::ContributionRejected(seen, rejection) => {
             of_worker("contribution_rejected", seen, Some(rejection.name()), peers)
+        }
+        Event::AdmissionWanted(seen) => of_worker("admission_wanted", seen, None, peers),
+        Event::AdmissionUnanswered(seen, ruling) => {
+            ruled("admission_unanswered", seen, *ruling, peers)
+        }
+        Event::AdmissionNotAsked(seen, ruling) => {
+            ruled("admission_not_asked", seen, *ruling, peers)
         }
         Event::SwitchSilent(job, peer) => of_neighbour("switch_silent", *job, *peer, peers),
         Event::SwitchBack(job, peer) => of_neighbour("switch_back", *job, *peer, peers),

@@ -5,13 +5,14 @@ use crate::error::{AskError, StartError};
 use crate::peers::Peers;
 use crate::running::Running;
 use crate::socket::Socket;
-use crate::{address, events, random};
-use olaf_engine::switch::{self, AnswerTo, Pacing, QueueKind, Statistics};
+use crate::{address, clock, events, random};
+use olaf_engine::switch::{self, Admission, AnswerTo, Pacing, QueueKind, Ruling, Statistics};
 use olaf_engine::{
-    BitsPerSecond, Engine, Instant, JobId, PeerId, PortId, Source, Transmit, Verdict,
+    BitsPerSecond, ClusterId, Engine, Event, Instant, JobId, PeerId, PortId, Source, Transmit,
+    Verdict,
 };
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -48,6 +49,15 @@ pub struct SwitchConfig {
     /// Who hears an answer: `shared` or `cluster`.
     #[serde(default = "default_answer_to")]
     pub answer_to: String,
+    /// Asking before a cluster joins: how long an answer may take; none: nobody is asked.
+    #[serde(default)]
+    pub admission_timeout_ms: Option<u64>,
+    /// The answer when time runs out: `admit` or `refuse`.
+    #[serde(default = "default_admission_unanswered")]
+    pub admission_unanswered: String,
+    /// A refused cluster is not asked about again for so long.
+    #[serde(default = "default_admission_refused_for_ms")]
+    pub admission_refused_for_ms: u64,
     /// A cluster heard within so long is active.
     #[serde(default = "default_active_ms")]
     pub active_ms: u64,
@@ -79,6 +89,12 @@ fn default_credit_timeout_ms() -> u64 {
 }
 fn default_answer_to() -> String {
     "shared".into()
+}
+fn default_admission_unanswered() -> String {
+    Ruling::Refuse.name().into()
+}
+fn default_admission_refused_for_ms() -> u64 {
+    10_000
 }
 fn default_active_ms() -> u64 {
     1000
@@ -115,6 +131,18 @@ impl SwitchConfig {
                 )));
             }
         };
+        let unanswered = Ruling::parse(&self.admission_unanswered).ok_or_else(|| {
+            StartError::Config(format!(
+                "admission_unanswered = {:?}: must be admit or refuse",
+                self.admission_unanswered
+            ))
+        })?;
+        let admission = self.admission_timeout_ms.map(|timeout| Admission {
+            timeout: Duration::from_millis(timeout),
+            unanswered,
+            refused_for: Duration::from_millis(self.admission_refused_for_ms),
+            ..Admission::default()
+        });
         let timeout = Duration::from_millis(self.credit_timeout_ms);
         let pacing = match (self.uplink_bps, self.credits) {
             (None, None) => Pacing::Unlimited,
@@ -135,6 +163,7 @@ impl SwitchConfig {
             gate: self.gate,
             pacing,
             answer_to,
+            admission,
             active: Duration::from_millis(self.active_ms),
             silent_after: Duration::from_millis(self.silent_after_ms),
             max_parameters: self.max_parameters,
@@ -216,6 +245,18 @@ impl Switch {
         self.0.ask(Driver::take_events)
     }
 
+    /// The answer to the question whether that cluster may join, which an `admission_wanted` among
+    /// the events put; none: it is not known, so that the stated answer is given now. Says whether
+    /// the question was still open.
+    ///
+    /// # Errors
+    /// See [`AskError`].
+    pub fn decide(&self, job: u32, cluster: u32, admitted: Option<bool>) -> Result<bool, AskError> {
+        let ruling = admitted.map(|yes| if yes { Ruling::Admit } else { Ruling::Refuse });
+        let (job, cluster) = (JobId(job), ClusterId(cluster));
+        self.0.ask(move |driver| driver.party.engine.decide(clock::now(), job, cluster, ruling))
+    }
+
     /// Stops the thread and frees the port.
     ///
     /// # Errors
@@ -265,7 +306,14 @@ impl Party for Body {
     }
 
     fn poll_event(&mut self, peers: &Peers) -> Option<Value> {
-        self.engine.poll_event().map(|event| events::of_switch(&event, peers))
+        let event = self.engine.poll_event()?;
+        let mut told = events::of_switch(&event, peers);
+        if let Event::AdmissionWanted(_) = event {
+            let running = self.engine.running().into_iter();
+            told["running"] =
+                running.map(|(job, cluster)| json!({"job": job.0, "cluster": cluster.0})).collect();
+        }
+        Some(told)
     }
 
     fn must_send_first(&self) -> bool {

@@ -34,6 +34,16 @@ impl Switch {
         py.detach(|| self.0.events()).map_err(errors::ask("switch"))
     }
 
+    fn decide(
+        &self,
+        py: Python<'_>,
+        job: u32,
+        cluster: u32,
+        admitted: Option<bool>,
+    ) -> PyResult<bool> {
+        py.detach(|| self.0.decide(job, cluster, admitted)).map_err(errors::ask("switch"))
+    }
+
     fn stop(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.0.stop()).map_err(errors::ask("switch"))
     }

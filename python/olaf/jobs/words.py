@@ -18,6 +18,11 @@ _SENTENCES = {
     "worker_back": "worker {worker} of cluster {cluster} is back",
     "worker_moved": "worker {worker} of cluster {cluster} moved to {address}",
     "worker_refused": "worker {worker} at {address} refused: {reason}",
+    "admission_wanted": "may cluster {cluster} of job {job} join? (worker {worker} at {address})",
+    "admission_unanswered": "nobody said in time whether cluster {cluster} of job {job} may join: "
+    "{answer}, as configured",
+    "admission_not_asked": "too many clusters wait for an answer to ask about cluster {cluster} of "
+    "job {job} too: {answer}, as configured",
     "server_silent": "server {address} is silent",
     "server_back": "server {address} is back",
     "server_restarted": "server {address} started again",

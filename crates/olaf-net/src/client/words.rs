@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// The switch or the server said no.
 pub(super) fn refusal(code: WelcomeCode, own: &Address, parameters: usize) -> String {
-    let Address { job, worker, .. } = own;
+    let Address { job, cluster, worker, .. } = own;
     match code {
         WelcomeCode::WorkerIdInUse => format!(
             "worker id {worker} of job {job} is in use by another living worker: give each worker \
@@ -37,7 +37,15 @@ pub(super) fn refusal(code: WelcomeCode, own: &Address, parameters: usize) -> St
             "the switches on the way to the server of job {job} send to each other in a circle: \
              correct their `upstream`, so that the last of them names the server"
         ),
-        WelcomeCode::Welcome | WelcomeCode::ServerSilent | WelcomeCode::JoinAgain => {
+        WelcomeCode::NotAdmitted => format!(
+            "the switch's admission policy refused cluster {cluster} of job {job}: its log names the \
+             reason; send less often, join a cluster that is in, or change the policy of the switch \
+             (`olaf switch --admission`)"
+        ),
+        WelcomeCode::Welcome
+        | WelcomeCode::ServerSilent
+        | WelcomeCode::JoinAgain
+        | WelcomeCode::AdmissionPending => {
             format!("job {job} answered {}", code.name())
         }
     }
@@ -61,6 +69,13 @@ pub(super) fn unreachable(
         return format!(
             "no answer from the switch at {switch} within {waited:.1} s: {why}; start it with \
              `olaf switch`, or correct the address"
+        );
+    }
+    if statistics.awaits_admission {
+        let cluster = statistics.cluster;
+        return format!(
+            "the switch at {switch} has not settled within {waited:.1} s whether cluster {cluster} of \
+             job {job} may join: allow more time than its `--admission-timeout`, or look at its log"
         );
     }
     if !statistics.server_alive {
