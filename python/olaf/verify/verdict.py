@@ -57,5 +57,5 @@ class Verdict:
 
     @property
     def tight(self) -> bool:
-        """Whether the nearest run reaches exactly what was proved: the smallest limit that holds."""
+        """Whether the nearest run reaches what was proved: it is the smallest limit that holds."""
         return self.witness is not None and self.witness.value == self.at_most
