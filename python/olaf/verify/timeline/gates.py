@@ -1,0 +1,115 @@
+"""Booleans for a solver, with what is known already folded away."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
+
+import z3
+
+Bit: TypeAlias = "bool | z3.BoolRef"
+"""A Python bool is known; anything else the solver decides."""
+
+
+class Gates:
+    """Clauses and named gates of one problem."""
+
+    def __init__(self) -> None:
+        self.clauses: list[z3.BoolRef] = []
+        self._named: dict[int, z3.BoolRef] = {}
+        self._kept: list[z3.BoolRef] = []
+
+    def free(self, name: str) -> z3.BoolRef:
+        """A Boolean that nothing decides yet."""
+        return z3.Bool(name)
+
+    def require(self, fact: Bit) -> None:
+        """``fact`` holds."""
+        if fact is not True:
+            self.clauses.append(z3.BoolVal(False) if fact is False else fact)
+
+    def all_of(self, bits: Iterable[Bit]) -> Bit:
+        """Whether all are true."""
+        return self._gate(bits, False, z3.And)
+
+    def any_of(self, bits: Iterable[Bit]) -> Bit:
+        """Whether one is true."""
+        return self._gate(bits, True, z3.Or)
+
+    def at_most(self, bits: Iterable[Bit], most: int) -> Bit:
+        """Whether at most so many are true."""
+        open_bits, most = _unknown(bits, most)
+        if most < 0:
+            return False
+        if most >= len(open_bits):
+            return True
+        if most == 0:
+            return self.all_of(negation(b) for b in open_bits)
+        return self._name(z3.PbLe([(b, 1) for b in open_bits], most))
+
+    def at_least(self, bits: Iterable[Bit], least: int) -> Bit:
+        """Whether at least so many are true."""
+        open_bits, least = _unknown(bits, least)
+        if least <= 0:
+            return True
+        if least > len(open_bits):
+            return False
+        if least == 1:
+            return self.any_of(open_bits)
+        return self._name(z3.PbGe([(b, 1) for b in open_bits], least))
+
+    def weighs_at_least(self, weights: Iterable[tuple[Bit, int]], least: int) -> Bit:
+        """Whether the weights (positive or negative) of what is true sum to at least ``least``."""
+        terms: list[tuple[z3.BoolRef, int]] = []
+        for bit, weight in weights:
+            if bit is True:
+                least -= weight
+            elif bit is not False and weight > 0:
+                terms.append((bit, weight))
+            elif bit is not False and weight < 0:
+                # w b = w + (-w)(not b)
+                least -= weight
+                terms.append((z3.Not(bit), -weight))
+        if least <= 0:
+            return True
+        if least > sum(weight for _, weight in terms):
+            return False
+        return self._name(z3.PbGe(terms, least))
+
+    def _gate(self, bits: Iterable[Bit], absorbing: bool, join: Callable[..., z3.BoolRef]) -> Bit:
+        unknown: list[z3.BoolRef] = []
+        for bit in bits:
+            if bit is absorbing:
+                return absorbing
+            if not isinstance(bit, bool):
+                unknown.append(bit)
+        if len(unknown) < 2:
+            return unknown[0] if unknown else not absorbing
+        return self._name(join(*unknown))
+
+    def _name(self, formula: z3.BoolRef) -> z3.BoolRef:
+        """A name for the formula: the same for the same, so that nothing is built twice."""
+        known = self._named.get(formula.get_id())
+        if known is not None:
+            return known
+        name = z3.Bool(f"g{len(self._named)}")
+        self._named[formula.get_id()] = name
+        # An id is only its own while the formula lives.
+        self._kept.append(formula)
+        self.clauses.append(name == formula)
+        return name
+
+
+def negation(bit: Bit) -> Bit:
+    """Whether it is false."""
+    return not bit if isinstance(bit, bool) else z3.Not(bit)
+
+
+def _unknown(bits: Iterable[Bit], count: int) -> tuple[list[z3.BoolRef], int]:
+    unknown: list[z3.BoolRef] = []
+    for bit in bits:
+        if isinstance(bit, bool):
+            count -= bit
+        else:
+            unknown.append(bit)
+    return unknown, count

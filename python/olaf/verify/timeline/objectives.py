@@ -1,0 +1,170 @@
+"""Whether a run's value is above a bound, as a formula over the timeline.
+
+Values are in ticks here. Ages come from sums of Booleans: the content of an update that begins
+service at t is at least j ticks old where its cluster sent nothing in the j ticks before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+from itertools import product
+from math import floor
+
+from olaf.verify.instance import Kind, Objective
+from olaf.verify.timeline.gates import Bit, negation
+from olaf.verify.timeline.queue import Unrolled
+
+Weights = list[tuple[Bit, int]]
+
+
+class Values:
+    """The parts of which bounds are made, built once for all bounds."""
+
+    def __init__(self, timeline: Unrolled) -> None:
+        self._line = timeline
+        self._gates = timeline.gates
+        self._instance = timeline.instance
+        self._of = [self._instance.senders_of(c) for c in range(len(self._instance.clusters))]
+        self._sums: dict[int, tuple[Weights, list[Bit]]] = {}
+
+    def above(self, objective: Objective, bound: Fraction, about: Iterable[int]) -> Bit:
+        """Whether the value, in ticks or a share, is above the bound.
+
+        about: the clusters looked at. Of clusters that are alike a few stand for all.
+        """
+        clusters = list(about)
+        any_of = self._gates.any_of
+        match objective.kind:
+            case Kind.WORST_PEAK:
+                return any_of(self._older(c, floor(bound) + 1) for c in clusters)
+            case Kind.STARVATION:
+                return any_of(self._gap(c, floor(bound) + 1) for c in clusters)
+            case Kind.NO_AVERAGE:
+                starved = [negation(self._delivers_twice(c)) for c in objective.clusters]
+                return self._gates.at_least(starved, floor(bound) + 1)
+            case Kind.LOSS:
+                return self._loses(objective.clusters, bound)
+            case Kind.FAIR_PEAK:
+                pairs = product(clusters, repeat=2)
+                return any_of(self._apart(u, v, bound) for u, v in pairs if u != v)
+            case Kind.FAIR_AGE:
+                raise NotImplementedError
+
+    def _older(self, cluster: int, age: int) -> Bit:
+        """Whether the cluster, once delivered, gets so old: no delivery until then."""
+        line, gates, instance = self._line, self._gates, self._instance
+        ways: list[Bit] = []
+        for begun, aged in self._aged_starts(cluster):
+            delivered = begun + instance.service
+            for j, content in aged:
+                reached = begun - j + age
+                if max(reached, delivered) > instance.horizon:
+                    continue
+                silent = [negation(line.departs(cluster, t)) for t in range(delivered + 1, reached)]
+                ways.append(gates.all_of([content, *silent]))
+        return gates.any_of(ways)
+
+    def _gap(self, cluster: int, ticks: int) -> Bit:
+        """Whether nothing of the cluster is delivered for so many ticks."""
+        line, gates, horizon = self._line, self._gates, self._instance.horizon
+        return gates.any_of(
+            gates.all_of(
+                negation(line.departs(cluster, t)) for t in range(begin + 1, begin + ticks)
+            )
+            for begin in range(horizon - ticks + 1)
+        )
+
+    def _loses(self, clusters: Iterable[int], share: Fraction) -> Bit:
+        """Whether dropped > share * sent."""
+        weights: Weights = []
+        for s in (s for c in clusters for s in self._of[c]):
+            weights += [(bit, share.denominator) for bit in self._line.dropped[s]]
+            weights += [(bit, -share.numerator) for bit in self._line.sent[s]]
+        return self._gates.weighs_at_least(weights, 1)
+
+    def _delivers_twice(self, cluster: int) -> Bit:
+        return self._gates.at_least(self._deliveries(cluster), 2)
+
+    def _deliveries(self, cluster: int) -> list[Bit]:
+        """Whether one ends at each tick of the horizon."""
+        instance = self._instance
+        return [
+            self._line.departs(cluster, t) for t in range(instance.service, instance.horizon + 1)
+        ]
+
+    def _apart(self, u: int, v: int, bound: Fraction) -> Bit:
+        """Whether u's mean peak is more than the bound above v's.
+
+        With ku and kv peaks that sum to su and sv: kv su - ku sv > bound ku kv.
+        """
+        gates = self._gates
+        of_u, counts_u = self._peaks(u)
+        of_v, counts_v = self._peaks(v)
+        ways: list[Bit] = []
+        for ku, kv in product(range(1, len(counts_u) - 1), range(1, len(counts_v) - 1)):
+            case = gates.all_of(
+                [
+                    counts_u[ku],
+                    negation(counts_u[ku + 1]),
+                    counts_v[kv],
+                    negation(counts_v[kv + 1]),
+                ]
+            )
+            if case is False:
+                continue
+            # The services cancel, for each peak holds one.
+            weights = [(bit, kv * w) for bit, w in of_u] + [(bit, -ku * w) for bit, w in of_v]
+            more = floor(bound * ku * kv) + 1
+            ways.append(gates.all_of([case, gates.weighs_at_least(weights, more)]))
+        return gates.any_of(ways)
+
+    def _peaks(self, cluster: int) -> tuple[Weights, list[Bit]]:
+        """What the peaks sum to, without a service each, and whether there are at least k.
+
+        Peak k is D(k) - g(k-1): from the delivery before, a service, and what its content had
+        waited. So the sum is the time between the first and the last delivery, a service
+        for each, and how old the content of each but the last was when its service began.
+        """
+        if cluster not in self._sums:
+            gates, service = self._gates, self._instance.service
+            ends = self._deliveries(cluster)
+            later: list[Bit] = [False] * (len(ends) + 1)
+            for at in reversed(range(len(ends))):
+                later[at] = gates.any_of([ends[at], later[at + 1]])
+            weights: Weights = []
+            seen: Bit = False
+            # counts[k]: more than k deliveries so far, that is k peaks or more.
+            most = len(ends) // service + 2
+            counts: list[Bit] = [False] * (most + 1)
+            for at, end in enumerate(ends):
+                for k in reversed(range(1, most + 1)):
+                    counts[k] = gates.any_of([counts[k], gates.all_of([counts[k - 1], end])])
+                counts[0] = gates.any_of([counts[0], end])
+                seen = gates.any_of([seen, end])
+                weights.append((gates.all_of([seen, later[at + 1]]), 1))
+            for begun, aged in self._aged_starts(cluster):
+                if begun < len(ends):
+                    followed = later[begun + 1]
+                    weights += [(gates.all_of([b, followed]), 1) for j, b in aged if j > 0]
+            while counts and counts[-1] is False:
+                counts.pop()
+            self._sums[cluster] = weights, [*counts, False]
+        return self._sums[cluster]
+
+    def _aged_starts(self, cluster: int) -> Iterable[tuple[int, list[tuple[int, Bit]]]]:
+        """Each tick with, for j = 0, 1 .., whether service begins for content at least so old."""
+        line, gates, instance = self._line, self._gates, self._instance
+        longest = (instance.slots - 1) * instance.service
+        for begun in range(instance.horizon + 1):
+            start = line.starts[cluster][begun]
+            waited = gates.all_of([start, negation(line.starts_at_once[cluster][begun])])
+            aged: list[tuple[int, Bit]] = [(0, start)]
+            for j in range(1, min(longest, begun) + 1):
+                came = [
+                    (line.before if j == 1 else line.sent)[s][begun - j + 1]
+                    for s in self._of[cluster]
+                ]
+                waited = gates.all_of([waited, *(negation(bit) for bit in came)])
+                aged.append((j, waited))
+            yield begun, aged

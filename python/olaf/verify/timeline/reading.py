@@ -1,0 +1,172 @@
+"""From z3's model to a schedule with real times, or why no real times are like that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cmp_to_key
+from itertools import pairwise
+from typing import TypeAlias
+
+import z3
+
+from olaf.verify.instance import Ties
+from olaf.verify.schedule import Schedule, Send
+from olaf.verify.timeline.gates import Bit, negation
+from olaf.verify.timeline.queue import Unrolled
+
+Node: TypeAlias = tuple[int, int]
+"""(sender, tick) of a late arrival, whose moment in the tick is its own; (sender, -1): the moment
+of a sender's phase, which all its arrivals without lateness share."""
+
+
+@dataclass(frozen=True)
+class Unreal:
+    """The order of events within ticks that the model chose needs times that cannot be."""
+
+    clause: z3.BoolRef
+    """True of every model that does not make the same choice."""
+
+
+@dataclass(frozen=True)
+class _Edge:
+    """moment(of) + gap <= moment(to), because of these bits."""
+
+    of: Node
+    to: Node
+    gap: int
+    because: tuple[Bit, ...]
+
+
+def read(line: Unrolled, model: z3.ModelRef) -> Schedule | Unreal:
+    """The schedule of a model."""
+    return _Reader(line, model).read()
+
+
+class _Reader:
+    def __init__(self, line: Unrolled, model: z3.ModelRef) -> None:
+        self._line = line
+        self._model = model
+        self._instance = line.instance
+        self._edges: list[_Edge] = []
+        self._due: list[int] = [-1] * len(line.instance.senders)
+
+    def read(self) -> Schedule | Unreal:
+        arrivals: list[tuple[int, int, Node]] = []
+        held: list[tuple[int, int]] = []
+        beginner: Node | None = None
+        began: dict[int, Node] = {}
+        for tick in range(self._instance.horizon + 1):
+            came = self._ordered(tick)
+            nodes = {s: self._node(s, tick) for s in came}
+            held += [(tick, s) for s in self._ready(tick) if s not in nodes]
+            arrivals += [(tick, s, nodes[s]) for s in came]
+            departing = began.pop(tick, None)
+            self._compare(tick, came, nodes, departing)
+            first = [s for s in came if not self._is(self._line.before[s][tick])]
+            if self._starts(tick, at_once=True):
+                beginner = nodes[first[0]]
+            if self._starts(tick) and beginner is not None:
+                began[tick + self._instance.service] = beginner
+        if self._instance.ties is Ties.GRID:
+            moments = {node: 0 for _, _, node in arrivals}
+        else:
+            solved = _moments(self._edges)
+            if isinstance(solved, Unreal):
+                return solved
+            moments = solved
+        # A line of a trace is never before the one above: the order within a tick is theirs.
+        sends = [Send(tick, moments.get(node, 0), s) for tick, s, node in arrivals]
+        return Schedule(tuple(sends), tuple(held))
+
+    def _is(self, bit: Bit) -> bool:
+        if isinstance(bit, bool):
+            return bit
+        return bool(z3.is_true(self._model.eval(bit, model_completion=True)))
+
+    def _true(self, bit: Bit) -> Bit:
+        """The bit or its negation, whichever the model has."""
+        return bit if self._is(bit) else negation(bit)
+
+    def _ready(self, tick: int) -> list[int]:
+        ready = self._line.phases.ready
+        return [s for s in range(len(ready)) if self._is(ready[s][tick])]
+
+    def _starts(self, tick: int, *, at_once: bool = False) -> bool:
+        starts = self._line.starts_at_once if at_once else self._line.starts
+        return any(self._is(of_cluster[tick]) for of_cluster in starts)
+
+    def _ordered(self, tick: int) -> list[int]:
+        """Senders whose updates arrive at the tick, in the order in which they do."""
+        line = self._line
+        came = [s for s in range(len(line.sent)) if self._is(line.sent[s][tick])]
+
+        def compare(a: int, b: int) -> int:
+            first_a, first_b = self._is(line.before[a][tick]), self._is(line.before[b][tick])
+            if first_a != first_b:
+                return -1 if first_a else 1
+            return -1 if self._is(line.order.earlier(tick, a, b)) else 1
+
+        return sorted(came, key=cmp_to_key(compare))
+
+    def _node(self, sender: int, tick: int) -> Node:
+        """The moment of an arrival, and what its lateness says of it."""
+        of = self._instance.senders[sender]
+        if of.jitter == 0:
+            return (sender, -1)
+        node, phase = (sender, tick), (sender, -1)
+        due = max(t for t in range(tick + 1) if self._is(self._line.phases.due[sender][t]))
+        facts = (self._line.phases.due[sender][due], self._line.sent[sender][tick])
+        if due == tick:
+            self._edges.append(_Edge(phase, node, 0, facts))
+        if tick - due == of.jitter:
+            self._edges.append(_Edge(node, phase, 0, facts))
+        return node
+
+    def _compare(
+        self, tick: int, came: list[int], nodes: dict[int, Node], departing: Node | None
+    ) -> None:
+        """What the order of the tick's events says of their moments."""
+        line = self._line
+        for a, b in pairwise(came):
+            facts = [line.sent[a][tick], line.sent[b][tick]]
+            facts += [line.before[a][tick], line.before[b][tick], line.order.earlier(tick, a, b)]
+            if nodes[a] != nodes[b]:
+                because = tuple(self._true(f) for f in facts)
+                self._edges.append(_Edge(nodes[a], nodes[b], 0, because))
+        if departing is None:
+            return
+        for s in came:
+            begins = line.begins[departing[0]][tick]
+            facts = [line.sent[s][tick], line.before[s][tick], begins]
+            if departing[1] >= 0:
+                facts.append(line.sent[departing[0]][departing[1]])
+            because = tuple(self._true(f) for f in facts)
+            if self._is(line.before[s][tick]):
+                self._edges.append(_Edge(nodes[s], departing, 1, because))
+            elif nodes[s] != departing:
+                self._edges.append(_Edge(departing, nodes[s], 0, because))
+
+
+def _moments(edges: list[_Edge]) -> dict[Node, int] | Unreal:
+    """The least moments, nanoseconds from 0, that fit all edges (Bellman and Ford)."""
+    moments = {node: 0 for edge in edges for node in (edge.of, edge.to)}
+    by: dict[Node, _Edge] = {}
+    for _ in range(len(moments) + 1):
+        changed: Node | None = None
+        for edge in edges:
+            if moments[edge.of] + edge.gap > moments[edge.to]:
+                moments[edge.to] = moments[edge.of] + edge.gap
+                by[edge.to] = edge
+                changed = edge.to
+        if changed is None:
+            return moments
+    assert changed is not None
+    node = changed
+    for _ in range(len(moments)):
+        node = by[node].of
+    circle, at = [by[node]], by[node].of
+    while at != node:
+        circle.append(by[at])
+        at = by[at].of
+    facts = {str(f): f for edge in circle for f in edge.because if not isinstance(f, bool)}
+    return Unreal(z3.Or(*(z3.Not(fact) for fact in facts.values())))

@@ -1,0 +1,105 @@
+"""What reaches the queue at each tick: phases, lateness, and what control lets through."""
+
+from __future__ import annotations
+
+import z3
+
+from olaf.verify.instance import Control, Instance, Sender
+from olaf.verify.timeline.gates import Bit, Gates, negation
+
+
+class Phases:
+    """When updates become ready."""
+
+    def __init__(self, gates: Gates, instance: Instance) -> None:
+        self._gates = gates
+        self._instance = instance
+        self.phase: list[list[Bit]] = []
+        """Of each sender: which tick below its interval it begins at."""
+        self.ready: list[list[Bit]] = []
+        """Of each sender and tick: whether an update becomes ready."""
+        self.due: list[list[Bit]] = []
+        """Of each sender and tick: whether one is ready now, were it not late."""
+        for index, sender in enumerate(instance.senders):
+            self._add(index, sender)
+
+    def _add(self, index: int, sender: Sender) -> None:
+        gates, ticks = self._gates, range(self._instance.horizon + 1)
+        if sender.interval == 1:
+            phase: list[Bit] = [True]
+        else:
+            phase = [gates.free(f"phase{index}_{k}") for k in range(sender.interval)]
+            gates.require(z3.PbEq([(bit, 1) for bit in phase], 1))
+        due = [phase[t % sender.interval] for t in ticks]
+        self.phase.append(phase)
+        self.due.append(due)
+        self.ready.append(due if sender.jitter == 0 else self._late(index, sender, due))
+
+    def _late(self, index: int, sender: Sender, due: list[Bit]) -> list[Bit]:
+        """Each update that is due becomes ready once, at most ``jitter`` ticks later."""
+        gates, ready = self._gates, []
+        waiting: Bit = False
+        for tick, now in enumerate(due):
+            waits = gates.any_of([waiting, now])
+            fires = gates.free(f"ready{index}_{tick}")
+            gates.require(gates.any_of([negation(fires), waits]))
+            if tick >= sender.jitter:
+                last = gates.all_of([due[tick - sender.jitter], waits])
+                gates.require(gates.any_of([negation(last), fires]))
+            ready.append(fires)
+            waiting = gates.all_of([waits, negation(fires)])
+        return ready
+
+    def in_order(self, a: int, b: int, rank: Bit) -> None:
+        """``a`` has the lower phase; with equal phases, ``rank`` holds."""
+        gates = self._gates
+        for k, of_a in enumerate(self.phase[a]):
+            for of_b in self.phase[b][:k]:
+                gates.require(gates.any_of([negation(of_a), negation(of_b)]))
+            equal = [negation(of_a), negation(self.phase[b][k])]
+            gates.require(gates.any_of([*equal, rank]))
+
+
+class Quota:
+    """What control lets through of one sender (see `olaf.verify.instance.Control`)."""
+
+    def __init__(self, gates: Gates, control: Control, index: int) -> None:
+        self._gates = gates
+        self._control = control
+        self._index = index
+        self._past: list[tuple[Bit, Bit]] = [(False, False)] * (control.window - 1)
+        """Of the last ready ones, newest first: whether there was one, and whether it was sent."""
+
+    def send(self, tick: int, ready: Bit, heard: list[tuple[int, Bit]]) -> Bit:
+        """Whether the update that becomes ready at the tick is sent.
+
+        heard: (tick, whether an answer came) of each tick so far, as far as it counts now.
+        """
+        if ready is False:
+            return False
+        gates, control = self._gates, self._control
+        sent = gates.all_of([ready, gates.free(f"sent{self._index}_{tick}")])
+        silent = negation(gates.any_of(b for t, b in heard if t >= tick - control.forced))
+        must = gates.all_of([ready, silent])
+        gates.require(gates.any_of([negation(must), sent]))
+        fresh = gates.any_of(b for t, b in heard if t >= tick - control.threshold)
+        past = [was_sent for _, was_sent in self._past]
+        few = gates.at_most(past, control.at_most - 1)
+        gates.require(gates.any_of([negation(sent), negation(fresh), few]))
+        whole = gates.all_of([ready, *(was for was, _ in self._past)])
+        enough = gates.at_least([sent, *past], control.at_least)
+        gates.require(gates.any_of([negation(whole), enough]))
+        self._shift(ready, sent)
+        return sent
+
+    def _shift(self, ready: Bit, sent: Bit) -> None:
+        gates, kept = self._gates, negation(ready)
+
+        def choose(new: Bit, old: Bit) -> Bit:
+            return gates.any_of([gates.all_of([ready, new]), gates.all_of([kept, old])])
+
+        newer = [(True, sent), *self._past]
+        self._past = [
+            (choose(n[0], o[0]), choose(n[1], o[1]))
+            for n, o in zip(newer, self._past, strict=False)
+        ]
