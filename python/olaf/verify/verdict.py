@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 
-from olaf.verify.instance import Instance, Objective
+from olaf.verify.instance import Instance, Kind, Objective
 from olaf.verify.schedule import Run, Schedule
 
 
@@ -54,6 +54,12 @@ class Verdict:
     reason: str = ""
     """Why it is undecided; of a violation that is none of the limit, which clause (a cluster
     starves, so that it has no average)."""
+    clause: Kind | None = None
+    """NO_AVERAGE where not the limit is violated but that: the witness's value counts clusters."""
+    edge_forever: bool = False
+    """``at_most`` is not only of the horizon."""
+    edge_seconds: float = 0.0
+    """Looking for the edge took so long, after the answer was known: not part of ``seconds``."""
 
     @property
     def tight(self) -> bool:

@@ -1,0 +1,200 @@
+"""Several provers on one question at a time, each in a process of its own: the first answer counts.
+
+Provers differ by orders of magnitude from question to question, and nobody knows beforehand which
+way. What still thinks when one has answered is stopped, and started anew where it is needed again.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection, wait
+from threading import Event
+from typing import Any
+
+from olaf.verify.instance import Instance, Objective
+from olaf.verify.prover import NoRun, UndecidedError
+from olaf.verify.working import Answer, Found, GaveUp, Question
+
+PROVERS = {
+    "sweep": "olaf.verify.sweep:Sweep",
+    "timeline": "olaf.verify.timeline:Timeline",
+    "events": "olaf.verify.events:Events",
+}
+"""Where each is, by name."""
+
+HEAD_START_S = 0.5
+"""How long who answered last is left alone with the next question."""
+GRACE_S = 0.25
+"""After the deadline, for a prover to say itself why it gave up."""
+LOOK_EVERY_S = 0.2
+"""How often `say` hears how it stands, and ``stop`` is looked at."""
+
+_MAIN = "from olaf.verify.working import main; main()"
+
+Says = Callable[[str], None]
+
+
+class StoppedError(Exception):
+    """Somebody asked to stop."""
+
+
+@dataclass
+class _Member:
+    """A prover's process."""
+
+    name: str
+    process: subprocess.Popen[bytes]
+    pipe: Connection[Any, Any]
+    busy: bool = False
+    cpu_seconds: float = 0.0
+
+
+class Portfolio:
+    """Provers by name (of `PROVERS`, or as ``module:Class``), kept from question to question."""
+
+    def __init__(
+        self, provers: Sequence[str], say: Says | None = None, stop: Event | None = None
+    ) -> None:
+        self._names = list(provers)
+        self._say = say
+        self._stop = stop
+        self._members: dict[str, _Member] = {}
+        self._first: str | None = None
+        self._asked = 0
+        self._ended_cpu_seconds = 0.0
+
+    def __enter__(self) -> Portfolio:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    @property
+    def cpu_seconds(self) -> float:
+        """Of all processes so far, as of their last answers."""
+        return self._ended_cpu_seconds + sum(m.cpu_seconds for m in self._members.values())
+
+    def close(self) -> None:
+        """End all processes."""
+        for name in list(self._members):
+            self._dismiss(name)
+
+    def ask(
+        self,
+        instances: Sequence[Instance],
+        objective: Objective,
+        above: Fraction,
+        deadline: float,
+        what: str,
+    ) -> tuple[Found | NoRun, str]:
+        """The first answer, and whose it is. Raises UndecidedError with everybody's reason.
+
+        instances: as `Question`. what: is asked, in words for `say`.
+        """
+        self._asked += 1
+        question = Question(self._asked, tuple(instances), objective, above, deadline)
+        begin = time.monotonic()
+        waiting = list(self._names)
+        reasons: dict[str, str] = {}
+        if self._first in waiting:
+            self._put(self._first, question, waiting)
+        while True:
+            now = time.monotonic()
+            if not any(m.busy for m in self._members.values()) or now >= begin + HEAD_START_S:
+                for name in list(waiting):
+                    self._put(name, question, waiting)
+            busy = [m for m in self._members.values() if m.busy]
+            if not busy:
+                raise UndecidedError(_joined(reasons))
+            self._look(now - begin, busy, what)
+            if now >= deadline + GRACE_S:
+                for member in busy:
+                    reasons[member.name] = "out of time"
+                self._dismiss_busy()
+                raise UndecidedError(_joined(reasons))
+            for member in _ready(busy, min(LOOK_EVERY_S, deadline + GRACE_S - now)):
+                answer = self._take(member, question)
+                if answer is None:
+                    continue
+                if isinstance(answer, GaveUp):
+                    reasons[member.name] = answer.why
+                    continue
+                self._first = member.name
+                self._dismiss_busy()
+                return answer, member.name
+
+    def _look(self, elapsed_s: float, busy: Sequence[_Member], what: str) -> None:
+        if self._say is not None:
+            who = ", ".join(member.name for member in busy)
+            self._say(f"{what}? {who}, {elapsed_s:.0f} s")
+        if self._stop is not None and self._stop.is_set():
+            self._dismiss_busy()
+            raise StoppedError("interrupted")
+
+    def _put(self, name: str, question: Question, waiting: list[str]) -> None:
+        waiting.remove(name)
+        member = self._members.get(name) or self._start(name)
+        member.busy = True
+        member.pipe.send(question)
+
+    def _take(self, member: _Member, question: Question) -> Found | NoRun | GaveUp | None:
+        try:
+            answer: Answer = member.pipe.recv()
+        except (EOFError, OSError):
+            self._dismiss(member.name)
+            code = member.process.returncode
+            return GaveUp(f"its process ended with {code}, out of memory perhaps", broke=True)
+        if answer.number != question.number:
+            return None
+        member.busy = False
+        member.cpu_seconds = answer.cpu_seconds
+        return answer.answer
+
+    def _start(self, name: str) -> _Member:
+        entry = PROVERS.get(name, name)
+        here, there = Pipe()
+        paths = os.pathsep.join(path for path in sys.path if path)
+        process = subprocess.Popen(
+            [sys.executable, "-c", _MAIN, str(there.fileno())],
+            pass_fds=[there.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONPATH": paths},
+            start_new_session=True,  # the terminal's Ctrl-C is not for it
+        )
+        there.close()
+        here.send(entry)
+        member = self._members[name] = _Member(name, process, here)
+        return member
+
+    def _dismiss_busy(self) -> None:
+        for name in [member.name for member in self._members.values() if member.busy]:
+            self._dismiss(name)
+
+    def _dismiss(self, name: str) -> None:
+        member = self._members.pop(name)
+        member.process.kill()
+        member.pipe.close()
+        # Not Popen.wait: only this tells what one process has used.
+        _, status, used = os.wait4(member.process.pid, 0)
+        member.process.returncode = os.waitstatus_to_exitcode(status)
+        self._ended_cpu_seconds += used.ru_utime + used.ru_stime
+
+
+def _ready(busy: Sequence[_Member], timeout_s: float) -> list[_Member]:
+    of = {member.pipe: member for member in busy}
+    return [of[pipe] for pipe in wait(list(of), max(timeout_s, 0)) if isinstance(pipe, Connection)]
+
+
+def _joined(reasons: dict[str, str]) -> str:
+    """One reason for all where they agree."""
+    if len(set(reasons.values())) == 1:
+        return next(iter(reasons.values()))
+    return "; ".join(f"{name}: {why}" for name, why in reasons.items()) or "no prover was given"

@@ -1,0 +1,272 @@
+"""Ask the provers until an objective is decided, then for its edge; the engine confirms it all."""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from threading import Event
+
+from olaf.verify.instance import Instance, Kind, Objective
+from olaf.verify.portfolio import PROVERS, Portfolio, Says, StoppedError
+from olaf.verify.prover import NoRun, UndecidedError
+from olaf.verify.verdict import Answer, Verdict, Witness
+from olaf.verify.witness import DisagreementError, confirm, sampled
+from olaf.verify.words import amount
+
+FAIR = (Kind.FAIR_PEAK, Kind.FAIR_AGE)
+CLOSED = (Kind.WORST_PEAK, Kind.STARVATION)
+"""Kinds whose value only grows with the horizon: a violation in a shorter one is one."""
+ANY = Fraction(-1)
+"""Below every value."""
+EDGE_S = 2.0
+EDGE_SHARE = 0.1
+"""Of the timeout, at least `EDGE_S`: so long the edge is looked for that nobody asked for."""
+
+
+def verify(
+    instance: Instance,
+    objective: Objective,
+    *,
+    timeout_s: float = 60.0,
+    tightest: bool = False,
+    provers: Sequence[str] | None = None,
+    say: Says | None = None,
+    stop: Event | None = None,
+) -> Verdict:
+    """Whether no run of the instance has a value above the objective's limit.
+
+    timeout_s: of all of it, seconds. tightest: use what is left of it to find the smallest limit
+    that holds. provers: names of `olaf.verify.portfolio.PROVERS` or ``module:Class``; None: all.
+    say: hears several times a second what is being asked. stop: set from another thread, ends it
+    with what is known; so does Ctrl-C. Raises DisagreementError for a bug of ours.
+    """
+    chosen = list(provers or (name for name in PROVERS if _is_here(name)))
+    with Portfolio(chosen, say, stop) as portfolio:
+        case = _Case(portfolio, instance, objective, timeout_s)
+        try:
+            case.sample()
+            case.decide(trust_samples=provers is None)
+            case.find_edge(tightest=tightest)
+        except StoppedError as error:
+            case.give_up(str(error))
+        except KeyboardInterrupt:
+            if stop is not None:
+                stop.set()
+            case.give_up("interrupted")
+        return case.verdict()
+
+
+def _is_here(name: str) -> bool:
+    return importlib.util.find_spec(PROVERS[name].partition(":")[0]) is not None
+
+
+class _Case:
+    """What is known of one objective so far."""
+
+    def __init__(
+        self, portfolio: Portfolio, instance: Instance, objective: Objective, timeout_s: float
+    ) -> None:
+        self._portfolio = portfolio
+        self._instance = instance
+        self._objective = objective
+        self._timeout_s = timeout_s
+        self._begin = time.monotonic()
+        self._cpu_begin = time.process_time()
+        self._deadline = self._begin + timeout_s
+        self._answer = Answer.UNDECIDED
+        self._reason = ""
+        self._clause: Kind | None = None
+        self._forever = False
+        self._edge_forever = False
+        self._who: list[str] = []
+        self._best: Witness | None = None
+        self._at_most: Fraction | None = None
+        self._seconds: float | None = None
+        self._cpu_seconds = 0.0
+
+    def sample(self) -> None:
+        """A run or two to begin with."""
+        self._best = sampled(self._instance, self._objective)
+
+    def decide(self, *, trust_samples: bool) -> None:
+        """Find the answer."""
+        if trust_samples and self._best and self._best.value > self._objective.limit:
+            self._violated("sample")
+        elif self._everybody_has_an_average():
+            self._within_the_limit()
+        self._stop_the_clock()
+
+    def find_edge(self, *, tightest: bool) -> None:
+        """How near to the limit a run comes, or of what is violated, how far beyond."""
+        if self._clause is not None or self._answer is Answer.UNDECIDED:
+            return
+        if self._answer is Answer.HOLDS and self._best is None:
+            self._show_that_there_is_a_run()
+        if self._answer is Answer.HOLDS or tightest:
+            share_s = max(EDGE_S, EDGE_SHARE * self._timeout_s)
+            ends = self._deadline if tightest else time.monotonic() + share_s
+            self._narrow(min(ends, self._deadline))
+
+    def give_up(self, reason: str) -> None:
+        """It ends here: an answer that was found stays one."""
+        if self._answer is Answer.HOLDS and self._best is None:
+            self._answer = Answer.UNDECIDED
+        self._reason = self._reason or reason
+
+    def verdict(self) -> Verdict:
+        """What is known."""
+        self._stop_the_clock()
+        assert self._seconds is not None
+        return Verdict(
+            instance=self._instance,
+            objective=self._objective,
+            answer=self._answer,
+            forever=self._forever,
+            prover="+".join(self._who),
+            seconds=self._seconds,
+            cpu_seconds=self._cpu_seconds,
+            witness=self._best,
+            at_most=self._at_most,
+            reason="" if self._answer is Answer.HOLDS else self._reason,
+            clause=self._clause,
+            edge_forever=self._edge_forever,
+            edge_seconds=time.monotonic() - self._begin - self._seconds,
+        )
+
+    def _stop_the_clock(self) -> None:
+        if self._seconds is None:
+            self._seconds = time.monotonic() - self._begin
+            own = time.process_time() - self._cpu_begin
+            self._cpu_seconds = own + self._portfolio.cpu_seconds
+
+    def _everybody_has_an_average(self) -> bool:
+        """The clause of the fair kinds; True where they can be asked for, decided or not."""
+        if self._objective.kind not in FAIR:
+            return True
+        clause = replace(self._objective, kind=Kind.NO_AVERAGE, limit=Fraction(0))
+        half = (self._begin + self._deadline) / 2
+        try:
+            found = self._ask(clause, Fraction(0), half)
+        except UndecidedError as error:
+            self._reason = f"whether every cluster delivers twice, so that it has a mean: {error}"
+            return True
+        if isinstance(found, NoRun):
+            return True
+        self._best = found
+        assert found.pair is not None
+        name = self._instance.clusters[found.pair[0]]
+        count = len(found.run.deliveries[found.pair[0]])
+        times = ("never delivers", "delivers once only")[count]
+        self._clause = Kind.NO_AVERAGE
+        self._answer = Answer.VIOLATED
+        self._reason = f"{name} {times} within the horizon: there is no mean to be fair by"
+        return False
+
+    def _within_the_limit(self) -> None:
+        limit = self._objective.limit
+        try:
+            found = self._ask(self._objective, limit, self._deadline, self._shorter())
+        except UndecidedError as error:
+            if self._best and self._best.value > limit:
+                self._violated("sample")
+            self._reason = self._reason or str(error)
+            return
+        if isinstance(found, Witness):
+            self._best = found
+            self._violated()
+            return
+        self._below(limit, found)
+        self._forever = found.forever
+        if self._reason:  # the clause is open
+            self._reason = f"no two means are further apart, but undecided is {self._reason}"
+        else:
+            self._answer = Answer.HOLDS
+
+    def _violated(self, prover: str | None = None) -> None:
+        if prover is not None:
+            self._who = [prover]
+        self._answer = Answer.VIOLATED
+        self._reason = ""
+        self._forever = self._objective.kind in CLOSED
+
+    def _show_that_there_is_a_run(self) -> None:
+        """What holds because nothing ever happens is no proof of anything."""
+        try:
+            found = self._ask(self._objective, ANY, self._deadline)
+        except UndecidedError as error:
+            self.give_up(f"proved, but no run was found that shows it is about anything: {error}")
+            return
+        if isinstance(found, NoRun):
+            self.give_up(
+                "in no run up to the horizon is there anything to measure: lengthen the horizon"
+            )
+            return
+        self._best = found
+
+    def _narrow(self, ends: float) -> None:
+        """Between the best run and what is proved, by halves; at last from the run upwards."""
+        assert self._best is not None
+        step = Fraction(self._instance.tick_ns if self._objective.kind.is_time else Fraction(1, 64))
+        jump = step
+        while self._best.value != self._at_most:
+            low = self._best.value
+            if self._at_most is None:
+                above = low if jump == step else low + jump
+            elif self._at_most - low <= step:
+                above = low
+            else:
+                above = (low + self._at_most) / 2
+            try:
+                found = self._ask(self._objective, above, ends)
+            except UndecidedError:
+                return
+            if isinstance(found, Witness):
+                self._best = found
+                jump *= 2
+            elif self._forever and not found.forever:
+                return  # the answer reaches further than this would
+            else:
+                self._below(above, found)
+
+    def _below(self, above: Fraction, proof: NoRun) -> None:
+        self._at_most = above
+        self._edge_forever = proof.forever
+        if self._best is not None and self._best.value > above:
+            raise DisagreementError(
+                f"{'+'.join(self._who)} proved that no {self._objective.kind} is above {above}, "
+                f"and there is a run with {self._best.value}. Please report this, with the "
+                f"instance and the schedule:\n{self._instance}\n{self._objective}\n{self._best.schedule}"
+            )
+
+    def _shorter(self) -> list[Instance]:
+        """Shorter horizons in which a violation can be, and is found sooner."""
+        if self._objective.kind not in CLOSED:
+            return []
+        needs = self._objective.limit / self._instance.tick_ns
+        horizons = (self._instance.horizon // part for part in (4, 2))
+        return [replace(self._instance, horizon=h) for h in horizons if h > needs]
+
+    def _ask(
+        self,
+        objective: Objective,
+        above: Fraction,
+        deadline: float,
+        shorter: Sequence[Instance] = (),
+    ) -> Witness | NoRun:
+        if time.monotonic() >= deadline:
+            raise UndecidedError("out of time")
+        what = f"{objective.kind} above {amount(objective.kind, above)}"
+        if objective.kind is Kind.NO_AVERAGE:
+            what = "a cluster without a mean"
+        if above == ANY:
+            what = "any run"
+        instances = [*shorter, self._instance]
+        answer, who = self._portfolio.ask(instances, objective, above, deadline, what)
+        if self._seconds is None and who not in self._who:
+            self._who.append(who)
+        if isinstance(answer, NoRun):
+            return answer
+        return confirm(answer.instance, objective, above, answer.schedule, who)

@@ -1,0 +1,169 @@
+"""A verdict in sentences: amounts with units, what was assumed, how far the answer reaches."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from olaf.verify.instance import Hears, Instance, Kind, Objective, Ties
+from olaf.verify.verdict import Answer, Verdict
+
+SAYS = {
+    Kind.FAIR_PEAK: "mean peak ages of any two clusters differ by at most {}",
+    Kind.FAIR_AGE: "mean ages of any two clusters differ by at most {}",
+    Kind.WORST_PEAK: "no cluster is ever older than {}",
+    Kind.STARVATION: "every cluster delivers at least every {}",
+    Kind.LOSS: "at most {} of the updates find the queue full",
+    Kind.NO_AVERAGE: "at most {} clusters have no mean",
+}
+VALUE = {
+    Kind.FAIR_PEAK: "mean peaks {} apart",
+    Kind.FAIR_AGE: "mean ages {} apart",
+    Kind.WORST_PEAK: "an age of {}",
+    Kind.STARVATION: "{} without a delivery",
+    Kind.LOSS: "a loss of {}",
+    Kind.NO_AVERAGE: "{} clusters without a mean",
+}
+
+
+def amount(kind: Kind, value: Fraction) -> str:
+    """``33.333 ms`` or ``5 %``; a few digits of what is not whole."""
+    if kind is Kind.NO_AVERAGE:
+        return str(value)
+    if kind is Kind.LOSS:
+        return f"{_number(value * 100)} %"
+    return f"{_number(value / 1_000_000)} ms"
+
+
+def _number(value: Fraction) -> str:
+    if value.denominator == 1:
+        return str(value.numerator)
+    text = f"{float(value):.6f}".rstrip("0").rstrip(".")
+    return text if "." in text and Fraction(text) == value else f"{float(value):.3f}"
+
+
+def claim(instance: Instance, objective: Objective) -> str:
+    """What the objective says."""
+    text = SAYS[objective.kind].format(amount(objective.kind, objective.limit))
+    if objective.kind is Kind.STARVATION and objective.limit == _ns(instance, instance.horizon) - 1:
+        text = f"every cluster delivers within the {_ms(instance, instance.horizon)} observed"
+    if len(objective.clusters) == len(instance.clusters):
+        return text
+    return f"{text} (of {', '.join(instance.clusters[c] for c in objective.clusters)})"
+
+
+def reach(verdict: Verdict) -> str:
+    """For which times the answer is."""
+    horizon = amount(Kind.WORST_PEAK, _ns(verdict.instance, verdict.instance.horizon))
+    return "for ever" if verdict.forever else f"up to {horizon}"
+
+
+def found(verdict: Verdict) -> str:
+    """What the run shows that comes with the verdict."""
+    witness, kind = verdict.witness, verdict.objective.kind
+    if witness is None:
+        return "no run was found"
+    if verdict.clause is not None:
+        return verdict.reason
+    value = VALUE[kind].format(amount(kind, witness.value))
+    if witness.pair is None:
+        return value
+    names = [verdict.instance.clusters[cluster] for cluster in dict.fromkeys(witness.pair)]
+    return f"{value}, {' and '.join(names)}"
+
+
+def edge(verdict: Verdict) -> str:
+    """The smallest limit that holds, or between what and what it is."""
+    kind, most = verdict.objective.kind, verdict.at_most
+    best = None if verdict.witness is None else verdict.witness.value
+    if verdict.clause is not None or (verdict.answer is Answer.VIOLATED and most is None):
+        return ""
+    where = (
+        ""
+        if most is None or verdict.edge_forever == verdict.forever
+        else (" for ever" if verdict.edge_forever else " up to the horizon")
+    )
+    if verdict.tight and most is not None:
+        return f"{amount(kind, most)} is the smallest limit that holds{where}: a run reaches it"
+    known = []
+    if most is not None:
+        known.append(f"proved is {amount(kind, most)}{where}")
+    if best is not None:
+        known.append(f"a run reaches {amount(kind, best)}")
+    return "; ".join(known)
+
+
+def assumed(instance: Instance, objective: Objective) -> list[str]:
+    """What the answer is about, so that nobody takes it for more."""
+    queue = (
+        f"one OLAF queue of {_count(instance.slots, 'slot')}, the update on the wire included; "
+        f"the link takes {_ms(instance, instance.service)} for an update; the gate is off"
+    )
+    late = any(sender.jitter for sender in instance.senders)
+    phases = "workers start at any phase" + (
+        ", and each update is late by anything up to its jitter" if late else ""
+    )
+    if instance.ties is Ties.CONTINUOUS and objective.kind is Kind.FAIR_AGE:
+        ties = (
+            "phases and lateness in whole ticks, what falls on one in every order of real times"
+        )
+    elif instance.ties is Ties.CONTINUOUS:
+        ties = "times are real numbers"
+    else:
+        ties = "every event on its tick; a departure before an arrival at its end"
+    said = [
+        queue,
+        f"{phases}; {ties}; a tick is {_ms(instance, 1)}",
+        f"all {_count(len(instance.clusters), 'cluster')} active from the start, the queue empty; "
+        f"observed for {_ms(instance, instance.horizon)}",
+        _control(instance),
+    ]
+    counts = _counts(objective.kind)
+    return [*said, counts] if counts else said
+
+
+def _control(instance: Instance) -> str:
+    control = instance.control
+    if control is None:
+        return "every update is sent: no control, or a slot for every cluster (N <= Qmax: P_s = 1)"
+    who = "who has a part in it" if instance.hears is Hears.SHARED else "its whole cluster"
+    return (
+        f"P_s is taken as a quota: of {control.window} updates in a row a worker sends at least "
+        f"{control.at_least}, and at most {control.at_most} while its last answer is at most "
+        f"{_ms(instance, control.threshold)} old; silent for more than "
+        f"{_ms(instance, control.forced)} it always sends (P_s = 1); a departure is heard by {who} "
+        f"after {_ms(instance, instance.answer_delay)}"
+    )
+
+
+def _counts(kind: Kind) -> str:
+    match kind:
+        case Kind.FAIR_PEAK:
+            return (
+                "a peak is the age just before a delivery; means are of the peaks from the "
+                "cluster's first delivery to the horizon, and a cluster that delivers fewer than "
+                "two times violates it"
+            )
+        case Kind.FAIR_AGE:
+            return (
+                "means are over the time from the cluster's first delivery to the horizon; a "
+                "cluster that delivers fewer than two times violates it"
+            )
+        case Kind.WORST_PEAK:
+            return "ages count from the cluster's first delivery; the one at the horizon too"
+        case Kind.STARVATION:
+            return "the time before the first delivery and after the last counts too"
+        case Kind.LOSS:
+            return "of the updates sent by all these clusters up to the horizon"
+    return ""
+
+
+def _ns(instance: Instance, ticks: int) -> Fraction:
+    return Fraction(ticks * instance.tick_ns)
+
+
+def _ms(instance: Instance, ticks: int) -> str:
+    return amount(Kind.WORST_PEAK, _ns(instance, ticks))
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

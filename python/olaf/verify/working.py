@@ -1,0 +1,124 @@
+"""A process that proves: takes questions from a pipe, answers them one after the other.
+
+It ends when the other end of the pipe does, in the middle of a proof too: nobody is left who would
+want to know.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from dataclasses import dataclass
+from fractions import Fraction
+from importlib import import_module
+from multiprocessing.connection import Connection
+from queue import SimpleQueue
+from typing import Any
+
+from olaf.verify.instance import Instance, Objective
+from olaf.verify.prover import NoRun, Prover, UndecidedError
+from olaf.verify.schedule import Schedule
+
+RUNG_SHARE = 0.15
+"""Of the time left, what a shorter horizon may take before the next is tried."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """Is there a run above ``above``?"""
+
+    number: int
+    instances: tuple[Instance, ...]
+    """Shorter horizons first, in which only a run found is an answer; last the one meant."""
+    objective: Objective
+    above: Fraction
+    deadline: float
+    """On `time.monotonic`, which all processes share."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A run above what was asked, in the instance that it is a run of."""
+
+    instance: Instance
+    schedule: Schedule
+
+
+@dataclass(frozen=True)
+class GaveUp:
+    """No answer, and why."""
+
+    why: str
+    takes: bool = True
+    """False: it does not take such questions at all."""
+    broke: bool = False
+    """An error in the prover, whose traceback ``why`` is."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What comes back."""
+
+    number: int
+    answer: Found | NoRun | GaveUp
+    cpu_seconds: float
+    """Of the process so far."""
+
+
+def main() -> None:
+    """Answer until the pipe closes, whose descriptor is the first argument of the process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for who asks
+    connection: Connection[Any, Any] = Connection(int(sys.argv[1]))
+    questions: SimpleQueue[Question] = SimpleQueue()
+    entry: str = connection.recv()
+    threading.Thread(target=_listen, args=(connection, questions), daemon=True).start()
+    kept: dict[tuple[Instance, Objective], Prover] = {}
+    while True:
+        question = questions.get()
+        answer = _answer(entry, question, kept)
+        connection.send(Answer(question.number, answer, time.process_time()))
+
+
+def _listen(connection: Connection[Any, Any], questions: SimpleQueue[Question]) -> None:
+    try:
+        while True:
+            questions.put(connection.recv())
+    except (EOFError, OSError):
+        os._exit(0)
+
+
+def _answer(
+    entry: str, question: Question, kept: dict[tuple[Instance, Objective], Prover]
+) -> Found | NoRun | GaveUp:
+    module, _, name = entry.partition(":")
+    try:
+        kind = getattr(import_module(module), name)
+        why = kind.takes(question.instances[-1], question.objective)
+        if why is not None:
+            return GaveUp(why, takes=False)
+        for instance in question.instances:
+            whole = instance is question.instances[-1]
+            now = time.monotonic()
+            share = 1.0 if whole else RUNG_SHARE
+            key = (instance, question.objective)
+            if key not in kept:
+                kept[key] = kind(instance, question.objective)
+            try:
+                ends = now + (question.deadline - now) * share
+                answer = kept[key].exists(question.above, ends)
+            except UndecidedError:
+                if whole:
+                    raise
+                continue
+            if isinstance(answer, Schedule):
+                return Found(instance, answer)
+        assert isinstance(answer, NoRun)
+    except UndecidedError as error:
+        return GaveUp(str(error))
+    except Exception:
+        return GaveUp(traceback.format_exc(), broke=True)
+    return answer

@@ -1,0 +1,77 @@
+"""The slow, obvious prover: every phase of every sender, one after the other, by the engine."""
+
+import time
+from fractions import Fraction
+from itertools import permutations, product
+
+from olaf.verify.instance import Instance, Objective, Ties
+from olaf.verify.prover import NoRun, UndecidedError
+from olaf.verify.schedule import Schedule, Send, on_ticks, replay, value
+
+
+class Brute:
+    """Phases alone, in whole ticks and every rank within them."""
+
+    name = "brute"
+
+    def __init__(self, instance: Instance, objective: Objective) -> None:
+        self._instance = instance
+        self._objective = objective
+        self._values: list[tuple[Fraction, Schedule]] | None = None
+
+    @staticmethod
+    def takes(instance: Instance, objective: Objective) -> str | None:
+        return None if instance.deterministic else "only phases"
+
+    def exists(self, above: Fraction, deadline: float) -> Schedule | NoRun:
+        if self._values is None:
+            self._values = self._all(deadline)
+        if self._values and self._values[0][0] > above:
+            return self._values[0][1]
+        return NoRun()
+
+    def _all(self, deadline: float) -> list[tuple[Fraction, Schedule]]:
+        known = []
+        instance = self._instance
+        ranks = range(len(instance.senders))
+        for phases in product(*(range(sender.interval) for sender in instance.senders)):
+            for rank in permutations(ranks) if instance.ties is Ties.CONTINUOUS else [[0] * 99]:
+                if time.monotonic() > deadline:
+                    raise UndecidedError("out of time")
+                sends = [
+                    Send(at, rank[index], index)
+                    for index, sender in enumerate(instance.senders)
+                    for at in range(phases[index], instance.horizon + 1, sender.interval)
+                ]
+                schedule = Schedule(tuple(sorted(sends)))
+                reached = value(on_ticks(instance, replay(instance, schedule)), self._objective)
+                if reached is not None:
+                    known.append((reached, schedule))
+        return sorted(known, key=lambda pair: pair[0], reverse=True)
+
+
+class Slow(Brute):
+    """Thinks until the deadline and beyond."""
+
+    def exists(self, above: Fraction, deadline: float) -> Schedule | NoRun:
+        time.sleep(600)
+        raise AssertionError
+
+
+class Broken(Brute):
+    def exists(self, above: Fraction, deadline: float) -> Schedule | NoRun:
+        raise RuntimeError("no such luck")
+
+
+class Liar(Brute):
+    """Finds runs above everything, and proves the opposite below zero."""
+
+    def exists(self, above: Fraction, deadline: float) -> Schedule | NoRun:
+        return Schedule((Send(0, 0, 0),))
+
+
+class Denier(Brute):
+    """Proves whatever it is asked."""
+
+    def exists(self, above: Fraction, deadline: float) -> Schedule | NoRun:
+        return NoRun(forever=True)
