@@ -172,7 +172,8 @@ class _Case:
         except UndecidedError as error:
             if self._best and self._best.value > limit:
                 self._violated("sample")
-            self._reason = self._reason or str(error)
+            else:
+                self._reason = self._reason or str(error)
             return
         if isinstance(found, Witness):
             self._best = found
@@ -238,7 +239,8 @@ class _Case:
             raise DisagreementError(
                 f"{'+'.join(self._who)} proved that no {self._objective.kind} is above {above}, "
                 f"and there is a run with {self._best.value}. Please report this, with the "
-                f"instance and the schedule:\n{self._instance}\n{self._objective}\n{self._best.schedule}"
+                f"instance and the schedule:\n{self._instance}\n{self._objective}\n"
+                f"{self._best.schedule}"
             )
 
     def _shorter(self) -> list[Instance]:

@@ -103,9 +103,7 @@ def assumed(instance: Instance, objective: Objective) -> list[str]:
         ", and each update is late by anything up to its jitter" if late else ""
     )
     if instance.ties is Ties.CONTINUOUS and objective.kind is Kind.FAIR_AGE:
-        ties = (
-            "phases and lateness in whole ticks, what falls on one in every order of real times"
-        )
+        ties = "phases and lateness in whole ticks, what falls on one in every order of real times"
     elif instance.ties is Ties.CONTINUOUS:
         ties = "times are real numbers"
     else:
