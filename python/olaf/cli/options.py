@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,6 +17,21 @@ if TYPE_CHECKING:
 WIDTH = 120
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Duration(click.ParamType[int]):
+    """A time with its unit, ``5s`` or ``800ms``, as whole milliseconds."""
+
+    name = "TIME"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The milliseconds; a number is some already."""
+        if isinstance(value, int):
+            return value
+        found = re.fullmatch(r"(\d+(?:\.\d+)?) ?(ms|s)", str(value))
+        if not found:
+            self.fail(f"{value!r}: write a number and its unit, as in 5s or 800ms", param, ctx)
+        return round(float(found[1]) * (1000 if found[2] == "s" else 1))
 
 
 def configuration(command: F) -> F:

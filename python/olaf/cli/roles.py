@@ -37,6 +37,20 @@ every_option = click.option(
 @click.option("--gate", metavar="THRESHOLD|off", help="Reward gate.")
 @click.option("--uplink", metavar="RATE", help="Rate of the uplink as tc writes it: 1.9mbit.")
 @click.option("--credits", metavar="N", help="Updates outstanding towards a server.")
+@click.option(
+    "--admission",
+    metavar="RUNNING.toml|off",
+    help="Ask the verifier whether a new cluster fits with those that are here.",
+)
+@click.option(
+    "--admission-timeout",
+    "admission_timeout_ms",
+    type=options.Duration(),
+    help="How long an answer may take: 5s, 800ms.",
+)
+@click.option(
+    "--admission-unanswered", metavar="admit|refuse", help="The answer when time runs out."
+)
 @every_option
 @options.as_json
 @options.configuration
@@ -54,14 +68,22 @@ def switch(ctx: click.Context, /, **given: Any) -> None:
       olaf switch --listen 0.0.0.0:5555 --upstream 10.0.0.2:5556 --uplink 40gbit
       olaf switch --listen 0.0.0.0:5555 --upstream 10.0.0.9:5555   # 10.0.0.9 is a switch too
       olaf switch --queue fifo --slots 4 --json --every 1
+      olaf switch --admission running.toml --admission-timeout 5s --admission-unanswered refuse
     """
-    keys = ("listen", "upstream", "queue", "slots", "gate", "uplink", "credits")
+    keys = (
+        *("listen", "upstream", "queue", "slots", "gate", "uplink", "credits"),
+        *("admission", "admission_timeout_ms", "admission_unanswered"),
+    )
     control, told = _begin(given)
     reporter = _reporter(given, "switch")
     if told is None:
         settings = options.settings(ctx, {key: f"switch.{key}" for key in keys})
-        told = {"core": settings.switch.to_core(), "every_s": given["every"]}
-    running.run_switch(told["core"], told["every_s"], reporter, control)
+        told = {
+            "core": settings.switch.to_core(),
+            "every_s": given["every"],
+            "admission": settings.switch.to_admission(),
+        }
+    running.run_switch(told["core"], told["every_s"], reporter, control, told.get("admission"))
 
 
 @click.command()

@@ -10,13 +10,16 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from olaf.jobs.lines import Control, Reporter
 from olaf.jobs.outcome import Exit, RunError, configuring
+
+if TYPE_CHECKING:
+    from olaf.jobs.admission import Admission
 
 POLL_S = 0.1
 """How often a role looks for events: soon for a person, rarely for a processor."""
@@ -46,13 +49,30 @@ class Endpoint(Protocol):
         """Close."""
 
 
-def run_switch(core: str, every_s: float, reporter: Reporter, control: Control) -> None:
-    """Serve as an aggregation switch until asked to stop. ``core``: JSON for `_olaf.Switch`."""
+def run_switch(
+    core: str,
+    every_s: float,
+    reporter: Reporter,
+    control: Control,
+    admission: Mapping[str, Any] | None = None,
+) -> None:
+    """Serve as an aggregation switch until asked to stop. ``core``: JSON for `_olaf.Switch`.
+
+    admission: fields of `olaf.jobs.admission.Policy`, where the switch asks before a cluster joins.
+    """
     from olaf._olaf import Switch
 
     with configuring():
         switch = Switch(core)
-    _serve(switch, every_s, reporter, control)
+    if admission is None:
+        _serve(switch, every_s, reporter, control)
+        return
+    from olaf.jobs.admission import Admission, Policy, Program
+
+    policy = Policy(**admission)
+    asks = Program(policy.command, policy.file)
+    desk = Admission(policy, switch.decide, asks)
+    _serve(switch, every_s, reporter, control, before_stop=desk.stop, desk=desk)
 
 
 def run_server(
@@ -93,13 +113,15 @@ def _serve(
     every_s: float,
     reporter: Reporter,
     control: Control,
+    *,
     before_stop: Callable[[], None] = lambda: None,
+    desk: Admission | None = None,
 ) -> None:
     endpoint.start()
     reporter.say("listening", address=endpoint.address, pid=os.getpid())
     due = time.monotonic() + every_s
     while not control.wait(min(POLL_S, every_s)):
-        _pass_on(endpoint, reporter)
+        _pass_on(endpoint, reporter, desk)
         now = time.monotonic()
         if control.stats_wanted() or now >= due:
             reporter.say("stats", stats=json.loads(endpoint.stats()))
@@ -115,10 +137,14 @@ class _Events(Protocol):
     def events(self) -> list[str]: ...
 
 
-def _pass_on(source: _Events, reporter: Reporter) -> None:
+def _pass_on(source: _Events, reporter: Reporter, desk: Admission | None = None) -> None:
     for text in source.events():
         event = json.loads(text)
+        if desk and event["event"] == "admission_wanted":
+            desk.take(event)
         reporter.say(event.pop("event"), **event)
+    for message in desk.settled() if desk else ():
+        reporter.say(**message)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import inspect
 import itertools
 import json
 import textwrap
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_type_hints
 
 from pydantic import (
@@ -25,6 +26,7 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, core_schema
 
+from olaf.jobs.admission import Policy
 from olaf.rl.learner import LearnerConfig, LearnerError
 from olaf.rl.worker_loop import LoopConfig
 
@@ -106,6 +108,16 @@ class LeafSettings(Section):
     """An unanswered credit comes back after so many ms, so that a lost answer stops nothing."""
     answer_to: Literal["shared", "cluster"] = "shared"
     """Who hears an answer: the workers that shared in the update, or their whole cluster."""
+    admission: Annotated[str | None, NoneIs("off")] = None
+    """Ask the verifier before a new cluster joins: a SPEC.toml of `olaf verify` whose clusters have
+    their `ids` on the wire; `[newcomer]` in it stands for clusters that it does not list. off lets
+    every cluster in."""
+    admission_timeout_ms: int = Field(default=5000, ge=1)
+    """An answer may take so many ms; clusters are asked about one at a time."""
+    admission_unanswered: Literal["admit", "refuse"] = "refuse"
+    """The answer when time runs out, or the verifier does not know."""
+    admission_refused_for_ms: int = Field(default=10_000, ge=0)
+    """A refused cluster is refused again for so many ms without asking."""
     active_ms: int = Field(default=1000, ge=1)
     """A cluster heard within so many ms counts as active in the queue status."""
     silent_after_ms: int = Field(default=2000, ge=1)
@@ -142,12 +154,30 @@ class SwitchSettings(LeafSettings):
 
     def to_core(self) -> str:
         """The JSON that `olaf._olaf.Switch` takes."""
-        fields = self.model_dump(exclude={"uplink"})
+        fields = self.model_dump(exclude={"uplink", "admission"})
+        if self.admission is None:
+            del fields["admission_timeout_ms"]
         if self.uplink is not None:
             from olaf._olaf import parse_rate
 
             fields["uplink_bps"] = parse_rate(self.uplink)
         return json.dumps(fields)
+
+    def to_admission(self) -> dict[str, Any] | None:
+        """Fields of `olaf.jobs.admission.Policy`; None where nobody is asked.
+
+        Raises ConfigurationError where the file cannot be used.
+        """
+        if self.admission is None:
+            return None
+        from olaf.verify.ask import read_policy
+
+        file = Path(self.admission)
+        read_policy(file)
+        timeout_s = self.admission_timeout_ms / 1000
+        unanswered = self.admission_unanswered
+        policy = Policy(str(file.resolve()), timeout_s=timeout_s, unanswered=unanswered)
+        return dataclasses.asdict(policy)
 
 
 class ServerSettings(Section):

@@ -19,7 +19,7 @@ from olaf.jobs.lines import Control
 from olaf.jobs.outcome import Exit, RunError
 from olaf.jobs.progress import Happening, Progress
 from olaf.jobs.roles import WorkerJob
-from olaf.jobs.settings import Settings
+from olaf.jobs.settings import Settings, SwitchSettings
 from olaf.jobs.supervisor import Ended, Notice, Program, Supervisor
 from olaf.rl import process_environment
 
@@ -166,10 +166,14 @@ class Training:
         if "listen" in switch.model_fields_set:
             address = switch.listen
         changes = {"listen": address, "upstream": upstream}
-        return self._program(
-            "switch",
-            {"core": switch.model_copy(update=changes).to_core(), "every_s": self._train.every_s},
-        )
+        return self._program("switch", self._told_to(switch.model_copy(update=changes)))
+
+    def _told_to(self, switch: SwitchSettings) -> dict[str, Any]:
+        return {
+            "core": switch.to_core(),
+            "every_s": self._train.every_s,
+            "admission": switch.to_admission(),
+        }
 
     @property
     def _leaves(self) -> list[str]:
@@ -182,8 +186,7 @@ class Training:
         return address
 
     def _leaf_program(self, name: str, listen: str, upstream: str) -> Program:
-        core = self._settings.leaf.at(listen, upstream).to_core()
-        return self._program(name, {"core": core, "every_s": self._train.every_s})
+        return self._program(name, self._told_to(self._settings.leaf.at(listen, upstream)))
 
     def _worker_program(self, worker: int, switch: str) -> Program:
         task = worker_job(
