@@ -64,10 +64,19 @@ class Broken(Brute):
 
 
 class Liar(Brute):
-    """Finds runs above everything, and proves the opposite below zero."""
+    """Finds runs that no sender can do."""
 
     def exists(self, above: Fraction, deadline: float) -> Schedule | NoRun:
         return Schedule((Send(0, 0, 0),))
+
+
+class Exaggerator(Brute):
+    """Finds runs, but none above what was asked."""
+
+    def exists(self, above: Fraction, deadline: float) -> Schedule | NoRun:
+        found = super().exists(Fraction(-1), deadline)
+        assert isinstance(found, Schedule)
+        return found
 
 
 class Denier(Brute):

@@ -23,6 +23,7 @@ COMMANDS = {
     "worker": ("olaf.cli.roles:worker", "Run one worker that learns and pushes."),
     "replay": ("olaf.cli.replay:replay", "Replay recorded arrivals through the pure queue."),
     "simulate": ("olaf.cli.simulate:simulate", "Workers, switches and a server in virtual time."),
+    "verify": ("olaf.cli.verify:verify", "Does it hold in every run? Proved, or a counterexample."),
     "reproduce": ("olaf.cli.reproduce:reproduce", "A paper's figures, measured again."),
     "config": ("olaf.cli.config:config", "Print the configuration as TOML, each key explained."),
 }

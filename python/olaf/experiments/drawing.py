@@ -15,7 +15,7 @@ INK = "#44444c"
 COLOURS = ("#3465a4", "#c4622d", "#3d8b4f", "#8a5fa8", "#b8860b", "#2a8c8c", "#b0455a", "#6b6b6b")
 """Told apart by people who see fewer colours; the same figure always draws alike."""
 
-_STYLE: Any = {
+PAGE: Any = {
     **STYLE,
     "svg.fonttype": "path",
     "savefig.facecolor": "white",
@@ -35,7 +35,7 @@ def draw(chart: Chart, stem: Path) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(PAGE):
         figure = Figure(figsize=(7.2, 3.8), layout="constrained")
         FigureCanvasAgg(figure)
         _fill(figure.add_subplot(), chart)

@@ -227,7 +227,7 @@ class _Case:
             if isinstance(found, Witness):
                 self._best = found
                 jump *= 2
-            elif self._forever and not found.forever:
+            elif self._answer is Answer.HOLDS and self._forever and not found.forever:
                 return  # the answer reaches further than this would
             else:
                 self._below(above, found)

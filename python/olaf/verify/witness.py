@@ -32,17 +32,54 @@ class DisagreementError(Exception):
 def confirm(
     instance: Instance, objective: Objective, above: Fraction, schedule: Schedule, prover: str
 ) -> Witness:
-    """The run that the engine makes of a schedule; raises DisagreementError if it is not above."""
+    """The run that the engine makes of a schedule.
+
+    Raises DisagreementError where senders cannot send like this, or the value is not above.
+    """
+    wrong = unlike(instance, schedule)
     run = replay(instance, schedule)
     ticks = on_ticks(instance, run)
     reached = value(ticks, objective)
-    if reached is None or reached <= above:
+    if wrong is None and (reached is None or reached <= above):
+        wrong = f"in it the engine sees {reached}"
+    if wrong is not None or reached is None:
         raise DisagreementError(
-            f"{prover} found a run with {objective.kind} above {above}, in which the engine sees "
-            f"{reached}. Please report this, with the instance and the schedule:\n"
-            f"{instance}\n{objective}\n{schedule}"
+            f"{prover} found a run with {objective.kind} above {above}, but {wrong}. Please report "
+            f"this, with the instance and the schedule:\n{instance}\n{objective}\n{schedule}"
         )
     return Witness(schedule, run, reached, pair_of(ticks, objective))
+
+
+def unlike(instance: Instance, schedule: Schedule) -> str | None:
+    """What in a schedule no sender of the instance can do; None where all can.
+
+    On ticks: update n is ready at phase + n T + late, and of each ``window`` ready ones in a row
+    ``at_least`` are sent. When a worker may hold back, by what it has heard, is not looked at.
+    """
+    ready: list[list[tuple[int, bool]]] = [[] for _ in instance.senders]
+    for send in schedule.sends:
+        ready[send.sender].append((send.tick, True))
+    for tick, index in schedule.held:
+        ready[index].append((tick, False))
+    for index, sender in enumerate(instance.senders):
+        updates = sorted(ready[index])
+        phases = [tick - n * sender.interval for n, (tick, _) in enumerate(updates)]
+        earliest = max([0, *(phase - sender.jitter for phase in phases)])
+        latest = min([sender.interval - 1, *phases])
+        who = f"worker {index} of {instance.clusters[sender.cluster]}"
+        if earliest > latest:
+            return f"{who} has no phase with which its updates are ready like this"
+        if latest + len(updates) * sender.interval + sender.jitter < instance.horizon:
+            return f"{who} has an update more before the horizon"
+        if instance.control is not None:
+            window, needed = instance.control.window, instance.control.at_least
+            sent = [is_sent for _, is_sent in updates]
+            for first in range(len(sent) - window + 1):
+                if sum(sent[first : first + window]) < needed:
+                    return f"{who} sends fewer than {needed} of {window} updates in a row"
+    if instance.control is None and schedule.held:
+        return "an update is held back where nobody holds any"
+    return None
 
 
 def pair_of(run: Run, objective: Objective) -> tuple[int, int] | None:

@@ -92,6 +92,27 @@ def edge(verdict: Verdict) -> str:
     return "; ".join(known)
 
 
+def explained(verdict: Verdict) -> list[str]:
+    """Who says so, how far it reaches, and what comes nearest."""
+    took = f"{verdict.seconds:.2f} s ({verdict.cpu_seconds:.2f} s CPU)"
+    match verdict.answer:
+        case Answer.HOLDS:
+            lines = [f"proved {reach(verdict)} by {verdict.prover} in {took}", edge(verdict)]
+        case Answer.VIOLATED:
+            ends = (
+                ""
+                if verdict.witness is None
+                else (f" up to {amount(Kind.WORST_PEAK, Fraction(verdict.witness.run.horizon_ns))}")
+            )
+            lines = [
+                f"{found(verdict)}, in a run{ends} that {verdict.prover} found in {took}",
+                edge(verdict),
+            ]
+        case Answer.UNDECIDED:
+            lines = [f"{verdict.reason}; after {took}", edge(verdict)]
+    return [line for line in lines if line]
+
+
 def assumed(instance: Instance, objective: Objective) -> list[str]:
     """What the answer is about, so that nobody takes it for more."""
     queue = (

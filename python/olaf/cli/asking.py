@@ -1,0 +1,155 @@
+"""What ``olaf verify`` and ``olaf admit`` share: exit codes of their own, amounts, progress."""
+
+from __future__ import annotations
+
+import re
+import signal
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from decimal import Decimal, InvalidOperation
+from threading import Event, current_thread, main_thread
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from olaf.jobs.outcome import RunError
+
+if TYPE_CHECKING:
+    from rich.status import Status
+
+YES, NO, UNDECIDED, BAD_INPUT, BUG = 0, 1, 2, 3, 70
+"""Exit codes. 1 is an answer: neither bad input nor a bug of ours may look like it."""
+
+QUIET_S = 2.0
+"""Shorter work says nothing of its progress."""
+LINE_EVERY_S = 5.0
+
+UNITS_MS = {"us": Decimal("0.001"), "ms": Decimal(1), "s": Decimal(1000), "min": Decimal(60_000)}
+
+
+class Question(click.Command):
+    """A command that ends with an answer."""
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        """As click does; what cannot be used ends with BAD_INPUT."""
+        try:
+            return super().make_context(info_name, args, parent, **extra)
+        except click.ClickException as error:
+            error.show()
+            raise click.exceptions.Exit(BAD_INPUT) from None
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run it; bad input and bugs have codes of their own."""
+        try:
+            return super().invoke(ctx)
+        except (click.exceptions.Exit, click.Abort, KeyboardInterrupt, BrokenPipeError):
+            raise
+        except click.ClickException as error:
+            error.show()
+            raise click.exceptions.Exit(BAD_INPUT) from None
+        except RunError as error:
+            click.echo(f"olaf: {error}", err=True)
+            raise click.exceptions.Exit(BAD_INPUT) from None
+        except Exception:
+            traceback.print_exc()
+            click.echo("olaf: this is a bug of ours and no answer; please report it", err=True)
+            raise click.exceptions.Exit(BUG) from None
+
+
+def time_of(ctx: click.Context, parameter: click.Parameter, value: str | None) -> Decimal | None:
+    """Callback of an option that is a time: its milliseconds."""
+    if value is None:
+        return None
+    try:
+        return milliseconds(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def milliseconds(text: str) -> Decimal:
+    """Of ``100ms``, ``1.5s``, ``20us``. Raises ValueError."""
+    match = re.fullmatch(r"\s*([0-9.]+)\s*([a-zµ]*)\s*", text)
+    unit = match and UNITS_MS.get(match[2].replace("µ", "u"))
+    try:
+        if not match or not unit:
+            raise InvalidOperation
+        return Decimal(match[1]) * unit
+    except InvalidOperation:
+        raise ValueError(f"{text!r} is no time: write 100ms, 1.5s or 2min") from None
+
+
+def share(text: str) -> Decimal:
+    """Of ``5%`` or ``0.05``. Raises ValueError."""
+    try:
+        if text.strip().endswith("%"):
+            return Decimal(text.strip()[:-1]) / 100
+        return Decimal(text)
+    except InvalidOperation:
+        raise ValueError(f"{text!r} is no share: write 5% or 0.05") from None
+
+
+class Thinking:
+    """Says on standard error how it stands, once it takes long."""
+
+    def __init__(self) -> None:
+        self._begin = time.monotonic()
+        self._due_s = QUIET_S
+        self._status: Status | None = None
+
+    def __enter__(self) -> Thinking:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._status is not None:
+            self._status.stop()
+
+    def say(self, text: str) -> None:
+        """A sentence of now."""
+        elapsed_s = time.monotonic() - self._begin
+        if self._status is not None:
+            self._status.update(f"{elapsed_s:.0f} s  {text}")
+        elif elapsed_s >= self._due_s:
+            from rich.console import Console
+
+            console = Console(stderr=True, highlight=False)
+            if console.is_terminal:
+                self._status = console.status(f"{elapsed_s:.0f} s  {text}")
+                self._status.start()
+            else:
+                self._due_s = elapsed_s + LINE_EVERY_S
+                click.echo(f"{elapsed_s:7.1f} s  {text}", err=True)
+
+
+@contextmanager
+def interruptible() -> Iterator[Event]:
+    """Ctrl-C and SIGTERM set the event, so that what is known can be told; twice means it."""
+    stop = Event()
+    if current_thread() is not main_thread():
+        yield stop
+        return
+
+    def handle(number: int, frame: Any) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

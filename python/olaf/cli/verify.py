@@ -1,0 +1,303 @@
+"""``olaf verify``: does it hold in every run, or which run is it that breaks it?"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import time
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from olaf.cli import asking, options
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from olaf.verify.instance import Instance, Objective
+    from olaf.verify.spec import ObjectiveSpec, Spec
+    from olaf.verify.verdict import Answer, Verdict
+
+
+@click.command(cls=asking.Question)
+@click.argument("file", metavar="SPEC.toml", type=click.Path(path_type=Path, dir_okay=False))
+@click.option(
+    "--objective",
+    "wanted",
+    multiple=True,
+    metavar="KIND[=LIMIT]",
+    help="fair_peak=100ms, fair_age=.., worst_peak=.., starvation=.., loss=5%; a kind alone means "
+    "the file's of that kind. Repeatable. Default: all of the file.",
+)
+@click.option(
+    "--horizon", callback=asking.time_of, metavar="TIME", help="Observe runs for so long."
+)
+@click.option(
+    "--timeout",
+    callback=asking.time_of,
+    default="60s",
+    show_default=True,
+    metavar="TIME",
+    help="For all objectives together.",
+)
+@click.option("--tightest", is_flag=True, help="Find the smallest limit that holds.")
+@click.option(
+    "--prover",
+    type=click.Choice(["sweep", "timeline", "events", "all"]),
+    default="all",
+    show_default=True,
+    help="Which prover: they run side by side, the first answer counts.",
+)
+@click.option(
+    "--plot",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Draw the run that violates it, or comes nearest: .png, .svg or .pdf.",
+)
+@click.option(
+    "--trace",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write that run for `olaf replay`.",
+)
+@options.as_json
+def verify(
+    *,
+    file: Path,
+    wanted: tuple[str, ...],
+    horizon: Decimal | None,
+    timeout: Decimal,
+    tightest: bool,
+    prover: str,
+    plot: Path | None,
+    trace: Path | None,
+    json_out: bool,
+) -> int:
+    """Prove that clusters can share a queue and stay fresh, or show the run in which they do not.
+
+    SPEC.toml describes clusters, the queue before a narrow link and what must hold in every run,
+    whatever the phases and jitter of the workers. docs/verify.md teaches it, docs/reference/
+    verify.md lists every key. Ctrl-C answers with what is known by then.
+
+    \b
+    Examples:
+      olaf verify examples/verify/paper-100-300.toml
+      olaf verify mine.toml --objective worst_peak=400ms --horizon 2s
+      olaf verify mine.toml --objective fair_peak --tightest --timeout 10min
+      olaf verify mine.toml --plot worst.png --trace worst.csv
+      olaf verify mine.toml --json | jq '.verdicts[] | [.kind, .answer, .value]'
+
+    \b
+    Exit codes:
+      0 holds   1 violated   2 undecided within --timeout   3 bad input
+      Of several objectives violated counts before undecided.
+    """
+    from olaf.verify.drawing import check_ending
+    from olaf.verify.spec import read
+    from olaf.verify.ticks import instance_of, objective_of
+
+    if plot is not None:
+        check_ending(plot)
+    if timeout <= 0:
+        raise click.BadParameter("must be above 0", param_hint="--timeout")
+    spec = with_horizon(read(file), horizon)
+    instance = instance_of(spec)
+    asked = [objective_of(each, spec, instance) for each in chosen(spec, wanted, file)]
+    provers = None if prover == "all" else [prover]
+    verdicts = _ask(instance, asked, float(timeout) / 1000, tightest, provers)
+    answer = overall(verdicts)
+    left = [_leave(v, n, len(verdicts), plot, trace) for n, v in enumerate(verdicts, 1)]
+    if json_out:
+        from olaf.verify.record import record_of
+
+        click.echo(json.dumps(record_of(str(file), verdicts, answer)))
+    console = options.console(json_out=json_out)
+    console.print(headline(file, instance), soft_wrap=True)
+    for verdict, lines in zip(verdicts, left, strict=True):
+        show(console, verdict, lines)
+    console.print("\nAssumed:")
+    from olaf.verify.words import assumed
+
+    said = [line for v in verdicts for line in assumed(v.instance, v.objective)]
+    for line in dict.fromkeys(said):
+        console.print(f"  - {line}", soft_wrap=True, markup=False)
+    return exit_code(answer)
+
+
+def with_horizon(spec: Spec, horizon_ms: Decimal | None) -> Spec:
+    """The spec, observed for as long as the option says."""
+    if horizon_ms is None:
+        return spec
+    from olaf.verify.reading import checked
+    from olaf.verify.spec import TimeSpec
+
+    told = {**spec.time.model_dump(), "horizon_ms": horizon_ms}
+    return spec.model_copy(update={"time": checked(told, TimeSpec, "--horizon")})
+
+
+def chosen(spec: Spec, wanted: tuple[str, ...], file: Path) -> list[ObjectiveSpec]:
+    """The objectives of the options, else all of the file."""
+    if not wanted:
+        if not spec.objective:
+            raise click.UsageError(
+                f"{file} has no [[objective]]: write one, or ask with --objective fair_peak=100ms"
+            )
+        return spec.objective
+    return [objective for text in wanted for objective in _objectives(spec, text, file)]
+
+
+def _objectives(spec: Spec, text: str, file: Path) -> list[ObjectiveSpec]:
+    from olaf.verify.instance import Kind
+    from olaf.verify.reading import checked
+    from olaf.verify.spec import LIMIT_KEYS, ObjectiveSpec
+
+    name, has_limit, limit = text.partition("=")
+    if name not in LIMIT_KEYS:
+        raise click.BadParameter(
+            f"{name!r} is none of {', '.join(LIMIT_KEYS)}", param_hint="--objective"
+        )
+    kind = Kind(name)
+    if not has_limit:
+        listed = [objective for objective in spec.objective if objective.kind is kind]
+        if not listed and kind is not Kind.STARVATION:
+            raise click.BadParameter(
+                f"{file} has no objective {name}: give its limit, as in "
+                f"{name}={'5%' if kind is Kind.LOSS else '100ms'}",
+                param_hint="--objective",
+            )
+        return listed or [ObjectiveSpec(kind=kind)]
+    try:
+        value = asking.share(limit) if kind is Kind.LOSS else asking.milliseconds(limit)
+    except ValueError as error:
+        raise click.BadParameter(f"{text}: {error}", param_hint="--objective") from None
+    told = {"kind": kind, LIMIT_KEYS[kind]: value}
+    return [checked(told, ObjectiveSpec, f"--objective {text}")]
+
+
+def _ask(
+    instance: Instance,
+    asked: list[Objective],
+    timeout_s: float,
+    tightest: bool,
+    provers: list[str] | None,
+) -> list[Verdict]:
+    """One after the other: each has its part of the time left."""
+    from olaf.verify.verifying import verify as decide
+
+    ends = time.monotonic() + timeout_s
+    verdicts: list[Verdict] = []
+    with asking.interruptible() as stop, asking.Thinking() as thinking:
+        for number, objective in enumerate(asked):
+            part_s = max(ends - time.monotonic(), 0.0) / (len(asked) - number)
+            verdicts.append(
+                decide(
+                    instance,
+                    objective,
+                    timeout_s=part_s,
+                    tightest=tightest,
+                    provers=provers,
+                    say=thinking.say,
+                    stop=stop,
+                )
+            )
+    return verdicts
+
+
+def overall(verdicts: list[Verdict]) -> Answer:
+    """Of all together: violated beats undecided beats holds."""
+    from olaf.verify.verdict import Answer
+
+    given = {verdict.answer for verdict in verdicts}
+    order = (Answer.VIOLATED, Answer.UNDECIDED, Answer.HOLDS)
+    return next(answer for answer in order if answer in given)
+
+
+def exit_code(answer: Answer) -> int:
+    """Of an answer."""
+    return {"holds": asking.YES, "violated": asking.NO, "undecided": asking.UNDECIDED}[answer]
+
+
+def _leave(
+    verdict: Verdict, number: int, of: int, plot: Path | None, trace: Path | None
+) -> list[str]:
+    """Write plot and trace of a verdict's run; what to say of it."""
+    from olaf.verify.drawing import draw
+    from olaf.verify.schedule import RATE, trace_of
+
+    if verdict.witness is None:
+        return ["no run was found, so there is nothing to write"] if plot or trace else []
+    said: list[str] = []
+    if plot is not None:
+        name = _numbered(plot, number, of, verdict)
+        _writing(name, lambda: draw(verdict, name))
+        said.append(f"wrote {name}")
+    if trace is not None:
+        path = _numbered(trace, number, of, verdict)
+        text = trace_of(verdict.instance, verdict.witness.schedule)
+        _writing(path, lambda: path.write_text(text, encoding="utf-8"))
+        slots = verdict.instance.slots
+        said.append(f"wrote {path}; it shows with")
+        said.append(f"  olaf replay {shlex.quote(str(path))} --rate {RATE} --slots {slots}")
+    return said
+
+
+def _numbered(path: Path, number: int, of: int, verdict: Verdict) -> Path:
+    """Of several objectives each has a file."""
+    if of == 1:
+        return path
+    return path.with_name(f"{path.stem}-{number}-{verdict.objective.kind}{path.suffix}")
+
+
+def _writing(path: Path, write: Any) -> None:
+    from olaf.jobs.outcome import Exit, RunError
+
+    try:
+        write()
+    except OSError as error:
+        raise RunError(f"{path}: {error.strerror}; name a file of yours", Exit.USAGE) from None
+
+
+def headline(file: Path, instance: Instance) -> str:
+    """What is looked at, in a line."""
+    from olaf.verify.instance import Kind
+    from olaf.verify.words import amount
+
+    def ms(ticks: int) -> str:
+        from fractions import Fraction
+
+        return amount(Kind.WORST_PEAK, Fraction(ticks * instance.tick_ns))
+
+    return (
+        f"{file}: {len(instance.senders)} workers in {len(instance.clusters)} clusters, "
+        f"{instance.slots} slots, {ms(instance.service)} an update; horizon {ms(instance.horizon)} "
+        f"of {ms(1)} ticks"
+    )
+
+
+def show(console: Console, verdict: Verdict, left: list[str]) -> None:
+    """Print one verdict."""
+    from olaf.verify import words
+    from olaf.verify.tables import run_table, sketch
+    from olaf.verify.verdict import Answer
+
+    colour = {Answer.HOLDS: "green", Answer.VIOLATED: "red", Answer.UNDECIDED: "yellow"}
+    answer = verdict.answer
+
+    def line(text: str, style: str = "") -> None:
+        console.print(text, soft_wrap=True, markup=False, style=style)
+
+    console.print()
+    line(
+        f"{answer.upper():9}  {words.claim(verdict.instance, verdict.objective)}",
+        f"bold {colour[answer]}",
+    )
+    for text in words.explained(verdict):
+        line(f"           {text}")
+    if answer is Answer.VIOLATED:
+        console.print(run_table(verdict))
+        for text in sketch(verdict):
+            line(text)
+    for text in left:
+        line(f"           {text}")

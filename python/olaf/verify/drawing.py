@@ -1,0 +1,89 @@
+"""A run as sawtooths: the age of each cluster's model over time, the offending pair in colour."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from olaf.experiments.drawing import COLOURS, INK, PAGE
+from olaf.jobs.reading import ConfigurationError
+from olaf.verify.schedule import Run, mean_peak, on_ticks
+from olaf.verify.verdict import Answer, Verdict
+from olaf.verify.words import claim, found
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+ENDINGS = ("png", "svg", "pdf")
+OTHERS = "#b8b8c0"
+
+
+def sawtooth(run: Run, cluster: int) -> list[tuple[int, int]]:
+    """(t, age), ns: the corners of the cluster's AoM from its first delivery to the horizon."""
+    corners: list[tuple[int, int]] = []
+    newest_ns: int | None = None
+    for each in run.deliveries[cluster]:
+        if newest_ns is not None:
+            corners.append((each.end_ns, each.end_ns - newest_ns))
+        corners.append((each.end_ns, each.end_ns - each.newest_ns))
+        newest_ns = each.newest_ns
+    if newest_ns is not None and corners[-1][0] < run.horizon_ns:
+        corners.append((run.horizon_ns, run.horizon_ns - newest_ns))
+    return corners
+
+
+def draw(verdict: Verdict, file: Path) -> None:
+    """Write the verdict's run as ``file``: PNG, SVG or PDF by its ending."""
+    import matplotlib as mpl
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    if verdict.witness is None:
+        raise ValueError("there is no run to draw")
+    kind = check_ending(file)
+    nothing: dict[str, Any] = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    metadata = {"svg": nothing, "png": {"Software": None}, "pdf": {"CreationDate": None}}[kind]
+    with mpl.rc_context(PAGE):
+        figure = Figure(figsize=(9.0, 3.8), layout="constrained")
+        FigureCanvasAgg(figure)
+        _fill(figure.add_subplot(), verdict)
+        figure.savefig(file, dpi=120, metadata=metadata)
+
+
+def check_ending(file: Path) -> str:
+    """Which kind of picture ``file`` asks for. Raises ConfigurationError."""
+    kind = file.suffix.lstrip(".").lower()
+    if kind not in ENDINGS:
+        raise ConfigurationError(f"{file}: a plot ends with .{', .'.join(ENDINGS)}")
+    return kind
+
+
+def _fill(axes: Axes, verdict: Verdict) -> None:
+    witness, instance = verdict.witness, verdict.instance
+    assert witness is not None
+    run = on_ticks(instance, witness.run)
+    pair = list(dict.fromkeys(witness.pair or ()))
+    for cluster in sorted(verdict.objective.clusters, key=lambda c: c in pair):
+        points = [(at / 1e6, age / 1e6) for at, age in sawtooth(run, cluster)]
+        name = instance.clusters[cluster]
+        if not points:
+            axes.plot([], [], color=OTHERS, label=f"{name}: never delivered")
+            continue
+        colour = COLOURS[pair.index(cluster)] if cluster in pair else OTHERS
+        width = 1.6 if cluster in pair else 0.9
+        mean = mean_peak(run, cluster)
+        label = name if mean is None else f"{name}, mean peak {float(mean) / 1e6:.4g} ms"
+        axes.plot(*zip(*points, strict=True), color=colour, linewidth=width, label=label)
+        if cluster in pair and mean is not None:
+            axes.axhline(float(mean) / 1e6, color=colour, linewidth=0.9, linestyle="--")
+    if verdict.objective.kind.is_time and len(pair) == 1 and verdict.clause is None:
+        limit = float(verdict.objective.limit) / 1e6
+        axes.axhline(limit, color=INK, linewidth=0.9, linestyle=":", label=f"limit {limit:.4g} ms")
+    word = {Answer.VIOLATED: "Violated", Answer.HOLDS: "Nearest to the limit"}
+    title = f"{word.get(verdict.answer, 'Best run found')}: {claim(instance, verdict.objective)}"
+    axes.set_title(f"{title}\n{found(verdict)}", fontweight="normal")
+    axes.set(xlabel="time, ms", ylabel="Age-of-Model, ms")
+    axes.set_xlim(0, run.horizon_ns / 1e6)
+    axes.set_ylim(bottom=0)
+    if len(instance.clusters) <= 12:
+        axes.legend(loc="upper left", ncols=2)

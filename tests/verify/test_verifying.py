@@ -1,0 +1,217 @@
+"""`olaf.verify.verify`: the answer, its witness, its edge, and what goes wrong on the way."""
+
+import os
+import threading
+import time
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+from specs import small
+
+from olaf.verify.instance import Control, Kind, Sender
+from olaf.verify.schedule import Schedule, Send
+from olaf.verify.verdict import Answer, Verdict
+from olaf.verify.verifying import verify
+from olaf.verify.witness import DisagreementError, unlike
+from olaf.verify.words import edge, explained
+
+MS = 1_000_000
+BRUTE = ["brute:Brute"]
+
+
+def test_what_holds_has_a_witness_at_its_edge() -> None:
+    verdict = verify(*small(kind="fair_peak", epsilon_ms=5), provers=BRUTE)
+    assert verdict.answer is Answer.HOLDS
+    assert not verdict.forever
+    assert verdict.tight
+    assert verdict.witness is not None
+    assert verdict.at_most == verdict.witness.value == Fraction(8, 3) * MS
+    assert verdict.witness.pair == (0, 1)
+    assert "2.667 ms is the smallest limit that holds" in edge(verdict)
+    assert verdict.prover == "brute:Brute"
+    assert verdict.cpu_seconds > 0
+
+
+def test_the_edge_is_the_smallest_limit_that_holds() -> None:
+    edge_ms = Fraction(8, 3)
+    instance, objective = small(kind="fair_peak", epsilon_ms=5)
+    at = replace(objective, limit=edge_ms * MS)
+    below = replace(objective, limit=edge_ms * MS - 1)
+    assert verify(instance, at, provers=BRUTE).answer is Answer.HOLDS
+    assert verify(instance, below, provers=BRUTE).answer is Answer.VIOLATED
+
+
+def test_a_violation_is_a_run_that_the_engine_confirms() -> None:
+    verdict = verify(*small(kind="worst_peak", bound_ms=7), provers=BRUTE)
+    assert verdict.answer is Answer.VIOLATED
+    assert verdict.witness is not None
+    assert verdict.witness.value == 8 * MS
+    assert verdict.witness.pair == (1, 1)
+    assert verdict.at_most is None
+
+
+def test_tightest_says_by_how_far_a_limit_is_too_small() -> None:
+    verdict = verify(*small(kind="worst_peak", bound_ms=7), provers=BRUTE, tightest=True)
+    assert verdict.answer is Answer.VIOLATED
+    assert verdict.at_most == 8 * MS
+    assert verdict.tight
+
+
+def test_a_violation_is_looked_for_in_a_shorter_horizon_first() -> None:
+    instance, objective = small(kind="worst_peak", bound_ms=4)
+    verdict = verify(replace(instance, horizon=48), objective, provers=BRUTE)
+    assert verdict.answer is Answer.VIOLATED
+    assert verdict.witness is not None
+    assert verdict.witness.run.horizon_ns == 12 * MS
+    assert verdict.instance.horizon == 48
+
+
+def test_who_never_delivers_is_no_mean_to_be_fair_by() -> None:
+    instance, objective = small(kind="fair_peak", epsilon_ms=5)
+    verdict = verify(replace(instance, horizon=7), objective, provers=BRUTE)
+    assert verdict.answer is Answer.VIOLATED
+    assert verdict.clause is Kind.NO_AVERAGE
+    assert "once only within the horizon" in verdict.reason
+    assert verdict.at_most is None
+
+
+def test_nothing_holds_because_nothing_happens() -> None:
+    instance, objective = small(kind="worst_peak", bound_ms=9)
+    verdict = verify(replace(instance, horizon=0), objective, provers=BRUTE)
+    assert verdict.answer is Answer.UNDECIDED
+    assert "lengthen the horizon" in verdict.reason
+
+
+def test_nothing_holds_without_a_run_that_exists() -> None:
+    instance, objective = small(kind="worst_peak", bound_ms=9)
+    control = Control(window=2, at_least=1, at_most=1, threshold=4, forced=9)
+    verdict = verify(replace(instance, control=control), objective, provers=["brute:Denier"])
+    assert verdict.answer is Answer.UNDECIDED
+    assert verdict.witness is None
+
+
+def test_the_first_answer_counts_and_the_others_end() -> None:
+    begin = time.monotonic()
+    verdict = verify(
+        *small(kind="fair_peak", epsilon_ms=5), provers=["brute:Slow", *BRUTE], timeout_s=100
+    )
+    assert verdict.answer is Answer.HOLDS
+    assert verdict.prover == "brute:Brute"
+    assert time.monotonic() - begin < 50
+
+
+def test_out_of_time_it_is_undecided_and_tells_the_best_run() -> None:
+    begin = time.monotonic()
+    verdict = verify(*small(kind="worst_peak", bound_ms=9), provers=["brute:Slow"], timeout_s=0.5)
+    assert time.monotonic() - begin < 20
+    assert verdict.answer is Answer.UNDECIDED
+    assert "out of time" in verdict.reason
+    assert verdict.witness is not None
+    assert verdict.at_most is None
+    assert "a run reaches" in explained(verdict)[1]
+
+
+def test_a_prover_that_breaks_is_told_of() -> None:
+    verdict = verify(*small(kind="worst_peak", bound_ms=9), provers=["brute:Broken"])
+    assert verdict.answer is Answer.UNDECIDED
+    assert "no such luck" in verdict.reason
+
+
+def test_a_prover_that_does_not_take_it_says_why() -> None:
+    instance, objective = small(kind="worst_peak", bound_ms=9)
+    late = replace(instance, senders=(replace(instance.senders[0], jitter=1), instance.senders[1]))
+    verdict = verify(late, objective, provers=BRUTE)
+    assert verdict.answer is Answer.UNDECIDED
+    assert verdict.reason == "only phases"
+
+
+def test_the_engine_has_the_last_word_on_a_found_run() -> None:
+    with pytest.raises(DisagreementError, match="in it the engine sees 0"):
+        verify(*small(kind="loss", at_most=0), provers=["brute:Exaggerator"])
+
+
+def test_no_run_counts_in_which_a_sender_stops_sending() -> None:
+    with pytest.raises(DisagreementError, match="worker 0 of a has an update more"):
+        verify(*small(kind="worst_peak", bound_ms=9), provers=["brute:Liar"])
+
+
+@pytest.mark.parametrize(
+    ("ticks", "held", "what"),
+    [
+        ([0, 4, 9, 12, 16, 20, 24], [], None),
+        ([0, 4, 8, 12, 16, 21], [], None),
+        ([0, 4, 10, 12, 16, 20, 24], [], "no phase"),
+        ([5, 9, 13, 17, 21], [], "no phase"),
+        ([0, 4, 8, 12, 16], [], "an update more"),
+        ([0, 4, 8, 12, 16, 20], [24], "held back"),
+    ],
+)
+def test_what_a_sender_can_do(ticks: list[int], held: list[int], what: str | None) -> None:
+    instance, _ = small(kind="starvation")
+    alone = replace(instance, clusters=("a",), senders=(Sender(0, 4, 1),))
+    schedule = Schedule(tuple(Send(t, 0, 0) for t in ticks), tuple((t, 0) for t in held))
+    found = unlike(alone, schedule)
+    assert found is None if what is None else found is not None and what in found
+
+
+def test_a_quota_is_kept() -> None:
+    instance, _ = small(kind="starvation")
+    control = Control(window=3, at_least=1, at_most=2, threshold=4, forced=9)
+    alone = replace(instance, clusters=("a",), senders=(Sender(0, 4, 0),), control=control)
+
+    def held(*ticks: int) -> Schedule:
+        sends = tuple(Send(t, 0, 0) for t in range(0, 25, 4) if t not in ticks)
+        return Schedule(sends, tuple((t, 0) for t in ticks))
+
+    assert unlike(alone, held(4, 8)) is None
+    assert "fewer than 1 of 3" in str(unlike(alone, held(4, 8, 12)))
+
+
+def test_a_proof_against_a_run_that_exists_is_no_verdict() -> None:
+    with pytest.raises(DisagreementError, match="there is a run with"):
+        verify(*small(kind="worst_peak", bound_ms=4), provers=["brute:Denier"])
+
+
+def test_another_thread_can_stop_it() -> None:
+    stop = threading.Event()
+    asked = threading.Event()
+    verdicts: list[Verdict] = []
+
+    def ask() -> None:
+        verdicts.append(
+            verify(
+                *small(kind="worst_peak", bound_ms=9),
+                provers=["brute:Slow"],
+                timeout_s=100,
+                say=lambda text: asked.set(),
+                stop=stop,
+            )
+        )
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    assert asked.wait(20)
+    stop.set()
+    thread.join(20)
+    assert verdicts[0].reason == "interrupted"
+    assert verdicts[0].witness is not None
+
+
+def test_no_process_is_left_behind() -> None:
+    before = _children()
+    verify(*small(kind="worst_peak", bound_ms=9), provers=["brute:Slow", *BRUTE], timeout_s=30)
+    assert _children() == before
+
+
+def _children() -> list[str]:
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/stat") as file:
+                parent = file.read().rpartition(")")[2].split()[1]
+        except OSError:
+            continue
+        if parent == str(os.getpid()):
+            found.append(pid)
+    return found
