@@ -327,6 +327,20 @@ fn a_worker_that_goes_over_to_a_new_cluster_stays_in_its_old_one_until_it_is_set
 }
 
 #[test]
+fn a_worker_that_starts_again_in_a_new_cluster_does_not_keep_its_old_life_alive() {
+    let mut sw = asking();
+    sw.enters_by_word(W1);
+    sw.until(ms(2100));
+    sw.events();
+    let again = W { cluster: 7, session: 9, peer: 60, ..W1 };
+    for _ in 0..2 {
+        assert_eq!(sw.joins(again), Verdict::Absorb);
+    }
+    sw.decides(again, Ruling::Admit);
+    assert_eq!((sw.joins_up(), sw.running()), (vec![1], vec![7]));
+}
+
+#[test]
 fn a_cluster_behind_a_switch_below_shares_this_uplink_and_is_asked_about_too() {
     let mut sw = asking();
     let behind = W { peer: 50, ..w(3, 31) };

@@ -232,7 +232,9 @@ impl Switch {
         self.asking.counts.joins_held += 1;
         // One that goes over to a new cluster stays in its old one until it is settled.
         let job = self.jobs.get_mut(&join.address.job);
-        if let Some(member) = job.and_then(|job| job.members.get_mut(&join.address.worker)) {
+        if let Some(member) = job.and_then(|job| job.members.get_mut(&join.address.worker))
+            && member.session == join.address.session
+        {
             member.last_heard = now;
         }
         // The worker hears that somebody is here: its question may take longer than its patience.
