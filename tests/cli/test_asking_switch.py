@@ -208,6 +208,8 @@ def test_the_settings_say_what_core_and_role_are_told(policy: Path) -> None:
     told = settings.to_admission()
     assert told is not None
     assert Policy(**json.loads(json.dumps(told))).timeout_s == 5.0
+    leaf = read_settings(overrides=[f"leaf.admission={str(policy)!r}"]).leaf
+    assert leaf.at("127.0.0.1:0", "127.0.0.1:1").to_admission() == told
     off = read_settings().switch
     assert "admission_timeout_ms" not in json.loads(off.to_core())
     assert off.to_admission() is None
