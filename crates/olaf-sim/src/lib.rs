@@ -14,6 +14,7 @@ pub mod network;
 pub mod node;
 pub mod replay;
 pub mod scenario;
+pub mod sweep;
 pub mod trace;
 
 pub use link::{Link, LinkCounts};
