@@ -31,6 +31,11 @@ name = "listed"
 interval_ms = 100
 ids = [3]
 
+[[cluster]]
+name = "slow"
+interval_ms = 300
+ids = [5]
+
 [[objective]]
 kind = "fair_peak"
 epsilon_ms = 100
@@ -220,14 +225,14 @@ def test_the_settings_say_what_core_and_role_are_told(policy: Path) -> None:
     [
         (["--admission", "running.toml"], "running.toml: no cluster could join by it"),
         (["--admission", "gone.toml"], "gone.toml: No such file"),
-        (["--admission-timeout", "5"], "write a number and its unit, as in 5s"),
+        (["--admission-timeout", "5"], "'5' is no time: write 100ms, 1.5s"),
         (["--admission-unanswered", "perhaps"], "admit"),
     ],
 )
 def test_what_cannot_be_stops_the_switch_before_it_starts(
     policy: Path, options: list[str], complaint: str
 ) -> None:
-    policy.write_text(POLICY.replace("ids = [3]", ""))
+    policy.write_text(POLICY.replace("ids = ", "# "))
     ended = subprocess.run(
         [sys.executable, "-m", "olaf", "switch", *options],
         capture_output=True,
@@ -282,5 +287,13 @@ def test_a_running_switch_asks_the_policy_whose_clusters_may_join(
     refused = says(asking_switch, "cluster_refused")
     assert "running.toml does not list cluster 8" in refused["reason"]
     assert refused["running"] == [{"job": 1, "cluster": 3}]
-    listed.leave()
-    other.leave()
+
+    # The verifier's own word: mean peaks of 100 and 300 ms are further apart than 100 ms.
+    slow = _olaf.Client(address, job=1, cluster=5)
+    with pytest.raises(_olaf.RefusedError, match="admission policy refused cluster 5 of job 1"):
+        slow.join(weights, 50.0)
+    refused = says(asking_switch, "cluster_refused")
+    assert (refused["cluster"], refused["answer"]) == (5, "refuse")
+    assert "mean peak ages of any two clusters differ by at most 100 ms" in refused["reason"]
+    for client in (listed, other, slow):
+        client.leave()

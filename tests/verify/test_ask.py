@@ -43,6 +43,20 @@ epsilon_ms = 100
 kind = "starvation"
 clusters = ["slow"]
 """
+COARSE = """
+[queue]
+slots = 2
+service_ms = 100
+
+[[cluster]]
+name = "slow"
+interval_ms = 300
+ids = [3]
+
+[[objective]]
+kind = "worst_peak"
+bound_ms = 400
+"""
 NEWCOMER = """
 [newcomer]
 name = "anybody"
@@ -198,3 +212,20 @@ def test_a_file_that_went_bad_meanwhile_is_named(
     code, out, complaint = asked(monkeypatch, told, capsys)
     assert (code, out) == (2, "")
     assert "gone.toml: No such file" in complaint
+
+
+def test_the_verifier_admits_what_it_proved_and_refuses_with_the_run_it_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = policy(tmp_path, COARSE)
+    told = {"file": str(file), "newcomer": [1, 3], "running": [], "until_s": time.time() + 15}
+    _, out, _ = asked(monkeypatch, told, capsys)
+    admitted = json.loads(out)
+    assert admitted["answer"] == "admit"
+    assert "proved: no cluster is ever older than 400 ms" in admitted["reason"]
+    file.write_text(file.read_text().replace("bound_ms = 400", "bound_ms = 250"))
+    told["until_s"] = time.time() + 15
+    _, out, _ = asked(monkeypatch, told, capsys)
+    refused = json.loads(out)
+    assert refused["answer"] == "refuse"
+    assert "not in every run: no cluster is ever older than 250 ms; an age of" in refused["reason"]

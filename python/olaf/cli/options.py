@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+from olaf.cli.asking import milliseconds
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,10 +29,10 @@ class Duration(click.ParamType[int]):
         """The milliseconds; a number is some already."""
         if isinstance(value, int):
             return value
-        found = re.fullmatch(r"(\d+(?:\.\d+)?) ?(ms|s)", str(value))
-        if not found:
-            self.fail(f"{value!r}: write a number and its unit, as in 5s or 800ms", param, ctx)
-        return round(float(found[1]) * (1000 if found[2] == "s" else 1))
+        try:
+            return round(milliseconds(str(value)))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
 
 
 def configuration(command: F) -> F:

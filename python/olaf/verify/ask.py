@@ -14,7 +14,6 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -26,8 +25,9 @@ from olaf.verify.spec import ClusterSpec, ObjectiveSpec, Spec, names_of, read
 Wire = tuple[int, int]
 """A cluster as job and cluster id."""
 
-SPARE_S = 0.2
-"""Kept back of the time, to say at least what is known by then."""
+SPARE_S = 0.75
+"""Kept back of the time, or half of it: provers need a moment to give up, and what is known by then
+must be said."""
 
 
 class Admission(Protocol):
@@ -43,7 +43,7 @@ class Admission(Protocol):
 
 
 class Admits(Protocol):
-    """`olaf.verify.admission.admit`."""
+    """Whoever decides: a function of the newcomer, those that are here, and the time it has."""
 
     def __call__(self, newcomer: ClusterSpec, running: Spec, *, timeout_s: float) -> Admission:
         """Whether the newcomer fits."""
@@ -165,9 +165,34 @@ def _that_apply(
 
 
 def _verifier() -> Admits:
-    """The verifier's admission control, which takes a second to load: only when it is needed."""
-    found: Admits = import_module("olaf.verify.admission").admit
-    return found
+    """The verifier, which takes a second to load: only when it is needed."""
+    return _all_hold
+
+
+def _all_hold(newcomer: ClusterSpec, running: Spec, *, timeout_s: float) -> Known:
+    """Whether every objective holds with the newcomer; each has its part of the time left."""
+    from olaf.verify import words
+    from olaf.verify.ticks import instance_of, objective_of
+    from olaf.verify.verdict import Answer
+    from olaf.verify.verifying import verify
+
+    ends = time.monotonic() + timeout_s
+    together = running.model_copy(update={"cluster": [*running.cluster, newcomer]})
+    instance = instance_of(together)
+    reached, open_ones = [], []
+    for number, each in enumerate(together.objective):
+        objective = objective_of(each, together, instance)
+        part_s = max(ends - time.monotonic(), 0.0) / (len(together.objective) - number)
+        verdict = verify(instance, objective, timeout_s=part_s)
+        claim = words.claim(instance, objective)
+        if verdict.answer is Answer.VIOLATED:
+            return Known("refuse", f"not in every run: {claim}; {words.found(verdict)}")
+        if verdict.answer is Answer.UNDECIDED:
+            open_ones.append(f"{claim}: {verdict.reason}")
+        reached.append(f"{claim}, {words.reach(verdict)}")
+    if open_ones:
+        return Known("undecided", "; ".join(open_ones))
+    return Known("admit", f"proved: {'; '.join(reached)}")
 
 
 def main() -> int:
@@ -181,8 +206,8 @@ def main() -> int:
         job, cluster = told["newcomer"]
         running = [(int(job), int(cluster)) for job, cluster in told["running"]]
         case = case_of(spec, (job, cluster), running, Path(file).name)
-        left_s = max(told["until_s"] - time.time() - SPARE_S, 0.1)
-        known = answer(case, left_s, _verifier)
+        left_s = max(told["until_s"] - time.time(), 0.1)
+        known = answer(case, max(left_s - SPARE_S, left_s / 2), _verifier)
     except RunError as error:
         sys.stderr.write(f"{' '.join(str(error).split())}\n")
         return int(Exit.USAGE)
