@@ -17,6 +17,7 @@ __all__ = [
     "OlafError",
     "RefusedError",
     "Server",
+    "Sweep",
     "Switch",
     "UnreachableError",
     "__version__",
@@ -148,6 +149,29 @@ class Server:
         """(version, parameters) of a job now, or None while it has no model."""
 
     def stop(self) -> None: ...
+
+@final
+class Sweep:
+    """Every run that deterministic senders can bring about, through the engine, or a part of them."""
+
+    def __new__(cls, question: str, *, chunk: int = 0, chunks: int = 1) -> Self:
+        """Begin; nothing is run yet. Part ``chunk`` of ``chunks`` that share the work.
+
+        question: JSON with ``service`` (ticks, the paper's p/C), ``slots`` (Qmax), ``horizon``
+        (ticks), ``senders`` (list of ``cluster`` and ``interval``, ticks), ``alike`` (of each
+        cluster a number that equal ones share), ``kind`` (of `olaf.verify.instance.Kind`),
+        ``about`` (clusters), ``hyperperiods`` (within how many a run must repeat itself; 0:
+        nothing is asked beyond the horizon). Raises ValueError (says what to change).
+        """
+
+    def step(self, runs: int) -> str:
+        """Make up to so many runs; the GIL is released meanwhile.
+
+        JSON: ``classes`` of phases in all, ``done`` of this part, ``runs``, ``finished``,
+        ``largest`` and ``for_ever`` (null, or ``value`` [numerator, denominator; 0: infinite] in
+        ticks, share or count, ``phases``, ``ranks``, ``cycle`` [from, period] or null),
+        ``repeats`` (whether every run so far repeats itself: else ``for_ever`` is null).
+        """
 
 def simulate(scenario: str) -> str:
     """Run a scenario in virtual time: workers, a tree of queues, one server; JSON in and out.

@@ -9,6 +9,7 @@ mod client;
 mod errors;
 mod functions;
 mod roles;
+mod sweep;
 mod waiting;
 
 use pyo3::prelude::*;
@@ -23,6 +24,8 @@ mod _olaf {
     use crate::functions::{apply_rule, deliver, parse_rate, replay, simulate, time_engine};
     #[pymodule_export]
     use crate::roles::{Server, Switch};
+    #[pymodule_export]
+    use crate::sweep::Sweep;
 
     #[pymodule_export]
     #[allow(non_upper_case_globals, reason = "Python names it so")]

@@ -1,0 +1,31 @@
+//! `olaf_sim::sweep`, step by step: deadlines, threads and Ctrl-C are Python's.
+
+use olaf_sim::sweep;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use std::sync::Mutex;
+
+/// Every run that deterministic senders can bring about, or a part of them.
+#[pyclass(module = "olaf._olaf", frozen)]
+pub(crate) struct Sweep(Mutex<sweep::Sweep>);
+
+#[pymethods]
+impl Sweep {
+    #[new]
+    #[pyo3(signature = (question, *, chunk=0, chunks=1))]
+    fn new(question: &str, chunk: u64, chunks: u64) -> PyResult<Self> {
+        let bad = |text: String| PyValueError::new_err(format!("sweep: {text}"));
+        let question: sweep::Question =
+            serde_json::from_str(question).map_err(|error| bad(error.to_string()))?;
+        let sweep = sweep::Sweep::new(&question, chunk, chunks);
+        sweep.map(|sweep| Self(Mutex::new(sweep))).map_err(|error| bad(error.to_string()))
+    }
+
+    /// Make up to so many runs; return how far it is, as JSON.
+    fn step(&self, py: Python<'_>, runs: u64) -> String {
+        py.detach(|| {
+            let mut sweep = self.0.lock().expect("a step that broke is not gone on from");
+            serde_json::to_string(sweep.step(runs)).expect("progress is plain data")
+        })
+    }
+}
