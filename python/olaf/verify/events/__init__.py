@@ -1,0 +1,5 @@
+"""The prover over events: moments as numbers, and z3. Its size is that of the updates, not ticks."""
+
+from olaf.verify.events.solving import Events
+
+__all__ = ["Events"]

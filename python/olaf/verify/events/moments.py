@@ -1,0 +1,149 @@
+"""When updates are ready, and what of two events is first.
+
+An event has a moment: a number of ticks, and a rank, which says where in its tick it is. Given which
+event is first of each two, moments are bound by differences of whole numbers only. So where
+fractions of ticks fit, whole ticks fit too (round all of them at the same fraction), and the
+solver, which may take fractions, proves of whole ticks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import combinations
+
+import z3
+
+from olaf.verify.events.facts import Bit, Facts, Term
+from olaf.verify.instance import Instance
+
+
+@dataclass(frozen=True)
+class Moment:
+    """When something happens."""
+
+    tick: Term
+    rank: Term
+
+
+@dataclass(frozen=True, eq=False)
+class Update:
+    """Update ``number`` of a sender."""
+
+    index: int
+    sender: int
+    number: int
+    cluster: int
+    ready: Moment
+    earliest: int
+    latest: int
+    """Ticks between which it is ready."""
+    turn: Term
+    """Puts arrivals of one moment in order."""
+    counts: Bit
+    """Whether it is ready by the horizon."""
+
+
+@dataclass
+class Moments:
+    """All updates that may be ready by the horizon, and the order of events."""
+
+    facts: Facts
+    instance: Instance
+    updates: list[Update] = field(default_factory=list)
+    phases: list[Moment] = field(default_factory=list)
+    _before: dict[tuple[int, int, int], Bit] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        facts, senders = self.facts, self.instance.senders
+        self._late = any(sender.jitter for sender in senders)
+        for index, sender in enumerate(senders):
+            phase = Moment(facts.number(), facts.number())
+            facts.require(phase.tick >= 0)
+            facts.require(phase.tick <= sender.interval - 1)
+            self.phases.append(phase)
+            for number in range(self.instance.horizon // sender.interval + 1):
+                self.updates.append(self._update(index, number))
+        steady = [self.phases[s].rank for s, sender in enumerate(senders) if not sender.jitter]
+        for a, b in combinations(steady, 2):
+            facts.require(a < b, b < a)
+
+    def _update(self, index: int, number: int) -> Update:
+        facts, sender, horizon = self.facts, self.instance.senders[index], self.instance.horizon
+        phase, due = self.phases[index], number * sender.interval
+        ready = Moment(phase.tick + due, phase.rank)
+        if sender.jitter:
+            late, rank = facts.number(), facts.number()
+            facts.require(late >= 0)
+            facts.require(late <= sender.jitter)
+            facts.require(late >= 1, rank >= phase.rank)
+            facts.require(late <= sender.jitter - 1, rank <= phase.rank)
+            ready = Moment(phase.tick + due + late, rank)
+        latest = due + sender.interval - 1 + sender.jitter
+        counts: Bit = True
+        if latest > horizon:
+            counts = self.by(ready, horizon)
+        turn = facts.number() if self._late else 0
+        cluster = sender.cluster
+        place = len(self.updates)
+        return Update(place, index, number, cluster, ready, due, latest, turn, counts)
+
+    def by(self, moment: Moment, tick: int) -> Bit:
+        """Whether it is at this tick at the latest."""
+        known = self.facts.bit()
+        self.facts.require(z3.Not(known), moment.tick <= tick)
+        self.facts.require(known, moment.tick >= tick + 1)
+        return known
+
+    def at_most(self, later: Moment, earlier: Moment, ticks: int) -> Bit:
+        """Whether at most so many ticks lie between, wherever in their ticks the two are."""
+        known = self.facts.bit()
+        self.facts.require(z3.Not(known), later.tick - earlier.tick <= ticks)
+        self.facts.require(known, later.tick - earlier.tick >= ticks + 1)
+        return known
+
+    def gap(self, a: Update, b: Update) -> tuple[int, int]:
+        """The least and the most ticks from a to b."""
+        if a.sender == b.sender:
+            sender = self.instance.senders[a.sender]
+            due = (b.number - a.number) * sender.interval
+            return due - sender.jitter, due + sender.jitter
+        return b.earliest - a.latest, b.latest - a.earliest
+
+    def before(self, a: Update, b: Update) -> Bit:
+        """Whether a is ready first."""
+        least, most = self.gap(a, b)
+        if least > 0:
+            return True
+        if most < 0:
+            return False
+        senders = self.instance.senders
+        key = (a.index, b.index, 0)
+        if not senders[a.sender].jitter and not senders[b.sender].jitter:
+            # The same for all pairs that are due as far apart.
+            key = (-a.sender - 1, -b.sender - 1, a.earliest - b.earliest)
+        if key not in self._before:
+            known = self.facts.bit()
+            self._first(known, a, b)
+            self._first(z3.Not(known), b, a)
+            self._before[key] = known
+            self._before[key[1], key[0], -key[2]] = z3.Not(known)
+        return self._before[key]
+
+    def _first(self, holds: z3.BoolRef, a: Update, b: Update) -> None:
+        require, x, y = self.facts.require, a.ready, b.ready
+        require(z3.Not(holds), x.tick - y.tick <= 0)
+        apart = x.tick - y.tick <= -1
+        if self._late:
+            require(z3.Not(holds), apart, x.rank <= y.rank)
+            require(z3.Not(holds), apart, a.turn < b.turn)
+        else:
+            require(z3.Not(holds), apart, x.rank < y.rank)
+
+    def past(self, end: Moment, update: Update) -> Bit:
+        """Whether a service ended when the update was ready: at the same moment it had."""
+        require, known, ready = self.facts.require, self.facts.bit(), update.ready
+        require(z3.Not(known), end.tick - ready.tick <= 0)
+        require(z3.Not(known), end.tick - ready.tick <= -1, end.rank <= ready.rank)
+        require(known, ready.tick - end.tick <= 0)
+        require(known, ready.tick - end.tick <= -1, ready.rank < end.rank)
+        return known

@@ -1,0 +1,95 @@
+"""From z3's model to a schedule."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import floor
+
+import z3
+
+from olaf.verify.events.facts import Bit, Term
+from olaf.verify.events.queue import Queue
+from olaf.verify.instance import Objective
+from olaf.verify.schedule import Delivery, Run, Schedule, Send, value
+
+
+def read(queue: Queue, objective: Objective, model: z3.ModelRef) -> Schedule:
+    """The run of a model, on whole ticks.
+
+    Rounded at any one fraction, all that the model says of its moments stays true. The value is
+    the largest of some that are linear in them, and what they round to has the model's
+    moments as its mean over all fractions; so at one of them the value is no smaller.
+    """
+    reader = _Reader(queue, model)
+
+    def reached(fraction: Fraction) -> Fraction:
+        found = value(reader.run(fraction), objective)
+        return Fraction(-1) if found is None else found
+
+    return reader.schedule(max(reader.fractions(), key=reached))
+
+
+class _Reader:
+    def __init__(self, queue: Queue, model: z3.ModelRef) -> None:
+        self._queue = queue
+        self._model = model
+        self._ticks = {u.index: self._number(u.ready.tick) for u in queue.updates}
+        fates = enumerate(queue.fates)
+        self._ends = {i: self._number(f.departs.tick) for i, f in fates if self._is(f.taken)}
+
+    def fractions(self) -> list[Fraction]:
+        """Where the rounding of some moment changes."""
+        return sorted({-tick % 1 for tick in self._ticks.values()} | {Fraction(0)})
+
+    def run(self, fraction: Fraction) -> Run:
+        """The model's run, rounded at a fraction."""
+        instance = self._queue.instance
+        deliveries: list[tuple[Delivery, ...]] = []
+        sent, dropped = [0] * len(instance.clusters), [0] * len(instance.clusters)
+        for cluster in range(len(instance.clusters)):
+            newest: dict[Fraction, Fraction] = {}
+            for i in (u.index for u in self._queue.of(cluster)):
+                fate = self._queue.fates[i]
+                sent[cluster] += self._is(fate.sent)
+                dropped[cluster] += self._is(fate.dropped)
+                if self._is(fate.delivered):
+                    end = self._ends[i]
+                    newest[end] = max(newest.get(end, self._ticks[i]), self._ticks[i])
+            ends = [
+                (floor(end + fraction), floor(content + fraction))
+                for end, content in sorted(newest.items())
+            ]
+            ns = instance.tick_ns
+            deliveries.append(
+                tuple(Delivery((e - instance.service) * ns, e * ns, c * ns) for e, c in ends)
+            )
+        horizon_ns = instance.horizon * instance.tick_ns
+        return Run(horizon_ns, tuple(deliveries), tuple(sent), tuple(dropped))
+
+    def schedule(self, fraction: Fraction) -> Schedule:
+        """What its senders do. A rank is as many nanoseconds as there are lower ones."""
+        sends: list[tuple[int, Fraction, Fraction, int]] = []
+        held: list[tuple[int, int]] = []
+        for update, fate in zip(self._queue.updates, self._queue.fates, strict=True):
+            tick = floor(self._ticks[update.index] + fraction)
+            if self._is(fate.sent):
+                rank, turn = self._number(update.ready.rank), self._number(update.turn)
+                sends.append((tick, rank, turn, update.sender))
+            elif self._is(update.counts):
+                held.append((tick, update.sender))
+        ranks = sorted({rank for _, rank, _, _ in sends})
+        return Schedule(
+            tuple(Send(tick, ranks.index(rank), s) for tick, rank, _, s in sorted(sends)),
+            tuple(sorted(held)),
+        )
+
+    def _is(self, bit: Bit) -> bool:
+        if isinstance(bit, bool):
+            return bit
+        return bool(z3.is_true(self._model.eval(bit, model_completion=True)))
+
+    def _number(self, term: Term) -> Fraction:
+        if isinstance(term, int):
+            return Fraction(term)
+        known = self._model.eval(term, model_completion=True)
+        return Fraction(known.numerator_as_long(), known.denominator_as_long())
