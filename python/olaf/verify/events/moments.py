@@ -1,7 +1,7 @@
 """When updates are ready, and what of two events is first.
 
-An event has a moment: a number of ticks, and a rank, which says where in its tick it is. Given which
-event is first of each two, moments are bound by differences of whole numbers only. So where
+An event has a moment: a number of ticks, and a rank, which says where in its tick it is. Given
+which event is first of each two, moments are bound by differences of whole numbers only. So where
 fractions of ticks fit, whole ticks fit too (round all of them at the same fraction), and the
 solver, which may take fractions, proves of whole ticks.
 """

@@ -122,8 +122,8 @@ class Values:
                 if bit is not False:
                     taken[m.index] = bit
             last: list[Bit] = []
-            for m, bit in taken.items():
-                tick = self._queue.updates[m].ready.tick
+            for index, bit in taken.items():
+                tick = self._queue.updates[index].ready.tick
                 facts.require(no(bit), newest >= tick)
                 last.append(facts.all_of([bit, newest <= tick]))
             some = facts.any_of(taken.values())
@@ -190,6 +190,4 @@ class Values:
         """The phase of a is not above that of b."""
         phases = self._queue.moments.phases
         self._facts.require(phases[a].tick - phases[b].tick <= 0)
-        self._facts.require(
-            phases[a].tick - phases[b].tick <= -1, phases[a].rank <= phases[b].rank
-        )
+        self._facts.require(phases[a].tick - phases[b].tick <= -1, phases[a].rank <= phases[b].rank)
