@@ -87,6 +87,12 @@ def milliseconds(text: str) -> Decimal:
         raise ValueError(f"{text!r} is no time: write 100ms, 1.5s or 2min") from None
 
 
+def above_zero(timeout: Decimal) -> None:
+    """Of ``--timeout``."""
+    if timeout <= 0:
+        raise click.BadParameter("must be above 0", param_hint="--timeout")
+
+
 def share(text: str) -> Decimal:
     """Of ``5%`` or ``0.05``. Raises ValueError."""
     try:

@@ -24,6 +24,7 @@ COMMANDS = {
     "replay": ("olaf.cli.replay:replay", "Replay recorded arrivals through the pure queue."),
     "simulate": ("olaf.cli.simulate:simulate", "Workers, switches and a server in virtual time."),
     "verify": ("olaf.cli.verify:verify", "Does it hold in every run? Proved, or a counterexample."),
+    "admit": ("olaf.cli.admit:admit", "May a cluster join those that run, and what would fit?"),
     "reproduce": ("olaf.cli.reproduce:reproduce", "A paper's figures, measured again."),
     "config": ("olaf.cli.config:config", "Print the configuration as TOML, each key explained."),
 }

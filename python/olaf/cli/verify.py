@@ -100,8 +100,7 @@ def verify(
 
     if plot is not None:
         check_ending(plot)
-    if timeout <= 0:
-        raise click.BadParameter("must be above 0", param_hint="--timeout")
+    asking.above_zero(timeout)
     spec = with_horizon(read(file), horizon)
     instance = instance_of(spec)
     asked = [objective_of(each, spec, instance) for each in chosen(spec, wanted, file)]
@@ -184,23 +183,20 @@ def _ask(
     provers: list[str] | None,
 ) -> list[Verdict]:
     """One after the other: each has its part of the time left."""
-    from olaf.verify.verifying import verify as decide
+    from olaf.verify.portfolio import Portfolio
+    from olaf.verify.verifying import decide
 
     ends = time.monotonic() + timeout_s
     verdicts: list[Verdict] = []
-    with asking.interruptible() as stop, asking.Thinking() as thinking:
+    with (
+        asking.interruptible() as stop,
+        asking.Thinking() as thinking,
+        Portfolio(provers, thinking.say, stop) as portfolio,
+    ):
         for number, objective in enumerate(asked):
             part_s = max(ends - time.monotonic(), 0.0) / (len(asked) - number)
             verdicts.append(
-                decide(
-                    instance,
-                    objective,
-                    timeout_s=part_s,
-                    tightest=tightest,
-                    provers=provers,
-                    say=thinking.say,
-                    stop=stop,
-                )
+                decide(portfolio, instance, objective, timeout_s=part_s, tightest=tightest)
             )
     return verdicts
 

@@ -86,4 +86,4 @@ def _fill(axes: Axes, verdict: Verdict) -> None:
     axes.set_xlim(0, run.horizon_ns / 1e6)
     axes.set_ylim(bottom=0)
     if len(instance.clusters) <= 12:
-        axes.legend(loc="upper left", ncols=2)
+        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))

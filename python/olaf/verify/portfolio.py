@@ -6,6 +6,7 @@ way. What still thinks when one has answered is stopped, and started anew where 
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import subprocess
 import sys
@@ -57,14 +58,22 @@ class _Member:
 
 
 class Portfolio:
-    """Provers by name (of `PROVERS`, or as ``module:Class``), kept from question to question."""
+    """Provers by name, kept from question to question.
+
+    provers: of `PROVERS`, or as ``module:Class``; None: all, and runs met by chance count too.
+    say: hears several times a second what is being asked. stop: set from another thread, ends it.
+    """
 
     def __init__(
-        self, provers: Sequence[str], say: Says | None = None, stop: Event | None = None
+        self,
+        provers: Sequence[str] | None = None,
+        say: Says | None = None,
+        stop: Event | None = None,
     ) -> None:
-        self._names = list(provers)
+        self._names = [name for name in PROVERS if _is_here(name)] if provers is None else provers
+        self.samples = provers is None
         self._say = say
-        self._stop = stop
+        self.stop = Event() if stop is None else stop
         self._members: dict[str, _Member] = {}
         self._first: str | None = None
         self._asked = 0
@@ -134,7 +143,7 @@ class Portfolio:
         if self._say is not None:
             who = ", ".join(member.name for member in busy)
             self._say(f"{what}? {who}, {elapsed_s:.0f} s")
-        if self._stop is not None and self._stop.is_set():
+        if self.stop.is_set():
             self._dismiss_busy()
             raise StoppedError("interrupted")
 
@@ -186,6 +195,10 @@ class Portfolio:
         _, status, used = os.wait4(member.process.pid, 0)
         member.process.returncode = os.waitstatus_to_exitcode(status)
         self._ended_cpu_seconds += used.ru_utime + used.ru_stime
+
+
+def _is_here(name: str) -> bool:
+    return importlib.util.find_spec(PROVERS[name].partition(":")[0]) is not None
 
 
 def _ready(busy: Sequence[_Member], timeout_s: float) -> list[_Member]:

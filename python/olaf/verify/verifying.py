@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,7 +9,7 @@ from fractions import Fraction
 from threading import Event
 
 from olaf.verify.instance import Instance, Kind, Objective
-from olaf.verify.portfolio import PROVERS, Portfolio, Says, StoppedError
+from olaf.verify.portfolio import Portfolio, Says, StoppedError
 from olaf.verify.prover import NoRun, UndecidedError
 from olaf.verify.verdict import Answer, Verdict, Witness
 from olaf.verify.witness import DisagreementError, confirm, sampled
@@ -39,28 +38,34 @@ def verify(
     """Whether no run of the instance has a value above the objective's limit.
 
     timeout_s: of all of it, seconds. tightest: use what is left of it to find the smallest limit
-    that holds. provers: names of `olaf.verify.portfolio.PROVERS` or ``module:Class``; None: all.
-    say: hears several times a second what is being asked. stop: set from another thread, ends it
-    with what is known; so does Ctrl-C. Raises DisagreementError for a bug of ours.
+    that holds. provers, say, stop: as of `olaf.verify.portfolio.Portfolio`. Ctrl-C and stop end it
+    with what is known. Raises DisagreementError for a bug of ours.
     """
-    chosen = list(provers or (name for name in PROVERS if _is_here(name)))
-    with Portfolio(chosen, say, stop) as portfolio:
-        case = _Case(portfolio, instance, objective, timeout_s)
-        try:
-            case.sample()
-            case.decide(trust_samples=provers is None)
-            case.find_edge(tightest=tightest)
-        except StoppedError as error:
-            case.give_up(str(error))
-        except KeyboardInterrupt:
-            if stop is not None:
-                stop.set()
-            case.give_up("interrupted")
-        return case.verdict()
+    with Portfolio(provers, say, stop) as portfolio:
+        return decide(portfolio, instance, objective, timeout_s=timeout_s, tightest=tightest)
 
 
-def _is_here(name: str) -> bool:
-    return importlib.util.find_spec(PROVERS[name].partition(":")[0]) is not None
+def decide(
+    portfolio: Portfolio,
+    instance: Instance,
+    objective: Objective,
+    *,
+    timeout_s: float,
+    tightest: bool = False,
+    edge: bool = True,
+) -> Verdict:
+    """As `verify`, of several questions one after the other. edge: whether it is looked for."""
+    case = _Case(portfolio, instance, objective, timeout_s)
+    try:
+        case.sample()
+        case.decide()
+        case.find_edge(wanted=edge or tightest, tightest=tightest)
+    except StoppedError as error:
+        case.give_up(str(error))
+    except KeyboardInterrupt:
+        portfolio.stop.set()
+        case.give_up("interrupted")
+    return case.verdict()
 
 
 class _Case:
@@ -74,7 +79,7 @@ class _Case:
         self._objective = objective
         self._timeout_s = timeout_s
         self._begin = time.monotonic()
-        self._cpu_begin = time.process_time()
+        self._cpu_begin = time.process_time() + portfolio.cpu_seconds
         self._deadline = self._begin + timeout_s
         self._answer = Answer.UNDECIDED
         self._reason = ""
@@ -91,21 +96,21 @@ class _Case:
         """A run or two to begin with."""
         self._best = sampled(self._instance, self._objective)
 
-    def decide(self, *, trust_samples: bool) -> None:
+    def decide(self) -> None:
         """Find the answer."""
-        if trust_samples and self._best and self._best.value > self._objective.limit:
+        if self._portfolio.samples and self._best and self._best.value > self._objective.limit:
             self._violated("sample")
         elif self._everybody_has_an_average():
             self._within_the_limit()
         self._stop_the_clock()
 
-    def find_edge(self, *, tightest: bool) -> None:
+    def find_edge(self, *, wanted: bool, tightest: bool) -> None:
         """How near to the limit a run comes, or of what is violated, how far beyond."""
         if self._clause is not None or self._answer is Answer.UNDECIDED:
             return
         if self._answer is Answer.HOLDS and self._best is None:
             self._show_that_there_is_a_run()
-        if self._answer is Answer.HOLDS or tightest:
+        if wanted and (self._answer is Answer.HOLDS or tightest):
             share_s = max(EDGE_S, EDGE_SHARE * self._timeout_s)
             ends = self._deadline if tightest else time.monotonic() + share_s
             self._narrow(min(ends, self._deadline))
@@ -139,8 +144,8 @@ class _Case:
     def _stop_the_clock(self) -> None:
         if self._seconds is None:
             self._seconds = time.monotonic() - self._begin
-            own = time.process_time() - self._cpu_begin
-            self._cpu_seconds = own + self._portfolio.cpu_seconds
+            now = time.process_time() + self._portfolio.cpu_seconds
+            self._cpu_seconds = now - self._cpu_begin
 
     def _everybody_has_an_average(self) -> bool:
         """The clause of the fair kinds; True where they can be asked for, decided or not."""

@@ -25,6 +25,8 @@ from olaf.verify.schedule import Schedule
 
 RUNG_SHARE = 0.15
 """Of the time left, what a shorter horizon may take before the next is tried."""
+MOST_KEPT = 8
+"""Provers, each for an instance and an objective, that are kept for a next question."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,8 @@ def _answer(
             share = 1.0 if whole else RUNG_SHARE
             key = (instance, question.objective)
             if key not in kept:
+                if len(kept) >= MOST_KEPT:
+                    kept.clear()
                 kept[key] = kind(instance, question.objective)
             try:
                 ends = now + (question.deadline - now) * share

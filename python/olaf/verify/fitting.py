@@ -1,0 +1,235 @@
+"""What would fit: a change to a newcomer, or to the queue, with which every objective is proved.
+
+Only what was itself proved is suggested. More time between updates does not always help (two
+clusters may be further apart for it), so that nothing is concluded from one interval for another.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+from olaf.jobs.reading import ConfigurationError
+from olaf.verify.instance import Instance, Kind, Objective
+from olaf.verify.portfolio import Portfolio
+from olaf.verify.reading import checked
+from olaf.verify.spec import ClusterSpec, ObjectiveSpec, Spec, names_of
+from olaf.verify.ticks import instance_of, objective_of
+from olaf.verify.verdict import Answer, Verdict
+from olaf.verify.verifying import FAIR, decide
+from olaf.verify.words import reach
+
+PROBE_SHARE = 0.25
+"""Of the time left, for one thing that might fit."""
+DOUBLINGS = (2, 4, 8, 16, 32, 64)
+"""Times its interval, what a newcomer is asked to wait between updates."""
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A change with which all objectives hold: proved, not guessed."""
+
+    key: str
+    """As in the TOML file: ``cluster.interval_ms``, ``control.window``, ``queue.slots``."""
+    value: Decimal | int
+    text: str
+    verdicts: tuple[Verdict, ...]
+
+
+def joined(newcomer: ClusterSpec, running: Spec) -> Spec:
+    """The running clusters and the newcomer. Raises ConfigurationError."""
+    told = running.model_dump()
+    told["cluster"] = [*told["cluster"], newcomer.model_dump()]
+    return checked(told, Spec, f"with {newcomer.name}")
+
+
+def objectives_of(spec: Spec) -> list[ObjectiveSpec]:
+    """Those that can be asked: no two clusters, nothing to be fair about."""
+    alone = sum(len(names_of(group)) for group in spec.cluster) < 2
+    return [each for each in spec.objective if not (alone and each.kind in FAIR)]
+
+
+class Asked:
+    """Questions of one admission: their time, and what was said."""
+
+    def __init__(self, portfolio: Portfolio, deadline: float) -> None:
+        self._portfolio = portfolio
+        self._deadline = deadline
+
+    @property
+    def left_s(self) -> float:
+        """Seconds; none once somebody stopped it."""
+        return 0.0 if self._portfolio.stop.is_set() else self._deadline - time.monotonic()
+
+    def all_of(
+        self, spec: Spec, within_s: float, first: Kind | None = None, *, stubborn: bool = True
+    ) -> tuple[Verdict, ...]:
+        """Verdicts up to the first violated; ``first`` before the others.
+
+        stubborn: what is undecided does not end it, for the next may be violated.
+        """
+        instance = instance_of(spec)
+        asked = [objective_of(each, spec, instance) for each in objectives_of(spec)]
+        asked.sort(key=lambda objective: objective.kind is not first)
+        ends = min(time.monotonic() + within_s, self._deadline)
+        verdicts: list[Verdict] = []
+        for number, objective in enumerate(asked):
+            part_s = max(ends - time.monotonic(), 0.0) / (len(asked) - number)
+            verdicts.append(self._one(instance, objective, part_s))
+            answer = verdicts[-1].answer
+            if answer is Answer.VIOLATED or (answer is Answer.UNDECIDED and not stubborn):
+                break
+        return tuple(verdicts)
+
+    def holds_without(self, running: Spec, broken: Verdict) -> bool | None:
+        """Whether the objective that is violated holds for those that run."""
+        names = {name for group in running.cluster for name in (group.name, *names_of(group))}
+        spec = running.model_copy(
+            update={
+                "objective": [
+                    each.model_copy(update={"clusters": [n for n in each.clusters if n in names]})
+                    for each in running.objective
+                    if each.kind is broken.objective.kind
+                    and (not each.clusters or names & set(each.clusters))
+                ]
+            }
+        )
+        if not running.cluster or not objectives_of(spec) or self.left_s <= 0:
+            return None
+        try:
+            verdicts = self.all_of(spec, PROBE_SHARE * self.left_s)
+        except ConfigurationError:  # of a fair objective that names one of these and the newcomer
+            return None
+        answers = {verdict.answer for verdict in verdicts}
+        if Answer.VIOLATED in answers:
+            return False
+        return None if Answer.UNDECIDED in answers else True
+
+    def fits(self, spec: Spec, first: Kind) -> tuple[Verdict, ...] | None:
+        """Verdicts where all objectives hold."""
+        if self.left_s <= 0:
+            return None
+        try:
+            verdicts = self.all_of(spec, PROBE_SHARE * self.left_s, first, stubborn=False)
+        except ConfigurationError:  # more ticks than can be looked at
+            return None
+        hold = all(verdict.answer is Answer.HOLDS for verdict in verdicts)
+        return verdicts if hold else None
+
+    def _one(self, instance: Instance, objective: Objective, part_s: float) -> Verdict:
+        return decide(self._portfolio, instance, objective, timeout_s=part_s, edge=False)
+
+
+def search(
+    newcomer: ClusterSpec, running: Spec, asked: Asked, broken: Verdict
+) -> Suggestion | None:
+    """The first change that fits, of those that ask least of the others first."""
+    ways = [_interval, _quota, _slots]
+    if broken.objective.kind is Kind.LOSS:
+        ways = [_interval, _slots, _quota]
+    for way in ways:
+        suggestion = way(newcomer, running, asked, broken)
+        if suggestion is not None:
+            return suggestion
+    return None
+
+
+def _interval(
+    newcomer: ClusterSpec, running: Spec, asked: Asked, broken: Verdict
+) -> Suggestion | None:
+    """Doubled until it fits, then by halves towards the one that does not."""
+    kind, now_ms = broken.objective.kind, newcomer.interval_ms
+    proved: dict[Decimal, tuple[Verdict, ...]] = {}
+
+    def fits(interval_ms: Decimal) -> bool:
+        changed = newcomer.model_copy(update={"interval_ms": interval_ms})
+        verdicts = asked.fits(joined(changed, running), kind)
+        if verdicts is not None:
+            proved[interval_ms] = verdicts
+        return verdicts is not None
+
+    doubled = [now_ms * factor for factor in DOUBLINGS]
+    first = next((at for at, interval_ms in enumerate(doubled) if fits(interval_ms)), None)
+    if first is not None:
+        low = doubled[first - 1] if first else now_ms
+        _halve(low, doubled[first], Decimal(broken.instance.tick_ns) / 1_000_000, fits)
+    elif kind in FAIR:
+        # As often as somebody who is here already.
+        known = sorted({group.interval_ms for group in running.cluster}, reverse=True)
+        any(fits(interval_ms) for interval_ms in known if interval_ms > newcomer.jitter_ms)
+    if not proved:
+        return None
+    best = min(proved, key=lambda interval_ms: abs(interval_ms - now_ms))
+    return _suggestion("cluster.interval_ms", best, f"an update every {best:f} ms", proved[best])
+
+
+def _halve(low: Decimal, high: Decimal, tick: Decimal, fits: Callable[[Decimal], bool]) -> None:
+    """From what does not fit and what does, to two that are a tick apart."""
+    while high - low > tick:
+        middle = low + ((high - low) / tick // 2) * tick
+        if fits(middle):
+            high = middle
+        else:
+            low = middle
+
+
+def _quota(
+    newcomer: ClusterSpec, running: Spec, asked: Asked, broken: Verdict
+) -> Suggestion | None:
+    """Control, where it is off; else the quota by the fewest updates, and by twice so many."""
+    joint = joined(newcomer, running)
+    share = Fraction(joint.queue.slots, len(broken.instance.clusters))
+    if share >= 1:
+        return None
+    for window in (share.denominator, 2 * share.denominator):
+        control = joint.control.model_copy(update={"kind": "paper", "window": window})
+        same = broken.instance.control is not None and broken.instance.control.window == window
+        if same or window > 64:
+            continue
+        verdicts = asked.fits(joint.model_copy(update={"control": control}), broken.objective.kind)
+        if verdicts is not None:
+            of = f"a quota of {int(share * window)} of {window} updates"
+            if joint.control.kind == "off":
+                of = f'control.kind = "paper" with {of}'
+            return _suggestion("control.window", window, of, verdicts)
+    return None
+
+
+def _slots(
+    newcomer: ClusterSpec, running: Spec, asked: Asked, broken: Verdict
+) -> Suggestion | None:
+    """More slots, as few as fit: a slot each and one on the wire are never too few for all."""
+    joint = joined(newcomer, running)
+    low, high = joint.queue.slots, min(len(broken.instance.clusters) + 1, 64)
+    best: tuple[int, tuple[Verdict, ...]] | None = None
+    tried = high
+    while low < high and asked.left_s > 0:
+        queue = joint.queue.model_copy(update={"slots": tried})
+        verdicts = asked.fits(joint.model_copy(update={"queue": queue}), broken.objective.kind)
+        if verdicts is not None:
+            best, high = (tried, verdicts), tried
+        elif best is None:
+            return None
+        else:
+            low = tried
+        if high - low <= 1:
+            break
+        tried = (low + high) // 2
+    if best is None:
+        return None
+    return _suggestion("queue.slots", best[0], f"{best[0]} slots", best[1])
+
+
+def _suggestion(
+    key: str, value: Decimal | int, what: str, verdicts: tuple[Verdict, ...]
+) -> Suggestion:
+    return Suggestion(key, value, f"{what} would fit ({reach_of(verdicts)})", verdicts)
+
+
+def reach_of(verdicts: Sequence[Verdict]) -> str:
+    """How far what holds in all of them reaches."""
+    bounded = [verdict for verdict in verdicts if not verdict.forever]
+    return reach((bounded or list(verdicts))[0])
