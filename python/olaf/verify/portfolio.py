@@ -107,6 +107,8 @@ class Portfolio:
 
         instances: as `Question`. what: is asked, in words for `say`.
         """
+        if self.stop.is_set():
+            raise StoppedError("interrupted")
         self._asked += 1
         question = Question(self._asked, tuple(instances), objective, above, deadline)
         begin = time.monotonic()
