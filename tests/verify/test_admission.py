@@ -42,18 +42,18 @@ def test_who_fits_is_admitted_with_the_proof() -> None:
     said = asked(cluster(name="b", interval_ms=6), running({"kind": "worst_peak", "bound_ms": 8}))
     assert said.answer == "admit"
     assert [verdict.answer for verdict in said.verdicts] == [Answer.HOLDS]
-    assert "with b the objective holds, proved up to 24 ms" in said.reason
+    assert "with b the objective holds, proved for ever" in said.reason
     assert said.suggestion is None
 
 
-def test_who_does_not_fit_is_told_why_and_an_interval_that_is_proved() -> None:
+def test_who_does_not_fit_is_told_why() -> None:
     spec = running({"kind": "worst_peak", "bound_ms": 5, "clusters": ["a"]})
     newcomer = cluster(name="b", interval_ms=2, workers=1)
     said = asked(newcomer, spec)
     assert said.answer == "refuse"
     assert said.running_holds is True
     assert "worst_peak of at most 5 ms is violated: a run has an age of 6 ms, a" in said.reason
-    assert said.suggestion is None or said.suggestion.text in said.reason
+    assert said.reason.endswith("nothing was found that would fit")
 
 
 def test_a_fair_interval_is_that_of_somebody_who_is_here() -> None:
@@ -115,7 +115,7 @@ def test_undecided_says_what_is() -> None:
     late = cluster(name="b", interval_ms=6, jitter_ms=1)
     said = asked(late, spec)
     assert said.answer == "undecided"
-    assert said.reason == "worst_peak of at most 8 ms is undecided: only phases"
+    assert said.reason.startswith("worst_peak of at most 8 ms is undecided: updates may be late")
 
 
 def test_a_name_that_is_taken() -> None:

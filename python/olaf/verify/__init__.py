@@ -1,1 +1,143 @@
-"""Can these clusters share that queue and stay fresh? Proved, or a counterexample to replay."""
+"""Can these clusters share that queue and stay fresh? Proved, or a counterexample to replay.
+
+The library behind ``olaf verify`` and ``olaf admit``::
+
+    from pathlib import Path
+    from olaf.verify import instance_of, objective_of, read, verify
+
+    spec = read(Path("examples/verify/paper-100-300.toml"))
+    instance = instance_of(spec)
+    for each in spec.objective:
+        verdict = verify(instance, objective_of(each, spec, instance), timeout_s=10)
+        print(verdict.answer, verdict.at_most, verdict.witness)
+
+What is verified, by variable, unit and symbol of the paper (OLAF §6, Table 4; "-": it has none):
+
+==============================  ===========  =====================================================
+variable                        unit         symbol and meaning
+==============================  ===========  =====================================================
+`Instance.clusters`             names        F of them
+`Instance.service`              ticks        p/C, what the link takes for an update
+`Instance.slots`                updates      Qmax, the one on the wire included
+`Instance.tick_ns`              ns           -, what all other times are multiples of
+`Instance.horizon`              ticks        -, k up to what is delivered by then
+`Sender.interval`               ticks        -, T: time between two updates of a worker
+`Sender.jitter`                 ticks        -, J: how late each may be
+`Send.tick`, ``offset_ns``      ticks, ns    A(n), an arrival, which is also its generation
+`Delivery.start_ns`             ns           A + T_Q: it has waited, now the link takes it
+`Delivery.end_ns`               ns           D(n), the departure; below D_u(k), delivery k of u
+`Delivery.newest_ns`            ns           g_u(k): A of the newest contribution in delivery k
+`peaks()`                       ns           Delta_p(k): ages just before deliveries
+`Run.sent`, `Run.dropped`       updates      -
+`Control.threshold`             ticks        Delta_T: an answer is fresh while Delta_w is not above
+`Control.window` and quota      updates      P_s, that many of so many; no solver averages chance
+`Control.forced`                ticks        -, Delta_T + (1 - Qmax/N)/v: from then on P_s = 1
+`Instance.answer_delay`         ticks        -, R: from a departure to who hears of it
+`Objective.limit`               ns or share  epsilon, where it is about fairness
+==============================  ===========  =====================================================
+
+The formulas, for delivery k = 0, 1 .. of cluster u::
+
+    wait        start_u(k) >= the departure before it, and >= the arrival that took the slot
+    departure   D_u(k)     =  start_u(k) + p/C
+    content     g_u(k)     =  the newest arrival of u that joined before start_u(k)
+    age         age_u(t)   =  t - g_u(k)         from D_u(k) up to D_u(k+1)
+    peak        peak_u(k)  =  D_u(k) - g_u(k-1)  for k >= 1
+    mean peak   sum of peak_u(k) / their number
+    mean age    integral of age_u(t) from D_u(0) to the horizon / its length
+    fair_peak   for all u, v: |mean peak_u - mean peak_v| <= epsilon, and both have one
+    worst_peak  for all u, k: peak_u(k) <= bound, and age_u(horizon) <= bound
+    starvation  no cluster is without a departure for longer, before the first one included
+    loss        arrivals that found the queue full / all arrivals
+
+``docs/design/010-verifier.md`` says what of the paper's own formulation this repairs and why.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from olaf.verify.admission import Admission, admit
+    from olaf.verify.drawing import draw
+    from olaf.verify.fitting import Suggestion
+    from olaf.verify.instance import Control, Hears, Instance, Kind, Objective, Sender, Ties
+    from olaf.verify.portfolio import PROVERS, Portfolio
+    from olaf.verify.prover import NoRun, Prover, UndecidedError
+    from olaf.verify.record import verdict_record
+    from olaf.verify.schedule import Delivery, Run, Schedule, Send, replay, trace_of, value
+    from olaf.verify.spec import ClusterSpec, Spec, read, read_newcomer
+    from olaf.verify.ticks import instance_of, objective_of
+    from olaf.verify.verdict import Answer, Verdict, Witness
+    from olaf.verify.verifying import decide, verify
+    from olaf.verify.witness import DisagreementError
+
+__all__ = [
+    "PROVERS",
+    "Admission",
+    "Answer",
+    "ClusterSpec",
+    "Control",
+    "Delivery",
+    "DisagreementError",
+    "Hears",
+    "Instance",
+    "Kind",
+    "NoRun",
+    "Objective",
+    "Portfolio",
+    "Prover",
+    "Run",
+    "Schedule",
+    "Send",
+    "Sender",
+    "Spec",
+    "Suggestion",
+    "Ties",
+    "UndecidedError",
+    "Verdict",
+    "Witness",
+    "admit",
+    "decide",
+    "draw",
+    "instance_of",
+    "objective_of",
+    "read",
+    "read_newcomer",
+    "replay",
+    "trace_of",
+    "value",
+    "verdict_record",
+    "verify",
+]
+
+_HOMES = {
+    "admission": ("Admission", "admit"),
+    "drawing": ("draw",),
+    "fitting": ("Suggestion",),
+    "instance": ("Control", "Hears", "Instance", "Kind", "Objective", "Sender", "Ties"),
+    "portfolio": ("PROVERS", "Portfolio"),
+    "prover": ("NoRun", "Prover", "UndecidedError"),
+    "record": ("verdict_record",),
+    "schedule": ("Delivery", "Run", "Schedule", "Send", "replay", "trace_of", "value"),
+    "spec": ("ClusterSpec", "Spec", "read", "read_newcomer"),
+    "ticks": ("instance_of", "objective_of"),
+    "verdict": ("Answer", "Verdict", "Witness"),
+    "verifying": ("decide", "verify"),
+    "witness": ("DisagreementError",),
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import what is asked for, once: each prover's process imports this package too."""
+    for home, names in _HOMES.items():
+        if name in names:
+            found: object = getattr(import_module(f"olaf.verify.{home}"), name)
+            globals()[name] = found
+            return found
+    raise AttributeError(f"module 'olaf.verify' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -226,7 +226,7 @@ def _slots(
 def _suggestion(
     key: str, value: Decimal | int, what: str, verdicts: tuple[Verdict, ...]
 ) -> Suggestion:
-    return Suggestion(key, value, f"{what} would fit ({reach_of(verdicts)})", verdicts)
+    return Suggestion(key, value, f"{what} would fit, proved {reach_of(verdicts)}", verdicts)
 
 
 def reach_of(verdicts: Sequence[Verdict]) -> str:
