@@ -294,6 +294,6 @@ def test_a_running_switch_asks_the_policy_whose_clusters_may_join(
         slow.join(weights, 50.0)
     refused = says(asking_switch, "cluster_refused")
     assert (refused["cluster"], refused["answer"]) == (5, "refuse")
-    assert "mean peak ages of any two clusters differ by at most 100 ms" in refused["reason"]
+    assert "fair_peak of at most 100 ms is violated: a run has mean peaks" in refused["reason"]
     for client in (listed, other, slow):
         client.leave()

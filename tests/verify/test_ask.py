@@ -74,6 +74,11 @@ def case(spec: Spec, newcomer: int, running: tuple[int, ...] = (), job: int = 1)
     return case_of(spec, (job, newcomer), [(job, one) for one in running], "running.toml")
 
 
+def test_the_example_is_one() -> None:
+    example = Path(__file__).parents[2] / "examples" / "verify" / "policy.toml"
+    assert groups(case(read_policy(example), 9, (0, 3))) == {"usual": 2}
+
+
 def groups(of: Case | Known) -> dict[str, int]:
     assert isinstance(of, Case)
     return {group.name: group.count for group in of.running.cluster}
@@ -202,7 +207,7 @@ def test_the_question_goes_in_and_the_verifiers_answer_out(
         "answer": "refuse",
         "reason": "cluster-2 would fit at 250 ms beside 1",
     }
-    assert 3.0 < limits[0] < 5.0, "a little is kept back for saying it"
+    assert 1.0 < limits[0] < 4.0, "a little is kept back for saying it"
 
 
 def test_a_file_that_went_bad_meanwhile_is_named(
@@ -222,10 +227,10 @@ def test_the_verifier_admits_what_it_proved_and_refuses_with_the_run_it_found(
     _, out, _ = asked(monkeypatch, told, capsys)
     admitted = json.loads(out)
     assert admitted["answer"] == "admit"
-    assert "proved: no cluster is ever older than 400 ms" in admitted["reason"]
+    assert "with cluster-3 the objective holds, proved" in admitted["reason"]
     file.write_text(file.read_text().replace("bound_ms = 400", "bound_ms = 250"))
     told["until_s"] = time.time() + 15
     _, out, _ = asked(monkeypatch, told, capsys)
     refused = json.loads(out)
     assert refused["answer"] == "refuse"
-    assert "not in every run: no cluster is ever older than 250 ms; an age of" in refused["reason"]
+    assert "worst_peak of at most 250 ms is violated: a run has an age of" in refused["reason"]

@@ -25,9 +25,9 @@ from olaf.verify.spec import ClusterSpec, ObjectiveSpec, Spec, names_of, read
 Wire = tuple[int, int]
 """A cluster as job and cluster id."""
 
-SPARE_S = 0.75
-"""Kept back of the time, or half of it: provers need a moment to give up, and what is known by then
-must be said."""
+SPARE_SHARE = 0.3
+"""Kept back of the time: on a busy machine provers need a second to give up, and a refusal whose
+search for what would fit went on for too long would be none."""
 
 
 class Admission(Protocol):
@@ -165,34 +165,10 @@ def _that_apply(
 
 
 def _verifier() -> Admits:
-    """The verifier, which takes a second to load: only when it is needed."""
-    return _all_hold
+    """The verifier's admission control, which takes a second to load: only when it is needed."""
+    from olaf.verify.admission import admit
 
-
-def _all_hold(newcomer: ClusterSpec, running: Spec, *, timeout_s: float) -> Known:
-    """Whether every objective holds with the newcomer; each has its part of the time left."""
-    from olaf.verify import words
-    from olaf.verify.ticks import instance_of, objective_of
-    from olaf.verify.verdict import Answer
-    from olaf.verify.verifying import verify
-
-    ends = time.monotonic() + timeout_s
-    together = running.model_copy(update={"cluster": [*running.cluster, newcomer]})
-    instance = instance_of(together)
-    reached, open_ones = [], []
-    for number, each in enumerate(together.objective):
-        objective = objective_of(each, together, instance)
-        part_s = max(ends - time.monotonic(), 0.0) / (len(together.objective) - number)
-        verdict = verify(instance, objective, timeout_s=part_s)
-        claim = words.claim(instance, objective)
-        if verdict.answer is Answer.VIOLATED:
-            return Known("refuse", f"not in every run: {claim}; {words.found(verdict)}")
-        if verdict.answer is Answer.UNDECIDED:
-            open_ones.append(f"{claim}: {verdict.reason}")
-        reached.append(f"{claim}, {words.reach(verdict)}")
-    if open_ones:
-        return Known("undecided", "; ".join(open_ones))
-    return Known("admit", f"proved: {'; '.join(reached)}")
+    return admit
 
 
 def main() -> int:
@@ -207,7 +183,7 @@ def main() -> int:
         running = [(int(job), int(cluster)) for job, cluster in told["running"]]
         case = case_of(spec, (job, cluster), running, Path(file).name)
         left_s = max(told["until_s"] - time.time(), 0.1)
-        known = answer(case, max(left_s - SPARE_S, left_s / 2), _verifier)
+        known = answer(case, left_s * (1 - SPARE_SHARE), _verifier)
     except RunError as error:
         sys.stderr.write(f"{' '.join(str(error).split())}\n")
         return int(Exit.USAGE)
