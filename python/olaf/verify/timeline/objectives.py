@@ -134,8 +134,13 @@ class Values:
                 later[at] = gates.any_of([ends[at], later[at + 1]])
             weights: Weights = []
             seen: Bit = False
-            # counts[k]: more than k deliveries so far, that is k peaks or more.
-            most = len(ends) // service + 2
+            # counts[k]: more than k deliveries so far, that is k peaks or more. Each delivery takes
+            # a service, and an update that only it has.
+            made = sum(
+                self._instance.horizon // self._instance.senders[s].interval + 1
+                for s in self._of[cluster]
+            )
+            most = min(len(ends) // service + 1, made) + 1
             counts: list[Bit] = [False] * (most + 1)
             for at, end in enumerate(ends):
                 for k in reversed(range(1, most + 1)):
