@@ -128,6 +128,7 @@ BAD = {
     "no file": ("", ["/nowhere.toml"], "No such file"),
     "not TOML": ("[queue", [], "not TOML"),
     "zero interval": (SMALL.replace("= 4", "= 0") + FAIR, [], "cluster.1.interval_ms"),
+    "one table": (SMALL.split("[[")[0] + "[cluster]\nname = 'a'", [], "write [[cluster]]"),
     "jitter": (
         SMALL.replace("interval_ms = 4", "interval_ms = 4\njitter_ms = 4") + FAIR,
         [],

@@ -61,6 +61,8 @@ def _line(kind: type[BaseModel], problem: Any, where: str) -> str:
         near = difflib.get_close_matches(str(path[-1]), known, n=1)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
         return f"{where}: {key}: no such key; {hint}"
+    if problem["type"] == "list_type" and isinstance(problem["input"], dict):
+        return f"{where}: {key}: there may be several: write [[{key}]]"
     if problem["type"] == "missing":
         return f"{where}: {key} is missing"
     text = str(problem["msg"]).removeprefix("Value error, ")

@@ -143,7 +143,9 @@ def assumed(instance: Instance, objective: Objective) -> list[str]:
 def _control(instance: Instance) -> str:
     control = instance.control
     if control is None:
-        return "every update is sent: no control, or a slot for every cluster (N <= Qmax: P_s = 1)"
+        if len(instance.clusters) <= instance.slots:
+            return "every update is sent: a slot for every cluster (N <= Qmax), so that P_s = 1"
+        return "every update is sent: there is no transmission control"
     who = "who has a part in it" if instance.hears is Hears.SHARED else "its whole cluster"
     return (
         f"P_s is taken as a quota: of {control.window} updates in a row a worker sends at least "
