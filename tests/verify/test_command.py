@@ -15,6 +15,7 @@ from specs import FAIR, OLD, SMALL, UNFAIR, written
 
 from olaf.cli.main import run as olaf
 from olaf.verify import portfolio
+from olaf.verify.spec import Spec
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "verify"
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "verify.md"
@@ -203,6 +204,24 @@ def test_ctrl_c_answers_with_what_is_known(tmp_path: Path) -> None:
     assert "a run reaches" in out
 
 
+def test_provers_end_with_who_asked_them(tmp_path: Path) -> None:
+    with _real(tmp_path, "--timeout", "110s") as process:
+        assert process.stderr is not None
+        process.stderr.readline()
+        provers = _children_of(process.pid)
+        assert len(provers) == 1
+        os.killpg(process.pid, signal.SIGKILL)
+    deadline = time.monotonic() + 20
+    while any(Path(f"/proc/{pid}").exists() for pid in provers) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(Path(f"/proc/{pid}").exists() for pid in provers)
+
+
+def _children_of(pid: int) -> list[str]:
+    children = Path(f"/proc/{pid}/task/{pid}/children")
+    return children.read_text(encoding="ascii").split()
+
+
 def test_out_of_time_it_ends_with_2(tmp_path: Path) -> None:
     begin = time.monotonic()
     with _real(tmp_path, "--timeout", "1s", "--json") as process:
@@ -212,3 +231,12 @@ def test_out_of_time_it_ends_with_2(tmp_path: Path) -> None:
     told = json.loads(out)
     assert told["answer"] == "undecided"
     assert {verdict["answer"] for verdict in told["verdicts"]} == {"undecided"}
+
+
+def test_the_reference_names_every_key_of_a_spec() -> None:
+    text = REFERENCE.read_text(encoding="utf-8")
+    for section, field in Spec.model_fields.items():
+        tables = [field.annotation, *getattr(field.annotation, "__args__", ())]
+        for table in (each for each in tables if hasattr(each, "model_fields")):
+            for key in table.model_fields:
+                assert f"`{key}`" in text or f"`{section}.{key}`" in text, (section, key)

@@ -17,6 +17,7 @@ ANSWERS = {
     "jitter": ["holds"] * 2,
     "control": ["holds"] * 2,
     "running": ["holds"] * 2,
+    "policy": ["holds"] * 2,
 }
 Capture = pytest.CaptureFixture[str]
 

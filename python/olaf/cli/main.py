@@ -36,12 +36,14 @@ Examples:
   olaf train --uplink 2mbit --slots 4          through a narrow link
   olaf compare                                 FIFO against OLAF on a narrow link
   olaf reproduce --list                        the papers' figures, measured again
+  olaf verify examples/verify/jitter.toml      do clusters stay fresh, in every run?
   olaf config > my.toml                        every key, explained; then --config my.toml
 
 \b
 Exit codes:
   0 done   1 failed, or the reward asked for was not reached   2 usage or configuration
   3 a peer did not answer in time   4 port in use   5 refused by the job   130 interrupted
+  verify, admit:  0 holds   1 violated   2 undecided   3 bad input
 """
 
 
