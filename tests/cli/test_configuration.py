@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from olaf.jobs.reading import ConfigurationError, read_settings, write_toml
+from olaf.jobs.reading import read_settings, write_toml
 from olaf.jobs.settings import LearnerSettings, Section, Settings
+from olaf.jobs.usage import ConfigurationError
 from olaf.rl.learner import LearnerConfig
 
 

@@ -24,7 +24,7 @@ from olaf.experiments.rendering import figure_page, number, overview_page, sprea
 from olaf.experiments.result import Machine
 from olaf.experiments.running import overview, records, render, run, write
 from olaf.jobs.outcome import RunError
-from olaf.jobs.reading import ConfigurationError
+from olaf.jobs.usage import ConfigurationError
 
 LATENCY = "olaf/latency"
 

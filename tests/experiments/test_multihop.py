@@ -31,7 +31,7 @@ from olaf.experiments.multihop import (
 from olaf.experiments.olaf.control import Limit
 from olaf.experiments.olaf.control import Parameters as Control
 from olaf.experiments.rendering import number
-from olaf.jobs.reading import ConfigurationError
+from olaf.jobs.usage import ConfigurationError
 from olaf.scenarios import Outcome
 
 SEEDS = (0, 1)

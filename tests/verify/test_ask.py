@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from olaf.jobs.reading import ConfigurationError
+from olaf.jobs.usage import ConfigurationError
 from olaf.verify import ask
 from olaf.verify.ask import Case, Known, case_of, read_policy
 from olaf.verify.spec import ClusterSpec, Spec

@@ -101,7 +101,7 @@ def network(
 
 def _seeds(file: Path, scenario: Scenario, count: int) -> list[int]:
     """The file's seed and those after it."""
-    from olaf.jobs.reading import ConfigurationError
+    from olaf.jobs.usage import ConfigurationError
 
     first = scenario.get("seed")
     if not isinstance(first, int) or first < 0:
@@ -114,7 +114,7 @@ def _seeds(file: Path, scenario: Scenario, count: int) -> list[int]:
 
 def _run(file: Path, scenario: Scenario, seeds: Sequence[int]) -> list[Outcome]:
     from olaf import scenarios
-    from olaf.jobs.reading import ConfigurationError
+    from olaf.jobs.usage import ConfigurationError
     from olaf.scenarios.running import watched
 
     outcomes: list[Outcome] = []

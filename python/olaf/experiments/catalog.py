@@ -19,7 +19,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from olaf.experiments.result import Result
 from olaf.jobs.outcome import Exit, RunError
-from olaf.jobs.reading import ConfigurationError, complaint, parse_override
+from olaf.jobs.reading import complaint, parse_override
+from olaf.jobs.usage import ConfigurationError
 
 PACKAGE = "olaf.experiments"
 

@@ -6,27 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from olaf.experiments.result import Chart, Series
-from olaf.report.plots import STYLE, thinned
+from olaf.report.plots import COLOURS, PAGE, PAGE_INK, thinned
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-INK = "#44444c"
-COLOURS = ("#3465a4", "#c4622d", "#3d8b4f", "#8a5fa8", "#b8860b", "#2a8c8c", "#b0455a", "#6b6b6b")
-"""Told apart by people who see fewer colours; the same figure always draws alike."""
-
-PAGE: Any = {
-    **STYLE,
-    "svg.fonttype": "path",
-    "savefig.facecolor": "white",
-    "text.color": INK,
-    "axes.edgecolor": INK,
-    "axes.labelcolor": INK,
-    "axes.titlecolor": INK,
-    "grid.color": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-}
 
 
 def draw(chart: Chart, stem: Path) -> None:
@@ -75,7 +58,7 @@ def _one(axes: Axes, chart: Chart, series: Series, index: int) -> None:
             errors = [[y - low for y, (low, _) in pairs], [high - y for y, (_, high) in pairs]]
         axes.bar(
             xs, ys, width, color=colour, alpha=0.45 if paper else 0.9, yerr=errors,
-            ecolor=INK, capsize=2, label=series.name,
+            ecolor=PAGE_INK, capsize=2, label=series.name,
         )  # fmt: skip
         return
     together = list(zip(series.points, band or [(y, y) for _, y in series.points], strict=True))

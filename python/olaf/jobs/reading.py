@@ -17,17 +17,10 @@ import tomlkit
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from olaf.jobs.outcome import Exit, RunError
 from olaf.jobs.settings import NoneIs, Section, Settings
+from olaf.jobs.usage import ConfigurationError
 
 Tables = dict[str, Any]
-
-
-class ConfigurationError(RunError):
-    """A configuration that cannot be used, with every key that is wrong."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message, Exit.USAGE)
 
 
 def read_settings(

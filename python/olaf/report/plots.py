@@ -43,6 +43,24 @@ STYLE: Any = {
     "lines.linewidth": 1.6,
 }
 
+PAGE_INK = "#44444c"
+COLOURS = ("#3465a4", "#c4622d", "#3d8b4f", "#8a5fa8", "#b8860b", "#2a8c8c", "#b0455a", "#6b6b6b")
+"""Told apart by people who see fewer colours; the same figure always draws alike."""
+
+PAGE: Any = {
+    **STYLE,
+    "svg.fonttype": "path",
+    "savefig.facecolor": "white",
+    "text.color": PAGE_INK,
+    "axes.edgecolor": PAGE_INK,
+    "axes.labelcolor": PAGE_INK,
+    "axes.titlecolor": PAGE_INK,
+    "grid.color": PAGE_INK,
+    "xtick.color": PAGE_INK,
+    "ytick.color": PAGE_INK,
+}
+"""For pictures in files of their own, which are white."""
+
 
 def draw(fill: Callable[[Axes], None], *, width: float = 6.4, height: float = 3.0) -> str:
     """One plot as an ``<svg>`` element; ``fill`` draws on its axes."""

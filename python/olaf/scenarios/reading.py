@@ -8,7 +8,8 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from olaf.jobs.reading import ConfigurationError, parse_override
+from olaf.jobs.reading import parse_override
+from olaf.jobs.usage import ConfigurationError
 
 Scenario: TypeAlias = dict[str, Any]
 """Tables of a scenario. Only the core checks what is in them, when it runs them."""

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from olaf.jobs.reading import ConfigurationError
+from olaf.jobs.usage import ConfigurationError
 from olaf.scenarios.outcome import Outcome
 from olaf.scenarios.reading import Scenario
 

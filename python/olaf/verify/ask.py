@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from olaf.jobs.outcome import Exit, RunError
-from olaf.jobs.reading import ConfigurationError
+from olaf.jobs.usage import ConfigurationError
 from olaf.verify.instance import Kind
 from olaf.verify.spec import ClusterSpec, ObjectiveSpec, Spec, names_of, read
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from olaf.experiments.drawing import COLOURS, INK, PAGE
-from olaf.jobs.reading import ConfigurationError
+from olaf.jobs.usage import ConfigurationError
+from olaf.report.plots import COLOURS, PAGE, PAGE_INK
 from olaf.verify.schedule import Run, mean_peak, on_ticks
 from olaf.verify.verdict import Answer, Verdict
 from olaf.verify.words import claim, found
@@ -78,7 +78,9 @@ def _fill(axes: Axes, verdict: Verdict) -> None:
             axes.axhline(float(mean) / 1e6, color=colour, linewidth=0.9, linestyle="--")
     if verdict.objective.kind.is_time and len(pair) == 1 and verdict.clause is None:
         limit = float(verdict.objective.limit) / 1e6
-        axes.axhline(limit, color=INK, linewidth=0.9, linestyle=":", label=f"limit {limit:.4g} ms")
+        axes.axhline(
+            limit, color=PAGE_INK, linewidth=0.9, linestyle=":", label=f"limit {limit:.4g} ms"
+        )
     word = {Answer.VIOLATED: "Violated", Answer.HOLDS: "Nearest to the limit"}
     title = f"{word.get(verdict.answer, 'Best run found')}: {claim(instance, verdict.objective)}"
     axes.set_title(f"{title}\n{found(verdict)}", fontweight="normal")

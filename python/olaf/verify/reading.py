@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from olaf.jobs.reading import ConfigurationError
+from olaf.jobs.usage import ConfigurationError
 from olaf.verify.spec import ClusterSpec
 
 T = TypeVar("T", bound=BaseModel)
