@@ -215,3 +215,24 @@ def _children() -> list[str]:
         if parent == str(os.getpid()):
             found.append(pid)
     return found
+
+
+def test_what_nobody_takes_is_undecided_at_once() -> None:
+    instance, objective = small(kind="fair_age", epsilon_ms=50)
+    late = replace(instance, senders=(replace(instance.senders[0], jitter=1), instance.senders[1]))
+    begin = time.monotonic()
+    verdict = verify(late, objective, provers=["sweep", "timeline"], timeout_s=100)
+    assert verdict.answer is Answer.UNDECIDED
+    assert "sweep: updates may be late" in verdict.reason
+    assert "timeline: the mean age" in verdict.reason
+    assert time.monotonic() - begin < 30
+
+
+@pytest.mark.parametrize("limit_ms", [1, 2, 3, 5])
+def test_all_provers_side_by_side_say_what_the_brute_says(limit_ms: int) -> None:
+    for kind, key in (("fair_peak", "epsilon_ms"), ("worst_peak", "bound_ms")):
+        instance, objective = small(kind=kind, **{key: limit_ms})
+        by_brute = verify(instance, objective, provers=BRUTE, tightest=True)
+        by_all = verify(instance, objective, tightest=True)
+        assert by_all.answer is by_brute.answer
+        assert by_all.at_most == by_brute.at_most

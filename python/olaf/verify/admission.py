@@ -67,7 +67,12 @@ def admit(
             reason += "; it does not hold without the newcomer either"
             return Admission("refuse", reason, verdicts, None, holds)
         suggestion = search(newcomer, running, asked, last)
-        reason += f"; {suggestion.text}" if suggestion else "; nothing was found that would fit"
+        if suggestion is not None:
+            reason += f"; {suggestion.text}"
+        elif asked.left_s > 0:
+            reason += "; nothing was found that would fit"
+        else:
+            reason += "; no time was left to find all that might fit"
         return Admission("refuse", reason, verdicts, suggestion, holds)
 
 

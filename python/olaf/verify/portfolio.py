@@ -99,13 +99,13 @@ class Portfolio:
         self,
         instances: Sequence[Instance],
         objective: Objective,
-        above: Fraction,
+        above: Fraction | None,
         deadline: float,
         what: str,
     ) -> tuple[Found | NoRun, str]:
         """The first answer, and whose it is. Raises UndecidedError with everybody's reason.
 
-        instances: as `Question`. what: is asked, in words for `say`.
+        instances, above: as `Question`. what: is asked, in words for `say`.
         """
         if self.stop.is_set():
             raise StoppedError("interrupted")
@@ -161,7 +161,7 @@ class Portfolio:
         except (EOFError, OSError):
             self._dismiss(member.name)
             code = member.process.returncode
-            return GaveUp(f"its process ended with {code}, out of memory perhaps", broke=True)
+            return GaveUp(f"its process ended with {code}, out of memory perhaps")
         if answer.number != question.number:
             return None
         member.busy = False

@@ -7,6 +7,7 @@ want to know.
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import sys
 import threading
@@ -37,7 +38,8 @@ class Question:
     instances: tuple[Instance, ...]
     """Shorter horizons first, in which only a run found is an answer; last the one meant."""
     objective: Objective
-    above: Fraction
+    above: Fraction | None
+    """None: only whether such questions are taken, which NoRun affirms."""
     deadline: float
     """On `time.monotonic`, which all processes share."""
 
@@ -55,10 +57,6 @@ class GaveUp:
     """No answer, and why."""
 
     why: str
-    takes: bool = True
-    """False: it does not take such questions at all."""
-    broke: bool = False
-    """An error in the prover, whose traceback ``why`` is."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +72,9 @@ class Answer:
 def main() -> None:
     """Answer until the pipe closes, whose descriptor is the first argument of the process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for who asks
+    most = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+    # A prover that wants more gives up, instead of the machine.
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
     connection: Connection[Any, Any] = Connection(int(sys.argv[1]))
     questions: SimpleQueue[Question] = SimpleQueue()
     entry: str = connection.recv()
@@ -101,7 +102,9 @@ def _answer(
         kind = getattr(import_module(module), name)
         why = kind.takes(question.instances[-1], question.objective)
         if why is not None:
-            return GaveUp(why, takes=False)
+            return GaveUp(why)
+        if question.above is None:
+            return NoRun()
         for instance in question.instances:
             whole = instance is question.instances[-1]
             now = time.monotonic()
@@ -123,6 +126,7 @@ def _answer(
         assert isinstance(answer, NoRun)
     except UndecidedError as error:
         return GaveUp(str(error))
-    except Exception:
-        return GaveUp(traceback.format_exc(), broke=True)
+    except Exception as error:
+        traceback.print_exc()  # a bug: seen, though another prover may answer
+        return GaveUp(f"broke: {error!r}")
     return answer
