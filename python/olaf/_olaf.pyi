@@ -152,7 +152,7 @@ class Server:
 
 @final
 class Sweep:
-    """Every run that deterministic senders can bring about, through the engine, or a part of them."""
+    """Every run that deterministic senders can bring about, through the engine; or a part."""
 
     def __new__(cls, question: str, *, chunk: int = 0, chunks: int = 1) -> Self:
         """Begin; nothing is run yet. Part ``chunk`` of ``chunks`` that share the work.

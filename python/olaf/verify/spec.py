@@ -109,7 +109,7 @@ class TimeSpec(Table):
 
     horizon_ms: PositiveMilliseconds | None = None
     """Runs are observed for so long, from an empty queue on. Not given: six times the longest
-    interval, and at least until everybody could deliver twice."""
+    interval, at least until everybody could deliver twice, and twice the longest limit."""
     tick_ms: PositiveMilliseconds | None = None
     """Must divide all intervals, jitters, delays and the service. Not given: the largest that
     does."""

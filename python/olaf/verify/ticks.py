@@ -118,7 +118,10 @@ def _horizon(spec: Spec, tick_us: int, service_us: int, senders: Iterable[Sender
         return max(_us(spec.time.horizon_ms) // tick_us, 1)
     longest = max(sender.interval + sender.jitter for sender in senders)
     # Everybody twice: both rounds of a full queue after both of the slowest's updates.
-    return max(6 * longest, 3 * longest + 2 * spec.queue.slots * (service_us // tick_us))
+    twice = 3 * longest + 2 * spec.queue.slots * (service_us // tick_us)
+    # And time to break what must hold.
+    limits = [_us(o.bound_ms or o.within_ms or Decimal(0)) for o in spec.objective]
+    return max(6 * longest, twice, *(ceil(Fraction(2 * limit, tick_us)) for limit in limits))
 
 
 def _control(spec: Spec, clusters: int, tick_us: int) -> Control | None:

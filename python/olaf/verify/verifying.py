@@ -203,6 +203,14 @@ class _Case:
             return
         self._below(limit, found)
         self._forever = found.forever
+        horizon_ns = self._instance.horizon * self._instance.tick_ns
+        if self._objective.kind in CLOSED and not found.forever and limit >= horizon_ns:
+            reach = amount(self._objective.kind, limit)
+            self._reason = (
+                f"nothing can get older than the horizon, and that is not above {reach}: set "
+                "time.horizon_ms to at least twice the limit"
+            )
+            return
         if self._reason:  # the clause is open
             self._reason = f"no two means are further apart, but undecided is {self._reason}"
         else:

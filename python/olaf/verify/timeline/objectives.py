@@ -51,11 +51,23 @@ class Values:
             case Kind.FAIR_AGE:
                 raise NotImplementedError
 
-    def _older(self, cluster: int, age: int) -> Bit:
+    def older_after(self, cluster: int, age: int, begun: int) -> Bit:
+        """Whether the cluster gets so old after the update whose service begins at ``begun``."""
+        return self._older(cluster, age, begun)
+
+    def silent_after(self, cluster: int, ticks: int, begin: int) -> Bit:
+        """Whether nothing of the cluster is delivered for so many ticks from ``begin`` on."""
+        return self._gates.all_of(
+            negation(self._line.departs(cluster, t)) for t in range(begin + 1, begin + ticks)
+        )
+
+    def _older(self, cluster: int, age: int, only: int | None = None) -> Bit:
         """Whether the cluster, once delivered, gets so old: no delivery until then."""
         line, gates, instance = self._line, self._gates, self._instance
         ways: list[Bit] = []
         for begun, aged in self._aged_starts(cluster):
+            if only not in (None, begun):
+                continue
             delivered = begun + instance.service
             for j, content in aged:
                 reached = begun - j + age
@@ -67,12 +79,9 @@ class Values:
 
     def _gap(self, cluster: int, ticks: int) -> Bit:
         """Whether nothing of the cluster is delivered for so many ticks."""
-        line, gates, horizon = self._line, self._gates, self._instance.horizon
-        return gates.any_of(
-            gates.all_of(
-                negation(line.departs(cluster, t)) for t in range(begin + 1, begin + ticks)
-            )
-            for begin in range(horizon - ticks + 1)
+        last = self._instance.horizon - ticks
+        return self._gates.any_of(
+            self.silent_after(cluster, ticks, begin) for begin in range(last + 1)
         )
 
     def _loses(self, clusters: Iterable[int], share: Fraction) -> Bit:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from itertools import combinations, permutations
 
 from olaf.verify.instance import Hears, Instance
+from olaf.verify.timeline.beginning import Beginning
 from olaf.verify.timeline.gates import Bit, Gates, negation
 from olaf.verify.timeline.senders import Phases, Quota
 from olaf.verify.timeline.ties import Order
@@ -19,17 +20,24 @@ Ahead = dict[tuple[int, int], Bit]
 class Unrolled:
     """The unrolled run. Everything is indexed [sender or cluster][tick]."""
 
-    def __init__(self, gates: Gates, instance: Instance) -> None:
+    def __init__(
+        self, gates: Gates, instance: Instance, beginning: Beginning | None = None
+    ) -> None:
         self.gates = gates
         self.instance = instance
+        self._beginning = beginning or Beginning(gates, instance)
         self.order = Order(gates, instance)
-        self.phases = Phases(gates, instance)
+        self.phases = Phases(gates, instance, self._beginning.waiting)
         self._senders = range(len(instance.senders))
         self._clusters = range(len(instance.clusters))
         self._of = [instance.senders_of(c) for c in self._clusters]
         self._any_late = any(sender.jitter for sender in instance.senders)
         control = instance.control
-        self._quotas = [Quota(gates, control, s) for s in self._senders] if control else []
+        self._quotas: list[Quota] = []
+        if control:
+            for s in self._senders:
+                past = self._beginning.earlier_updates(s, control.window - 1)
+                self._quotas.append(Quota(gates, control, s, past))
 
         self.sent: list[list[Bit]] = [[] for _ in self._senders]
         self.before: list[list[Bit]] = [[] for _ in self._senders]
@@ -42,26 +50,30 @@ class Unrolled:
         self.begins: list[list[Bit]] = [[] for _ in self._senders]
         """By sender: its arrival began the busy period that the tick's departure is in."""
 
-        self._open: list[Bit] = [False for _ in self._clusters]
-        self._ahead: Ahead = dict.fromkeys(permutations(self._clusters, 2), False)
-        self._beginner: list[Bit] = [False for _ in self._senders]
-        self._part: list[Bit] = [False for _ in self._senders]
+        self._open = list(self._beginning.open)
+        self._ahead: Ahead = dict(self._beginning.ahead)
+        self._beginner = list(self._beginning.beginner)
+        self._part = list(self._beginning.part)
         self._locked_part: list[list[Bit]] = [[] for _ in self._senders]
         for tick in range(instance.horizon + 1):
             self._step(tick)
 
     def departs(self, cluster: int, tick: int) -> Bit:
         """Whether a delivery of the cluster ends at the tick: the paper's D."""
-        begun = tick - self.instance.service
-        return self.starts[cluster][begun] if begun >= 0 else False
+        return self._started(cluster, tick - self.instance.service)
+
+    def _started(self, cluster: int, tick: int) -> Bit:
+        if tick < 0:
+            return self._beginning.started(cluster, -tick)
+        return self.starts[cluster][tick]
 
     def _step(self, tick: int) -> None:
         gates, instance = self.gates, self.instance
         departs = gates.any_of(self.departs(c, tick) for c in self._clusters)
         in_service = gates.any_of(
-            self.starts[c][tick - age]
+            self._started(c, tick - age)
             for c in self._clusters
-            for age in range(1, min(instance.service, tick + 1))
+            for age in range(1, instance.service)
         )
         first = [self.order.before(tick, s, departs, self._beginner) for s in self._senders]
         for s in self._senders:
@@ -121,12 +133,13 @@ class Unrolled:
         control = self.instance.control
         assert control is not None
         oldest = tick - max(control.forced, control.threshold)
-        for at in range(max(oldest, delay + self.instance.service), tick + 1):
+        for at in range(oldest, tick + 1):
             begun = at - delay - self.instance.service
-            if begun >= len(self._locked_part[sender]):
-                continue
             about = [sender] if shared else of_cluster
-            answer = self.gates.any_of(self._locked_part[s][begun] for s in about)
+            if begun < 0:
+                answer = self._beginning.heard(sender, at)
+            else:
+                answer = self.gates.any_of(self._locked_part[s][begun] for s in about)
             if at == tick and delay == 0:
                 answer = self.gates.all_of([answer, negation(first)])
             heard.append((at, answer))

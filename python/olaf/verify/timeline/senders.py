@@ -11,9 +11,10 @@ from olaf.verify.timeline.gates import Bit, Gates, negation
 class Phases:
     """When updates become ready."""
 
-    def __init__(self, gates: Gates, instance: Instance) -> None:
+    def __init__(self, gates: Gates, instance: Instance, waiting: list[Bit]) -> None:
         self._gates = gates
         self._instance = instance
+        self._waiting = waiting
         self.phase: list[list[Bit]] = []
         """Of each sender: which tick below its interval it begins at."""
         self.ready: list[list[Bit]] = []
@@ -38,14 +39,19 @@ class Phases:
     def _late(self, index: int, sender: Sender, due: list[Bit]) -> list[Bit]:
         """Each update that is due becomes ready once, at most ``jitter`` ticks later."""
         gates, ready = self._gates, []
-        waiting: Bit = False
+        waiting = self._waiting[index]
+
+        def was_due(tick: int) -> Bit:
+            return due[tick] if tick >= 0 else self.phase[index][tick % sender.interval]
+
+        lately = gates.any_of(was_due(-ago) for ago in range(1, sender.jitter + 1))
+        gates.require(gates.any_of([negation(waiting), lately]))
         for tick, now in enumerate(due):
             waits = gates.any_of([waiting, now])
             fires = gates.free(f"ready{index}_{tick}")
             gates.require(gates.any_of([negation(fires), waits]))
-            if tick >= sender.jitter:
-                last = gates.all_of([due[tick - sender.jitter], waits])
-                gates.require(gates.any_of([negation(last), fires]))
+            last = gates.all_of([was_due(tick - sender.jitter), waits])
+            gates.require(gates.any_of([negation(last), fires]))
             ready.append(fires)
             waiting = gates.all_of([waits, negation(fires)])
         return ready
@@ -63,11 +69,13 @@ class Phases:
 class Quota:
     """What control lets through of one sender (see `olaf.verify.instance.Control`)."""
 
-    def __init__(self, gates: Gates, control: Control, index: int) -> None:
+    def __init__(
+        self, gates: Gates, control: Control, index: int, past: list[tuple[Bit, Bit]]
+    ) -> None:
         self._gates = gates
         self._control = control
         self._index = index
-        self._past: list[tuple[Bit, Bit]] = [(False, False)] * (control.window - 1)
+        self._past = past
         """Of the last ready ones, newest first: whether there was one, and whether it was sent."""
 
     def send(self, tick: int, ready: Bit, heard: list[tuple[int, Bit]]) -> Bit:

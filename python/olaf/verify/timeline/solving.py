@@ -12,20 +12,21 @@ import z3
 from olaf.verify.instance import Instance, Kind, Objective
 from olaf.verify.prover import NoRun, UndecidedError
 from olaf.verify.schedule import Schedule
+from olaf.verify.timeline.forever import MOST_BITS, size, stretches
 from olaf.verify.timeline.gates import Bit, Gates
 from olaf.verify.timeline.objectives import Values
 from olaf.verify.timeline.queue import Unrolled
 from olaf.verify.timeline.reading import Unreal, read
 
-MOST_BITS = 60_000
-"""Of starts and order, sender by sender and tick by tick: what fits memory and some patience."""
+SHARE_FOREVER = 0.3
+"""Of the time that is left, for a proof that reaches beyond the horizon."""
 
 LOOKED_AT = {Kind.FAIR_PEAK: 2, Kind.FAIR_AGE: 2, Kind.WORST_PEAK: 1, Kind.STARVATION: 1}
 """Of clusters that are alike, so many stand for all: one has the value, or two are apart."""
 
 
 class Timeline:
-    """Proves for any senders, up to the horizon, from an empty queue."""
+    """Proves for any senders: for ever where it can, else up to the horizon."""
 
     name = "timeline"
 
@@ -42,12 +43,10 @@ class Timeline:
         """Why this prover cannot take the question; None where it can."""
         if objective.kind is Kind.FAIR_AGE:
             return "the mean age is no sum over ticks that it can weigh"
-        senders = len(instance.senders)
-        bits = (senders * senders + senders * instance.service) * (instance.horizon + 1)
-        if bits > MOST_BITS:
+        if size(instance) > MOST_BITS:
             return (
-                f"{instance.horizon} ticks of {senders} workers are more than it can unroll: "
-                "shorten the horizon or coarsen the tick"
+                f"{instance.horizon} ticks of {len(instance.senders)} workers are more than it "
+                "can unroll: shorten the horizon or coarsen the tick"
             )
         return None
 
@@ -55,28 +54,31 @@ class Timeline:
         """A run whose value is above ``above`` (ns or share), or that there is none."""
         kind = self._objective.kind
         bound = above / self._instance.tick_ns if kind.is_time else above
+        if bound >= 0 and self._never(bound, deadline):
+            return NoRun(forever=True)
         wanted = self._values.above(self._objective, bound, self._about)
-        if wanted is False:
-            return NoRun()
-        solver = _solver()
-        solver.add(self._gates.clauses)
-        if wanted is not True:
-            solver.add(wanted)
-        while True:
-            left = deadline - time.monotonic()
-            if left <= 0:
-                raise UndecidedError("out of time")
-            solver.set("timeout", max(int(left * 1000), 1))
-            answer = solver.check()
-            if answer == z3.unsat:
-                return NoRun()
-            if answer != z3.sat:
-                raise UndecidedError(f"z3 gave up: {solver.reason_unknown()}")
-            found = read(self._line, solver.model())
-            if not isinstance(found, Unreal):
-                return found
-            # Ties that no real times can bring about: never these together again.
-            solver.add(found.clause)
+        return _search(self._line, wanted, deadline)
+
+    def _never(self, bound: Fraction, deadline: float) -> bool:
+        """Whether it is proved, within a part of the time, for every moment of every run."""
+        now = time.monotonic()
+        ends = now + (deadline - now) * SHARE_FOREVER
+        try:
+            for stretch in stretches(self._instance, self._objective, bound):
+                solver = _solver()
+                solver.add(stretch.gates.clauses)
+                solver.add(z3.BoolVal(True) if stretch.wanted is True else stretch.wanted)
+                if _check(solver, ends) == z3.unsat:
+                    return self._not_at_first(stretch.beginning, bound, ends)
+        except UndecidedError:
+            pass
+        return False
+
+    def _not_at_first(self, beginning: Instance, bound: Fraction, ends: float) -> bool:
+        """Whether no run from an empty queue is above the bound at its beginning."""
+        first = Timeline(beginning, self._objective)
+        wanted = first._values.above(self._objective, bound, first._about)
+        return isinstance(_search(first._line, wanted, ends), NoRun)
 
     def _break_symmetry(self) -> list[int]:
         """Put what may change places in order; the clusters that stand for all."""
@@ -99,6 +101,35 @@ class Timeline:
         order = self._line.order
         rank: Bit = order.earlier(0, a, b) if order.ranked(a, b) else True
         self._line.phases.in_order(a, b, rank)
+
+
+def _search(line: Unrolled, wanted: Bit, deadline: float) -> Schedule | NoRun:
+    """A run in which ``wanted`` is true."""
+    if wanted is False:
+        return NoRun()
+    solver = _solver()
+    solver.add(line.gates.clauses)
+    if wanted is not True:
+        solver.add(wanted)
+    while _check(solver, deadline) == z3.sat:
+        found = read(line, solver.model())
+        if not isinstance(found, Unreal):
+            return found
+        # Ties that no real times can bring about: never these together again.
+        solver.add(found.clause)
+    return NoRun()
+
+
+def _check(solver: z3.Solver, deadline: float) -> z3.CheckSatResult:
+    """Sat or unsat. Raises UndecidedError."""
+    left_s = deadline - time.monotonic()
+    if left_s <= 0:
+        raise UndecidedError("out of time")
+    solver.set("timeout", max(int(left_s * 1000), 1))
+    answer = solver.check()
+    if answer == z3.unknown:
+        raise UndecidedError(f"z3 gave up: {solver.reason_unknown()}")
+    return answer
 
 
 def _solver() -> z3.Solver:

@@ -1,0 +1,76 @@
+"""Proofs that reach beyond any horizon: from anything that could be, nothing worse follows.
+
+A peak, or a time without a delivery, is a matter of a stretch of ticks that begins with a delivery.
+Where no such stretch is too long from any state that the rules allow, none is in any run, however
+late it begins. The states a run passes through before it has had time for that are looked at from
+the empty queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import floor
+
+from olaf.verify.instance import Instance, Kind, Objective
+from olaf.verify.timeline.beginning import Anything
+from olaf.verify.timeline.gates import Bit, Gates
+from olaf.verify.timeline.objectives import Values
+from olaf.verify.timeline.queue import Unrolled
+
+KINDS = (Kind.WORST_PEAK, Kind.STARVATION)
+
+MOST_BITS = 60_000
+"""Of starts and order, sender by sender and tick by tick: what fits memory and some patience."""
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """A question about every moment: satisfiable if a stretch above the bound is thinkable."""
+
+    gates: Gates
+    wanted: Bit
+    beginning: Instance
+    """Where this is refuted, and no run from an empty queue is above the bound up to this
+    instance's horizon, none ever is."""
+
+
+def stretches(instance: Instance, objective: Objective, bound: Fraction) -> Iterator[Stretch]:
+    """Ever harder to satisfy, and to build: with ever more known of what went before.
+
+    bound: ticks.
+    """
+    if objective.kind not in KINDS:
+        return
+    too_long = floor(bound) + 1
+    longest_wait = (instance.slots - 1) * instance.service
+    slowest = max(sender.interval + sender.jitter for sender in instance.senders)
+    first = longest_wait if objective.kind is Kind.WORST_PEAK else 0
+    for before in (first, longest_wait + slowest, longest_wait + 2 * slowest):
+        ends = before + max(too_long, instance.service)
+        unrolled = replace(instance, horizon=ends)
+        if size(unrolled) > MOST_BITS:
+            return
+        gates = Gates()
+        line = Unrolled(gates, unrolled, Anything(gates, unrolled))
+        values = Values(line)
+        aged = objective.kind is Kind.WORST_PEAK
+        wanted = gates.any_of(
+            values.older_after(c, too_long, before)
+            if aged
+            else values.silent_after(c, too_long, before)
+            for c in _one_of_each(instance, objective)
+        )
+        yield Stretch(gates, wanted, unrolled)
+
+
+def size(instance: Instance) -> int:
+    """Bits of an unrolled instance, about."""
+    senders = len(instance.senders)
+    return senders * (senders + instance.service) * (instance.horizon + 1)
+
+
+def _one_of_each(instance: Instance, objective: Objective) -> list[int]:
+    """Of clusters that are alike one stands for all."""
+    return list({instance.alike[c]: c for c in reversed(objective.clusters)}.values())
