@@ -58,6 +58,15 @@ class Slow(Brute):
         raise AssertionError
 
 
+class Tiring(Brute):
+    """Thinks until the deadline of a horizon above 12 ticks."""
+
+    def exists(self, above: Fraction, deadline: float) -> Schedule | NoRun:
+        if self._instance.horizon > 12:
+            time.sleep(600)
+        return super().exists(above, deadline)
+
+
 class Broken(Brute):
     def exists(self, above: Fraction, deadline: float) -> Schedule | NoRun:
         raise RuntimeError("no such luck")

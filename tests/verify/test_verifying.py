@@ -112,6 +112,12 @@ def test_out_of_time_it_is_undecided_and_tells_the_best_run() -> None:
     assert "a run reaches" in explained(verdict)[1]
 
 
+def test_out_of_time_it_tells_up_to_when_it_holds() -> None:
+    verdict = verify(*small(kind="worst_peak", bound_ms=9), provers=["brute:Tiring"], timeout_s=8)
+    assert verdict.answer is Answer.UNDECIDED
+    assert verdict.reason == "out of time; it holds up to 12 ms"
+
+
 def test_a_prover_that_breaks_is_told_of() -> None:
     verdict = verify(*small(kind="worst_peak", bound_ms=9), provers=["brute:Broken"])
     assert verdict.answer is Answer.UNDECIDED

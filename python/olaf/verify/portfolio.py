@@ -21,7 +21,7 @@ from typing import Any
 
 from olaf.verify.instance import Instance, Objective
 from olaf.verify.prover import NoRun, UndecidedError
-from olaf.verify.working import Answer, Found, GaveUp, Question
+from olaf.verify.working import Answer, Found, GaveUp, Question, UpTo
 
 PROVERS = {
     "sweep": "olaf.verify.sweep:Sweep",
@@ -78,6 +78,8 @@ class Portfolio:
         self._first: str | None = None
         self._asked = 0
         self._ended_cpu_seconds = 0.0
+        self.up_to = 0
+        """Of the last question: up to this many ticks there is no such run."""
 
     def __enter__(self) -> Portfolio:
         return self
@@ -110,6 +112,7 @@ class Portfolio:
         if self.stop.is_set():
             raise StoppedError("interrupted")
         self._asked += 1
+        self.up_to = 0
         question = Question(self._asked, tuple(instances), objective, above, deadline)
         begin = time.monotonic()
         waiting = list(self._names)
@@ -164,8 +167,11 @@ class Portfolio:
             return GaveUp(f"its process ended with {code}, out of memory perhaps")
         if answer.number != question.number:
             return None
-        member.busy = False
         member.cpu_seconds = answer.cpu_seconds
+        if isinstance(answer.answer, UpTo):
+            self.up_to = max(self.up_to, answer.answer.ticks)
+            return None
+        member.busy = False
         return answer.answer
 
     def _start(self, name: str) -> _Member:

@@ -120,7 +120,7 @@ class _Case:
         """It ends here: an answer that was found stays one."""
         if self._answer is Answer.HOLDS and self._best is None:
             self._answer = Answer.UNDECIDED
-        self._reason = self._reason or reason
+        self._reason = self._reason or reason + self._up_to()
 
     def verdict(self) -> Verdict:
         """What is known."""
@@ -195,7 +195,7 @@ class _Case:
             if self._best and self._best.value > limit:
                 self._violated("sample")
             else:
-                self._reason = self._reason or str(error)
+                self._reason = self._reason or str(error) + self._up_to()
             return
         if isinstance(found, Witness):
             self._best = found
@@ -215,6 +215,14 @@ class _Case:
             self._reason = f"no two means are further apart, but undecided is {self._reason}"
         else:
             self._answer = Answer.HOLDS
+
+    def _up_to(self) -> str:
+        """How much of the horizon is proved, where the whole is not."""
+        ticks = self._portfolio.up_to
+        if not ticks or self._at_most is not None:
+            return ""
+        horizon = amount(Kind.WORST_PEAK, Fraction(ticks * self._instance.tick_ns))
+        return f"; it holds up to {horizon}"
 
     def _violated(self, prover: str | None = None) -> None:
         if prover is not None:

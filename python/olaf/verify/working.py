@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from importlib import import_module
@@ -60,11 +61,18 @@ class GaveUp:
 
 
 @dataclass(frozen=True)
+class UpTo:
+    """No run so far: not up to this shorter horizon. No answer yet."""
+
+    ticks: int
+
+
+@dataclass(frozen=True)
 class Answer:
     """What comes back."""
 
     number: int
-    answer: Found | NoRun | GaveUp
+    answer: Found | NoRun | GaveUp | UpTo
     cpu_seconds: float
     """Of the process so far."""
 
@@ -82,8 +90,11 @@ def main() -> None:
     kept: dict[tuple[Instance, Objective], Prover] = {}
     while True:
         question = questions.get()
-        answer = _answer(entry, question, kept)
-        connection.send(Answer(question.number, answer, time.process_time()))
+
+        def tell(answer: Found | NoRun | GaveUp | UpTo, number: int = question.number) -> None:
+            connection.send(Answer(number, answer, time.process_time()))
+
+        tell(_answer(entry, question, kept, tell))
 
 
 def _listen(connection: Connection[Any, Any], questions: SimpleQueue[Question]) -> None:
@@ -95,7 +106,10 @@ def _listen(connection: Connection[Any, Any], questions: SimpleQueue[Question]) 
 
 
 def _answer(
-    entry: str, question: Question, kept: dict[tuple[Instance, Objective], Prover]
+    entry: str,
+    question: Question,
+    kept: dict[tuple[Instance, Objective], Prover],
+    tell: Callable[[UpTo], None],
 ) -> Found | NoRun | GaveUp:
     module, _, name = entry.partition(":")
     try:
@@ -123,6 +137,8 @@ def _answer(
                 continue
             if isinstance(answer, Schedule):
                 return Found(instance, answer)
+            if not whole:
+                tell(UpTo(instance.horizon))
         assert isinstance(answer, NoRun)
     except UndecidedError as error:
         return GaveUp(str(error))
