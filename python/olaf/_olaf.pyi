@@ -173,6 +173,9 @@ class Sweep:
         ``repeats`` (whether every run so far repeats itself: else ``for_ever`` is null).
         """
 
+    def to_horizon_only(self) -> None:
+        """Ask nothing beyond the horizon from here on: runs are shorter."""
+
 def simulate(scenario: str) -> str:
     """Run a scenario in virtual time: workers, a tree of queues, one server; JSON in and out.
 

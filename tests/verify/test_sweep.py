@@ -126,6 +126,16 @@ def test_work_is_shared_without_a_difference() -> None:
     assert alone.progress() == together.progress()
 
 
+def test_in_a_hurry_it_asks_for_the_horizon_only() -> None:
+    """Runs until they repeat themselves take ten times as long here."""
+    instance = instance_of(5, 7, 7, 7, 8, service=3, slots=2, horizon=70)
+    sweep = Sweep(instance, objective_of(Kind.STARVATION, 5), threads=1)
+    with pytest.raises(UndecidedError):
+        sweep.maximum(time.monotonic() + 0.1)
+    assert sweep.for_ever(time.monotonic() + 60) is None
+    assert not sweep.maximum(soon()).forever
+
+
 def test_out_of_time_it_says_how_far_it_came() -> None:
     sweep = Sweep(instance_of(*[9] * 8, slots=4), objective_of(Kind.LOSS, 8))
     with pytest.raises(UndecidedError, match=r"out of time, after \d+ of 12870 classes of phases"):

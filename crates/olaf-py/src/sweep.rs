@@ -3,7 +3,7 @@
 use olaf_sim::sweep;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard};
 
 /// Every run that deterministic senders can bring about, or a part of them.
 #[pyclass(module = "olaf._olaf", frozen)]
@@ -24,8 +24,18 @@ impl Sweep {
     /// Make up to so many runs; return how far it is, as JSON.
     fn step(&self, py: Python<'_>, runs: u64) -> String {
         py.detach(|| {
-            let mut sweep = self.0.lock().expect("a step that broke is not gone on from");
-            serde_json::to_string(sweep.step(runs)).expect("progress is plain data")
+            serde_json::to_string(self.sweep().step(runs)).expect("progress is plain data")
         })
+    }
+
+    /// Ask nothing beyond the horizon from here on.
+    fn to_horizon_only(&self, py: Python<'_>) {
+        py.detach(|| self.sweep().to_horizon_only());
+    }
+}
+
+impl Sweep {
+    fn sweep(&self) -> MutexGuard<'_, sweep::Sweep> {
+        self.0.lock().expect("a step that broke is not gone on from")
     }
 }

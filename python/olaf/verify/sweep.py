@@ -28,6 +28,8 @@ HYPERPERIODS = 16
 """Within so many a run must repeat itself, for values that hold for ever."""
 HYPERPERIOD_SHARE = 4
 """Longer hyperperiods than so many horizons are not tried: they would take all the time."""
+PATIENCE = 0.2
+"""Of the time there is: then, where it will not do, only the horizon is asked for any more."""
 
 
 class Maximum(NamedTuple):
@@ -131,16 +133,22 @@ class Sweep:
 
     def _sweep(self, deadline: float, above: Fraction | None = None) -> None:
         """On to the end, or to a run above. A Ctrl-C leaves nothing half done either."""
+        begin, done_before = time.monotonic(), self.progress()[0]
         with ThreadPoolExecutor(len(self._parts)) as pool:
             while open_parts := [part for part in self._parts if not part.state["finished"]]:
                 best = self._largest()
                 if above is not None and best is not None and self._value(best) > above:
                     return
-                if time.monotonic() >= deadline:
-                    done, classes, _ = self.progress()
+                now = time.monotonic()
+                done, classes, _ = self.progress()
+                if now >= deadline:
                     raise UndecidedError(
                         f"out of time, after {done} of {classes} classes of phases"
                     )
+                spent = (now - begin) / (deadline - begin)
+                if spent > PATIENCE and (done - done_before) / (classes - done_before) < spent:
+                    for part in open_parts:
+                        part.to_horizon_only()
                 for _ in pool.map(_Part.step, open_parts):
                     pass
 
@@ -179,6 +187,10 @@ class _Part:
         self._runs = 64
         self.state: dict[str, Any] = json.loads(self._sweep.step(0))
         self.classes: int = self.state["classes"]
+
+    def to_horizon_only(self) -> None:
+        self._sweep.to_horizon_only()
+        self.state = json.loads(self._sweep.step(0))
 
     def step(self) -> None:
         begin = time.monotonic()

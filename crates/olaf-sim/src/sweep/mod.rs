@@ -139,6 +139,11 @@ impl Sweep {
         &self.progress
     }
 
+    /// From here on nothing is asked beyond the horizon: runs are shorter.
+    pub fn to_horizon_only(&mut self) {
+        (self.look, self.progress.repeats, self.progress.for_ever) = (false, false, None);
+    }
+
     /// How far it is.
     #[must_use]
     pub fn progress(&self) -> &Progress {
@@ -169,7 +174,7 @@ impl Sweep {
         }
         let Some(cycle) = &runner.cycle else {
             // One run that does not repeat itself, and nothing is known for ever.
-            (self.look, self.progress.repeats, self.progress.for_ever) = (false, false, None);
+            self.to_horizon_only();
             return;
         };
         let value = self.values.for_ever(&runner.deliveries, cycle);
