@@ -93,3 +93,27 @@ class Denier(Brute):
 
     def exists(self, above: Fraction, deadline: float) -> Schedule | NoRun:
         return NoRun(forever=True)
+
+
+class Bounded(Brute):
+    """Proves whatever it is asked, up to the horizon."""
+
+    def exists(self, above: Fraction, deadline: float) -> Schedule | NoRun:
+        return NoRun()
+
+
+class Late(Brute):
+    """Proves for ever, a little after the brute."""
+
+    def exists(self, above: Fraction, deadline: float) -> Schedule | NoRun:
+        answer = super().exists(above, deadline)
+        time.sleep(0.5)
+        return NoRun(forever=True) if isinstance(answer, NoRun) else answer
+
+
+class LateFind(Brute):
+    """Finds a run, a little later than others prove that there is none."""
+
+    def exists(self, above: Fraction, deadline: float) -> Schedule | NoRun:
+        time.sleep(0.5)
+        return super().exists(above, deadline)

@@ -10,10 +10,11 @@ import pytest
 from specs import small
 
 from olaf.verify.instance import Control, Kind, Sender
+from olaf.verify.portfolio import DisagreementError
 from olaf.verify.schedule import Schedule, Send
 from olaf.verify.verdict import Answer, Verdict
 from olaf.verify.verifying import verify
-from olaf.verify.witness import DisagreementError, unlike
+from olaf.verify.witness import unlike
 from olaf.verify.words import edge, explained
 
 MS = 1_000_000
@@ -77,10 +78,17 @@ def test_who_never_delivers_is_no_mean_to_be_fair_by() -> None:
 
 
 def test_nothing_holds_because_nothing_happens() -> None:
-    instance, objective = small(kind="worst_peak", bound_ms=9)
-    verdict = verify(replace(instance, horizon=0), objective, provers=BRUTE)
+    instance, objective = small(kind="fair_peak", epsilon_ms=1)
+    verdict = verify(replace(instance, horizon=0), objective, provers=["brute:Denier"])
     assert verdict.answer is Answer.UNDECIDED
     assert "lengthen the horizon" in verdict.reason
+
+
+def test_no_horizon_is_too_short_to_break_what_holds_up_to_it() -> None:
+    instance, objective = small(kind="worst_peak", bound_ms=24)
+    verdict = verify(instance, objective, provers=BRUTE)
+    assert verdict.answer is Answer.UNDECIDED
+    assert "time.horizon_ms" in verdict.reason
 
 
 def test_nothing_holds_without_a_run_that_exists() -> None:
@@ -116,6 +124,20 @@ def test_out_of_time_it_tells_up_to_when_it_holds() -> None:
     verdict = verify(*small(kind="worst_peak", bound_ms=9), provers=["brute:Tiring"], timeout_s=8)
     assert verdict.answer is Answer.UNDECIDED
     assert verdict.reason == "out of time; it holds up to 12 ms"
+
+
+def test_a_proof_for_ever_is_waited_for_a_little() -> None:
+    instance, objective = small(kind="worst_peak", bound_ms=9)
+    verdict = verify(instance, objective, provers=["brute:Slow", "brute:Brute"], timeout_s=100)
+    assert (verdict.forever, verdict.prover) == (False, "brute:Brute")
+    verdict = verify(instance, objective, provers=["brute:Late", "brute:Brute"], timeout_s=100)
+    assert (verdict.forever, verdict.prover) == (True, "brute:Late")
+
+
+def test_provers_that_disagree_are_no_verdict() -> None:
+    instance, objective = small(kind="worst_peak", bound_ms=7)
+    with pytest.raises(DisagreementError, match="and brute:LateFind found one"):
+        verify(instance, objective, provers=["brute:LateFind", "brute:Bounded"], timeout_s=100)
 
 
 def test_a_prover_that_breaks_is_told_of() -> None:

@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from olaf.verify.drawing import draw
     from olaf.verify.fitting import Suggestion
     from olaf.verify.instance import Control, Hears, Instance, Kind, Objective, Sender, Ties
-    from olaf.verify.portfolio import PROVERS, Portfolio
+    from olaf.verify.portfolio import PROVERS, DisagreementError, Portfolio
     from olaf.verify.prover import NoRun, Prover, UndecidedError
     from olaf.verify.record import verdict_record
     from olaf.verify.schedule import Delivery, Run, Schedule, Send, replay, trace_of, value
@@ -71,7 +71,6 @@ if TYPE_CHECKING:
     from olaf.verify.ticks import instance_of, objective_of
     from olaf.verify.verdict import Answer, Verdict, Witness
     from olaf.verify.verifying import decide, verify
-    from olaf.verify.witness import DisagreementError
 
 __all__ = [
     "PROVERS",
@@ -117,7 +116,7 @@ _HOMES = {
     "drawing": ("draw",),
     "fitting": ("Suggestion",),
     "instance": ("Control", "Hears", "Instance", "Kind", "Objective", "Sender", "Ties"),
-    "portfolio": ("PROVERS", "Portfolio"),
+    "portfolio": ("PROVERS", "DisagreementError", "Portfolio"),
     "prover": ("NoRun", "Prover", "UndecidedError"),
     "record": ("verdict_record",),
     "schedule": ("Delivery", "Run", "Schedule", "Send", "replay", "trace_of", "value"),
@@ -125,7 +124,6 @@ _HOMES = {
     "ticks": ("instance_of", "objective_of"),
     "verdict": ("Answer", "Verdict", "Witness"),
     "verifying": ("decide", "verify"),
-    "witness": ("DisagreementError",),
 }
 
 

@@ -34,12 +34,18 @@ HEAD_START_S = 0.5
 """How long who answered last is left alone with the next question."""
 GRACE_S = 0.25
 """After the deadline, for a prover to say itself why it gave up."""
+FOREVER_S = 1.0
+"""At least so long a proof for ever is waited for when there is one up to the horizon."""
 LOOK_EVERY_S = 0.2
 """How often `say` hears how it stands, and ``stop`` is looked at."""
 
 _MAIN = "from olaf.verify.working import main; main()"
 
 Says = Callable[[str], None]
+
+
+class DisagreementError(Exception):
+    """Provers, or a prover and the engine, disagree: a bug of ours, on which no verdict stands."""
 
 
 class StoppedError(Exception):
@@ -104,45 +110,47 @@ class Portfolio:
         above: Fraction | None,
         deadline: float,
         what: str,
+        *,
+        forever: bool = False,
     ) -> tuple[Found | NoRun, str]:
         """The first answer, and whose it is. Raises UndecidedError with everybody's reason.
 
-        instances, above: as `Question`. what: is asked, in words for `say`.
+        instances, above: as `Question`. what: is asked, in words for `say`. forever: where the
+        first proof is only of the horizon, the others have as long again for one that is not.
         """
         if self.stop.is_set():
             raise StoppedError("interrupted")
         self._asked += 1
         self.up_to = 0
         question = Question(self._asked, tuple(instances), objective, above, deadline)
-        begin = time.monotonic()
+        begin, ends = time.monotonic(), deadline + GRACE_S
         waiting = list(self._names)
         reasons: dict[str, str] = {}
-        if self._first in waiting:
-            self._put(self._first, question, waiting)
+        bounded: tuple[NoRun, str] | None = None
         while True:
             now = time.monotonic()
-            if not any(m.busy for m in self._members.values()) or now >= begin + HEAD_START_S:
-                for name in list(waiting):
-                    self._put(name, question, waiting)
-            busy = [m for m in self._members.values() if m.busy]
-            if not busy:
+            busy = self._put_those_due(question, waiting, now - begin)
+            if not busy or now >= ends:
+                reasons |= {member.name: "out of time" for member in busy}
+                self._dismiss_busy()
+                if bounded is not None:
+                    return bounded
                 raise UndecidedError(_joined(reasons))
             self._look(now - begin, busy, what)
-            if now >= deadline + GRACE_S:
-                for member in busy:
-                    reasons[member.name] = "out of time"
-                self._dismiss_busy()
-                raise UndecidedError(_joined(reasons))
-            for member in _ready(busy, min(LOOK_EVERY_S, deadline + GRACE_S - now)):
-                answer = self._take(member, question)
-                if answer is None:
-                    continue
-                if isinstance(answer, GaveUp):
-                    reasons[member.name] = answer.why
-                    continue
-                self._first = member.name
-                self._dismiss_busy()
-                return answer, member.name
+            for member in _ready(busy, min(LOOK_EVERY_S, ends - now)):
+                match self._take(member, question):
+                    case None:
+                        pass
+                    case GaveUp(why):
+                        reasons[member.name] = why
+                    case NoRun(forever=False) as answer if forever:
+                        bounded = bounded or (answer, member.name)
+                        took_s = time.monotonic() - begin
+                        ends = min(ends, begin + took_s + max(took_s, FOREVER_S))
+                    case answer:
+                        self._first = member.name
+                        self._dismiss_busy()
+                        return _agreeing(bounded, answer, member.name, question), member.name
 
     def _look(self, elapsed_s: float, busy: Sequence[_Member], what: str) -> None:
         if self._say is not None:
@@ -151,6 +159,20 @@ class Portfolio:
         if self.stop.is_set():
             self._dismiss_busy()
             raise StoppedError("interrupted")
+
+    def _put_those_due(
+        self, question: Question, waiting: list[str], elapsed_s: float
+    ) -> list[_Member]:
+        """Who answered last is asked first, the others a little later, or once it gave up."""
+        if self._first in waiting:
+            self._put(self._first, question, waiting)
+        if elapsed_s >= HEAD_START_S or not self._busy():
+            for name in list(waiting):
+                self._put(name, question, waiting)
+        return self._busy()
+
+    def _busy(self) -> list[_Member]:
+        return [member for member in self._members.values() if member.busy]
 
     def _put(self, name: str, question: Question, waiting: list[str]) -> None:
         waiting.remove(name)
@@ -192,8 +214,8 @@ class Portfolio:
         return member
 
     def _dismiss_busy(self) -> None:
-        for name in [member.name for member in self._members.values() if member.busy]:
-            self._dismiss(name)
+        for member in self._busy():
+            self._dismiss(member.name)
 
     def _dismiss(self, name: str) -> None:
         member = self._members.pop(name)
@@ -212,6 +234,18 @@ def _is_here(name: str) -> bool:
 def _ready(busy: Sequence[_Member], timeout_s: float) -> list[_Member]:
     of = {member.pipe: member for member in busy}
     return [of[pipe] for pipe in wait(list(of), max(timeout_s, 0)) if isinstance(pipe, Connection)]
+
+
+def _agreeing(
+    bounded: tuple[NoRun, str] | None, answer: Found | NoRun, who: str, question: Question
+) -> Found | NoRun:
+    """The answer; raises DisagreementError where somebody else proved the opposite."""
+    if bounded is not None and isinstance(answer, Found):
+        raise DisagreementError(
+            f"{bounded[1]} proved that there is no run with {question.objective.kind} above "
+            f"{question.above}, and {who} found one. Please report this:\n{question}\n{answer}"
+        )
+    return answer
 
 
 def _joined(reasons: dict[str, str]) -> str:

@@ -9,10 +9,10 @@ from fractions import Fraction
 from threading import Event
 
 from olaf.verify.instance import Instance, Kind, Objective
-from olaf.verify.portfolio import Portfolio, Says, StoppedError
+from olaf.verify.portfolio import DisagreementError, Portfolio, Says, StoppedError
 from olaf.verify.prover import NoRun, UndecidedError
 from olaf.verify.verdict import Answer, Verdict, Witness
-from olaf.verify.witness import DisagreementError, confirm, sampled
+from olaf.verify.witness import confirm, sampled
 from olaf.verify.words import amount
 
 FAIR = (Kind.FAIR_PEAK, Kind.FAIR_AGE)
@@ -190,7 +190,10 @@ class _Case:
         # Without a run so far, time is left to find one that shows what holds is about something.
         kept_s = 0.0 if self._best else WITNESS_SHARE * self._timeout_s
         try:
-            found = self._ask(self._objective, limit, self._deadline - kept_s, self._shorter())
+            ends = self._deadline - kept_s
+            # Only of these is a proof for ever to be had.
+            forever = self._objective.kind in CLOSED or self._instance.deterministic
+            found = self._ask(self._objective, limit, ends, self._shorter(), forever=forever)
         except UndecidedError as error:
             if self._best and self._best.value > limit:
                 self._violated("sample")
@@ -295,6 +298,8 @@ class _Case:
         above: Fraction,
         deadline: float,
         shorter: Sequence[Instance] = (),
+        *,
+        forever: bool = False,
     ) -> Witness | NoRun:
         if time.monotonic() >= deadline:
             raise UndecidedError("out of time")
@@ -304,7 +309,9 @@ class _Case:
         if above == ANY:
             what = "any run"
         instances = [*shorter, self._instance]
-        answer, who = self._portfolio.ask(instances, objective, above, deadline, what)
+        answer, who = self._portfolio.ask(
+            instances, objective, above, deadline, what, forever=forever
+        )
         if self._seconds is None and who not in self._who:
             self._who.append(who)
         if isinstance(answer, NoRun):

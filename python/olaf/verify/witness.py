@@ -8,6 +8,7 @@ from fractions import Fraction
 from itertools import combinations
 
 from olaf.verify.instance import Instance, Kind, Objective, Ties
+from olaf.verify.portfolio import DisagreementError
 from olaf.verify.schedule import (
     Run,
     Schedule,
@@ -25,10 +26,6 @@ from olaf.verify.verdict import Witness
 SAMPLES = 12
 MOST_SENDS = 100_000
 """In all samples, some tenths of a second: there are fewer of long runs."""
-
-
-class DisagreementError(Exception):
-    """A prover and the engine disagree: a bug of ours, and no verdict can stand on it."""
 
 
 def confirm(

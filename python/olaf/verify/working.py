@@ -117,32 +117,48 @@ def _answer(
         why = kind.takes(question.instances[-1], question.objective)
         if why is not None:
             return GaveUp(why)
-        if question.above is None:
-            return NoRun()
-        for instance in question.instances:
-            whole = instance is question.instances[-1]
-            now = time.monotonic()
-            share = 1.0 if whole else RUNG_SHARE
-            key = (instance, question.objective)
-            if key not in kept:
-                if len(kept) >= MOST_KEPT:
-                    kept.clear()
-                kept[key] = kind(instance, question.objective)
-            try:
-                ends = now + (question.deadline - now) * share
-                answer = kept[key].exists(question.above, ends)
-            except UndecidedError:
-                if whole:
-                    raise
-                continue
-            if isinstance(answer, Schedule):
-                return Found(instance, answer)
-            if not whole:
-                tell(UpTo(instance.horizon))
-        assert isinstance(answer, NoRun)
+        return NoRun() if question.above is None else _climb(kind, question, kept, tell)
     except UndecidedError as error:
         return GaveUp(str(error))
     except Exception as error:
         traceback.print_exc()  # a bug: seen, though another prover may answer
         return GaveUp(f"broke: {error!r}")
-    return answer
+
+
+def _climb(
+    kind: Callable[[Instance, Objective], Prover],
+    question: Question,
+    kept: dict[tuple[Instance, Objective], Prover],
+    tell: Callable[[UpTo], None],
+) -> Found | NoRun:
+    """From horizon to horizon; what holds for ever in one holds for ever."""
+    assert question.above is not None
+    *shorter, whole = question.instances
+    for instance in shorter:
+        left_s = question.deadline - time.monotonic()
+        ends = question.deadline - left_s * (1 - RUNG_SHARE)
+        try:
+            answer = _prover(kind, instance, question, kept).exists(question.above, ends)
+        except UndecidedError:
+            continue
+        if isinstance(answer, Schedule):
+            return Found(instance, answer)
+        if answer.forever:
+            return answer
+        tell(UpTo(instance.horizon))
+    answer = _prover(kind, whole, question, kept).exists(question.above, question.deadline)
+    return Found(whole, answer) if isinstance(answer, Schedule) else answer
+
+
+def _prover(
+    kind: Callable[[Instance, Objective], Prover],
+    instance: Instance,
+    question: Question,
+    kept: dict[tuple[Instance, Objective], Prover],
+) -> Prover:
+    key = (instance, question.objective)
+    if key not in kept:
+        if len(kept) >= MOST_KEPT:
+            kept.clear()
+        kept[key] = kind(instance, question.objective)
+    return kept[key]
