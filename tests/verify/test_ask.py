@@ -6,6 +6,7 @@ import io
 import json
 import time
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +90,7 @@ def test_those_that_are_here_run_by_their_profiles_and_no_others(tmp_path: Path)
     found = case(spec, 2, (1, 3))
     assert groups(found) == {"fast": 1, "slow": 1}
     assert isinstance(found, Case)
-    assert (found.newcomer.name, found.newcomer.interval_ms) == ("cluster-2", 100)
+    assert (found.newcomer.name, found.newcomer.interval_ms) == ("cluster-2", Decimal(100))
     assert [(o.kind, o.clusters) for o in found.running.objective] == [
         ("worst_peak", []),
         ("fair_peak", []),
@@ -133,7 +134,7 @@ def test_who_is_not_listed_is_refused_unless_there_is_a_profile_for_all(tmp_path
     spec = read_policy(policy(tmp_path, POLICY + NEWCOMER))
     found = case(spec, 9, (1, 8))
     assert isinstance(found, Case)
-    assert (found.newcomer.interval_ms, groups(found)) == (1000, {"fast": 1, "anybody": 1})
+    assert (found.newcomer.interval_ms, groups(found)) == (Decimal(1000), {"fast": 1, "anybody": 1})
 
 
 def test_nothing_is_proved_beside_one_that_nobody_knows(tmp_path: Path) -> None:
