@@ -12,6 +12,7 @@ from itertools import product
 from math import floor
 
 from olaf.verify.instance import Kind, Objective
+from olaf.verify.timeline import ages
 from olaf.verify.timeline.gates import Bit, negation
 from olaf.verify.timeline.queue import Unrolled
 
@@ -27,6 +28,7 @@ class Values:
         self._instance = timeline.instance
         self._of = [self._instance.senders_of(c) for c in range(len(self._instance.clusters))]
         self._sums: dict[int, tuple[Weights, list[Bit]]] = {}
+        self._ages: dict[int, ages.MeanAge] = {}
 
     def above(self, objective: Objective, bound: Fraction, about: Iterable[int]) -> Bit:
         """Whether the value, in ticks or a share, is above the bound.
@@ -49,7 +51,12 @@ class Values:
                 pairs = product(clusters, repeat=2)
                 return any_of(self._apart(u, v, bound) for u, v in pairs if u != v)
             case Kind.FAIR_AGE:
-                raise NotImplementedError
+                pairs = product(clusters, repeat=2)
+                return any_of(
+                    ages.apart(self._gates, self._mean_age(u), self._mean_age(v), bound)
+                    for u, v in pairs
+                    if u != v
+                )
 
     def older_after(self, cluster: int, age: int, begun: int) -> Bit:
         """Whether the cluster gets so old after the update whose service begins at ``begun``."""
@@ -127,6 +134,12 @@ class Values:
             more = floor(bound * ku * kv) + 1
             ways.append(gates.all_of([case, gates.weighs_at_least(weights, more)]))
         return gates.any_of(ways)
+
+    def _mean_age(self, cluster: int) -> ages.MeanAge:
+        if cluster not in self._ages:
+            starts = self._aged_starts(cluster)
+            self._ages[cluster] = ages.MeanAge(self._gates, self._instance, starts)
+        return self._ages[cluster]
 
     def _peaks(self, cluster: int) -> tuple[Weights, list[Bit]]:
         """What the peaks sum to, without a service each, and whether there are at least k.

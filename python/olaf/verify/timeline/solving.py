@@ -12,6 +12,7 @@ import z3
 from olaf.verify.instance import Instance, Kind, Objective
 from olaf.verify.prover import NoRun, UndecidedError
 from olaf.verify.schedule import Schedule
+from olaf.verify.timeline.ages import MOST_HORIZON
 from olaf.verify.timeline.forever import MOST_BITS, size, stretches
 from olaf.verify.timeline.gates import Bit, Gates
 from olaf.verify.timeline.objectives import Values
@@ -41,8 +42,11 @@ class Timeline:
     @staticmethod
     def takes(instance: Instance, objective: Objective) -> str | None:
         """Why this prover cannot take the question; None where it can."""
-        if objective.kind is Kind.FAIR_AGE:
-            return "the mean age is no sum over ticks that it can weigh"
+        if objective.kind is Kind.FAIR_AGE and instance.horizon > MOST_HORIZON:
+            return (
+                f"it weighs mean ages over at most {MOST_HORIZON} ticks, and the horizon is "
+                f"{instance.horizon}: shorten it or coarsen the tick"
+            )
         if size(instance) > MOST_BITS:
             return (
                 f"{instance.horizon} ticks of {len(instance.senders)} workers are more than it "
