@@ -63,18 +63,24 @@ class Facts:
 
     def at_least(self, bits: Iterable[Bit], least: int) -> Bit:
         """Whether at least so many are true."""
-        unknown = []
-        for bit in bits:
-            least -= bit is True
-            if not isinstance(bit, bool):
-                unknown.append(bit)
+        return self.weighs_at_least([(bit, 1) for bit in bits], least)
+
+    def weighs_at_least(self, weights: Iterable[tuple[Bit, int]], least: int) -> Bit:
+        """Whether the weights, all above 0, of what is true sum to at least ``least``."""
+        terms: list[tuple[z3.BoolRef, int]] = []
+        for bit, weight in weights:
+            if bit is True:
+                least -= weight
+            elif bit is not False:
+                terms.append((bit, weight))
+        unknown = [bit for bit, _ in terms]
         if least <= 0:
             return True
-        if least > len(unknown):
+        if least > sum(weight for _, weight in terms):
             return False
-        if least == 1:
+        if all(weight >= least for _, weight in terms):
             return self.any_of(unknown)
-        return self._named(z3.PbGe([(bit, 1) for bit in unknown], least), unknown, False)
+        return self._named(z3.PbGe(terms, least), unknown, False)
 
     def _named(self, formula: z3.BoolRef, of: list[z3.BoolRef], empty: bool) -> Bit:
         if not of:

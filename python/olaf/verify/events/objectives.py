@@ -52,13 +52,16 @@ class Values:
 
     def _loses(self, share: Fraction) -> Bit:
         """Whether dropped > share * sent."""
-        lost, sent = share.denominator, -share.numerator
-        terms: list[Term] = []
-        for c in self._objective.clusters:
-            for fate in (self._queue.fates[u.index] for u in self._queue.of(c)):
-                terms += [z3.If(fate.dropped, lost, 0), z3.If(fate.sent, sent, 0)]
-        above: Bit = z3.Sum(terms) >= 1
-        return above
+        fates = [
+            self._queue.fates[u.index] for c in self._objective.clusters for u in self._queue.of(c)
+        ]
+        if share < 0:
+            return self._facts.any_of(fate.sent for fate in fates)
+        # As d dropped + n not sent > n updates: z3 sums Booleans fastest with weights above 0.
+        lost, sent = share.denominator, share.numerator
+        terms = [(fate.dropped, lost) for fate in fates]
+        terms += [(no(fate.sent), sent) for fate in fates if sent]
+        return self._facts.weighs_at_least(terms, sent * len(fates) + 1)
 
     def _ends(self, cluster: int) -> list[Bit]:
         """Of each update, whether it opens an entry that is delivered by the horizon."""

@@ -76,6 +76,10 @@ class Queue:
             joins = facts.all_of([sent, bit])
             self._same(joins, i, m)
         self._wait(update, holding)
+        # Not needed, and quick to refute with.
+        waits = self._departs[i].tick - update.ready.tick
+        facts.require(no(taken), waits >= instance.service)
+        facts.require(no(taken), waits <= instance.slots * instance.service)
         delivered = facts.all_of([taken, self.moments.by(self._departs[i], instance.horizon)])
         return Fate(sent, opens, taken, dropped, self._departs[i], delivered)
 
