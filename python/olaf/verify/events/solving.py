@@ -32,7 +32,7 @@ class Events:
         self._values = Values(self._queue, objective)
         self._facts = facts
         self._told = 0
-        self._solver = z3.SolverFor("QF_LRA")
+        self._solver = _solver()
 
     @staticmethod
     def takes(instance: Instance, objective: Objective) -> str | None:
@@ -65,6 +65,15 @@ class Events:
         answer = self._solver.check() if wanted is True else self._solver.check(wanted)
         if answer == z3.unsat:
             return NoRun()
+        if answer != z3.sat and time.monotonic() >= deadline:
+            raise UndecidedError("out of time")
         if answer != z3.sat:
             raise UndecidedError(f"z3 gave up: {self._solver.reason_unknown()}")
         return read(self._queue, self._objective, self._solver.model())
+
+
+def _solver() -> z3.Solver:
+    """z3's older simplex, which on what is nearly all differences was the faster of what it has."""
+    solver = z3.SimpleSolver()
+    solver.set("arith.solver", 2)
+    return solver
