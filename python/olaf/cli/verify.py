@@ -78,8 +78,8 @@ def verify(
     """Prove that clusters can share a queue and stay fresh, or show the run in which they do not.
 
     SPEC.toml describes clusters, the queue before a narrow link and what must hold in every run,
-    whatever the phases and jitter of the workers. docs/verify.md teaches it, docs/reference/
-    verify.md lists every key. Ctrl-C answers with what is known by then.
+    whatever the phases and jitter of the workers. docs/verify.md teaches it,
+    docs/reference/verify.md lists every key. Ctrl-C answers with what is known by then.
 
     \b
     Examples:
