@@ -1,10 +1,11 @@
 """The slow, obvious prover: every phase of every sender, one after the other, by the engine."""
 
 import time
+from dataclasses import replace
 from fractions import Fraction
 from itertools import permutations, product
 
-from olaf.verify.instance import Instance, Objective, Ties
+from olaf.verify.instance import Instance, Kind, Objective, Ties
 from olaf.verify.prover import NoRun, UndecidedError
 from olaf.verify.schedule import Schedule, Send, on_ticks, replay, value
 
@@ -34,8 +35,14 @@ class Brute:
         known = []
         instance = self._instance
         ranks = range(len(instance.senders))
-        for phases in product(*(range(sender.interval) for sender in instance.senders)):
-            for rank in permutations(ranks) if instance.ties is Ties.CONTINUOUS else [[0] * 99]:
+        continuous = instance.ties is Ties.CONTINUOUS
+        # Hardly below the interval counts as the interval, and is before 0 within its tick.
+        for phases in product(*(range(each.interval + continuous) for each in instance.senders)):
+            ends = [i for i in ranks if phases[i] == instance.senders[i].interval]
+            begins = [i for i in ranks if phases[i] == 0]
+            for rank in permutations(ranks) if continuous else [[0] * 99]:
+                if any(rank[end] > rank[begin] for end, begin in product(ends, begins)):
+                    continue
                 if time.monotonic() > deadline:
                     raise UndecidedError("out of time")
                 sends = [
@@ -44,10 +51,23 @@ class Brute:
                     for at in range(phases[index], instance.horizon + 1, sender.interval)
                 ]
                 schedule = Schedule(tuple(sorted(sends)))
-                reached = value(on_ticks(instance, replay(instance, schedule)), self._objective)
-                if reached is not None:
-                    known.append((reached, schedule))
+                run = replay(instance, schedule)
+                known += self._valued(schedule)
+                last_ns = max((d.end_ns for each in run.deliveries for d in each), default=0)
+                at_end = last_ns // instance.tick_ns == instance.horizon
+                if (
+                    continuous
+                    and self._objective.kind is Kind.FAIR_PEAK
+                    and at_end
+                    and all(last_ns % instance.tick_ns > rank[end] for end in ends)
+                ):
+                    known += self._valued(replace(schedule, last_counts=False))
         return sorted(known, key=lambda pair: pair[0], reverse=True)
+
+    def _valued(self, schedule: Schedule) -> list[tuple[Fraction, Schedule]]:
+        run = on_ticks(self._instance, replay(self._instance, schedule))
+        reached = value(run, self._objective)
+        return [] if reached is None else [(reached, schedule)]
 
 
 class Slow(Brute):

@@ -1,4 +1,4 @@
-"""The paper's constraints as it prints them (OLAF §12.2, §12.3), given to z3: why they are not used.
+"""The paper's constraints as printed (OLAF §12.2, §12.3), given to z3: why they are not used.
 
 Each test is a row of the table in docs/design/010-verifier.md.
 """

@@ -170,7 +170,7 @@ def test_no_run_counts_in_which_a_sender_stops_sending() -> None:
         ([0, 4, 9, 12, 16, 20, 24], [], None),
         ([0, 4, 8, 12, 16, 21], [], None),
         ([0, 4, 10, 12, 16, 20, 24], [], "no phase"),
-        ([5, 9, 13, 17, 21], [], "no phase"),
+        ([6, 10, 14, 18, 22], [], "no phase"),
         ([0, 4, 8, 12, 16], [], "an update more"),
         ([0, 4, 8, 12, 16, 20], [24], "held back"),
     ],

@@ -1,6 +1,6 @@
 """The model, slow and obvious: an event after the other, by its tick and where in it it is."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -106,18 +106,3 @@ class Twin:
             self.open.append(entry)
         else:
             self.dropped[cluster] += 1
-
-
-def all_runs(instance: Instance, updates: list[Ready]) -> Iterator[Run]:
-    """With all choices that senders have."""
-    todo: list[list[bool]] = [[]]
-    while todo:
-        script = todo.pop()
-        made: list[bool] = []
-
-        def choose(script: list[bool] = script, made: list[bool] = made) -> bool:
-            made.append(script[len(made)] if len(made) < len(script) else False)
-            return made[-1]
-
-        yield Twin(instance, choose).run(updates)
-        todo += [[*made[:at], True] for at in range(len(script), len(made))]

@@ -50,6 +50,10 @@ class Control:
     ``forced`` ticks, is sent. Otherwise it may be held back, and of each ``window`` ready ones in
     a row at least ``at_least`` are sent. While the last answer is at most ``threshold`` ticks old,
     an update is sent only if that makes at most ``at_most`` of the last ``window``.
+
+    Where ties are continuous and whole ticks leave open whether an answer was heard, is more than
+    ``forced`` or at most ``threshold`` old, a sender may take it either way: what is proved of
+    these holds for senders that know it exactly.
     """
 
     window: int

@@ -39,6 +39,8 @@ class Schedule:
     sends: tuple[Send, ...]
     held: tuple[tuple[int, int], ...] = ()
     """(tick, sender) of updates that were ready and not sent."""
+    last_counts: bool = True
+    """A departure at the horizon's tick is observed. If not, it is a moment after the horizon."""
 
 
 @dataclass(frozen=True)
@@ -86,15 +88,16 @@ def replay(instance: Instance, schedule: Schedule) -> Run:
         trace = Path(folder) / "trace.csv"
         trace.write_text(trace_of(instance, schedule), encoding="utf-8")
         text = _olaf.replay(str(trace), engine="olaf", slots=instance.slots, rate=RATE)
-    return read_replay(instance, json.loads(text))
+    return read_replay(instance, json.loads(text), last_counts=schedule.last_counts)
 
 
-def read_replay(instance: Instance, replayed: dict[str, Any]) -> Run:
+def read_replay(instance: Instance, replayed: dict[str, Any], *, last_counts: bool = True) -> Run:
     """What ``olaf replay --json`` printed, up to the horizon.
 
-    Events of the horizon's tick count, though offsets put them some nanoseconds after it.
+    Events of the horizon's tick count, though offsets put them some nanoseconds after it; its
+    departure only where ``last_counts``.
     """
-    past_ns = (instance.horizon + 1) * instance.tick_ns
+    past_ns = (instance.horizon + last_counts) * instance.tick_ns
     of = {name: index for index, name in enumerate(instance.clusters)}
     deliveries: list[list[Delivery]] = [[] for _ in instance.clusters]
     sent, dropped = [0] * len(of), [0] * len(of)

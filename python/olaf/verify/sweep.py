@@ -176,7 +176,7 @@ class Sweep:
             for index, sender in enumerate(self._instance.senders)
             for tick in range(found["phases"][index], last + 1, sender.interval)
         ]
-        return Schedule(tuple(sorted(sends)))
+        return Schedule(tuple(sorted(sends)), last_counts=found["last_counts"])
 
 
 class _Part:

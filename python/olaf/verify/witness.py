@@ -64,7 +64,8 @@ def unlike(instance: Instance, schedule: Schedule) -> str | None:
         updates = sorted(ready[index])
         phases = [tick - n * sender.interval for n, (tick, _) in enumerate(updates)]
         earliest = max([0, *(phase - sender.jitter for phase in phases)])
-        latest = min([sender.interval - 1, *phases])
+        # A real phase may be hardly below the interval.
+        latest = min([sender.interval - (instance.ties is Ties.GRID), *phases])
         who = f"worker {index} of {instance.clusters[sender.cluster]}"
         if earliest > latest:
             return f"{who} has no phase with which its updates are ready like this"

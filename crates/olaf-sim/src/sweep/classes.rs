@@ -3,7 +3,8 @@
 
 use super::question::Question;
 
-/// Phases, ticks, as an odometer.
+/// Phases, ticks, as an odometer. That of a sender is up to its interval: there it stands for
+/// what is hardly below it.
 pub(super) struct Classes {
     /// Equal clusters, one after the other.
     groups: Vec<Group>,
@@ -62,7 +63,7 @@ impl Classes {
     pub(super) fn count(&self) -> u128 {
         self.groups.iter().fold(1, |all: u128, group| {
             let states = group.kinds.iter().fold(1, |states: u128, kind| {
-                states.saturating_mul(multisets(u128::from(kind.interval), kind.count))
+                states.saturating_mul(multisets(u128::from(kind.interval) + 1, kind.count))
             });
             all.saturating_mul(multisets(states, group.clusters.len()))
         })
@@ -93,10 +94,17 @@ impl Classes {
         false
     }
 
-    /// Senders of one phase that may change places: of each such pair the first may be taken to
-    /// be the earlier one within the tick.
-    pub(super) fn interchangeable(&self, mut tell: impl FnMut(usize, usize)) {
+    /// What is known of the order within a tick, as pairs of an earlier and a later sender. What is
+    /// hardly below its interval is before what is 0 or hardly above. Of senders of one phase that
+    /// may change places the first may be taken to be the earlier one.
+    pub(super) fn known(&self, question: &Question, mut tell: impl FnMut(usize, usize)) {
         let phases = &self.phases;
+        let ends = (0..phases.len()).filter(|s| phases[*s] == question.senders[*s].interval);
+        for end in ends {
+            for begin in (0..phases.len()).filter(|sender| phases[*sender] == 0) {
+                tell(end, begin);
+            }
+        }
         for group in &self.groups {
             for cluster in &group.clusters {
                 let mut start = 0;
@@ -125,7 +133,7 @@ fn advance_cluster(kinds: &[SenderKind], senders: &[usize], phases: &mut [u64]) 
     for kind in kinds {
         let of_kind = &senders[start..start + kind.count];
         start += kind.count;
-        if let Some(at) = of_kind.iter().rposition(|sender| phases[*sender] + 1 < kind.interval) {
+        if let Some(at) = of_kind.iter().rposition(|sender| phases[*sender] < kind.interval) {
             let next = phases[of_kind[at]] + 1;
             for sender in &of_kind[at..] {
                 phases[*sender] = next;

@@ -76,6 +76,8 @@ pub struct Found {
     pub phases: Vec<u64>,
     /// Of each sender its place among those of one tick, from 0.
     pub ranks: Vec<u8>,
+    /// Whether a departure at the horizon is observed; if not, it is hardly after it.
+    pub last_counts: bool,
     /// From which tick on, and after how many ticks, the run repeats itself; where that was asked.
     pub cycle: Option<(u64, u64)>,
 }
@@ -122,7 +124,9 @@ impl Sweep {
         for _ in 0..runs {
             if !self.begun && !self.progress.finished {
                 let order = self.open.push_any();
-                self.classes.interchangeable(|earlier, later| order::add(order, earlier, later));
+                self.classes.known(self.runner.question(), |earlier, later| {
+                    order::add(order, earlier, later)
+                });
                 self.begun = true;
             }
             if !self.open.pop(&mut self.order) {
@@ -156,18 +160,24 @@ impl Sweep {
         runner.run(self.classes.phases(), &self.ranked, self.look);
         self.progress.runs += 1;
         let cycle = runner.cycle.map(|cycle| (cycle.from, cycle.period));
-        let found = |value| Found {
+        let found = |value, last_counts| Found {
             value,
             phases: self.classes.phases().to_vec(),
             ranks: ranks(&self.ranked),
+            last_counts,
             cycle,
         };
         let above = |best: &Option<Found>, value: &Ratio| {
             best.as_ref().is_none_or(|best| *value > best.value)
         };
-        let value = self.values.until_horizon(&runner.deliveries, runner.counts);
-        if let Some(value) = value.filter(|value| above(&self.progress.largest, value)) {
-            self.progress.largest = Some(found(value));
+        for last_counts in [true, false] {
+            if !last_counts && !runner.may_miss_last {
+                continue;
+            }
+            let value = self.values.until_horizon(&runner.deliveries, runner.counts, last_counts);
+            if let Some(value) = value.filter(|value| above(&self.progress.largest, value)) {
+                self.progress.largest = Some(found(value, last_counts));
+            }
         }
         if !self.look {
             return;
@@ -179,7 +189,7 @@ impl Sweep {
         };
         let value = self.values.for_ever(&runner.deliveries, cycle);
         if let Some(value) = value.filter(|value| above(&self.progress.for_ever, value)) {
-            self.progress.for_ever = Some(found(value));
+            self.progress.for_ever = Some(found(value, true));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! One run: phases and an order of ranks, through the queue and the pacer of the switch.
 
-use super::order::only;
-use super::question::{MOST_TICKS, Question};
+use super::order::{Set, each, only};
+use super::question::{Kind, MOST_TICKS, Question};
 use super::tick::{Arrived, Met, Pairs, Tick};
 use olaf_engine::egress::Egress;
 use olaf_engine::olaf::Olaf;
@@ -66,6 +66,10 @@ pub(super) struct Runner {
     pub(super) deliveries: Vec<Delivered>,
     /// Up to the horizon.
     pub(super) counts: Counts,
+    /// Senders whose phase is hardly below their interval.
+    ends: Set,
+    /// Whether a departure at the horizon may be hardly after it, where that matters.
+    pub(super) may_miss_last: bool,
     /// From the beginning.
     all_counts: Counts,
     pub(super) cycle: Option<Cycle>,
@@ -96,6 +100,8 @@ impl Runner {
             needed: Vec::new(),
             deliveries: Vec::new(),
             counts: Counts::default(),
+            ends: 0,
+            may_miss_last: false,
             all_counts: Counts::default(),
             cycle: None,
         }
@@ -112,8 +118,15 @@ impl Runner {
         (self.counts, self.all_counts) = (Counts::default(), Counts::default());
         self.cycle = None;
         self.states.clear();
-        // Arrivals repeat themselves from tick 0 on: phases are below the intervals.
-        let mut look_at = self.hyperperiod.filter(|_| look).map(|_| 0);
+        self.may_miss_last = false;
+        let intervals = self.question.senders.iter().map(|sender| sender.interval);
+        let ends =
+            phases.iter().zip(intervals).enumerate().filter(|(_, (phase, end))| **phase == *end);
+        self.ends = ends.fold(0, |set, (sender, _)| set | only(sender));
+        // Arrivals repeat themselves from tick 0 on, or else from the first update of those that
+        // begin with their interval.
+        let begin = |hyperperiod| if self.ends == 0 { 0 } else { hyperperiod };
+        let mut look_at = self.hyperperiod.filter(|_| look).map(begin);
         loop {
             let now = self.next_event();
             if let Some(at) = look_at
@@ -161,6 +174,9 @@ impl Runner {
             let on_wire = self.link.leaving_update();
             self.tick.locked = on_wire.map(|entry| (entry.id, entry.flow.cluster.0 as usize));
         }
+        if now == self.question.horizon && self.tick.departed.is_some() {
+            self.may_miss_last = self.question.kind == Kind::FairPeak && self.may_be_after(order);
+        }
         self.tick.begun = self.tick.needs(&mut self.needed);
         let made = self.tick.arrived.iter().filter(|a| matches!(a.met, Met::Appended(_))).count();
         self.tick.first_new += made as u64;
@@ -195,6 +211,35 @@ impl Runner {
         let rank = usize::try_from(departure.end.0 % TICK).expect("it is below TICK");
         self.tick.begun_by = usize::from(order[rank]);
         debug_assert!(self.tick.begun & only(self.tick.begun_by) != 0);
+    }
+
+    /// Whether the tick's departure may be after the moment in its tick at which the observation
+    /// begins: where it is not before, nor is at the latest with, a phase that ends before that.
+    fn may_be_after(&mut self, order: &[u8]) -> bool {
+        let begun_by = self.tick.begun_by;
+        if self.ends == 0 {
+            return true;
+        }
+        let number = |sender| u8::try_from(sender).expect("there are at most 64 senders");
+        for earlier in each(self.tick.begun & !only(begun_by)) {
+            self.needed.push((number(earlier), number(begun_by)));
+        }
+        let mut is_later = false;
+        for sender in order.iter().copied() {
+            if usize::from(sender) == begun_by {
+                is_later = true;
+            } else if self.ends & only(usize::from(sender)) != 0 {
+                let pair = (sender, number(begun_by));
+                self.needed.push(if is_later { (pair.1, pair.0) } else { pair });
+            }
+        }
+        let last_end = order.iter().rposition(|sender| self.ends & only(usize::from(*sender)) != 0);
+        let place = order.iter().position(|sender| usize::from(*sender) == begun_by);
+        place > last_end
+    }
+
+    pub(super) fn question(&self) -> &Question {
+        &self.question
     }
 
     /// Whether the run repeats itself from an earlier multiple of the hyperperiod on; where not,

@@ -33,21 +33,32 @@ fn questions() -> impl Strategy<Value = Question> {
     )
 }
 
-/// All phases, in all orders of ranks.
+/// All phases, in all orders of ranks that they can have.
 fn every_run(question: &Question, mut run: impl FnMut(&[u64], &[u8])) {
     let senders = question.senders.len();
     let mut phases = vec![0; senders];
     loop {
         let order: Vec<u8> = (0..u8::try_from(senders).unwrap_or(u8::MAX)).collect();
-        permute(order, 0, &mut |order| run(&phases, order));
+        permute(order, 0, &mut |order| {
+            if can_be(question, &phases, order) {
+                run(&phases, order);
+            }
+        });
         let intervals = question.senders.iter().map(|sender| sender.interval);
-        let Some(at) = phases.iter().zip(intervals).position(|(phase, most)| phase + 1 < most)
-        else {
+        let Some(at) = phases.iter().zip(intervals).position(|(phase, most)| *phase < most) else {
             return;
         };
         phases[at] += 1;
         phases[..at].fill(0);
     }
+}
+
+/// What is hardly below its interval is before what is 0, within the tick.
+fn can_be(question: &Question, phases: &[u64], order: &[u8]) -> bool {
+    let mut of_order = order.iter().map(|sender| usize::from(*sender));
+    let is_end = |sender: usize| phases[sender] == question.senders[sender].interval;
+    !of_order.clone().skip_while(|sender| phases[*sender] != 0).any(is_end)
+        || of_order.all(|sender| phases[sender] != 0)
 }
 
 fn permute(mut order: Vec<u8>, from: usize, with: &mut impl FnMut(&[u8])) {
@@ -103,7 +114,10 @@ proptest! {
         let (mut largest, mut for_ever, mut repeats) = (None, None, true);
         every_run(&question, |phases, order| {
             runner.run(phases, order, true);
-            largest = largest.max(values.until_horizon(&runner.deliveries, runner.counts));
+            for last_counts in [true, !runner.may_miss_last] {
+                let value = values.until_horizon(&runner.deliveries, runner.counts, last_counts);
+                largest = largest.max(value);
+            }
             match &runner.cycle {
                 Some(cycle) => for_ever = for_ever.max(values.for_ever(&runner.deliveries, cycle)),
                 None => repeats = false,
@@ -171,7 +185,7 @@ proptest! {
 
 /// One run of a question, any.
 fn one_run(question: Question) -> impl Strategy<Value = (Question, (Vec<u64>, Vec<u8>))> {
-    let phases: Vec<_> = question.senders.iter().map(|sender| 0..sender.interval).collect();
+    let phases: Vec<_> = question.senders.iter().map(|sender| 0..=sender.interval).collect();
     let order: Vec<u8> = (0..u8::try_from(phases.len()).unwrap_or(u8::MAX)).collect();
     (Just(question), (phases, Just(order).prop_shuffle()))
 }

@@ -113,17 +113,20 @@ impl Values {
         }
     }
 
-    /// The value up to the horizon; none where the objective has none.
+    /// The value up to the horizon, a departure at the horizon with it or not; none where the
+    /// objective has none.
     pub(super) fn until_horizon(
         &mut self,
         deliveries: &[Delivered],
         counts: Counts,
+        last_counts: bool,
     ) -> Option<Ratio> {
         let horizon = self.horizon;
+        let seen = |end| end < horizon || (last_counts && end == horizon);
         if self.kind == Kind::Loss {
             return share(counts);
         }
-        self.read(deliveries.iter().take_while(|delivered| delivered.end <= horizon));
+        self.read(deliveries.iter().take_while(|delivered| seen(delivered.end)));
         let mut accounts = self.about.iter().map(|cluster| &self.accounts[*cluster]);
         match self.kind {
             Kind::FairPeak => {

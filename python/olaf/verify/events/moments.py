@@ -37,8 +37,6 @@ class Update:
     earliest: int
     latest: int
     """Ticks between which it is ready."""
-    turn: Term
-    """Puts arrivals of one moment in order."""
     counts: Bit
     """Whether it is ready by the horizon."""
 
@@ -50,22 +48,31 @@ class Moments:
     facts: Facts
     instance: Instance
     updates: list[Update] = field(default_factory=list)
+    end: Term = 0
+    """The rank at which the observation ends; it begins at 0."""
     phases: list[Moment] = field(default_factory=list)
     _before: dict[tuple[int, int, int], Bit] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         facts, senders = self.facts, self.instance.senders
-        self._late = any(sender.jitter for sender in senders)
         for index, sender in enumerate(senders):
             phase = Moment(facts.number(), facts.number())
             facts.require(phase.tick >= 0)
-            facts.require(phase.tick <= sender.interval - 1)
+            # Hardly below the interval is before the beginning's moment in its tick.
+            facts.require(phase.tick <= sender.interval)
+            facts.require(phase.tick <= sender.interval - 1, phase.rank < 0)
+            facts.require(phase.tick >= 1, phase.rank >= 0)
             self.phases.append(phase)
             for number in range(self.instance.horizon // sender.interval + 1):
                 self.updates.append(self._update(index, number))
         steady = [self.phases[s].rank for s, sender in enumerate(senders) if not sender.jitter]
         for a, b in combinations(steady, 2):
             facts.require(a < b, b < a)
+        for update in self.updates:
+            # Nor is one of its own that of a worker without lateness, but by a chance of nought.
+            if senders[update.sender].jitter:
+                for rank in steady:
+                    facts.require(rank < update.ready.rank, update.ready.rank < rank)
 
     def _update(self, index: int, number: int) -> Update:
         facts, sender, horizon = self.facts, self.instance.senders[index], self.instance.horizon
@@ -78,20 +85,28 @@ class Moments:
             facts.require(late >= 1, rank >= phase.rank)
             facts.require(late <= sender.jitter - 1, rank <= phase.rank)
             ready = Moment(phase.tick + due + late, rank)
-        latest = due + sender.interval - 1 + sender.jitter
+        latest = due + sender.interval + sender.jitter
         counts: Bit = True
         if latest > horizon:
             counts = self.by(ready, horizon)
-        turn = facts.number() if self._late else 0
         cluster = sender.cluster
         place = len(self.updates)
-        return Update(place, index, number, cluster, ready, due, latest, turn, counts)
+        return Update(place, index, number, cluster, ready, due, latest, counts)
 
     def by(self, moment: Moment, tick: int) -> Bit:
         """Whether it is at this tick at the latest."""
         known = self.facts.bit()
         self.facts.require(z3.Not(known), moment.tick <= tick)
         self.facts.require(known, moment.tick >= tick + 1)
+        return known
+
+    def by_the_end(self, moment: Moment) -> Bit:
+        """Whether it is observed, up to the moment that the observation ends in its last tick."""
+        require, known, last = self.facts.require, self.facts.bit(), self.instance.horizon
+        require(z3.Not(known), moment.tick <= last)
+        require(z3.Not(known), moment.tick <= last - 1, moment.rank <= self.end)
+        require(known, moment.tick >= last)
+        require(known, moment.tick >= last + 1, moment.rank > self.end)
         return known
 
     def at_most(self, later: Moment, earlier: Moment, ticks: int) -> Bit:
@@ -132,18 +147,15 @@ class Moments:
     def _first(self, holds: z3.BoolRef, a: Update, b: Update) -> None:
         require, x, y = self.facts.require, a.ready, b.ready
         require(z3.Not(holds), x.tick - y.tick <= 0)
-        apart = x.tick - y.tick <= -1
-        if self._late:
-            require(z3.Not(holds), apart, x.rank <= y.rank)
-            require(z3.Not(holds), apart, a.turn < b.turn)
-        else:
-            require(z3.Not(holds), apart, x.rank < y.rank)
+        require(z3.Not(holds), x.tick - y.tick <= -1, x.rank < y.rank)
 
     def past(self, end: Moment, update: Update) -> Bit:
         """Whether a service ended when the update was ready: at the same moment it had."""
         require, known, ready = self.facts.require, self.facts.bit(), update.ready
         require(z3.Not(known), end.tick - ready.tick <= 0)
-        require(z3.Not(known), end.tick - ready.tick <= -1, end.rank <= ready.rank)
+        late = self.instance.senders[update.sender].jitter > 0
+        first = end.rank < ready.rank if late else end.rank <= ready.rank
+        require(z3.Not(known), end.tick - ready.tick <= -1, first)
         require(known, ready.tick - end.tick <= 0)
         require(known, ready.tick - end.tick <= -1, ready.rank < end.rank)
         return known

@@ -32,10 +32,15 @@ class Fate:
 class Queue:
     """The updates of a run and their fates."""
 
-    def __init__(self, facts: Facts, instance: Instance) -> None:
+    def __init__(self, facts: Facts, instance: Instance, *, may_end_early: bool) -> None:
+        """``may_end_early``: departures at the horizon may be hardly after it."""
         self.facts = facts
         self.instance = instance
         self.moments = Moments(facts, instance)
+        self._may_end_early = may_end_early
+        if may_end_early:
+            self.moments.end = facts.number()
+            facts.require(self.moments.end >= 0)
         self.updates = self.moments.updates
         self._departs = [self._departure(update) for update in self.updates]
         self._sent = [u.counts for u in self.updates]
@@ -80,7 +85,11 @@ class Queue:
         waits = self._departs[i].tick - update.ready.tick
         facts.require(no(taken), waits >= instance.service)
         facts.require(no(taken), waits <= instance.slots * instance.service)
-        delivered = facts.all_of([taken, self.moments.by(self._departs[i], instance.horizon)])
+        if self._may_end_early:
+            in_time = self.moments.by_the_end(self._departs[i])
+        else:
+            in_time = self.moments.by(self._departs[i], instance.horizon)
+        delivered = facts.all_of([taken, in_time])
         return Fate(sent, opens, taken, dropped, self._departs[i], delivered)
 
     def _wait(self, update: Update, holding: dict[int, Bit]) -> None:
@@ -153,13 +162,17 @@ class Queue:
             of_window = [self._sent[u.index] for u in window]
             few = no(facts.at_least(of_window, control.at_most + 1))
             if few is not True:
-                for fresh in self._heard(update, control.threshold):
+                # At the limit its age may be hardly above.
+                for fresh in self._heard(update, control.threshold - 1, surely=True):
                     facts.require(no(sent), no(fresh), few)
             if len(window) == control.window:
                 facts.require(no(ready), facts.at_least(of_window, control.at_least))
 
-    def _heard(self, update: Update, most: int) -> list[Bit]:
-        """Of each answer, whether the update's worker heard of it, at most so many ticks ago."""
+    def _heard(self, update: Update, most: int, *, surely: bool = False) -> list[Bit]:
+        """Of each answer, whether the update's worker heard of it, at most so many ticks ago.
+
+        surely: wherever in its tick it came.
+        """
         instance, moments = self.instance, self.moments
         delay, service = instance.answer_delay, instance.service
         shared = instance.hears is Hears.SHARED
@@ -171,7 +184,9 @@ class Queue:
             if m is update or too_soon or too_late or (shared and m.sender != update.sender):
                 continue
             ends, ready = self._departs[m.index], update.ready
-            there = moments.at_most(ends, ready, -delay) if delay else self._is_gone(m, update)
+            there = (
+                moments.at_most(ends, ready, -delay - surely) if delay else self._is_gone(m, update)
+            )
             fresh = moments.at_most(ready, ends, most + delay)
             found.append(self.facts.all_of([self._taken[m.index], there, fresh]))
         return found

@@ -68,20 +68,26 @@ class _Reader:
 
     def schedule(self, fraction: Fraction) -> Schedule:
         """What its senders do. A rank is as many nanoseconds as there are lower ones."""
-        sends: list[tuple[int, Fraction, Fraction, int]] = []
+        sends: list[tuple[int, Fraction, int]] = []
         held: list[tuple[int, int]] = []
         for update, fate in zip(self._queue.updates, self._queue.fates, strict=True):
             tick = floor(self._ticks[update.index] + fraction)
             if self._is(fate.sent):
-                rank, turn = self._number(update.ready.rank), self._number(update.turn)
-                sends.append((tick, rank, turn, update.sender))
+                sends.append((tick, self._number(update.ready.rank), update.sender))
             elif self._is(update.counts):
                 held.append((tick, update.sender))
-        ranks = sorted({rank for _, rank, _, _ in sends})
+        ranks = sorted({rank for _, rank, _ in sends})
         return Schedule(
-            tuple(Send(tick, ranks.index(rank), s) for tick, rank, _, s in sorted(sends)),
+            tuple(Send(tick, ranks.index(rank), s) for tick, rank, s in sorted(sends)),
             tuple(sorted(held)),
+            last_counts=self._last_counts(fraction),
         )
+
+    def _last_counts(self, fraction: Fraction) -> bool:
+        """Whether a departure at the horizon is observed."""
+        last = self._queue.instance.horizon
+        at_last = (i for i, end in self._ends.items() if floor(end + fraction) == last)
+        return all(self._is(self._queue.fates[i].delivered) for i in at_last)
 
     def _is(self, bit: Bit) -> bool:
         if isinstance(bit, bool):

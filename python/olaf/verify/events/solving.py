@@ -28,7 +28,8 @@ class Events:
         self._instance = instance
         self._objective = objective
         facts = Facts()
-        self._queue = Queue(facts, instance)
+        # Of the other kinds the larger value is the one in which they count.
+        self._queue = Queue(facts, instance, may_end_early=objective.kind is Kind.FAIR_PEAK)
         self._values = Values(self._queue, objective)
         self._facts = facts
         self._told = 0

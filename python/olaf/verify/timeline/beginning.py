@@ -15,6 +15,9 @@ from olaf.verify.timeline.gates import Bit, Gates, negation
 class Beginning:
     """An empty queue, and senders that have sent nothing yet."""
 
+    is_first = True
+    """Nothing was due before tick 0."""
+
     def __init__(self, gates: Gates, instance: Instance) -> None:
         clusters, senders = range(len(instance.clusters)), range(len(instance.senders))
         self.open: list[Bit] = [False for _ in clusters]
@@ -41,6 +44,8 @@ class Beginning:
 
 class Anything(Beginning):
     """Any state that the rules of queue and senders allow. Some are never reached."""
+
+    is_first = False
 
     def __init__(self, gates: Gates, instance: Instance) -> None:
         super().__init__(gates, instance)

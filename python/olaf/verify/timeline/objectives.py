@@ -30,6 +30,10 @@ class Values:
         self._sums: dict[int, tuple[Weights, list[Bit]]] = {}
         self._ages: dict[int, ages.MeanAge] = {}
 
+    def may_end_early(self) -> None:
+        """Leave open whether a departure at the horizon is a moment after it."""
+        self._line.last_counts = self._gates.free("last_counts")
+
     def above(self, objective: Objective, bound: Fraction, about: Iterable[int]) -> Bit:
         """Whether the value, in ticks or a share, is above the bound.
 
@@ -151,6 +155,8 @@ class Values:
         if cluster not in self._sums:
             gates, service = self._gates, self._instance.service
             ends = self._deliveries(cluster)
+            if ends:
+                ends[-1] = gates.all_of([ends[-1], self._line.last_counts])
             later: list[Bit] = [False] * (len(ends) + 1)
             for at in reversed(range(len(ends))):
                 later[at] = gates.any_of([ends[at], later[at + 1]])

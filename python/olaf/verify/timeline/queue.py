@@ -27,17 +27,23 @@ class Unrolled:
         self.instance = instance
         self._beginning = beginning or Beginning(gates, instance)
         self.order = Order(gates, instance)
-        self.phases = Phases(gates, instance, self._beginning.waiting)
+        self.phases = Phases(gates, instance, self._beginning)
         self._senders = range(len(instance.senders))
         self._clusters = range(len(instance.clusters))
         self._of = [instance.senders_of(c) for c in self._clusters]
         self._any_late = any(sender.jitter for sender in instance.senders)
+        for a, b in permutations(self._senders, 2):
+            if self._beginning.is_first and self.order.ranked(a, b):
+                # Hardly below the interval is before the observation's first moment in its tick.
+                last, first = self.phases.phase[a][-1], self.phases.phase[b][0]
+                sooner = self.order.earlier(0, a, b)
+                gates.require(gates.any_of([negation(last), negation(first), sooner]))
         control = instance.control
         self._quotas: list[Quota] = []
         if control:
             for s in self._senders:
                 past = self._beginning.earlier_updates(s, control.window - 1)
-                self._quotas.append(Quota(gates, control, s, past))
+                self._quotas.append(Quota(gates, instance, control, s, past))
 
         self.sent: list[list[Bit]] = [[] for _ in self._senders]
         self.before: list[list[Bit]] = [[] for _ in self._senders]
@@ -49,6 +55,8 @@ class Unrolled:
         """It is one that arrived at this very moment, at an idle link."""
         self.begins: list[list[Bit]] = [[] for _ in self._senders]
         """By sender: its arrival began the busy period that the tick's departure is in."""
+        self.last_counts: Bit = True
+        """A departure at the horizon is observed."""
 
         self._open = list(self._beginning.open)
         self._ahead: Ahead = dict(self._beginning.ahead)

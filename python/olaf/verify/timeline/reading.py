@@ -17,6 +17,8 @@ from olaf.verify.timeline.queue import Unrolled
 Node: TypeAlias = tuple[int, int]
 """(sender, tick) of a late arrival, whose moment in the tick is its own; (sender, -1): the moment
 of a sender's phase, which all its arrivals without lateness share."""
+BEGIN: Node = (-1, -1)
+"""The moment at which the observation begins, and ends."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,7 @@ class _Reader:
         held: list[tuple[int, int]] = []
         beginner: Node | None = None
         began: dict[int, Node] = {}
+        self._begin()
         for tick in range(self._instance.horizon + 1):
             came = self._ordered(tick)
             nodes = {s: self._node(s, tick) for s in came}
@@ -62,6 +65,8 @@ class _Reader:
             arrivals += [(tick, s, nodes[s]) for s in came]
             departing = began.pop(tick, None)
             self._compare(tick, came, nodes, departing)
+            if tick == self._instance.horizon and departing is not None:
+                self._end(tick, departing)
             first = [s for s in came if not self._is(self._line.before[s][tick])]
             if self._starts(tick, at_once=True):
                 beginner = nodes[first[0]]
@@ -76,7 +81,7 @@ class _Reader:
             moments = solved
         # A line of a trace is never before the one above: the order within a tick is theirs.
         sends = [Send(tick, moments.get(node, 0), s) for tick, s, node in arrivals]
-        return Schedule(tuple(sends), tuple(held))
+        return Schedule(tuple(sends), tuple(held), last_counts=self._is(self._line.last_counts))
 
     def _is(self, bit: Bit) -> bool:
         if isinstance(bit, bool):
@@ -108,6 +113,29 @@ class _Reader:
 
         return sorted(came, key=cmp_to_key(compare))
 
+    def _begin(self) -> None:
+        """What first and last phases say of their moments."""
+        if self._instance.ties is Ties.GRID:
+            return
+        for s, phase in enumerate(self._line.phases.phase):
+            if self._is(phase[0]):
+                self._edges.append(_Edge(BEGIN, (s, -1), 0, (phase[0],)))
+            if self._is(phase[-1]):
+                self._edges.append(_Edge((s, -1), BEGIN, 1, (phase[-1],)))
+
+    def _end(self, tick: int, departing: Node) -> None:
+        """What it says of a departure's moment that it is not observed."""
+        if not self._is(self._line.last_counts):
+            facts = [negation(self._line.last_counts), *self._because_of(departing, tick)]
+            self._edges.append(_Edge(BEGIN, departing, 1, tuple(facts)))
+
+    def _because_of(self, departing: Node, tick: int) -> list[Bit]:
+        """That the departure of a tick has this moment."""
+        facts = [self._line.begins[departing[0]][tick]]
+        if departing[1] >= 0:
+            facts.append(self._line.sent[departing[0]][departing[1]])
+        return facts
+
     def _node(self, sender: int, tick: int) -> Node:
         """The moment of an arrival, and what its lateness says of it."""
         of = self._instance.senders[sender]
@@ -132,19 +160,17 @@ class _Reader:
             facts += [line.before[a][tick], line.before[b][tick], line.order.earlier(tick, a, b)]
             if nodes[a] != nodes[b]:
                 because = tuple(self._true(f) for f in facts)
-                self._edges.append(_Edge(nodes[a], nodes[b], 0, because))
+                self._edges.append(_Edge(nodes[a], nodes[b], 1, because))
         if departing is None:
             return
         for s in came:
-            begins = line.begins[departing[0]][tick]
-            facts = [line.sent[s][tick], line.before[s][tick], begins]
-            if departing[1] >= 0:
-                facts.append(line.sent[departing[0]][departing[1]])
+            facts = [line.sent[s][tick], line.before[s][tick]]
+            facts += self._because_of(departing, tick)
             because = tuple(self._true(f) for f in facts)
             if self._is(line.before[s][tick]):
                 self._edges.append(_Edge(nodes[s], departing, 1, because))
             elif nodes[s] != departing:
-                self._edges.append(_Edge(departing, nodes[s], 0, because))
+                self._edges.append(_Edge(departing, nodes[s], 1, because))
 
 
 def _moments(edges: list[_Edge]) -> dict[Node, int] | Unreal:

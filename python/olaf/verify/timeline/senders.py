@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import z3
 
-from olaf.verify.instance import Control, Instance, Sender
+from olaf.verify.instance import Control, Instance, Sender, Ties
+from olaf.verify.timeline.beginning import Beginning
 from olaf.verify.timeline.gates import Bit, Gates, negation
 
 
 class Phases:
     """When updates become ready."""
 
-    def __init__(self, gates: Gates, instance: Instance, waiting: list[Bit]) -> None:
+    def __init__(self, gates: Gates, instance: Instance, beginning: Beginning) -> None:
         self._gates = gates
         self._instance = instance
-        self._waiting = waiting
+        self._beginning = beginning
         self.phase: list[list[Bit]] = []
-        """Of each sender: which tick below its interval it begins at."""
+        """Of each sender: which tick it begins at. Its interval is the last of them where that is
+        not the same as tick 0: a phase hardly below it."""
         self.ready: list[list[Bit]] = []
         """Of each sender and tick: whether an update becomes ready."""
         self.due: list[list[Bit]] = []
@@ -26,12 +28,14 @@ class Phases:
 
     def _add(self, index: int, sender: Sender) -> None:
         gates, ticks = self._gates, range(self._instance.horizon + 1)
-        if sender.interval == 1:
-            phase: list[Bit] = [True]
-        else:
-            phase = [gates.free(f"phase{index}_{k}") for k in range(sender.interval)]
+        continuous = self._instance.ties is Ties.CONTINUOUS
+        phases = sender.interval + (continuous and self._beginning.is_first)
+        phase: list[Bit] = [True]
+        if phases > 1:
+            phase = [gates.free(f"phase{index}_{k}") for k in range(phases)]
             gates.require(z3.PbEq([(bit, 1) for bit in phase], 1))
-        due = [phase[t % sender.interval] for t in ticks]
+        # The phases below t with its rest: 0 and the interval both have 0.
+        due = [gates.any_of(phase[t % sender.interval : t + 1 : sender.interval]) for t in ticks]
         self.phase.append(phase)
         self.due.append(due)
         self.ready.append(due if sender.jitter == 0 else self._late(index, sender, due))
@@ -39,7 +43,7 @@ class Phases:
     def _late(self, index: int, sender: Sender, due: list[Bit]) -> list[Bit]:
         """Each update that is due becomes ready once, at most ``jitter`` ticks later."""
         gates, ready = self._gates, []
-        waiting = self._waiting[index]
+        waiting = self._beginning.waiting[index]
 
         def was_due(tick: int) -> Bit:
             return due[tick] if tick >= 0 else self.phase[index][tick % sender.interval]
@@ -70,11 +74,18 @@ class Quota:
     """What control lets through of one sender (see `olaf.verify.instance.Control`)."""
 
     def __init__(
-        self, gates: Gates, control: Control, index: int, past: list[tuple[Bit, Bit]]
+        self,
+        gates: Gates,
+        instance: Instance,
+        control: Control,
+        index: int,
+        past: list[tuple[Bit, Bit]],
     ) -> None:
         self._gates = gates
         self._control = control
         self._index = index
+        self._delay = instance.answer_delay
+        self._open = instance.ties is Ties.CONTINUOUS
         self._past = past
         """Of the last ready ones, newest first: whether there was one, and whether it was sent."""
 
@@ -90,7 +101,7 @@ class Quota:
         silent = negation(gates.any_of(b for t, b in heard if t >= tick - control.forced))
         must = gates.all_of([ready, silent])
         gates.require(gates.any_of([negation(must), sent]))
-        fresh = gates.any_of(b for t, b in heard if t >= tick - control.threshold)
+        fresh = gates.any_of(b for t, b in heard if self._is_fresh(tick, t))
         past = [was_sent for _, was_sent in self._past]
         few = gates.at_most(past, control.at_most - 1)
         gates.require(gates.any_of([negation(sent), negation(fresh), few]))
@@ -99,6 +110,13 @@ class Quota:
         gates.require(gates.any_of([negation(whole), enough]))
         self._shift(ready, sent)
         return sent
+
+    def _is_fresh(self, now: int, heard: int) -> bool:
+        """Whether an answer is heard, and fresh, wherever in their ticks the two are."""
+        if self._open:
+            # A departure of this very tick is known to be first, an answer to it is not.
+            return now - heard < self._control.threshold and (heard < now or self._delay == 0)
+        return now - heard <= self._control.threshold
 
     def _shift(self, ready: Bit, sent: Bit) -> None:
         gates, kept = self._gates, negation(ready)

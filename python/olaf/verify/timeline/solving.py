@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import z3
 
-from olaf.verify.instance import Instance, Kind, Objective
+from olaf.verify.instance import Instance, Kind, Objective, Ties
 from olaf.verify.prover import NoRun, UndecidedError
 from olaf.verify.schedule import Schedule
 from olaf.verify.timeline.ages import MOST_HORIZON
@@ -37,6 +37,9 @@ class Timeline:
         self._gates = Gates()
         self._line = Unrolled(self._gates, instance)
         self._values = Values(self._line)
+        if objective.kind is Kind.FAIR_PEAK and instance.ties is Ties.CONTINUOUS:
+            # Of the other kinds the larger value is the one in which it counts.
+            self._values.may_end_early()
         self._about = self._break_symmetry()
 
     @staticmethod
