@@ -131,9 +131,13 @@ class _Reader:
 
     def _because_of(self, departing: Node, tick: int) -> list[Bit]:
         """That the departure of a tick has this moment."""
-        facts = [self._line.begins[departing[0]][tick]]
-        if departing[1] >= 0:
-            facts.append(self._line.sent[departing[0]][departing[1]])
+        sender, began = departing
+        facts: list[Bit] = [self._line.begins[sender][tick]]
+        if began >= 0:
+            # This arrival of the sender, that is: none since has begun another busy period.
+            at_once = self._line.starts_at_once
+            facts.append(at_once[self._instance.senders[sender].cluster][began])
+            facts += [negation(of[later]) for of in at_once for later in range(began + 1, tick)]
         return facts
 
     def _node(self, sender: int, tick: int) -> Node:
