@@ -11,6 +11,11 @@ from olaf.report.plots import COLOURS, PAGE, PAGE_INK, thinned
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+MANY = 5
+"""Lines; a legend of more is set smaller."""
+APART = 0.08
+"""Between the arrows of two lines."""
+
 
 def draw(chart: Chart, stem: Path) -> None:
     """Write ``stem``.svg and ``stem``.png."""
@@ -29,7 +34,7 @@ def draw(chart: Chart, stem: Path) -> None:
 
 def _fill(axes: Axes, chart: Chart) -> None:
     for index, series in enumerate(chart.series):
-        if series.points:
+        if series.points or series.beyond:
             _one(axes, chart, series, index)
     axes.set(title=chart.title, xlabel=chart.x, ylabel=chart.y)
     axes.set_xscale(chart.x_scale)
@@ -38,8 +43,8 @@ def _fill(axes: Axes, chart: Chart) -> None:
         axes.set_xticks(range(len(chart.ticks)), chart.ticks)
     if chart.from_zero:
         axes.set_ylim(bottom=0)
-    if any(series.points for series in chart.series):
-        axes.legend()
+    if any(series.points or series.beyond for series in chart.series):
+        axes.legend(fontsize="small" if len(chart.series) > MANY else None)
 
 
 def _one(axes: Axes, chart: Chart, series: Series, index: int) -> None:
@@ -65,6 +70,8 @@ def _one(axes: Axes, chart: Chart, series: Series, index: int) -> None:
     together = list(thinned(together))
     xs, ys = [x for (x, _), _ in together], [y for (_, y), _ in together]
     style: dict[str, Any] = {"color": colour, "label": series.name}
+    if chart.marked:
+        style |= {"marker": "o", "markersize": 4}
     if chart.kind == "points":
         style |= {"marker": "s" if paper else "o", "linestyle": "none", "markersize": 5}
     elif paper:
@@ -72,6 +79,14 @@ def _one(axes: Axes, chart: Chart, series: Series, index: int) -> None:
     if chart.kind == "step":
         style["drawstyle"] = "steps-post"
     axes.plot(xs, ys, **style)
+    if series.beyond:
+        # Side by side, for several lines may end at the same bound.
+        aside = APART * (index - (len(chart.series) - 1) / 2)
+        across = [x + aside for x, _ in series.beyond]
+        axes.plot(
+            across, [y for _, y in series.beyond], color=colour, marker="^", markersize=8,
+            markerfacecolor="none", linestyle="none",
+        )  # fmt: skip
     if band:
         lows, highs = [low for _, (low, _) in together], [high for _, (_, high) in together]
         if chart.kind == "points":

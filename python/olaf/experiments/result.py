@@ -197,6 +197,8 @@ class Series(Data):
     high: list[float] | None = None
     of: Literal["ours", "paper"] = "ours"
     """The paper's are drawn dashed."""
+    beyond: list[tuple[float, float]] = []
+    """Points of which only a lower bound is known, a timeout say: drawn as an arrow upwards."""
 
     @model_validator(mode="after")
     def _band_fits(self) -> Self:
@@ -222,6 +224,8 @@ class Chart(Data):
     """Names of x = 0, 1, 2 .. (for bars)."""
     from_zero: bool = False
     """Whether the y axis begins at 0."""
+    marked: bool = False
+    """Whether each point of a line is marked: where there are few."""
 
 
 class Result(Data):
