@@ -103,7 +103,7 @@ class Reading:
 
 
 def run(task: Task[Parameters]) -> Result:
-    """Every reading, every question of the growth and the goal's, once a seed."""
+    """Every reading and the goal once a seed, the growth once an interval."""
     given = task.parameters
     readings = [
         Reading(other, service, slots)
@@ -113,7 +113,7 @@ def run(task: Task[Parameters]) -> Result:
     ]
     questions = Questions(given)
     goals: list[list[Taken]] = [[] for _ in GOALS]
-    for seed in task.each_seed():
+    for turn, seed in enumerate(task.each_seed()):
         for reading in readings:
             task.say(f"seed {seed}: {reading.words}")
             reading.ask(given)
@@ -122,8 +122,8 @@ def run(task: Task[Parameters]) -> Result:
                 taken.append(taken[0])
                 continue
             task.say(f"seed {seed}: the goal, {line.name}")
-            taken.append(goal_of(line, seed, given))
-        for text in questions.ask(seed):
+            taken.append(goal_of(line, turn, given))
+        for text in questions.ask(turn):
             task.say(f"seed {seed}: {text}")
     return Result(
         rows=[*case_rows(readings, task.paper), *goal_rows(goals, given)],
@@ -150,9 +150,9 @@ def spec_of(reading: Reading, given: Parameters) -> Spec:
     )
 
 
-def goal_of(line: Line, seed: int, given: Parameters) -> Taken:
+def goal_of(line: Line, turn: int, given: Parameters) -> Taken:
     """The goal's question, to all provers."""
-    instance = instance_of(line, given.goal_clusters, given.goal_horizon, seed, given)
+    instance = instance_of(line, given.goal_clusters, given.goal_horizon, turn, given)
     limit = limit_of(line, instance)
     if limit is None:
         return Taken("holds", 0.0, 0.0)

@@ -63,15 +63,20 @@ class Growth(experiments.Parameters):
     goal_timeout_s: float = Field(gt=0)
     """Of a question of the goal."""
     clusters: list[int] = Field(min_length=1)
+    """How many."""
     horizons: list[int] = Field(min_length=1)
     """Ticks."""
     intervals: list[int] = Field(min_length=1)
-    """Ticks between two updates of a worker; a seed takes the one in its place."""
+    """Ticks between two updates of a worker; the first seed takes the first. Seeds beyond the last
+    ask nothing of the growth, and begin anew for the goal."""
     jitter: int = Field(ge=1)
     """Ticks, in the families with jitter."""
     goal_clusters: int = Field(ge=2)
+    """How many the goal has."""
     goal_horizon: int = Field(ge=1)
+    """Ticks, of the goal."""
     lines: list[Line] = Field(min_length=1)
+    """Who is asked what, with each number of clusters and each horizon."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +90,7 @@ class Taken:
 
 @dataclass
 class Point:
-    """One question with each seed's interval."""
+    """One question with each interval."""
 
     line: Line
     clusters: int
@@ -96,12 +101,12 @@ class Point:
 
     @property
     def gave_up(self) -> bool:
-        """Whether any seed found no answer in time."""
+        """Whether any interval found no answer in time."""
         return any(each.answer == "gave up" for each in self.taken)
 
 
 class Questions:
-    """All points, asked seed by seed. What is larger than what timed out is not asked."""
+    """All points, asked interval by interval. What is larger than what timed out is not asked."""
 
     def __init__(self, given: Growth) -> None:
         self._given = given
@@ -112,15 +117,17 @@ class Questions:
             for clusters in given.clusters
         ]
 
-    def ask(self, seed: int) -> Iterator[str]:
-        """Ask what is open with the seed's interval; says what before each."""
+    def ask(self, turn: int) -> Iterator[str]:
+        """Ask what is open with the interval whose turn it is; says what before each."""
+        if turn >= len(self._given.intervals):
+            return
         for point in self.points:
             if point.gave_up:
                 continue
             if self._is_hopeless(point):
                 point.skipped = "smaller ones timed out"
                 continue
-            instance = instance_of(point.line, point.clusters, point.horizon, seed, self._given)
+            instance = instance_of(point.line, point.clusters, point.horizon, turn, self._given)
             limit = limit_of(point.line, instance)
             if limit is None or limit >= point.horizon * TICK_NS:
                 point.skipped = point.skipped or "nothing can be above the limit"
@@ -139,9 +146,9 @@ class Questions:
         )
 
 
-def instance_of(line: Line, clusters: int, horizon: int, seed: int, given: Growth) -> Instance:
+def instance_of(line: Line, clusters: int, horizon: int, turn: int, given: Growth) -> Instance:
     """So many clusters of one worker; the link takes a tick for an update."""
-    interval = given.intervals[seed % len(given.intervals)]
+    interval = given.intervals[turn % len(given.intervals)]
     slots = clusters if line.slots == "all" else max(1, clusters // 2)
     late = given.jitter if line.group == "jitter" else 0
     return Instance(
@@ -246,9 +253,10 @@ def table(points: Sequence[Point], timeout_s: float) -> Table:
             Column(name="CPU, s", digits=2), Column(name="wall, s", digits=2),
         ],
         rows=rows,
-        note=f"*Gave up* is after {timeout_s:g} s, which is then a lower bound; in that row the "
-        "other intervals were not asked any more, nor what is at least as large. The spread is "
-        "over intervals. CPU is of all the prover's threads, its process's start included.",
+        note=f"*Gave up* is after {timeout_s:g} s by the clock. The times are then lower bounds, "
+        "an arrow in the plot; the other intervals were not asked any more, nor what is at least "
+        "as large. The spread is over intervals. CPU is of all the prover's threads, its process's "
+        "start included.",
     )  # fmt: skip
 
 
@@ -268,13 +276,13 @@ def charts(points: Sequence[Point], given: Growth) -> list[Chart]:
             found.append(
                 Chart(
                     name=stem, title=f"Time to an answer: {title}", x=x, y="CPU, s", y_scale="log",
-                    marked=True, series=_series(chosen, given.timeout_s),
+                    marked=True, series=_series(chosen),
                 )
             )  # fmt: skip
     return found
 
 
-def _series(chosen: Sequence[tuple[int, Point]], timeout_s: float) -> list[Series]:
+def _series(chosen: Sequence[tuple[int, Point]]) -> list[Series]:
     lines = list(dict.fromkeys(point.line.title for _, point in chosen))
     series = []
     for title in lines:
@@ -286,7 +294,7 @@ def _series(chosen: Sequence[tuple[int, Point]], timeout_s: float) -> list[Serie
                 points=[(x, spread.mean) for x, spread in spreads],
                 low=[spread.low for _, spread in spreads],
                 high=[spread.high for _, spread in spreads],
-                beyond=[(x, timeout_s) for x, point in own if point.gave_up],
+                beyond=[(x, max(e.cpu_s for e in p.taken)) for x, p in own if p.gave_up],
             )
         )
     return series
