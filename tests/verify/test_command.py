@@ -147,7 +147,10 @@ BAD = {
     "share": (SMALL, ["--objective", "loss=200%"], "less than or equal to 1"),
     "timeout": (SMALL + FAIR, ["--timeout", "0s"], "above 0"),
     "plot": (SMALL + FAIR, ["--plot", "o.gif"], "a plot ends with"),
-    "folder": (SMALL + FAIR, ["--trace", "/nowhere/o.csv"], "name a file of yours"),
+    "folder": (SMALL + FAIR, ["--trace", "/nowhere/o.csv"], "there is no folder /nowhere"),
+    "taken": (SMALL + UNFAIR, ["--trace", f"{'o' * 300}.csv"], "name a file of yours"),
+    "a yes for a number": (SMALL.replace("slots = 2", "slots = true") + FAIR, [], "queue.slots"),
+    "escape": (SMALL.replace('"a"', '"\\u001b[31m"') + FAIR, [], "cluster.1.name"),
     "usage": (SMALL + FAIR, ["--speed"], "No such option"),
     "prover": (SMALL + FAIR, ["--prover", "luck"], "luck"),
 }
@@ -161,6 +164,17 @@ def test_bad_input_ends_with_3_and_says_what_to_change(
     file = [str(written(tmp_path, text))] if text else []
     assert olaf(["verify", *file, *options]) == 3
     assert what in capsys.readouterr().err
+
+
+def test_a_name_is_no_markup_and_no_formula(tmp_path: Path, capsys: Capture) -> None:
+    named = SMALL.replace('"a"', '"[/red]$\\\\frac$"').replace('"b"', '"b[bold]"')
+    (tmp_path / "[b]").mkdir()
+    file = written(tmp_path / "[b]", named + UNFAIR)
+    assert olaf(["verify", str(file), "--plot", str(tmp_path / "o.svg")]) == 1
+    said = capsys.readouterr().out
+    assert f"{file}: 2 workers" in said
+    assert re.search(r"^ b\[bold\] ", said, re.M)
+    assert re.search(r"^ \[/red\]\$", said, re.M)
 
 
 def test_a_bug_is_no_answer(

@@ -100,6 +100,10 @@ def verify(
 
     if plot is not None:
         check_ending(plot)
+    for left in (plot, trace):
+        # Said before anything is proved.
+        if left is not None and not left.parent.is_dir():
+            raise click.UsageError(f"{left}: there is no folder {left.parent}; name one of yours")
     asking.above_zero(timeout)
     spec = with_horizon(read(file), horizon)
     instance = instance_of(spec)
@@ -107,14 +111,14 @@ def verify(
     provers = None if prover == "all" else [prover]
     verdicts = _ask(instance, asked, float(timeout) / 1000, tightest, provers)
     answer = overall(verdicts)
-    left = [_leave(v, n, len(verdicts), plot, trace) for n, v in enumerate(verdicts, 1)]
+    told = [_leave(v, n, len(verdicts), plot, trace) for n, v in enumerate(verdicts, 1)]
     if json_out:
         from olaf.verify.record import record_of
 
         click.echo(json.dumps(record_of(str(file), verdicts, answer)))
     console = options.console(json_out=json_out)
-    console.print(headline(file, instance), soft_wrap=True)
-    for verdict, lines in zip(verdicts, left, strict=True):
+    console.print(headline(file, instance), soft_wrap=True, markup=False)
+    for verdict, lines in zip(verdicts, told, strict=True):
         show(console, verdict, lines)
     console.print("\nAssumed:")
     from olaf.verify.words import assumed

@@ -43,7 +43,8 @@ def draw(verdict: Verdict, file: Path) -> None:
     kind = check_ending(file)
     nothing: dict[str, Any] = dict.fromkeys(("Creator", "Date", "Format", "Type"))
     metadata = {"svg": nothing, "png": {"Software": None}, "pdf": {"CreationDate": None}}[kind]
-    with mpl.rc_context(PAGE):
+    # A cluster's name is no formula.
+    with mpl.rc_context({**PAGE, "text.parse_math": False}):
         figure = Figure(figsize=(9.0, 3.8), layout="constrained")
         FigureCanvasAgg(figure)
         _fill(figure.add_subplot(), verdict)

@@ -35,13 +35,13 @@ class Table(BaseModel):
 class QueueSpec(Table):
     """The queue before the narrow link."""
 
-    slots: int = Field(ge=1, le=64)
+    slots: int = Field(ge=1, le=64, strict=True)
     """Updates it holds, the one on the wire included (Qmax)."""
     service_ms: PositiveMilliseconds | None = None
     """What the link takes for an update (p/C); or else give rate and bytes."""
     rate: str | None = None
     """Of the link (C), as tc writes it: 1.9mbit."""
-    bytes: int | None = Field(default=None, ge=1)
+    bytes: int | None = Field(default=None, ge=1, strict=True)
     """Of an update on the link (p)."""
     discipline: Literal["olaf"] = "olaf"
     """The one whose rules the verifier knows."""
@@ -58,17 +58,17 @@ class QueueSpec(Table):
 class ClusterSpec(Table):
     """Clusters that are alike."""
 
-    name: str = Field(min_length=1, max_length=40, pattern=r"^[^,\s\"]+$")
+    name: str = Field(min_length=1, max_length=40, pattern=r"^[^,\s\"\x00-\x1f\x7f]+$")
     """Of several the first part: name-1, name-2 .."""
-    count: int = Field(default=1, ge=1, le=64)
+    count: int = Field(default=1, ge=1, le=64, strict=True)
     """So many of them."""
-    workers: int = Field(default=1, ge=1, le=16)
+    workers: int = Field(default=1, ge=1, le=16, strict=True)
     """Workers of each."""
     interval_ms: PositiveMilliseconds
     """A worker has an update ready so often."""
     jitter_ms: Milliseconds = Decimal(0)
     """Each update is ready up to so much later, below the interval."""
-    ids: list[int] = []
+    ids: list[Annotated[int, Field(strict=True)]] = []
     """Numbers of these clusters on the wire, for a switch that asks before a cluster joins."""
 
     @model_validator(mode="after")
@@ -90,7 +90,7 @@ class ControlSpec(Table):
     """Older answers are obsolete (Delta_T)."""
     slope: Literal["urgency", "fairness"] | Annotated[Decimal, Field(gt=0)] = "urgency"
     """v: urgency is 1/threshold, fairness the threshold's seconds; or so much per second."""
-    window: int | None = Field(default=None, ge=1, le=64)
+    window: int | None = Field(default=None, ge=1, le=64, strict=True)
     """Of so many ready updates in a row a worker sends Qmax/N, to the nearest whole numbers below
     and above. Not given: the fewest for which that is a whole number."""
 

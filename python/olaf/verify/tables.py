@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from rich.markup import escape
 from rich.table import Table
 
 from olaf.report.braille import curve
@@ -30,7 +31,7 @@ def run_table(verdict: Verdict) -> Table:
     table.add_column("")
     for cluster, name in enumerate(instance.clusters):
         table.add_row(
-            name,
+            escape(name),
             str(run.sent[cluster]),
             str(run.dropped[cluster]),
             str(len(run.deliveries[cluster])),
