@@ -9,13 +9,13 @@ from fractions import Fraction
 import pytest
 from specs import small
 
-from olaf.verify.instance import Control, Kind, Sender
+from olaf.verify.instance import Control, Instance, Kind, Objective, Sender
 from olaf.verify.portfolio import DisagreementError
 from olaf.verify.schedule import Schedule, Send
 from olaf.verify.verdict import Answer, Verdict
 from olaf.verify.verifying import verify
 from olaf.verify.witness import unlike
-from olaf.verify.words import edge, explained
+from olaf.verify.words import edge, explained, reach
 
 MS = 1_000_000
 BRUTE = ["brute:Brute"]
@@ -264,3 +264,35 @@ def test_all_provers_side_by_side_say_what_the_brute_says(limit_ms: int) -> None
         by_all = verify(instance, objective, tightest=True)
         assert by_all.answer is by_brute.answer
         assert by_all.at_most == by_brute.at_most
+
+
+SILENT_LATER = Instance(
+    tick_ns=1_000_000,
+    service=1,
+    slots=3,
+    horizon=23,
+    clusters=("a", "b", "c"),
+    alike=(0, 1, 0),
+    senders=(Sender(0, 2, 0), Sender(1, 3, 0), Sender(2, 2, 0)),
+)
+"""Somebody delivers a few times, and after some more ticks never again."""
+
+
+def test_who_falls_silent_after_the_horizon_is_not_fair_in_the_long_run() -> None:
+    fair = Objective(Kind.FAIR_PEAK, Fraction(10_000_000), (0, 1, 2))
+    verdict = verify(SILENT_LATER, fair, timeout_s=30, provers=["sweep"])
+    assert (verdict.answer, verdict.forever, verdict.edge_forever) == (Answer.HOLDS, False, False)
+    assert reach(verdict) == "up to 23 ms"
+
+
+def test_of_means_nothing_is_said_for_every_time() -> None:
+    instance = replace(SILENT_LATER, service=2, senders=(Sender(0, 5, 0), Sender(1, 4, 0)))
+    instance = replace(instance, horizon=21, clusters=("a", "b"), alike=(0, 1))
+    said = {}
+    for kind in (Kind.FAIR_PEAK, Kind.WORST_PEAK):
+        objective = Objective(kind, Fraction(20_000_000), (0, 1))
+        verdict = verify(instance, objective, timeout_s=30, provers=["sweep"])
+        assert verdict.forever
+        said[kind] = reach(verdict)
+    assert said[Kind.FAIR_PEAK] == "up to 21 ms and in the long run"
+    assert said[Kind.WORST_PEAK] == "for ever"

@@ -20,7 +20,7 @@ from olaf.verify.spec import ClusterSpec, ObjectiveSpec, Spec, names_of
 from olaf.verify.ticks import instance_of, objective_of
 from olaf.verify.verdict import Answer, Verdict
 from olaf.verify.verifying import FAIR, decide
-from olaf.verify.words import reach
+from olaf.verify.words import is_mean, reach
 
 PROBE_SHARE = 0.25
 """Of the time left, for one thing that might fit."""
@@ -231,5 +231,4 @@ def _suggestion(
 
 def reach_of(verdicts: Sequence[Verdict]) -> str:
     """How far what holds in all of them reaches."""
-    bounded = [verdict for verdict in verdicts if not verdict.forever]
-    return reach((bounded or list(verdicts))[0])
+    return reach(min(verdicts, key=lambda verdict: (verdict.forever, not is_mean(verdict))))

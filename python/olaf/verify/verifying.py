@@ -85,6 +85,8 @@ class _Case:
         self._answer = Answer.UNDECIDED
         self._reason = ""
         self._clause: Kind | None = None
+        self._averages_forever = True
+        """Nobody stops to deliver, nor would have no mean, after the horizon either."""
         self._forever = False
         self._edge_forever = False
         self._who: list[str] = []
@@ -157,11 +159,12 @@ class _Case:
         clause = replace(self._objective, kind=Kind.NO_AVERAGE, limit=Fraction(0))
         half = (self._begin + self._deadline) / 2
         try:
-            found = self._ask(clause, Fraction(0), half)
+            found = self._ask(clause, Fraction(0), half, forever=self._instance.deterministic)
         except UndecidedError as error:
             self._reason = f"whether every cluster delivers twice, so that it has a mean: {error}"
             return True
         if isinstance(found, NoRun):
+            self._averages_forever = found.forever
             return True
         self._best = found
         assert found.pair is not None
@@ -205,7 +208,7 @@ class _Case:
             self._violated()
             return
         self._below(limit, found)
-        self._forever = found.forever
+        self._forever = found.forever and self._averages_forever
         horizon_ns = self._instance.horizon * self._instance.tick_ns
         if self._objective.kind in CLOSED and not found.forever and limit >= horizon_ns:
             reach = amount(self._objective.kind, limit)
@@ -275,7 +278,7 @@ class _Case:
 
     def _below(self, above: Fraction, proof: NoRun) -> None:
         self._at_most = above
-        self._edge_forever = proof.forever
+        self._edge_forever = proof.forever and self._averages_forever
         if self._best is not None and self._best.value > above:
             raise DisagreementError(
                 f"{'+'.join(self._who)} proved that no {self._objective.kind} is above {above}, "

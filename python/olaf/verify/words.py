@@ -52,9 +52,17 @@ def claim(instance: Instance, objective: Objective) -> str:
 
 
 def reach(verdict: Verdict) -> str:
-    """For which times the answer is."""
+    """For which times the answer is. A mean for ever is what it tends to: at some time between it
+    may be another."""
     horizon = amount(Kind.WORST_PEAK, _ns(verdict.instance, verdict.instance.horizon))
-    return "for ever" if verdict.forever else f"up to {horizon}"
+    if not verdict.forever:
+        return f"up to {horizon}"
+    return f"up to {horizon} and in the long run" if is_mean(verdict) else "for ever"
+
+
+def is_mean(verdict: Verdict) -> bool:
+    """Whether its value is over all of the time: it may go up and down with the horizon."""
+    return verdict.objective.kind in (Kind.FAIR_PEAK, Kind.FAIR_AGE, Kind.LOSS)
 
 
 def found(verdict: Verdict) -> str:
@@ -80,7 +88,11 @@ def edge(verdict: Verdict) -> str:
     where = (
         ""
         if most is None or verdict.edge_forever == verdict.forever
-        else (" for ever" if verdict.edge_forever else " up to the horizon")
+        else " up to the horizon"
+        if not verdict.edge_forever
+        else " in the long run too"
+        if is_mean(verdict)
+        else " for ever"
     )
     if verdict.tight and most is not None:
         return f"{amount(kind, most)} is the smallest limit that holds{where}: a run reaches it"
