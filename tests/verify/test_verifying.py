@@ -249,10 +249,10 @@ def test_what_nobody_takes_is_undecided_at_once() -> None:
     instance, objective = small(kind="fair_age", epsilon_ms=50)
     late = replace(instance, senders=(replace(instance.senders[0], jitter=1), instance.senders[1]))
     begin = time.monotonic()
-    verdict = verify(late, objective, provers=["sweep", "timeline"], timeout_s=100)
+    verdict = verify(late, objective, provers=["sweep", "events"], timeout_s=100)
     assert verdict.answer is Answer.UNDECIDED
     assert "sweep: updates may be late" in verdict.reason
-    assert "timeline: the mean age" in verdict.reason
+    assert "events: the mean age" in verdict.reason
     assert time.monotonic() - begin < 30
 
 
