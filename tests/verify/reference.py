@@ -312,13 +312,16 @@ def _what_it_heard(instance: Instance, tick: int, worker: int, state: State) -> 
 
 def _arrive(instance: Instance, tick: int, worker: int, moment: Moment, state: State) -> State:
     cluster = instance.senders[worker].cluster
-    state = replace(state, sent=_more(state.sent, cluster))
+    counts = tick < instance.horizon  # of the last tick only what is dropped
+    state = replace(state, sent=_more(state.sent, cluster)) if counts else state
     for place, update in enumerate(state.queue):
         if update.cluster == cluster:
             joined = Open(cluster, tick, update.parts | {worker})
             queue = (*state.queue[:place], joined, *state.queue[place + 1 :])
             return replace(state, queue=queue)
     if len(state.queue) + (state.wire is not None) >= instance.slots:
+        if not counts:
+            state = replace(state, sent=_more(state.sent, cluster))
         return replace(state, dropped=_more(state.dropped, cluster))
     update = Open(cluster, tick, frozenset({worker}))
     if state.wire is None:
@@ -392,7 +395,8 @@ def value(run: Outcome, kind: Kind, about: tuple[int, ...]) -> Fraction | None:
             sent, lost = (sum(counts[c] for c in about) for counts in (run.sent, run.dropped))
             return Fraction(lost, sent) if sent else None
         case Kind.NO_AVERAGE:
-            return Fraction(sum(len(each) < 2 for each in delivered))
+            early = [[end for end, _ in each if end < run.horizon] for each in delivered]
+            return Fraction(sum(len(each) < 2 for each in early))
 
 
 def _peaks(delivered: tuple[tuple[int, int], ...]) -> list[int]:

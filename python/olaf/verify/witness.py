@@ -13,6 +13,7 @@ from olaf.verify.schedule import (
     Run,
     Schedule,
     Send,
+    before_the_last,
     longest_gap,
     mean_age,
     mean_peak,
@@ -107,7 +108,7 @@ def pair_of(run: Run, objective: Objective) -> tuple[int, int] | None:
         case Kind.STARVATION:
             return worst(lambda cluster: longest_gap(run, cluster))
         case Kind.NO_AVERAGE:
-            return worst(lambda cluster: -len(run.deliveries[cluster]))
+            return worst(lambda cluster: -before_the_last(run, cluster))
         case Kind.LOSS:
             return None
 
