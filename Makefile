@@ -4,7 +4,7 @@ SHELL := /bin/bash
 BIN := .venv/bin
 ARGS ?=
 
-.PHONY: help env train compare test test-rust test-python test-torch check format lint types pure ns3 fuzz wheel bench experiments curves constraints clean
+.PHONY: help env train compare test test-rust test-python test-torch check format lint types pure ns3 fuzz wheel bench crosscheck experiments curves constraints clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -71,6 +71,10 @@ experiments: env ## every figure of the papers again, and experiments/README.md
 
 curves: env ## the training curves of docs/training.md again (20 minutes)
 	$(BIN)/python experiments/training/curves.py
+
+SECONDS ?= 600
+crosscheck: env ## the verifier's provers against every run of random instances, for SECONDS
+	$(BIN)/python tests/verify/crosscheck.py $(SECONDS) $(ARGS)
 
 constraints: env ## pin the newest dependencies anew
 	scripts/pin

@@ -10,11 +10,12 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 from fractions import Fraction
 from random import Random
 
 from instances import draw, families, told
-from reference import Outcome, TooManyError, greatest, outcomes
+from reference import Outcome, TooManyError, outcomes, value
 
 from olaf.verify.events import Events
 from olaf.verify.instance import Instance, Kind, Objective
@@ -30,18 +31,17 @@ ANY = Fraction(-1)
 PATIENCE_S = 100
 
 
-def supremum(
+def greatest_of(
     prover: Timeline | Sweep | Events, instance: Instance, objective: Objective
-) -> tuple[Fraction | None, list[Schedule]]:
-    """The value that no run exceeds, and the runs found on the way; the engine confirms each."""
-    above = ANY
-    found: list[Schedule] = []
+) -> Fraction | None:
+    """The value that no run exceeds, by asking again and again; the engine confirms each run."""
+    above, found = ANY, False
     while True:
         schedule = prover.exists(above, time.monotonic() + PATIENCE_S)
         if isinstance(schedule, NoRun):
-            return (above if found else None), found
+            return above if found else None
         above = confirm(instance, objective, above, schedule, prover.name).value
-        found.append(schedule)
+        found = True
 
 
 def questions(instance: Instance) -> list[Objective]:
@@ -52,29 +52,50 @@ def questions(instance: Instance) -> list[Objective]:
     return [Objective(kind, Fraction(0), about) for kind in kinds]
 
 
-def expected(runs: set[Outcome], instance: Instance, objective: Objective) -> Fraction | None:
-    """The largest value of any run, in nanoseconds or a share."""
-    value = greatest(runs, objective.kind, objective.clusters)
-    if value is None or not objective.kind.is_time:
-        return value
-    return value * instance.tick_ns
+def values_of(runs: set[Outcome], instance: Instance, objective: Objective) -> list[Fraction]:
+    """All values that runs have, in nanoseconds or a share; the largest last."""
+    found = {value(run, objective.kind, objective.clusters) for run in runs}
+    scale = instance.tick_ns if objective.kind.is_time else 1
+    return sorted(each * scale for each in found if each is not None)
 
 
-def disagreements(instance: Instance, runs: set[Outcome], objective: Objective) -> list[str]:
-    """What each prover that takes the question says otherwise."""
+def disagreements(
+    instance: Instance,
+    runs: set[Outcome],
+    objective: Objective,
+    provers: Sequence[type[Timeline | Sweep | Events]] = PROVERS,
+) -> list[str]:
+    """What each prover that takes the question says otherwise.
+
+    It must find a run above the largest value but one, so with the largest, and none above that.
+    """
     said: list[str] = []
-    want = expected(runs, instance, objective)
-    for prover in PROVERS:
+    *others, want = [ANY, *values_of(runs, instance, objective)]
+    for prover in provers:
         if prover.takes(instance, objective) is not None:
             continue
-        try:
-            got, _ = supremum(prover(instance, objective), instance, objective)
-        except DisagreementError as error:
-            said.append(f"{prover.name}, {objective.kind}: {error}")
-            continue
-        if got != want:
-            said.append(f"{prover.name}, {objective.kind}: {got}, and there is {want}")
+        asked = prover(instance, objective)
+        deadline = time.monotonic() + PATIENCE_S
+        if others:
+            found = asked.exists(others[-1], deadline)
+            if isinstance(found, NoRun):
+                said.append(f"{prover.name}, {objective.kind}: nothing above {others[-1]}")
+            else:
+                said += _unconfirmed(instance, objective, others[-1], found, prover.name)
+        more = asked.exists(want, deadline)
+        if not isinstance(more, NoRun):
+            said.append(f"{prover.name}, {objective.kind}: above {want}, by {more}")
     return said
+
+
+def _unconfirmed(
+    instance: Instance, objective: Objective, above: Fraction, found: Schedule, who: str
+) -> list[str]:
+    try:
+        confirm(instance, objective, above, found, who)
+    except DisagreementError as error:
+        return [f"{who}, {objective.kind}: {error}"]
+    return []
 
 
 def main(seconds: float, seed: int) -> int:

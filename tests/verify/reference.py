@@ -8,7 +8,7 @@ was delivered so far, are followed once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations, pairwise, product
@@ -367,13 +367,6 @@ def _without_the_past(instance: Instance, tick: int, state: State) -> State:
 
 def _more(counts: tuple[int, ...], which: int) -> tuple[int, ...]:
     return tuple(count + (i == which) for i, count in enumerate(counts))
-
-
-def greatest(runs: Iterable[Outcome], kind: Kind, clusters: Iterable[int]) -> Fraction | None:
-    """The largest value of any run, in ticks or a share; None where no run has one."""
-    about = tuple(clusters)
-    values = {value(run, kind, about) for run in runs}
-    return max((v for v in values if v is not None), default=None)
 
 
 def value(run: Outcome, kind: Kind, about: tuple[int, ...]) -> Fraction | None:

@@ -32,6 +32,16 @@ class Send:
     sender: int
 
 
+@dataclass(frozen=True, order=True)
+class Departure:
+    """What a prover says leaves the queue."""
+
+    end_ns: int
+    cluster: int
+    newest_ns: int
+    """When the newest of its contributions was made."""
+
+
 @dataclass(frozen=True)
 class Schedule:
     """What the senders do in a run, in the order in which it reaches the queue."""
@@ -41,6 +51,8 @@ class Schedule:
     """(tick, sender) of updates that were ready and not sent."""
     last_counts: bool = True
     """A departure at the horizon's tick is observed. If not, it is a moment after the horizon."""
+    departures: tuple[Departure, ...] | None = None
+    """In order, up to the horizon, where the prover says: the engine must say the same."""
 
 
 @dataclass(frozen=True)

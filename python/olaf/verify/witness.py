@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, zip_longest
 
 from olaf.verify.instance import Instance, Kind, Objective, Ties
 from olaf.verify.portfolio import DisagreementError
 from olaf.verify.schedule import (
+    Departure,
     Run,
     Schedule,
     Send,
@@ -40,6 +41,8 @@ def confirm(
     run = replay(instance, schedule)
     ticks = on_ticks(instance, run)
     reached = value(ticks, objective)
+    if wrong is None:
+        wrong = _other_departures(schedule, run)
     if wrong is None and (reached is None or reached <= above):
         wrong = f"in it the engine sees {reached}"
     if wrong is not None or reached is None:
@@ -48,6 +51,23 @@ def confirm(
             f"this, with the instance and the schedule:\n{instance}\n{objective}\n{schedule}"
         )
     return Witness(schedule, run, reached, pair_of(ticks, objective))
+
+
+def _other_departures(schedule: Schedule, run: Run) -> str | None:
+    """Where the engine does not do what the prover said of it."""
+    if schedule.departures is None:
+        return None
+    seen = sorted(
+        Departure(each.end_ns, cluster, each.newest_ns)
+        for cluster, deliveries in enumerate(run.deliveries)
+        for each in deliveries
+    )
+    for said, done in zip_longest(schedule.departures, seen):
+        if said != done:
+            return (
+                f"it said that {said or 'nothing'} departs, and of the engine {done or 'nothing'}"
+            )
+    return None
 
 
 def unlike(instance: Instance, schedule: Schedule) -> str | None:

@@ -10,7 +10,7 @@ from typing import TypeAlias
 import z3
 
 from olaf.verify.instance import Ties
-from olaf.verify.schedule import Schedule, Send
+from olaf.verify.schedule import Departure, Schedule, Send
 from olaf.verify.timeline.gates import Bit, negation
 from olaf.verify.timeline.queue import Unrolled
 
@@ -50,28 +50,36 @@ class _Reader:
         self._model = model
         self._instance = line.instance
         self._edges: list[_Edge] = []
+        self._newest: dict[int, tuple[int, Node]] = {}
+        """Of each cluster: tick and moment of its last arrival."""
+        self._began: dict[int, tuple[Node, int, tuple[int, Node]]] = {}
+        """By the tick at which it ends: the moment of a service, its cluster and its content."""
         self._due: list[int] = [-1] * len(line.instance.senders)
 
     def read(self) -> Schedule | Unreal:
         arrivals: list[tuple[int, int, Node]] = []
         held: list[tuple[int, int]] = []
         beginner: Node | None = None
-        began: dict[int, Node] = {}
         self._begin()
         for tick in range(self._instance.horizon + 1):
             came = self._ordered(tick)
             nodes = {s: self._node(s, tick) for s in came}
             held += [(tick, s) for s in self._ready(tick) if s not in nodes]
             arrivals += [(tick, s, nodes[s]) for s in came]
-            departing = began.pop(tick, None)
+            departing = self._began[tick][0] if tick in self._began else None
             self._compare(tick, came, nodes, departing)
             if tick == self._instance.horizon and departing is not None:
                 self._end(tick, departing)
             first = [s for s in came if not self._is(self._line.before[s][tick])]
-            if self._starts(tick, at_once=True):
+            self._arrive(tick, [s for s in came if s not in first], nodes)
+            begun = self._starting(tick)
+            if begun is not None and self._is(self._line.starts_at_once[begun][tick]):
                 beginner = nodes[first[0]]
-            if self._starts(tick) and beginner is not None:
-                began[tick + self._instance.service] = beginner
+                self._arrive(tick, first[:1], nodes)
+            if begun is not None and beginner is not None:
+                content = self._newest[begun]
+                self._began[tick + self._instance.service] = (beginner, begun, content)
+            self._arrive(tick, first, nodes)
         if self._instance.ties is Ties.GRID:
             moments = {node: 0 for _, _, node in arrivals}
         else:
@@ -81,7 +89,23 @@ class _Reader:
             moments = solved
         # A line of a trace is never before the one above: the order within a tick is theirs.
         sends = [Send(tick, moments.get(node, 0), s) for tick, s, node in arrivals]
-        return Schedule(tuple(sends), tuple(held), last_counts=self._is(self._line.last_counts))
+        counts = self._is(self._line.last_counts)
+        return Schedule(tuple(sends), tuple(held), counts, self._departures(moments, counts))
+
+    def _arrive(self, tick: int, senders: list[int], nodes: dict[int, Node]) -> None:
+        for s in senders:
+            self._newest[self._instance.senders[s].cluster] = (tick, nodes[s])
+
+    def _departures(self, moments: dict[Node, int], last_counts: bool) -> tuple[Departure, ...]:
+        def at_ns(tick: int, node: Node) -> int:
+            return tick * self._instance.tick_ns + moments.get(node, 0)
+
+        last = self._instance.horizon if last_counts else self._instance.horizon - 1
+        return tuple(
+            Departure(at_ns(tick, node), cluster, at_ns(*content))
+            for tick, (node, cluster, content) in sorted(self._began.items())
+            if tick <= last
+        )
 
     def _is(self, bit: Bit) -> bool:
         if isinstance(bit, bool):
@@ -96,9 +120,10 @@ class _Reader:
         ready = self._line.phases.ready
         return [s for s in range(len(ready)) if self._is(ready[s][tick])]
 
-    def _starts(self, tick: int, *, at_once: bool = False) -> bool:
-        starts = self._line.starts_at_once if at_once else self._line.starts
-        return any(self._is(of_cluster[tick]) for of_cluster in starts)
+    def _starting(self, tick: int) -> int | None:
+        """The cluster of which an update begins service."""
+        starts = enumerate(self._line.starts)
+        return next((c for c, of_cluster in starts if self._is(of_cluster[tick])), None)
 
     def _ordered(self, tick: int) -> list[int]:
         """Senders whose updates arrive at the tick, in the order in which they do."""
