@@ -14,6 +14,8 @@ import click
 from olaf.cli import asking, options
 
 if TYPE_CHECKING:
+    from threading import Event
+
     from rich.console import Console
 
     from olaf.verify.instance import Instance, Objective
@@ -94,22 +96,27 @@ def verify(
       0 holds   1 violated   2 undecided within --timeout   3 bad input
       Of several objectives violated counts before undecided.
     """
-    from olaf.verify.drawing import check_ending
-    from olaf.verify.spec import read
-    from olaf.verify.ticks import instance_of, objective_of
+    with asking.interruptible() as stop:
+        from olaf.verify.drawing import check_ending
+        from olaf.verify.spec import read
+        from olaf.verify.ticks import instance_of, objective_of
 
-    if plot is not None:
-        check_ending(plot)
-    for left in (plot, trace):
-        # Said before anything is proved.
-        if left is not None and not left.parent.is_dir():
-            raise click.UsageError(f"{left}: there is no folder {left.parent}; name one of yours")
-    asking.above_zero(timeout)
-    spec = with_horizon(read(file), horizon)
-    instance = instance_of(spec)
-    asked = [objective_of(each, spec, instance) for each in chosen(spec, wanted, file)]
-    provers = None if prover == "all" else [prover]
-    verdicts = _ask(instance, asked, float(timeout) / 1000, tightest, provers)
+        if plot is not None:
+            check_ending(plot)
+        for left in (plot, trace):
+            # Said before anything is proved.
+            if left is not None and not left.parent.is_dir():
+                raise click.UsageError(
+                    f"{left}: there is no folder {left.parent}; name one of yours"
+                )
+        asking.above_zero(timeout)
+        spec = with_horizon(read(file), horizon)
+        instance = instance_of(spec)
+        asked = [objective_of(each, spec, instance) for each in chosen(spec, wanted, file)]
+        provers = None if prover == "all" else [prover]
+        verdicts = _ask(
+            instance, asked, float(timeout) / 1000, tightest=tightest, provers=provers, stop=stop
+        )
     answer = overall(verdicts)
     told = [_leave(v, n, len(verdicts), plot, trace) for n, v in enumerate(verdicts, 1)]
     if json_out:
@@ -183,8 +190,10 @@ def _ask(
     instance: Instance,
     asked: list[Objective],
     timeout_s: float,
+    *,
     tightest: bool,
     provers: list[str] | None,
+    stop: Event,
 ) -> list[Verdict]:
     """One after the other: each has its part of the time left."""
     from olaf.verify.portfolio import Portfolio
@@ -193,7 +202,6 @@ def _ask(
     ends = time.monotonic() + timeout_s
     verdicts: list[Verdict] = []
     with (
-        asking.interruptible() as stop,
         asking.Thinking() as thinking,
         Portfolio(provers, thinking.say, stop) as portfolio,
     ):

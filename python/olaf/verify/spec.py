@@ -108,8 +108,9 @@ class TimeSpec(Table):
     """How time is looked at."""
 
     horizon_ms: PositiveMilliseconds | None = None
-    """Runs are observed for so long, from an empty queue on. Not given: six times the longest
-    interval, at least until everybody could deliver twice, and twice the longest limit."""
+    """Runs are observed for so long, rounded up to a whole tick, from an empty queue on. Not given:
+    six times the longest interval, at least until everybody could deliver twice, and twice the
+    longest limit."""
     tick_ms: PositiveMilliseconds | None = None
     """Must divide all intervals, jitters, delays and the service. Not given: the largest that
     does."""

@@ -115,7 +115,8 @@ def _service_us(spec: Spec) -> int:
 
 def _horizon(spec: Spec, tick_us: int, service_us: int, senders: Iterable[Sender]) -> int:
     if spec.time.horizon_ms is not None:
-        return max(_us(spec.time.horizon_ms) // tick_us, 1)
+        # To a whole tick, and rather more than less: the report says to which.
+        return ceil(Fraction(_us(spec.time.horizon_ms), tick_us))
     longest = max(sender.interval + sender.jitter for sender in senders)
     # Everybody twice: both rounds of a full queue after both of the slowest's updates.
     twice = 3 * longest + 2 * spec.queue.slots * (service_us // tick_us)

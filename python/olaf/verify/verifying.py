@@ -174,7 +174,7 @@ class _Case:
         times = ("never delivers", "delivers once only")[count]
         self._clause = Kind.NO_AVERAGE
         self._answer = Answer.VIOLATED
-        self._reason = f"{name} {times} within the horizon: there is no mean to be fair by"
+        self._reason = f"{name} {times} within the horizon: it starves, with no mean to be fair by"
         return False
 
     def _is_taken(self) -> bool:

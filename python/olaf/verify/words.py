@@ -163,8 +163,9 @@ def _control(instance: Instance) -> str:
         f"P_s is taken as a quota: of {control.window} updates in a row a worker sends at least "
         f"{control.at_least}, and at most {control.at_most} while its last answer is at most "
         f"{_ms(instance, control.threshold)} old; silent for more than "
-        f"{_ms(instance, control.forced)} it always sends (P_s = 1); a departure is heard by {who} "
-        f"after {_ms(instance, instance.answer_delay)}"
+        f"{_ms(instance, control.forced)} it always sends (P_s = 1); what is not sent is carried "
+        "or discarded, not tried again between updates; N is all of them from the start; a "
+        f"departure is heard by {who} after {_ms(instance, instance.answer_delay)}"
     )
 
 

@@ -10,6 +10,7 @@ from typing import TypeAlias
 import z3
 
 from olaf.verify.instance import Ties
+from olaf.verify.prover import UndecidedError
 from olaf.verify.schedule import Departure, Schedule, Send
 from olaf.verify.timeline.gates import Bit, negation
 from olaf.verify.timeline.queue import Unrolled
@@ -87,6 +88,11 @@ class _Reader:
             if isinstance(solved, Unreal):
                 return solved
             moments = solved
+            if max(moments.values(), default=0) >= self._instance.tick_ns:
+                raise UndecidedError(
+                    f"its events of one tick need {max(moments.values())} ns for their order, and "
+                    f"a tick has {self._instance.tick_ns}: take times with a larger common divisor"
+                )
         # A line of a trace is never before the one above: the order within a tick is theirs.
         sends = [Send(tick, moments.get(node, 0), s) for tick, s, node in arrivals]
         counts = self._is(self._line.last_counts)
