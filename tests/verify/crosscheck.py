@@ -11,6 +11,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from random import Random
 
@@ -29,6 +30,10 @@ from olaf.verify.witness import confirm
 PROVERS = (Timeline, Sweep, Events)
 ANY = Fraction(-1)
 PATIENCE_S = 100
+AT_EVERY_TIME = (Kind.WORST_PEAK, Kind.STARVATION)
+"""Of these a proof for ever is about any longer run too; of means it is about what they tend to."""
+MOST_LONGER = 5_000
+"""States of longer runs."""
 
 
 def greatest_of(
@@ -85,7 +90,22 @@ def disagreements(
         more = asked.exists(want, deadline)
         if not isinstance(more, NoRun):
             said.append(f"{prover.name}, {objective.kind}: above {want}, by {more}")
+        elif more.forever and objective.kind in AT_EVERY_TIME:
+            said += _worse_later(instance, objective, want, prover.name)
     return said
+
+
+def _worse_later(instance: Instance, objective: Objective, proved: Fraction, who: str) -> list[str]:
+    """What a longer run says of a proof for ever; nothing where there are too many of them."""
+    slowest = max(sender.interval + sender.jitter for sender in instance.senders)
+    longer = replace(instance, horizon=instance.horizon + slowest + instance.service)
+    try:
+        *_, found = [ANY, *values_of(outcomes(longer, MOST_LONGER), longer, objective)]
+    except TooManyError:
+        return []
+    if found <= proved:
+        return []
+    return [f"{who}, {objective.kind}: {proved} for ever, and {found} by {longer.horizon}"]
 
 
 def _unconfirmed(
