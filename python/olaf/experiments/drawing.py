@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MANY = 5
-"""Lines; a legend of more is set smaller."""
+"""Lines; a legend of more stands beside the plot."""
 APART = 0.08
 """Between the arrows of two lines."""
 
@@ -44,7 +44,10 @@ def _fill(axes: Axes, chart: Chart) -> None:
     if chart.from_zero:
         axes.set_ylim(bottom=0)
     if any(series.points or series.beyond for series in chart.series):
-        axes.legend(fontsize="small" if len(chart.series) > MANY else None)
+        if chart.marked and len(chart.series) > MANY:
+            axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
+        else:
+            axes.legend()
 
 
 def _one(axes: Axes, chart: Chart, series: Series, index: int) -> None:

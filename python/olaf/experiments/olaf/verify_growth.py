@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import groupby
 from math import ceil, floor
 from typing import Literal
 
@@ -180,11 +181,12 @@ def limit_of(line: Line, instance: Instance) -> Fraction | None:
     """The limit to ask about, ns; None where no run has a value.
 
     Without jitter and control it is the largest value of all runs, found by the sweep beforehand.
-    With jitter and a slot for each cluster it follows from the model. An update waits for each
-    other cluster's at most once, so that no peak is above interval + jitter + all services, and a
-    run has that. The largest and the smallest peak are no more than twice the jitter and the
-    others' services apart, and so are no two means: every run may have less. With control it is
-    2.5 intervals for the worst peak and 2 without a delivery: nobody knows the edge beforehand.
+    With jitter it is interval + jitter + a service of each cluster, for an update waits for each
+    other cluster's at most once, and a run reaches that; and between two clusters' means twice the
+    jitter + the others' services, of which every run may have less. Both are passed where updates
+    are lost: a queue of a slot for each cluster may be full, since the update on the wire holds
+    one, as soon as the link is busy all the time. With control it is 2.5 intervals for the worst
+    peak and 2 without a delivery: nobody knows the edge beforehand.
     """
     sender, count = instance.senders[0], len(instance.clusters)
     if line.group == "phases":
@@ -234,22 +236,17 @@ def asked(line: Line, instance: Instance, limit: Fraction, timeout_s: float) -> 
 def table(points: Sequence[Point], timeout_s: float) -> Table:
     """Every point."""
     rows: list[list[Spread | float | str | None]] = []
-    for point in points:
-        head: list[Spread | float | str | None] = [
-            point.line.name, point.line.prover, float(point.clusters), float(point.horizon)
-        ]  # fmt: skip
-        if not point.taken:
-            rows.append([*head, f"not asked: {point.skipped}", None, None])
-        else:
-            answers = list(dict.fromkeys(each.answer for each in point.taken))
-            cpu = Spread.of([each.cpu_s for each in point.taken])
-            wall = Spread.of([each.wall_s for each in point.taken])
-            rows.append([*head, ", ".join(answers), cpu, wall])
+    for (line, horizon, skipped), group in groupby(points, _alike):
+        several = list(group)
+        for point in several[:1] if skipped else several:
+            last = several[-1].clusters if skipped else point.clusters
+            clusters = str(point.clusters) + (f" .. {last}" if last > point.clusters else "")
+            rows.append([line.name, line.prover, clusters, str(horizon), *_cells(point)])
     return Table(
         title="Time to an answer",
         columns=[
-            Column(name="question"), Column(name="prover"), Column(name="clusters", digits=0),
-            Column(name="horizon, ticks", digits=0), Column(name="answer"),
+            Column(name="question"), Column(name="prover"), Column(name="clusters"),
+            Column(name="horizon, ticks"), Column(name="answer"),
             Column(name="CPU, s", digits=2), Column(name="wall, s", digits=2),
         ],
         rows=rows,
@@ -258,6 +255,18 @@ def table(points: Sequence[Point], timeout_s: float) -> Table:
         "as large. The spread is over intervals. CPU is of all the prover's threads, its process's "
         "start included.",
     )  # fmt: skip
+
+
+def _alike(point: Point) -> tuple[Line, int, str]:
+    return point.line, point.horizon, "" if point.taken else point.skipped
+
+
+def _cells(point: Point) -> list[Spread | float | str | None]:
+    if not point.taken:
+        return [f"not asked: {point.skipped}", None, None]
+    answers = ", ".join(dict.fromkeys(each.answer for each in point.taken))
+    cpu = Spread.of([each.cpu_s for each in point.taken])
+    return [answers, cpu, Spread.of([each.wall_s for each in point.taken])]
 
 
 def charts(points: Sequence[Point], given: Growth) -> list[Chart]:
