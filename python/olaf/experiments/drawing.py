@@ -11,8 +11,6 @@ from olaf.report.plots import COLOURS, PAGE, PAGE_INK, thinned
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MANY = 5
-"""Lines; a legend of more stands beside the plot."""
 APART = 0.08
 """Between the arrows of two lines."""
 
@@ -44,7 +42,7 @@ def _fill(axes: Axes, chart: Chart) -> None:
     if chart.from_zero:
         axes.set_ylim(bottom=0)
     if any(series.points or series.beyond for series in chart.series):
-        if chart.marked and len(chart.series) > MANY:
+        if chart.marked:
             axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
         else:
             axes.legend()
