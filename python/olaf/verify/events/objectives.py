@@ -14,6 +14,7 @@ from olaf.verify.events.facts import Bit, Facts, Term, no
 from olaf.verify.events.moments import Update
 from olaf.verify.events.queue import Queue
 from olaf.verify.instance import Kind, Objective
+from olaf.verify.prover import UndecidedError
 
 LOOKED_AT = {Kind.FAIR_PEAK: 2, Kind.WORST_PEAK: 1, Kind.STARVATION: 1}
 """Of clusters that are alike, so many stand for all: one has the value, or two are apart."""
@@ -48,7 +49,7 @@ class Values:
             case Kind.FAIR_PEAK:
                 return facts.any_of(self._apart(u, v, bound) for u, v in self._pairs())
             case Kind.FAIR_AGE:
-                raise NotImplementedError
+                raise UndecidedError("the mean age is not linear in the times of events")
 
     def _loses(self, share: Fraction) -> Bit:
         """Whether dropped > share * sent."""
