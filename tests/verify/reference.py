@@ -312,16 +312,13 @@ def _what_it_heard(instance: Instance, tick: int, worker: int, state: State) -> 
 
 def _arrive(instance: Instance, tick: int, worker: int, moment: Moment, state: State) -> State:
     cluster = instance.senders[worker].cluster
-    counts = tick < instance.horizon  # of the last tick only what is dropped
-    state = replace(state, sent=_more(state.sent, cluster)) if counts else state
+    state = replace(state, sent=_more(state.sent, cluster))
     for place, update in enumerate(state.queue):
         if update.cluster == cluster:
             joined = Open(cluster, tick, update.parts | {worker})
             queue = (*state.queue[:place], joined, *state.queue[place + 1 :])
             return replace(state, queue=queue)
     if len(state.queue) + (state.wire is not None) >= instance.slots:
-        if not counts:
-            state = replace(state, sent=_more(state.sent, cluster))
         return replace(state, dropped=_more(state.dropped, cluster))
     update = Open(cluster, tick, frozenset({worker}))
     if state.wire is None:
@@ -388,8 +385,7 @@ def value(run: Outcome, kind: Kind, about: tuple[int, ...]) -> Fraction | None:
             sent, lost = (sum(counts[c] for c in about) for counts in (run.sent, run.dropped))
             return Fraction(lost, sent) if sent else None
         case Kind.NO_AVERAGE:
-            early = [[end for end, _ in each if end < run.horizon] for each in delivered]
-            return Fraction(sum(len(each) < 2 for each in early))
+            return Fraction(sum(len(each) < 2 for each in delivered))
 
 
 def _peaks(delivered: tuple[tuple[int, int], ...]) -> list[int]:

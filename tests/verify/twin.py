@@ -92,8 +92,7 @@ class Twin:
 
     def _arrive(self, moment: Moment, sender: int) -> None:
         cluster = self.instance.senders[sender].cluster
-        # Of the last tick only what is dropped counts.
-        self.sent[cluster] += moment[0] < self.instance.horizon
+        self.sent[cluster] += 1
         entry = Entry(cluster, moment[0], {sender})
         if self.wire is None:
             self.wire, self.ends = entry, (moment[0] + self.instance.service, moment[1])
@@ -106,5 +105,4 @@ class Twin:
         if 1 + len(self.open) < self.instance.slots:
             self.open.append(entry)
         else:
-            self.sent[cluster] += moment[0] == self.instance.horizon
             self.dropped[cluster] += 1

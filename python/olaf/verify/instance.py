@@ -111,11 +111,9 @@ class Kind(StrEnum):
     STARVATION = "starvation"
     """Longest time without a delivery of a cluster, from tick 0 and to the end included, ns."""
     LOSS = "loss"
-    """Updates that found the queue full, over those sent, all clusters together, 0 to 1. Of the
-    horizon's tick only the former count: a real one of the latter may be hardly after it."""
+    """Updates that found the queue full, over those sent, all clusters together, 0 to 1."""
     NO_AVERAGE = "no_average"
-    """Clusters without a mean peak, by fewer than two deliveries before the horizon's tick (one in
-    it may be hardly too late): the clause that the fair
+    """Clusters without a mean peak, by fewer than two deliveries: the clause that the fair
     objectives need, for a cluster that never delivers has no average to be unfair by."""
 
     @property

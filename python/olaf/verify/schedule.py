@@ -100,16 +100,16 @@ def replay(instance: Instance, schedule: Schedule) -> Run:
         trace = Path(folder) / "trace.csv"
         trace.write_text(trace_of(instance, schedule), encoding="utf-8")
         text = _olaf.replay(str(trace), engine="olaf", slots=instance.slots, rate=RATE)
-    return read_replay(instance, schedule, json.loads(text))
+    return read_replay(instance, json.loads(text), last_counts=schedule.last_counts)
 
 
-def read_replay(instance: Instance, schedule: Schedule, replayed: dict[str, Any]) -> Run:
-    """What ``olaf replay --json`` printed of the schedule, up to the horizon.
+def read_replay(instance: Instance, replayed: dict[str, Any], *, last_counts: bool = True) -> Run:
+    """What ``olaf replay --json`` printed, up to the horizon.
 
-    A departure of the horizon's tick counts where the schedule's last does, though offsets put it
-    some nanoseconds after it; of its arrivals those that were dropped count (see `Kind.LOSS`).
+    Events of the horizon's tick count, though offsets put them some nanoseconds after it; its
+    departure only where ``last_counts``.
     """
-    past_ns = (instance.horizon + schedule.last_counts) * instance.tick_ns
+    past_ns = (instance.horizon + last_counts) * instance.tick_ns
     of = {name: index for index, name in enumerate(instance.clusters)}
     deliveries: list[list[Delivery]] = [[] for _ in instance.clusters]
     sent, dropped = [0] * len(of), [0] * len(of)
@@ -117,11 +117,10 @@ def read_replay(instance: Instance, schedule: Schedule, replayed: dict[str, Any]
         if left["end_ns"] < past_ns:
             times = Delivery(left["start_ns"], left["end_ns"], left["newest_ns"])
             deliveries[of[left["cluster"]]].append(times)
-    # A fate for each line of the trace, in its order.
-    for send, fate in zip(schedule.sends, replayed["fates"], strict=True):
-        cluster, lost = of[fate["cluster"]], fate["fate"] == "dropped"
-        sent[cluster] += lost or send.tick < instance.horizon
-        dropped[cluster] += lost
+    for fate in replayed["fates"]:
+        cluster = of[fate["cluster"]]
+        sent[cluster] += 1
+        dropped[cluster] += fate["fate"] == "dropped"
     kept = tuple(tuple(each) for each in deliveries)
     return Run(instance.horizon * instance.tick_ns, kept, tuple(sent), tuple(dropped))
 
@@ -154,7 +153,7 @@ def value(run: Run, objective: Objective) -> Fraction | None:
         case Kind.STARVATION:
             return Fraction(max(longest_gap(run, cluster) for cluster in about))
         case Kind.NO_AVERAGE:
-            return Fraction(sum(before_the_last(run, cluster) < 2 for cluster in about))
+            return Fraction(sum(len(run.deliveries[cluster]) < 2 for cluster in about))
         case Kind.LOSS:
             sent = sum(run.sent[cluster] for cluster in about)
             lost = sum(run.dropped[cluster] for cluster in about)
@@ -189,11 +188,6 @@ def mean_age(run: Run, cluster: int) -> Fraction | None:
     for each, end in zip(delivered, ends, strict=True):
         twice += (end - each.newest_ns) ** 2 - (each.end_ns - each.newest_ns) ** 2
     return Fraction(twice, 2 * (run.horizon_ns - delivered[0].end_ns))
-
-
-def before_the_last(run: Run, cluster: int) -> int:
-    """Deliveries before the horizon."""
-    return sum(each.end_ns < run.horizon_ns for each in run.deliveries[cluster])
 
 
 def longest_gap(run: Run, cluster: int) -> int:

@@ -11,7 +11,6 @@ from threading import Event
 from olaf.verify.instance import Instance, Kind, Objective
 from olaf.verify.portfolio import DisagreementError, Portfolio, Says, StoppedError
 from olaf.verify.prover import NoRun, UndecidedError
-from olaf.verify.schedule import before_the_last
 from olaf.verify.verdict import Answer, Verdict, Witness
 from olaf.verify.witness import confirm, sampled
 from olaf.verify.words import amount
@@ -170,7 +169,7 @@ class _Case:
         self._best = found
         assert found.pair is not None
         name = self._instance.clusters[found.pair[0]]
-        count = before_the_last(found.run, found.pair[0])
+        count = len(found.run.deliveries[found.pair[0]])
         times = ("never delivers", "delivers once only")[count]
         self._clause = Kind.NO_AVERAGE
         self._answer = Answer.VIOLATED

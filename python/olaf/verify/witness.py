@@ -14,7 +14,6 @@ from olaf.verify.schedule import (
     Run,
     Schedule,
     Send,
-    before_the_last,
     longest_gap,
     mean_age,
     mean_peak,
@@ -128,7 +127,7 @@ def pair_of(run: Run, objective: Objective) -> tuple[int, int] | None:
         case Kind.STARVATION:
             return worst(lambda cluster: longest_gap(run, cluster))
         case Kind.NO_AVERAGE:
-            return worst(lambda cluster: -before_the_last(run, cluster))
+            return worst(lambda cluster: -len(run.deliveries[cluster]))
         case Kind.LOSS:
             return None
 

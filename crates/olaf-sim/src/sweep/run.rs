@@ -3,7 +3,6 @@
 use super::order::{Set, each, only};
 use super::question::{Kind, MOST_TICKS, Question};
 use super::tick::{Arrived, Met, Pairs, Tick};
-use core::cmp::Ordering;
 use olaf_engine::egress::Egress;
 use olaf_engine::olaf::Olaf;
 use olaf_engine::pacer::{Pacer, RatePacer};
@@ -36,14 +35,6 @@ pub(super) struct Counts {
     pub(super) dropped: u64,
 }
 
-impl Counts {
-    /// These, and of those that came since only the dropped.
-    fn and_dropped(self, since: Self) -> Self {
-        let dropped = since.dropped - self.dropped;
-        Self { sent: self.sent + dropped, dropped: since.dropped }
-    }
-}
-
 /// From here on the run repeats itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cycle {
@@ -73,15 +64,14 @@ pub(super) struct Runner {
     pub(super) needed: Pairs,
     /// In order, beyond the horizon too where a cycle was looked for.
     pub(super) deliveries: Vec<Delivered>,
-    /// Up to the horizon; of its own tick only what was dropped, for a real arrival of it may be
-    /// hardly too late.
+    /// Up to the horizon.
     pub(super) counts: Counts,
     /// Senders whose phase is hardly below their interval.
     ends: Set,
     /// Whether a departure at the horizon may be hardly after it, where that matters.
     pub(super) may_miss_last: bool,
     /// From the beginning.
-    pub(super) all_counts: Counts,
+    all_counts: Counts,
     pub(super) cycle: Option<Cycle>,
 }
 
@@ -146,12 +136,9 @@ impl Runner {
             } else if now > self.question.horizon && look_at.is_none() {
                 return self.clear(now);
             } else {
-                let before = self.all_counts;
                 self.step(now, order);
-                match now.cmp(&self.question.horizon) {
-                    Ordering::Less => self.counts = self.all_counts,
-                    Ordering::Equal => self.counts = before.and_dropped(self.all_counts),
-                    Ordering::Greater => {}
+                if now <= self.question.horizon {
+                    self.counts = self.all_counts;
                 }
             }
         }

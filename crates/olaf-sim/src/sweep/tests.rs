@@ -177,8 +177,8 @@ proptest! {
         let mut shorter = Runner::new(&question);
         shorter.run(&phases, &order, false);
         prop_assert_eq!(cycle.counts, Counts {
-            sent: long.all_counts.sent - shorter.all_counts.sent,
-            dropped: long.all_counts.dropped - shorter.all_counts.dropped,
+            sent: long.counts.sent - shorter.counts.sent,
+            dropped: long.counts.dropped - shorter.counts.dropped,
         });
     }
 }
@@ -231,13 +231,8 @@ fn replayed(
         .filter(|(_, end, _)| *end <= question.horizon)
         .collect();
     let fates: Vec<_> = rows("fates").into_iter().filter(|row| cluster(row) < 3).collect();
-    let is_dropped = |row: &&serde_json::Value| row["fate"] == "dropped";
-    // Its tick is an update's number here. Of the last one only what is dropped counts.
-    let counts = |row: &&serde_json::Value| {
-        is_dropped(row) || row["seq"].as_u64().expect("a tick") < question.horizon
-    };
-    let count = |of: &dyn Fn(&&serde_json::Value) -> bool| fates.iter().filter(of).count() as u64;
-    (deliveries, count(&counts), count(&is_dropped))
+    let dropped = fates.iter().filter(|row| row["fate"] == "dropped").count();
+    (deliveries, fates.len() as u64, dropped as u64)
 }
 
 /// What a long run comes to from `after` to its horizon; of what is largest at any time, from the

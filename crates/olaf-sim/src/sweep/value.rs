@@ -122,8 +122,6 @@ impl Values {
         last_counts: bool,
     ) -> Option<Ratio> {
         let horizon = self.horizon;
-        // A second delivery may be hardly too late for a mean.
-        let last_counts = last_counts && self.kind != Kind::NoAverage;
         let seen = |end| end < horizon || (last_counts && end == horizon);
         if self.kind == Kind::Loss {
             return share(counts);

@@ -42,7 +42,7 @@ class Values:
             case Kind.STARVATION:
                 return facts.any_of(bit for c in self._about for bit in self._gaps(c, more))
             case Kind.NO_AVERAGE:
-                starved = [no(facts.at_least(self._early(c), 2)) for c in objective.clusters]
+                starved = [no(facts.at_least(self._ends(c), 2)) for c in objective.clusters]
                 return facts.at_least(starved, more)
             case Kind.LOSS:
                 return self._loses(bound)
@@ -57,30 +57,12 @@ class Values:
             self._queue.fates[u.index] for c in self._objective.clusters for u in self._queue.of(c)
         ]
         if share < 0:
-            return self._facts.any_of(self._counted())
+            return self._facts.any_of(fate.sent for fate in fates)
         # As d dropped + n not sent > n updates: z3 sums Booleans fastest with weights above 0.
         lost, sent = share.denominator, share.numerator
         terms = [(fate.dropped, lost) for fate in fates]
-        terms += [(no(counts), sent) for counts in self._counted() if sent]
+        terms += [(no(fate.sent), sent) for fate in fates if sent]
         return self._facts.weighs_at_least(terms, sent * len(fates) + 1)
-
-    def _counted(self) -> list[Bit]:
-        """Of each update, whether it counts as sent: of the last tick only what is dropped."""
-        facts, counted = self._facts, []
-        for update in (u for c in self._objective.clusters for u in self._queue.of(c)):
-            fate = self._queue.fates[update.index]
-            early = update.ready.tick < self._horizon
-            counted.append(facts.all_of([fate.sent, facts.any_of([fate.dropped, early])]))
-        return counted
-
-    def _early(self, cluster: int) -> list[Bit]:
-        """Of each update, whether it opens an entry that is delivered before the horizon."""
-        fates = [self._queue.fates[u.index] for u in self._queue.of(cluster)]
-        early = [fate.departs.tick < self._horizon for fate in fates]
-        return [
-            self._facts.all_of([fate.opens, fate.taken, is_early])
-            for fate, is_early in zip(fates, early, strict=True)
-        ]
 
     def _ends(self, cluster: int) -> list[Bit]:
         """Of each update, whether it opens an entry that is delivered by the horizon."""

@@ -99,14 +99,12 @@ class Values:
         """Whether dropped > share * sent."""
         weights: Weights = []
         for s in (s for c in clusters for s in self._of[c]):
-            dropped, sent = self._line.dropped[s], self._line.sent[s]
-            weights += [(bit, share.denominator) for bit in dropped]
-            # Of the last tick only what is dropped counts as sent.
-            weights += [(bit, -share.numerator) for bit in [*sent[:-1], dropped[-1]]]
+            weights += [(bit, share.denominator) for bit in self._line.dropped[s]]
+            weights += [(bit, -share.numerator) for bit in self._line.sent[s]]
         return self._gates.weighs_at_least(weights, 1)
 
     def _delivers_twice(self, cluster: int) -> Bit:
-        return self._gates.at_least(self._deliveries(cluster)[:-1], 2)
+        return self._gates.at_least(self._deliveries(cluster), 2)
 
     def _deliveries(self, cluster: int) -> list[Bit]:
         """Whether one ends at each tick of the horizon."""
