@@ -138,7 +138,10 @@ def assumed(instance: Instance, objective: Objective) -> list[str]:
     if instance.ties is Ties.CONTINUOUS and objective.kind is Kind.FAIR_AGE:
         ties = "phases and lateness in whole ticks, what falls on one in every order of real times"
     elif instance.ties is Ties.CONTINUOUS:
-        ties = "times are real numbers"
+        ties = (
+            "times are real numbers, no two workers in step to the instant (that is what "
+            'time.ties = "grid" looks at)'
+        )
     else:
         ties = "every event on its tick; a departure before an arrival at its end"
     said = [
