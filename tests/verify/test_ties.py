@@ -2,8 +2,8 @@
 
 import z3
 
+from olaf.verify.gates import Bit, Gates, negation
 from olaf.verify.instance import Instance, Sender
-from olaf.verify.timeline.gates import Bit, Gates, negation
 from olaf.verify.timeline.queue import Unrolled
 from olaf.verify.timeline.reading import Unreal, read
 

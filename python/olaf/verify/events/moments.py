@@ -13,7 +13,8 @@ from itertools import combinations
 
 import z3
 
-from olaf.verify.events.facts import Bit, Facts, Term
+from olaf.verify.events.facts import Facts, Term
+from olaf.verify.gates import Bit
 from olaf.verify.instance import Instance
 
 

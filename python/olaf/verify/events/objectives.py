@@ -10,9 +10,10 @@ from math import floor
 
 import z3
 
-from olaf.verify.events.facts import Bit, Facts, Term, no
+from olaf.verify.events.facts import Facts, Term
 from olaf.verify.events.moments import Update
 from olaf.verify.events.queue import Queue
+from olaf.verify.gates import Bit, negation
 from olaf.verify.instance import Kind, Objective
 from olaf.verify.prover import UndecidedError
 
@@ -42,7 +43,7 @@ class Values:
             case Kind.STARVATION:
                 return facts.any_of(bit for c in self._about for bit in self._gaps(c, more))
             case Kind.NO_AVERAGE:
-                starved = [no(facts.at_least(self._ends(c), 2)) for c in objective.clusters]
+                starved = [negation(facts.at_least(self._ends(c), 2)) for c in objective.clusters]
                 return facts.at_least(starved, more)
             case Kind.LOSS:
                 return self._loses(bound)
@@ -61,7 +62,7 @@ class Values:
         # As d dropped + n not sent > n updates: z3 sums Booleans fastest with weights above 0.
         lost, sent = share.denominator, share.numerator
         terms = [(fate.dropped, lost) for fate in fates]
-        terms += [(no(fate.sent), sent) for fate in fates if sent]
+        terms += [(negation(fate.sent), sent) for fate in fates if sent]
         return self._facts.weighs_at_least(terms, sent * len(fates) + 1)
 
     def _ends(self, cluster: int) -> list[Bit]:
@@ -80,7 +81,9 @@ class Values:
                 yield facts.all_of([fate.opens, fate.delivered, some, peak])
             # Its age at the horizon, if nothing newer is delivered.
             later = [
-                no(facts.all_of([self._queue.moments.before(update, m), fates[m.index].delivered]))
+                negation(
+                    facts.all_of([self._queue.moments.before(update, m), fates[m.index].delivered])
+                )
                 for m in self._queue.of(cluster)
                 if m is not update
             ]
@@ -94,14 +97,14 @@ class Values:
         facts, fates = self._facts, self._queue.fates
         mine = [fates[u.index] for u in self._queue.of(cluster)]
         yield facts.all_of(
-            facts.any_of([no(fate.taken), fate.departs.tick >= ticks]) for fate in mine
+            facts.any_of([negation(fate.taken), fate.departs.tick >= ticks]) for fate in mine
         )
         for fate in mine:
             begin = fate.departs.tick
             others = [
                 facts.any_of(
                     [
-                        no(other.taken),
+                        negation(other.taken),
                         other.departs.tick <= begin,
                         other.departs.tick >= begin + ticks,
                     ]
@@ -128,10 +131,10 @@ class Values:
             last: list[Bit] = []
             for index, bit in taken.items():
                 tick = self._queue.updates[index].ready.tick
-                facts.require(no(bit), newest >= tick)
+                facts.require(negation(bit), newest >= tick)
                 last.append(facts.all_of([bit, newest <= tick]))
             some = facts.any_of(taken.values())
-            facts.require(no(some), *last)
+            facts.require(negation(some), *last)
             self._before[update.index] = some, newest
         return self._before[update.index]
 
@@ -156,13 +159,13 @@ class Values:
                 if peak is False:
                     continue
                 age = facts.number()
-                facts.require(no(peak), age == fate.departs.tick - newest)
+                facts.require(negation(peak), age == fate.departs.tick - newest)
                 facts.require(peak, age == 0)
                 peaks.append(peak)
                 ages.append(age)
             total = z3.Sum(ages) if ages else z3.RealVal(0)
             for k in range(1, len(peaks) + 1):
-                so_many = [no(facts.at_least(peaks, k)), facts.at_least(peaks, k + 1)]
+                so_many = [negation(facts.at_least(peaks, k)), facts.at_least(peaks, k + 1)]
                 facts.require(*so_many, total == k * mean)
             self._means[cluster] = mean
         return self._means[cluster]

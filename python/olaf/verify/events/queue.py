@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from olaf.verify.events.facts import Bit, Facts, no
+from olaf.verify.events.facts import Facts
 from olaf.verify.events.moments import Moment, Moments, Update
+from olaf.verify.gates import Bit, negation
 from olaf.verify.instance import Control, Hears, Instance
 
 
@@ -73,8 +74,8 @@ class Queue:
         open_ones = {m: bit for m, bit in open_ones.items() if bit is not False}
         is_open = facts.any_of(open_ones.values())
         full = facts.at_least(holding.values(), instance.slots)
-        new = facts.all_of([sent, no(is_open)])
-        facts.equal(opens, facts.all_of([new, no(full)]))
+        new = facts.all_of([sent, negation(is_open)])
+        facts.equal(opens, facts.all_of([new, negation(full)]))
         facts.equal(taken, facts.any_of([opens, facts.all_of([sent, is_open])]))
         dropped = facts.all_of([new, full])
         for m, bit in open_ones.items():
@@ -83,8 +84,8 @@ class Queue:
         self._wait(update, holding)
         # Not needed, and quick to refute with.
         waits = self._departs[i].tick - update.ready.tick
-        facts.require(no(taken), waits >= instance.service)
-        facts.require(no(taken), waits <= instance.slots * instance.service)
+        facts.require(negation(taken), waits >= instance.service)
+        facts.require(negation(taken), waits <= instance.slots * instance.service)
         if self._may_end_early:
             in_time = self.moments.by_the_end(self._departs[i])
         else:
@@ -98,29 +99,29 @@ class Queue:
             return
         require, service, i = self.facts.require, self.instance.service, update.index
         opens, departs = self._opens[i], self._departs[i]
-        at_once: list[Bit] = [no(opens), *holding.values()]
+        at_once: list[Bit] = [negation(opens), *holding.values()]
         require(*at_once, departs.tick == update.ready.tick + service)
         require(*at_once, departs.rank == update.ready.rank)
         last: list[Bit] = []
         for m, holds in holding.items():
             ends = self._departs[m]
-            require(no(opens), no(holds), departs.tick >= ends.tick + service)
-            require(no(opens), no(holds), departs.rank == ends.rank)
+            require(negation(opens), negation(holds), departs.tick >= ends.tick + service)
+            require(negation(opens), negation(holds), departs.rank == ends.rank)
             last.append(self.facts.all_of([holds, departs.tick <= ends.tick + service]))
         for holds in holding.values():
-            require(no(opens), no(holds), *last)
+            require(negation(opens), negation(holds), *last)
 
     def _same(self, where: Bit, i: int, m: int) -> None:
         mine, other = self._departs[i], self._departs[m]
-        self.facts.require(no(where), mine.tick == other.tick)
-        self.facts.require(no(where), mine.rank == other.rank)
+        self.facts.require(negation(where), mine.tick == other.tick)
+        self.facts.require(negation(where), mine.rank == other.rank)
 
     def _holds(self, m: Update, update: Update) -> Bit:
         """Whether the entry that m opened holds a slot when the update is ready."""
         first = self.moments.before(m, update)
         if first is False:
             return False
-        return self.facts.all_of([self._opens[m.index], first, no(self._is_gone(m, update))])
+        return self.facts.all_of([self._opens[m.index], first, negation(self._is_gone(m, update))])
 
     def _is_gone(self, m: Update, update: Update) -> Bit:
         """Whether what m went into has departed when the update is ready."""
@@ -148,7 +149,7 @@ class Queue:
             return False
         ends = self._departs[m.index]
         begun = self.moments.past(Moment(ends.tick - service, ends.rank), update)
-        return self.facts.all_of([self._taken[m.index], first, no(begun)])
+        return self.facts.all_of([self._taken[m.index], first, negation(begun)])
 
     def _control(self, control: Control, sender: int) -> None:
         """The quota and the deadline. Answers' ages are looked at in whole ticks."""
@@ -156,17 +157,17 @@ class Queue:
         mine = [u for u in self.updates if u.sender == sender]
         for place, update in enumerate(mine):
             sent, ready = self._sent[update.index], update.counts
-            facts.require(no(sent), ready)
-            facts.require(no(ready), sent, *self._heard(update, control.forced))
+            facts.require(negation(sent), ready)
+            facts.require(negation(ready), sent, *self._heard(update, control.forced))
             window = mine[max(place - control.window + 1, 0) : place + 1]
             of_window = [self._sent[u.index] for u in window]
-            few = no(facts.at_least(of_window, control.at_most + 1))
+            few = negation(facts.at_least(of_window, control.at_most + 1))
             if few is not True:
                 # At the limit its age may be hardly above.
                 for fresh in self._heard(update, control.threshold - 1, surely=True):
-                    facts.require(no(sent), no(fresh), few)
+                    facts.require(negation(sent), negation(fresh), few)
             if len(window) == control.window:
-                facts.require(no(ready), facts.at_least(of_window, control.at_least))
+                facts.require(negation(ready), facts.at_least(of_window, control.at_least))
 
     def _heard(self, update: Update, most: int, *, surely: bool = False) -> list[Bit]:
         """Of each answer, whether the update's worker heard of it, at most so many ticks ago.

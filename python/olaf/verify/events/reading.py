@@ -7,8 +7,9 @@ from math import floor
 
 import z3
 
-from olaf.verify.events.facts import Bit, Term
+from olaf.verify.events.facts import Term
 from olaf.verify.events.queue import Queue
+from olaf.verify.gates import Bit
 from olaf.verify.instance import Objective
 from olaf.verify.schedule import Delivery, Run, Schedule, Send, value
 

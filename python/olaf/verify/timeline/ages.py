@@ -7,8 +7,8 @@ from fractions import Fraction
 from itertools import product
 from math import floor
 
+from olaf.verify.gates import Bit, Gates, negation
 from olaf.verify.instance import Instance
-from olaf.verify.timeline.gates import Bit, Gates, negation
 
 AgedStarts = Iterable[tuple[int, list[tuple[int, Bit]]]]
 """Each tick with, for j = 0, 1 .., whether service begins then for content at least j ticks old."""

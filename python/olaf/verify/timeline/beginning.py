@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from itertools import permutations
 
+from olaf.verify.gates import Bit, Gates, negation
 from olaf.verify.instance import Instance
-from olaf.verify.timeline.gates import Bit, Gates, negation
 
 
 class Beginning:

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import floor
 
+from olaf.verify.gates import Bit, Gates
 from olaf.verify.instance import Instance, Kind, Objective
 from olaf.verify.timeline.beginning import Anything
-from olaf.verify.timeline.gates import Bit, Gates
 from olaf.verify.timeline.objectives import Values
 from olaf.verify.timeline.queue import Unrolled
 

@@ -11,9 +11,9 @@ from fractions import Fraction
 from itertools import product
 from math import floor
 
+from olaf.verify.gates import Bit, negation
 from olaf.verify.instance import Kind, Objective
 from olaf.verify.timeline import ages
-from olaf.verify.timeline.gates import Bit, negation
 from olaf.verify.timeline.queue import Unrolled
 
 Weights = list[tuple[Bit, int]]

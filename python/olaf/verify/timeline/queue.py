@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from itertools import combinations, permutations
 
+from olaf.verify.gates import Bit, Gates, negation
 from olaf.verify.instance import Hears, Instance
 from olaf.verify.timeline.beginning import Beginning
-from olaf.verify.timeline.gates import Bit, Gates, negation
 from olaf.verify.timeline.senders import Phases, Quota
 from olaf.verify.timeline.ties import Order
 

@@ -9,10 +9,10 @@ from typing import TypeAlias
 
 import z3
 
+from olaf.verify.gates import Bit, negation
 from olaf.verify.instance import Ties
 from olaf.verify.prover import UndecidedError
 from olaf.verify.schedule import Departure, Schedule, Send
-from olaf.verify.timeline.gates import Bit, negation
 from olaf.verify.timeline.queue import Unrolled
 
 Node: TypeAlias = tuple[int, int]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import z3
 
+from olaf.verify.gates import Bit, Gates, negation
 from olaf.verify.instance import Control, Instance, Sender, Ties
 from olaf.verify.timeline.beginning import Beginning
-from olaf.verify.timeline.gates import Bit, Gates, negation
 
 
 class Phases:

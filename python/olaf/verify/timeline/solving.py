@@ -9,12 +9,12 @@ from itertools import pairwise
 
 import z3
 
+from olaf.verify.gates import Bit, Gates
 from olaf.verify.instance import Instance, Kind, Objective, Ties
 from olaf.verify.prover import NoRun, UndecidedError
 from olaf.verify.schedule import Schedule
 from olaf.verify.timeline.ages import MOST_HORIZON
 from olaf.verify.timeline.forever import MOST_BITS, size, stretches
-from olaf.verify.timeline.gates import Bit, Gates
 from olaf.verify.timeline.objectives import Values
 from olaf.verify.timeline.queue import Unrolled
 from olaf.verify.timeline.reading import Unreal, read

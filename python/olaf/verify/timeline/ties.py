@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import combinations, permutations
 
+from olaf.verify.gates import Bit, Gates, negation
 from olaf.verify.instance import Instance, Ties
-from olaf.verify.timeline.gates import Bit, Gates, negation
 
 
 class Order:

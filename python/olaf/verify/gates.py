@@ -23,10 +23,11 @@ class Gates:
         """A Boolean that nothing decides yet."""
         return z3.Bool(name)
 
-    def require(self, fact: Bit) -> None:
-        """``fact`` holds."""
-        if fact is not True:
-            self.clauses.append(z3.BoolVal(False) if fact is False else fact)
+    def require(self, *either: Bit) -> None:
+        """One of these holds."""
+        if not any(bit is True for bit in either):
+            unknown = [bit for bit in either if bit is not False]
+            self.clauses.append(unknown[0] if len(unknown) == 1 else z3.Or(*unknown))
 
     def all_of(self, bits: Iterable[Bit]) -> Bit:
         """Whether all are true."""
@@ -74,6 +75,8 @@ class Gates:
             return True
         if least > sum(weight for _, weight in terms):
             return False
+        if all(weight >= least for _, weight in terms):
+            return self.any_of(bit for bit, _ in terms)
         return self._name(z3.PbGe(terms, least))
 
     def _gate(self, bits: Iterable[Bit], absorbing: bool, join: Callable[..., z3.BoolRef]) -> Bit:
