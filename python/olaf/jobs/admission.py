@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -95,7 +96,9 @@ class Program:
             out, complaint = process.communicate(json.dumps(self._told(question)), left_s)
         except subprocess.TimeoutExpired:
             _kill(process)
-            process.communicate()
+            # What it has started ends with it, and holds its standard error until then.
+            with suppress(subprocess.TimeoutExpired):
+                process.communicate(timeout=STOP_PATIENCE_S)
             return Answer("undecided", f"no answer within {left_s:.1f} s")
         finally:
             with self._lock:
