@@ -23,7 +23,7 @@ from olaf.experiments.olaf.verify_growth import (
 )
 from olaf.verify import Answer, Kind, Spec, Verdict, objective_of, verify
 from olaf.verify import instance_of as instance_of_spec
-from olaf.verify.words import amount
+from olaf.verify.words import amount, reach
 
 INTERVAL_MS = 100
 """Of the first cluster, in both cases."""
@@ -239,13 +239,12 @@ def case_table(readings: Sequence[Reading]) -> Table:
 
 
 def answer_text(verdict: Verdict) -> str:
-    """``holds for ever``, ``violated: starves``."""
+    """``holds up to 600 ms and in the long run``, ``violated: starves``."""
     if verdict.clause is not None:
         return "violated: starves"
     if verdict.answer is not Answer.HOLDS:
         return verdict.answer.value
-    horizon = amount(Kind.WORST_PEAK, verdict_horizon(verdict))
-    return "holds for ever" if verdict.forever else f"holds up to {horizon}"
+    return f"holds {reach(verdict)}"
 
 
 def edge_text(verdict: Verdict) -> str:
