@@ -14,6 +14,7 @@
 pub mod ids;
 pub mod pattern;
 pub mod placement;
+pub mod sharing;
 pub mod topology;
 pub mod tree;
 pub mod trees;

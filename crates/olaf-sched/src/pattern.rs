@@ -154,6 +154,16 @@ pub struct Steps {
     pub none_ns: u64,
     /// A whole step in which all do.
     pub all_ns: u64,
+    /// Of each operation, and of none at the end: what follows from it on if the hosts sum.
+    rest_without: Vec<Rest>,
+}
+
+/// The operations from one on: the step ends at the later of (when the first may start) + `sum_ns`
+/// and `least_ns`, since each starts when it is ready or the one before it ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Rest {
+    sum_ns: u64,
+    least_ns: u64,
 }
 
 impl Steps {
@@ -171,7 +181,9 @@ impl Steps {
             with_ns: of(true),
             none_ns: 0,
             all_ns: 0,
+            rest_without: Vec::new(),
         };
+        steps.rest_without = steps.rests(&steps.without_ns);
         steps.none_ns = steps.duration_ns(|_| false);
         steps.all_ns = steps.duration_ns(|_| true);
         steps
@@ -192,6 +204,35 @@ impl Steps {
             now = now.max(self.start_ns[i]) + duration;
         }
         now.max(self.compute_ns)
+    }
+
+    /// As [`Steps::finish_ns`] where the hosts sum from `from` on, without a walk.
+    #[must_use]
+    pub fn finish_without_ns(&self, from: usize, at_ns: u64) -> u64 {
+        let rest = self.rest_without[from];
+        rest.least_ns.max(at_ns + rest.sum_ns)
+    }
+
+    /// How many operations a step has.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.start_ns.len()
+    }
+
+    /// A step that only computes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.start_ns.is_empty()
+    }
+
+    fn rests(&self, durations_ns: &[u64]) -> Vec<Rest> {
+        let mut rests = vec![Rest { sum_ns: 0, least_ns: self.compute_ns }; self.len() + 1];
+        for i in (0..self.len()).rev() {
+            let after = rests[i + 1];
+            let sum_ns = after.sum_ns + durations_ns[i];
+            rests[i] = Rest { sum_ns, least_ns: after.least_ns.max(self.start_ns[i] + sum_ns) };
+        }
+        rests
     }
 
     /// What a whole step gains when every operation uses the switches.
@@ -221,6 +262,17 @@ mod tests {
         assert_eq!(steps.none_ns, 100 + 210 + 410);
         assert_eq!(steps.all_ns, 100 + 110 + 210 + 80);
         assert_eq!(steps.duration_ns(|i| i == 1), 100 + 210 + 210);
+    }
+
+    #[test]
+    fn the_rest_of_a_step_needs_no_walk() {
+        let steps = Steps::new(&pattern(900, &[(100, 200), (150, 400), (700, 50)]), &NET, 2);
+        for from in 0..=steps.len() {
+            for at_ns in [0, 120, 600, 690, 2000] {
+                let walked = steps.finish_ns(from, at_ns, |_| false);
+                assert_eq!(steps.finish_without_ns(from, at_ns), walked, "from {from} at {at_ns}");
+            }
+        }
     }
 
     #[test]

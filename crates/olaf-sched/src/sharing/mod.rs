@@ -1,0 +1,133 @@
+//! Which all-reduces use the switches, when several jobs want the same ones (MINA §III-D).
+//!
+//! [`decide`] is asked before each all-reduce of a job that has a tree. It answers at once, with a
+//! reason: the all-reduce starts now in either case, summed by the switches or by the hosts.
+//! Nothing is remembered between two questions, so nothing goes stale when a tree or a group
+//! changes.
+
+pub mod group;
+mod mina;
+mod next;
+#[cfg(test)]
+mod tests;
+
+pub use next::Next;
+
+use crate::{JobId, Steps};
+use serde::{Deserialize, Serialize};
+
+/// Who shares, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Policy {
+    /// No all-reduce uses the switches.
+    None,
+    /// Every all-reduce that finds its tree free uses it (MINA §V-A, baselines).
+    Greedy,
+    /// It yields to another job that would gain more in the time (MINA §III-D).
+    Mina,
+}
+
+/// Whom a policy wants to see as `rivals`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Nobody: the slice may be empty.
+    Nobody,
+    /// The running jobs whose trees conflict with mine.
+    Conflicting,
+    /// All running jobs of my sharing group (MINA §III-C), whether or not our trees conflict.
+    Group,
+}
+
+/// A job in the middle of a step: what a policy may know of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Running<'a> {
+    /// Whose.
+    pub job: JobId,
+    /// Its pattern on its network.
+    pub steps: &'a Steps,
+    /// How many hosts wait for its step to end.
+    pub hosts: u32,
+    /// When its step began.
+    pub step_begin_ns: u64,
+    /// The next operation to start: an index into `steps`; their number when all of this step have
+    /// started.
+    pub next: usize,
+    /// When the operation that runs ends; if none runs, when the job became free to start `next`.
+    pub ready_ns: u64,
+    /// The operation that runs uses the switches.
+    pub in_network_now: bool,
+    /// An operation runs. For the one who asks, none does.
+    pub running: bool,
+    /// Steps still to end, this one among them: 1 in the last.
+    pub steps_left: u64,
+}
+
+/// The answer for one all-reduce.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Decision {
+    /// The switches sum; the hosts if not.
+    pub in_network: bool,
+    /// Why.
+    pub reason: Reason,
+}
+
+/// Why an all-reduce uses the switches, or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Reason {
+    /// No: the policy uses no switches.
+    Off,
+    /// No: another job's all-reduce uses what it would need.
+    Busy,
+    /// Yes: nobody else may want them before it ends, or the policy does not ask.
+    Free,
+    /// Yes: others want them before it ends, and gain no more by them in the time.
+    Ahead,
+    /// No: another job gains more by them in the time.
+    Yields {
+        /// To whom.
+        to: JobId,
+    },
+}
+
+impl Policy {
+    /// Whom [`decide`] wants to see.
+    #[must_use]
+    pub const fn scope(self) -> Scope {
+        match self {
+            Self::None | Self::Greedy => Scope::Nobody,
+            Self::Mina => Scope::Group,
+        }
+    }
+}
+
+impl Decision {
+    pub(crate) const fn yes(reason: Reason) -> Self {
+        Self { in_network: true, reason }
+    }
+
+    pub(crate) const fn no(reason: Reason) -> Self {
+        Self { in_network: false, reason }
+    }
+
+    /// What the caller says itself when the tree of the job is in use.
+    pub const BUSY: Self = Self::no(Reason::Busy);
+}
+
+/// Whether `me`, which starts its operation `me.next` at `now_ns`, uses its tree, which is free now.
+///
+/// `rivals` are those that [`Policy::scope`] asks for, in an order that is the caller's but always
+/// the same; the first of those that `me` could yield to is the one named.
+///
+/// # Panics
+/// If `me.next` is no operation of its step: there is nothing to decide then.
+#[must_use]
+pub fn decide(policy: Policy, now_ns: u64, me: &Running<'_>, rivals: &[Running<'_>]) -> Decision {
+    assert!(me.next < me.steps.len(), "an operation starts: next is one of the step's");
+    match policy {
+        Policy::None => Decision::no(Reason::Off),
+        Policy::Greedy => Decision::yes(Reason::Free),
+        Policy::Mina => mina::decide(now_ns, me, rivals),
+    }
+}
