@@ -1,18 +1,14 @@
-"""The ``olaf`` program: finds the command, and turns every ending into an exit code.
-
-Commands are imported when they are run: ``olaf --help`` must be quick, and so must the start of
-each of the many processes of a run.
-"""
+"""The ``olaf`` program: finds the command, and turns every ending into an exit code."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from importlib import import_module
 from typing import Any, NoReturn
 
 import click
 
+from olaf.cli.group import Lazy
 from olaf.jobs.outcome import Exit, failure_of
 
 COMMANDS = {
@@ -25,6 +21,7 @@ COMMANDS = {
     "simulate": ("olaf.cli.simulate:simulate", "Workers, switches and a server in virtual time."),
     "verify": ("olaf.cli.verify:verify", "Does it hold in every run? Proved, or a counterexample."),
     "admit": ("olaf.cli.admit:admit", "May a cluster join those that run, and what would fit?"),
+    "schedule": ("olaf.cli.schedule:schedule", "MINA's scheduler: hosts and trees for jobs."),
     "reproduce": ("olaf.cli.reproduce:reproduce", "A paper's figures, measured again."),
     "config": ("olaf.cli.config:config", "Print the configuration as TOML, each key explained."),
 }
@@ -47,39 +44,6 @@ Exit codes:
 """
 
 
-class Commands(click.Group):
-    """Commands by name, each imported when it is needed."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names in the order a newcomer needs them."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import one command."""
-        if cmd_name not in COMMANDS:
-            return None
-        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
-        command: click.Command = getattr(import_module(module), attribute)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, short) for name, (_, short) in COMMANDS.items()])
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does, and suggest the near command for one that does not exist."""
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            import difflib
-
-            near = difflib.get_close_matches(args[0], COMMANDS, n=1)
-            hint = f"; did you mean `{near[0]}`?" if near else f" (one of {', '.join(COMMANDS)})"
-            ctx.fail(f"no command `{args[0]}`{hint}")
-        return super().resolve_command(ctx, args)
-
-
 def _print_version(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
         from olaf._olaf import __version__
@@ -89,7 +53,8 @@ def _print_version(ctx: click.Context, parameter: click.Parameter, value: bool) 
 
 
 @click.group(
-    cls=Commands,
+    cls=Lazy,
+    table=COMMANDS,
     epilog=EPILOG,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )

@@ -1,0 +1,50 @@
+"""A command with commands below it, each imported when it is run.
+
+``olaf --help`` must be quick, and so must the start of each of the many processes of a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+import click
+
+
+class Lazy(click.Group):
+    """Commands by name, each imported when it is needed."""
+
+    def __init__(self, *args: Any, table: Mapping[str, tuple[str, str]], **kwargs: Any) -> None:
+        """table: of each command its name, ``module:attribute`` and what it does, in a line."""
+        super().__init__(*args, **kwargs)
+        self.table = table
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names in the order a newcomer needs them."""
+        return list(self.table)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import one command."""
+        if cmd_name not in self.table:
+            return None
+        module, _, attribute = self.table[cmd_name][0].partition(":")
+        command: click.Command = getattr(import_module(module), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, short) for name, (_, short) in self.table.items()])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does, and suggest the near command for one that does not exist."""
+        if args and args[0] not in self.table and not args[0].startswith("-"):
+            import difflib
+
+            near = difflib.get_close_matches(args[0], self.table, n=1)
+            hint = f"; did you mean `{near[0]}`?" if near else f" (one of {', '.join(self.table)})"
+            ctx.fail(f"no command `{args[0]}`{hint}")
+        return super().resolve_command(ctx, args)
