@@ -1,7 +1,7 @@
 //! Three layers of switches, the shape in which MINA is evaluated (§V-A).
 
-use super::{Host, Link, Node, Switch, Topology};
-use crate::{HostId, LinkId, SwitchId};
+use super::{MOST_HOSTS, Node, Switch, Topology};
+use crate::{HostId, SwitchId};
 use std::fmt;
 
 /// How many links each layer has, down and up.
@@ -13,9 +13,6 @@ pub struct FatTree {
     /// is oversubscription (MINA Figure 13).
     pub up: [u32; 2],
 }
-
-/// The largest fat tree, in hosts.
-pub const MOST_HOSTS: u64 = 1 << 20;
 
 /// Why there is no such fat tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +68,7 @@ impl Topology {
         {
             return Err(FatTreeError::Size(shape));
         }
-        let mut topology = Self { hosts: Vec::new(), switches: Vec::new(), links: Vec::new() };
+        let mut topology = Self::empty();
         let tor = |pod: u32, t: u32| pod * tors + t;
         let agg = |pod: u32, a: u32| pods * tors + pod * aggs + a;
         let core = |a: u32, c: u32| pods * (tors + aggs) + a * cores + c;
@@ -86,7 +83,7 @@ impl Topology {
             topology.switches.extend((0..cores).map(|c| named(format!("core{a}.{c}"), 3)));
         }
         for host in 0..pods * tors * hosts {
-            topology.hosts.push(Host { name: format!("h{host}"), up: Vec::new() });
+            topology.add_host(format!("h{host}"));
             topology.join(Node::Host(HostId(host)), SwitchId(host / hosts));
         }
         for pod in 0..pods {
@@ -104,18 +101,6 @@ impl Topology {
             }
         }
         Ok(topology)
-    }
-
-    pub(super) fn join(&mut self, child: Node, parent: SwitchId) {
-        let number =
-            u32::try_from(self.links.len()).expect("fewer links than 2^32, checked before");
-        let link = LinkId(number);
-        self.links.push(Link { child, parent });
-        match child {
-            Node::Host(host) => self.hosts[host.index()].up.push(link),
-            Node::Switch(switch) => self.switches[switch.index()].up.push(link),
-        }
-        self.switches[parent.index()].down.push(link);
     }
 }
 

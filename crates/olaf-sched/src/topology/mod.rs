@@ -4,13 +4,32 @@
 //! switch to those above it. A fat tree, a leaf-spine and any tree are such graphs. An aggregation
 //! tree goes up from a job's hosts to one root (MINA Figure 1).
 
+mod error;
 mod fat_tree;
+mod leaf_spine;
+mod pods;
+mod spec;
+mod text;
 
-pub use fat_tree::{FatTree, FatTreeError, MOST_HOSTS};
+pub use error::{CapacityError, TopologyError};
+pub use fat_tree::{FatTree, FatTreeError};
+pub use leaf_spine::LeafSpine;
+pub use pods::{Part, Pod, PodId, Pods};
+pub use spec::{HostSpec, SwitchSpec, TopologySpec};
 
 use crate::{HostId, LinkId, SwitchId};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt;
+
+/// The largest cluster, in hosts.
+pub const MOST_HOSTS: u64 = 1 << 20;
+/// The most switches that a file may name.
+pub const MOST_SWITCHES: usize = 1 << 18;
+/// The most links that a file may name.
+pub const MOST_LINKS: usize = 1 << 23;
+/// The most switches on a way up.
+pub const MOST_LEVELS: u32 = 64;
 
 /// Either end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -133,5 +152,44 @@ impl Topology {
     #[must_use]
     pub fn link(&self, link: LinkId) -> Link {
         self.links[link.index()]
+    }
+
+    /// One line for people: `1024 hosts, 320 switches on 3 levels (128, 128, 64), 3072 links`.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let mut levels: BTreeMap<u32, usize> = BTreeMap::new();
+        self.switches.iter().for_each(|switch| *levels.entry(switch.level).or_default() += 1);
+        let counts: Vec<_> = levels.values().map(usize::to_string).collect();
+        let many =
+            |n: usize, one: &str, more: &str| format!("{n} {}", if n == 1 { one } else { more });
+        format!(
+            "{}, {} on {} ({}), {}",
+            many(self.hosts.len(), "host", "hosts"),
+            many(self.switches.len(), "switch", "switches"),
+            many(levels.len(), "level", "levels"),
+            counts.join(", "),
+            many(self.links.len(), "link", "links"),
+        )
+    }
+
+    const fn empty() -> Self {
+        Self { hosts: Vec::new(), switches: Vec::new(), links: Vec::new() }
+    }
+
+    fn add_host(&mut self, name: String) -> HostId {
+        let number = u32::try_from(self.hosts.len()).expect("fewer than MOST_HOSTS, checked");
+        self.hosts.push(Host { name, up: Vec::new() });
+        HostId(number)
+    }
+
+    fn join(&mut self, child: Node, parent: SwitchId) {
+        let number = u32::try_from(self.links.len()).expect("fewer than 2^32 links, checked");
+        let link = LinkId(number);
+        self.links.push(Link { child, parent });
+        match child {
+            Node::Host(host) => self.hosts[host.index()].up.push(link),
+            Node::Switch(switch) => self.switches[switch.index()].up.push(link),
+        }
+        self.switches[parent.index()].down.push(link);
     }
 }
