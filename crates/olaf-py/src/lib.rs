@@ -8,6 +8,7 @@ mod arrays;
 mod client;
 mod errors;
 mod functions;
+mod mina;
 mod roles;
 mod sweep;
 mod waiting;
@@ -22,6 +23,8 @@ mod _olaf {
     use crate::errors::{OlafError, RefusedError, UnreachableError};
     #[pymodule_export]
     use crate::functions::{apply_rule, deliver, parse_rate, replay, simulate, time_engine};
+    #[pymodule_export]
+    use crate::mina::MinaSimulation;
     #[pymodule_export]
     use crate::roles::{Server, Switch};
     #[pymodule_export]

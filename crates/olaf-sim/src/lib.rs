@@ -10,6 +10,7 @@
 mod chance;
 pub mod delivery;
 pub mod link;
+pub mod mina;
 pub mod network;
 pub mod node;
 pub mod replay;

@@ -1,0 +1,91 @@
+//! `olaf_sim::mina`, a slice of time at a time: progress, Ctrl-C and the clock are the driver's.
+
+use olaf_sim::mina::{Advanced, Costs, Outcome, Setting, Simulation};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use serde::Serialize;
+use std::sync::{Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+/// Events between two looks at the clock: a few microseconds.
+const UNWATCHED: u32 = 256;
+
+/// Jobs on a cluster whose switches sum, in virtual time (MINA §V).
+#[pyclass(module = "olaf._olaf", frozen)]
+pub(crate) struct MinaSimulation(Mutex<Run>);
+
+struct Run {
+    simulation: Option<Simulation>,
+    /// By whose clock decisions are timed.
+    epoch: Instant,
+}
+
+#[derive(Serialize)]
+struct Finished {
+    outcome: Outcome,
+    costs: Costs,
+}
+
+#[pymethods]
+impl MinaSimulation {
+    #[new]
+    fn new(py: Python<'_>, setting: &str) -> PyResult<Self> {
+        let bad = |text: String| PyValueError::new_err(text);
+        let mut json = serde_json::Deserializer::from_str(setting);
+        let setting: Setting = serde_path_to_error::deserialize(&mut json)
+            .map_err(|error| bad(format!("{}: {}", error.path(), error.inner())))?;
+        let simulation = py.detach(|| Simulation::new(setting));
+        let simulation = simulation.map_err(|error| bad(error.to_string()))?;
+        Ok(Self(Mutex::new(Run { simulation: Some(simulation), epoch: Instant::now() })))
+    }
+
+    /// Go on for about so long; return jobs over, jobs running, virtual ns, and whether all are.
+    fn advance(&self, py: Python<'_>, seconds: f64) -> PyResult<(u64, u64, u64, bool)> {
+        let slice = Duration::try_from_secs_f64(seconds)
+            .map_err(|error| PyValueError::new_err(format!("seconds {seconds}: {error}")))?;
+        py.detach(|| {
+            let mut run = self.run();
+            let epoch = run.epoch;
+            let simulation = run.simulation.as_mut().ok_or_else(taken)?;
+            let mut clock =
+                || u64::try_from(epoch.elapsed().as_nanos()).expect("less than 584 years");
+            let begin = Instant::now();
+            let mut unwatched = 0;
+            let over = loop {
+                match simulation.advance(&mut clock) {
+                    Advanced::Done => break true,
+                    Advanced::Jobs => unwatched = UNWATCHED,
+                    Advanced::Operation => unwatched += 1,
+                }
+                if unwatched >= UNWATCHED {
+                    unwatched = 0;
+                    if begin.elapsed() >= slice {
+                        break false;
+                    }
+                }
+            };
+            let (done, running, now_ns) = simulation.progress();
+            Ok((done, running, now_ns, over))
+        })
+    }
+
+    /// What it came to and what it cost, as JSON, once all jobs are over.
+    fn finish(&self, py: Python<'_>) -> PyResult<String> {
+        py.detach(|| {
+            let simulation = self.run().simulation.take().ok_or_else(taken)?;
+            let (outcome, costs) = simulation.finish();
+            let finished = Finished { outcome, costs };
+            Ok(serde_json::to_string(&finished).expect("an outcome is plain data"))
+        })
+    }
+}
+
+fn taken() -> PyErr {
+    PyValueError::new_err("this simulation is finished: its outcome was taken")
+}
+
+impl MinaSimulation {
+    fn run(&self) -> MutexGuard<'_, Run> {
+        self.0.lock().expect("a simulation that broke is not gone on from")
+    }
+}
