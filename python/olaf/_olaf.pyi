@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 __all__ = [
     "Client",
+    "MinaSimulation",
     "OlafError",
     "RefusedError",
     "Server",
@@ -149,6 +150,29 @@ class Server:
         """(version, parameters) of a job now, or None while it has no model."""
 
     def stop(self) -> None: ...
+
+@final
+class MinaSimulation:
+    """Jobs on a cluster whose switches sum, in virtual time (MINA §V)."""
+
+    def __new__(cls, setting: str) -> Self:
+        """Check; nothing is run yet.
+
+        setting: JSON, see docs/reference/mina.md. Raises ValueError (says what to change; what is
+        wrong with a job begins ``jobs[NUMBER]:``, counted from 0).
+        """
+
+    def advance(self, seconds: float) -> tuple[int, int, int, bool]:
+        """Go on for about so long, with the GIL released.
+
+        Returns jobs over, jobs running, nanoseconds of virtual time, and whether all are over.
+        """
+
+    def finish(self) -> str:
+        """What it came to (``outcome``) and took to compute (``costs``), as JSON; once, at the end.
+
+        Raises ValueError when it was taken before.
+        """
 
 @final
 class Sweep:

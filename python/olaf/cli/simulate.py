@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from olaf.cli import options
+from olaf.cli.simulate_mina import mina
 
 if TYPE_CHECKING:
     from olaf.scenarios import Outcome, Scenario, Summary
@@ -19,13 +20,17 @@ SEEDS = 5
 
 @click.group()
 def simulate() -> None:
-    """Simulate a network of workers, switches and a server, in virtual time.
+    """Simulate a network of workers, switches and a server, or a cluster of jobs, in virtual time.
 
     \b
     Examples:
       olaf simulate network examples/scenarios/table3.toml
       olaf simulate network --help
+      olaf simulate mina --help
     """
+
+
+simulate.add_command(mina)
 
 
 @simulate.command()

@@ -8,6 +8,8 @@ use serde::Serialize;
 /// The whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Outcome {
+    /// In the cluster.
+    pub hosts: u64,
     /// In the order of the list.
     pub jobs: Vec<JobOutcome>,
     /// When the last job ended.
@@ -41,9 +43,9 @@ pub struct JobOutcome {
     /// For how long the switches summed for it.
     pub in_network_ns: u64,
     /// All-reduces with the switches.
-    pub with: u64,
+    pub operations_with: u64,
     /// All-reduces without.
-    pub without: u64,
+    pub operations_without: u64,
     /// For how long it had a tree.
     pub tree_ns: u64,
     /// For how long its tree conflicted with another's.

@@ -150,8 +150,8 @@ impl Running {
         }
         self.outcome.end_ns = now_ns;
         self.outcome.in_network_ns = self.tally.in_network_ns;
-        self.outcome.with = self.tally.with;
-        self.outcome.without = self.tally.without;
+        self.outcome.operations_with = self.tally.with;
+        self.outcome.operations_without = self.tally.without;
         if let Some(line) = &mut self.line {
             if let Some(last) = line.trees.last_mut() {
                 last.to_ns = now_ns;

@@ -1,9 +1,9 @@
 //! What is simulated: a cluster, its policies, and a list of jobs. Checked once.
 
-use olaf_sched::topology::{Capacity, FatTree, FatTreeError};
+use olaf_sched::topology::{Capacity, TopologyError, TopologySpec};
 use olaf_sched::{Network, Pattern, Steps, Topology};
 use olaf_sched::{pattern, placement, sharing, trees};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -15,6 +15,7 @@ pub struct Setting {
     /// Hosts and switches.
     pub topology: Shape,
     /// What each switch, or each port, can sum for at once: no all-reduce uses more.
+    #[serde(deserialize_with = "capacity_word")]
     pub capacity: Capacity,
     /// When two trees conflict.
     pub conflicts: Conflicts,
@@ -49,15 +50,21 @@ pub struct Window {
 
 /// A topology as it is asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
 pub enum Shape {
-    /// Three layers of switches.
-    FatTree {
-        /// Hosts a ToR switch, ToR switches a pod, pods.
-        down: [u32; 3],
-        /// Links up of a ToR switch, and of an aggregation switch.
-        up: [u32; 2],
-    },
+    /// As [`Topology::parse`] reads it: `fat-tree:16`.
+    Word(String),
+    /// Any graph.
+    Graph(TopologySpec),
+}
+
+impl Shape {
+    fn build(&self) -> Result<Topology, TopologyError> {
+        match self {
+            Self::Word(word) => Topology::parse(word),
+            Self::Graph(spec) => spec.build(),
+        }
+    }
 }
 
 /// By what two trees are judged when trees are chosen, and who shares with whom.
@@ -81,6 +88,11 @@ pub struct Job {
     pub steps: u64,
 }
 
+fn capacity_word<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Capacity, D::Error> {
+    let word = String::deserialize(deserializer)?;
+    Capacity::parse(&word).map_err(serde::de::Error::custom)
+}
+
 /// The most jobs.
 pub const MOST_JOBS: usize = 10_000_000;
 /// All jobs one after the other take less than this, so that no sum of times overflows: 146 years.
@@ -89,8 +101,8 @@ const LONGEST_RUN_NS: u128 = 1 << 62;
 /// Why a setting is none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SettingError {
-    /// There is no such fat tree.
-    FatTree(FatTreeError),
+    /// There is no such topology.
+    Topology(TopologyError),
     /// A capacity of no unit.
     Capacity,
     /// A speed of 0, or one that makes all-reduces slower.
@@ -121,18 +133,18 @@ pub enum SettingError {
 impl fmt::Display for SettingError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::FatTree(error) => write!(f, "topology: {error}"),
+            Self::Topology(error) => write!(f, "{error}"),
             Self::Capacity => write!(f, "capacity: at least 1"),
             Self::Network(what) => write!(f, "{what}"),
             Self::Pattern(name, error) => write!(f, "pattern {name}: {error}"),
             Self::Jobs(jobs) => write!(f, "{jobs} jobs: from 1 to {MOST_JOBS}"),
-            Self::NoPattern(job) => write!(f, "job {job}: there is no such pattern"),
-            Self::Empty(job) => write!(f, "job {job}: at least one host and one step"),
+            Self::NoPattern(job) => write!(f, "jobs[{job}]: there is no such pattern"),
+            Self::Empty(job) => write!(f, "jobs[{job}]: at least one host and one step"),
             Self::TooLarge { job, hosts, cluster } => {
-                write!(f, "job {job}: {hosts} hosts asked for, the cluster has {cluster}")
+                write!(f, "jobs[{job}]: {hosts} hosts asked for, the cluster has {cluster}")
             }
             Self::TooLong(job) => {
-                write!(f, "job {job}: up to here the jobs may take longer than 146 years")
+                write!(f, "jobs[{job}]: up to here the jobs may take longer than 146 years")
             }
             Self::Window(window) => {
                 write!(f, "timeline: from {} ns to {} ns is no time", window.from_ns, window.to_ns)
@@ -154,11 +166,7 @@ pub(super) struct Checked {
 
 impl Setting {
     pub(super) fn check(self) -> Result<Checked, SettingError> {
-        let topology = match self.topology {
-            Shape::FatTree { down, up } => {
-                Topology::fat_tree(FatTree { down, up }).map_err(SettingError::FatTree)?
-            }
-        };
+        let topology = self.topology.build().map_err(SettingError::Topology)?;
         if self.capacity.units() == 0 {
             return Err(SettingError::Capacity);
         }

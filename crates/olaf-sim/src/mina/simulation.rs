@@ -156,7 +156,9 @@ impl Simulation {
         assert!(self.events.is_empty() && self.count == 0, "all jobs are over");
         let jobs = &self.outcome.jobs;
         self.outcome.makespan_ns = jobs.iter().map(|job| job.end_ns).max().unwrap_or(0);
-        self.outcome.operations = jobs.iter().map(|job| job.with + job.without).sum();
+        self.outcome.operations =
+            jobs.iter().map(|job| job.operations_with + job.operations_without).sum();
+        self.outcome.hosts = self.checked.topology.hosts().len() as u64;
         if self.window.is_some() {
             let topology = &self.checked.topology;
             self.outcome.timeline = Some(Timeline {

@@ -1,0 +1,289 @@
+"""``olaf simulate mina``: jobs on a cluster whose switches sum for a few of them at a time."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from olaf.cli import options
+
+if TYPE_CHECKING:
+    from olaf.schedule.simulation import Cluster, Costs, Outcome
+    from olaf.schedule.summary import Cost, Summary
+
+PLACEMENTS = ["first-fit"]
+TREES = ["none", "first"]
+SHARING = ["none", "greedy", "mina"]
+
+
+class Nanoseconds(click.ParamType[int]):
+    """A time with its unit, ``50us`` or ``125ms``; ``0`` needs none."""
+
+    name = "TIME"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Whole nanoseconds."""
+        from olaf.cli.asking import milliseconds
+
+        if isinstance(value, int):
+            return value
+        try:
+            return 0 if str(value) == "0" else round(milliseconds(str(value)) * 1_000_000)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class Thousandths(click.ParamType[int]):
+    """A factor such as ``1.5``, in thousandths."""
+
+    name = "FACTOR"
+
+    def __init__(self, least: str) -> None:
+        self._least = Decimal(least)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Thousandths."""
+        if isinstance(value, int):
+            return value
+        try:
+            factor = Decimal(str(value))
+        except ArithmeticError:
+            self.fail(f"{value!r} is no number", param, ctx)
+        if not factor.is_finite() or not self._least <= factor <= 1000 or (factor * 1000) % 1:
+            least = self._least
+            self.fail(f"{value}: from {least} to 1000, to the thousandth", param, ctx)
+        return int(factor * 1000)
+
+
+@click.command()
+@click.option(
+    "--jobs",
+    "job_list",
+    required=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="The jobs in order of arrival, `pattern hosts steps` a line; # begins a comment.",
+)
+@click.option(
+    "--traces",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Recorded steps, a file PATTERN.json each. Default: those that come with Olaf.",
+)
+@click.option(
+    "--topology",
+    default="fat-tree:16",
+    show_default=True,
+    metavar="SHAPE",
+    help="The cluster: fat-tree:DEGREE, fat-tree:HOSTS,TORS,PODS:AGGS,CORES (fewer links up than "
+    "down are oversubscription), leaf-spine:LEAVES,HOSTS,SPINES, or a graph in FILE.toml.",
+)
+@click.option(
+    "--capacity",
+    default="port:1",
+    show_default=True,
+    metavar="WHAT:N",
+    help="For how many jobs at once a port, or a whole switch, sums: port:1 is Quantum-2 NDR, "
+    "switch:1 is Quantum HDR.",
+)
+@click.option(
+    "--conflicts",
+    type=click.Choice(["capacity", "switch"]),
+    default="capacity",
+    show_default=True,
+    help="When two trees conflict: they would overload something; or they meet in a switch, "
+    "whatever its capacity, as in the authors' code behind Table I.",
+)
+@click.option(
+    "--placement",
+    type=click.Choice(PLACEMENTS),
+    default="first-fit",
+    show_default=True,
+    help="Which hosts a job gets: the first free ones.",
+)
+@click.option(
+    "--trees",
+    type=click.Choice(TREES),
+    default="first",
+    show_default=True,
+    help="Which aggregation tree a job gets: none; the first that conflicts with nobody's.",
+)
+@click.option(
+    "--sharing",
+    type=click.Choice(SHARING),
+    default="greedy",
+    show_default=True,
+    help="Which all-reduces use the tree: none; each that finds it free; those that are worth "
+    "more than their rivals' (the authors' rule).",
+)
+@click.option(
+    "--bandwidth",
+    default="100gbit",
+    show_default=True,
+    metavar="RATE",
+    help="At which an all-reduce among hosts alone moves its bytes.",
+)
+@click.option(
+    "--speedup",
+    type=Thousandths("1"),
+    default="2",
+    show_default=True,
+    help="How much faster that is when the switches sum.",
+)
+@click.option(
+    "--latency",
+    type=Nanoseconds(),
+    default="50us",
+    show_default=True,
+    help="Of each all-reduce, however small.",
+)
+@click.option(
+    "--compute-speed",
+    type=Thousandths("0.001"),
+    default="1",
+    show_default=True,
+    help="How much faster than recorded the jobs compute: 1.5 makes the network matter more.",
+)
+@click.option(
+    "--migration-time",
+    type=Nanoseconds(),
+    default="0",
+    show_default=True,
+    help="For how long a running job has no tree when it is given another; the paper measures "
+    "559ms (§V-D), the authors' simulator takes none.",
+)
+@options.as_json
+def mina(
+    *,
+    job_list: Path,
+    traces: Path | None,
+    topology: str,
+    capacity: str,
+    conflicts: str,
+    placement: str,
+    trees: str,
+    sharing: str,
+    bandwidth: str,
+    speedup: int,
+    latency: int,
+    compute_speed: int,
+    migration_time: int,
+    json_out: bool,
+) -> None:
+    """Simulate jobs that sum in the network, and say how much of what they could gain they get.
+
+    Jobs start in the order of the list as hosts become free, and repeat their recorded step. Each
+    all-reduce is summed by the switches of the job's tree or by the hosts; the score is 0 if all
+    are by the hosts, 1 if all are by the switches. The same options give the same numbers on
+    every machine. docs/mina.md is the tutorial.
+
+    \b
+    Examples:
+      olaf simulate mina --jobs jobs.txt
+      olaf simulate mina --jobs jobs.txt --sharing none --json
+      olaf simulate mina --jobs jobs.txt --traces recorded/ --capacity switch:1
+
+    \b
+    Exit codes: 0 simulated; 2 a file or value that cannot be; 130 interrupted.
+    """
+    from olaf.schedule.simulation import Cluster, Network
+    from olaf.schedule.summary import cost, summarize
+
+    network = Network(
+        bytes_per_second=_bytes_per_second(bandwidth), speedup_millis=speedup, latency_ns=latency
+    )
+    from olaf.schedule.reading import read_jobs, read_topology
+
+    cluster = Cluster(
+        topology=read_topology(topology),
+        capacity=capacity,
+        conflicts="switch" if conflicts == "switch" else "capacity",
+        placement={"policy": placement.replace("-", "_")},
+        trees={"policy": trees},
+        sharing=sharing,
+        network=network,
+        compute_speed_millis=compute_speed,
+        migration_ns=migration_time,
+    )
+    jobs = read_jobs(job_list)
+    begin_s = time.process_time()
+    outcome, costs = _run(cluster, job_list, traces)
+    spent = cost(costs, time.process_time() - begin_s)
+    summary = summarize(outcome, [job.hosts for job in jobs])
+    if json_out:
+        record = {
+            "setting": cluster.model_dump(mode="json"),
+            "summary": summary.model_dump(mode="json"),
+            "cost": spent.model_dump(mode="json"),
+        }
+        click.echo(json.dumps(record))
+    else:
+        _show(summary, spent)
+
+
+def _run(cluster: Cluster, job_list: Path, traces: Path | None) -> tuple[Outcome, Costs]:
+    from olaf.cli.asking import Thinking
+    from olaf.jobs.usage import ConfigurationError
+    from olaf.schedule.reading import BUNDLED, read_jobs, read_patterns
+    from olaf.schedule.simulation import simulate
+
+    jobs = read_jobs(job_list)
+    names = list(dict.fromkeys(job.pattern for job in jobs))
+    patterns = read_patterns(traces or BUNDLED, names, job_list)
+    try:
+        with Thinking() as thinking:
+
+            def say(over: int, running: int, now_ns: int) -> None:
+                thinking.say(
+                    f"{over} of {len(jobs)} jobs over, {running} running, at {now_ns / 1e9:.1f} s"
+                )
+
+            return simulate(cluster, patterns, jobs, say=say)
+    except ConfigurationError as error:
+        about = re.match(r"jobs\[(\d+)\]: ", str(error))
+        if about is None:
+            raise
+        line = jobs[int(about[1])].line
+        raise ConfigurationError(f"{job_list}:{line}: {str(error)[about.end() :]}") from None
+
+
+def _bytes_per_second(rate: str) -> int:
+    from olaf._olaf import parse_rate
+
+    try:
+        return parse_rate(rate) // 8
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--bandwidth") from None
+
+
+def _show(summary: Summary, cost: Cost) -> None:
+    from rich.table import Table
+
+    console = options.console(json_out=False)
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    for name, value in [
+        ("score", _number(summary.score)),
+        ("by hosts", _number(summary.score_by_hosts)),
+        ("worst decile", _number(summary.worst_decile)),
+        ("utilisation", _number(summary.utilisation)),
+        ("migrations a job", f"{summary.migrations.per_job:.3f}"),
+        ("makespan", f"{summary.makespan_s:.3f} s"),
+        ("all-reduces", f"{summary.operations:,}"),
+        (
+            "CPU",
+            f"placement {cost.placement_s:.3f} s, trees {cost.trees_s:.3f} s, "
+            f"rest {cost.rest_s:.3f} s",
+        ),
+    ]:
+        table.add_row(name, value)
+    console.print(table)
+
+
+def _number(value: float | None) -> str:
+    return "none can gain" if value is None else f"{value:.4f}"

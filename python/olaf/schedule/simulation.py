@@ -1,0 +1,145 @@
+"""MINA's jobs on a cluster in virtual time, run in the core (``crates/olaf-sim/src/mina``)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from olaf.jobs.usage import ConfigurationError
+from olaf.schedule.reading import Job, Pattern
+
+SLICE_S = 0.1
+"""The core goes on for so long between two looks at Ctrl-C."""
+
+Tagged = dict[str, Any]
+"""A policy as the core reads it: ``{"policy": name, ..its parameters}``."""
+
+
+class _Data(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+class Network(_Data):
+    """How long an all-reduce takes: latency + bytes / (bandwidth x speed-up, in the network)."""
+
+    bytes_per_second: int = 12_500_000_000
+    """100 Gbit/s, as in MINA §V."""
+    speedup_millis: int = 2000
+    """How much faster it is when the switches sum, in thousandths."""
+    latency_ns: int = 50_000
+
+
+class Window(_Data):
+    """A part of a run."""
+
+    from_ns: int
+    to_ns: int
+
+
+class Cluster(_Data):
+    """What jobs meet: hosts, switches, and the policies that share them out."""
+
+    topology: Tagged = {"word": "fat-tree:16"}
+    """``{"word": ..}`` or ``{"graph": ..}``, see `olaf.schedule.reading.read_topology`."""
+    capacity: str = "port:1"
+    conflicts: Literal["capacity", "switch"] = "capacity"
+    placement: Tagged = {"policy": "first_fit"}
+    trees: Tagged = {"policy": "first"}
+    sharing: str = "greedy"
+    network: Network = Network()
+    compute_speed_millis: int = 1000
+    migration_ns: int = 0
+
+
+class JobOutcome(_Data):
+    """One job; times in nanoseconds of virtual time."""
+
+    queued_ns: int
+    """When it came to the head of the line."""
+    start_ns: int
+    end_ns: int
+    none_ns: int
+    """How long it takes when none of its all-reduces is in the network."""
+    all_ns: int
+    """How long it takes when all are."""
+    in_network_ns: int
+    """For how long the switches summed for it."""
+    operations_with: int
+    """All-reduces with the switches."""
+    operations_without: int
+    tree_ns: int
+    """For how long it had a tree."""
+    shared_ns: int
+    """For how long its tree conflicted with another's."""
+    moved: int
+    """Changes of its tree for another while it ran."""
+    gained: int
+    lost: int
+
+
+class Costs(_Data):
+    """Nanoseconds that decisions took, by the clock of this machine."""
+
+    placement_ns: list[int]
+    """Of each job."""
+    trees_ns: list[int]
+    """Of each arrival of jobs together."""
+    leave_ns: list[int]
+    """Of each end of a job."""
+
+
+class Outcome(_Data):
+    """What a run came to: whole numbers, the same on every platform."""
+
+    hosts: int
+    """In the cluster."""
+    jobs: list[JobOutcome]
+    makespan_ns: int
+    operations: int
+    events: int
+    """Taken from the event queue: fewer than two an operation."""
+    rebuilds: int
+    """Instants at which jobs arrived and trees were chosen."""
+    most_running: int
+    timeline: dict[str, Any] | None
+
+
+def simulate(
+    cluster: Cluster,
+    patterns: Sequence[Pattern],
+    jobs: Sequence[Job],
+    *,
+    timeline: Window | None = None,
+    say: Callable[[int, int, int], None] = lambda over, running, now_ns: None,
+) -> tuple[Outcome, Costs]:
+    """Run all jobs to their ends.
+
+    patterns: those that the jobs name. say: told of jobs over, jobs running and the virtual time,
+    about ten times a second. Ctrl-C ends it within a tenth of a second or a choice of trees.
+    Raises ConfigurationError for what cannot be simulated.
+    """
+    from olaf._olaf import MinaSimulation
+
+    number = {pattern.name: at for at, pattern in enumerate(patterns)}
+    setting = {
+        **cluster.model_dump(mode="json"),
+        "patterns": [asdict(pattern) for pattern in patterns],
+        "jobs": [
+            {"pattern": number[job.pattern], "hosts": job.hosts, "steps": job.steps} for job in jobs
+        ],
+        "timeline": None if timeline is None else timeline.model_dump(),
+    }
+    try:
+        simulation = MinaSimulation(json.dumps(setting))
+    except ValueError as error:
+        raise ConfigurationError(str(error)) from None
+    all_over = False
+    while not all_over:
+        over, running, now_ns, all_over = simulation.advance(SLICE_S)
+        say(over, running, now_ns)
+    finished = json.loads(simulation.finish())
+    return Outcome.model_validate(finished["outcome"]), Costs.model_validate(finished["costs"])
