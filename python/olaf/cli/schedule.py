@@ -6,7 +6,9 @@ import click
 
 from olaf.cli.group import Lazy
 
-COMMANDS: dict[str, tuple[str, str]] = {}
+COMMANDS: dict[str, tuple[str, str]] = {
+    "record": ("olaf.cli.schedule_record:record", "What a model communicates in a step."),
+}
 
 
 @click.group(cls=Lazy, table=COMMANDS)

@@ -1,0 +1,159 @@
+"""``olaf schedule record``: what a model communicates in a step, measured here."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from olaf.cli import options
+from olaf.schedule.shapes import SHAPES
+
+if TYPE_CHECKING:
+    from olaf.schedule.recording import Pattern
+
+
+@click.command()
+@click.option(
+    "--model", "name", type=click.Choice(list(SHAPES)), help="Record this one; --all is every one."
+)
+@click.option("--all", "every", is_flag=True, help="Record every model; --out is then a folder.")
+@click.option(
+    "--batch",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Samples a step. Default: "
+    + ", ".join(f"{name} {shape.batch}" for name, shape in SHAPES.items())
+    + ".",
+)
+@click.option("--steps", type=click.IntRange(min=1), default=20, show_default=True, metavar="N")
+@click.option(
+    "--warmup",
+    type=click.IntRange(min=2),
+    default=5,
+    show_default=True,
+    metavar="N",
+    help="Steps to forget first; DDP arranges its buckets anew after the first.",
+)
+@click.option(
+    "--threads",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Of torch's computation. Default: torch's own choice.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Of weights and data.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    required=True,
+    metavar="FILE",
+    help="Pattern file to write; with --all a folder, and a file for each model.",
+)
+@options.as_json
+def record(
+    *,
+    name: str | None,
+    every: bool,
+    batch: int | None,
+    steps: int,
+    warmup: int,
+    threads: int | None,
+    seed: int,
+    out: Path,
+    json_out: bool,
+) -> None:
+    """Train a model on this machine's CPU for some steps and record its all-reduces.
+
+    One process alone, through PyTorch's DistributedDataParallel: times are those of computing, no
+    network has part in them. Writes what the scheduler and the simulator read. Needs olaf[torch].
+    docs/patterns.md explains how to record a program of your own.
+
+    \b
+    Examples:
+      olaf schedule record --model resnet18 --batch 8 --out resnet18.json
+      olaf schedule record --all --steps 40 --threads 1 --out patterns
+
+    \b
+    Exit codes: 0 written; 1 steps differed; 2 options that cannot be; 130 interrupted.
+    """
+    if every == (name is not None):
+        raise click.UsageError("give --model NAME or --all, one of them")
+    _ready_to_write(out, folder=every)
+    _torch(threads)
+    told: list[dict[str, Any]] = []
+    for each in SHAPES if name is None else [name]:
+        pattern, about = _recorded(
+            each, batch=batch or SHAPES[each].batch, steps=steps, warmup=warmup, seed=seed
+        )
+        file = out / f"{each}.json" if every else out
+        pattern.write(file, **about)
+        told.append({"file": str(file), **pattern.document(**about)})
+        if not json_out:
+            click.echo(_line(each, pattern))
+        click.echo(f"wrote {file}", err=json_out)
+    if json_out:
+        click.echo(json.dumps(told if every else told[0]))
+
+
+def _ready_to_write(out: Path, *, folder: bool) -> None:
+    """Find out before the work whether its result can be kept."""
+    try:
+        (out if folder else out.parent).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise click.BadParameter(f"{out}: {error.strerror}", param_hint="--out") from None
+    if not folder and out.is_dir():
+        raise click.BadParameter(f"{out} is a folder; name a file", param_hint="--out")
+    if not os.access(out if folder else out.parent, os.W_OK):
+        raise click.BadParameter(f"{out}: not writable", param_hint="--out")
+
+
+def _torch(threads: int | None) -> None:
+    from olaf.jobs.outcome import Exit, RunError
+
+    try:
+        import torch
+        import torchvision as _  # noqa: F401
+    except ModuleNotFoundError as missing:
+        raise RunError(
+            f"recording needs {missing.name!r}, which is not installed: "
+            "run `pip install 'olaf[torch]'`",
+            Exit.USAGE,
+        ) from None
+    if threads is not None:
+        torch.set_num_threads(threads)
+
+
+def _recorded(
+    name: str, *, batch: int, steps: int, warmup: int, seed: int
+) -> tuple[Pattern, dict[str, object]]:
+    # rich: what speaks of progress loads it when it is due, in the middle of a step.
+    import rich.console as _  # noqa: F401
+
+    from olaf.cli.asking import Thinking
+    from olaf.jobs.outcome import RunError
+    from olaf.schedule.recording import RecordingError
+    from olaf.torch.recording_models import record
+
+    with Thinking() as thinking:
+
+        def say(count: int) -> None:
+            thinking.say(f"{name}: step {count} of {warmup + steps}")
+
+        try:
+            return record(name, batch=batch, steps=steps, warmup=warmup, seed=seed, say=say)
+        except RecordingError as error:
+            raise RunError(f"{name}: {error}") from None
+
+
+def _line(name: str, pattern: Pattern) -> str:
+    spread = pattern.recorded["spread"]["duration"]
+    first_ns = pattern.operations[0][0]
+    return (
+        f"{name:12} step {pattern.duration_ns / 1e6:8.2f} ms "
+        f"(half of them {spread['quarter'] * 1e3:.2f} to {spread['three_quarters'] * 1e3:.2f}), "
+        f"{len(pattern.operations):3} all-reduces of {pattern.size / 1e6:7.2f} MB, "
+        f"the first after {first_ns / 1e6:.2f} ms"
+    )

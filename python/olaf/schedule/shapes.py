@@ -1,0 +1,20 @@
+"""The models that ``olaf schedule record`` knows, for those who have no torch to ask."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Shape(NamedTuple):
+    """A model in words, and how many samples a step takes if nothing else is said."""
+
+    words: str
+    batch: int
+
+
+SHAPES = {
+    "mlp": Shape("3 hidden layers of 2,048 on 784 inputs", 256),
+    "cnn": Shape("DQN's network (Mnih et al. 2015) on 4 frames of 84 x 84", 32),
+    "transformer": Shape("decoder of 6 layers of 512, 8 heads, 128 tokens of 8,192", 4),
+    "resnet18": Shape("ResNet-18 (He et al. 2016, torchvision's) on 3 x 224 x 224", 4),
+}
