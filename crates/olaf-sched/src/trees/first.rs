@@ -1,21 +1,18 @@
-//! The first tree that conflicts with nobody's.
+//! A tree that conflicts with nobody's, and is kept: the first one, or any.
 
-use super::{Arrival, Forest, Reason};
-use crate::Tree;
-use std::sync::Arc;
+use super::ground::{Ground, Slot};
 
-pub(super) fn choose(forest: &Forest, arrival: &Arrival) -> (Option<Arc<Tree>>, Reason) {
-    let roots = Tree::roots(&forest.topology, &arrival.hosts);
-    if roots.is_empty() {
-        return (None, Reason::OneHost);
+pub(super) fn seat_first(ground: &mut Ground, slot: Slot) {
+    let candidates = ground.member(slot).candidates.len();
+    if let Some(at) = (0..candidates).find(|&at| ground.is_free(slot, at)) {
+        ground.seat(slot, at);
     }
-    let candidates = roots.len();
-    for root in roots {
-        if let Some(tree) = Tree::to(&forest.topology, &arrival.hosts, root)
-            && forest.fits(&tree, arrival.units)
-        {
-            return (Some(Arc::new(tree)), Reason::Alone);
-        }
+}
+
+pub(super) fn seat_random(ground: &mut Ground, slot: Slot, seed: u64) {
+    let candidates = ground.member(slot).candidates.len();
+    let free: Vec<_> = (0..candidates).filter(|&at| ground.is_free(slot, at)).collect();
+    if let Some(at) = fastrand::Rng::with_seed(seed).choice(&free) {
+        ground.seat(slot, *at);
     }
-    (None, Reason::Conflict { candidates })
 }

@@ -5,11 +5,25 @@
 //! resources in time (MINA §III-D, the module `sharing`); a job without a tree does without.
 
 mod first;
+mod gain;
+mod ground;
+mod independent;
+mod mina;
+mod reason;
+#[cfg(test)]
+mod reference;
+mod seat;
+#[cfg(test)]
+mod tests;
+
+pub use reason::{Change, Reason};
 
 use crate::topology::{Capacity, Topology};
-use crate::{HostId, JobId, Tree};
+use crate::{HostId, JobId, SwitchId, Tree};
+use gain::MadeRoom;
+use ground::{Ground, Slot};
+use seat::Limits;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// How trees are chosen.
@@ -21,6 +35,101 @@ pub enum Policy {
     /// A new job gets the first tree that conflicts with nobody's, and keeps it; or none, for good
     /// (MINA §V-A, baselines).
     First,
+    /// A new job gets any tree that conflicts with nobody's, and keeps it; or none, for good.
+    Random,
+    /// The largest set of trees that do not conflict, found anew at each arrival (MINA §III-C).
+    Mina {
+        /// So many trees of each job, drawn at random when it arrives; 0 for all (MINA Figure 14).
+        candidates: usize,
+        /// What makes a set large.
+        weight: Weight,
+        /// Who is left over joins the one tree that its own conflicts with.
+        join: bool,
+        /// Disturbances that the local search recovers from.
+        rounds: u32,
+    },
+    /// What the jobs of the set gain together is as large as can be; trees change only where that
+    /// pays.
+    Gain {
+        /// So many trees of each job, drawn at random when it arrives; 0 for all.
+        candidates: usize,
+        /// With whom who is left over takes turns.
+        join: Join,
+        /// What it costs to change a running job's tree, in thousandths of what the job gains.
+        price_millis: u64,
+        /// Longest chain of jobs that make room for each other.
+        depth: u32,
+        /// Most looks at a resource in one event: bounds its time.
+        work: u64,
+    },
+}
+
+impl Policy {
+    /// As in the paper: 5 candidates, jobs counted, groups joined (§III-C, §V-C).
+    pub const MINA: Self =
+        Self::Mina { candidates: 5, weight: Weight::Jobs, join: true, rounds: 50 };
+    /// Ours.
+    pub const GAIN: Self = Self::Gain {
+        candidates: 64,
+        join: Join::Several,
+        price_millis: 50,
+        depth: 3,
+        work: 400_000,
+    };
+
+    const fn candidates(self) -> usize {
+        match self {
+            Self::Mina { candidates, .. } | Self::Gain { candidates, .. } => candidates,
+            Self::None | Self::First | Self::Random => 0,
+        }
+    }
+}
+
+/// What makes a conflict-free set large.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Weight {
+    /// The number of jobs, as in the paper's objective.
+    Jobs,
+    /// Their hosts together, as in a newer revision of its code.
+    Hosts,
+}
+
+/// With whom a job may take turns that has no place in the conflict-free set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Join {
+    /// It has no tree.
+    Nobody,
+    /// With the jobs of one group, as in the paper.
+    One,
+    /// Also with jobs of several groups, which become one.
+    Several,
+}
+
+/// What makes two trees conflict.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Conflicts {
+    /// A resource that has too few units for both (§III-C, (2)).
+    #[default]
+    Capacity,
+    /// A switch that is in both, even where the capacity is a port's: how the authors' code of the
+    /// paper builds trees.
+    Switch,
+}
+
+/// What a forest is told once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Config {
+    /// What a switch can sum for at once.
+    pub capacity: Capacity,
+    /// How trees are chosen.
+    pub policy: Policy,
+    /// What makes trees conflict.
+    pub conflicts: Conflicts,
+    /// Of what is drawn: candidates, disturbances.
+    pub seed: u64,
 }
 
 /// A job that begins to run.
@@ -37,60 +146,32 @@ pub struct Arrival {
     pub gain: u64,
 }
 
-/// A job's tree changed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
-    /// Whose.
-    pub job: JobId,
-    /// What it had.
-    pub from: Option<Arc<Tree>>,
-    /// What it has now.
-    pub to: Option<Arc<Tree>>,
-    /// Why.
-    pub reason: Reason,
-}
-
-/// Why a job has the tree that it has, or none.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Reason {
-    /// It has one host: nothing to sum.
-    OneHost,
-    /// The policy gives no trees.
-    Off,
-    /// No tree of it is free of conflicts.
-    Conflict {
-        /// How many were looked at.
-        candidates: usize,
-    },
-    /// Its tree conflicts with nobody's.
-    Alone,
-}
-
 /// The trees of all running jobs.
 #[derive(Clone, Debug)]
 pub struct Forest {
-    topology: Arc<Topology>,
-    capacity: Capacity,
-    policy: Policy,
-    jobs: BTreeMap<JobId, Member>,
-    /// Of each resource: units that the trees hold.
-    held: Vec<u32>,
-}
-
-#[derive(Clone, Debug)]
-struct Member {
-    arrival: Arrival,
-    tree: Option<Arc<Tree>>,
-    reason: Reason,
+    config: Config,
+    ground: Ground,
+    conflicts: mina::Conflicts,
+    /// Rebuilds so far: each has its own chances.
+    rebuilds: u64,
 }
 
 impl Forest {
-    /// No job runs.
+    /// No job runs; trees conflict where the capacity is exceeded.
     #[must_use]
     pub fn new(topology: Arc<Topology>, capacity: Capacity, policy: Policy) -> Self {
-        let held = vec![0; capacity.resources(&topology)];
-        Self { topology, capacity, policy, jobs: BTreeMap::new(), held }
+        Self::with(topology, Config { capacity, policy, conflicts: Conflicts::Capacity, seed: 0 })
+    }
+
+    /// No job runs.
+    #[must_use]
+    pub fn with(topology: Arc<Topology>, config: Config) -> Self {
+        let rule = match (config.conflicts, config.capacity) {
+            (Conflicts::Switch, Capacity::PerPort(units)) => Capacity::PerSwitch(units),
+            (_, capacity) => capacity,
+        };
+        let ground = Ground::new(topology, rule);
+        Self { config, ground, conflicts: mina::Conflicts::default(), rebuilds: 0 }
     }
 
     /// Jobs begin to run, all at the same instant. Returns whose trees changed, the new jobs'
@@ -99,21 +180,9 @@ impl Forest {
     /// # Panics
     /// When a job is running already.
     pub fn arrive(&mut self, arrivals: Vec<Arrival>) -> Vec<Change> {
-        let mut changes = Vec::new();
-        for arrival in arrivals {
-            let job = arrival.job;
-            let (tree, reason) = match self.policy {
-                Policy::None => (None, Reason::Off),
-                Policy::First => first::choose(self, &arrival),
-            };
-            if let Some(tree) = &tree {
-                self.hold(tree, arrival.units);
-            }
-            changes.push(Change { job, from: None, to: tree.clone(), reason: reason.clone() });
-            let before = self.jobs.insert(job, Member { arrival, tree, reason });
-            assert!(before.is_none(), "job {} arrives twice", job.0);
-        }
-        changes
+        let slots: Vec<Slot> = arrivals.into_iter().map(|arrival| self.enter(arrival)).collect();
+        let made_room = self.rebuild(&slots);
+        self.finish(&slots, &made_room)
     }
 
     /// A job has ended. Returns whose trees changed; its own is not among them.
@@ -121,30 +190,230 @@ impl Forest {
     /// # Panics
     /// When it is not running.
     pub fn leave(&mut self, job: JobId) -> Vec<Change> {
-        let member = self.jobs.remove(&job).expect("a job that leaves has arrived");
-        if let Some(tree) = member.tree {
-            for resource in tree.resources(self.capacity) {
-                self.held[resource as usize] -= member.arrival.units;
-            }
-        }
-        Vec::new()
+        let slot = self.ground.slot(job).expect("a job that leaves has arrived");
+        self.conflicts.remove(&self.ground, slot);
+        self.ground.remove(slot);
+        let made_room = match self.config.policy {
+            Policy::Gain { .. } => self.rebuild(&[]),
+            // Baselines, and MINA: trees are built when a job arrives.
+            _ => MadeRoom::new(),
+        };
+        self.finish(&[], &made_room)
+    }
+
+    /// No tree leads through `switch` any more, until it is undrained. Returns whose trees
+    /// changed; jobs that have no other way lose theirs.
+    pub fn drain_switch(&mut self, switch: SwitchId) -> Vec<Change> {
+        let touched = |ground: &Ground, slot: Slot| {
+            ground.member(slot).candidates.lead_through(&ground.topology, ground.rule, switch)
+        };
+        self.turn(switch, true, touched)
+    }
+
+    /// Trees may lead through `switch` again. Returns whose trees changed.
+    pub fn undrain(&mut self, switch: SwitchId) -> Vec<Change> {
+        let touched = |ground: &Ground, slot: Slot| {
+            ground.is_above(switch, &ground.member(slot).arrival.hosts)
+        };
+        self.turn(switch, false, touched)
     }
 
     /// The job's tree, and why it is that.
     #[must_use]
     pub fn tree(&self, job: JobId) -> Option<(Option<&Arc<Tree>>, &Reason)> {
-        self.jobs.get(&job).map(|member| (member.tree.as_ref(), &member.reason))
+        let member = self.ground.member(self.ground.slot(job)?);
+        Some((member.tree.as_ref(), &member.reason))
     }
 
-    fn fits(&self, tree: &Tree, units: u32) -> bool {
-        let free =
-            |resource: u32| self.capacity.units().saturating_sub(self.held[resource as usize]);
-        tree.resources(self.capacity).into_iter().all(|resource| free(resource) >= units)
+    /// All running jobs, ascending.
+    pub fn jobs(&self) -> impl Iterator<Item = JobId> + '_ {
+        self.ground.slots().map(|slot| self.ground.member(slot).arrival.job)
     }
 
-    fn hold(&mut self, tree: &Tree, units: u32) {
-        for resource in tree.resources(self.capacity) {
-            self.held[resource as usize] += units;
+    /// The jobs whose trees conflict with the job's, or with one of those, and so on: a sharing
+    /// group, ascending, the job among them. Empty for a job without a tree.
+    #[must_use]
+    pub fn group(&self, job: JobId) -> Vec<JobId> {
+        let slot = self.ground.slot(job).filter(|&slot| self.ground.member(slot).place.is_some());
+        slot.map_or(Vec::new(), |slot| self.ground.jobs(self.ground.group(slot, None)))
+    }
+
+    /// The jobs whose trees conflict with the job's, ascending.
+    #[must_use]
+    pub fn rivals(&self, job: JobId) -> Vec<JobId> {
+        self.ground.slot(job).map_or(Vec::new(), |slot| self.ground.rivals(slot))
+    }
+
+    /// The jobs whose trees are in the way of any tree that the job could have, ascending.
+    #[must_use]
+    pub fn in_the_way(&self, job: JobId) -> Vec<JobId> {
+        self.ground.slot(job).map_or(Vec::new(), |slot| self.ground.in_the_way(slot))
+    }
+
+    /// Where the job's trees could have their roots, as far as they were looked at, ascending.
+    #[must_use]
+    pub fn candidates(&self, job: JobId) -> &[SwitchId] {
+        let slot = self.ground.slot(job);
+        slot.map_or(&[], |slot| &self.ground.member(slot).candidates.roots)
+    }
+
+    /// Switches that no tree may lead through, ascending.
+    pub fn drained(&self) -> impl Iterator<Item = SwitchId> + '_ {
+        let switches = (0u32..).map(SwitchId).zip(&self.ground.drained);
+        switches.filter(|(_, drained)| **drained).map(|(switch, _)| switch)
+    }
+
+    fn enter(&mut self, arrival: Arrival) -> Slot {
+        let seed = self.seed_of(arrival.job);
+        let candidates = match self.config.policy {
+            Policy::None => ground::Candidates::default(),
+            policy => self.ground.find_candidates(&arrival.hosts, policy.candidates(), seed),
+        };
+        let candidates = if arrival.units > self.ground.rule.units() {
+            // It asks for more than there is, whoever else runs.
+            ground::Candidates::default()
+        } else {
+            candidates
+        };
+        let slot = self.ground.enter(arrival, candidates);
+        self.consider(slot);
+        slot
+    }
+
+    /// The job's candidates conflict with others' from now on.
+    fn consider(&mut self, slot: Slot) {
+        if let Policy::Mina { weight, .. } = self.config.policy
+            && self.ground.rule.units() == 1
+        {
+            self.conflicts.add(&self.ground, slot, weight);
         }
+    }
+
+    /// Trees for the jobs at `new`, and for others as the policy likes.
+    fn rebuild(&mut self, new: &[Slot]) -> MadeRoom {
+        let ground = &mut self.ground;
+        match self.config.policy {
+            Policy::None => {}
+            Policy::First => new.iter().for_each(|&slot| first::seat_first(ground, slot)),
+            Policy::Random => {
+                for &slot in new {
+                    let seed = self.config.seed ^ ground.member(slot).arrival.job.0.rotate_left(32);
+                    first::seat_random(ground, slot, seed);
+                }
+            }
+            Policy::Mina { join, rounds, weight, .. } => {
+                self.rebuilds += 1;
+                let seed = self.config.seed.wrapping_add(self.rebuilds);
+                if ground.rule.units() == 1 {
+                    self.conflicts.rebuild(ground, rounds, seed, join);
+                } else {
+                    mina::pack(ground, weight, join);
+                }
+            }
+            Policy::Gain { join, price_millis, depth, work, .. } => {
+                return gain::settle(ground, Limits { depth, work, price_millis }, join);
+            }
+        }
+        MadeRoom::new()
+    }
+
+    fn turn(
+        &mut self,
+        switch: SwitchId,
+        drained: bool,
+        touched: impl Fn(&Ground, Slot) -> bool,
+    ) -> Vec<Change> {
+        if std::mem::replace(&mut self.ground.drained[switch.index()], drained) == drained {
+            return Vec::new();
+        }
+        let slots: Vec<Slot> =
+            self.ground.slots().filter(|&slot| touched(&self.ground, slot)).collect();
+        let mut homeless = Vec::new();
+        for slot in slots {
+            self.conflicts.remove(&self.ground, slot);
+            let arrival = &self.ground.member(slot).arrival;
+            if matches!(self.config.policy, Policy::None)
+                || arrival.units > self.ground.rule.units()
+            {
+                continue;
+            }
+            let (seed, limit) = (self.seed_of(arrival.job), self.config.policy.candidates());
+            let candidates = self.ground.find_candidates(&arrival.hosts, limit, seed);
+            let had = self.ground.member(slot).place.is_some();
+            self.ground.replace_candidates(slot, candidates);
+            self.consider(slot);
+            if had && self.ground.member(slot).place.is_none() {
+                homeless.push(slot);
+            }
+        }
+        let made_room = self.rebuild(&homeless);
+        self.finish(&[], &made_room)
+    }
+
+    /// Plants the trees of this event, and says so.
+    fn finish(&mut self, new: &[Slot], made_room: &MadeRoom) -> Vec<Change> {
+        let (changed, mut stale) = self.ground.take_touched();
+        let mut planted = Vec::new();
+        let others = changed.iter().copied().filter(|slot| !new.contains(slot));
+        for slot in new.iter().copied().chain(others) {
+            planted.push((slot, self.ground.plant(slot)));
+        }
+        stale.extend(planted.iter().map(|(slot, _)| *slot));
+        stale.sort_unstable();
+        stale.dedup();
+        for slot in stale {
+            let moved = changed.contains(&slot) && !new.contains(&slot);
+            let reason = self.reason(slot, moved, made_room);
+            self.ground.set_reason(slot, reason);
+        }
+        let mut changes = Vec::new();
+        for (slot, [from, to]) in planted {
+            let member = self.ground.member(slot);
+            if from != to || new.contains(&slot) {
+                let reason = member.reason.clone();
+                changes.push(Change { job: member.arrival.job, from, to, reason });
+            }
+        }
+        changes
+    }
+
+    fn reason(&self, slot: Slot, moved: bool, made_room: &MadeRoom) -> Reason {
+        let (ground, member) = (&self.ground, self.ground.member(slot));
+        let candidates = member.candidates.len();
+        if let Some(place) = member.place {
+            let with = ground.jobs(ground.rivals_at(slot, place.candidate));
+            return if !with.is_empty() {
+                Reason::Shares { with }
+            } else if let Some(&other) = made_room.get(&slot).filter(|_| moved) {
+                Reason::Moved { made_room_for: ground.member(other).arrival.job }
+            } else if !moved && matches!(member.reason, Reason::Moved { .. }) {
+                member.reason.clone()
+            } else {
+                Reason::Alone
+            };
+        }
+        match self.config.policy {
+            Policy::None => Reason::Off,
+            _ if member.arrival.hosts.len() < 2 => Reason::OneHost,
+            _ if member.arrival.units > ground.rule.units() => {
+                Reason::TooLarge { units: member.arrival.units, capacity: ground.rule.units() }
+            }
+            _ if candidates == 0 => {
+                Reason::Cut { drained: ground.drained_above(&member.arrival.hosts) }
+            }
+            Policy::First | Policy::Random => {
+                Reason::Conflict { candidates, with: ground.in_the_way(slot) }
+            }
+            Policy::Gain { .. } if member.arrival.gain == 0 => {
+                Reason::NoGain { with: ground.in_the_way(slot) }
+            }
+            Policy::Mina { .. } | Policy::Gain { .. } => {
+                Reason::LeftOut { candidates, with: ground.in_the_way(slot) }
+            }
+        }
+    }
+
+    fn seed_of(&self, job: JobId) -> u64 {
+        self.config.seed ^ job.0.wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 }

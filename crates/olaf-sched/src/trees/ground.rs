@@ -1,0 +1,421 @@
+//! The ground that the trees stand on: who runs, what each could use, who uses what.
+//!
+//! Policies change it by one verb, [`Ground::put`]; everything else here reads. A member's place is
+//! *seated* if it belongs to the conflict-free set, else it *shares* with those it conflicts with.
+
+use super::{Arrival, Reason};
+use crate::topology::Node;
+use crate::tree::Ways;
+use crate::{Capacity, HostId, JobId, LinkId, SwitchId, Topology, Tree};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// A running job's number among those that run.
+pub(super) type Slot = usize;
+
+/// The trees that a job could have, by what others could want of them too.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Candidates {
+    pub(super) roots: Vec<SwitchId>,
+    uses: Vec<u32>,
+    ends: Vec<u32>,
+    /// What all of them use, ascending.
+    pub(super) forced: Vec<u32>,
+}
+
+impl Candidates {
+    /// At most `limit` of a job's trees, drawn by `seed`; 0 for all.
+    pub(super) fn new(ways: &mut Ways<'_>, capacity: Capacity, limit: usize, seed: u64) -> Self {
+        let mut roots = ways.roots();
+        if limit > 0 && limit < roots.len() {
+            let mut rng = fastrand::Rng::with_seed(seed);
+            rng.shuffle(&mut roots);
+            roots.truncate(limit);
+            roots.sort_unstable();
+        }
+        let mut of = Self { roots, ..Self::default() };
+        for &root in &of.roots {
+            let uses = ways.contested(root, capacity).expect("a root is above all hosts");
+            if of.ends.is_empty() {
+                of.forced.clone_from(&uses);
+            } else {
+                of.forced.retain(|resource| uses.binary_search(resource).is_ok());
+            }
+            of.uses.extend(uses);
+            of.ends.push(u32::try_from(of.uses.len()).expect("fewer than 2^32 uses"));
+        }
+        of
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.roots.len()
+    }
+
+    /// What candidate `at` uses, ascending.
+    pub(super) fn uses(&self, at: usize) -> &[u32] {
+        let begin = if at == 0 { 0 } else { self.ends[at - 1] as usize };
+        &self.uses[begin..self.ends[at] as usize]
+    }
+}
+
+/// Some candidates lead through a switch: what a drained one takes away.
+impl Candidates {
+    pub(super) fn lead_through(
+        &self,
+        topology: &Topology,
+        rule: Capacity,
+        switch: SwitchId,
+    ) -> bool {
+        let through = |resource: &u32| match rule {
+            Capacity::PerPort(_) => {
+                let link = topology.link(LinkId(*resource));
+                link.parent == switch || link.child == Node::Switch(switch)
+            }
+            Capacity::PerSwitch(_) | Capacity::Slots(_) => *resource == switch.0,
+        };
+        self.roots.contains(&switch) || self.uses.iter().any(through)
+    }
+}
+
+/// Which candidate a job's tree is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) candidate: usize,
+    /// In the conflict-free set.
+    pub(super) seated: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Member {
+    pub(super) arrival: Arrival,
+    pub(super) candidates: Candidates,
+    pub(super) place: Option<Place>,
+    pub(super) tree: Option<Arc<Tree>>,
+    pub(super) reason: Reason,
+    /// Its tree may differ from that of its place though both have one root.
+    rerouted: bool,
+}
+
+impl Member {
+    pub(super) fn seat(&self) -> Option<usize> {
+        self.place.filter(|place| place.seated).map(|place| place.candidate)
+    }
+
+    fn placed_uses(&self) -> &[u32] {
+        self.place.map_or(&[], |place| self.candidates.uses(place.candidate))
+    }
+}
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub(super) struct Ground {
+    pub(super) topology: Arc<Topology>,
+    /// What counts as a resource when trees are judged, and how many units it has.
+    pub(super) rule: Capacity,
+    members: Vec<Option<Member>>,
+    vacant: Vec<Slot>,
+    slots: BTreeMap<JobId, Slot>,
+    /// Of each resource: whose trees use it, in the order in which they came.
+    users: Vec<Vec<u32>>,
+    /// Of each resource: units that seated trees hold.
+    seated: Vec<u32>,
+    /// Of each resource: units that all trees hold.
+    held: Vec<u32>,
+    pub(super) drained: Vec<bool>,
+    /// Members whose place was touched since the event began that is being handled.
+    touched: BTreeSet<Slot>,
+    /// Members whose reason may no longer hold.
+    stale: Vec<u32>,
+}
+
+impl Ground {
+    pub(super) fn new(topology: Arc<Topology>, rule: Capacity) -> Self {
+        let resources = rule.resources(&topology);
+        let drained = vec![false; topology.switches().len()];
+        Self {
+            topology,
+            rule,
+            members: Vec::new(),
+            vacant: Vec::new(),
+            slots: BTreeMap::new(),
+            users: vec![Vec::new(); resources],
+            seated: vec![0; resources],
+            held: vec![0; resources],
+            drained,
+            touched: BTreeSet::new(),
+            stale: Vec::new(),
+        }
+    }
+
+    pub(super) fn enter(&mut self, arrival: Arrival, candidates: Candidates) -> Slot {
+        let slot = self.vacant.pop().unwrap_or(self.members.len());
+        let before = self.slots.insert(arrival.job, slot);
+        assert!(before.is_none(), "job {} arrives twice", arrival.job.0);
+        let reason = Reason::Off;
+        let member =
+            Some(Member { arrival, candidates, place: None, tree: None, reason, rerouted: false });
+        if slot == self.members.len() {
+            self.members.push(member);
+        } else {
+            self.members[slot] = member;
+        }
+        self.touched.insert(slot);
+        slot
+    }
+
+    pub(super) fn remove(&mut self, slot: Slot) -> Member {
+        self.put(slot, None);
+        self.touched.remove(&slot);
+        let member = self.members[slot].take().expect("a member leaves once");
+        self.slots.remove(&member.arrival.job);
+        self.vacant.push(slot);
+        member
+    }
+
+    /// Gives `slot` another place, or none.
+    pub(super) fn put(&mut self, slot: Slot, place: Option<Place>) {
+        let member = self.members[slot].as_mut().expect("a slot in use");
+        if member.place == place {
+            return;
+        }
+        self.touched.insert(slot);
+        let (units, number) = (member.arrival.units, slot32(slot));
+        let seated = member.place.is_some_and(|place| place.seated);
+        for &resource in member.placed_uses() {
+            let at = resource as usize;
+            let users = &mut self.users[at];
+            let mine = users.iter().position(|&user| user == number).expect("it is a user");
+            users.remove(mine);
+            self.stale.extend_from_slice(users);
+            self.held[at] -= units;
+            self.seated[at] -= if seated { units } else { 0 };
+        }
+        member.place = place;
+        let seated = place.is_some_and(|place| place.seated);
+        for &resource in member.placed_uses() {
+            let at = resource as usize;
+            self.stale.extend_from_slice(&self.users[at]);
+            self.users[at].push(number);
+            self.held[at] += units;
+            self.seated[at] += if seated { units } else { 0 };
+        }
+        self.stale.push(number);
+    }
+
+    pub(super) fn seat(&mut self, slot: Slot, candidate: usize) {
+        self.put(slot, Some(Place { candidate, seated: true }));
+    }
+
+    pub(super) fn share(&mut self, slot: Slot, candidate: usize) {
+        self.put(slot, Some(Place { candidate, seated: false }));
+    }
+
+    /// Other candidates of a member, after a switch was drained or given back.
+    pub(super) fn replace_candidates(&mut self, slot: Slot, candidates: Candidates) {
+        let root =
+            self.member(slot).place.map(|p| (self.member(slot).candidates.roots[p.candidate], p));
+        let kept = root.and_then(|(root, place)| {
+            let candidate = candidates.roots.binary_search(&root).ok()?;
+            let old = self.member(slot).candidates.uses(place.candidate);
+            (candidates.uses(candidate) == old).then_some(Place { candidate, ..place })
+        });
+        if kept.is_none() {
+            self.put(slot, None);
+        }
+        let member = self.members[slot].as_mut().expect("a slot in use");
+        member.candidates = candidates;
+        member.place = kept;
+        member.rerouted |= kept.is_none();
+    }
+
+    pub(super) fn member(&self, slot: Slot) -> &Member {
+        self.members[slot].as_ref().expect("a slot in use")
+    }
+
+    pub(super) fn slot(&self, job: JobId) -> Option<Slot> {
+        self.slots.get(&job).copied()
+    }
+
+    /// All members, by job.
+    pub(super) fn slots(&self) -> impl Iterator<Item = Slot> + '_ {
+        self.slots.values().copied()
+    }
+
+    pub(super) fn gain(&self, slot: Slot) -> u64 {
+        self.member(slot).arrival.gain
+    }
+
+    /// Nobody's tree conflicts with candidate `at` of `slot`, whose own place is not counted.
+    pub(super) fn is_free(&self, slot: Slot, at: usize) -> bool {
+        self.fits(slot, at, &self.held, |place| place.is_some())
+    }
+
+    /// No seated tree conflicts with it.
+    pub(super) fn is_open(&self, slot: Slot, at: usize) -> bool {
+        self.fits(slot, at, &self.seated, |place| place.is_some_and(|place| place.seated))
+    }
+
+    fn fits(
+        &self,
+        slot: Slot,
+        at: usize,
+        taken: &[u32],
+        counts: impl Fn(Option<Place>) -> bool,
+    ) -> bool {
+        let member = self.member(slot);
+        let (units, most) = (member.arrival.units, self.rule.units());
+        let own: &[u32] = if counts(member.place) { member.placed_uses() } else { &[] };
+        member.candidates.uses(at).iter().all(|resource| {
+            let mine = if own.binary_search(resource).is_ok() { units } else { 0 };
+            taken[*resource as usize] - mine + units <= most
+        })
+    }
+
+    /// Members in whose way candidate `at` of `slot` would be, or who would be in its way: other
+    /// users of what would be held beyond its capacity. Ascending by slot.
+    pub(super) fn rivals_at(&self, slot: Slot, at: usize) -> Vec<Slot> {
+        let member = self.member(slot);
+        let (units, most) = (member.arrival.units, self.rule.units());
+        let own = member.placed_uses();
+        let mut rivals = Vec::new();
+        for resource in member.candidates.uses(at) {
+            let mine = if own.binary_search(resource).is_ok() { units } else { 0 };
+            if self.held[*resource as usize] - mine + units > most {
+                let users = self.users[*resource as usize].iter();
+                rivals.extend(users.map(|&user| user as usize).filter(|&user| user != slot));
+            }
+        }
+        rivals.sort_unstable();
+        rivals.dedup();
+        rivals
+    }
+
+    /// Seated users of `resource`.
+    pub(super) fn seated_users(&self, resource: u32) -> impl Iterator<Item = Slot> + '_ {
+        let users = self.users[resource as usize].iter().map(|&user| user as usize);
+        users.filter(|&user| self.member(user).seat().is_some())
+    }
+
+    pub(super) fn seated_units(&self, resource: u32) -> u32 {
+        self.seated[resource as usize]
+    }
+
+    /// Those whose trees conflict with the member's: direct rivals, by job.
+    pub(super) fn rivals(&self, slot: Slot) -> Vec<JobId> {
+        let Some(place) = self.member(slot).place else { return Vec::new() };
+        self.jobs(self.rivals_at(slot, place.candidate))
+    }
+
+    /// The component of conflicts that `slot` is in, as if `without` had no tree; ascending.
+    pub(super) fn group(&self, slot: Slot, without: Option<Slot>) -> Vec<Slot> {
+        let (mut group, mut next) = (vec![slot], 0);
+        while let Some(&one) = group.get(next) {
+            next += 1;
+            let Some(place) = self.member(one).place else { continue };
+            for rival in self.rivals_at(one, place.candidate) {
+                if Some(rival) != without && !group.contains(&rival) {
+                    group.push(rival);
+                }
+            }
+        }
+        group.sort_unstable();
+        group
+    }
+
+    pub(super) fn jobs(&self, slots: Vec<Slot>) -> Vec<JobId> {
+        let mut jobs: Vec<_> = slots.into_iter().map(|s| self.member(s).arrival.job).collect();
+        jobs.sort_unstable();
+        jobs
+    }
+
+    /// Who is in the way of every candidate: rivals at any of them, by job.
+    pub(super) fn in_the_way(&self, slot: Slot) -> Vec<JobId> {
+        let candidates = 0..self.member(slot).candidates.len();
+        let mut rivals: Vec<_> = candidates.flat_map(|at| self.rivals_at(slot, at)).collect();
+        rivals.sort_unstable();
+        rivals.dedup();
+        self.jobs(rivals)
+    }
+
+    /// The member's candidates as things are, switches that are drained left out.
+    pub(super) fn find_candidates(&self, hosts: &[HostId], limit: usize, seed: u64) -> Candidates {
+        let mut ways = self.ways(hosts);
+        Candidates::new(&mut ways, self.rule, limit, seed)
+    }
+
+    /// Drained switches above `hosts`.
+    pub(super) fn drained_above(&self, hosts: &[HostId]) -> Vec<SwitchId> {
+        let ways = Ways::new(&self.topology, hosts, |_| true);
+        let mut above = ways.above().to_vec();
+        above.retain(|switch| self.drained[switch.index()]);
+        above.sort_unstable();
+        above
+    }
+
+    pub(super) fn is_above(&self, switch: SwitchId, hosts: &[HostId]) -> bool {
+        Ways::new(&self.topology, hosts, |_| true).above().contains(&switch)
+    }
+
+    fn ways<'a>(&'a self, hosts: &'a [HostId]) -> Ways<'a> {
+        Ways::new(&self.topology, hosts, |switch| !self.drained[switch.index()])
+    }
+
+    /// Ends the event: members that stand elsewhere than when it began, ascending by job; and
+    /// those whose reason may have changed with them.
+    pub(super) fn take_touched(&mut self) -> (Vec<Slot>, Vec<Slot>) {
+        let touched = std::mem::take(&mut self.touched);
+        let mut changed: Vec<Slot> = touched
+            .into_iter()
+            .filter(|&slot| {
+                let member = self.member(slot);
+                let root = member.place.map(|place| member.candidates.roots[place.candidate]);
+                member.rerouted || root != member.tree.as_ref().map(|tree| tree.root)
+            })
+            .collect();
+        changed.sort_unstable_by_key(|&slot| self.member(slot).arrival.job);
+        let mut stale: Vec<Slot> = self.stale.drain(..).map(|slot| slot as usize).collect();
+        stale.sort_unstable();
+        stale.dedup();
+        stale.retain(|&slot| self.members[slot].is_some());
+        (changed, stale)
+    }
+
+    /// Makes the member's tree that of its place. Returns what it had and has.
+    pub(super) fn plant(&mut self, slot: Slot) -> [Option<Arc<Tree>>; 2] {
+        let member = self.member(slot);
+        let tree = member.place.map(|place| {
+            let root = member.candidates.roots[place.candidate];
+            Arc::new(
+                self.ways(&member.arrival.hosts).tree(root).expect("a root is above its hosts"),
+            )
+        });
+        let member = self.members[slot].as_mut().expect("a slot in use");
+        member.rerouted = false;
+        [std::mem::replace(&mut member.tree, tree.clone()), tree]
+    }
+
+    pub(super) fn set_reason(&mut self, slot: Slot, reason: Reason) {
+        self.members[slot].as_mut().expect("a slot in use").reason = reason;
+    }
+
+    /// What it holds is what its trees hold.
+    #[cfg(test)]
+    pub(super) fn audit(&self) {
+        let mut held = vec![0; self.held.len()];
+        let mut seated = held.clone();
+        for member in self.members.iter().flatten() {
+            for &resource in member.placed_uses() {
+                held[resource as usize] += member.arrival.units;
+                if member.seat().is_some() {
+                    seated[resource as usize] += member.arrival.units;
+                }
+            }
+        }
+        assert_eq!((&held, &seated), (&self.held, &self.seated));
+        assert!(seated.iter().all(|&units| units <= self.rule.units()));
+    }
+}
+
+fn slot32(slot: Slot) -> u32 {
+    u32::try_from(slot).expect("fewer than 2^32 jobs run")
+}
