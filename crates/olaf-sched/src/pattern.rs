@@ -156,6 +156,8 @@ pub struct Steps {
     pub all_ns: u64,
     /// Of each operation, and of none at the end: what follows from it on if the hosts sum.
     rest_without: Vec<Rest>,
+    /// The same if the switches sum.
+    rest_with: Vec<Rest>,
 }
 
 /// The operations from one on: the step ends at the later of (when the first may start) + `sum_ns`
@@ -182,8 +184,10 @@ impl Steps {
             none_ns: 0,
             all_ns: 0,
             rest_without: Vec::new(),
+            rest_with: Vec::new(),
         };
         steps.rest_without = steps.rests(&steps.without_ns);
+        steps.rest_with = steps.rests(&steps.with_ns);
         steps.none_ns = steps.duration_ns(|_| false);
         steps.all_ns = steps.duration_ns(|_| true);
         steps
@@ -210,6 +214,13 @@ impl Steps {
     #[must_use]
     pub fn finish_without_ns(&self, from: usize, at_ns: u64) -> u64 {
         let rest = self.rest_without[from];
+        rest.least_ns.max(at_ns + rest.sum_ns)
+    }
+
+    /// As [`Steps::finish_ns`] where the switches sum from `from` on, without a walk.
+    #[must_use]
+    pub fn finish_with_ns(&self, from: usize, at_ns: u64) -> u64 {
+        let rest = self.rest_with[from];
         rest.least_ns.max(at_ns + rest.sum_ns)
     }
 
@@ -269,8 +280,10 @@ mod tests {
         let steps = Steps::new(&pattern(900, &[(100, 200), (150, 400), (700, 50)]), &NET, 2);
         for from in 0..=steps.len() {
             for at_ns in [0, 120, 600, 690, 2000] {
-                let walked = steps.finish_ns(from, at_ns, |_| false);
-                assert_eq!(steps.finish_without_ns(from, at_ns), walked, "from {from} at {at_ns}");
+                let without = steps.finish_ns(from, at_ns, |_| false);
+                assert_eq!(steps.finish_without_ns(from, at_ns), without, "{from} at {at_ns}");
+                let with = steps.finish_ns(from, at_ns, |_| true);
+                assert_eq!(steps.finish_with_ns(from, at_ns), with, "{from} at {at_ns}");
             }
         }
     }

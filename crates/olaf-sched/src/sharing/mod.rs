@@ -8,6 +8,7 @@
 pub mod group;
 mod mina;
 mod next;
+mod plan;
 #[cfg(test)]
 mod tests;
 
@@ -26,6 +27,8 @@ pub enum Policy {
     Greedy,
     /// It yields to another job that would gain more in the time (MINA §III-D).
     Mina,
+    /// Both answers are tried on the jobs' future, and the better one taken: ours.
+    Plan,
 }
 
 /// Whom a policy wants to see as `rivals`.
@@ -97,6 +100,7 @@ impl Policy {
     pub const fn scope(self) -> Scope {
         match self {
             Self::None | Self::Greedy => Scope::Nobody,
+            Self::Plan => Scope::Conflicting,
             Self::Mina => Scope::Group,
         }
     }
@@ -129,5 +133,6 @@ pub fn decide(policy: Policy, now_ns: u64, me: &Running<'_>, rivals: &[Running<'
         Policy::None => Decision::no(Reason::Off),
         Policy::Greedy => Decision::yes(Reason::Free),
         Policy::Mina => mina::decide(now_ns, me, rivals),
+        Policy::Plan => plan::decide(now_ns, me, rivals),
     }
 }

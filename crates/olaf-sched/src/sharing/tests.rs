@@ -131,7 +131,7 @@ fn any_steps() -> impl Strategy<Value = Steps> {
 }
 
 fn any_policy() -> impl Strategy<Value = Policy> {
-    prop::sample::select(vec![Policy::None, Policy::Greedy, Policy::Mina])
+    prop::sample::select(vec![Policy::None, Policy::Greedy, Policy::Mina, Policy::Plan])
 }
 
 /// What a group did, by `policy`, seen.
@@ -164,7 +164,7 @@ proptest! {
 
     #[test]
     fn alone_a_job_is_as_fast_as_it_can_be(one in any_steps()) {
-        for policy in [Policy::Greedy, Policy::Mina] {
+        for policy in [Policy::Greedy, Policy::Mina, Policy::Plan] {
             let ran = simulate(policy, &[(&one, 2)], Until::Steps(5));
             prop_assert_eq!(ran[0].ns, 5 * one.all_ns);
         }
