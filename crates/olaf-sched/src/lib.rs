@@ -11,6 +11,7 @@
 //!
 //! Times are whole nanoseconds, so that sums of them are exact, in any order, on every platform.
 
+pub mod allocation;
 pub mod ids;
 pub mod pattern;
 pub mod placement;

@@ -2,10 +2,11 @@
 
 use crate::topology::{Capacity, Node, Topology};
 use crate::{HostId, LinkId, SwitchId};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// From a job's hosts up to one root. What a running all-reduce holds while the switches sum.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Tree {
     /// Where the sum is complete, and turns back.
     pub root: SwitchId,

@@ -1,0 +1,147 @@
+//! Who may be using which resources at the switches: the accounting behind a migration in two
+//! phases (MINA §IV-A a).
+//!
+//! A job *holds* a tree from the moment at which it is told to acquire it until it has said that
+//! it released it, or was fenced. A tree is given only where everything that is to go has gone,
+//! or where it fits beside what has not; so no two jobs meet beyond the capacity, in whatever
+//! order they answer. Nobody holds one thing while it waits for another: a job waits with empty
+//! hands, and what it waits for are releases, which wait for nobody. Hence no deadlock.
+
+use crate::topology::{Capacity, Topology};
+use crate::{JobId, Tree};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// How far a job is with a tree that it holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// It was told to acquire it, and has not answered.
+    Acquiring,
+    /// It uses it.
+    Held,
+    /// It was told to release it, and has not answered.
+    Releasing,
+    /// It is dead; the switches have not been heard of.
+    Fencing,
+}
+
+/// A tree that a job has, or may have.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hold {
+    /// Which of the job's trees.
+    pub generation: u64,
+    /// The tree.
+    pub tree: Arc<Tree>,
+    /// Of each of its resources.
+    pub units: u32,
+    /// How far.
+    pub phase: Phase,
+}
+
+impl Hold {
+    const fn leaves(&self) -> bool {
+        matches!(self.phase, Phase::Releasing | Phase::Fencing)
+    }
+}
+
+/// All holds, and what they add up to.
+#[derive(Clone, Debug)]
+pub struct Holds {
+    capacity: Capacity,
+    jobs: BTreeMap<JobId, Hold>,
+    /// Of each resource: units that are held.
+    units: Vec<u32>,
+    /// Of each resource: holds that are to go.
+    leaving: Vec<u32>,
+}
+
+impl Holds {
+    pub(super) fn new(topology: &Topology, capacity: Capacity) -> Self {
+        let resources = capacity.resources(topology);
+        Self {
+            capacity,
+            jobs: BTreeMap::new(),
+            units: vec![0; resources],
+            leaving: vec![0; resources],
+        }
+    }
+
+    /// What `job` holds.
+    #[must_use]
+    pub fn of(&self, job: JobId) -> Option<&Hold> {
+        self.jobs.get(&job)
+    }
+
+    /// All, by job.
+    pub fn iter(&self) -> impl Iterator<Item = (JobId, &Hold)> {
+        self.jobs.iter().map(|(job, hold)| (*job, hold))
+    }
+
+    /// The first resource of `tree` for which `units` more must wait: it has too few, and one who
+    /// holds it is to go. Where too few are left and nobody is to go, the trees were planned to
+    /// share it in time (MINA §III-D), and the sharing controller keeps them apart.
+    #[must_use]
+    pub fn waits_for(&self, tree: &Tree, units: u32) -> Option<u32> {
+        tree.resources(self.capacity).into_iter().find(|&resource| {
+            let at = resource as usize;
+            self.leaving[at] > 0 && self.units[at] + units > self.capacity.units()
+        })
+    }
+
+    /// `job` is told to acquire.
+    pub(super) fn give(&mut self, job: JobId, generation: u64, tree: Arc<Tree>, units: u32) {
+        for resource in tree.resources(self.capacity) {
+            self.units[resource as usize] += units;
+        }
+        let hold = Hold { generation, tree, units, phase: Phase::Acquiring };
+        let before = self.jobs.insert(job, hold);
+        assert!(before.is_none(), "a tree is given to empty hands only: job {}", job.0);
+    }
+
+    /// `job` is told to release, or is fenced. Returns the generation, if it was not yet leaving
+    /// or if the phase is another one now.
+    pub(super) fn leave(&mut self, job: JobId, phase: Phase) -> Option<u64> {
+        let hold = self.jobs.get_mut(&job)?;
+        if hold.phase == phase || hold.phase == Phase::Fencing {
+            return None;
+        }
+        if !hold.leaves() {
+            for resource in hold.tree.resources(self.capacity) {
+                self.leaving[resource as usize] += 1;
+            }
+        }
+        hold.phase = phase;
+        Some(hold.generation)
+    }
+
+    /// `job` has said that it uses what it was given. False where that changes nothing.
+    pub(super) fn acquired(&mut self, job: JobId, generation: u64) -> bool {
+        match self.jobs.get_mut(&job) {
+            Some(hold) if hold.generation == generation && hold.phase == Phase::Acquiring => {
+                hold.phase = Phase::Held;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Nobody uses this tree any more. False where that changes nothing.
+    pub(super) fn released(&mut self, job: JobId, generation: u64) -> bool {
+        match self.jobs.get(&job) {
+            Some(hold) if hold.generation == generation && hold.leaves() => self.drop(job),
+            _ => false,
+        }
+    }
+
+    /// The job is gone, and the switches know.
+    pub(super) fn drop(&mut self, job: JobId) -> bool {
+        let Some(hold) = self.jobs.remove(&job) else { return false };
+        for resource in hold.tree.resources(self.capacity) {
+            self.units[resource as usize] -= hold.units;
+            self.leaving[resource as usize] -= u32::from(hold.leaves());
+        }
+        true
+    }
+}
