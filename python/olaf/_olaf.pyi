@@ -247,3 +247,56 @@ def deliver(delivery: str) -> str:
     JSON in and out: the fields of ``Delivery`` and ``Outcome`` in ``crates/olaf-sim/src/delivery``.
     Raises ValueError for what cannot be.
     """
+
+class Allocator:
+    """The allocation controller's state machine (MINA §IV-A); JSON in and out, no I/O, no clock.
+
+    Its fields stand in ``crates/olaf-sched/src/allocation`` (``Command``, ``Outcome``, ``JobView``,
+    ``Explanation``, ``ClusterView``).
+    """
+
+    def __new__(cls, spec: str) -> Allocator:
+        """Keys: topology, capacity, placement, trees, seed, most_queued, most_ended.
+
+        ``topology`` is ``{"word": "fat-tree:16"}`` or ``{"graph": {..}}``; policies are words, or
+        all that a word stands for. Raises ValueError (names the key and what it may be).
+        """
+
+    @staticmethod
+    def resolve(spec: str) -> str:
+        """The spec with all that its words stand for. Raises ValueError."""
+
+    def apply(self, now_ms: int, command: str) -> str:
+        """One step: ``{"done": Outcome, "digest": n}`` or ``{"refused": {"why", "text"}}``.
+
+        ``digest`` tells different outcomes apart. Raises ValueError for what is no command.
+        """
+
+    def replay(self, commands: list[tuple[int, str, int]], keep: int) -> str:
+        """Apply commands that were accepted before: time, command, digest of its outcome.
+
+        JSON: ``events`` (how many came), ``last`` (``keep`` of them at most), ``differs`` (None, or
+        the place of the first that is decided differently now: nothing behind it was applied).
+        Raises ValueError for what is no command.
+        """
+
+    def jobs(self, *, after: int = 0, most: int = 1000, state: str | None = None) -> str:
+        """A JSON list of ``JobView``: jobs behind ``after``, in the order of submission.
+
+        Raises ValueError for a state that there is not.
+        """
+
+    def job(self, job: int) -> str | None:
+        """One ``JobView``; None when there is none, or when it was forgotten."""
+
+    def explain(self, job: int) -> str | None:
+        """An ``Explanation``; None when there is none, or when it was forgotten."""
+
+    def cluster(self) -> str:
+        """A ``ClusterView``."""
+
+def tree_gain(pattern: str, network: str, hosts: int) -> int:
+    """What a job wins by its tree, in host-nanoseconds a second of running.
+
+    JSON in: ``Pattern`` and ``Network`` of ``crates/olaf-sched/src/pattern.rs``. Raises ValueError.
+    """

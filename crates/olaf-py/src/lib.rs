@@ -4,6 +4,7 @@
 //! releases the GIL; every wait looks for Ctrl-C. The types stand in `python/olaf/_olaf.pyi`,
 //! which is checked against the binary.
 
+mod allocation;
 mod arrays;
 mod client;
 mod errors;
@@ -17,6 +18,8 @@ use pyo3::prelude::*;
 
 #[pymodule]
 mod _olaf {
+    #[pymodule_export]
+    use crate::allocation::{Allocator, tree_gain};
     #[pymodule_export]
     use crate::client::Client;
     #[pymodule_export]
