@@ -1,0 +1,117 @@
+"""``olaf schedule serve``: run the allocation controller."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from olaf.cli import options
+
+PLACEMENTS = ("fragments", "first-fit", "random")
+TREES = ("gain", "mina", "first", "random", "none")
+DEFAULTS = {
+    "capacity": "port:1",
+    "placement": "fragments",
+    "trees": "gain",
+    "seed": 0,
+    "most_queued": 10_000,
+    "most_ended": 1_000,
+}
+
+
+@click.command()
+@click.option(
+    "--store",
+    type=click.Path(path_type=Path, dir_okay=False),
+    required=True,
+    metavar="FILE",
+    help="Where everything that was accepted is kept. Made when it is not there.",
+)
+@click.option(
+    "--topology",
+    metavar="fat-tree:16|FILE",
+    help="Hosts and switches: fat-tree:DEGREE, leaf-spine:LEAVES,HOSTS,SPINES, or a graph in a "
+    "TOML or JSON file. A store has one for good.",
+)
+@click.option(
+    "--capacity",
+    metavar="port:1|switch:1|slots:8",
+    help="What the switches can sum for: so many jobs a port, jobs a switch, or slots a switch. "
+    "Default: port:1.",
+)
+@click.option(
+    "--placement", type=click.Choice(PLACEMENTS), help="How hosts are chosen. Default: fragments."
+)
+@click.option("--trees", type=click.Choice(TREES), help="How trees are chosen. Default: gain.")
+@click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Of what is drawn. Default: 0.")
+@click.option(
+    "--patterns",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    multiple=True,
+    metavar="DIR",
+    help="Folder of patterns, NAME.json; beside those that come with Olaf. Repeatable.",
+)
+@click.option(
+    "--listen",
+    default="127.0.0.1:7070",
+    show_default=True,
+    metavar="HOST:PORT",
+    help="Where clients find it; port 0 picks a free one.",
+)
+@click.option(
+    "--token-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Who asks must send this token. Needed to listen where others can reach it.",
+)
+@options.as_json
+def serve(
+    *,
+    store: Path,
+    topology: str | None,
+    patterns: tuple[Path, ...],
+    listen: str,
+    token_file: Path | None,
+    json_out: bool,
+    **chosen: Any,
+) -> None:
+    """Run the allocation controller until SIGTERM or Ctrl-C.
+
+    Jobs are submitted over HTTP and JSON (GET /openapi.json describes it). They begin in the order
+    of submission; each gets its hosts and an aggregation tree, and its runtime hears through GET
+    /events when to release a tree and when to acquire another. What was accepted is in --store
+    before anybody hears of it: a service that was killed goes on where it was.
+
+    \b
+    Examples:
+      olaf schedule serve --topology fat-tree:16 --store cluster.db
+      olaf schedule serve --store cluster.db                 # go on with it
+      olaf schedule serve --topology racks.toml --capacity slots:8 --store racks.db
+      olaf schedule serve --topology fat-tree:16 --store c.db --listen 0.0.0.0:7070 \\
+          --token-file token --json                          # one line of JSON an event
+
+    \b
+    Exit codes:
+      0 stopped by SIGTERM or Ctrl-C   1 the store failed   2 it cannot be so
+      4 the address is taken
+    """
+    from olaf.schedule.reading import BUNDLED, read_topology
+    from olaf.schedule.serving import Settings
+    from olaf.schedule.serving import serve as run
+
+    given = {key: value for key, value in chosen.items() if value is not None}
+    spec = None
+    if topology is not None:
+        spec = {"topology": read_topology(topology), **DEFAULTS, **given}
+    elif given:
+        raise click.UsageError(f"--{next(iter(given))} is for a new store: give --topology too")
+    settings = Settings(
+        store=store,
+        listen=listen,
+        spec=spec,
+        token_file=token_file,
+        patterns=[*patterns, BUNDLED],
+    )
+    run(settings, as_json=json_out)

@@ -1,0 +1,240 @@
+"""The allocation controller over HTTP and JSON. Wraps: what it answers is decided in the core."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Annotated, Any
+
+from fastapi import FastAPI, Header, Path, Query, Response
+from fastapi.responses import PlainTextResponse
+from starlette.exceptions import HTTPException
+
+from olaf._olaf import __version__
+from olaf.schedule import models, problems
+from olaf.schedule.controller import Controller, Done, RefusedError
+from olaf.schedule.feed import Feed
+from olaf.schedule.guard import Guard
+from olaf.schedule.known import Known
+from olaf.schedule.store import StoreError
+
+LONGEST_WAIT_S = 60.0
+
+JobId = Annotated[int, Path(ge=1, le=models.MOST, description="Its number.")]
+NodeName = Annotated[str, Path(max_length=256, description="As the topology names it.")]
+
+
+def application(
+    controller: Controller, feed: Feed, known: Known, *, token: str | None = None
+) -> FastAPI:
+    """The service's face. ``token`` None: whoever reaches the address may ask."""
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        feed.attach(asyncio.get_running_loop())
+        yield
+        feed.close()
+
+    app = FastAPI(
+        title="Olaf: allocation controller",
+        version=__version__,
+        summary="Hosts and aggregation trees for jobs that share the switches (MINA).",
+        lifespan=lifespan,
+        responses=problems.PROBLEMS,
+        redoc_url=None,
+        # Its page loads scripts from elsewhere; /openapi.json is all there is to it.
+        docs_url=None,
+    )
+    app.add_middleware(Guard, token=token)
+    problems.install(app)
+    _submitting(app, controller, known)
+    _jobs(app, controller)
+    _orders(app, controller)
+    _nodes(app, controller)
+    _cluster(app, controller, feed, known)
+    return app
+
+
+async def _done(controller: Controller, command: dict[str, Any]) -> Done:
+    return await asyncio.wrap_future(controller.command(command))
+
+
+async def _job(controller: Controller, command: dict[str, Any]) -> models.Job:
+    return models.Job.model_validate((await _done(controller, command)).job)
+
+
+def _submitting(app: FastAPI, controller: Controller, known: Known) -> None:
+    @app.post("/jobs", status_code=201, responses={200: {"model": models.Job}})
+    async def submit(
+        body: models.Submission,
+        response: Response,
+        idempotency_key: Annotated[str | None, Header(min_length=1, max_length=200)] = None,
+    ) -> models.Job:
+        """Submit a job. With the header Idempotency-Key, asking again submits it once."""
+        asked = body.model_dump()
+        gain = known.gain(body.pattern, body.hosts)
+        came = await asyncio.wrap_future(controller.submit(asked, gain, idempotency_key))
+        if came.repeated:
+            response.status_code = 200
+        if came.job is None:
+            raise HTTPException(404, "the job that this key submitted ended, and was forgotten")
+        return models.Job.model_validate(came.job)
+
+
+def _jobs(app: FastAPI, controller: Controller) -> None:
+    @app.get("/jobs")
+    async def jobs(
+        after: Annotated[int, Query(ge=0, le=models.MOST)] = 0,
+        limit: Annotated[int, Query(ge=1, le=10_000)] = 1000,
+        state: models.JobState | None = None,
+    ) -> models.Jobs:
+        """Jobs behind `after`, in the order of submission. Those that ended long ago are gone."""
+        ask = controller.read(lambda core: core.jobs(after=after, most=limit + 1, state=state))
+        found = json.loads(await asyncio.wrap_future(ask))
+        return models.Jobs(jobs=found[:limit], more=len(found) > limit)
+
+    @app.get("/jobs/{job}")
+    async def one(job: JobId) -> models.Job:
+        """One job. `held` says what its runtime shall do, should it have missed events."""
+        text = await asyncio.wrap_future(controller.read(lambda core: core.job(job)))
+        return models.Job.model_validate_json(_there(text, job))
+
+    @app.get("/jobs/{job}/explanation")
+    async def explanation(job: JobId) -> models.Explanation:
+        """Why it sits where it sits."""
+        text = await asyncio.wrap_future(controller.read(lambda core: core.explain(job)))
+        return models.Explanation.model_validate_json(_there(text, job))
+
+
+def _orders(app: FastAPI, controller: Controller) -> None:
+    @app.post("/jobs/{job}/finish")
+    async def finish(job: JobId) -> models.Job:
+        """It ended well, uses no tree and runs nowhere."""
+        return await _job(controller, {"do": "finish", "job": job})
+
+    @app.post("/jobs/{job}/fail")
+    async def fail(job: JobId, body: models.Failure | None = None) -> models.Job:
+        """It is dead. Its tree is fenced before anybody else gets what that uses."""
+        reason = models.Failure.UNKNOWN if body is None else body.reason
+        return await _job(controller, {"do": "fail", "job": job, "reason": reason})
+
+    @app.post("/jobs/{job}/cancel")
+    async def cancel(job: JobId) -> models.Job:
+        """It shall stop: a waiting job ends, a running one is told to and then says `finish`."""
+        return await _job(controller, {"do": "cancel", "job": job})
+
+    @app.post("/jobs/{job}/released")
+    async def released(job: JobId, body: models.Acknowledgement) -> models.Job:
+        """It uses this tree no more; or the switches refuse it, if it is dead. May be repeated."""
+        command = {"do": "released", "job": job, "generation": body.generation}
+        return await _job(controller, command)
+
+    @app.post("/jobs/{job}/acquired")
+    async def acquired(job: JobId, body: models.Acknowledgement) -> models.Job:
+        """It uses this tree. May be repeated."""
+        command = {"do": "acquired", "job": job, "generation": body.generation}
+        return await _job(controller, command)
+
+
+def _nodes(app: FastAPI, controller: Controller) -> None:
+    async def drained(command: dict[str, Any], name: str, *, drained: bool) -> models.Drained:
+        outcome = (await _done(controller, command)).outcome
+        told = {event["job"] for event in outcome["events"] if event["event"] == "release"}
+        return models.Drained(
+            name=name, drained=drained, changed=outcome["changed"], told=sorted(told)
+        )
+
+    @app.post("/switches/{name}/drain")
+    async def drain_switch(name: NodeName) -> models.Drained:
+        """No tree goes through it from now on; jobs whose trees do move, or do without."""
+        return await drained({"do": "drain_switch", "switch": name}, name, drained=True)
+
+    @app.post("/switches/{name}/undrain")
+    async def undrain_switch(name: NodeName) -> models.Drained:
+        """Trees may go through it again."""
+        return await drained({"do": "undrain_switch", "switch": name}, name, drained=False)
+
+    @app.post("/hosts/{name}/drain")
+    async def drain_host(name: NodeName) -> models.Drained:
+        """No job that begins from now on gets it."""
+        return await drained({"do": "drain_host", "host": name}, name, drained=True)
+
+    @app.post("/hosts/{name}/undrain")
+    async def undrain_host(name: NodeName) -> models.Drained:
+        """Jobs may get it again."""
+        return await drained({"do": "undrain_host", "host": name}, name, drained=False)
+
+    @app.post("/hosts/{name}/lost")
+    async def lost(name: NodeName) -> models.Drained:
+        """It is dead: its job fails, and nobody gets it until it is undrained."""
+        return await drained({"do": "host_lost", "host": name}, name, drained=True)
+
+
+def _cluster(app: FastAPI, controller: Controller, feed: Feed, known: Known) -> None:
+    @app.get("/cluster")
+    async def cluster() -> models.Cluster:
+        """The cluster in a few numbers, and what is drained."""
+        text = await asyncio.wrap_future(controller.read(lambda core: core.cluster()))
+        spec = {key: controller.spec[key] for key in ("placement", "trees")}
+        return models.Cluster.model_validate(
+            {**json.loads(text), **spec, "patterns": known.names()}
+        )
+
+    @app.get("/events")
+    async def events(
+        after: Annotated[int, Query(ge=0, le=models.MOST)] = 0,
+        job: Annotated[int | None, Query(ge=1, le=models.MOST)] = None,
+        wait: Annotated[float, Query(ge=0, le=LONGEST_WAIT_S, allow_inf_nan=False)] = 0.0,
+    ) -> models.Events:
+        """What happened behind `after`; waits up to `wait` seconds for it.
+
+        410: those were dropped. Look at GET /jobs, and go on from /healthz's `events`.
+        """
+        found, last = await feed.after(after, job, wait)
+        return models.Events(events=found, last=last)
+
+    @app.get("/healthz")
+    async def healthz() -> models.Health:
+        """Whether it can do its work."""
+        if controller.broken is not None:
+            raise StoreError(controller.broken)
+        return models.Health(status="ok", events=feed.last, waiting=controller.waiting())
+
+    @app.get("/metrics", response_class=PlainTextResponse)
+    async def metrics() -> str:
+        """For Prometheus."""
+        text = await asyncio.wrap_future(controller.read(lambda core: core.cluster()))
+        return _metrics(json.loads(text), feed, controller)
+
+
+def _there(text: str | None, job: int) -> str:
+    if text is None:
+        raise RefusedError(
+            {"kind": "no_job", "job": job},
+            f"no job {job}; those that there are stand in the list of jobs",
+        )
+    return text
+
+
+def _metrics(cluster: dict[str, Any], feed: Feed, controller: Controller) -> str:
+    gauges = {
+        "hosts": cluster["hosts"],
+        "hosts_free": cluster["free_hosts"],
+        "hosts_drained": len(cluster["drained_hosts"]),
+        "switches_drained": len(cluster["drained_switches"]),
+        "jobs_queued": cluster["queued"],
+        "jobs_running": cluster["running"],
+        "jobs_with_tree": cluster["with_tree"],
+        "jobs_migrating": cluster["migrating"],
+        "jobs_fencing": cluster["fencing"],
+        "requests_waiting": controller.waiting(),
+        "listeners": feed.listeners,
+    }
+    lines = [
+        f"# TYPE olaf_schedule_{name} gauge\nolaf_schedule_{name} {value}"
+        for name, value in gauges.items()
+    ]
+    lines.append(f"# TYPE olaf_schedule_events counter\nolaf_schedule_events {feed.last}")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,261 @@
+"""The allocation controller as one thread: core and store together, one step after the other.
+
+Whatever comes in is put into a bounded line. The thread takes what waits, applies it, writes all
+of it with one fsync, and only then tells anybody: who asked, and who listens for events. Reading
+goes through the same line, so that nobody sees what could still be lost.
+"""
+
+from __future__ import annotations
+
+import json
+import queue
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any
+
+from olaf._olaf import Allocator
+from olaf.schedule.store import Accepted, Store, StoreError
+
+MOST_WAITING = 4096
+"""Requests in the line; more are told to come again."""
+
+MOST_TOGETHER = 256
+"""Requests that share an fsync."""
+
+MOST_EVENTS = 10_000
+"""Events that are kept for those who listen."""
+
+
+class RefusedError(Exception):
+    """The core will not do it: ``kind`` and the other fields of ``Refusal``, and a sentence."""
+
+    def __init__(self, why: Mapping[str, Any], text: str) -> None:
+        super().__init__(text)
+        self.why = why
+
+
+class BusyError(Exception):
+    """The line is full, or the controller is closing."""
+
+
+class KeyTakenError(Exception):
+    """The key was used for another submission."""
+
+    def __init__(self, job: int) -> None:
+        super().__init__(f"it was used for job {job}, which was submitted with other words")
+        self.job = job
+
+
+@dataclass(frozen=True)
+class Done:
+    """What came of a command."""
+
+    outcome: dict[str, Any]
+    job: dict[str, Any] | None
+    """The job that it was about, as it is now."""
+    repeated: bool = False
+    """Nothing was done: the same submission was accepted before."""
+
+
+@dataclass
+class _Work:
+    call: Callable[[], Any]
+    answer: Future[Any] = field(default_factory=Future)
+
+
+def _nowhere(events: list[dict[str, Any]], last: int) -> None:
+    """Nobody listens."""
+
+
+def no_fault(step: str) -> None:
+    """Go on."""
+
+
+class Controller:
+    """Core and store. The methods that return a Future may be called from any thread."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        tell: Callable[[list[dict[str, Any]], int], None] = _nowhere,
+        at: Callable[[str], None] = no_fault,
+    ) -> None:
+        """Replay the store, then wait for work.
+
+        tell: is called with events that are on the disk, and the number of the last of them.
+        at: is called between any two steps; a test kills the process there.
+        """
+        self._store = store
+        self._clock_ms = clock_ms
+        self._tell = tell
+        self._at = at
+        self._line: queue.Queue[_Work | None] = queue.Queue(MOST_WAITING)
+        self._closing = False
+        self.broken: str | None = None
+        """Why nothing can be done any more."""
+        self.when_broken: Callable[[], None] = lambda: None
+        self.spec = store.spec
+        """What the allocator was made of."""
+        self._load()
+        self._thread = threading.Thread(target=self._serve, name="controller", daemon=True)
+        self._thread.start()
+
+    def _load(self) -> None:
+        commands = self._store.commands()
+        self._core = Allocator(json.dumps(self._store.spec))
+        found = json.loads(self._core.replay(commands, MOST_EVENTS))
+        if found["differs"] is not None:
+            raise StoreError(
+                f"--store {self._store.file}: this version of Olaf decides command "
+                f"{found['differs'] + 1} differently than the one that wrote it; "
+                "go on with that version, or begin a new file"
+            )
+        self.replayed = len(commands)
+        self.events: int = found["events"]
+        """How many there have been; each has its number, from 1."""
+        self.last_events: list[dict[str, Any]] = found["last"]
+        """The newest of them, when the store was opened."""
+
+    # What may be asked for.
+
+    def submit(self, request: dict[str, Any], gain: int, key: str | None) -> Future[Done]:
+        """Submit a job; the same key and the same request again give the same job.
+
+        request: the fields of the core's ``Request``. gain: what it wins by a tree, in
+        host-nanoseconds a second; no part of what makes two requests the same.
+        """
+        return self._enqueue(lambda: self._submit(request, gain, key))
+
+    def command(self, command: dict[str, Any]) -> Future[Done]:
+        """Any other ``Command``."""
+        return self._enqueue(lambda: self._command(command))
+
+    def read(self, ask: Callable[[Allocator], Any]) -> Future[Any]:
+        """Ask the core."""
+        return self._enqueue(lambda: ask(self._core))
+
+    def close(self) -> None:
+        """Finish what is in the line, and give the store back."""
+        self._closing = True
+        self._line.put(None)
+        self._thread.join()
+        self._store.close()
+
+    def waiting(self) -> int:
+        """Requests in the line."""
+        return self._line.qsize()
+
+    def _enqueue(self, call: Callable[[], Any]) -> Future[Any]:
+        work = _Work(call)
+        if self._closing:
+            raise BusyError("the service is stopping")
+        if self.broken is not None:
+            raise StoreError(self.broken)
+        try:
+            self._line.put_nowait(work)
+        except queue.Full:
+            raise BusyError(f"{MOST_WAITING} requests wait already") from None
+        return work.answer
+
+    # The thread.
+
+    def _serve(self) -> None:
+        while (work := self._line.get()) is not None:
+            batch = [work]
+            while len(batch) < MOST_TOGETHER:
+                try:
+                    another = self._line.get_nowait()
+                except queue.Empty:
+                    break
+                if another is None:
+                    self._line.put(None)
+                    break
+                batch.append(another)
+            self._do(batch)
+
+    def _do(self, batch: list[_Work]) -> None:
+        self._accepted: list[Accepted] = []
+        self._happened: list[dict[str, Any]] = []
+        answers: list[tuple[Future[Any], Any, BaseException | None]] = []
+        try:
+            for work in batch:
+                if not work.answer.set_running_or_notify_cancel():
+                    continue  # who asked has left before it began
+                try:
+                    answers.append((work.answer, work.call(), None))
+                except (RefusedError, KeyTakenError, ValueError) as refusal:
+                    answers.append((work.answer, None, refusal))
+            self._at("applied")
+            if self._accepted:
+                self._store.append(self._accepted)
+                self._at("written")
+        except BaseException as error:
+            # The core may be ahead of the file now: what counts is what is in the file.
+            self._recover(error)
+            for work in batch:
+                if not work.answer.cancelled():
+                    work.answer.set_exception(StoreError(f"not done: {error}"))
+            return
+        if self._happened:
+            self.events += len(self._happened)
+            self._tell(self._happened, self.events)
+            self._at("told")
+        for future, value, refused in answers:
+            if refused is None:
+                future.set_result(value)
+            else:
+                future.set_exception(refused)
+        self._at("answered")
+
+    def _recover(self, error: BaseException) -> None:
+        before = self.events
+        try:
+            self._load()
+        except Exception as second:
+            self.broken = f"{error}; and reading the store again: {second}"
+            self.when_broken()
+            return
+        if self.events > before:
+            missed = self.events - before
+            self._tell(self.last_events[-missed:], self.events)
+
+    def _submit(self, request: dict[str, Any], gain: int, key: str | None) -> Done:
+        text = json.dumps(request, sort_keys=True)
+        if key is not None and (known := self._known(key)) is not None:
+            before, job = known
+            if before != text:
+                raise KeyTakenError(job)
+            return Done({}, self._view(job), repeated=True)
+        return self._command({"do": "submit", **request, "gain": gain}, key, text)
+
+    def _command(
+        self, command: dict[str, Any], key: str | None = None, request: str | None = None
+    ) -> Done:
+        text = json.dumps(command, separators=(",", ":"))
+        now_ms = self._clock_ms()
+        said = json.loads(self._core.apply(now_ms, text))
+        if said["refused"] is not None:
+            raise RefusedError(said["refused"]["why"], said["refused"]["text"])
+        outcome = said["done"]
+        job = outcome["submitted"] or command.get("job")
+        if outcome["changed"]:
+            self._accepted.append(
+                Accepted(now_ms, text, said["digest"], key, request, outcome["submitted"])
+            )
+            self._happened += outcome["events"]
+        return Done(outcome, self._view(job) if job is not None else None)
+
+    def _known(self, key: str) -> tuple[str, int] | None:
+        for each in self._accepted:
+            if each.key == key and each.request is not None and each.job is not None:
+                return each.request, each.job
+        return self._store.submitted(key)
+
+    def _view(self, job: int) -> dict[str, Any] | None:
+        view = self._core.job(job)
+        return None if view is None else json.loads(view)

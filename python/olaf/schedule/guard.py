@@ -1,0 +1,105 @@
+"""What every request passes first: who may ask, and how much may be sent."""
+
+from __future__ import annotations
+
+import hmac
+import json
+from typing import Any
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+MOST_BODY = 64 * 1024
+"""Bytes of a request's body."""
+
+OPEN = ("/healthz",)
+"""Answered without a token."""
+
+
+class Guard:
+    """ASGI: token, origin and size."""
+
+    def __init__(self, app: ASGIApp, token: str | None) -> None:
+        self._app = app
+        self._token = None if token is None else token.encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refuse, or pass on."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = dict(scope["headers"])
+        refused = self._refused(scope["path"], headers)
+        if refused is not None:
+            await _problem(send, *refused)
+            return
+        length = headers.get(b"content-length", b"0")
+        if length.isdigit() and int(length) > MOST_BODY:
+            await _problem(send, *_TOO_LARGE)
+            return
+        # A body may come in pieces without saying how long it is: it is read here, up to the most.
+        body = b""
+        while True:
+            message = await receive()
+            if message["type"] != "http.request":
+                return
+            body += message.get("body", b"")
+            if len(body) > MOST_BODY:
+                await _problem(send, *_TOO_LARGE)
+                return
+            if not message.get("more_body", False):
+                break
+        given = False
+
+        async def replayed() -> Message:
+            nonlocal given
+            if given:
+                return await receive()
+            given = True
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        await self._app(scope, replayed, send)
+
+    def _refused(self, path: str, headers: dict[bytes, bytes]) -> tuple[int, str, str, str] | None:
+        if self._token is not None and path not in OPEN:
+            said = headers.get(b"authorization", b"")
+            # In constant time, whatever was said.
+            if not hmac.compare_digest(said, b"Bearer " + self._token):
+                return (
+                    401,
+                    "Unauthorized",
+                    "the header Authorization has no token of this service",
+                    "send `Authorization: Bearer TOKEN`; on the command line: --token-file FILE",
+                )
+        if self._token is None and b"origin" in headers:
+            # Without a token any page in a browser on this machine could ask.
+            return (
+                403,
+                "Forbidden",
+                "a web page of another origin asks, and the service has no token",
+                "start it with --token-file FILE",
+            )
+        return None
+
+
+_TOO_LARGE = (
+    413,
+    "Content Too Large",
+    f"a body has {MOST_BODY} bytes at most",
+    "name a pattern instead of sending one",
+)
+
+
+async def _problem(send: Send, status: int, title: str, detail: str, advice: str) -> None:
+    problem: dict[str, Any] = {
+        "type": "about:blank",
+        "title": title,
+        "status": status,
+        "detail": detail,
+        "advice": advice,
+        "why": None,
+    }
+    headers = [(b"content-type", b"application/problem+json")]
+    if status == 401:
+        headers.append((b"www-authenticate", b"Bearer"))
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": json.dumps(problem).encode()})

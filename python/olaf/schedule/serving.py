@@ -1,0 +1,211 @@
+"""``olaf schedule serve``: the store, the controller and the HTTP server, as one process."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import logging
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import uvicorn
+
+from olaf._olaf import Allocator
+from olaf.jobs.outcome import Exit, RunError
+from olaf.jobs.usage import ConfigurationError
+from olaf.schedule import words
+from olaf.schedule.api import application
+from olaf.schedule.controller import MOST_EVENTS, Controller, no_fault
+from olaf.schedule.feed import Feed
+from olaf.schedule.known import Known
+from olaf.schedule.store import Store
+
+MOST_LISTENERS = 2048
+MOST_CONNECTIONS = 4096
+GRACE_S = 5
+SHORTEST_TOKEN = 16
+
+
+@dataclass
+class Settings:
+    """What ``serve`` was told."""
+
+    store: Path
+    listen: str = "127.0.0.1:7070"
+    spec: dict[str, Any] | None = None
+    """Of the allocator; none: what the store was made for."""
+    token_file: Path | None = None
+    patterns: list[Path] = field(default_factory=list)
+
+
+def serve(
+    settings: Settings,
+    *,
+    as_json: bool = False,
+    at: Callable[[str], None] = no_fault,
+) -> None:
+    """Serve until SIGTERM or Ctrl-C.
+
+    at: is called between any two steps of a command; tests kill the process there. Raises
+    ConfigurationError, StoreError, OSError when the address is taken.
+    """
+    token = _token(settings.token_file)
+    host, port = _address(settings.listen)
+    if token is None and not _is_loopback(host):
+        raise ConfigurationError(
+            f"--listen {settings.listen}: others could reach it, and anybody could submit; give "
+            "--token-file FILE, or listen on 127.0.0.1"
+        )
+    try:
+        spec = None if settings.spec is None else _resolved(settings.spec)
+        began = time.monotonic()
+        store = Store(settings.store, spec)
+        feed = Feed(MOST_EVENTS, MOST_LISTENERS)
+        say = _sayer(as_json=as_json)
+
+        def tell(events: list[dict[str, Any]], last: int) -> None:
+            feed.tell(events, last)
+            for seq, each in enumerate(events, start=last - len(events) + 1):
+                say({"seq": seq, **each})
+
+        controller = Controller(store, tell=tell, at=at)
+    except ValueError as error:
+        raise ConfigurationError(str(error)) from None
+    feed.tell(controller.last_events, controller.events)
+    known = Known(settings.patterns)
+    app = application(controller, feed, known, token=token)
+    listener = _listener(host, port)
+    shown_host, shown_port = listener.getsockname()[:2]
+    shown = f"[{shown_host}]" if ":" in shown_host else shown_host
+    say(
+        {
+            "event": "listening",
+            "url": f"http://{shown}:{shown_port}",
+            "store": str(settings.store),
+            "replayed": controller.replayed,
+            "took_s": round(time.monotonic() - began, 3),
+        }
+    )
+    try:
+        _Server(app, feed, controller).run(sockets=[listener])
+    finally:
+        controller.close()
+        listener.close()
+    say({"event": "stopped", "events": controller.events})
+    if controller.broken is not None:
+        raise RunError(f"stopped, because the store failed: {controller.broken}", Exit.FAILED)
+
+
+class _Server(uvicorn.Server):
+    """uvicorn that lets long polls go when it is told to stop."""
+
+    def __init__(self, app: Any, feed: Feed, controller: Controller) -> None:
+        logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
+        config = uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            lifespan="on",
+            limit_concurrency=MOST_CONNECTIONS,
+            timeout_keep_alive=30,
+            timeout_graceful_shutdown=GRACE_S,
+            server_header=False,
+            ws="none",
+        )
+        super().__init__(config)
+        self._feed = feed
+        # uvicorn raises the signal again when it has stopped: this ends well, for both.
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, _ignore)
+        controller.when_broken = self._stop
+
+    def _stop(self) -> None:
+        self.should_exit = True
+        self._feed.close()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Stop taking connections, answer who waits."""
+        super().handle_exit(sig, frame)
+        self._feed.close()
+
+
+def _ignore(number: int, frame: FrameType | None) -> None:
+    """It has been served."""
+
+
+def _resolved(spec: dict[str, Any]) -> dict[str, Any]:
+    made: dict[str, Any] = json.loads(Allocator.resolve(json.dumps(spec)))
+    return made
+
+
+def _token(file: Path | None) -> str | None:
+    if file is None:
+        return None
+    try:
+        token = file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"--token-file {file}: {error}") from None
+    if len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable():
+        raise ConfigurationError(
+            f"--token-file {file}: at least {SHORTEST_TOKEN} printable ASCII characters in one "
+            "line; `openssl rand -hex 32` makes some"
+        )
+    return token
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, colon, port = text.rpartition(":")
+    if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
+        raise ConfigurationError(f"--listen {text}: write HOST:PORT; port 0 picks a free one")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _listener(host: str, port: int) -> socket.socket:
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    except OSError as error:
+        raise ConfigurationError(f"--listen {host}:{port}: {error.strerror or error}") from None
+    listener = socket.socket(found[0], found[1])
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(found[4])
+    except OSError as error:
+        listener.close()
+        raise OSError(
+            error.errno,
+            f"--listen {host}:{port}: {error.strerror}; choose another, port 0 picks a free one",
+        ) from None
+    listener.listen(1024)
+    return listener
+
+
+def _sayer(*, as_json: bool) -> Callable[[dict[str, Any]], None]:
+    def say(message: dict[str, Any]) -> None:
+        try:
+            if as_json:
+                sys.stdout.write(json.dumps(message) + "\n")
+                sys.stdout.flush()
+            else:
+                clock = time.strftime("%H:%M:%S")
+                sys.stderr.write(f"{clock}  {words.event(message)}\n")
+                sys.stderr.flush()
+        except OSError:
+            pass  # who read us has left; the jobs have not
+
+    return say

@@ -1,0 +1,193 @@
+"""What survives a restart: the accepted commands, in one SQLite file.
+
+The core is deterministic, so its commands are its state. A command is on the disk (WAL,
+``synchronous=FULL``: fsync at each commit) before anybody hears of what it did.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from olaf.jobs.outcome import Exit, RunError
+from olaf.jobs.usage import ConfigurationError
+
+APPLICATION = 0x4F6C6166
+"""``Olaf``: tells our files from other programs'."""
+
+VERSION = 1
+"""Of the tables. A file of a newer version is refused; one of an older is brought up to date."""
+
+TABLES = """
+CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+CREATE TABLE commands (
+    id INTEGER PRIMARY KEY,
+    at_ms INTEGER NOT NULL,
+    command TEXT NOT NULL,
+    digest INTEGER NOT NULL
+) STRICT;
+CREATE TABLE keys (
+    key TEXT PRIMARY KEY,
+    at_ms INTEGER NOT NULL,
+    request TEXT NOT NULL,
+    job INTEGER NOT NULL
+) STRICT;
+"""
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """A command that was applied, and what tells its outcome from others."""
+
+    at_ms: int
+    command: str
+    digest: int
+    key: str | None = None
+    """Of a submission: what the client calls it, so that it can ask again."""
+    request: str | None = None
+    """Of a submission: in the client's words, to be compared when it asks again."""
+    job: int | None = None
+    """Of a submission: the number that it got."""
+
+
+class StoreError(RunError):
+    """The file cannot be used, or could not be written."""
+
+
+class Store:
+    """The file. One process has it at a time."""
+
+    def __init__(self, file: Path, spec: dict[str, Any] | None) -> None:
+        """Open it, or make it for this ``spec`` of the allocator.
+
+        Without a spec the file must be there. Raises ConfigurationError when it is not, or when it
+        was made for another spec; StoreError when it is no store, of a newer version, or in use.
+        """
+        self.file = file
+        if spec is None and not file.exists():
+            raise ConfigurationError(
+                f"--store {file}: no such file; give --topology too, and it will be made"
+            )
+        try:
+            # The thread that serves is not the one that opens.
+            self._db = sqlite3.connect(
+                file, isolation_level=None, timeout=1.0, check_same_thread=False
+            )
+            self._db.execute("PRAGMA locking_mode = EXCLUSIVE")
+            self._check(spec)
+        except sqlite3.Error as error:
+            raise self._failed(error) from None
+
+    def _check(self, spec: dict[str, Any] | None) -> None:
+        (application,) = self._db.execute("PRAGMA application_id").fetchone()
+        (version,) = self._db.execute("PRAGMA user_version").fetchone()
+        (tables,) = self._db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+        if tables and application != APPLICATION:
+            raise StoreError(f"--store {self.file}: a database of another program", Exit.USAGE)
+        if version > VERSION:
+            raise StoreError(
+                f"--store {self.file}: of version {version}, this Olaf writes {VERSION}: "
+                "use the newer Olaf",
+                Exit.USAGE,
+            )
+        self._db.execute("PRAGMA journal_mode = WAL")
+        self._db.execute("PRAGMA synchronous = FULL")
+        if not tables:
+            self._make(spec)
+        made = json.loads(self._fact("spec"))
+        if spec is not None and spec != made:
+            raise ConfigurationError(f"--store {self.file}: {_difference(made, spec)}")
+        self.spec: dict[str, Any] = made
+
+    def _make(self, spec: dict[str, Any] | None) -> None:
+        if spec is None:
+            raise ConfigurationError(
+                f"--store {self.file}: empty; give --topology too, and it will be made"
+            )
+        # Written as one: a service that is killed here leaves an empty file, and makes it anew.
+        script = f"BEGIN IMMEDIATE; {TABLES}"
+        self._db.executescript(script)
+        self._db.execute("INSERT INTO facts VALUES ('spec', ?)", (json.dumps(spec),))
+        self._db.execute(f"PRAGMA application_id = {APPLICATION}")
+        self._db.execute(f"PRAGMA user_version = {VERSION}")
+        self._db.execute("COMMIT")
+        # The file's name is on the disk only when its folder is.
+        folder = os.open(self.file.resolve().parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+    def commands(self) -> list[tuple[int, str, int]]:
+        """All that must be replayed: time, command, digest."""
+        rows = self._db.execute("SELECT at_ms, command, digest FROM commands ORDER BY id")
+        return rows.fetchall()
+
+    def submitted(self, key: str) -> tuple[str, int] | None:
+        """The request that was accepted under this key, and the job that it became."""
+        row = self._db.execute("SELECT request, job FROM keys WHERE key = ?", (key,)).fetchone()
+        return None if row is None else (row[0], row[1])
+
+    def append(self, accepted: Sequence[Accepted]) -> None:
+        """Write them as one; they are on the disk when this returns.
+
+        Raises StoreError; then none of them is, or all are: what is in the file says which.
+        """
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            for each in accepted:
+                self._db.execute(
+                    "INSERT INTO commands (at_ms, command, digest) VALUES (?, ?, ?)",
+                    (each.at_ms, each.command, each.digest),
+                )
+                if each.key is not None:
+                    self._db.execute(
+                        "INSERT INTO keys VALUES (?, ?, ?, ?)",
+                        (each.key, each.at_ms, each.request, each.job),
+                    )
+            self._db.execute("COMMIT")
+        except sqlite3.Error as error:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            raise self._failed(error) from None
+
+    def close(self) -> None:
+        """Give the file back."""
+        self._db.close()
+
+    def _fact(self, name: str) -> str:
+        row = self._db.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
+        if row is None:
+            raise StoreError(f"--store {self.file}: it has no {name}; it was damaged", Exit.FAILED)
+        value: str = row[0]
+        return value
+
+    def _failed(self, error: sqlite3.Error) -> StoreError:
+        if "locked" in str(error):
+            return StoreError(
+                f"--store {self.file}: another service has it; stop that, or use another file",
+                Exit.USAGE,
+            )
+        if "not a database" in str(error):
+            return StoreError(f"--store {self.file}: no database", Exit.USAGE)
+        return StoreError(f"--store {self.file}: {error}")
+
+
+def _difference(made: dict[str, Any], wanted: dict[str, Any]) -> str:
+    for name, value in wanted.items():
+        if made.get(name) != value:
+            return (
+                f"made for {name} {_short(made.get(name))}, not {_short(value)}; leave the option "
+                "out to go on with it, or use another file"
+            )
+    return "made for something else; use another file"
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) < 80 else f"{text[:77]}..."
