@@ -19,6 +19,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "drain": ("olaf.cli.schedule_jobs:drain", "Keep trees from a switch, or jobs from a host."),
     "undrain": ("olaf.cli.schedule_jobs:undrain", "Let them have it again."),
     "record": ("olaf.cli.schedule_record:record", "What a model communicates in a step."),
+    "timeline": ("olaf.cli.schedule_timeline:timeline", "Draw a record over time: page or trace."),
 }
 
 

@@ -1,0 +1,43 @@
+"""Who ran where, and who held which switch when: a record drawn for people to look at.
+
+    record = timeline.read(Path("record.json"))      # or check({...})
+    timeline.write(record, Path("page.html"))        # opens in any browser, asks no network
+    timeline.write(record, Path("trace.json"))       # for ui.perfetto.dev or chrome://tracing
+
+``olaf simulate mina --timeline`` makes records; ``record.py`` says what is in one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from olaf.jobs.usage import ConfigurationError
+from olaf.schedule.timeline.page import page
+from olaf.schedule.timeline.record import Job, Record, Tree, Use, check, read
+from olaf.schedule.timeline.trace import trace
+
+__all__ = ["Job", "Record", "Tree", "Use", "check", "page", "read", "trace", "write"]
+
+
+def write(record: Record | Mapping[str, Any], path: Path, *, title: str = "") -> None:
+    """Draw a record: a page if the path ends in .html, Chrome's trace format if in .json.
+
+    title: what was run, for a person. Raises ConfigurationError for a record that is none, for
+    another ending and for a place that cannot be written to.
+    """
+    checked = record if isinstance(record, Record) else check(record)
+    match path.suffix.lower():
+        case ".html" | ".htm":
+            text = page(checked, title or path.stem)
+        case ".json":
+            text = json.dumps(trace(checked, title or path.stem), separators=(",", ":")) + "\n"
+        case _:
+            raise ConfigurationError(f"{path}: name it .html for a page, .json for a trace")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigurationError(f"{path}: {error.strerror}") from None
