@@ -58,6 +58,21 @@ def record(**more: Any) -> Record:
                 ],
             ),
             Chart(
+                name="map", title="Map", x="a", y="b", kind="map", ticks=["a", "b"],
+                series=[
+                    Series(name="a", points=[(0, 0.5), (1, 1.0)]),
+                    Series(name="b", points=[(1, 0.7)]),
+                ],
+            ),
+            Chart(
+                name="two", title="Two axes", x="a", y="b", right="c",
+                series=[
+                    Series(name="left", points=[(0, 1), (1, 2)]),
+                    Series(name="right", points=[(0, 100), (1, 200)], right=True),
+                    Series(name="mark", points=[(0.5, 1.5)], marks=True),
+                ],
+            ),
+            Chart(
                 name="bars", title="Bars", x="", y="%", kind="bars", ticks=["a", "b"],
                 series=[Series(name="ours", points=[(0, 2), (1, 3)], low=[1, 2], high=[3, 4])],
             ),
@@ -158,6 +173,23 @@ def test_the_page_of_a_figure_has_table_plots_numbered_differences_and_parameter
     assert "**A quick run" in figure_page(record(quick=True))
 
 
+def test_a_row_of_other_inputs_is_shown_beside_the_papers_and_not_judged() -> None:
+    other = row([50.0], 50.0, comparable=False)
+    assert other.verdict == "not comparable"
+    assert summary([other]) == "1 not comparable"
+    page = figure_page(record(rows=[other], data="a made-up list"))
+    assert "| 50 % | 50 % | not comparable |" in page
+    assert "**Measured with:** a made-up list" in page
+    assert "Measured with" not in figure_page(record())
+
+
+def test_a_row_has_as_many_decimals_as_it_is_told() -> None:
+    close = row([0.99896, 0.99904], 0.9998, digits=4)
+    assert "| 0.9998 % | 0.9990 ± 0.0001 % (0.9990 .. 0.9990) |" in figure_page(
+        record(rows=[close])
+    )
+
+
 def test_a_table_has_a_cell_for_each_column_and_its_digits() -> None:
     columns = [Column(name="queue"), Column(name="Jain", digits=4), Column(name="AoM, ms")]
     table = Table(
@@ -190,6 +222,7 @@ def test_a_record_is_written_rendered_and_found_again(tmp_path: Path) -> None:
     names = {file.name for file in folder.iterdir()}
     assert names == {
         "results.json", "README.md", "plot.svg", "plot.png", "plot-bars.svg", "plot-bars.png",
+        "plot-map.svg", "plot-map.png", "plot-two.svg", "plot-two.png",
     }  # fmt: skip
     assert (folder / "plot.svg").read_text().startswith("<?xml")
     assert (folder / "plot.png").read_bytes().startswith(b"\x89PNG")
@@ -205,7 +238,7 @@ def test_a_record_is_written_rendered_and_found_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("figure", figures(), ids=lambda figure: figure.name)
 def test_every_figure_can_be_planned_and_says_what_a_reader_needs(figure: Figure) -> None:
-    assert figure.source.startswith("OLAF §")
+    assert figure.source.startswith(("OLAF §", "MINA §"))
     assert figure.seeds >= 5
     for quick in (False, True):
         planned = plan(figure, quick=quick)

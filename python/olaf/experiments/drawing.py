@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,8 @@ from olaf.report.plots import COLOURS, PAGE, PAGE_INK, thinned
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+MANY = 3
+"""Sets of bars leave no room for a legend among them if there are more."""
 APART = 0.08
 """Between the arrows of two lines."""
 
@@ -22,18 +25,47 @@ def draw(chart: Chart, stem: Path) -> None:
     from matplotlib.figure import Figure
 
     with mpl.rc_context(PAGE):
-        figure = Figure(figsize=(7.2, 3.8), layout="constrained")
+        figure = Figure(figsize=_size(chart), layout="constrained")
         FigureCanvasAgg(figure)
-        _fill(figure.add_subplot(), chart)
+        axes = figure.add_subplot()
+        if chart.kind == "map":
+            _map(axes, chart)
+        else:
+            _fill(axes, chart)
         nothing: dict[str, Any] = dict.fromkeys(("Creator", "Date", "Format", "Type"))
         figure.savefig(stem.with_suffix(".svg"), metadata=nothing)
         figure.savefig(stem.with_suffix(".png"), dpi=120, metadata={"Software": None})
 
 
+def _size(chart: Chart) -> tuple[float, float]:
+    """Inches."""
+    return (7.2, 1.2 + 0.5 * len(chart.series)) if chart.kind == "map" else (7.2, 3.8)
+
+
+def _map(axes: Axes, chart: Chart) -> None:
+    cells = {(x, y): value for y, row in enumerate(chart.series) for x, value in row.points}
+    columns = 1 + max(int(x) for x, _ in cells)
+    grid = [[cells.get((x, y), math.nan) for x in range(columns)] for y in range(len(chart.series))]
+    low, high = min(cells.values()), max(cells.values())
+    axes.imshow(grid, cmap="Blues", vmin=low - 0.2 * (high - low), vmax=high, aspect="auto")
+    for (x, y), value in cells.items():
+        dark = high > low and value - low > 0.6 * (high - low)
+        axes.text(
+            x, y, f"{value:.2f}", ha="center", va="center", fontsize="small",
+            color="white" if dark else PAGE_INK,
+        )  # fmt: skip
+    axes.set(title=chart.title, xlabel=chart.x, ylabel=chart.y)
+    axes.set_xticks(range(columns), chart.ticks or [str(x) for x in range(columns)])
+    axes.set_yticks(range(len(chart.series)), [row.name for row in chart.series])
+    axes.tick_params(axis="x", labelrotation=20)
+    axes.grid(visible=False)
+
+
 def _fill(axes: Axes, chart: Chart) -> None:
+    other = _right(axes, chart) if any(series.right for series in chart.series) else axes
     for index, series in enumerate(chart.series):
         if series.points or series.beyond:
-            _one(axes, chart, series, index)
+            _one(other if series.right else axes, chart, series, index)
     axes.set(title=chart.title, xlabel=chart.x, ylabel=chart.y)
     axes.set_xscale(chart.x_scale)
     axes.set_yscale(chart.y_scale)
@@ -42,10 +74,28 @@ def _fill(axes: Axes, chart: Chart) -> None:
     if chart.from_zero:
         axes.set_ylim(bottom=0)
     if any(series.points or series.beyond for series in chart.series):
-        if chart.marked:
-            axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
-        else:
-            axes.legend()
+        _legend(axes, other, chart)
+
+
+def _right(axes: Axes, chart: Chart) -> Axes:
+    other: Axes = axes.twinx()
+    other.set_ylabel(chart.right)
+    other.spines["right"].set_visible(True)
+    other.grid(visible=False)
+    return other
+
+
+def _legend(axes: Axes, other: Axes, chart: Chart) -> None:
+    if other is not axes:
+        both = [own.get_legend_handles_labels() for own in (axes, other)]
+        handles, names = [[*first, *second] for first, second in zip(*both, strict=True)]
+        axes.figure.legend(handles, names, fontsize="small", loc="outside lower center", ncols=4)
+    elif chart.kind == "bars" and len(chart.series) > MANY:
+        axes.figure.legend(fontsize="small", loc="outside lower center", ncols=len(chart.series))
+    elif chart.marked:
+        axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
+    else:
+        axes.legend()
 
 
 def _one(axes: Axes, chart: Chart, series: Series, index: int) -> None:
@@ -73,7 +123,9 @@ def _one(axes: Axes, chart: Chart, series: Series, index: int) -> None:
     style: dict[str, Any] = {"color": colour, "label": series.name}
     if chart.marked:
         style |= {"marker": "o", "markersize": 4}
-    if chart.kind == "points":
+    if series.marks:
+        style |= {"marker": "D", "linestyle": "none", "markersize": 5, "color": PAGE_INK}
+    elif chart.kind == "points":
         style |= {"marker": "s" if paper else "o", "linestyle": "none", "markersize": 5}
     elif paper:
         style |= {"linestyle": "--"}

@@ -22,8 +22,10 @@ LONG = 6
 """A parameter of more values than this is printed over several lines of the README."""
 
 
-def number(value: float) -> str:
-    """Three or four digits that tell: ``1,152``, ``44.1``, ``0.031``."""
+def number(value: float, digits: int | None = None) -> str:
+    """Three or four digits that tell: ``1,152``, ``44.1``, ``0.031``; or so many decimals."""
+    if digits is not None:
+        return f"{value:,.{digits}f}"
     size = abs(value)
     if size >= THOUSANDS:
         return f"{value:,.0f}"
@@ -37,18 +39,18 @@ def number(value: float) -> str:
 def paper_text(row: Row) -> str:
     """The paper's value with its unit, or a dash."""
     if row.paper is not None:
-        return f"{number(row.paper)}{_unit(row.unit)}"
+        return f"{number(row.paper, row.digits)}{_unit(row.unit)}"
     if row.direction is not None and row.baseline is not None:
         return f"{row.direction} {row.baseline.name}"
     return "-"
 
 
-def spread_text(spread: Spread, unit: str) -> str:
+def spread_text(spread: Spread, unit: str, digits: int | None = None) -> str:
     """``44.1 ± 0.3 ms (43.8 .. 44.5)``; a value that never varied stands alone."""
-    text = number(spread.mean)
+    text = number(spread.mean, digits)
     if spread.low == spread.high:
         return f"{text}{_unit(unit)}"
-    between = f"{number(spread.low)} .. {number(spread.high)}"
+    between = f"{number(spread.low, digits)} .. {number(spread.high, digits)}"
     return f"{text} ± {_as_fine(spread.sd, text)}{_unit(unit)} ({between})"
 
 
@@ -85,6 +87,7 @@ def summary(rows: Sequence[Row]) -> str:
         "same direction": "same direction",
         "differs": "differ",
         "paper prints no number": "without a number in the paper",
+        "not comparable": "not comparable",
     }
     parts = [f"{counts[key]} {word}" for key, word in words.items() if counts[key]]  # type: ignore[index]
     goals = [row.goal_met for row in rows if row.goal_met is not None]
@@ -105,11 +108,13 @@ def result_table(record: Record) -> RichTable:
     table.add_column("verdict", overflow="fold")
     for row in record.rows:
         style = {"differs": "yellow"}.get(row.verdict, "")
-        ours = spread_text(row.ours, row.unit)
+        ours = spread_text(row.ours, row.unit, row.digits)
         table.add_row(
             row.quantity, row.where, paper_text(row), ours, verdict_text(row), style=style
         )
     table.caption = f"{summary(record.rows)}; {duration(record.run_s)}"
+    if record.data:
+        table.caption += f"\nmeasured with {record.data}"
     table.caption_justify = "left"
     return table
 
@@ -138,6 +143,7 @@ def figure_page(record: Record) -> str:
     parts = [
         f"# {record.figure}: {record.title}\n",
         f"{record.source}. {record.shows}\n",
+        *([f"**Measured with:** {record.data}\n"] if record.data else []),
         _how(record),
         _rows_table(record.rows),
     ]
@@ -181,7 +187,7 @@ def _rows_table(rows: Sequence[Row]) -> str:
     ]
     for row in rows:
         cells = [
-            row.quantity, row.where, paper_text(row), spread_text(row.ours, row.unit),
+            row.quantity, row.where, paper_text(row), spread_text(row.ours, row.unit, row.digits),
             verdict_text(row), *([row.note] if noted else []),
         ]  # fmt: skip
         lines.append(_line(cells))
@@ -238,8 +244,8 @@ def rule_text() -> str:
         f"A row *matches* when our mean is within {TOLERANCE:.0%} of the paper's number or that "
         "number lies between our lowest and highest seed; it has the *same direction* when it is "
         "further off but on the same side of its baseline (FIFO, or 1 for a ratio) as in the "
-        "paper, or where the paper only draws that side; otherwise it *differs*. "
-        "The rule is in `olaf.experiments.result`.\n"
+        "paper, or where the paper only draws that side; otherwise it *differs*. A row of other "
+        "inputs than the paper's is *not comparable*. The rule is in `olaf.experiments.result`.\n"
     )
 
 
@@ -260,7 +266,7 @@ def overview_page(records: Sequence[Record], out: Path) -> str:
                         row.quantity,
                         row.where,
                         paper_text(row),
-                        spread_text(row.ours, row.unit),
+                        spread_text(row.ours, row.unit, row.digits),
                         verdict_text(row),
                     ]
                 )

@@ -16,7 +16,9 @@ from pydantic import BaseModel, ConfigDict, computed_field, model_validator
 TOLERANCE = 0.10
 """A mean so near the paper's value, in shares of it, matches."""
 
-Verdict = Literal["matches", "same direction", "differs", "paper prints no number"]
+Verdict = Literal[
+    "matches", "same direction", "differs", "paper prints no number", "not comparable"
+]
 
 
 class Data(BaseModel):
@@ -102,6 +104,10 @@ class Row(Data):
     """Whether the row stands in the table over all figures, too."""
     note: str = ""
     """A few words in the table; a reason for what differs belongs to the differences."""
+    digits: int | None = None
+    """Decimals of its numbers; None: as many as tell."""
+    comparable: bool = True
+    """False where other inputs than the paper's were measured: then there is no verdict."""
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -115,8 +121,11 @@ class Row(Data):
         - ``differs``: neither;
         - where the paper only draws or says on which side of the baseline it is: ``same direction``
           or ``differs``;
-        - ``paper prints no number``: there is nothing to compare with.
+        - ``paper prints no number``: there is nothing to compare with;
+        - ``not comparable``: there is, but it is of other inputs.
         """
+        if not self.comparable:
+            return "not comparable"
         if self.paper is None:
             if self.baseline is None or self.direction is None:
                 return "paper prints no number"
@@ -197,6 +206,10 @@ class Series(Data):
     high: list[float] | None = None
     of: Literal["ours", "paper"] = "ours"
     """The paper's are drawn dashed."""
+    right: bool = False
+    """By the axis on the right."""
+    marks: bool = False
+    """Single points, whatever the chart's kind."""
     beyond: list[tuple[float, float]] = []
     """Points of which only a lower bound is known, a timeout say: drawn as an arrow upwards."""
 
@@ -216,12 +229,15 @@ class Chart(Data):
     x: str
     """Label of the axis, with its unit: ``environment steps, thousands``."""
     y: str
-    kind: Literal["line", "step", "points", "bars"] = "line"
+    right: str = ""
+    """Label of the axis on the right, if a series is drawn by it."""
+    kind: Literal["line", "step", "points", "bars", "map"] = "line"
+    """A map is a row of coloured cells for each series, from the top, at x = 0, 1, 2 .."""
     series: list[Series]
     x_scale: Literal["linear", "log"] = "linear"
     y_scale: Literal["linear", "log"] = "linear"
     ticks: list[str] | None = None
-    """Names of x = 0, 1, 2 .. (for bars)."""
+    """Names of x = 0, 1, 2 .. (for bars and maps)."""
     from_zero: bool = False
     """Whether the y axis begins at 0."""
     marked: bool = False
@@ -232,6 +248,8 @@ class Result(Data):
     """What a figure's ``run`` gives back."""
 
     rows: list[Row]
+    data: str = ""
+    """What was measured with, where a run can be given other inputs than the paper's."""
     charts: list[Chart] = []
     tables: list[Table] = []
     """Further numbers, below the table of rows."""
@@ -271,6 +289,7 @@ class Record(Data):
     machine: Machine
     parameters: dict[str, Any]
     paper: dict[str, Any]
+    data: str = ""
     rows: list[Row]
     charts: list[Chart]
     tables: list[Table] = []

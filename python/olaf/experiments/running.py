@@ -48,6 +48,7 @@ def run(plan: Plan, say: Says) -> Record:
         ),
         parameters=plan.parameters.model_dump(mode="json"),
         paper=figure.paper,
+        data=result.data,
         rows=result.rows,
         charts=result.charts,
         tables=result.tables,
