@@ -7,7 +7,7 @@ import re
 import time
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from olaf.schedule.simulation import Cluster, Costs, Outcome
     from olaf.schedule.summary import Cost, Summary
 
-PLACEMENTS = ["first-fit"]
-TREES = ["none", "first"]
-SHARING = ["none", "greedy", "mina"]
+PLACEMENTS = ["first-fit", "random", "fragments"]
+TREES = ["none", "first", "random", "mina", "gain"]
+SHARING = ["none", "greedy", "mina", "plan"]
 
 
 class Nanoseconds(click.ParamType[int]):
@@ -103,24 +103,57 @@ class Thousandths(click.ParamType[int]):
 @click.option(
     "--placement",
     type=click.Choice(PLACEMENTS),
-    default="first-fit",
+    default="fragments",
     show_default=True,
-    help="Which hosts a job gets: the first free ones.",
+    help="Which hosts a job gets: the first free ones; any; or those that leave job and cluster in "
+    "the fewest fragments (MINA §III-B).",
+)
+@click.option(
+    "--alpha",
+    type=Thousandths("0"),
+    default="0.5",
+    show_default=True,
+    help="With --placement fragments: what a fragment of what stays free weighs against one of "
+    "the job, from 0 to 4.",
 )
 @click.option(
     "--trees",
     type=click.Choice(TREES),
-    default="first",
+    default="gain",
     show_default=True,
-    help="Which aggregation tree a job gets: none; the first that conflicts with nobody's.",
+    help="Which aggregation tree a job gets: none; the first, or any, that conflicts with "
+    "nobody's; mina, as many jobs without conflict as can be, anew at each arrival (§III-C); gain, "
+    "ours, those that gain most, changed only where that pays.",
+)
+@click.option(
+    "--candidates",
+    type=click.IntRange(min=0),
+    metavar="K",
+    help="With --trees mina or gain: trees looked at for each job, 0 for all (MINA Figure 14). "
+    "Default: 5 with mina, 64 with gain.",
+)
+@click.option(
+    "--migration-price",
+    type=Thousandths("0"),
+    metavar="FACTOR",
+    help="With --trees gain: what it costs to change a running job's tree, as a share of what the "
+    "job gains by it. Default: 0.05.",
 )
 @click.option(
     "--sharing",
     type=click.Choice(SHARING),
-    default="greedy",
+    default="plan",
     show_default=True,
-    help="Which all-reduces use the tree: none; each that finds it free; those that are worth "
-    "more than their rivals' (the authors' rule).",
+    help="Which all-reduces use the tree: none; each that finds it free; mina, those worth more "
+    "than their rivals' (§III-D); plan, ours, what is better for all in the steps to come.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0, max=2**63 - 1),
+    default=0,
+    show_default=True,
+    metavar="S",
+    help="Of what is drawn: random hosts and trees, candidates.",
 )
 @click.option(
     "--bandwidth",
@@ -165,10 +198,14 @@ def mina(
     traces: Path | None,
     topology: str,
     capacity: str,
-    conflicts: str,
+    conflicts: Literal["capacity", "switch"],
     placement: str,
+    alpha: int,
     trees: str,
-    sharing: str,
+    candidates: int | None,
+    migration_price: int | None,
+    sharing: Literal["none", "greedy", "mina", "plan"],
+    seed: int,
     bandwidth: str,
     speedup: int,
     latency: int,
@@ -186,13 +223,14 @@ def mina(
     \b
     Examples:
       olaf simulate mina --jobs jobs.txt
-      olaf simulate mina --jobs jobs.txt --sharing none --json
-      olaf simulate mina --jobs jobs.txt --traces recorded/ --capacity switch:1
+      olaf simulate mina --jobs jobs.txt --placement first-fit --trees first --sharing greedy
+      olaf simulate mina --jobs jobs.txt --placement fragments --trees mina --sharing mina
+      olaf simulate mina --jobs jobs.txt --traces recorded/ --capacity switch:1 --json
 
     \b
     Exit codes: 0 simulated; 2 a file or value that cannot be; 130 interrupted.
     """
-    from olaf.schedule.simulation import Cluster, Network
+    from olaf.schedule.simulation import Cluster, Network, placement_policy, trees_policy
     from olaf.schedule.summary import cost, summarize
 
     network = Network(
@@ -203,13 +241,14 @@ def mina(
     cluster = Cluster(
         topology=read_topology(topology),
         capacity=capacity,
-        conflicts="switch" if conflicts == "switch" else "capacity",
-        placement={"policy": placement.replace("-", "_")},
-        trees={"policy": trees},
+        conflicts=conflicts,
+        placement=placement_policy(placement, alpha_millis=alpha, seed=seed),
+        trees=trees_policy(trees, candidates=candidates, price_millis=migration_price),
         sharing=sharing,
         network=network,
         compute_speed_millis=compute_speed,
         migration_ns=migration_time,
+        seed=seed,
     )
     jobs = read_jobs(job_list)
     begin_s = time.process_time()

@@ -47,12 +47,58 @@ class Cluster(_Data):
     """``{"word": ..}`` or ``{"graph": ..}``, see `olaf.schedule.reading.read_topology`."""
     capacity: str = "port:1"
     conflicts: Literal["capacity", "switch"] = "capacity"
-    placement: Tagged = {"policy": "first_fit"}
+    placement: Tagged = {"policy": "fragments", "alpha_millis": 500}
     trees: Tagged = {"policy": "first"}
-    sharing: str = "greedy"
+    sharing: Literal["none", "greedy", "mina", "plan"] = "plan"
     network: Network = Network()
     compute_speed_millis: int = 1000
     migration_ns: int = 0
+    seed: int = 0
+
+
+def placement_policy(name: str, *, alpha_millis: int = 500, seed: int = 0) -> Tagged:
+    """``first-fit``, ``random`` or ``fragments`` as the core reads it."""
+    match name:
+        case "random":
+            return {"policy": "random", "seed": seed}
+        case "fragments":
+            return {"policy": "fragments", "alpha_millis": alpha_millis}
+        case _:
+            return {"policy": name.replace("-", "_")}
+
+
+def trees_policy(
+    name: str, *, candidates: int | None = None, price_millis: int | None = None
+) -> Tagged:
+    """``none``, ``first``, ``random``, ``mina`` or ``gain`` as the core reads it.
+
+    candidates, price_millis: None for the policy's own; where it has none they mean nothing.
+    """
+    match name:
+        case "mina":
+            tagged: Tagged = {
+                "policy": "mina",
+                "candidates": 5,
+                "weight": "jobs",
+                "join": True,
+                "rounds": 50,
+            }
+        case "gain":
+            tagged = {
+                "policy": "gain",
+                "candidates": 64,
+                "join": "several",
+                "price_millis": 50,
+                "depth": 3,
+                "work": 400_000,
+            }
+            if price_millis is not None:
+                tagged["price_millis"] = price_millis
+        case _:
+            return {"policy": name}
+    if candidates is not None:
+        tagged["candidates"] = candidates
+    return tagged
 
 
 class JobOutcome(_Data):

@@ -26,5 +26,5 @@ mod sharers;
 mod simulation;
 
 pub use outcome::{Costs, JobLine, JobOutcome, Outcome, Timeline, TreeSpan, Use};
-pub use setting::{Conflicts, Job, MOST_JOBS, Setting, SettingError, Shape, Window};
+pub use setting::{Job, MOST_JOBS, Setting, SettingError, Shape, Window};
 pub use simulation::{Advanced, Clock, Simulation};

@@ -163,7 +163,11 @@ impl Running {
 }
 
 /// Whether a job with these steps ever uses its tree under this policy, so that others must mind
-/// it.
-pub(super) fn wants(policy: sharing::Policy, _steps: &Steps) -> bool {
-    policy != sharing::Policy::None
+/// it. With a plan, one that is as fast without leaves it to others.
+pub(super) fn wants(policy: sharing::Policy, steps: &Steps) -> bool {
+    match policy {
+        sharing::Policy::None => false,
+        sharing::Policy::Greedy | sharing::Policy::Mina => true,
+        sharing::Policy::Plan => steps.gain_ns() > 0,
+    }
 }

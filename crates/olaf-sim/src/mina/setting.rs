@@ -18,7 +18,7 @@ pub struct Setting {
     #[serde(deserialize_with = "capacity_word")]
     pub capacity: Capacity,
     /// When two trees conflict.
-    pub conflicts: Conflicts,
+    pub conflicts: trees::Conflicts,
     /// Which hosts a job gets.
     pub placement: placement::Policy,
     /// Which tree.
@@ -31,6 +31,8 @@ pub struct Setting {
     pub compute_speed_millis: u32,
     /// For how long a job has no tree when it is given another one.
     pub migration_ns: u64,
+    /// Of what the choice of trees draws.
+    pub seed: u64,
     /// What jobs communicate.
     pub patterns: Vec<Pattern>,
     /// In order of arrival; all wait in line at time 0.
@@ -65,16 +67,6 @@ impl Shape {
             Self::Graph(spec) => spec.build(),
         }
     }
-}
-
-/// By what two trees are judged when trees are chosen, and who shares with whom.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Conflicts {
-    /// They would use a resource beyond its capacity (MINA §III-C, (2)).
-    Capacity,
-    /// They have a switch in common, whatever its capacity: the authors' code of the paper.
-    Switch,
 }
 
 /// A job.

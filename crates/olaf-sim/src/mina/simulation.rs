@@ -3,11 +3,11 @@
 use super::course::{Course, Kept, Next};
 use super::outcome::{Costs, JobLine, JobOutcome, Outcome, Timeline};
 use super::running::{Held, Mode, Running, wants};
-use super::setting::{Checked, Conflicts, Setting, SettingError};
+use super::setting::{Checked, Setting, SettingError};
 use super::sharers::{JobIndex, Sharers};
 use olaf_sched::placement::{NoRoom, Placer};
 use olaf_sched::sharing::{Scope, decide};
-use olaf_sched::trees::{Arrival, Change, Forest};
+use olaf_sched::trees::{Arrival, Change, Config, Conflicts, Forest};
 use olaf_sched::{Capacity, JobId};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -83,9 +83,15 @@ impl Simulation {
     pub fn new(setting: Setting) -> Result<Self, SettingError> {
         let checked = setting.check()?;
         let Checked { setting, topology, .. } = &checked;
-        let judge = match setting.conflicts {
-            Conflicts::Capacity => setting.capacity,
-            Conflicts::Switch => Capacity::PerSwitch(1),
+        let judge = match (setting.conflicts, setting.capacity) {
+            (Conflicts::Switch, Capacity::PerPort(units)) => Capacity::PerSwitch(units),
+            (_, capacity) => capacity,
+        };
+        let config = Config {
+            capacity: setting.capacity,
+            policy: setting.trees,
+            conflicts: setting.conflicts,
+            seed: setting.seed,
         };
         let resources = setting.capacity.resources(topology);
         let jobs = setting.jobs.len();
@@ -94,7 +100,7 @@ impl Simulation {
         events.push(Reverse(Event { at_ns: 0, phase: Phase::Changes, job: 0, stamp: 0 }));
         Ok(Self {
             placer: Placer::new(topology, setting.placement),
-            forest: Forest::new(Arc::clone(topology), judge, setting.trees),
+            forest: Forest::with(Arc::clone(topology), config),
             sharers: Sharers::new(judge.resources(topology), judge.units()),
             judge,
             window,
