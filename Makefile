@@ -4,7 +4,7 @@ SHELL := /bin/bash
 BIN := .venv/bin
 ARGS ?=
 
-.PHONY: help env train compare test test-rust test-python test-torch check format lint types pure ns3 fuzz wheel bench crosscheck experiments curves constraints clean
+.PHONY: help env train compare test test-rust test-python test-torch check format lint types pure ns3 fuzz wheel bench crosscheck experiments curves constraints model-check clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -75,6 +75,9 @@ curves: env ## the training curves of docs/training.md again (20 minutes)
 SECONDS ?= 600
 crosscheck: env ## the verifier's provers against every run of random instances, for SECONDS
 	$(BIN)/python tests/verify/crosscheck.py $(SECONDS) $(ARGS)
+
+model-check: ## every state of larger clusters of the sharing protocol (design note 018; minutes)
+	cargo test --release -p olaf-sched --lib protocol::check -- --ignored --nocapture --test-threads 1
 
 constraints: env ## pin the newest dependencies anew
 	scripts/pin

@@ -15,6 +15,7 @@ pub mod allocation;
 pub mod ids;
 pub mod pattern;
 pub mod placement;
+pub mod protocol;
 pub mod sharing;
 pub mod topology;
 pub mod tree;

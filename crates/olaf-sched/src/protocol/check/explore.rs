@@ -1,0 +1,145 @@
+//! Every state of some small clusters; and that planted mistakes are found.
+//!
+//! The quick ones run with every `cargo test`; `make model-check` explores the large ones.
+
+use super::cluster::Setup;
+use crate::protocol::timing::Bug;
+use stateright::{Checker, Expectation, HasDiscoveries, Model};
+use std::time::Instant;
+
+const OVER: &str = "no resource is used beyond its units";
+const MIXED: &str = "no job mixes modes within an all-reduce";
+const STUCK: &str = "everybody gets on once the faults end";
+const USED: &str = "a grant is used";
+const HANDED: &str = "it is handed on";
+const RETRIED: &str = "a round is aborted and tried again";
+const GIVEN_ON: &str = "a dead job's tree is torn down and given on";
+const TOLD: &str = "a host in doubt hears the outcome of another";
+
+/// Explores all states: whatever must always hold does, and these witnesses are there.
+fn holds(setup: Setup, witnesses: &[&str]) {
+    let began = Instant::now();
+    let checker = setup.checker().threads(2).spawn_bfs().join();
+    let found = checker.discoveries();
+    for property in checker.model().properties() {
+        let path = found.get(property.name);
+        match property.expectation {
+            Expectation::Always => {
+                let actions = path.map(|path| path.clone().into_actions());
+                assert!(actions.is_none(), "{}: {actions:#?}", property.name);
+            }
+            _ => assert!(
+                path.is_some() || !witnesses.contains(&property.name),
+                "never seen: {}",
+                property.name
+            ),
+        }
+    }
+    let (states, depth) = (checker.unique_state_count(), checker.max_depth());
+    eprintln!("{:?}: {states} states, depth {depth}, {:.1?}", checker.model(), began.elapsed());
+}
+
+/// Explores until something that must always hold does not: what.
+fn broken(setup: Setup) -> Vec<&'static str> {
+    let finish = HasDiscoveries::AnyFailures;
+    let checker = setup.checker().threads(2).finish_when(finish).spawn_bfs().join();
+    let found = checker.discoveries();
+    [OVER, MIXED, STUCK].into_iter().filter(|name| found.contains_key(name)).collect()
+}
+
+#[test]
+fn one_job_of_two_hosts() {
+    let setup = Setup { jobs: vec![2], rounds: 2, knows: true, rest: false, ..Setup::default() };
+    holds(setup, &[USED, RETRIED, TOLD]);
+}
+
+#[test]
+fn two_jobs_of_one_host() {
+    holds(Setup { jobs: vec![1, 1], rounds: 2, ..Setup::default() }, &[USED, HANDED]);
+}
+
+#[test]
+fn a_planted_mistake_is_found() {
+    let two = Setup { jobs: vec![2], rounds: 2, knows: true, rest: false, ..Setup::default() };
+    let rest = Setup { rest: true, operations: 1, ..two.clone() };
+    let shared =
+        Setup { jobs: vec![1, 1], rounds: 2, knows: true, rest: false, ..Setup::default() };
+    let again = Setup { epochs: 2, rounds: 1, operations: 1, ..shared.clone() };
+    let in_doubt = Setup { epochs: 2, rounds: 1, operations: 1, ..two.clone() };
+    for (bug, setup, what) in [
+        (Bug::SkipIndices, &two, MIXED),
+        (Bug::AbortAlone, &two, MIXED),
+        (Bug::TakeLate, &two, MIXED),
+        (Bug::SkipLock, &two, MIXED),
+        (Bug::ForgetDoubt, &in_doubt, MIXED),
+        (Bug::SkipFence, &shared, OVER),
+        (Bug::SkipRelease, &shared, OVER),
+        (Bug::SkipAsking, &again, OVER),
+        (Bug::NeverAsk, &rest, STUCK),
+    ] {
+        let began = Instant::now();
+        let found = broken(Setup { bug, ..setup.clone() });
+        eprintln!("{bug:?}: {found:?} {:.1?}", began.elapsed());
+        assert_eq!(found, [what], "{bug:?}");
+    }
+}
+
+/// Minutes each, in release.
+mod large {
+    use super::*;
+
+    #[test]
+    #[ignore = "minutes: make model-check"]
+    fn two_jobs_of_two_hosts() {
+        let jobs = vec![2, 2];
+        let setup = Setup {
+            jobs,
+            rounds: 2,
+            knows: true,
+            rest: false,
+            witnesses: false,
+            ..Setup::default()
+        };
+        holds(setup, &[USED, HANDED, TOLD]);
+    }
+
+    #[test]
+    #[ignore = "minutes: make model-check"]
+    fn two_jobs_of_two_hosts_and_a_controller_that_is_replaced() {
+        let jobs = vec![2, 1];
+        let setup = Setup {
+            jobs,
+            operations: 1,
+            rounds: 1,
+            epochs: 2,
+            knows: true,
+            rest: false,
+            witnesses: false,
+            ..Setup::default()
+        };
+        holds(setup, &[USED, TOLD]);
+    }
+
+    #[test]
+    #[ignore = "minutes: make model-check"]
+    fn three_jobs() {
+        let jobs = vec![1, 1, 1];
+        let setup = Setup {
+            jobs,
+            rounds: 2,
+            knows: true,
+            rest: false,
+            witnesses: true,
+            ..Setup::default()
+        };
+        holds(setup, &[USED, HANDED, GIVEN_ON]);
+    }
+
+    #[test]
+    #[ignore = "minutes: make model-check"]
+    fn everybody_gets_on() {
+        let setup =
+            Setup { jobs: vec![2, 1], operations: 1, rounds: 2, knows: true, ..Setup::default() };
+        holds(setup, &[USED, RETRIED, TOLD]);
+    }
+}

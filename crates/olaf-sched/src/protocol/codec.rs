@@ -1,0 +1,136 @@
+//! A packet as bytes: a fixed length, network byte order, every field at one place.
+//!
+//! ```text
+//! 0 magic "MINA"   4 version   5 kind   6 from   7 held   8 job   16 epoch   24 round
+//! 32 a   40 b   48 c   56 from rank   58 to rank   60 to   61 zero x3   64 end
+//! from, to   0 the controller   1 a host
+//! a, b, c    commit: from, to, -   ready: next, -, -   settled: next, -, epoch   others: zero
+//! ```
+//!
+//! What is zero must be: two packets are the same if and only if their bytes are.
+
+use super::{Ballot, Body, Grant, Packet, Party};
+use crate::JobId;
+use std::fmt;
+
+/// Bytes of every packet.
+pub const LEN: usize = 64;
+/// How every packet begins.
+pub const MAGIC: [u8; 4] = *b"MINA";
+/// The version of the format.
+pub const VERSION: u8 = 1;
+
+/// Why bytes are no packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// They do not begin with the magic.
+    NotOurs,
+    /// Not [`LEN`] of them.
+    Length(usize),
+    /// Another version of the format.
+    Version(u8),
+    /// No such kind.
+    Kind(u8),
+    /// A field has a value that no sender writes; names the field.
+    Field(&'static str),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotOurs => f.write_str("not a datagram of the sharing protocol"),
+            Self::Length(have) => write!(f, "{have} bytes where {LEN} belong"),
+            Self::Version(v) => write!(f, "format version {v}, this side speaks {VERSION}"),
+            Self::Kind(kind) => write!(f, "unknown kind {kind}"),
+            Self::Field(field) => write!(f, "impossible value in field {field}"),
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+/// Writes a packet.
+#[must_use]
+pub fn emit(packet: &Packet) -> [u8; LEN] {
+    let (kind, held, [a, b, c]) = match packet.body {
+        Body::Prepare => (1, false, [0; 3]),
+        Body::Ready { next, held } => (2, held, [next, 0, 0]),
+        Body::Commit(grant) => (3, false, [grant.from, grant.to, 0]),
+        Body::Abort => (4, false, [0; 3]),
+        Body::Settled { next, held, epoch } => (5, held, [next, 0, epoch]),
+        Body::Ask => (6, false, [0; 3]),
+        Body::InDoubt => (7, false, [0; 3]),
+        Body::Bye => (8, false, [0; 3]),
+    };
+    let (from, from_rank) = party(packet.from);
+    let (to, to_rank) = party(packet.to);
+    let mut bytes = [0; LEN];
+    bytes[..4].copy_from_slice(&MAGIC);
+    bytes[4..8].copy_from_slice(&[VERSION, kind, from, u8::from(held)]);
+    let fields = [packet.job.0, packet.ballot.epoch, packet.ballot.round, a, b, c];
+    for (at, field) in (8..).step_by(8).zip(fields) {
+        bytes[at..at + 8].copy_from_slice(&field.to_be_bytes());
+    }
+    bytes[56..58].copy_from_slice(&from_rank.to_be_bytes());
+    bytes[58..60].copy_from_slice(&to_rank.to_be_bytes());
+    bytes[60] = to;
+    bytes
+}
+
+/// Reads a packet.
+///
+/// # Errors
+/// Why it is none.
+pub fn parse(bytes: &[u8]) -> Result<Packet, Refusal> {
+    if !bytes.starts_with(&MAGIC) {
+        return Err(Refusal::NotOurs);
+    }
+    let Ok(bytes) = <&[u8; LEN]>::try_from(bytes) else {
+        return Err(Refusal::Length(bytes.len()));
+    };
+    if bytes[4] != VERSION {
+        return Err(Refusal::Version(bytes[4]));
+    }
+    let u64_at = |at: usize| {
+        u64::from_be_bytes(bytes[at..at + 8].try_into().expect("eight bytes of sixty-four"))
+    };
+    let u16_at = |at: usize| u16::from_be_bytes([bytes[at], bytes[at + 1]]);
+    let held = match bytes[7] {
+        0 => false,
+        1 => true,
+        _ => return Err(Refusal::Field("held")),
+    };
+    let (a, b, c) = (u64_at(32), u64_at(40), u64_at(48));
+    let body = match bytes[5] {
+        1 => Body::Prepare,
+        2 => Body::Ready { next: a, held },
+        3 => Body::Commit(Grant { from: a, to: b }),
+        4 => Body::Abort,
+        5 => Body::Settled { next: a, held, epoch: c },
+        6 => Body::Ask,
+        7 => Body::InDoubt,
+        8 => Body::Bye,
+        kind => return Err(Refusal::Kind(kind)),
+    };
+    let read = |kind: u8, rank: u16, field| match (kind, rank) {
+        (0, 0) => Ok(Party::Controller),
+        (1, rank) => Ok(Party::Host(rank)),
+        _ => Err(Refusal::Field(field)),
+    };
+    let packet = Packet {
+        job: JobId(u64_at(8)),
+        ballot: Ballot { epoch: u64_at(16), round: u64_at(24) },
+        from: read(bytes[6], u16_at(56), "from")?,
+        to: read(bytes[60], u16_at(58), "to")?,
+        body,
+    };
+    // Whatever has no meaning here must be zero.
+    if emit(&packet) == *bytes { Ok(packet) } else { Err(Refusal::Field("unused")) }
+}
+
+const fn party(party: Party) -> (u8, u16) {
+    match party {
+        Party::Controller => (0, 0),
+        Party::Host(rank) => (1, rank),
+    }
+}

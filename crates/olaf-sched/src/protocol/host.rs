@@ -1,0 +1,295 @@
+//! One host of a job: what its synchronisation thread answers, and how its execution thread may
+//! launch the next all-reduce (MINA §IV-B).
+
+use super::doubt::Promise;
+use super::timing::{Bug, HostTiming, has};
+use super::{Ballot, Body, Grant, Packet, Party};
+use crate::JobId;
+use std::collections::VecDeque;
+use std::fmt;
+
+/// The next all-reduce, and how it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Launch {
+    /// How many of the job came before it.
+    pub index: u64,
+    /// The switches sum; the hosts if not.
+    pub in_network: bool,
+}
+
+/// Why the next all-reduce does not start now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotNow {
+    /// The grant is being changed: for as long as that takes, which is bounded by [`HostTiming`].
+    Locked,
+    /// The one before it runs (MINA §IV-C: one at a time).
+    Runs(u64),
+    /// Never: this host said good-bye.
+    Left,
+    /// Never: another host of the job answers nobody.
+    Failed(Gone),
+}
+
+/// A host that did not say in time what became of a round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Gone {
+    /// Its rank.
+    pub host: u16,
+}
+
+impl fmt::Display for NotNow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Locked => f.write_str("the grant is being changed"),
+            Self::Runs(index) => write!(f, "operation {index} runs"),
+            Self::Left => f.write_str("this host has said good-bye"),
+            Self::Failed(gone) => write!(
+                f,
+                "host {} of the job did not say in time whether the grant was changed; \
+                 submit the job again without it",
+                gone.host
+            ),
+        }
+    }
+}
+
+impl std::error::Error for NotNow {}
+
+/// See the [module](super).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Host {
+    pub(super) job: JobId,
+    pub(super) rank: u16,
+    pub(super) hosts: u16,
+    pub(super) timing: HostTiming,
+    pub(super) bug: Bug,
+    next: u64,
+    running: Option<Launch>,
+    grant: Grant,
+    /// The ballot that brought the grant.
+    pub(super) applied: Ballot,
+    /// What every ballot up to here came to is known here; of all but `applied`: nothing, or
+    /// something that a later one replaced.
+    pub(super) settled: Ballot,
+    /// The lock.
+    pub(super) promise: Option<Promise>,
+    pub(super) failed: Option<Gone>,
+    left: bool,
+    /// The largest epoch heard of.
+    pub(super) epoch: u64,
+    pub(super) out: VecDeque<Packet>,
+}
+
+impl Host {
+    /// The host of `rank` of a job of so many `hosts` that starts now. A host that died does not
+    /// come back: its job is submitted again, under another name.
+    #[must_use]
+    pub fn new(job: JobId, rank: u16, hosts: u16, timing: HostTiming) -> Self {
+        Self {
+            job,
+            rank,
+            hosts,
+            timing,
+            bug: Bug::None,
+            next: 0,
+            running: None,
+            grant: Grant::default(),
+            applied: Ballot::default(),
+            settled: Ballot::default(),
+            promise: None,
+            failed: None,
+            left: false,
+            epoch: 0,
+            out: VecDeque::new(),
+        }
+    }
+
+    /// Starts the next all-reduce. Never waits.
+    ///
+    /// # Errors
+    /// Why not now: only a round in progress, or the end of the job, is a reason for long.
+    pub fn launch(&mut self) -> Result<Launch, NotNow> {
+        if let Some(gone) = self.failed {
+            return Err(NotNow::Failed(gone));
+        }
+        if let Some(running) = self.running {
+            return Err(NotNow::Runs(running.index));
+        }
+        if self.left {
+            return Err(NotNow::Left);
+        }
+        if self.promise.is_some() && !has!(self.bug, SkipLock) {
+            return Err(NotNow::Locked);
+        }
+        let launch = Launch { index: self.next, in_network: self.grant.covers(self.next) };
+        self.next += 1;
+        self.running = Some(launch);
+        Ok(launch)
+    }
+
+    /// The all-reduce that runs has ended here.
+    ///
+    /// # Panics
+    /// If it is not the one that runs.
+    pub fn done(&mut self, index: u64) {
+        let running = self.running.take().filter(|running| running.index == index);
+        let running = running.expect("an operation ends once, after it was launched");
+        if running.in_network && !self.held() {
+            // At once, so that nobody waits for the controller to ask.
+            self.reply(self.settled, self.settled_body());
+        }
+    }
+
+    /// Says good-bye: this host launches nothing more.
+    pub fn leave(&mut self) {
+        self.left = true;
+        self.reply(self.settled, Body::Bye);
+    }
+
+    /// Takes in a packet; what is not for this host, or too late, changes nothing.
+    pub fn handle_packet(&mut self, now: u64, packet: &Packet) {
+        if packet.job != self.job || packet.to != Party::Host(self.rank) || self.failed.is_some() {
+            return;
+        }
+        self.epoch = self.epoch.max(packet.ballot.epoch);
+        match (packet.from, packet.body) {
+            (Party::Controller, Body::Prepare) => self.prepare(now, packet.ballot),
+            (Party::Controller, Body::Commit(grant)) => {
+                self.outcome(packet.ballot, Some(grant), false);
+            }
+            (Party::Controller, Body::Abort) => self.outcome(packet.ballot, None, false),
+            (Party::Host(from), body) if from < self.hosts && from != self.rank => {
+                self.handle_peer(now, from, packet.ballot, body);
+            }
+            _ => {}
+        }
+    }
+
+    /// The next packet to send.
+    pub fn poll_transmit(&mut self) -> Option<Packet> {
+        self.out.pop_front()
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) wants to be called.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<u64> {
+        self.promise.as_ref().filter(|_| self.failed.is_none()).map(Promise::at)
+    }
+
+    /// Does what is due.
+    pub fn handle_timeout(&mut self, now: u64) {
+        if self.poll_timeout().is_some_and(|at| at <= now) {
+            self.doubt(now);
+        }
+    }
+
+    /// How many were launched.
+    #[must_use]
+    pub const fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// The all-reduce that runs.
+    #[must_use]
+    pub const fn running(&self) -> Option<Launch> {
+        self.running
+    }
+
+    /// A round is in progress: nothing is launched.
+    #[must_use]
+    pub const fn locked(&self) -> bool {
+        self.promise.is_some()
+    }
+
+    /// The job cannot go on.
+    #[must_use]
+    pub const fn failed(&self) -> Option<Gone> {
+        self.failed
+    }
+
+    /// An operation that uses the switches runs, or may still be launched.
+    #[must_use]
+    pub fn held(&self) -> bool {
+        self.grant.has_left(self.next) || self.running.is_some_and(|running| running.in_network)
+    }
+
+    fn prepare(&mut self, now: u64, ballot: Ballot) {
+        if self.knows(ballot) {
+            return self.reply(ballot, self.settled_body());
+        }
+        match &mut self.promise {
+            Some(promise) if promise.ballot == ballot => {
+                if promise.takes_late() {
+                    self.ready(ballot);
+                }
+            }
+            // Whoever forgets a round in doubt for a new one may stay behind where another host
+            // heard the outcome.
+            Some(promise) if !has!(self.bug, ForgetDoubt) => promise.hurry(now),
+            _ => {
+                self.promise = Some(Promise::new(ballot, now + self.timing.doubt_ns));
+                self.ready(ballot);
+            }
+        }
+    }
+
+    /// What became of `ballot`, by the controller or by another host.
+    pub(super) fn outcome(&mut self, ballot: Ballot, grant: Option<Grant>, by_host: bool) {
+        if self.knows(ballot) {
+            if !by_host {
+                self.reply(ballot, self.settled_body());
+            }
+            return;
+        }
+        let promised = self.promise.as_ref().filter(|promise| promise.ballot == ballot);
+        let doubts = promised.is_some_and(|promise| !promise.takes_late());
+        if grant.is_some() && !by_host && doubts && !has!(self.bug, TakeLate) {
+            // One that said it is in doubt follows the other hosts.
+            return;
+        }
+        if promised.is_none() && (grant.is_some() || self.promise.is_some()) {
+            // An update that this host never promised is none of ours; a later ballot's abort, while
+            // the one before is in doubt here, comes again.
+            return;
+        }
+        if let Some(grant) = grant {
+            self.grant = grant;
+            self.applied = ballot;
+        }
+        self.promise = None;
+        self.settled = ballot;
+        self.reply(ballot, self.settled_body());
+    }
+
+    /// What became of it is known here, or nothing can become of it any more.
+    pub(super) fn knows(&self, ballot: Ballot) -> bool {
+        ballot <= self.settled
+            || self.promise.as_ref().is_some_and(|promise| ballot < promise.ballot)
+    }
+
+    /// What to tell a host that asks about a ballot that is known here.
+    pub(super) const fn told(&self, ballot: Ballot) -> Body {
+        if ballot.epoch == self.applied.epoch && ballot.round == self.applied.round {
+            Body::Commit(self.grant)
+        } else {
+            Body::Abort
+        }
+    }
+
+    fn ready(&mut self, ballot: Ballot) {
+        self.reply(ballot, Body::Ready { next: self.next, held: self.held() });
+    }
+
+    fn settled_body(&self) -> Body {
+        Body::Settled { next: self.next, held: self.held(), epoch: self.epoch }
+    }
+
+    fn reply(&mut self, ballot: Ballot, body: Body) {
+        self.send(Party::Controller, ballot, body);
+    }
+
+    pub(super) fn send(&mut self, to: Party, ballot: Ballot, body: Body) {
+        let from = Party::Host(self.rank);
+        self.out.push_back(Packet { job: self.job, ballot, from, to, body });
+    }
+}

@@ -1,0 +1,93 @@
+//! What the controller knows of one job.
+
+use super::controller::{Failure, Members};
+use super::{Ballot, Grant};
+
+/// A job's round, from "who holds what?" to "nobody holds anything".
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Job {
+    pub(super) members: Members,
+    pub(super) ballot: Ballot,
+    pub(super) phase: Phase,
+    pub(super) hosts: Vec<Member>,
+    /// When something is due.
+    pub(super) at: Option<u64>,
+    /// How often what it holds for too long was asked back.
+    pub(super) take_backs: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Phase {
+    /// It holds nothing. No round before this time.
+    Idle(u64),
+    /// Its hosts are asked to launch nothing more.
+    Preparing {
+        /// For a grant; else to learn what it holds, and to take it back.
+        give: bool,
+        /// Who is not ready by then ends the round.
+        until: u64,
+    },
+    /// Its hosts are told the outcome, and asked until they hold nothing.
+    Settling {
+        grant: Option<Grant>,
+        /// They should hold nothing by then.
+        until: u64,
+    },
+    /// It has failed; its tree is being torn down.
+    Fencing(Failure),
+}
+
+/// One host of it, in the round of now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Member {
+    /// The index of its next operation, and whether it holds the switches.
+    pub(super) ready: Option<(u64, bool)>,
+    /// It knows the outcome.
+    pub(super) settled: bool,
+    /// It holds nothing, and no packet on its way can change that.
+    pub(super) free: bool,
+    /// It was heard in this life of the controller.
+    pub(super) heard: bool,
+    /// It said good-bye.
+    pub(super) left: bool,
+    /// Sendings since it last answered.
+    pub(super) unanswered: u32,
+}
+
+impl Job {
+    pub(super) fn new(members: Members, ballot: Ballot) -> Self {
+        let hosts = vec![Member::default(); usize::from(members.hosts)];
+        Self { members, ballot, phase: Phase::Idle(0), hosts, at: None, take_backs: 0 }
+    }
+
+    /// A new part of the round: nobody has answered yet.
+    pub(super) fn nobody_answered(&mut self) {
+        for host in &mut self.hosts {
+            let left = host.left;
+            *host = Member { ready: None, settled: left, free: left, unanswered: 0, ..*host };
+        }
+    }
+
+    /// All hosts are ready: the least and the largest index, and whether any of them holds.
+    pub(super) fn all_ready(&self) -> Option<(u64, u64, bool)> {
+        let mut all = (u64::MAX, 0, false);
+        for host in &self.hosts {
+            let (next, held) = host.ready.filter(|_| !host.left)?;
+            all = (all.0.min(next), all.1.max(next), all.2 || held);
+        }
+        Some(all)
+    }
+
+    pub(super) fn all_settled(&self) -> bool {
+        self.hosts.iter().all(|host| host.settled)
+    }
+
+    pub(super) fn all_free(&self) -> bool {
+        self.hosts.iter().all(|host| host.settled && host.free)
+    }
+
+    /// May use what it needs of the switches, as far as anybody knows.
+    pub(super) const fn may_hold(&self) -> bool {
+        !matches!(self.phase, Phase::Idle(_))
+    }
+}

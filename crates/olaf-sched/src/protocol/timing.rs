@@ -1,0 +1,108 @@
+//! How long everybody waits. Safety depends on none of it.
+
+/// The controller's patience.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Timing {
+    /// Between two sendings of what is not answered.
+    pub resend_ns: u64,
+    /// Hosts may be locked so long before those that are not ready end the round.
+    pub prepare_ns: u64,
+    /// Who has not answered so many sendings is dead.
+    pub sendings: u32,
+    /// The same of a host that was never heard: it may still be starting.
+    pub first_sendings: u32,
+    /// Between two questions whether a grant is used up; also how soon a dead holder is missed.
+    pub poll_ns: u64,
+    /// A grant that is not used up so long after it was given is asked back.
+    pub hold_ns: u64,
+    /// A job that does not let go though asked so often is failed.
+    pub take_backs: u32,
+    /// After a round without agreement the next of the job comes so much later, and up to as much
+    /// again, by chance.
+    pub retry_ns: u64,
+}
+
+impl Default for Timing {
+    /// For hosts in one cluster: a round trip is tens to hundreds of microseconds.
+    fn default() -> Self {
+        Self {
+            resend_ns: 2_000_000,
+            prepare_ns: 10_000_000,
+            sendings: 100,
+            first_sendings: 5000,
+            poll_ns: 20_000_000,
+            hold_ns: 5_000_000_000,
+            take_backs: 5,
+            retry_ns: 500_000,
+        }
+    }
+}
+
+/// A host's patience.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct HostTiming {
+    /// Locked so long without an outcome, it asks the other hosts of its job.
+    pub doubt_ns: u64,
+    /// Between two such questions.
+    pub ask_ns: u64,
+    /// A host that has not answered so many of them is dead, and the job with it.
+    pub askings: u32,
+}
+
+impl Default for HostTiming {
+    /// Longer than the controller's [`Timing::prepare_ns`]; at most 0.9 s locked in the worst case.
+    fn default() -> Self {
+        Self { doubt_ns: 30_000_000, ask_ns: 5_000_000, askings: 170 }
+    }
+}
+
+/// Mistakes that the checks plant to see that they find them. In a build that is not a test there
+/// is only one value, and `has` is constantly false.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Bug {
+    /// As it should be.
+    #[default]
+    None,
+    /// Takes a grant back though the hosts' indices differ.
+    #[cfg(test)]
+    SkipIndices,
+    /// Gives on what a dead job held before its tree is torn down.
+    #[cfg(test)]
+    SkipFence,
+    /// Gives on as soon as the outcome is known, not when nothing is held.
+    #[cfg(test)]
+    SkipRelease,
+    /// Gives before it has asked who holds what.
+    #[cfg(test)]
+    SkipAsking,
+    /// A host in doubt aborts by itself.
+    #[cfg(test)]
+    AbortAlone,
+    /// A host that said it is in doubt takes the controller's late outcome.
+    #[cfg(test)]
+    TakeLate,
+    /// A host that is locked prepares for the next ballot and forgets the first.
+    #[cfg(test)]
+    ForgetDoubt,
+    /// A host launches while it is locked.
+    #[cfg(test)]
+    SkipLock,
+    /// A host in doubt asks nobody.
+    #[cfg(test)]
+    NeverAsk,
+}
+
+macro_rules! has {
+    ($bug:expr, $name:ident) => {{
+        #[cfg(test)]
+        {
+            $bug == $crate::protocol::Bug::$name
+        }
+        #[cfg(not(test))]
+        {
+            let _ = $bug;
+            false
+        }
+    }};
+}
+pub(crate) use has;
