@@ -7,8 +7,20 @@ import click
 from olaf.cli.group import Lazy
 
 COMMANDS: dict[str, tuple[str, str]] = {
+    "serve": ("olaf.cli.schedule_serve:serve", "Run the allocation controller."),
+    "submit": ("olaf.cli.schedule_jobs:submit", "Submit a job."),
+    "list": ("olaf.cli.schedule_jobs:list_jobs", "List jobs."),
+    "explain": ("olaf.cli.schedule_jobs:explain", "Why does a job sit where it sits?"),
+    "status": ("olaf.cli.schedule_jobs:status", "Show the cluster."),
+    "events": ("olaf.cli.schedule_jobs:events", "Print what happened, and what happens."),
+    "finish": ("olaf.cli.schedule_jobs:finish", "A job has ended well."),
+    "fail": ("olaf.cli.schedule_jobs:fail", "A job is dead."),
+    "cancel": ("olaf.cli.schedule_jobs:cancel", "Stop a job."),
+    "drain": ("olaf.cli.schedule_jobs:drain", "Keep trees from a switch, or jobs from a host."),
+    "undrain": ("olaf.cli.schedule_jobs:undrain", "Let them have it again."),
     "mix": ("olaf.cli.schedule_mix:mix", "Jobs drawn by chance, as a list for the simulator."),
     "record": ("olaf.cli.schedule_record:record", "What a model communicates in a step."),
+    "timeline": ("olaf.cli.schedule_timeline:timeline", "Draw a record over time: page or trace."),
 }
 
 
@@ -20,5 +32,7 @@ def schedule() -> None:
 
     \b
     Examples:
-      olaf schedule COMMAND --help                 what each command takes, with examples
+      olaf schedule serve --topology fat-tree:16 --store cluster.db
+      olaf schedule submit vgg --hosts 16          the service gives it hosts and a tree
+      olaf schedule explain 1                      why it sits where it sits
     """
