@@ -14,21 +14,57 @@ use std::collections::BTreeMap;
 /// Who made room for whom, by slot.
 pub(super) type MadeRoom = BTreeMap<Slot, Slot>;
 
-/// Seats who can be seated, joins who cannot, gives what is left to those who gain nothing.
-pub(super) fn settle(ground: &mut Ground, limits: Limits, join: Join) -> MadeRoom {
+/// Times that seats given up in one event are offered again.
+const PASSES: usize = 3;
+
+/// Seats who can be seated, joins who cannot, gives what is left to those who gain nothing. Looks
+/// only at jobs near those that came, left or moved.
+pub(super) fn settle(ground: &mut Ground, limits: Limits, join: Join, new: &[Slot]) -> MadeRoom {
     let mut made_room = MadeRoom::new();
+    let mut freed = ground.stirred();
     let mut seating = Seating::new(ground, limits);
-    seat_all(&mut seating, &mut made_room);
-    if swap_all(&mut seating, &mut made_room) {
-        seat_all(&mut seating, &mut made_room);
+    let mut open = near(seating.ground, &freed);
+    open.extend(new);
+    for _ in 0..PASSES {
+        retain_unseated(seating.ground, &mut open);
+        seat_all(&mut seating, open.clone(), &mut made_room);
+        swap_all(&mut seating, &open, &mut made_room);
+        freed = std::mem::take(&mut seating.freed);
+        if freed.is_empty() {
+            break;
+        }
+        open = near(seating.ground, &freed);
     }
-    join_all(ground, limits, join);
-    give_rest(ground);
+    let mut left_over = ground.who_wants(&ground.stirred());
+    left_over.extend(new);
+    retain_unseated(ground, &mut left_over);
+    join_all(ground, limits, join, &left_over);
+    give_rest(ground, new);
     made_room
 }
 
-fn seat_all(seating: &mut Seating<'_>, made_room: &mut MadeRoom) {
-    let mut open = unseated(seating.ground);
+/// Who could have what was `freed`, itself or by the move of one who can.
+fn near(ground: &Ground, freed: &[u32]) -> Vec<Slot> {
+    let who = ground.who_wants(freed);
+    let uses = |&slot: &Slot| ground.member(slot).seat().map_or(&[][..], |_| ground.uses(slot));
+    let mut resources: Vec<u32> = who.iter().flat_map(uses).copied().collect();
+    resources.extend(freed);
+    resources.sort_unstable();
+    resources.dedup();
+    ground.who_wants(&resources)
+}
+
+/// Keeps who gains something and has no seat, those who gain most first.
+fn retain_unseated(ground: &Ground, open: &mut Vec<Slot>) {
+    open.retain(|&slot| {
+        let member = ground.member(slot);
+        member.seat().is_none() && member.arrival.gain > 0 && member.candidates.len() > 0
+    });
+    open.sort_by_key(|&slot| (Reverse(ground.gain(slot)), ground.member(slot).arrival.job));
+    open.dedup();
+}
+
+fn seat_all(seating: &mut Seating<'_>, mut open: Vec<Slot>, made_room: &mut MadeRoom) {
     open.reverse();
     // Whoever is dropped gains less than who dropped it, so this ends.
     while let Some(slot) = open.pop() {
@@ -44,38 +80,24 @@ fn seat_all(seating: &mut Seating<'_>, made_room: &mut MadeRoom) {
     }
 }
 
-/// Who gains something and has no seat, those who gain most first.
-fn unseated(ground: &Ground) -> Vec<Slot> {
-    let mut open: Vec<Slot> = ground
-        .slots()
-        .filter(|&slot| {
-            let member = ground.member(slot);
-            member.seat().is_none() && member.arrival.gain > 0 && member.candidates.len() > 0
-        })
-        .collect();
-    open.sort_by_key(|&slot| (Reverse(ground.gain(slot)), ground.member(slot).arrival.job));
-    open
-}
-
 /// Two or more for one who is in the way of all of them.
-fn swap_all(seating: &mut Seating<'_>, made_room: &mut MadeRoom) -> bool {
+fn swap_all(seating: &mut Seating<'_>, open: &[Slot], made_room: &mut MadeRoom) {
     let mut waiting: BTreeMap<Slot, Vec<Slot>> = BTreeMap::new();
-    for slot in unseated(seating.ground) {
-        for blocker in seating.only_blockers(slot) {
-            waiting.entry(blocker).or_default().push(slot);
+    for &slot in open {
+        if seating.ground.member(slot).seat().is_none() {
+            for blocker in seating.only_blockers(slot) {
+                waiting.entry(blocker).or_default().push(slot);
+            }
         }
     }
-    let mut any = false;
     for (blocker, mut others) in waiting {
         others.retain(|&other| seating.ground.member(other).seat().is_none());
         if others.len() < 2 || seating.ground.member(blocker).seat().is_none() {
             continue;
         }
         let outcome = seating.replace(blocker, &others);
-        any |= outcome.seated;
         note(made_room, others[0], &outcome);
     }
-    any
 }
 
 fn note(made_room: &mut MadeRoom, slot: Slot, outcome: &Outcome) {
@@ -85,8 +107,8 @@ fn note(made_room: &mut MadeRoom, slot: Slot, outcome: &Outcome) {
 }
 
 /// Who has no seat takes turns with those who are least in its way.
-fn join_all(ground: &mut Ground, limits: Limits, join: Join) {
-    for slot in unseated(ground) {
+fn join_all(ground: &mut Ground, limits: Limits, join: Join, left_over: &[Slot]) {
+    for &slot in left_over {
         let allowed = |ground: &Ground, at: usize| match join {
             Join::Nobody => false,
             Join::One => groups(ground, slot, at) <= 1,
@@ -122,8 +144,12 @@ pub(super) fn groups(ground: &Ground, slot: Slot, at: usize) -> usize {
 }
 
 /// Jobs that gain nothing never cost another anything: they have what nobody else wants.
-fn give_rest(ground: &mut Ground) {
-    let idle: Vec<Slot> = ground.slots().filter(|&slot| ground.gain(slot) == 0).collect();
+fn give_rest(ground: &mut Ground, new: &[Slot]) {
+    let mut idle = ground.who_wants(&ground.stirred());
+    idle.extend(new);
+    idle.retain(|&slot| ground.gain(slot) == 0);
+    idle.sort_by_key(|&slot| ground.member(slot).arrival.job);
+    idle.dedup();
     for &slot in &idle {
         if let Some(at) = ground.member(slot).seat()
             && !ground.is_free(slot, at)

@@ -7,7 +7,7 @@ use super::{Arrival, Reason};
 use crate::topology::Node;
 use crate::tree::Ways;
 use crate::{Capacity, HostId, JobId, LinkId, SwitchId, Topology, Tree};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A running job's number among those that run.
@@ -21,6 +21,8 @@ pub(super) struct Candidates {
     ends: Vec<u32>,
     /// What all of them use, ascending.
     pub(super) forced: Vec<u32>,
+    /// What any of them uses, ascending.
+    pub(super) reach: Vec<u32>,
 }
 
 impl Candidates {
@@ -44,6 +46,9 @@ impl Candidates {
             of.uses.extend(uses);
             of.ends.push(u32::try_from(of.uses.len()).expect("fewer than 2^32 uses"));
         }
+        of.reach.clone_from(&of.uses);
+        of.reach.sort_unstable();
+        of.reach.dedup();
         of
     }
 
@@ -92,6 +97,10 @@ pub(super) struct Member {
     pub(super) place: Option<Place>,
     pub(super) tree: Option<Arc<Tree>>,
     pub(super) reason: Reason,
+    /// Where it stood when the event began that is being handled.
+    was: Option<Place>,
+    /// Its place was touched since.
+    touched: bool,
     /// Its tree may differ from that of its place though both have one root.
     rerouted: bool,
 }
@@ -102,7 +111,11 @@ impl Member {
     }
 
     fn placed_uses(&self) -> &[u32] {
-        self.place.map_or(&[], |place| self.candidates.uses(place.candidate))
+        self.uses_of(self.place)
+    }
+
+    fn uses_of(&self, place: Option<Place>) -> &[u32] {
+        place.map_or(&[], |place| self.candidates.uses(place.candidate))
     }
 }
 
@@ -122,10 +135,12 @@ pub(super) struct Ground {
     /// Of each resource: units that all trees hold.
     held: Vec<u32>,
     pub(super) drained: Vec<bool>,
+    /// Of each resource: who has a candidate that uses it, in the order in which they came.
+    wanted: Vec<Vec<u32>>,
     /// Members whose place was touched since the event began that is being handled.
-    touched: BTreeSet<Slot>,
-    /// Members whose reason may no longer hold.
-    stale: Vec<u32>,
+    touched: Vec<Slot>,
+    /// What members used who left since, or whose candidates changed.
+    freed: Vec<u32>,
 }
 
 impl Ground {
@@ -142,8 +157,9 @@ impl Ground {
             seated: vec![0; resources],
             held: vec![0; resources],
             drained,
-            touched: BTreeSet::new(),
-            stale: Vec::new(),
+            wanted: vec![Vec::new(); resources],
+            touched: Vec::new(),
+            freed: Vec::new(),
         }
     }
 
@@ -151,25 +167,50 @@ impl Ground {
         let slot = self.vacant.pop().unwrap_or(self.members.len());
         let before = self.slots.insert(arrival.job, slot);
         assert!(before.is_none(), "job {} arrives twice", arrival.job.0);
-        let reason = Reason::Off;
-        let member =
-            Some(Member { arrival, candidates, place: None, tree: None, reason, rerouted: false });
+        let (reason, tree, place) = (Reason::Off, None, None);
+        let member = Member {
+            arrival,
+            candidates: Candidates::default(),
+            place,
+            tree,
+            reason,
+            was: None,
+            touched: true,
+            rerouted: false,
+        };
         if slot == self.members.len() {
-            self.members.push(member);
+            self.members.push(Some(member));
         } else {
-            self.members[slot] = member;
+            self.members[slot] = Some(member);
         }
-        self.touched.insert(slot);
+        self.touched.push(slot);
+        self.set_candidates(slot, candidates);
         slot
     }
 
     pub(super) fn remove(&mut self, slot: Slot) -> Member {
+        self.freed
+            .extend_from_slice(self.members[slot].as_ref().expect("a slot in use").placed_uses());
         self.put(slot, None);
-        self.touched.remove(&slot);
+        self.set_candidates(slot, Candidates::default());
         let member = self.members[slot].take().expect("a member leaves once");
+        self.touched.retain(|&touched| touched != slot);
         self.slots.remove(&member.arrival.job);
         self.vacant.push(slot);
         member
+    }
+
+    fn set_candidates(&mut self, slot: Slot, candidates: Candidates) {
+        let (member, number) = (self.members[slot].as_mut().expect("in use"), slot32(slot));
+        for &resource in &member.candidates.reach {
+            let wanted = &mut self.wanted[resource as usize];
+            let mine = wanted.iter().position(|&one| one == number).expect("it wants it");
+            wanted.remove(mine);
+        }
+        for &resource in &candidates.reach {
+            self.wanted[resource as usize].push(number);
+        }
+        member.candidates = candidates;
     }
 
     /// Gives `slot` another place, or none.
@@ -178,7 +219,9 @@ impl Ground {
         if member.place == place {
             return;
         }
-        self.touched.insert(slot);
+        if !std::mem::replace(&mut member.touched, true) {
+            self.touched.push(slot);
+        }
         let (units, number) = (member.arrival.units, slot32(slot));
         let seated = member.place.is_some_and(|place| place.seated);
         for &resource in member.placed_uses() {
@@ -186,7 +229,6 @@ impl Ground {
             let users = &mut self.users[at];
             let mine = users.iter().position(|&user| user == number).expect("it is a user");
             users.remove(mine);
-            self.stale.extend_from_slice(users);
             self.held[at] -= units;
             self.seated[at] -= if seated { units } else { 0 };
         }
@@ -194,12 +236,10 @@ impl Ground {
         let seated = place.is_some_and(|place| place.seated);
         for &resource in member.placed_uses() {
             let at = resource as usize;
-            self.stale.extend_from_slice(&self.users[at]);
             self.users[at].push(number);
             self.held[at] += units;
             self.seated[at] += if seated { units } else { 0 };
         }
-        self.stale.push(number);
     }
 
     pub(super) fn seat(&mut self, slot: Slot, candidate: usize) {
@@ -219,12 +259,16 @@ impl Ground {
             let old = self.member(slot).candidates.uses(place.candidate);
             (candidates.uses(candidate) == old).then_some(Place { candidate, ..place })
         });
-        if kept.is_none() {
-            self.put(slot, None);
+        let member = self.member(slot);
+        let freed = [member.uses_of(member.was), member.placed_uses()].concat();
+        self.freed.extend(freed);
+        self.put(slot, None);
+        self.set_candidates(slot, candidates);
+        if let Some(kept) = kept {
+            self.put(slot, Some(kept));
         }
         let member = self.members[slot].as_mut().expect("a slot in use");
-        member.candidates = candidates;
-        member.place = kept;
+        member.was = member.place;
         member.rerouted |= kept.is_none();
     }
 
@@ -360,23 +404,53 @@ impl Ground {
         Ways::new(&self.topology, hosts, |switch| !self.drained[switch.index()])
     }
 
-    /// Ends the event: members that stand elsewhere than when it began, ascending by job; and
-    /// those whose reason may have changed with them.
+    /// What members used or use who stand elsewhere than when the event began, ascending.
+    pub(super) fn stirred(&self) -> Vec<u32> {
+        let mut stirred = self.freed.clone();
+        for &slot in &self.touched {
+            let member = self.member(slot);
+            if member.place != member.was {
+                stirred.extend_from_slice(member.uses_of(member.was));
+                stirred.extend_from_slice(member.placed_uses());
+            }
+        }
+        stirred.sort_unstable();
+        stirred.dedup();
+        stirred
+    }
+
+    /// Members with a candidate that uses one of `resources`, ascending.
+    pub(super) fn who_wants(&self, resources: &[u32]) -> Vec<Slot> {
+        let wanted = resources.iter().flat_map(|&resource| &self.wanted[resource as usize]);
+        let mut who: Vec<Slot> = wanted.map(|&slot| slot as usize).collect();
+        who.sort_unstable();
+        who.dedup();
+        who
+    }
+
+    /// What the member uses now.
+    pub(super) fn uses(&self, slot: Slot) -> &[u32] {
+        self.member(slot).placed_uses()
+    }
+
+    /// Ends the event: members whose trees are no longer those of their places, ascending by job;
+    /// and those whose reason may have changed with them, ascending.
     pub(super) fn take_touched(&mut self) -> (Vec<Slot>, Vec<Slot>) {
-        let touched = std::mem::take(&mut self.touched);
-        let mut changed: Vec<Slot> = touched
-            .into_iter()
-            .filter(|&slot| {
-                let member = self.member(slot);
-                let root = member.place.map(|place| member.candidates.roots[place.candidate]);
-                member.rerouted || root != member.tree.as_ref().map(|tree| tree.root)
-            })
-            .collect();
-        changed.sort_unstable_by_key(|&slot| self.member(slot).arrival.job);
-        let mut stale: Vec<Slot> = self.stale.drain(..).map(|slot| slot as usize).collect();
+        let stirred = self.stirred();
+        let users = stirred.iter().flat_map(|&resource| &self.users[resource as usize]);
+        let mut stale: Vec<Slot> = users.map(|&slot| slot as usize).collect();
+        self.freed.clear();
+        let mut changed = std::mem::take(&mut self.touched);
+        stale.extend(&changed);
         stale.sort_unstable();
         stale.dedup();
-        stale.retain(|&slot| self.members[slot].is_some());
+        changed.retain(|&slot| {
+            let member = self.members[slot].as_mut().expect("a slot in use");
+            (member.was, member.touched) = (member.place, false);
+            let root = member.place.map(|place| member.candidates.roots[place.candidate]);
+            member.rerouted || root != member.tree.as_ref().map(|tree| tree.root)
+        });
+        changed.sort_unstable_by_key(|&slot| self.member(slot).arrival.job);
         (changed, stale)
     }
 

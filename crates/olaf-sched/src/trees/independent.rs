@@ -36,6 +36,12 @@ impl Graph {
         }
     }
 
+    /// Weighs a little more, or no longer: what is less than a `unit`.
+    pub(super) fn prefer(&mut self, vertex: u32, yes: bool, unit: u64) {
+        let weight = &mut self.weight[vertex as usize];
+        *weight = *weight / unit * unit + u64::from(yes);
+    }
+
     pub(super) fn remove(&mut self, vertex: u32) {
         for other in std::mem::take(&mut self.neighbours[vertex as usize]) {
             let list = &mut self.neighbours[other as usize];
@@ -61,24 +67,22 @@ impl Graph {
         for vertex in reduce_and_peel(self) {
             set.insert(vertex);
         }
-        set.fill();
+        set.open.clone_from(&set.outside);
         set.improve();
-        let (mut best, mut rng) = (set.clone(), fastrand::Rng::with_seed(seed));
+        let mut rng = fastrand::Rng::with_seed(seed);
         for _ in 0..rounds {
-            if best.outside.is_empty() {
+            if set.outside.is_empty() {
                 break;
             }
-            let disturbed = best.outside[rng.usize(..best.outside.len())];
-            set.force(disturbed);
-            set.fill();
+            let before = set.weight;
+            set.journal.clear();
+            set.force(set.outside[rng.usize(..set.outside.len())]);
             set.improve();
-            if set.weight > best.weight {
-                best.clone_from(&set);
-            } else {
-                set.clone_from(&best);
+            if set.weight <= before {
+                set.undo();
             }
         }
-        best.vertices()
+        set.vertices()
     }
 }
 
@@ -163,7 +167,6 @@ fn drop_vertex(
 }
 
 /// An independent set, and how tightly it holds the vertices outside.
-#[derive(Clone)]
 struct Set<'a> {
     graph: &'a Graph,
     inside: Vec<bool>,
@@ -175,6 +178,10 @@ struct Set<'a> {
     outside: Vec<u32>,
     position: Vec<u32>,
     weight: u64,
+    /// Vertices outside that are held less tightly than when they were last looked at.
+    open: Vec<u32>,
+    /// Who came and went, to be undone.
+    journal: Vec<u32>,
 }
 
 impl<'a> Set<'a> {
@@ -194,6 +201,8 @@ impl<'a> Set<'a> {
             outside,
             position,
             weight: 0,
+            open: Vec::new(),
+            journal: Vec::new(),
         }
     }
 
@@ -205,6 +214,7 @@ impl<'a> Set<'a> {
     fn insert(&mut self, vertex: u32) {
         debug_assert_eq!(self.holders[vertex as usize], 0);
         self.inside[vertex as usize] = true;
+        self.journal.push(vertex);
         self.weight += self.graph.weight[vertex as usize];
         let at = self.position[vertex as usize] as usize;
         self.outside.swap_remove(at);
@@ -219,13 +229,23 @@ impl<'a> Set<'a> {
 
     fn remove(&mut self, vertex: u32) {
         self.inside[vertex as usize] = false;
+        self.journal.push(vertex);
+        self.open.push(vertex);
         self.weight -= self.graph.weight[vertex as usize];
         self.position[vertex as usize] = u32::try_from(self.outside.len()).expect("few");
         self.outside.push(vertex);
         for &n in &self.graph.neighbours[vertex as usize] {
             self.tight[n as usize] -= self.graph.weight[vertex as usize];
             self.holders[n as usize] -= 1;
+            self.open.push(n);
         }
+    }
+
+    fn undo(&mut self) {
+        for vertex in std::mem::take(&mut self.journal).into_iter().rev() {
+            if self.inside[vertex as usize] { self.remove(vertex) } else { self.insert(vertex) }
+        }
+        self.open.clear();
     }
 
     /// Puts `vertex` in and whoever is in its way out.
@@ -239,60 +259,41 @@ impl<'a> Set<'a> {
         self.insert(vertex);
     }
 
-    /// Puts in whoever has nobody in its way, the heaviest first.
-    fn fill(&mut self) {
-        let free = |set: &Self, v: u32| set.holders[v as usize] == 0 && !set.inside[v as usize];
-        let mut ready: Vec<u32> = self.outside.iter().copied().filter(|&v| free(self, v)).collect();
-        ready.sort_unstable_by_key(|&v| (std::cmp::Reverse(self.graph.weight[v as usize]), v));
-        for vertex in ready {
-            if free(self, vertex) {
-                self.insert(vertex);
-            }
-        }
-    }
-
     /// Swaps until none pays: one for all who are in its way, or two for one.
     fn improve(&mut self) {
         let graph = self.graph;
-        let mut open: Vec<u32> = self.vertices();
-        loop {
-            let light = |&v: &u32| {
-                !self.inside[v as usize] && graph.weight[v as usize] > self.tight[v as usize]
-            };
-            if let Some(vertex) = self.outside.iter().copied().filter(light).min() {
-                self.force(vertex);
-                self.fill();
-                open = self.vertices();
+        while let Some(vertex) = self.open.pop() {
+            if self.inside[vertex as usize] {
                 continue;
             }
-            let Some(vertex) = open.pop() else { return };
-            if self.inside[vertex as usize] && self.two_for(vertex) {
-                self.fill();
-                open = self.vertices();
+            if graph.weight[vertex as usize] > self.tight[vertex as usize] {
+                self.force(vertex);
+            } else if self.holders[vertex as usize] == 1 {
+                let holder = graph.neighbours[vertex as usize]
+                    .iter()
+                    .copied()
+                    .find(|&n| self.inside[n as usize])
+                    .expect("one holds it");
+                self.two_for(holder, vertex);
             }
         }
     }
 
-    /// Swaps `vertex` for two that only it is in the way of, if they weigh more.
-    fn two_for(&mut self, vertex: u32) -> bool {
+    /// Swaps `holder` for `one` and another that only it is in the way of, if they weigh more.
+    fn two_for(&mut self, holder: u32, one: u32) {
         let graph = self.graph;
-        let held: Vec<u32> = graph.neighbours[vertex as usize]
-            .iter()
-            .copied()
-            .filter(|&n| self.holders[n as usize] == 1)
-            .collect();
-        for (at, &one) in held.iter().enumerate() {
-            for &other in &held[at + 1..] {
-                let both = graph.weight[one as usize] + graph.weight[other as usize];
-                if both > graph.weight[vertex as usize] && !graph.joined(one, other) {
-                    self.remove(vertex);
-                    self.insert(one);
-                    self.insert(other);
-                    return true;
-                }
-            }
+        let enough = graph.weight[holder as usize] - graph.weight[one as usize];
+        let other = graph.neighbours[holder as usize].iter().copied().find(|&other| {
+            self.holders[other as usize] == 1
+                && other != one
+                && graph.weight[other as usize] > enough
+                && !graph.joined(one, other)
+        });
+        if let Some(other) = other {
+            self.remove(holder);
+            self.insert(one);
+            self.insert(other);
         }
-        false
     }
 }
 

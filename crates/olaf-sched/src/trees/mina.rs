@@ -8,6 +8,18 @@ use super::independent::Graph;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+/// What a job or a host weighs. A tree that is there already weighs one more, so that of sets of one
+/// size the one with the fewest changes is preferred; so many trees are never there.
+const UNIT: u64 = 1 << 24;
+
+/// How a set is looked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Search {
+    pub(super) rounds: u32,
+    pub(super) seed: u64,
+    pub(super) keep: bool,
+}
+
 /// The graph of conflicts: a vertex is a candidate of a running job; vertices are joined that are
 /// of one job or cannot both be had (MINA Figure 7).
 ///
@@ -32,7 +44,7 @@ impl Conflicts {
         };
         let mut mine: Vec<u32> = Vec::new();
         for at in 0..member.candidates.len() {
-            let vertex = self.graph.add(weight);
+            let vertex = self.graph.add(weight * UNIT);
             let index = vertex as usize;
             self.meaning.resize(self.meaning.len().max(index + 1), (slot, at));
             self.meaning[index] = (slot, at);
@@ -68,8 +80,14 @@ impl Conflicts {
     }
 
     /// Gives every job its tree anew.
-    pub(super) fn rebuild(&self, ground: &mut Ground, rounds: u32, seed: u64, join: bool) {
-        let set = self.graph.independent_set(rounds, seed);
+    pub(super) fn rebuild(&mut self, ground: &mut Ground, search: Search, join: bool) {
+        for (&slot, vertices) in &self.vertices {
+            let seat = ground.member(slot).seat();
+            for (at, &vertex) in vertices.iter().enumerate() {
+                self.graph.prefer(vertex, search.keep && seat == Some(at), UNIT);
+            }
+        }
+        let set = self.graph.independent_set(search.rounds, search.seed);
         let mut seats: BTreeMap<Slot, usize> = BTreeMap::new();
         let mut conflicts = vec![0u32; self.meaning.len()];
         for &vertex in &set {

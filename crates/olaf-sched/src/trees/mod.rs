@@ -22,6 +22,7 @@ use crate::topology::{Capacity, Topology};
 use crate::{HostId, JobId, SwitchId, Tree};
 use gain::MadeRoom;
 use ground::{Ground, Slot};
+use mina::Search;
 use seat::Limits;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -47,6 +48,9 @@ pub enum Policy {
         join: bool,
         /// Disturbances that the local search recovers from.
         rounds: u32,
+        /// Of equally large sets, one that changes few trees.
+        /// differs: the paper's is any; without, each job's tree moves about ten times.
+        keep: bool,
     },
     /// What the jobs of the set gain together is as large as can be; trees change only where that
     /// pays.
@@ -67,14 +71,14 @@ pub enum Policy {
 impl Policy {
     /// As in the paper: 5 candidates, jobs counted, groups joined (§III-C, §V-C).
     pub const MINA: Self =
-        Self::Mina { candidates: 5, weight: Weight::Jobs, join: true, rounds: 50 };
+        Self::Mina { candidates: 5, weight: Weight::Jobs, join: true, rounds: 50, keep: true };
     /// Ours.
     pub const GAIN: Self = Self::Gain {
         candidates: 64,
         join: Join::Several,
         price_millis: 50,
         depth: 3,
-        work: 400_000,
+        work: 100_000,
     };
 
     const fn candidates(self) -> usize {
@@ -225,6 +229,13 @@ impl Forest {
         Some((member.tree.as_ref(), &member.reason))
     }
 
+    /// The job's tree is one of the conflict-free set: whoever shares with it came after.
+    #[must_use]
+    pub fn is_seated(&self, job: JobId) -> bool {
+        let slot = self.ground.slot(job);
+        slot.is_some_and(|slot| self.ground.member(slot).seat().is_some())
+    }
+
     /// All running jobs, ascending.
     pub fn jobs(&self) -> impl Iterator<Item = JobId> + '_ {
         self.ground.slots().map(|slot| self.ground.member(slot).arrival.job)
@@ -301,17 +312,17 @@ impl Forest {
                     first::seat_random(ground, slot, seed);
                 }
             }
-            Policy::Mina { join, rounds, weight, .. } => {
+            Policy::Mina { join, rounds, weight, keep, .. } => {
                 self.rebuilds += 1;
                 let seed = self.config.seed.wrapping_add(self.rebuilds);
                 if ground.rule.units() == 1 {
-                    self.conflicts.rebuild(ground, rounds, seed, join);
+                    self.conflicts.rebuild(ground, Search { rounds, seed, keep }, join);
                 } else {
                     mina::pack(ground, weight, join);
                 }
             }
             Policy::Gain { join, price_millis, depth, work, .. } => {
-                return gain::settle(ground, Limits { depth, work, price_millis }, join);
+                return gain::settle(ground, Limits { depth, work, price_millis }, join, new);
             }
         }
         MadeRoom::new()
@@ -328,7 +339,7 @@ impl Forest {
         }
         let slots: Vec<Slot> =
             self.ground.slots().filter(|&slot| touched(&self.ground, slot)).collect();
-        let mut homeless = Vec::new();
+        let mut open = Vec::new();
         for slot in slots {
             self.conflicts.remove(&self.ground, slot);
             let arrival = &self.ground.member(slot).arrival;
@@ -342,11 +353,13 @@ impl Forest {
             let had = self.ground.member(slot).place.is_some();
             self.ground.replace_candidates(slot, candidates);
             self.consider(slot);
-            if had && self.ground.member(slot).place.is_none() {
-                homeless.push(slot);
+            // The baselines give nobody a second chance who had no tree.
+            if had || matches!(self.config.policy, Policy::Gain { .. }) {
+                open.push(slot);
             }
         }
-        let made_room = self.rebuild(&homeless);
+        open.retain(|&slot| self.ground.member(slot).place.is_none());
+        let made_room = self.rebuild(&open);
         self.finish(&[], &made_room)
     }
 

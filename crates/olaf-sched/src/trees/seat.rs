@@ -30,13 +30,13 @@ pub(super) struct Seating<'a> {
     pinned: Vec<Slot>,
     cost: u64,
     left: u64,
+    /// What seats were given up that are not known to be taken again.
+    pub(super) freed: Vec<u32>,
 }
 
 /// What was done for whom.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
-    /// The job has a seat now.
-    pub(super) seated: bool,
     /// Who was seated elsewhere.
     pub(super) moved: Vec<Slot>,
     /// Who lost its seat.
@@ -46,7 +46,15 @@ pub(super) struct Outcome {
 impl<'a> Seating<'a> {
     pub(super) fn new(ground: &'a mut Ground, limits: Limits) -> Self {
         let left = limits.work;
-        Self { ground, limits, trail: Vec::new(), pinned: Vec::new(), cost: 0, left }
+        Self {
+            ground,
+            limits,
+            trail: Vec::new(),
+            pinned: Vec::new(),
+            cost: 0,
+            left,
+            freed: Vec::new(),
+        }
     }
 
     /// Seats `slot` if that gains more than it costs.
@@ -57,7 +65,7 @@ impl<'a> Seating<'a> {
         }
         if let Some(at) = self.best_open(slot) {
             self.ground.seat(slot, at);
-            return Outcome { seated: true, ..Outcome::default() };
+            return Outcome::default();
         }
         let mut best: Option<(u64, Plan)> = None;
         for depth in 1..=self.limits.depth {
@@ -77,8 +85,9 @@ impl<'a> Seating<'a> {
             }
         }
         let Some((_, plan)) = best else { return Outcome::default() };
-        let mut outcome = Outcome { seated: true, ..Outcome::default() };
+        let mut outcome = Outcome::default();
         for (who, _) in &plan {
+            self.freed.extend_from_slice(self.ground.uses(*who));
             self.ground.put(*who, None);
         }
         for (who, to) in plan {
@@ -97,6 +106,8 @@ impl<'a> Seating<'a> {
         if bound <= lost {
             return Outcome::default();
         }
+        let uses = self.ground.uses(slot).len();
+        self.freed.extend_from_slice(self.ground.uses(slot));
         self.put(slot, None);
         let mut won = 0;
         for &other in others {
@@ -111,12 +122,12 @@ impl<'a> Seating<'a> {
         }
         if won <= lost {
             self.undo(0);
+            self.freed.truncate(self.freed.len() - uses);
             return Outcome::default();
         }
         self.trail.clear();
         let seated = self.ground.member(slot).seat().is_some();
         Outcome {
-            seated: true,
             moved: if seated { vec![slot] } else { Vec::new() },
             dropped: if seated { Vec::new() } else { vec![slot] },
         }
