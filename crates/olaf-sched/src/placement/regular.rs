@@ -28,12 +28,14 @@ pub(super) struct Shape {
     height: usize,
     parts: [u32; LEVELS],
     hosts: [u32; LEVELS],
+    inverse: [u64; LEVELS],
 }
 
 impl Shape {
     /// None where pods of one level differ.
     pub(super) fn of(pods: &Pods) -> Option<Self> {
-        let mut shape = Self { height: 0, parts: [0; LEVELS], hosts: [1; LEVELS] };
+        let inverse = [Self::inverse(1); LEVELS];
+        let mut shape = Self { height: 0, parts: [0; LEVELS], hosts: [1; LEVELS], inverse };
         let mut pod = PodId::CLUSTER;
         let mut way = vec![pod];
         while let Some(Part::Pod(first)) = pods.pod(pod).parts.first() {
@@ -44,6 +46,7 @@ impl Shape {
         for (level, pod) in (1..).zip(way.iter().rev()) {
             shape.parts[level] = u32::try_from(pods.pod(*pod).parts.len()).ok()?;
             shape.hosts[level] = shape.hosts[level - 1] * shape.parts[level];
+            shape.inverse[level] = Self::inverse(shape.hosts[level]);
         }
         let alike = pods.all().iter().all(|pod| {
             let level = shape.height.saturating_sub(pod.depth as usize);
@@ -58,20 +61,27 @@ impl Shape {
         u32::try_from(self.height).expect("fewer than LEVELS")
     }
 
-    /// The least score, in thousandths, of taking `count` hosts of `fragments`, which have as many.
-    fn score(&self, alpha: u64, fragments: &Fragments, count: u32) -> u64 {
-        let search = Search { shape: self, alpha, of_level: &fragments.of_level };
-        search.from(self.height, 0, count, Taken { whole: 0, left: fragments.all })
+    /// `count / self.hosts[level]`, by a multiplication: half of what a placement takes is this.
+    /// Exact, as count and hosts are 2^20 at most: the product is off by less than 2^20 / 2^42.
+    fn whole(&self, level: usize, count: u32) -> u32 {
+        ((u64::from(count) * self.inverse[level]) >> 42) as u32
+    }
+
+    const fn inverse(hosts: u32) -> u64 {
+        (1_u64 << 42).div_ceil(hosts as u64)
     }
 }
 
-struct Search<'a> {
+/// Free fragments that a choice is made from.
+struct Stock<'a> {
     shape: &'a Shape,
     alpha: u64,
-    of_level: &'a [u32; LEVELS],
+    fragments: &'a Fragments,
+    /// Of each level: hosts of the fragments below it.
+    below: [u32; LEVELS],
 }
 
-/// Fragments, of levels that are decided.
+/// Fragments of levels that are decided.
 #[derive(Clone, Copy)]
 struct Taken {
     /// Of the job.
@@ -80,42 +90,51 @@ struct Taken {
     left: u32,
 }
 
-impl Search<'_> {
-    /// `count` hosts from fragments of `level` and below, `more` of that level beside those listed:
-    /// parts of a broken one.
-    fn from(&self, level: usize, more: u32, count: u32, taken: Taken) -> u64 {
-        if count == 0 {
-            return 1000 * u64::from(taken.whole) + self.alpha * u64::from(taken.left);
+impl<'a> Stock<'a> {
+    fn new(shape: &'a Shape, alpha: u64, fragments: &'a Fragments) -> Self {
+        let mut below = [0; LEVELS];
+        for level in 1..=shape.height {
+            let hosts = fragments.of_level[level - 1] * shape.hosts[level - 1];
+            below[level] = below[level - 1] + hosts;
         }
-        let there = self.of_level[level] + more;
+        Self { shape, alpha, fragments, below }
+    }
+
+    /// The least score, in thousandths, of taking `count` hosts, of which there are as many.
+    fn score(&self, count: u32) -> u64 {
+        self.from(self.shape.height, 0, count, Taken { whole: 0, left: self.fragments.all })
+    }
+
+    /// The same, of fragments of `level` and below, `more` of that level beside those listed: parts
+    /// of a broken one.
+    fn from(&self, level: usize, more: u32, count: u32, taken: Taken) -> u64 {
+        let there = self.fragments.of_level[level] + more;
+        if level == 0 {
+            return self.sum(Taken { whole: taken.whole + count, left: taken.left - count });
+        }
         if there == 0 {
             return self.from(level - 1, 0, count, taken);
         }
-        let hosts = self.shape.hosts[level];
-        let whole = if level == 0 { count } else { there.min(count / hosts) };
+        let whole = there.min(self.shape.whole(level, count));
         let taken = Taken { whole: taken.whole + whole, left: taken.left - whole };
-        let count = count - whole * hosts;
-        if level == 0 || count == 0 {
-            return self.from(0, 0, 0, taken);
+        let count = count - whole * self.shape.hosts[level];
+        if count == 0 {
+            return self.sum(taken);
         }
-        // One that stays, if one does, may be broken; it must be where the others are too few.
-        let parts = self.shape.parts[level];
+        // One that stays, if one does, may be broken; it must be where those below are too few.
+        let kept = (count <= self.below[level]).then(|| self.from(level - 1, 0, count, taken));
         let broken = (whole < there).then(|| {
-            let taken = Taken { left: taken.left + parts - 1, ..taken };
-            self.from(level - 1, parts, count, taken)
+            let parts = self.shape.parts[level];
+            self.from(level - 1, parts, count, Taken { left: taken.left + parts - 1, ..taken })
         });
-        let kept =
-            (self.below(level) >= u64::from(count)).then(|| self.from(level - 1, 0, count, taken));
-        match (broken, kept) {
-            (Some(broken), Some(kept)) => broken.min(kept),
-            (broken, kept) => broken.or(kept).expect("no more hosts than there are"),
+        match (kept, broken) {
+            (Some(kept), Some(broken)) => kept.min(broken),
+            (kept, broken) => kept.or(broken).expect("no more hosts than there are"),
         }
     }
 
-    /// Hosts of the listed fragments below `level`.
-    fn below(&self, level: usize) -> u64 {
-        let levels = self.of_level.iter().zip(&self.shape.hosts).take(level);
-        levels.map(|(&count, &hosts)| u64::from(count) * u64::from(hosts)).sum()
+    fn sum(&self, taken: Taken) -> u64 {
+        1000 * u64::from(taken.whole) + self.alpha * u64::from(taken.left)
     }
 }
 
@@ -128,7 +147,7 @@ pub(super) fn choose(free: &Free, shape: &Shape, alpha: u32, count: u32) -> (Vec
         // What is taken is all: fragments of the job, where they were free ones.
         1000 * u64::from(cluster.fragments.all)
     } else {
-        shape.score(pick.alpha, &cluster.inside(), count)
+        Stock::new(shape, pick.alpha, &cluster.inside()).score(count)
     };
     pick.pod(PodId::CLUSTER, count);
     (pick.hosts, score)
@@ -154,7 +173,7 @@ impl Pick<'_> {
         let mut hosts_before = tally.free;
         let mut left = count;
         let mut taken = Vec::new();
-        let mut target = self.shape.score(self.alpha, &before, count);
+        let mut target = Stock::new(self.shape, self.alpha, &before).score(count);
         for part in places.parts.iter().rev() {
             let Part::Pod(part) = *part else { unreachable!("parts of one pod are alike") };
             let tally = self.free.tally(part);
@@ -163,13 +182,11 @@ impl Pick<'_> {
             }
             before = before.exchange(&tally.fragments, &Fragments::default());
             hosts_before -= tally.free;
+            let rest = Stock::new(self.shape, self.alpha, &before);
+            let own = Stock::new(self.shape, self.alpha, &tally.fragments);
             let (here, score) = (left.saturating_sub(hosts_before)..=tally.free.min(left))
-                .find_map(|here| {
-                    let score = self.shape.score(self.alpha, &tally.fragments, here);
-                    let rest = target.checked_sub(score)?;
-                    let fits = self.shape.score(self.alpha, &before, left - here) == rest;
-                    fits.then_some((here, score))
-                })
+                .map(|here| (here, own.score(here)))
+                .find(|&(here, score)| score + rest.score(left - here) == target)
                 .expect("the least score is that of some choice");
             if here > 0 {
                 taken.push((part, here));
