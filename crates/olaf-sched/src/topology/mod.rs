@@ -19,7 +19,7 @@ pub use spec::{HostSpec, SwitchSpec, TopologySpec};
 
 use crate::{HostId, LinkId, SwitchId};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// The largest cluster, in hosts.
@@ -152,6 +152,16 @@ impl Topology {
     #[must_use]
     pub fn link(&self, link: LinkId) -> Link {
         self.links[link.index()]
+    }
+
+    /// Hosts all of whose links end at one of `switches`: what is cut off when these are drained.
+    /// In a fat tree a ToR switch has hosts of its own; the others have none.
+    #[must_use]
+    pub fn cut_off(&self, switches: &BTreeSet<SwitchId>) -> Vec<HostId> {
+        let is_cut_off =
+            |host: &Host| host.up.iter().all(|&link| switches.contains(&self.link(link).parent));
+        let hosts = (0u32..).zip(&self.hosts).filter(|(_, host)| is_cut_off(host));
+        hosts.map(|(number, _)| HostId(number)).collect()
     }
 
     /// One line for people: `1024 hosts, 320 switches on 3 levels (128, 128, 64), 3072 links`.

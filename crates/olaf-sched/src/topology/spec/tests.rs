@@ -94,6 +94,21 @@ fn too_large_is_said_before_memory_is_asked_for() {
 }
 
 #[test]
+fn hosts_without_a_switch_left_are_cut_off() {
+    let topology = spec(
+        &[("a", &["s"]), ("b", &["s", "t"]), ("c", &["t"])],
+        &[("s", &["top"]), ("t", &["top"]), ("top", &[])],
+    );
+    let topology = topology.build().expect("a graph");
+    let cut_off = |switches: &[u32]| {
+        topology.cut_off(&switches.iter().map(|&number| SwitchId(number)).collect())
+    };
+    assert_eq!(cut_off(&[0]), [HostId(0)]);
+    assert_eq!(cut_off(&[0, 1]), [HostId(0), HostId(1), HostId(2)]);
+    assert!(cut_off(&[2]).is_empty() && cut_off(&[]).is_empty());
+}
+
+#[test]
 fn a_generated_cluster_says_itself() {
     for word in ["fat-tree:4", "fat-tree:3,2,5:1,2", "leaf-spine:3,4,2"] {
         let topology = Topology::parse(word).expect("a form");
