@@ -50,6 +50,7 @@ pub enum Policy {
         rounds: u32,
         /// Of equally large sets, one that changes few trees.
         /// differs: the paper's is any; without, each job's tree moves about ten times.
+        #[serde(default = "yes")]
         keep: bool,
     },
     /// What the jobs of the set gain together is as large as can be; trees change only where that
@@ -87,6 +88,10 @@ impl Policy {
             Self::None | Self::First | Self::Random => 0,
         }
     }
+}
+
+const fn yes() -> bool {
+    true
 }
 
 /// What makes a conflict-free set large.
