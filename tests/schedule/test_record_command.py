@@ -17,6 +17,7 @@ from olaf.schedule.shapes import SHAPES
         (["--model", "mlp", "--all"], "give --model NAME or --all"),
         (["--model", "vgg"], "'mlp', 'cnn', 'transformer', 'resnet18'"),
         (["--model", "mlp", "--warmup", "1"], "x>=2"),
+        (["--model", "mlp", "--clock", "cpu"], "give --threads 1 with it"),
     ],
 )
 def test_what_cannot_be_recorded_is_refused_at_once(

@@ -1,6 +1,7 @@
 """Real training programs recorded: through DDP's hook and through calls, alone and as two."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -135,12 +136,15 @@ def test_a_model_whose_sums_change_is_refused(torch: Any, group: None) -> None:
         recorder.pattern()
 
 
+@pytest.mark.timeout(400)  # two imports of torch: a minute each on a busy machine
 def test_two_processes_sum_through_the_recorder_and_record_alike(tmp_path: Path) -> None:
     """Over localhost; each process checks that the other's gradients reached it."""
     store = tmp_path / "store"
     running = [
         subprocess.Popen(
             [sys.executable, str(PROGRAM), str(store), str(rank), str(tmp_path / f"{rank}.json")],
+            # Threads that wait for each other by spinning take minutes where cores are scarce.
+            env={**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -149,7 +153,7 @@ def test_two_processes_sum_through_the_recorder_and_record_alike(tmp_path: Path)
     ]
     try:
         for each in running:
-            said, _ = each.communicate(timeout=100)
+            said, _ = each.communicate(timeout=360)
             assert each.returncode == 0, said
     finally:
         for each in running:

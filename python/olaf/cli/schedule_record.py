@@ -44,6 +44,14 @@ if TYPE_CHECKING:
     metavar="N",
     help="Of torch's computation. Default: torch's own choice.",
 )
+@click.option(
+    "--clock",
+    type=click.Choice(["wall", "cpu"]),
+    default="wall",
+    show_default=True,
+    help="cpu: count what the training thread computes, which does not grow when others want the "
+    "same cores. Goes with --threads 1.",
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="Of weights and data.")
 @click.option(
     "--out",
@@ -61,6 +69,7 @@ def record(
     steps: int,
     warmup: int,
     threads: int | None,
+    clock: str,
     seed: int,
     out: Path,
     json_out: bool,
@@ -74,19 +83,26 @@ def record(
     \b
     Examples:
       olaf schedule record --model resnet18 --batch 8 --out resnet18.json
-      olaf schedule record --all --steps 40 --threads 1 --out patterns
+      olaf schedule record --all --steps 40 --threads 1 --clock cpu --out patterns
 
     \b
     Exit codes: 0 written; 1 steps differed; 2 options that cannot be; 130 interrupted.
     """
     if every == (name is not None):
         raise click.UsageError("give --model NAME or --all, one of them")
+    if clock == "cpu" and threads != 1:
+        raise click.UsageError("--clock cpu counts one thread: give --threads 1 with it")
     _ready_to_write(out, folder=every)
     _torch(threads)
     told: list[dict[str, Any]] = []
     for each in SHAPES if name is None else [name]:
         pattern, about = _recorded(
-            each, batch=batch or SHAPES[each].batch, steps=steps, warmup=warmup, seed=seed
+            each,
+            batch=batch or SHAPES[each].batch,
+            steps=steps,
+            warmup=warmup,
+            seed=seed,
+            clock=clock,
         )
         file = out / f"{each}.json" if every else out
         pattern.write(file, **about)
@@ -127,7 +143,7 @@ def _torch(threads: int | None) -> None:
 
 
 def _recorded(
-    name: str, *, batch: int, steps: int, warmup: int, seed: int
+    name: str, *, batch: int, steps: int, warmup: int, seed: int, clock: str
 ) -> tuple[Pattern, dict[str, object]]:
     # rich: what speaks of progress loads it when it is due, in the middle of a step.
     import rich.console as _  # noqa: F401
@@ -143,7 +159,9 @@ def _recorded(
             thinking.say(f"{name}: step {count} of {warmup + steps}")
 
         try:
-            return record(name, batch=batch, steps=steps, warmup=warmup, seed=seed, say=say)
+            return record(
+                name, batch=batch, steps=steps, warmup=warmup, seed=seed, clock=clock, say=say
+            )
         except RecordingError as error:
             raise RunError(f"{name}: {error}") from None
 

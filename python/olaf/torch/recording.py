@@ -45,17 +45,26 @@ __all__ = ["Recorder", "RecordingError"]
 Hook = Callable[[Any, dist.GradBucket], torch.futures.Future[torch.Tensor]]
 
 
+CLOCKS = {"wall": time.perf_counter_ns, "cpu": time.thread_time_ns}
+
+
 class Recorder:
     """Sees all-reduces being launched and waited for, and makes a pattern of it.
 
     steps: to keep and take the median of. warmup: to forget first; DDP arranges its buckets anew
     after the first step, and allocators and caches settle in some more.
 
+    clock: "wall", or "cpu": what the training thread computed, which does not grow when others
+    want the same cores. Right only for a program that computes in that thread alone, on the CPU.
+
     Every process of a job may have one; each records its own, and one of them writes.
     """
 
-    def __init__(self, *, steps: int = 20, warmup: int = 5) -> None:
+    def __init__(self, *, steps: int = 20, warmup: int = 5, clock: str = "wall") -> None:
+        if clock not in CLOCKS:
+            raise ValueError(f"clock = {clock!r}: one of {', '.join(CLOCKS)}")
         self._recording = Recording(steps, warmup)
+        self._clock = clock
         self._device = torch.device("cpu")
         self._dtypes: set[str] = set()
         self._by_hand = False
@@ -154,10 +163,11 @@ class Recorder:
         return pattern
 
     def circumstances(self) -> dict[str, Any]:
-        """On what was recorded: dtype, device, threads, processes, version of torch."""
+        """On what was recorded: dtype, device, clock, threads, processes, version of torch."""
         return {
             "dtype": ", ".join(sorted(self._dtypes)),
             "device": self._device.type,
+            "clock": self._clock,
             "threads": torch.get_num_threads(),
             "processes": dist.get_world_size() if dist.is_initialized() else 1,
             "torch": torch.__version__,
@@ -201,7 +211,7 @@ class Recorder:
         if self._device.type != "cpu":
             # Launching runs ahead of computing; only this stream, so that sums still overlap.
             torch.accelerator.current_stream().synchronize()
-        return time.perf_counter_ns()
+        return CLOCKS[self._clock]()
 
 
 class _Watched:

@@ -113,16 +113,19 @@ def record(
     steps: int,
     warmup: int,
     seed: int,
+    clock: str = "wall",
     say: Callable[[int], None] = lambda _: None,
 ) -> tuple[Pattern, dict[str, object]]:
     """Train a model in this process alone, with Adam, until its step is recorded.
 
-    name: of SUBJECTS. batch: samples a step. say: is told the number of steps after each.
+    name: of SUBJECTS. batch: samples a step. clock: as the Recorder's. say: is told the number of
+    steps after each.
+
     What was recorded, and of what. Raises RecordingError if steps were not the same.
     """
     torch.manual_seed(seed)
     subject = SUBJECTS[name]
-    recorder = Recorder(steps=steps, warmup=warmup)
+    recorder = Recorder(steps=steps, warmup=warmup, clock=clock)
     with alone():
         model = DistributedDataParallel(subject.model())
         recorder.watch(model)

@@ -60,11 +60,24 @@ function story(job) {
     if (from < to) fact("summed by switches", `${(100 * summed(job, from, to) / (to - from)).toFixed(1)} % of the time`);
   }
   aside.append(facts);
-  if (job.start !== null) aside.append(jump("show it", job.start, job.end));
+  if (job.start !== null) {
+    const button = jump("show it", job.start, job.end);
+    button.addEventListener("click", () => {
+      around(panes.hosts, job.runs.flatMap(([first, count]) => [first, first + count]));
+      around(panes.switches, job.trees.flatMap((tree) => tree.switches.flatMap((at) => [at, at + 1])));
+    });
+    aside.append(button);
+  }
   for (const tree of job.trees) {
     const root = tree.root === null ? "no tree" : `${switches[tree.root].name}, ${tree.switches.length} switches`;
     aside.append(jump(root, tree.from, tree.to, `${seconds(tree.from)} to ${seconds(tree.to)}`, tree.why));
   }
+}
+
+function around(pane, rows) {
+  if (!rows.length) return;
+  const first = Math.min(...rows), last = Math.max(...rows), more = (last - first) * 0.1 + 1;
+  showRows(pane, first - more, last - first + 2 * more);
 }
 
 function jump(text, from, to, ...more) {
