@@ -20,6 +20,10 @@ BUNDLED = Path(__file__).parent / "patterns"
 
 LONGEST_S = 86_400
 """As the core has it: a step, and the latest start in it."""
+MOST_BYTES = 1 << 40
+"""As the core has it: what an all-reduce sums."""
+MOST_OPERATIONS = 65_536
+"""As the core has it: all-reduces of a step."""
 
 MOST_SAID = 10
 """Of many wrong lines the first are shown."""
@@ -85,6 +89,10 @@ def read_pattern(file: Path) -> Pattern:
         data = json.loads(_text(file), parse_float=Decimal)
     except json.JSONDecodeError as error:
         raise ConfigurationError(f"{file}:{error.lineno}: no JSON: {error.msg}") from None
+    except (ValueError, ArithmeticError):
+        raise ConfigurationError(f"{file}: a number beyond all measure") from None
+    except RecursionError:
+        raise ConfigurationError(f"{file}: brackets in brackets without end") from None
     try:
         return _pattern(file.stem, data)
     except ValueError as error:
@@ -114,7 +122,7 @@ def read_topology(word: str) -> dict[str, Any]:
     text = _text(file)
     try:
         return {"graph": json.loads(text) if file.suffix == ".json" else tomllib.loads(text)}
-    except (json.JSONDecodeError, tomllib.TOMLDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # either's word for text that it cannot read
         raise ConfigurationError(f"{file}: {error}") from None
 
 
@@ -135,7 +143,7 @@ def _job(words: list[str], line: int) -> Job:
 
 
 def _count(what: str, text: str) -> int:
-    if not (text.isascii() and text.isdigit()) or int(text) == 0:
+    if not (text.isascii() and text.isdigit() and len(text) < 20) or int(text) == 0:
         raise ValueError(f"{what} {text!r}: a whole number from 1")
     return int(text)
 
@@ -145,15 +153,20 @@ def _pattern(name: str, data: Any) -> Pattern:
         raise ValueError('a pattern is {"duration": seconds, "allreduces": [..]}')
     if not isinstance(data["allreduces"], list):
         raise ValueError("allreduces: a list")
+    if len(data["allreduces"]) > MOST_OPERATIONS:
+        raise ValueError(f"allreduces: {len(data['allreduces'])}, at most {MOST_OPERATIONS}")
     operations: list[Operation] = []
     for at, each in enumerate(data["allreduces"]):
         where = f"allreduces[{at}]"
         if not isinstance(each, dict) or "start" not in each or "size" not in each:
             raise ValueError(f'{where}: {{"start": seconds, "size": bytes}}')
         size = each["size"]
-        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-            raise ValueError(f"{where}.size: {size}; a whole number of bytes from 1")
-        operations.append(Operation(_nanoseconds(f"{where}.start", each["start"]), size))
+        if isinstance(size, bool) or not isinstance(size, int) or not 0 < size <= MOST_BYTES:
+            raise ValueError(f"{where}.size: {size!r}; whole bytes, from 1 to 1 TiB")
+        start_ns = _nanoseconds(f"{where}.start", each["start"])
+        if operations and start_ns < operations[-1].start_ns:
+            raise ValueError(f"{where}.start: earlier than the one before it; sort them")
+        operations.append(Operation(start_ns, size))
     compute_ns = _nanoseconds("duration", data["duration"])
     if compute_ns == 0:
         raise ValueError("duration: a step takes at least a nanosecond")
@@ -164,5 +177,5 @@ def _nanoseconds(what: str, seconds: Any) -> int:
     """Rounded to the nearest, from the decimal that stands in the file."""
     number = not isinstance(seconds, bool) and isinstance(seconds, int | Decimal)
     if not number or not math.isfinite(seconds) or not 0 <= seconds <= LONGEST_S:
-        raise ValueError(f"{what}: {seconds}; seconds, from 0 to {LONGEST_S}")
+        raise ValueError(f"{what}: {seconds!s:.40}; seconds, from 0 to {LONGEST_S}")
     return round(Decimal(seconds) * 1_000_000_000)
