@@ -108,6 +108,8 @@ pub(super) struct Cluster {
     /// A job whose hosts launched one operation in two modes.
     pub(super) mixed: Option<JobId>,
     pub(super) seen: Seen,
+    /// Zero, but where `model` looks whether everybody gets on.
+    pub(super) now: u64,
 }
 
 /// What happened on the way here: that the checks can fail.
@@ -161,6 +163,7 @@ impl Cluster {
             modes: vec![Vec::new(); setup.jobs.len()],
             mixed: None,
             seen: Seen::default(),
+            now: 0,
         };
         cluster.start(setup);
         cluster
@@ -282,13 +285,14 @@ impl Cluster {
     }
 
     pub(super) fn deliver(&mut self, packet: &Packet) {
+        let now = self.now;
         match packet.to {
             Party::Controller => {
                 // What a host says at the end goes to the controller that it knows.
-                self.controller(packet.ballot.epoch.max(1)).handle_packet(0, packet);
+                self.controller(packet.ballot.epoch.max(1)).handle_packet(now, packet);
             }
             Party::Host(rank) => {
-                self.hosts[index_of(packet.job)][usize::from(rank)].handle_packet(0, packet);
+                self.hosts[index_of(packet.job)][usize::from(rank)].handle_packet(now, packet);
             }
         }
     }

@@ -14,3 +14,4 @@
 mod cluster;
 mod explore;
 mod model;
+mod network;

@@ -107,6 +107,8 @@ fn settles(cluster: &Cluster, dead: Option<(usize, usize)>, controlled: bool) ->
 impl Cluster {
     /// Every timer fires once, everything sent arrives, and what can be launched is.
     fn fair_turn(&mut self, dead: Option<(usize, usize)>, controlled: bool) {
+        self.now += 10;
+        let now = self.now;
         for job in 0..self.hosts.len() {
             self.level(job, dead);
         }
@@ -114,26 +116,21 @@ impl Cluster {
             for at in 0..self.controllers.len() {
                 let jobs: Vec<_> = self.controllers[at].jobs.keys().copied().collect();
                 for job in jobs {
-                    let waits = self.controllers[at].jobs.get_mut(&job);
-                    if let Some(known) = waits.filter(|known| matches!(known.phase, Phase::Idle(_)))
-                    {
-                        known.phase = Phase::Idle(0);
-                    }
-                    self.controllers[at].expire(0, job);
-                    self.controllers[at].turn(0);
+                    self.controllers[at].expire(now, job);
+                    self.controllers[at].turn(now);
                     self.deliver_all(dead, controlled);
                 }
             }
             while let Some((epoch, job)) = self.to_fence.pop_first() {
                 self.fenced.insert(job);
-                self.controllers[epoch as usize - 1].fenced(0, job);
+                self.controllers[epoch as usize - 1].fenced(now, job);
                 self.deliver_all(dead, controlled);
             }
         }
         for job in 0..self.hosts.len() {
             for rank in 0..self.hosts[job].len() {
                 if dead != Some((job, rank)) {
-                    self.hosts[job][rank].handle_timeout(0);
+                    self.hosts[job][rank].handle_timeout(now);
                     self.deliver_all(dead, controlled);
                 }
             }
