@@ -300,3 +300,44 @@ def tree_gain(pattern: str, network: str, hosts: int) -> int:
 
     JSON in: ``Pattern`` and ``Network`` of ``crates/olaf-sched/src/pattern.rs``. Raises ValueError.
     """
+
+class SharingController:
+    """The sharing controller over UDP (MINA §IV-B); works while ``run`` is called."""
+
+    def __new__(cls, config: str) -> SharingController:
+        """Take its port. ``config``: the fields of ``SharingConfig`` in ``crates/olaf-net``.
+
+        Raises ValueError (names the key), OSError (the port cannot be had).
+        """
+
+    @property
+    def address(self) -> str: ...
+    def run(self, timeout_s: float) -> list[str]:
+        """Work for so long, or until something must be acted on: what happened, as JSON.
+
+        Raises OSError when the socket fails.
+        """
+
+    def fenced(self, job: int) -> None:
+        """The switches refuse the job from now on: what it held may be given on."""
+
+    def fail(self, job: int) -> None:
+        """The job has ended or failed: its tree is to be torn down."""
+
+class SharingHost:
+    """One host of a job: plays its steps in real time, in threads of its own."""
+
+    def __new__(cls, config: str) -> SharingHost:
+        """Begin. ``config``: the fields of ``SharingHostConfig`` in ``crates/olaf-net``.
+
+        Raises ValueError (names the key), OSError (the port cannot be had, or the log).
+        """
+
+    def is_done(self) -> bool:
+        """Has it played everything, or failed?"""
+
+    def finish(self) -> str:
+        """End it; what it did, as JSON.
+
+        Raises UnreachableError (names the host of the job that was waited for), OlafError.
+        """

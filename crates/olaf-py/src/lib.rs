@@ -10,6 +10,7 @@ mod client;
 mod errors;
 mod functions;
 mod mina;
+mod protocol;
 mod roles;
 mod sweep;
 mod waiting;
@@ -28,6 +29,8 @@ mod _olaf {
     use crate::functions::{apply_rule, deliver, parse_rate, replay, simulate, time_engine};
     #[pymodule_export]
     use crate::mina::MinaSimulation;
+    #[pymodule_export]
+    use crate::protocol::{SharingController, SharingHost};
     #[pymodule_export]
     use crate::roles::{Server, Switch};
     #[pymodule_export]

@@ -1,0 +1,23 @@
+"""One host of a job as a process (MINA §IV-B): plays the job's all-reduces in real time."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+from olaf import _olaf
+
+SLICE_S = 0.02
+
+
+def play(config: str) -> dict[str, Any]:
+    """Play all steps; what it came to.
+
+    Raises UnreachableError that names the host of the job that was waited for in vain.
+    """
+    host = _olaf.SharingHost(config)
+    while not host.is_done():
+        time.sleep(SLICE_S)  # its threads do the work; this one looks for Ctrl-C
+    said: dict[str, Any] = json.loads(host.finish())
+    return said

@@ -1,0 +1,231 @@
+"""The sharing protocol as processes: real sockets, a host and controllers that are killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from olaf.cli.main import run
+from olaf.jobs.usage import ConfigurationError
+from olaf.schedule.shared import account
+from olaf.schedule.sharing import next_epoch, read_cluster
+
+DEADLINE_S = 60
+
+
+def ports(count: int) -> list[int]:
+    """Free ones, all different."""
+    with ExitStack() as stack:
+        made = [
+            stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+            for _ in range(count)
+        ]
+        for one in made:
+            one.bind(("127.0.0.1", 0))
+        return [int(one.getsockname()[1]) for one in made]
+
+
+def wait_for(what: str, condition: Callable[[], bool]) -> None:
+    until = time.monotonic() + DEADLINE_S
+    while not condition():
+        assert time.monotonic() < until, f"not within {DEADLINE_S} s: {what}"
+        time.sleep(0.01)
+
+
+class Lab:
+    """A cluster file, and the processes of it."""
+
+    def __init__(self, folder: Path, hosts: list[int], steps: int, **settings: int) -> None:
+        self.folder, self.jobs = folder, hosts
+        self.file = folder / "cluster.toml"
+        self.processes: dict[str, subprocess.Popen[str]] = {}
+        free = iter(ports(1 + sum(hosts)))
+        # A step of 30 ms; its last three all-reduces take 4 ms each, or 2.
+        step = [{"start": 0.01 + 0.004 * at, "size": 4_000_000} for at in range(5)]
+        (folder / "step.json").write_text(json.dumps({"duration": 0.03, "allreduces": step}))
+        text = f'controller = "127.0.0.1:{next(free)}"\n'
+        text += "".join(f"{key} = {value}\n" for key, value in settings.items())
+        text += "[capacity]\n0 = 1\n[network]\nbytes_per_second = 1000000000\nlatency_ns = 10000\n"
+        for job, count in enumerate(hosts, start=1):
+            addresses = [f"127.0.0.1:{next(free)}" for _ in range(count)]
+            text += f"[[jobs]]\njob = {job}\nhosts = {json.dumps(addresses)}\nresources = [0]\n"
+            text += f'pattern = "step.json"\nsteps = {steps}\n'
+        self.file.write_text(text)
+
+    def start(self, name: str, *words: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "olaf", "schedule", *words, "--cluster", str(self.file)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        )
+        self.processes[name] = process
+        return process
+
+    def controller(self, name: str) -> None:
+        # The fence: a switch's door in this test is a file that notes who is refused.
+        fence = f"{sys.executable} -c 'import sys; open(sys.argv[1], \"a\").write(sys.argv[2])'"
+        log = self.folder / f"{name}.jsonl"
+        self.start(
+            name, "share", "--fence", f"{fence} {self.folder / 'refused'}", "--log", str(log)
+        )
+
+    def host(self, job: int, rank: int) -> None:
+        log = self.folder / f"host-{job}-{rank}.jsonl"
+        self.start(
+            f"host-{job}-{rank}", "host", "--job", str(job), "--rank", str(rank), "--log", str(log)
+        )
+
+    def all_hosts(self) -> None:
+        for job, count in enumerate(self.jobs, start=1):
+            for rank in range(count):
+                self.host(job, rank)
+
+    def kill(self, name: str) -> None:
+        self.processes[name].send_signal(signal.SIGKILL)
+        self.processes[name].wait(DEADLINE_S)
+
+    def ended(self, name: str) -> tuple[int, str]:
+        said, _ = self.processes[name].communicate(timeout=DEADLINE_S)
+        return self.processes[name].returncode, said
+
+    def logs(self) -> list[Path]:
+        return sorted(self.folder.glob("*.jsonl"))
+
+    def lines(self, pattern: str, **having: Any) -> int:
+        count = 0
+        for file in self.folder.glob(pattern):
+            for line in file.read_text().splitlines():
+                try:
+                    read = json.loads(line)
+                except json.JSONDecodeError:
+                    continue
+                count += all(read.get(key) == value for key, value in having.items())
+        return count
+
+
+@pytest.fixture
+def labs(tmp_path: Path) -> Iterator[Callable[..., Lab]]:
+    made: list[Lab] = []
+
+    def lab(hosts: list[int], steps: int, **settings: int) -> Lab:
+        made.append(Lab(tmp_path, hosts, steps, **settings))
+        return made[-1]
+
+    yield lab
+    for one in made:
+        for process in one.processes.values():
+            if process.poll() is None:
+                process.kill()
+                process.wait(DEADLINE_S)
+
+
+def test_jobs_share_and_leave(labs: Callable[..., Lab], capsys: pytest.CaptureFixture[str]) -> None:
+    lab = labs([2, 2, 1], 20)
+    lab.controller("controller")
+    lab.all_hosts()
+    for job, rank in [(1, 0), (1, 1), (2, 0), (2, 1), (3, 0)]:
+        code, said = lab.ended(f"host-{job}-{rank}")
+        assert code == 0, said
+        assert json.loads(said)["mixed"] == 0
+    code, said = lab.ended("controller")
+    assert code == 0, said
+    assert run(["schedule", "shared", "--cluster", str(lab.file), *map(str, lab.logs())]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["launches"] == 5 * 20 * 5
+    assert report["in_network"] > 0
+    assert {job for job in (1, 2) if lab.lines("host-*", job=job, in_network=True)} == {1, 2}
+    assert not report["wrong"]
+    assert report["fenced"] == []
+
+
+def test_a_killed_host_and_a_killed_controller_harm_nobody_else(labs: Callable[..., Lab]) -> None:
+    lab = labs([2, 2], 100, patience_ms=2000, silent_ms=400)
+    lab.controller("first")
+    lab.all_hosts()
+    wait_for("grants used", lambda: lab.lines("host-*-0.jsonl", in_network=True) > 10)
+    lab.kill("first")
+    used = lab.lines("host-*", at="launch")
+    wait_for("jobs go on without it", lambda: lab.lines("host-*", at="launch") > used + 40)
+    lab.controller("second")
+    wait_for("grants of the second", lambda: lab.lines("second.jsonl", event="granted") > 5)
+    lab.kill("host-1-1")
+    wait_for("its job is torn down", lambda: lab.lines("second.jsonl", event="fenced", job=1) == 1)
+    assert (lab.folder / "refused").read_text() == "1"
+    given = lab.lines("second.jsonl", event="granted", job=2)
+    wait_for("given on", lambda: lab.lines("second.jsonl", event="granted", job=2) > given)
+    for rank in (0, 1):
+        code, said = lab.ended(f"host-2-{rank}")
+        assert code == 0, said
+    code, said = lab.ended("host-1-0")
+    assert code == 3
+    assert "host 1" in said
+    code, said = lab.ended("second")
+    assert code == 0, said
+    report = account(read_cluster(lab.file), lab.logs())
+    assert not report.wrong
+    assert report.controllers == 2
+    assert report.fenced == [1]
+
+
+def test_broken_rules_are_told(labs: Callable[..., Lab]) -> None:
+    lab = labs([2, 1], 1)
+
+    def line(at: str, job: int, host: int, ns: int, **more: Any) -> str:
+        costs = {"locked_ns": 0, "decide_ns": 0} if at == "launch" else {}
+        read = {"at": at, "job": job, "host": host, "index": 0, "ns": ns, **costs, **more}
+        return json.dumps(read) + "\n"
+
+    log = lab.folder / "a.jsonl"
+    log.write_text(
+        line("launch", 1, 0, 10, in_network=True)
+        + line("launch", 1, 1, 11, in_network=False)
+        + line("launch", 2, 0, 12, in_network=True)
+        + line("done", 2, 0, 20)
+    )
+    wrong = account(read_cluster(lab.file), [log]).wrong
+    assert wrong == [
+        "job 1 launched operation 0 in two modes: {0: True, 1: False}",
+        "resource 0 was used at 12 ns by jobs [1, 2] at once",
+    ]
+    # What a dead job held is free once its tree is down.
+    fenced = json.dumps({"event": "fenced", "job": 1, "ns": 12}) + "\n"
+    log.write_text(log.read_text().replace("false", "true") + fenced)
+    assert not account(read_cluster(lab.file), [log]).wrong
+
+
+def test_every_controller_has_a_later_epoch(tmp_path: Path) -> None:
+    file = tmp_path / "epoch"
+    assert [next_epoch(file) for _ in range(3)] == [1, 2, 3]
+    file.write_text("soon")
+    with pytest.raises(ConfigurationError, match="write a number above"):
+        next_epoch(file)
+
+
+def test_what_cannot_be_is_named(
+    labs: Callable[..., Lab], capsys: pytest.CaptureFixture[str]
+) -> None:
+    lab = labs([1], 1)
+    text = lab.file.read_text()
+    lab.file.write_text(text.replace("resources = [0]", "resources = [9]"))
+    assert run(["schedule", "share", "--cluster", str(lab.file)]) == 2
+    assert "job 1): it needs more of resource 9" in capsys.readouterr().err
+    lab.file.write_text(text.replace("steps = 1", "steps = 0"))
+    assert run(["schedule", "share", "--cluster", str(lab.file)]) == 2
+    assert "jobs.0.steps" in capsys.readouterr().err
+    lab.file.write_text(text)
+    words = ["--job", "7", "--rank", "0", "--log", str(lab.folder / "x.jsonl")]
+    assert run(["schedule", "host", "--cluster", str(lab.file), *words]) == 2
+    assert "no job 7" in capsys.readouterr().err
