@@ -122,16 +122,17 @@ impl Network {
     pub const PAPER: Self =
         Self { bytes_per_second: 12_500_000_000, speedup_millis: 2000, latency_ns: 50_000 };
 
-    /// Nanoseconds of one all-reduce of `bytes` among `hosts`, rounded to the nearest.
+    /// Nanoseconds of one all-reduce of `bytes` among `hosts`, rounded to the nearest, at least
+    /// one: what starts does not end at the same instant.
     /// A job on one host sums in its memory and waits for the latency only, as with the authors.
     #[must_use]
     pub fn operation_ns(&self, bytes: u64, in_network: bool, hosts: u32) -> u64 {
         if hosts < 2 {
-            return self.latency_ns;
+            return self.latency_ns.max(1);
         }
         let speedup = if in_network { u128::from(self.speedup_millis) } else { 1000 };
         let per_second = u128::from(self.bytes_per_second) * speedup;
-        self.latency_ns + rounded(u128::from(bytes) * 1_000_000_000_000, per_second)
+        (self.latency_ns + rounded(u128::from(bytes) * 1_000_000_000_000, per_second)).max(1)
     }
 }
 
