@@ -20,10 +20,14 @@
 
 mod course;
 mod outcome;
+#[cfg(test)]
+mod reference;
 mod running;
 mod setting;
 mod sharers;
 mod simulation;
+#[cfg(test)]
+mod tests;
 
 pub use outcome::{Costs, JobLine, JobOutcome, Outcome, Timeline, TreeSpan, Use};
 pub use setting::{Job, MOST_JOBS, Setting, SettingError, Shape, Window};

@@ -85,6 +85,8 @@ pub struct Timeline {
     pub hosts: u32,
     /// Their names.
     pub switches: Vec<String>,
+    /// Of each host, its first switch.
+    pub tor_of: Vec<u32>,
     /// Uses are kept of this part of the run.
     pub window: Option<Window>,
     /// In the order of the list.

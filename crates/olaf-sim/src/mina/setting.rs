@@ -180,8 +180,9 @@ impl Setting {
             return Err(SettingError::Jobs(self.jobs.len()));
         }
         let patterns = self.patterns.iter().map(|pattern| {
-            let faster = pattern.faster(self.compute_speed_millis);
-            faster.check().map_err(|error| SettingError::Pattern(pattern.name.clone(), error))
+            let checked = pattern.clone().check();
+            let checked = checked.and_then(|it| it.faster(self.compute_speed_millis).check());
+            checked.map_err(|error| SettingError::Pattern(pattern.name.clone(), error))
         });
         let patterns = patterns.collect::<Result<Vec<_>, _>>()?;
         let steps = self.steps(&patterns, topology.hosts().len())?;

@@ -170,6 +170,7 @@ impl Simulation {
             self.outcome.timeline = Some(Timeline {
                 hosts: u32::try_from(topology.hosts().len()).expect("fewer than 2^32"),
                 switches: topology.switches().iter().map(|s| s.name.clone()).collect(),
+                tor_of: topology.hosts().iter().map(|h| topology.link(h.up[0]).parent.0).collect(),
                 window: self.checked.setting.timeline,
                 jobs: self.lines.into_iter().map(Option::unwrap_or_default).collect(),
             });

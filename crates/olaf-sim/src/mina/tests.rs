@@ -1,0 +1,205 @@
+use super::reference::{self, Plain};
+use super::*;
+use olaf_sched::topology::Capacity;
+use olaf_sched::trees::{self, Conflicts, Join, Weight};
+use olaf_sched::{Network, Operation, Pattern, placement, sharing};
+use proptest::prelude::*;
+
+/// 1 byte a nanosecond, half of that with the switches, no latency.
+const NET: Network =
+    Network { bytes_per_second: 1_000_000_000, speedup_millis: 2000, latency_ns: 0 };
+
+fn pattern(name: &str, compute_ns: u64, operations: &[(u64, u64)]) -> Pattern {
+    let operations =
+        operations.iter().map(|&(start_ns, bytes)| Operation { start_ns, bytes }).collect();
+    Pattern { name: name.into(), compute_ns, operations }
+}
+
+fn setting(topology: &str, patterns: Vec<Pattern>, jobs: &[(usize, u32, u64)]) -> Setting {
+    Setting {
+        topology: Shape::Word(topology.into()),
+        capacity: Capacity::PerPort(1),
+        conflicts: Conflicts::Capacity,
+        placement: placement::Policy::FirstFit,
+        trees: trees::Policy::First,
+        sharing: sharing::Policy::Greedy,
+        network: NET,
+        compute_speed_millis: 1000,
+        migration_ns: 0,
+        seed: 1,
+        patterns,
+        jobs: jobs.iter().map(|&(pattern, hosts, steps)| Job { pattern, hosts, steps }).collect(),
+        timeline: Some(Window { from_ns: 0, to_ns: u64::MAX }),
+    }
+}
+
+fn run(setting: Setting) -> Outcome {
+    let mut simulation = Simulation::new(setting).expect("it can be");
+    while simulation.advance(&mut || 0) != Advanced::Done {}
+    simulation.finish().0
+}
+
+fn uses(outcome: &Outcome, job: usize) -> Vec<(u64, u64)> {
+    let lines = &outcome.timeline.as_ref().expect("asked for").jobs;
+    lines[job].uses.iter().map(|used| (used.from_ns, used.to_ns)).collect()
+}
+
+#[test]
+fn a_job_alone_uses_its_tree_all_the_time() {
+    // A step: 100 of computing, then 200 bytes: 300 without the switches, 200 with.
+    let outcome =
+        run(setting("leaf-spine:2,2,1", vec![pattern("p", 100, &[(100, 200)])], &[(0, 2, 3)]));
+    let job = &outcome.jobs[0];
+    assert_eq!((job.none_ns, job.all_ns, job.end_ns), (900, 600, 600));
+    assert_eq!((job.operations_with, job.operations_without, job.in_network_ns), (3, 0, 300));
+    assert_eq!(uses(&outcome, 0), [(100, 200), (300, 400), (500, 600)]);
+}
+
+#[test]
+fn the_head_of_the_line_waits_and_nobody_overtakes_it() {
+    // 4 hosts: the first takes 3, the second wants 2, the third would fit.
+    let patterns = vec![pattern("p", 100, &[])];
+    let outcome = run(setting("leaf-spine:2,2,1", patterns, &[(0, 3, 2), (0, 2, 1), (0, 1, 1)]));
+    let times: Vec<_> =
+        outcome.jobs.iter().map(|job| (job.queued_ns, job.start_ns, job.end_ns)).collect();
+    assert_eq!(times, [(0, 0, 200), (0, 200, 300), (200, 200, 300)]);
+}
+
+#[test]
+fn one_of_two_that_share_a_switch_goes_without() {
+    // Two jobs of two hosts under one switch that sums for one job. Both start at 10, the first of
+    // the list wins; the second's next operation, at 30 + 10, finds the switch free.
+    let mut told =
+        setting("leaf-spine:1,4,1", vec![pattern("p", 10, &[(10, 20)])], &[(0, 2, 2), (0, 2, 2)]);
+    told.capacity = Capacity::PerSwitch(1);
+    told.trees = trees::Policy::Mina {
+        candidates: 0,
+        weight: Weight::Jobs,
+        join: true,
+        rounds: 9,
+        keep: false,
+    };
+    let outcome = run(told);
+    assert_eq!(uses(&outcome, 0), [(10, 20), (30, 40)]);
+    // 10 to 30 without, and from 40 with: the first has ended by then.
+    assert_eq!(uses(&outcome, 1), [(40, 50)]);
+    assert_eq!((outcome.jobs[0].shared_ns, outcome.jobs[1].shared_ns), (40, 40));
+}
+
+#[test]
+fn what_cannot_be_is_said_with_its_place() {
+    let wrong = |change: &dyn Fn(&mut Setting)| {
+        let mut told = setting("leaf-spine:2,2,1", vec![pattern("p", 9, &[])], &[(0, 1, 1); 2]);
+        change(&mut told);
+        Simulation::new(told).err().expect("it cannot be").to_string()
+    };
+    assert_eq!(wrong(&|s| s.jobs[1].hosts = 5), "jobs[1]: 5 hosts asked for, the cluster has 4");
+    assert!(wrong(&|s| s.jobs[1].pattern = 7).starts_with("jobs[1]: there is no such pattern"));
+    assert!(wrong(&|s| s.jobs[0].steps = 0).starts_with("jobs[0]: at least one host and one step"));
+    assert!(wrong(&|s| s.jobs[0].steps = u64::MAX).contains("146 years"));
+    assert!(wrong(&|s| s.jobs.clear()).contains("0 jobs"));
+    assert!(wrong(&|s| s.patterns[0].compute_ns = 0).contains("pattern p: duration"));
+    assert!(wrong(&|s| s.network.bytes_per_second = 0).contains("bandwidth"));
+    assert!(wrong(&|s| s.network.speedup_millis = 999).contains("speedup"));
+    assert!(wrong(&|s| s.topology = Shape::Word("ring:4".into())).contains("ring:4"));
+    assert!(wrong(&|s| s.timeline = Some(Window { from_ns: 5, to_ns: 5 })).contains("no time"));
+}
+
+fn any_pattern() -> impl Strategy<Value = Pattern> {
+    (1..60u64, prop::collection::vec((0..60u64, 1..50u64), 0..4)).prop_map(
+        |(compute_ns, mut of)| {
+            of.sort_unstable();
+            pattern("p", compute_ns, &of)
+        },
+    )
+}
+
+fn any_trees() -> impl Strategy<Value = trees::Policy> {
+    let candidates = 0..4usize;
+    prop_oneof![
+        Just(trees::Policy::None),
+        Just(trees::Policy::First),
+        Just(trees::Policy::Random),
+        (candidates.clone(), any::<bool>(), any::<bool>()).prop_map(|(candidates, join, keep)| {
+            trees::Policy::Mina { candidates, weight: Weight::Jobs, join, rounds: 3, keep }
+        }),
+        (candidates, 0..3u64).prop_map(|(candidates, price)| trees::Policy::Gain {
+            candidates,
+            join: Join::Several,
+            price_millis: price * 50,
+            depth: 3,
+            work: 1000,
+        }),
+    ]
+}
+
+fn any_setting() -> impl Strategy<Value = Setting> {
+    let topology =
+        prop::sample::select(vec!["fat-tree:4", "leaf-spine:3,4,2", "fat-tree:2,2,3:1,1"]);
+    let capacity = prop::sample::select(vec![
+        Capacity::PerPort(1),
+        Capacity::PerPort(2),
+        Capacity::PerSwitch(1),
+        Capacity::PerSwitch(2),
+        Capacity::Slots(3),
+    ]);
+    let placement = prop::sample::select(vec![
+        placement::Policy::FirstFit,
+        placement::Policy::Random { seed: 5 },
+        placement::Policy::Fragments { alpha_millis: 500 },
+    ]);
+    let sharing = prop::sample::select(vec![
+        sharing::Policy::None,
+        sharing::Policy::Greedy,
+        sharing::Policy::Mina,
+        sharing::Policy::Plan,
+    ]);
+    let conflicts = prop::sample::select(vec![Conflicts::Capacity, Conflicts::Switch]);
+    let network = (prop::sample::select(vec![1000, 1500, 2000]), 0..5u64)
+        .prop_map(|(speedup_millis, latency_ns)| Network { speedup_millis, latency_ns, ..NET });
+    let jobs = prop::collection::vec((0..3usize, 1..7u32, 1..40u64), 1..14);
+    let times = (prop::sample::select(vec![0u64, 0, 1, 7, 90]), 0..900u64, 1..900u64);
+    (
+        (topology, capacity, conflicts, placement, any_trees(), sharing),
+        (network, prop::array::uniform3(any_pattern()), jobs, times, 0..9u64),
+    )
+        .prop_map(|((topology, capacity, conflicts, placement, trees, sharing), rest)| {
+            let (network, patterns, jobs, (migration_ns, from_ns, length_ns), seed) = rest;
+            Setting {
+                capacity,
+                conflicts,
+                placement,
+                trees,
+                sharing,
+                network,
+                migration_ns,
+                seed,
+                timeline: Some(Window { from_ns, to_ns: from_ns + length_ns }),
+                ..setting(topology, patterns.into(), &jobs)
+            }
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
+
+    /// Jobs taken forward by whole steps come to the same as operation by operation, to the bit;
+    /// both assert at every use that no resource is used beyond its capacity.
+    #[test]
+    fn whole_steps_are_operations(told in any_setting()) {
+        let plain = reference::simulate(told.clone()).expect("it can be");
+        let operations: Vec<u64> = told
+            .jobs
+            .iter()
+            .map(|job| told.patterns[job.pattern].operations.len() as u64 * job.steps)
+            .collect();
+        let outcome = run(told);
+        let lines = outcome.timeline.expect("asked for").jobs;
+        prop_assert_eq!(&Plain { jobs: outcome.jobs.clone(), lines }, &plain);
+        for (job, all) in outcome.jobs.iter().zip(operations) {
+            prop_assert_eq!(job.operations_with + job.operations_without, all);
+            let took_ns = job.end_ns - job.start_ns;
+            prop_assert!(job.all_ns <= took_ns && took_ns <= job.none_ns);
+        }
+    }
+}
