@@ -14,7 +14,8 @@ import click
 from olaf.cli import options
 
 if TYPE_CHECKING:
-    from olaf.schedule.simulation import Cluster, Costs, Outcome
+    from olaf.schedule.reading import Job
+    from olaf.schedule.simulation import Cluster, Costs, Outcome, Window
     from olaf.schedule.summary import Cost, Summary
 
 PLACEMENTS = ["first-fit", "random", "fragments"]
@@ -191,6 +192,19 @@ class Thousandths(click.ParamType[int]):
     help="For how long a running job has no tree when it is given another; the paper measures "
     "559ms (§V-D), the authors' simulator takes none.",
 )
+@click.option(
+    "--timeline",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Draw who ran where and held which switch when: a page for a browser (.html), or Chrome's "
+    "trace format for ui.perfetto.dev (.json).",
+)
+@click.option(
+    "--timeline-window",
+    metavar="FROM..TO",
+    help="Show each use of the switches in this part of the run, as in 10s..12s. Default: the "
+    "first second.",
+)
 @options.as_json
 def mina(
     *,
@@ -211,6 +225,8 @@ def mina(
     latency: int,
     compute_speed: int,
     migration_time: int,
+    timeline: Path | None,
+    timeline_window: str | None,
     json_out: bool,
 ) -> None:
     """Simulate jobs that sum in the network, and say how much of what they could gain they get.
@@ -230,13 +246,9 @@ def mina(
     \b
     Exit codes: 0 simulated; 2 a file or value that cannot be; 130 interrupted.
     """
+    from olaf.schedule.reading import read_jobs, read_topology
     from olaf.schedule.simulation import Cluster, Network, placement_policy, trees_policy
     from olaf.schedule.summary import cost, summarize
-
-    network = Network(
-        bytes_per_second=_bytes_per_second(bandwidth), speedup_millis=speedup, latency_ns=latency
-    )
-    from olaf.schedule.reading import read_jobs, read_topology
 
     cluster = Cluster(
         topology=read_topology(topology),
@@ -245,34 +257,50 @@ def mina(
         placement=placement_policy(placement, alpha_millis=alpha, seed=seed),
         trees=trees_policy(trees, candidates=candidates, price_millis=migration_price),
         sharing=sharing,
-        network=network,
+        network=Network(
+            bytes_per_second=_bytes_per_second(bandwidth),
+            speedup_millis=speedup,
+            latency_ns=latency,
+        ),
         compute_speed_millis=compute_speed,
         migration_ns=migration_time,
         seed=seed,
     )
+    window = _window(timeline, timeline_window)
     jobs = read_jobs(job_list)
     begin_s = time.process_time()
-    outcome, costs = _run(cluster, job_list, traces)
+    outcome, costs = _run(cluster, jobs, job_list, traces, window)
     spent = cost(costs, time.process_time() - begin_s)
     summary = summarize(outcome, [job.hosts for job in jobs])
     if json_out:
-        record = {
+        told = {
             "setting": cluster.model_dump(mode="json"),
             "summary": summary.model_dump(mode="json"),
             "cost": spent.model_dump(mode="json"),
         }
-        click.echo(json.dumps(record))
+        click.echo(json.dumps(told))
     else:
         _show(summary, spent)
+    if timeline is not None:
+        from olaf.schedule.simulation import record
+        from olaf.schedule.timeline import write
+
+        write(record(outcome, jobs), timeline, title=f"{job_list.stem}, {trees} trees")
+        click.echo(f"wrote {timeline}", err=json_out)
 
 
-def _run(cluster: Cluster, job_list: Path, traces: Path | None) -> tuple[Outcome, Costs]:
+def _run(
+    cluster: Cluster,
+    jobs: list[Job],
+    job_list: Path,
+    traces: Path | None,
+    window: Window | None,
+) -> tuple[Outcome, Costs]:
     from olaf.cli.asking import Thinking
     from olaf.jobs.usage import ConfigurationError
-    from olaf.schedule.reading import BUNDLED, read_jobs, read_patterns
+    from olaf.schedule.reading import BUNDLED, read_patterns
     from olaf.schedule.simulation import simulate
 
-    jobs = read_jobs(job_list)
     names = list(dict.fromkeys(job.pattern for job in jobs))
     patterns = read_patterns(traces or BUNDLED, names, job_list)
     try:
@@ -283,13 +311,34 @@ def _run(cluster: Cluster, job_list: Path, traces: Path | None) -> tuple[Outcome
                     f"{over} of {len(jobs)} jobs over, {running} running, at {now_ns / 1e9:.1f} s"
                 )
 
-            return simulate(cluster, patterns, jobs, say=say)
+            return simulate(cluster, patterns, jobs, timeline=window, say=say)
     except ConfigurationError as error:
         about = re.match(r"jobs\[(\d+)\]: ", str(error))
         if about is None:
             raise
         line = jobs[int(about[1])].line
         raise ConfigurationError(f"{job_list}:{line}: {str(error)[about.end() :]}") from None
+
+
+def _window(timeline: Path | None, text: str | None) -> Window | None:
+    from olaf.cli.asking import milliseconds
+    from olaf.schedule.simulation import Window
+
+    if timeline is None:
+        if text is not None:
+            raise click.UsageError("--timeline-window is a part of --timeline: give that, too")
+        return None
+    if timeline.suffix.lower() not in (".html", ".htm", ".json"):
+        raise click.BadParameter("name it .html or .json", param_hint="--timeline")
+    try:
+        ends = [milliseconds(end) for end in (text or "0s..1s").split("..")]
+        begin_ns, end_ns = (round(end * 1_000_000) for end in ends)
+    except ValueError:
+        begin_ns = end_ns = 0
+    if begin_ns >= end_ns:
+        message = f"{text!r}: two times, as in 10s..12s"
+        raise click.BadParameter(message, param_hint="--timeline-window")
+    return Window(from_ns=begin_ns, to_ns=end_ns)
 
 
 def _bytes_per_second(rate: str) -> int:
@@ -305,24 +354,65 @@ def _show(summary: Summary, cost: Cost) -> None:
     from rich.table import Table
 
     console = options.console(json_out=False)
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    for name, value in [
-        ("score", _number(summary.score)),
-        ("by hosts", _number(summary.score_by_hosts)),
-        ("worst decile", _number(summary.worst_decile)),
-        ("utilisation", _number(summary.utilisation)),
-        ("migrations a job", f"{summary.migrations.per_job:.3f}"),
-        ("makespan", f"{summary.makespan_s:.3f} s"),
-        ("all-reduces", f"{summary.operations:,}"),
+    trees, moves = summary.trees, summary.migrations
+    first = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    for name, value, words in [
+        (
+            "score",
+            _number(summary.score),
+            "0: all by the hosts; 1: all by the switches, undisturbed",
+        ),
+        ("  by hosts", _number(summary.score_by_hosts), "each job counted for each of its hosts"),
+        (
+            "  worst tenth",
+            _number(summary.worst_decile),
+            "mean of the lowest scores of single jobs",
+        ),
+        ("utilisation", _number(summary.utilisation), "of a job's time, with the switches"),
+        ("  by hosts", _number(summary.utilisation_by_hosts), ""),
+        ("  of the cluster", _number(summary.utilisation_of_cluster), "of all hosts' time"),
+        ("hosts busy", _number(summary.hosts_busy), ""),
+        (
+            "jobs",
+            f"{summary.jobs:,}",
+            f"{trees.own:,} with a tree of their own, {trees.shared:,} shared one, "
+            f"{trees.without:,} without, {trees.one_host:,} on one host",
+        ),
+        (
+            "migrations",
+            f"{moves.per_job:.3f} a job",
+            f"{moves.moved:,} trees moved, {moves.gained:,} gained, {moves.lost:,} lost",
+        ),
+        (
+            "makespan",
+            f"{summary.makespan_s:,.3f} s",
+            f"up to {summary.most_running:,} jobs at once",
+        ),
+        (
+            "all-reduces",
+            f"{summary.operations:,}",
+            f"{summary.operations_in_network:,} in the network; {summary.events:,} events",
+        ),
         (
             "CPU",
-            f"placement {cost.placement_s:.3f} s, trees {cost.trees_s:.3f} s, "
-            f"rest {cost.rest_s:.3f} s",
+            f"{cost.placement_s + cost.trees_s + cost.rest_s:.2f} s",
+            f"placement {cost.placement_s:.2f} s, trees {cost.trees_s:.2f} s (an arrival: median "
+            f"{cost.trees.median_ms:.3f} ms, 99 % under {cost.trees.p99_ms:.2f} ms)",
         ),
     ]:
-        table.add_row(name, value)
-    console.print(table)
+        first.add_row(name, value, words)
+    console.print(first)
+    sizes = Table(box=None, padding=(0, 2, 0, 0), title="by size", title_justify="left")
+    for column in ("hosts", "jobs", "score"):
+        sizes.add_column(column, justify="right")
+    for size in summary.sizes:
+        sizes.add_row(str(size.hosts), f"{size.jobs:,}", _number(size.score))
+    console.print(sizes)
 
 
 def _number(value: float | None) -> str:
-    return "none can gain" if value is None else f"{value:.4f}"
+    """Four digits, or as many as tell a little less than all from all."""
+    if value is None:
+        return "no gain"
+    digits = next((n for n in range(4, 9) if value == 1 or f"{value:.{n}f}" < "1"), 9)
+    return f"{value:.{digits}f}"

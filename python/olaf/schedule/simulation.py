@@ -90,7 +90,7 @@ def trees_policy(
                 "join": "several",
                 "price_millis": 50,
                 "depth": 3,
-                "work": 400_000,
+                "work": 100_000,
             }
             if price_millis is not None:
                 tagged["price_millis"] = price_millis
@@ -189,3 +189,37 @@ def simulate(
         say(over, running, now_ns)
     finished = json.loads(simulation.finish())
     return Outcome.model_validate(finished["outcome"]), Costs.model_validate(finished["costs"])
+
+
+def record(outcome: Outcome, jobs: Sequence[Job]) -> Tagged:
+    """What `olaf.schedule.timeline` draws: who ran where, with which trees, and the uses kept.
+
+    Only of a run with a ``timeline``.
+    """
+    told = outcome.timeline
+    if told is None:
+        raise ValueError("this run kept no timeline: simulate(.., timeline=Window(..))")
+    lines, uses = [], []
+    for number, (job, ran, line) in enumerate(zip(jobs, outcome.jobs, told["jobs"], strict=True)):
+        lines.append(
+            {
+                "job": number,
+                "pattern": job.pattern,
+                "hosts": line["hosts"],
+                "queued_ns": ran.queued_ns,
+                "start_ns": ran.start_ns,
+                "end_ns": ran.end_ns,
+                "steps": job.steps,
+                "placement": line["placement"],
+                "trees": line["trees"],
+            }
+        )
+        uses += [{"job": number, **use} for use in line["uses"]]
+    return {
+        "hosts": told["hosts"],
+        "switches": told["switches"],
+        "tor_of": told["tor_of"],
+        "window": told["window"],
+        "jobs": lines,
+        "uses": uses,
+    }
