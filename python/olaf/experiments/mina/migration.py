@@ -1,0 +1,167 @@
+"""MINA §V-D: how often trees move, and what that costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated
+
+from pydantic import Field
+
+from olaf.experiments import Baseline, Chart, Column, Goal, Result, Row, Series, Spread, Table, Task
+from olaf.experiments.mina.measuring import Bench, Case, Listed, Ran, spread
+
+MIGRATIONS_GOAL = 1.0
+
+
+class Parameters(Listed):
+    """The cluster, the jobs, and what a move costs."""
+
+    migration_ms: float = Field(ge=0)
+    """For how long a job has no tree when it is given another."""
+    prices: list[Annotated[float, Field(ge=0)]] = Field(min_length=1)
+    """Of changing a running job's tree, that our trees are chosen with."""
+
+
+def run(task: Task[Parameters]) -> Result:
+    """Every policy with free moves and with moves that take their time."""
+    given = task.parameters
+    jobs = given.first(given.jobs)
+    policies = cases(given)
+    bench = Bench(given.data, task.seeds, task.say)
+    for case in policies.values():
+        bench.want_given(case, "all", jobs)
+        bench.want_given(replace(case, migration_ms=given.migration_ms), "all", jobs)
+    bench.run()
+    free = {name: bench.of_given(case, "all") for name, case in policies.items()}
+    slow = {
+        name: bench.of_given(replace(case, migration_ms=given.migration_ms), "all")
+        for name, case in policies.items()
+    }
+    return Result(
+        rows=rows(task, free, slow, comparable=given.comparable),
+        data=given.words,
+        charts=[chart(given, free, slow)],
+        tables=[table(given, free, slow)],
+    )
+
+
+def cases(given: Parameters) -> dict[str, Case]:
+    """By name; ours without a price of its own is the policy as it is."""
+    return {
+        "MINA, by switch": given.case("fragments", "mina", "mina", conflicts="switch"),
+        "MINA, by port": given.case("fragments", "mina", "mina"),
+        "ours": given.case("fragments", "gain", "plan"),
+        **{
+            priced(price): given.case("fragments", "gain", "plan", price=price)
+            for price in given.prices
+        },
+    }
+
+
+def priced(price: float) -> str:
+    """``ours, price 0.05``."""
+    return f"ours, price {price:g}"
+
+
+def downtime_s(ran: Ran, given: Parameters) -> float:
+    """A job, as the paper computes it."""
+    return ran.migrations * given.migration_ms / 1000
+
+
+def rows(
+    task: Task[Parameters], free: dict[str, list[Ran]], slow: dict[str, list[Ran]], *,
+    comparable: bool,
+) -> list[Row]:  # fmt: skip
+    """Number and downtime, then what the time does to the score."""
+    given, paper = task.parameters, task.paper
+    told = []
+    for name in ("MINA, by switch", "MINA, by port", "ours"):
+        printed = paper if name == "MINA, by switch" else {}
+        none = Baseline(name="0", paper=0.0, ours=0.0) if printed else None
+        told += [
+            Row(
+                quantity="changes of a tree a job", where=name, digits=2,
+                paper=printed.get("per_job"), ours=spread(free[name], lambda ran: ran.migrations),
+                comparable=comparable or not printed, baseline=none,
+                goal=Goal(at_most=MIGRATIONS_GOAL) if name == "ours" and comparable else None,
+            ),
+            Row(
+                quantity="time without a tree for that, a job", where=name, unit="s", digits=2,
+                paper=printed.get("downtime_s"), baseline=none,
+                ours=spread(free[name], lambda ran: downtime_s(ran, given)),
+                comparable=comparable or not printed,
+            ),
+        ]  # fmt: skip
+    differences = [
+        Row(
+            quantity=f"score, {given.migration_ms:g} ms a change, less score without",
+            where=name, digits=4, headline=not name.startswith("ours, price"),
+            ours=difference(slow[name], runs),
+        )
+        for name, runs in free.items()
+    ]  # fmt: skip
+    return [*told, *differences]
+
+
+def difference(slow: Sequence[Ran], free: Sequence[Ran]) -> Spread:
+    """Of the scores, by seed."""
+    return Spread.of([a.score - b.score for a, b in zip(slow, free, strict=True)])
+
+
+def chart(given: Parameters, free: dict[str, list[Ran]], slow: dict[str, list[Ran]]) -> Chart:
+    """Score against changes: a point for each policy, with free moves and with slow ones."""
+
+    def points(runs: dict[str, list[Ran]], names: Sequence[str]) -> list[tuple[float, float]]:
+        return [
+            (
+                spread(runs[name], lambda ran: ran.migrations).mean,
+                spread(runs[name], lambda ran: ran.score).mean,
+            )
+            for name in names
+        ]
+
+    ours = [priced(price) for price in given.prices]
+    authors = ["MINA, by switch", "MINA, by port"]
+    moves = f"{given.migration_ms:g} ms a change"
+    return Chart(
+        title="Score against changes of trees", kind="points",
+        x="changes of a tree a job", y="score",
+        series=[
+            Series(name="MINA (by switch, by port), no time", points=points(free, authors)),
+            Series(name=f"MINA, {moves}", points=points(slow, authors)),
+            Series(name="ours by price, no time", points=points(free, ours)),
+            Series(name=f"ours by price, {moves}", points=points(slow, ours)),
+        ],
+    )  # fmt: skip
+
+
+def table(given: Parameters, free: dict[str, list[Ran]], slow: dict[str, list[Ran]]) -> Table:
+    """All of it."""
+    return Table(
+        title="Changes of trees",
+        columns=[
+            Column(name="policy"), Column(name="changes a job", digits=3),
+            Column(name="moved", digits=0), Column(name="got one later", digits=0),
+            Column(name="lost", digits=0), Column(name="downtime a job, s", digits=3),
+            Column(name="score, no time", digits=4),
+            Column(name=f"score, {given.migration_ms:g} ms", digits=4),
+            Column(name="changes a job then", digits=3),
+        ],
+        rows=[
+            [
+                name,
+                spread(runs, lambda ran: ran.migrations),
+                spread(runs, lambda ran: ran.summary.migrations.moved),
+                spread(runs, lambda ran: ran.summary.migrations.gained),
+                spread(runs, lambda ran: ran.summary.migrations.lost),
+                spread(runs, lambda ran: downtime_s(ran, given)),
+                spread(runs, lambda ran: ran.score),
+                spread(slow[name], lambda ran: ran.score),
+                spread(slow[name], lambda ran: ran.migrations),
+            ]
+            for name, runs in free.items()
+        ],
+        note="Changes are all of a running job's; *downtime* is their number times the time of "
+        "one, as the paper has it.",
+    )  # fmt: skip
