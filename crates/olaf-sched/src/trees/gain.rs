@@ -5,9 +5,9 @@
 //! nothing by a tree (docs/design/015-trees.md), so counting gives places to those who have no use
 //! for them; and choosing anew moved each job's tree five times.
 
-use super::Join;
 use super::ground::{Ground, Place, Slot};
 use super::seat::{Limits, Outcome, Seating, burden};
+use super::{Join, Problem, Solution};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -41,6 +41,55 @@ pub(super) fn settle(ground: &mut Ground, limits: Limits, join: Join, new: &[Slo
     join_all(ground, limits, join, &left_over);
     give_rest(ground, new);
     made_room
+}
+
+/// Makes a solver's choice the conflict-free set. Who moved did so for the job that gains most of
+/// those that were seated.
+pub(super) fn adopt(
+    ground: &mut Ground,
+    limits: Limits,
+    join: Join,
+    problem: &Problem,
+    solution: &Solution,
+) -> MadeRoom {
+    let slot = |ground: &Ground, job| ground.slot(job).expect("the problem is of this forest");
+    let chosen: BTreeMap<Slot, usize> =
+        solution.chosen.iter().map(|c| (slot(ground, c.job), c.candidate)).collect();
+    let choosers: Vec<Slot> = problem.jobs.iter().map(|c| slot(ground, c.job)).collect();
+    let (mut won, mut moved) = (Vec::new(), Vec::new());
+    for &slot in &choosers {
+        match (ground.member(slot).seat(), chosen.get(&slot)) {
+            (Some(had), Some(&at)) if had != at => moved.push(slot),
+            (None, Some(_)) => won.push(slot),
+            _ => {}
+        }
+        if ground.member(slot).seat().is_some() {
+            ground.put(slot, None);
+        }
+    }
+    // Whoever gains nothing gives way, and gets what is left.
+    let mut used: Vec<u32> = Vec::new();
+    for (&slot, &at) in &chosen {
+        used.extend_from_slice(ground.member(slot).candidates.uses(at));
+    }
+    used.sort_unstable();
+    used.dedup();
+    for slot in ground.who_wants(&used) {
+        if ground.gain(slot) == 0 && ground.uses(slot).iter().any(|r| used.binary_search(r).is_ok())
+        {
+            ground.put(slot, None);
+        }
+    }
+    for (slot, at) in chosen {
+        ground.seat(slot, at);
+    }
+    let mut left_over = ground.who_wants(&ground.stirred());
+    left_over.extend(choosers);
+    retain_unseated(ground, &mut left_over);
+    join_all(ground, limits, join, &left_over);
+    give_rest(ground, &[]);
+    let winner = won.into_iter().max_by_key(|&slot| ground.gain(slot));
+    winner.map_or_else(MadeRoom::new, |winner| moved.into_iter().map(|m| (m, winner)).collect())
 }
 
 /// Who could have what was `freed`, itself or by the move of one who can.

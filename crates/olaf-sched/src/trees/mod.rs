@@ -9,6 +9,7 @@ mod gain;
 mod ground;
 mod independent;
 mod mina;
+mod problem;
 mod reason;
 #[cfg(test)]
 mod reference;
@@ -16,6 +17,7 @@ mod seat;
 #[cfg(test)]
 mod tests;
 
+pub use problem::{Chooser, Chosen, Problem, Solution, SolutionError, Solve};
 pub use reason::{Change, Reason};
 
 use crate::topology::{Capacity, Topology};
@@ -67,6 +69,15 @@ pub enum Policy {
         /// Most looks at a resource in one event: bounds its time.
         work: u64,
     },
+    /// As `Gain`; then a solver looks for more, see [`Forest::arrive_with`].
+    Exact {
+        /// So many trees of each job, drawn at random when it arrives; 0 for all.
+        candidates: usize,
+        /// With whom who is left over takes turns.
+        join: Join,
+        /// What it costs to change a running job's tree, in thousandths of what the job gains.
+        price_millis: u64,
+    },
 }
 
 impl Policy {
@@ -78,17 +89,38 @@ impl Policy {
         candidates: 64,
         join: Join::Several,
         price_millis: 50,
-        depth: 3,
-        work: 100_000,
+        depth: DEPTH,
+        work: WORK,
     };
+    /// Ours, and a solver.
+    pub const EXACT: Self = Self::Exact { candidates: 64, join: Join::Several, price_millis: 50 };
+
+    const fn gains(self) -> Option<(Limits, Join)> {
+        match self {
+            Self::Gain { join, price_millis, depth, work, .. } => {
+                Some((Limits { depth, work, price_millis }, join))
+            }
+            Self::Exact { join, price_millis, .. } => {
+                Some((Limits { depth: DEPTH, work: WORK, price_millis }, join))
+            }
+            Self::None | Self::First | Self::Random | Self::Mina { .. } => None,
+        }
+    }
 
     const fn candidates(self) -> usize {
         match self {
-            Self::Mina { candidates, .. } | Self::Gain { candidates, .. } => candidates,
+            Self::Mina { candidates, .. }
+            | Self::Gain { candidates, .. }
+            | Self::Exact { candidates, .. } => candidates,
             Self::None | Self::First | Self::Random => 0,
         }
     }
 }
+
+/// A longer chain of moves hardly ever pays.
+const DEPTH: u32 = 3;
+/// A few milliseconds.
+const WORK: u64 = 100_000;
 
 const fn yes() -> bool {
     true
@@ -194,6 +226,53 @@ impl Forest {
         self.finish(&slots, &made_room)
     }
 
+    /// As [`arrive`](Self::arrive); then, if a job that gains something has no place of its own
+    /// and the policy is `Exact`, `solver` is asked for a better choice. One that is none is not
+    /// taken, nor one that is worth no more.
+    ///
+    /// # Panics
+    /// When a job is running already.
+    pub fn arrive_with(&mut self, arrivals: Vec<Arrival>, solver: &mut dyn Solve) -> Vec<Change> {
+        let slots: Vec<Slot> = arrivals.into_iter().map(|arrival| self.enter(arrival)).collect();
+        let mut made_room = self.rebuild(&slots);
+        if let (Policy::Exact { .. }, Some((limits, join))) =
+            (self.config.policy, self.config.policy.gains())
+        {
+            let problem = Problem::new(&self.ground, limits.price_millis);
+            let solution = if problem.is_settled() { None } else { solver.solve(&problem) };
+            if let Some(solution) = solution
+                && problem.check(&solution).is_ok_and(|worth| worth > problem.current())
+            {
+                made_room.extend(gain::adopt(&mut self.ground, limits, join, &problem, &solution));
+            }
+        }
+        self.finish(&slots, &made_room)
+    }
+
+    /// The choice of trees as it stands, for a solver. Jobs that gain nothing are not in it.
+    #[must_use]
+    pub fn problem(&self) -> Problem {
+        let price = self.config.policy.gains().map_or(0, |(limits, _)| limits.price_millis);
+        Problem::new(&self.ground, price)
+    }
+
+    /// Takes a solver's choice for the conflict-free set; the other jobs take turns or do without,
+    /// as the policy says. Returns whose trees changed.
+    ///
+    /// # Errors
+    /// When it is no solution of [`problem`](Self::problem); nothing is changed then.
+    pub fn adopt(&mut self, solution: &Solution) -> Result<Vec<Change>, SolutionError> {
+        let problem = self.problem();
+        problem.check(solution)?;
+        let (limits, join) = self
+            .config
+            .policy
+            .gains()
+            .unwrap_or((Limits { depth: 0, work: 0, price_millis: 0 }, Join::Nobody));
+        let made_room = gain::adopt(&mut self.ground, limits, join, &problem, solution);
+        Ok(self.finish(&[], &made_room))
+    }
+
     /// A job has ended. Returns whose trees changed; its own is not among them.
     ///
     /// # Panics
@@ -202,11 +281,9 @@ impl Forest {
         let slot = self.ground.slot(job).expect("a job that leaves has arrived");
         self.conflicts.remove(&self.ground, slot);
         self.ground.remove(slot);
-        let made_room = match self.config.policy {
-            Policy::Gain { .. } => self.rebuild(&[]),
-            // Baselines, and MINA: trees are built when a job arrives.
-            _ => MadeRoom::new(),
-        };
+        // Baselines, and MINA: trees are built when a job arrives.
+        let gains = self.config.policy.gains().is_some();
+        let made_room = if gains { self.rebuild(&[]) } else { MadeRoom::new() };
         self.finish(&[], &made_room)
     }
 
@@ -326,8 +403,9 @@ impl Forest {
                     mina::pack(ground, weight, join);
                 }
             }
-            Policy::Gain { join, price_millis, depth, work, .. } => {
-                return gain::settle(ground, Limits { depth, work, price_millis }, join, new);
+            Policy::Gain { .. } | Policy::Exact { .. } => {
+                let (limits, join) = self.config.policy.gains().expect("both have limits");
+                return gain::settle(ground, limits, join, new);
             }
         }
         MadeRoom::new()
@@ -359,7 +437,7 @@ impl Forest {
             self.ground.replace_candidates(slot, candidates);
             self.consider(slot);
             // The baselines give nobody a second chance who had no tree.
-            if had || matches!(self.config.policy, Policy::Gain { .. }) {
+            if had || self.config.policy.gains().is_some() {
                 open.push(slot);
             }
         }
@@ -422,10 +500,10 @@ impl Forest {
             Policy::First | Policy::Random => {
                 Reason::Conflict { candidates, with: ground.in_the_way(slot) }
             }
-            Policy::Gain { .. } if member.arrival.gain == 0 => {
+            Policy::Gain { .. } | Policy::Exact { .. } if member.arrival.gain == 0 => {
                 Reason::NoGain { with: ground.in_the_way(slot) }
             }
-            Policy::Mina { .. } | Policy::Gain { .. } => {
+            Policy::Mina { .. } | Policy::Gain { .. } | Policy::Exact { .. } => {
                 Reason::LeftOut { candidates, with: ground.in_the_way(slot) }
             }
         }

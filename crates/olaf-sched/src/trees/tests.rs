@@ -4,8 +4,8 @@ use super::reference::{Churn, check, cluster, gained, optimum};
 use super::*;
 use std::collections::BTreeMap;
 
-const POLICIES: [Policy; 5] =
-    [Policy::None, Policy::First, Policy::Random, Policy::MINA, Policy::GAIN];
+const POLICIES: [Policy; 6] =
+    [Policy::None, Policy::First, Policy::Random, Policy::MINA, Policy::GAIN, Policy::EXACT];
 
 const CAPACITIES: [(Capacity, u32); 5] = [
     (Capacity::PerPort(1), 1),
@@ -90,4 +90,143 @@ fn gain_is_nearly_always_the_optimum_on_small_clusters() {
             "{capacity}: {solved} of {steps} solved, {found} of {best} gained"
         );
     }
+}
+
+/// A solver that tries everything.
+fn brute(problem: &Problem) -> Option<Solution> {
+    fn most(jobs: &[Chooser], problem: &Problem, chosen: &mut Vec<Chosen>) -> (u64, Solution) {
+        let now = Solution { chosen: chosen.clone() };
+        let Some((job, rest)) = jobs.split_first() else {
+            return (problem.check(&now).unwrap_or(0), now);
+        };
+        let mut best = most(rest, problem, chosen);
+        for candidate in 0..job.uses.len() {
+            chosen.push(Chosen { job: job.job, candidate });
+            if problem.check(&Solution { chosen: chosen.clone() }).is_ok() {
+                let other = most(rest, problem, chosen);
+                best = if other.0 > best.0 { other } else { best };
+            }
+            chosen.pop();
+        }
+        best
+    }
+    (problem.jobs.len() <= 5).then(|| most(&problem.jobs, problem, &mut Vec::new()).1)
+}
+
+#[test]
+fn a_solver_makes_the_choice_the_best_there_is() {
+    for (capacity, most_units) in CAPACITIES {
+        let mut forest = forest(capacity, Policy::EXACT, Conflicts::Capacity);
+        let mut churn = Churn::new(&cluster(), most_units, 5);
+        for _ in 0..60 {
+            churn.step(&mut forest);
+            let problem = forest.problem();
+            let now = problem.current();
+            let Some(solution) = brute(&problem) else { continue };
+            let best = problem.check(&solution).expect("a solution");
+            assert!(best >= now);
+            forest.adopt(&solution).expect("it was checked");
+            check(&forest, &churn.arrivals);
+            assert!(forest.problem().current() >= now);
+            assert_eq!(
+                brute(&forest.problem()).map(|s| s.chosen.len()),
+                Some(solution.chosen.len())
+            );
+        }
+    }
+}
+
+#[test]
+fn a_solver_is_asked_where_a_job_has_no_place_of_its_own() {
+    let mut forest = forest(Capacity::PerSwitch(1), Policy::EXACT, Conflicts::Capacity);
+    let arrival = |job, hosts: [u32; 2], gain| Arrival {
+        job: JobId(job),
+        hosts: hosts.map(HostId).to_vec(),
+        units: 1,
+        gain,
+    };
+    let mut asked = 0;
+    let mut solver = |problem: &Problem| {
+        asked += 1;
+        assert_eq!(problem.jobs.len(), 2);
+        None
+    };
+    forest.arrive_with(vec![arrival(1, [0, 2], 5)], &mut solver);
+    let said = forest.arrive_with(vec![arrival(2, [1, 3], 9)], &mut solver);
+    assert_eq!(asked, 1);
+    // Both need the same two switches: who gains more has them, the other takes turns.
+    assert_eq!(said[0].reason, Reason::Shares { with: vec![JobId(1)] });
+    assert!(forest.is_seated(JobId(2)) && !forest.is_seated(JobId(1)));
+}
+
+#[test]
+fn what_is_no_solution_changes_nothing() {
+    let mut forest = forest(Capacity::PerSwitch(1), Policy::EXACT, Conflicts::Capacity);
+    for (job, hosts) in [(1, [0, 2]), (2, [1, 3])] {
+        let hosts = hosts.map(HostId).to_vec();
+        forest.arrive(vec![Arrival { job: JobId(job), hosts, units: 1, gain: job }]);
+    }
+    let tree = |forest: &Forest, job| forest.tree(JobId(job)).expect("it runs").0.cloned();
+    let before = [tree(&forest, 1), tree(&forest, 2)];
+    let chosen = |of: &[(u64, usize)]| Solution {
+        chosen: of.iter().map(|&(job, candidate)| Chosen { job: JobId(job), candidate }).collect(),
+    };
+    let error = |of| forest.clone().adopt(&chosen(of)).expect_err("no solution");
+    assert_eq!(error(&[(3, 0)]), SolutionError::Job(JobId(3)));
+    assert_eq!(error(&[(1, 0), (1, 0)]), SolutionError::Job(JobId(1)));
+    let two = Chosen { job: JobId(1), candidate: 2 };
+    assert_eq!(error(&[(1, 2)]), SolutionError::Candidate(two));
+    let over = SolutionError::Capacity { resource: 0, units: 2, capacity: 1 };
+    assert_eq!(error(&[(1, 0), (2, 1)]), over);
+    assert_eq!(over.to_string(), "2 units of resource 0, which has 1");
+    forest.adopt(&chosen(&[(1, 2)])).expect_err("no solution");
+    assert_eq!(before, [tree(&forest, 1), tree(&forest, 2)]);
+}
+
+#[test]
+fn a_job_makes_room_for_one_that_has_no_other_place() {
+    let mut forest = forest(Capacity::PerPort(1), Policy::GAIN, Conflicts::Capacity);
+    let hosts = |of: [u32; 2]| of.map(HostId).to_vec();
+    // Below two switches of one pod, with a root of two each: the second finds the first's taken.
+    let first = Arrival { job: JobId(1), hosts: hosts([0, 2]), units: 1, gain: 5 };
+    let said = forest.arrive(vec![first]);
+    assert_eq!(said[0].reason, Reason::Alone);
+    assert!(!said[0].is_migration());
+    let other_root = forest.candidates(JobId(1))[1];
+    forest.drain_switch(other_root);
+    let second = Arrival { job: JobId(2), hosts: hosts([1, 3]), units: 1, gain: 9 };
+    let said = forest.arrive(vec![second]);
+    assert_eq!(said[0].reason, Reason::Shares { with: vec![JobId(1)] });
+    assert_eq!(forest.group(JobId(1)), [JobId(1), JobId(2)]);
+    // With the other root back, one of them moves; neither shares any more.
+    let said = forest.undrain(other_root);
+    assert_eq!((said.len(), said[0].is_migration()), (1, true));
+    assert!(forest.rivals(JobId(1)).is_empty() && forest.rivals(JobId(2)).is_empty());
+    // Without either root, no tree.
+    let taken = forest.candidates(JobId(1))[0];
+    forest.drain_switch(taken);
+    forest.drain_switch(other_root);
+    assert_eq!(
+        forest.tree(JobId(2)).expect("it runs"),
+        (None, &Reason::Cut { drained: vec![taken, other_root] })
+    );
+}
+
+#[test]
+fn who_gains_nothing_gives_way() {
+    let mut forest = forest(Capacity::PerSwitch(1), Policy::GAIN, Conflicts::Capacity);
+    let arrival = |job, hosts: [u32; 2], gain| Arrival {
+        job: JobId(job),
+        hosts: hosts.map(HostId).to_vec(),
+        units: 1,
+        gain,
+    };
+    forest.arrive(vec![arrival(1, [0, 2], 0)]);
+    assert!(forest.is_seated(JobId(1)));
+    let said = forest.arrive(vec![arrival(2, [1, 3], 1)]);
+    assert_eq!(said[0].reason, Reason::Alone);
+    assert_eq!((said[1].job, said[1].is_migration()), (JobId(1), true));
+    assert_eq!(said[1].reason, Reason::NoGain { with: vec![JobId(2)] });
+    let said = forest.leave(JobId(2));
+    assert_eq!((said[0].job, &said[0].reason), (JobId(1), &Reason::Alone));
 }
