@@ -328,3 +328,27 @@ def test_the_command_draws_both_kinds(tmp_path: Path, capsys: pytest.CaptureFixt
         assert olaf([*draw, str(tmp_path / out)]) == 2
         assert said in capsys.readouterr().err
     assert json.loads(record.read_text()) == RECORD
+
+
+def test_a_record_that_is_kept_is_drawn_the_same_later(tmp_path: Path) -> None:
+    told = changed(window={"from_ns": 0, "to_ns": 600})
+    kept = tmp_path / "run.record.json"
+    timeline.write(told, kept)
+    assert timeline.read(kept) == timeline.check(told)
+
+
+def test_a_simulation_s_timeline_is_kept_and_drawn(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    jobs = tmp_path / "jobs.txt"
+    jobs.write_text("mlp 3 2\ncnn 2 5\nresnet18 4 1\n")
+    asked = ["simulate", "mina", "--jobs", str(jobs), "--topology", "fat-tree:4", "--timeline"]
+    kept, drawn_page = tmp_path / "run.record.json", tmp_path / "page.html"
+    assert olaf([*asked, str(kept)]) == 0
+    assert olaf(["schedule", "timeline", str(kept), "--out", str(drawn_page)]) == 0
+    capsys.readouterr()
+    shown = data_of(drawn_page.read_text())
+    assert [job[1] for job in shown["jobs"]] == ["mlp", "cnn", "resnet18"]
+    assert len(shown["blocks"]) == 8, "the simulation tells which hosts stand below which switch"
+    assert shown["told"] is not None
+    checked_trace(trace(timeline.read(kept), "t"))

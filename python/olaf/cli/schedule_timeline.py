@@ -19,7 +19,9 @@ import click
 )
 @click.option("--title", default="", help="What was run, in words. Default: the record's name.")
 def timeline(*, file: Path, out: Path, title: str) -> None:
-    """Draw the record of a simulation or of the service over time.
+    """Draw the record of a simulation over time.
+
+    `olaf simulate mina --timeline run.record.json` keeps a record; docs/patterns.md shows a page.
 
     The page needs no network. Rows are hosts, with the jobs on them, and switches, with the trees
     they hold; wheel and drag to move in time, shift and wheel for the rows, click for a job's
@@ -27,8 +29,8 @@ def timeline(*, file: Path, out: Path, title: str) -> None:
 
     \b
     Examples:
-      olaf schedule timeline record.json --out page.html
-      olaf schedule timeline record.json --out trace.json --title "1,000 jobs, first fit"
+      olaf schedule timeline run.record.json --out page.html
+      olaf schedule timeline run.record.json --out trace.json --title "1,000 jobs, first fit"
 
     \b
     Exit codes: 0 drawn; 2 a record that is none, or a place that cannot be written to.

@@ -197,7 +197,8 @@ class Thousandths(click.ParamType[int]):
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
     help="Draw who ran where and held which switch when: a page for a browser (.html), or Chrome's "
-    "trace format for ui.perfetto.dev (.json).",
+    "trace format for ui.perfetto.dev (.json); or keep it for `olaf schedule timeline` "
+    "(.record.json).",
 )
 @click.option(
     "--timeline-window",

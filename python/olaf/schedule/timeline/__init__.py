@@ -3,6 +3,7 @@
     record = timeline.read(Path("record.json"))      # or check({...})
     timeline.write(record, Path("page.html"))        # opens in any browser, asks no network
     timeline.write(record, Path("trace.json"))       # for ui.perfetto.dev or chrome://tracing
+    timeline.write(record, Path("run.record.json"))  # the record itself, to be drawn later
 
 ``olaf simulate mina --timeline`` makes records; ``record.py`` says what is in one.
 """
@@ -25,11 +26,16 @@ __all__ = ["Job", "Record", "Tree", "Use", "check", "page", "read", "trace", "wr
 def write(record: Record | Mapping[str, Any], path: Path, *, title: str = "") -> None:
     """Draw a record: a page if the path ends in .html, Chrome's trace format if in .json.
 
+    In .record.json it is kept as it is, for ``olaf schedule timeline`` to draw.
+
     title: what was run, for a person. Raises ConfigurationError for a record that is none, for
     another ending and for a place that cannot be written to.
     """
     checked = record if isinstance(record, Record) else check(record)
-    match path.suffix.lower():
+    kind = ".record.json" if path.name.lower().endswith(".record.json") else path.suffix.lower()
+    match kind:
+        case ".record.json":
+            text = checked.model_dump_json() + "\n"
         case ".html" | ".htm":
             text = page(checked, title or path.stem)
         case ".json":
