@@ -341,3 +341,15 @@ class SharingHost:
 
         Raises UnreachableError (names the host of the job that was waited for), OlafError.
         """
+
+def share_group(group: str) -> str:
+    """Jobs that share one aggregation tree in time, taken forward (MINA §V-C, Figure 12).
+
+    JSON in: ``policy`` (none, greedy, mina, plan), ``network`` (``Network``),
+    ``compute_speed_millis`` (1000 if not given), ``jobs`` (each ``{"pattern": Pattern, "hosts":
+    n}``), ``until`` (``{"steps": n}`` each, or ``{"ns": n}``). JSON out: ``jobs`` (each ``steps``,
+    ``ns`` when the last of them ended, ``shortest_ns``, ``longest_ns``, ``in_network_ns``,
+    ``in_network`` and ``operations`` counted, ``none_ns`` and ``all_ns`` of a step), ``score`` and
+    ``score_weighted`` by hosts (None if nobody could gain), ``bound`` and ``bound_weighted``: no
+    policy exceeds them over a long time. Raises ValueError.
+    """

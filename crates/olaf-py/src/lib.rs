@@ -12,6 +12,7 @@ mod functions;
 mod mina;
 mod protocol;
 mod roles;
+mod sharing;
 mod sweep;
 mod waiting;
 
@@ -33,6 +34,8 @@ mod _olaf {
     use crate::protocol::{SharingController, SharingHost};
     #[pymodule_export]
     use crate::roles::{Server, Switch};
+    #[pymodule_export]
+    use crate::sharing::share_group;
     #[pymodule_export]
     use crate::sweep::Sweep;
 

@@ -5,10 +5,13 @@
 //! Nothing is remembered between two questions, so nothing goes stale when a tree or a group
 //! changes.
 
+pub mod bound;
 pub mod group;
 mod mina;
 mod next;
 mod plan;
+#[cfg(test)]
+mod reference;
 #[cfg(test)]
 mod tests;
 
@@ -119,6 +122,40 @@ impl Decision {
     pub const BUSY: Self = Self::no(Reason::Busy);
 }
 
+/// What a caller knows of the rivals that [`decide_among`] is shown, beyond themselves. They are
+/// named by their places in the slice.
+pub trait Surroundings {
+    /// Whether the trees of two of them conflict with each other, as each does with mine.
+    fn conflict(&self, a: usize, b: usize) -> bool;
+
+    /// When nobody but me would keep one of them from using its tree, as far as that can be told
+    /// now: the end of the operation that uses something of it. Any time up to now if none does.
+    fn free_ns(&self, rival: usize) -> u64;
+}
+
+/// Jobs of which each conflicts with each: those of a group that share one tree.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OneTree;
+
+impl Surroundings for OneTree {
+    fn conflict(&self, _: usize, _: usize) -> bool {
+        true
+    }
+
+    fn free_ns(&self, _: usize) -> u64 {
+        0
+    }
+}
+
+/// As [`decide_among`], where all share one tree.
+///
+/// # Panics
+/// If `me.next` is no operation of its step: there is nothing to decide then.
+#[must_use]
+pub fn decide(policy: Policy, now_ns: u64, me: &Running<'_>, rivals: &[Running<'_>]) -> Decision {
+    decide_among(policy, now_ns, me, rivals, &OneTree)
+}
+
 /// Whether `me`, which starts its operation `me.next` at `now_ns`, uses its tree, which is free now.
 ///
 /// `rivals` are those that [`Policy::scope`] asks for, in an order that is the caller's but always
@@ -127,12 +164,18 @@ impl Decision {
 /// # Panics
 /// If `me.next` is no operation of its step: there is nothing to decide then.
 #[must_use]
-pub fn decide(policy: Policy, now_ns: u64, me: &Running<'_>, rivals: &[Running<'_>]) -> Decision {
+pub fn decide_among(
+    policy: Policy,
+    now_ns: u64,
+    me: &Running<'_>,
+    rivals: &[Running<'_>],
+    surroundings: &impl Surroundings,
+) -> Decision {
     assert!(me.next < me.steps.len(), "an operation starts: next is one of the step's");
     match policy {
         Policy::None => Decision::no(Reason::Off),
         Policy::Greedy => Decision::yes(Reason::Free),
         Policy::Mina => mina::decide(now_ns, me, rivals),
-        Policy::Plan => plan::decide(now_ns, me, rivals),
+        Policy::Plan => plan::decide(now_ns, me, rivals, surroundings),
     }
 }

@@ -9,38 +9,37 @@
 //! less late, in host-nanoseconds, is taken; of two equal ones, yes.
 //!
 //! A future ends where each job has ended the step that it is in, and the steps that it ends
-//! meanwhile. It knows the rivals that it is shown, and takes each for the rival of all others.
-//! One question costs the operations of that future: counted and bounded, never timed.
+//! meanwhile. Of the jobs that do not conflict with mine it knows when they let go of what they
+//! use now, and nothing beyond. One question costs the operations of that future: counted and bounded, never timed.
 
-use super::{Decision, Next, Reason, Running};
+use super::{Decision, Next, Reason, Running, Surroundings};
 use crate::Steps;
 
 /// Jobs that a future is made of: mine and those that start first of the others.
 const MOST_JOBS: usize = 8;
 /// Operations after which a future ends at the latest.
-const MOST_OPERATIONS: u32 = 512;
+const MOST_OPERATIONS: u32 = 128;
 
-pub(super) fn decide(now_ns: u64, me: &Running<'_>, rivals: &[Running<'_>]) -> Decision {
-    let Some((mine, mut future)) = Next::of(me, now_ns).and_then(|mine| {
-        let future = Future { jobs: [Ahead::of(me, now_ns)?; MOST_JOBS], len: 1, free_ns: now_ns };
-        Some((mine, future))
-    }) else {
+pub(super) fn decide(
+    now_ns: u64,
+    me: &Running<'_>,
+    rivals: &[Running<'_>],
+    surroundings: &impl Surroundings,
+) -> Decision {
+    let Some(mine) = Next::of(me, now_ns) else {
         return Decision::yes(Reason::Free);
     };
-    let mut first = None;
-    for rival in rivals {
-        let Some(theirs) = Ahead::of(rival, now_ns) else { continue };
-        if first.is_none_or(|(start_ns, _)| theirs.start_ns < start_ns) {
-            first = Some((theirs.start_ns, rival.job));
-        }
-        future.add(theirs);
-    }
-    let to = match first {
-        Some((start_ns, to)) if start_ns < mine.end_with_ns() => to,
-        _ => return Decision::yes(Reason::Free),
+    let first = rivals.iter().filter_map(|rival| {
+        let start_ns = Next::of(rival, now_ns)?.start_ns;
+        (start_ns < mine.end_with_ns()).then_some((start_ns, rival.job))
+    });
+    let Some((_, to)) = first.min() else {
+        return Decision::yes(Reason::Free);
     };
-    let jobs = &future.jobs[..future.len];
-    let until_ns = jobs.iter().map(|job| job.step_begin_ns + job.steps.all_ns).max().unwrap_or(0);
+    let Some(future) = Future::of(now_ns, me, rivals, surroundings) else {
+        return Decision::yes(Reason::Free);
+    };
+    let until_ns = future.until_ns();
     if future.clone().lateness(false, until_ns) < future.lateness(true, until_ns) {
         Decision::no(Reason::Yields { to })
     } else {
@@ -48,60 +47,94 @@ pub(super) fn decide(now_ns: u64, me: &Running<'_>, rivals: &[Running<'_>]) -> D
     }
 }
 
-/// Jobs that share one tree, from now on; the first of them is asking.
+/// Jobs that share trees, from now on; the first of them is asking.
 #[derive(Clone)]
 struct Future<'a> {
     jobs: [Ahead<'a>; MOST_JOBS],
     len: usize,
-    /// When the switches are free again.
-    free_ns: u64,
 }
 
 impl<'a> Future<'a> {
-    /// Keeps those that start first, of equal ones those that were added first.
-    fn add(&mut self, job: Ahead<'a>) {
-        if self.len < MOST_JOBS {
-            self.jobs[self.len] = job;
-            self.len += 1;
-            return;
+    fn of(
+        now_ns: u64,
+        me: &Running<'a>,
+        rivals: &[Running<'a>],
+        surroundings: &impl Surroundings,
+    ) -> Option<Self> {
+        let mut future = Self { jobs: [Ahead::of(me, now_ns)?; MOST_JOBS], len: 1 };
+        // Whose place in `rivals` it is; mine counts for nothing.
+        let mut places = [0; MOST_JOBS];
+        for (place, rival) in rivals.iter().enumerate() {
+            let Some(mut theirs) = Ahead::of(rival, now_ns) else { continue };
+            // Those that start first, of equal ones the first.
+            let mut at = future.len;
+            while at > 1 && theirs.start_ns < future.jobs[at - 1].start_ns {
+                at -= 1;
+            }
+            if at == MOST_JOBS {
+                continue;
+            }
+            theirs.free_ns = surroundings.free_ns(place);
+            future.len = MOST_JOBS.min(future.len + 1);
+            future.jobs[at..future.len].rotate_right(1);
+            places[at..future.len].rotate_right(1);
+            (future.jobs[at], places[at]) = (theirs, place);
         }
-        let rivals = (1..self.len).rev();
-        if let Some(last) = rivals.max_by_key(|&at| (self.jobs[at].start_ns, at))
-            && job.start_ns < self.jobs[last].start_ns
-        {
-            self.jobs[last..].rotate_left(1);
-            self.jobs[MOST_JOBS - 1] = job;
+        for a in 0..future.len {
+            for b in 0..a {
+                if b == 0 || surroundings.conflict(places[a], places[b]) {
+                    future.jobs[a].rivals |= 1 << b;
+                    future.jobs[b].rivals |= 1 << a;
+                }
+            }
         }
+        Some(future)
+    }
+
+    fn jobs(&self) -> &[Ahead<'a>] {
+        &self.jobs[..self.len]
+    }
+
+    fn until_ns(&self) -> u64 {
+        let ends = self.jobs().iter().map(|job| job.step_begin_ns + job.steps.all_ns);
+        ends.max().unwrap_or(0)
     }
 
     /// How late the jobs are in the end, if the first starts its operation so.
     fn lateness(mut self, in_network: bool, until_ns: u64) -> u128 {
         self.start(0, in_network, until_ns);
         for _ in 0..MOST_OPERATIONS {
-            let jobs = &self.jobs[..self.len];
-            if jobs.iter().all(|job| job.counted) {
+            let (mut at, mut start_ns, mut open) = (0, NEVER, false);
+            for (job_at, job) in self.jobs().iter().enumerate() {
+                open |= !job.counted;
+                if job.start_ns < start_ns {
+                    (at, start_ns) = (job_at, job.start_ns);
+                }
+            }
+            if !open || start_ns == NEVER {
                 break;
             }
-            let starts = jobs.iter().enumerate().map(|(at, job)| (job.start_ns, at));
-            let Some((start_ns, at)) = starts.min().filter(|(start_ns, _)| *start_ns != NEVER)
-            else {
-                break;
-            };
-            let in_network = start_ns >= self.free_ns && self.goes_ahead(at);
+            let in_network = start_ns >= self.jobs[at].free_ns && self.goes_ahead(at);
             self.start(at, in_network, until_ns);
         }
-        self.jobs[..self.len].iter().map(Ahead::lateness).sum()
+        self.jobs().iter().map(Ahead::lateness).sum()
     }
 
     fn start(&mut self, at: usize, in_network: bool, until_ns: u64) {
         let job = &mut self.jobs[at];
         let durations_ns = if in_network { &job.steps.with_ns } else { &job.steps.without_ns };
-        job.ready_ns = job.start_ns + durations_ns[job.next];
-        if in_network {
-            self.free_ns = job.ready_ns;
-        }
+        let end_ns = job.start_ns + durations_ns[job.next];
+        job.ready_ns = end_ns;
         job.next += 1;
         job.settle(until_ns);
+        if in_network {
+            let held_from = job.rivals;
+            for (other, rival) in self.jobs[..self.len].iter_mut().enumerate() {
+                if held_from & 1 << other != 0 {
+                    rival.free_ns = rival.free_ns.max(end_ns);
+                }
+            }
+        }
     }
 
     /// The rule of thumb.
@@ -109,8 +142,8 @@ impl<'a> Future<'a> {
         let me = &self.jobs[at];
         let now_ns = me.start_ns;
         let (end_ns, gain) = (me.end_with_ns(), me.gain());
-        self.jobs[..self.len].iter().enumerate().all(|(other, rival)| {
-            other == at || rival.start_ns >= end_ns || {
+        self.jobs().iter().enumerate().all(|(other, rival)| {
+            me.rivals & 1 << other == 0 || rival.start_ns >= end_ns || {
                 let (ours, theirs) = (end_ns - now_ns, rival.end_with_ns() - now_ns);
                 rival.gain().saturating_mul(ours.into()) <= gain.saturating_mul(theirs.into())
             }
@@ -129,6 +162,10 @@ struct Ahead<'a> {
     next: usize,
     ready_ns: u64,
     steps_left: u64,
+    /// Those that it conflicts with, a bit each.
+    rivals: u8,
+    /// When none of them uses what it would need.
+    free_ns: u64,
     /// When it starts `next`; [`NEVER`] if it has ended its last step.
     start_ns: u64,
     /// Steps that it has ended since now, until the first that ended late enough to stop counting,
@@ -147,6 +184,8 @@ impl<'a> Ahead<'a> {
             next: job.next,
             ready_ns: job.ready_ns.max(now_ns),
             steps_left: job.steps_left,
+            rivals: 0,
+            free_ns: 0,
             start_ns: NEVER,
             ended: 0,
             ended_ns: 0,

@@ -18,6 +18,7 @@
 //! What it is not: it knows no clock; the driver passes one if it wants to know what the decisions
 //! cost.
 
+mod around;
 mod course;
 mod outcome;
 #[cfg(test)]

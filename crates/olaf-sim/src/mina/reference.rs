@@ -4,7 +4,7 @@
 use super::outcome::{JobLine, JobOutcome, TreeSpan, Use};
 use super::setting::{Checked, Setting, SettingError};
 use olaf_sched::placement::Placer;
-use olaf_sched::sharing::{self, Policy, Scope, decide};
+use olaf_sched::sharing::{self, Policy, Scope, Surroundings, decide_among};
 use olaf_sched::trees::{Arrival, Change, Config, Conflicts, Forest};
 use olaf_sched::{Capacity, HostId, JobId, Steps, Tree};
 use std::collections::{BTreeMap, BTreeSet};
@@ -342,7 +342,8 @@ impl Reference {
             Scope::Group => self.group(number),
         };
         let rivals: Vec<_> = seen.iter().map(|other| self.jobs[other].seen(*other)).collect();
-        decide(setting.sharing, now_ns, &me.seen(number), &rivals).in_network
+        let around = Around { this: self, seen: seen.into_iter().collect(), asking: number };
+        decide_among(setting.sharing, now_ns, &me.seen(number), &rivals, &around).in_network
     }
 
     fn start(&mut self, number: usize, now_ns: u64) {
@@ -354,5 +355,25 @@ impl Reference {
             until_ns: now_ns + durations[job.operation],
             tree: job.tree.clone().filter(|_| in_network),
         });
+    }
+}
+
+/// What a policy may ask about those that it sees.
+struct Around<'a> {
+    this: &'a Reference,
+    seen: Vec<usize>,
+    asking: usize,
+}
+
+impl Surroundings for Around<'_> {
+    fn conflict(&self, a: usize, b: usize) -> bool {
+        self.this.rivals(self.seen[a]).contains(&self.seen[b])
+    }
+
+    fn free_ns(&self, rival: usize) -> u64 {
+        let others = self.this.rivals(self.seen[rival]).into_iter();
+        let others = others.filter(|&other| other != self.asking);
+        let runs = others.filter_map(|other| self.this.jobs[&other].runs.as_ref());
+        runs.filter(|runs| runs.tree.is_some()).map(|runs| runs.until_ns).max().unwrap_or(0)
     }
 }

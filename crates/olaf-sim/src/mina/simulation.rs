@@ -1,12 +1,13 @@
 //! The event queue, and what each event does.
 
+use super::around::Around;
 use super::course::{Course, Kept, Next};
 use super::outcome::{Costs, JobLine, JobOutcome, Outcome, Timeline};
 use super::running::{Held, Mode, Running, wants};
 use super::setting::{Checked, Setting, SettingError};
 use super::sharers::{JobIndex, Sharers};
 use olaf_sched::placement::{NoRoom, Placer};
-use olaf_sched::sharing::{Scope, decide};
+use olaf_sched::sharing::{Scope, decide_among};
 use olaf_sched::trees::{Arrival, Change, Config, Conflicts, Forest};
 use olaf_sched::{Capacity, JobId};
 use std::cmp::Reverse;
@@ -258,7 +259,8 @@ impl Simulation {
             self.running[rival as usize].as_deref().expect("a rival runs").seen(rival)
         });
         let rivals = rivals.collect::<Vec<_>>();
-        decide(setting.sharing, self.now_ns, &me.seen(job), &rivals).in_network
+        let surroundings = Around { running: &self.running, rivals: seen, asking: job };
+        decide_among(setting.sharing, self.now_ns, &me.seen(job), &rivals, &surroundings).in_network
     }
 
     /// An all-reduce of the job uses its tree.

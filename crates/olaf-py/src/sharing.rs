@@ -1,0 +1,102 @@
+//! `olaf._olaf.share_group`: jobs that share one tree in time (MINA §V-C, Figure 12).
+
+use olaf_sched::sharing::Policy;
+use olaf_sched::sharing::bound::score_bound;
+use olaf_sched::sharing::group::{Until, score, simulate};
+use olaf_sched::{Network, Pattern, Steps};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use serde::Deserialize;
+use serde_json::json;
+
+/// What is asked.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Group {
+    policy: Policy,
+    network: Network,
+    #[serde(default = "as_recorded")]
+    compute_speed_millis: u32,
+    jobs: Vec<Member>,
+    until: Span,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Member {
+    pattern: Pattern,
+    hosts: u32,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Span {
+    Steps(u64),
+    Ns(u64),
+}
+
+const fn as_recorded() -> u32 {
+    1000
+}
+
+/// The most jobs of a group.
+const MOST_JOBS: usize = 1000;
+/// The longest a group runs, in steps of one job and in nanoseconds.
+const MOST_STEPS: u64 = 100_000_000;
+const LONGEST_NS: u64 = 1 << 60;
+
+/// Take a group forward; JSON in and out.
+#[pyfunction]
+pub(crate) fn share_group(py: Python<'_>, group: &str) -> PyResult<String> {
+    let group: Group = serde_json::from_str(group).map_err(|error| wrong(&error.to_string()))?;
+    let Network { bytes_per_second, speedup_millis, .. } = group.network;
+    if bytes_per_second == 0 || speedup_millis < 1000 || group.compute_speed_millis == 0 {
+        return Err(wrong("a network has a rate, a speedup of 1000 or more, a compute speed"));
+    }
+    if group.jobs.is_empty() || group.jobs.len() > MOST_JOBS {
+        return Err(wrong(&format!("{} jobs: from 1 to {MOST_JOBS}", group.jobs.len())));
+    }
+    let until = match group.until {
+        Span::Steps(steps) if steps <= MOST_STEPS => Until::Steps(steps),
+        Span::Ns(ns) if ns <= LONGEST_NS => Until::Ns(ns),
+        _ => return Err(wrong(&format!("until: {MOST_STEPS} steps, {LONGEST_NS} ns at most"))),
+    };
+    let mut members = Vec::with_capacity(group.jobs.len());
+    for (at, Member { pattern, hosts }) in group.jobs.into_iter().enumerate() {
+        let faster = pattern.faster(group.compute_speed_millis).check();
+        let pattern = faster.map_err(|error| wrong(&format!("jobs[{at}].pattern: {error}")))?;
+        if hosts == 0 {
+            return Err(wrong(&format!("jobs[{at}].hosts: at least 1")));
+        }
+        members.push((Steps::new(&pattern, &group.network, hosts), hosts));
+    }
+    Ok(py.detach(|| {
+        let jobs: Vec<_> = members.iter().map(|(steps, hosts)| (steps, *hosts)).collect();
+        let ran = simulate(group.policy, &jobs, until);
+        let each = jobs.iter().zip(&ran).map(|((steps, _), ran)| {
+            json!({
+                "steps": ran.steps,
+                "ns": ran.ns,
+                "shortest_ns": ran.shortest_ns,
+                "longest_ns": ran.longest_ns,
+                "in_network_ns": ran.in_network_ns,
+                "in_network": ran.in_network,
+                "operations": ran.operations,
+                "none_ns": steps.none_ns,
+                "all_ns": steps.all_ns,
+            })
+        });
+        json!({
+            "jobs": each.collect::<Vec<_>>(),
+            "score": score(&jobs, &ran, false),
+            "score_weighted": score(&jobs, &ran, true),
+            "bound": score_bound(&jobs, false),
+            "bound_weighted": score_bound(&jobs, true),
+        })
+        .to_string()
+    }))
+}
+
+fn wrong(text: &str) -> PyErr {
+    PyValueError::new_err(format!("group: {text}"))
+}
