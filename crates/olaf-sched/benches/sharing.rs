@@ -16,7 +16,7 @@
 
 use olaf_sched::sharing::bound::score_bound;
 use olaf_sched::sharing::group::{Until, score, simulate, simulate_with};
-use olaf_sched::sharing::{Policy, decide};
+use olaf_sched::sharing::{Policy, Running, decide};
 use olaf_sched::{Network, Operation, Pattern, Steps};
 use std::time::{Duration, Instant};
 
@@ -25,7 +25,7 @@ const MS: u64 = 1_000_000;
 fn main() {
     let network = Network { speedup_millis: 1500, ..Network::PAPER };
     // Forward, interval between gradients, how many, bytes of each, bytes of the last.
-    let made = [
+    let made: [(u64, u64, u64, u64, u64); 6] = [
         (28, 2, 12, 28_000_000, 90_000_000),
         (50, 3, 13, 40_000_000, 150_000_000),
         (40, 2, 37, 38_000_000, 38_000_000),
@@ -34,7 +34,7 @@ fn main() {
         (48, 3, 37, 34_000_000, 120_000_000),
     ];
     let steps = made.map(|(forward, interval, number, bytes, last)| {
-        let start = |i| (forward + interval * i) * MS;
+        let start = |i: u64| (forward + interval * i) * MS;
         let mut operations: Vec<_> =
             (1..=number).map(|i| Operation { start_ns: start(i), bytes }).collect();
         operations.push(Operation { start_ns: start(number), bytes: last });
@@ -53,7 +53,7 @@ fn main() {
                 let jobs = group(ids);
                 let until = Until::Ns(20_000 * MS);
                 sum += score(&jobs, &simulate(policy, &jobs, until), true).unwrap_or(1.0);
-                let timed = |now, me: &_, rivals: &[_]| {
+                let timed = |now, me: &Running<'_>, rivals: &[Running<'_>]| {
                     let begin = Instant::now();
                     let decision = decide(policy, now, me, rivals);
                     took += begin.elapsed();
