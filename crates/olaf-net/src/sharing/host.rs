@@ -236,16 +236,18 @@ struct Total {
 impl Player {
     /// All steps, one all-reduce at a time, each no earlier than recorded.
     fn play(&mut self) -> Result<String, String> {
-        let began = monotonic_ns();
+        let mut began = monotonic_ns();
         let mut step_begin = began;
         for _ in 0..self.count {
             let mut free = step_begin;
             for operation in 0..self.steps.len() {
                 self.sleep_until(free.max(step_begin + self.steps.start_ns[operation]))?;
-                free = self.all_reduce(operation)?;
+                let (gathered, end) = self.all_reduce(operation)?;
+                free = end;
                 if self.total.launches == 1 {
-                    // The others may have started later: from here on all are in step.
-                    step_begin = step_begin.max(free - self.steps.none_ns.min(free));
+                    // Other hosts may have started later: the job begins when all are there.
+                    step_begin = gathered.saturating_sub(self.steps.start_ns[operation]);
+                    began = step_begin;
                 }
             }
             let compute = step_begin + self.steps.compute_ns;
@@ -264,8 +266,8 @@ impl Player {
         Ok(said)
     }
 
-    /// Launches the next one, and returns when it ended.
-    fn all_reduce(&mut self, operation: usize) -> Result<u64, String> {
+    /// Launches the next one, and returns when all hosts had and when it ended.
+    fn all_reduce(&mut self, operation: usize) -> Result<(u64, u64), String> {
         let (launch, cost) = self.launch()?;
         let begin = monotonic_ns();
         let lost = |error: std::io::Error| format!("log: {error}");
@@ -274,14 +276,15 @@ impl Player {
         self.gather(launch)?;
         let durations =
             if launch.in_network { &self.steps.with_ns } else { &self.steps.without_ns };
-        self.sleep_until(monotonic_ns() + durations[operation])?;
+        let gathered = monotonic_ns();
+        self.sleep_until(gathered + durations[operation])?;
         // Before the protocol hears of it: what is logged as its time covers its time.
         let end = monotonic_ns();
         self.log.done(end, launch.index).map_err(lost)?;
         let mut state = self.shared.lock();
         state.host.done(launch.index);
         self.shared.give_out(&mut state);
-        Ok(end)
+        Ok((gathered, end))
     }
 
     fn launch(&self) -> Result<(Launch, Cost), String> {

@@ -134,3 +134,89 @@ const fn party(party: Party) -> (u8, u16) {
         Party::Host(rank) => (1, rank),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn sample(from: Party, to: Party, body: Body) -> Packet {
+        let ballot = Ballot { epoch: 0x0102, round: 0x0304 };
+        Packet { job: JobId(0x0506), ballot, from, to, body }
+    }
+
+    fn bodies() -> impl Strategy<Value = Body> {
+        prop_oneof![
+            Just(Body::Prepare),
+            (any::<u64>(), any::<bool>()).prop_map(|(next, held)| Body::Ready { next, held }),
+            (any::<u64>(), any::<u64>()).prop_map(|(from, to)| Body::Commit(Grant { from, to })),
+            Just(Body::Abort),
+            (any::<u64>(), any::<bool>(), any::<u64>())
+                .prop_map(|(next, held, epoch)| Body::Settled { next, held, epoch }),
+            Just(Body::Ask),
+            Just(Body::InDoubt),
+            Just(Body::Bye),
+        ]
+    }
+
+    #[test]
+    fn the_bytes_of_a_commit() {
+        let grant = Grant { from: 0x0a, to: 0x0b };
+        let packet = sample(Party::Controller, Party::Host(0x0708), Body::Commit(grant));
+        let hex: String = emit(&packet).iter().map(|byte| format!("{byte:02x}")).collect();
+        let fields = [
+            "4d494e41",
+            "01",
+            "03",
+            "00",
+            "00",
+            "0000000000000506",
+            "0000000000000102",
+            "0000000000000304",
+            "000000000000000a",
+            "000000000000000b",
+            "0000000000000000",
+            "0000",
+            "0708",
+            "01",
+            "000000",
+        ];
+        assert_eq!(hex, fields.concat());
+    }
+
+    #[test]
+    fn the_bytes_of_settled() {
+        let body = Body::Settled { next: 9, held: true, epoch: 5 };
+        let bytes = emit(&sample(Party::Host(2), Party::Controller, body));
+        assert_eq!(bytes[4..8], [1, 5, 1, 1]);
+        assert_eq!((bytes[39], bytes[55], bytes[57], bytes[60]), (9, 5, 2, 0));
+    }
+
+    #[test]
+    fn what_is_no_packet_is_named() {
+        let good = emit(&sample(Party::Host(2), Party::Controller, Body::Bye));
+        let with = |at: usize, byte: u8| {
+            let mut bytes = good;
+            bytes[at] = byte;
+            parse(&bytes).expect_err("one byte is wrong")
+        };
+        assert_eq!(parse(b"OLAF"), Err(Refusal::NotOurs));
+        assert_eq!(parse(&good[..63]), Err(Refusal::Length(63)));
+        assert_eq!(with(4, 2), Refusal::Version(2));
+        assert_eq!(with(5, 9), Refusal::Kind(9));
+        assert_eq!(with(6, 2), Refusal::Field("from"));
+        assert_eq!(with(7, 2), Refusal::Field("held"));
+        assert_eq!(with(60, 3), Refusal::Field("to"));
+        assert_eq!(with(40, 1), Refusal::Field("unused"));
+        assert_eq!(with(61, 1), Refusal::Field("unused"));
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_written_is_read(body in bodies(), rank in any::<u16>(), up in any::<bool>()) {
+            let (host, controller) = (Party::Host(rank), Party::Controller);
+            let packet = if up { sample(host, controller, body) } else { sample(controller, host, body) };
+            prop_assert_eq!(parse(&emit(&packet)), Ok(packet));
+        }
+    }
+}

@@ -283,8 +283,7 @@ impl<P: Policy> Controller<P> {
                     job.take_backs += 1;
                     return self.prepare(now, id, false);
                 }
-                let wait = if settled { timing.poll_ns } else { timing.resend_ns };
-                job.at = Some(now + wait);
+                job.at = Some(now + timing.resend_ns);
                 self.resend(id);
             }
             Phase::Idle(_) | Phase::Fencing(_) => {}
@@ -349,7 +348,7 @@ impl<P: Policy> Controller<P> {
         let Phase::Settling { grant, .. } = job.phase else { return };
         let free = job.all_free() || has!(self.bug, SkipRelease) && job.all_settled();
         if !free {
-            if job.all_settled() {
+            if job.hosts.iter().all(|host| host.settled && host.unanswered == 0) {
                 job.at = Some(now + self.timing.poll_ns);
             }
             return;

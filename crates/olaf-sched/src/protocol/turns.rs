@@ -38,9 +38,10 @@ impl Worth {
             return None;
         }
         let begin = next - next % self.operations;
-        let first = begin + self.first;
+        // A host that names an index at the end of numbers is broken; the sum must not be.
+        let first = begin.saturating_add(self.first);
         let from = if first > next { first } else { next };
-        Some(Grant { from, to: begin + self.operations })
+        Some(Grant { from, to: begin.saturating_add(self.operations) })
     }
 }
 
