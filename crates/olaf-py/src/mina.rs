@@ -3,6 +3,7 @@
 use olaf_sim::mina::{Advanced, Costs, Outcome, Setting, Simulation};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -16,8 +17,6 @@ pub(crate) struct MinaSimulation(Mutex<Run>);
 
 struct Run {
     simulation: Option<Simulation>,
-    /// By whose clock decisions are timed.
-    epoch: Instant,
 }
 
 #[derive(Serialize)]
@@ -36,7 +35,7 @@ impl MinaSimulation {
             .map_err(|error| bad(format!("{}: {}", error.path(), error.inner())))?;
         let simulation = py.detach(|| Simulation::new(setting));
         let simulation = simulation.map_err(|error| bad(error.to_string()))?;
-        Ok(Self(Mutex::new(Run { simulation: Some(simulation), epoch: Instant::now() })))
+        Ok(Self(Mutex::new(Run { simulation: Some(simulation) })))
     }
 
     /// Go on for about so long; return jobs over, jobs running, virtual ns, and whether all are.
@@ -45,14 +44,11 @@ impl MinaSimulation {
             .map_err(|error| PyValueError::new_err(format!("seconds {seconds}: {error}")))?;
         py.detach(|| {
             let mut run = self.run();
-            let epoch = run.epoch;
             let simulation = run.simulation.as_mut().ok_or_else(taken)?;
-            let mut clock =
-                || u64::try_from(epoch.elapsed().as_nanos()).expect("less than 584 years");
             let begin = Instant::now();
             let mut unwatched = 0;
             let over = loop {
-                match simulation.advance(&mut clock) {
+                match simulation.advance(&mut cpu_ns) {
                     Advanced::Done => break true,
                     Advanced::Jobs => unwatched = UNWATCHED,
                     Advanced::Operation => unwatched += 1,
@@ -78,6 +74,12 @@ impl MinaSimulation {
             Ok(serde_json::to_string(&finished).expect("an outcome is plain data"))
         })
     }
+}
+
+/// CPU time of this thread: what else the machine does is not the decisions' cost.
+fn cpu_ns() -> u64 {
+    let now = clock_gettime(ClockId::ThreadCPUTime);
+    u64::try_from(now.tv_sec * 1_000_000_000 + now.tv_nsec).expect("CPU time is not negative")
 }
 
 fn taken() -> PyErr {

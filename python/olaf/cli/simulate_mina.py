@@ -193,6 +193,14 @@ class Thousandths(click.ParamType[int]):
     "559ms (§V-D), the authors' simulator takes none.",
 )
 @click.option(
+    "--ties",
+    type=click.Choice(["together", "forwards", "backwards"]),
+    default="together",
+    show_default=True,
+    help="When jobs end at the same instant: all leave, then others are placed; or one leaves and "
+    "others are placed, then the next, in the list's order or from its end.",
+)
+@click.option(
     "--timeline",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
@@ -226,6 +234,7 @@ def mina(
     latency: int,
     compute_speed: int,
     migration_time: int,
+    ties: Literal["together", "forwards", "backwards"],
     timeline: Path | None,
     timeline_window: str | None,
     json_out: bool,
@@ -265,6 +274,7 @@ def mina(
         ),
         compute_speed_millis=compute_speed,
         migration_ns=migration_time,
+        ties=ties,
         seed=seed,
     )
     window = _window(timeline, timeline_window)

@@ -53,6 +53,9 @@ class Cluster(_Data):
     network: Network = Network()
     compute_speed_millis: int = 1000
     migration_ns: int = 0
+    ties: Literal["together", "forwards", "backwards"] = "together"
+    """What happens when jobs end at the same instant: all leave, then others arrive; or one after
+    the other, in the list's order or from its end."""
     seed: int = 0
 
 
@@ -128,7 +131,7 @@ class JobOutcome(_Data):
 
 
 class Costs(_Data):
-    """Nanoseconds that decisions took, by the clock of this machine."""
+    """Nanoseconds that decisions took, of CPU time."""
 
     placement_ns: list[int]
     """Of each job."""

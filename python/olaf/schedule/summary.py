@@ -51,7 +51,7 @@ class Migrations(_Data):
 
 
 class Latency(_Data):
-    """How long single decisions took, milliseconds by this machine's clock."""
+    """CPU time of single decisions, milliseconds."""
 
     count: int
     median_ms: float

@@ -7,7 +7,7 @@
 //!
 //! 1. what ends: operations, steps, jobs; what they held is free;
 //! 2. the cluster changes: jobs that ended leave, those at the head of the line are placed and
-//!    arrive together, trees change;
+//!    arrive together (or one end after the other, [`Ties`]), trees change;
 //! 3. what starts: operations, each with a decision on the state as the one before it left it.
 //!
 //! An operation takes at least a nanosecond, so an instant has each phase once. A job whose tree
@@ -31,5 +31,5 @@ mod simulation;
 mod tests;
 
 pub use outcome::{Costs, JobLine, JobOutcome, Outcome, Timeline, TreeSpan, Use};
-pub use setting::{Job, MOST_JOBS, Setting, SettingError, Shape, Window};
+pub use setting::{Job, MOST_JOBS, Setting, SettingError, Shape, Ties, Window};
 pub use simulation::{Advanced, Clock, Simulation};

@@ -2,7 +2,7 @@
 //! looking at all jobs, conflicts counted anew at each decision.
 
 use super::outcome::{JobLine, JobOutcome, TreeSpan, Use};
-use super::setting::{Checked, Setting, SettingError};
+use super::setting::{Checked, Setting, SettingError, Ties};
 use olaf_sched::placement::Placer;
 use olaf_sched::sharing::{self, Policy, Scope, Surroundings, decide_among};
 use olaf_sched::trees::{Arrival, Change, Config, Conflicts, Forest};
@@ -107,9 +107,19 @@ pub(super) fn simulate(setting: Setting) -> Result<Plain, SettingError> {
             }
         }
         // Phase 2.
-        if now_ns == 0 || !ended.is_empty() {
-            let mut changes: Vec<Change> = Vec::new();
-            for &number in &ended {
+        let mut changes: Vec<Change> = Vec::new();
+        let mut turns = match setting.ties {
+            Ties::Together => vec![ended.clone()],
+            _ => ended.iter().map(|&number| vec![number]).collect(),
+        };
+        if setting.ties == Ties::Backwards {
+            turns.reverse();
+        }
+        if now_ns == 0 {
+            turns = vec![Vec::new()];
+        }
+        for turn in turns {
+            for &number in &turn {
                 placer.release(&this.jobs[&number].hosts);
                 let mut job = this.jobs.remove(&number).expect("it ended");
                 if job.tree.is_some() {
@@ -162,9 +172,9 @@ pub(super) fn simulate(setting: Setting) -> Result<Plain, SettingError> {
             if !arrivals.is_empty() {
                 changes.extend(forest.arrive(arrivals));
             }
-            this.take(changes, now_ns);
-            this.count_sharing(&mut rivals_before, &ended, now_ns);
         }
+        this.take(changes, now_ns);
+        this.count_sharing(&mut rivals_before, &ended, now_ns);
         // Phase 3.
         let numbers: Vec<usize> = this.jobs.keys().copied().collect();
         for number in numbers {

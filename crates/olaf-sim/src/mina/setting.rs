@@ -31,6 +31,8 @@ pub struct Setting {
     pub compute_speed_millis: u32,
     /// For how long a job has no tree when it is given another one.
     pub migration_ns: u64,
+    /// What happens when jobs end at the same instant.
+    pub ties: Ties,
     /// Of what the choice of trees draws.
     pub seed: u64,
     /// What jobs communicate.
@@ -67,6 +69,19 @@ impl Shape {
             Self::Graph(spec) => spec.build(),
         }
     }
+}
+
+/// What happens when several jobs end at the same instant: steps are alike, so this is common.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ties {
+    /// All leave, then those at the head of the line are placed and arrive together.
+    #[default]
+    Together,
+    /// One leaves and those for which there is room then arrive; then the next, in the list's order.
+    Forwards,
+    /// The same from the list's end: the order of the authors' simulator, one job a switch.
+    Backwards,
 }
 
 /// A job.

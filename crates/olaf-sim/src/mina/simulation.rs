@@ -4,7 +4,7 @@ use super::around::Around;
 use super::course::{Course, Kept, Next};
 use super::outcome::{Costs, JobLine, JobOutcome, Outcome, Timeline};
 use super::running::{Held, Mode, Running, wants};
-use super::setting::{Checked, Setting, SettingError};
+use super::setting::{Checked, Setting, SettingError, Ties};
 use super::sharers::{JobIndex, Sharers};
 use olaf_sched::placement::{NoRoom, Placer};
 use olaf_sched::sharing::{Scope, decide_among};
@@ -279,31 +279,44 @@ impl Simulation {
     // Phase 2.
 
     fn change(&mut self, clock: Clock<'_>) {
-        let now_ns = self.now_ns;
         let ended = std::mem::take(&mut self.ended);
-        if !ended.is_empty() || now_ns == 0 {
-            // What counts is what a job has in the end.
-            let mut changes = BTreeMap::new();
-            let mut last = |each: Vec<Change>| {
-                changes.extend(each.into_iter().map(|change| (change.job, change)));
-            };
-            for job in ended {
-                let begin = clock();
-                last(self.leave(job));
-                self.costs.leave_ns.push(clock() - begin);
-            }
-            let arrivals = self.place(clock);
-            if !arrivals.is_empty() {
-                let begin = clock();
-                last(self.forest.arrive(arrivals));
-                self.costs.trees_ns.push(clock() - begin);
-                self.outcome.rebuilds += 1;
-            }
-            for change in changes.values() {
-                self.take(change);
+        let each = |jobs: Vec<JobIndex>| jobs.into_iter().map(|job| vec![job]).collect();
+        let turns: Vec<Vec<JobIndex>> = match self.checked.setting.ties {
+            _ if self.now_ns == 0 => vec![Vec::new()],
+            _ if ended.is_empty() => Vec::new(),
+            Ties::Together => vec![ended],
+            Ties::Forwards => each(ended),
+            Ties::Backwards => each(ended.into_iter().rev().collect()),
+        };
+        // What counts is what a job has in the end.
+        let mut changes = BTreeMap::new();
+        for turn in turns {
+            for change in self.turn(turn, clock) {
+                changes.insert(change.job, change);
             }
         }
+        for change in changes.values() {
+            self.take(change);
+        }
         self.settle();
+    }
+
+    /// These leave, and those at the head of the line arrive.
+    fn turn(&mut self, ended: Vec<JobIndex>, clock: Clock<'_>) -> Vec<Change> {
+        let mut changes = Vec::new();
+        for job in ended {
+            let begin = clock();
+            changes.extend(self.leave(job));
+            self.costs.leave_ns.push(clock() - begin);
+        }
+        let arrivals = self.place(clock);
+        if !arrivals.is_empty() {
+            let begin = clock();
+            changes.extend(self.forest.arrive(arrivals));
+            self.costs.trees_ns.push(clock() - begin);
+            self.outcome.rebuilds += 1;
+        }
+        changes
     }
 
     fn leave(&mut self, job: JobIndex) -> Vec<Change> {

@@ -9,6 +9,9 @@ use proptest::prelude::*;
 const NET: Network =
     Network { bytes_per_second: 1_000_000_000, speedup_millis: 2000, latency_ns: 0 };
 
+const MINA: trees::Policy =
+    trees::Policy::Mina { candidates: 0, weight: Weight::Jobs, join: true, rounds: 9, keep: true };
+
 fn pattern(name: &str, compute_ns: u64, operations: &[(u64, u64)]) -> Pattern {
     let operations =
         operations.iter().map(|&(start_ns, bytes)| Operation { start_ns, bytes }).collect();
@@ -26,6 +29,7 @@ fn setting(topology: &str, patterns: Vec<Pattern>, jobs: &[(usize, u32, u64)]) -
         network: NET,
         compute_speed_millis: 1000,
         migration_ns: 0,
+        ties: Ties::Together,
         seed: 1,
         patterns,
         jobs: jobs.iter().map(|&(pattern, hosts, steps)| Job { pattern, hosts, steps }).collect(),
@@ -72,18 +76,58 @@ fn one_of_two_that_share_a_switch_goes_without() {
     let mut told =
         setting("leaf-spine:1,4,1", vec![pattern("p", 10, &[(10, 20)])], &[(0, 2, 2), (0, 2, 2)]);
     told.capacity = Capacity::PerSwitch(1);
-    told.trees = trees::Policy::Mina {
-        candidates: 0,
-        weight: Weight::Jobs,
-        join: true,
-        rounds: 9,
-        keep: false,
-    };
+    told.trees = MINA;
     let outcome = run(told);
     assert_eq!(uses(&outcome, 0), [(10, 20), (30, 40)]);
     // 10 to 30 without, and from 40 with: the first has ended by then.
     assert_eq!(uses(&outcome, 1), [(40, 50)]);
     assert_eq!((outcome.jobs[0].shared_ns, outcome.jobs[1].shared_ns), (40, 40));
+}
+
+#[test]
+fn jobs_that_end_together_leave_together_or_one_by_one() {
+    // 4 hosts, full; all end at 100. Together, the next gets the first two; backwards, the last to
+    // leave comes too late for it, and so does the first.
+    let of = |ties| {
+        let patterns = vec![pattern("p", 100, &[])];
+        let jobs = [(0, 1, 1), (0, 1, 1), (0, 2, 1), (0, 2, 1)];
+        let outcome = run(Setting { ties, ..setting("leaf-spine:2,2,1", patterns, &jobs) });
+        outcome.timeline.expect("asked for").jobs[3].hosts.clone()
+    };
+    assert_eq!(of(Ties::Together), [0, 1]);
+    assert_eq!(of(Ties::Forwards), [0, 1]);
+    assert_eq!(of(Ties::Backwards), [2, 3]);
+}
+
+/// The same on every platform: whoever changes what a run comes to sees it here.
+#[test]
+fn a_run_is_the_same_to_the_bit() {
+    let patterns = vec![
+        pattern("a", 900, &[(100, 700), (400, 300)]),
+        pattern("b", 400, &[(300, 2000), (310, 10), (320, 900)]),
+        pattern("c", 2000, &[(5, 90)]),
+    ];
+    let jobs: Vec<_> = (0..60u32)
+        .map(|n| ((n * 7 % 3) as usize, 1 + n * 5 % 9, u64::from(1 + n * 11 % 40)))
+        .collect();
+    let told = Setting {
+        placement: placement::Policy::Fragments { alpha_millis: 500 },
+        trees: MINA,
+        sharing: sharing::Policy::Mina,
+        capacity: Capacity::PerSwitch(1),
+        ..setting("fat-tree:4", patterns, &jobs)
+    };
+    let outcome = run(told);
+    let mut sum = 0u64;
+    for job in &outcome.jobs {
+        for number in [job.start_ns, job.end_ns, job.in_network_ns, job.shared_ns, job.moved] {
+            sum = sum.wrapping_mul(1_099_511_628_211).wrapping_add(number);
+        }
+    }
+    assert_eq!(
+        (outcome.makespan_ns, outcome.operations, sum),
+        (819_960, 2400, 11_227_932_426_683_013_083)
+    );
 }
 
 #[test]
@@ -157,14 +201,15 @@ fn any_setting() -> impl Strategy<Value = Setting> {
     let conflicts = prop::sample::select(vec![Conflicts::Capacity, Conflicts::Switch]);
     let network = (prop::sample::select(vec![1000, 1500, 2000]), 0..5u64)
         .prop_map(|(speedup_millis, latency_ns)| Network { speedup_millis, latency_ns, ..NET });
+    let ties = prop::sample::select(vec![Ties::Together, Ties::Forwards, Ties::Backwards]);
     let jobs = prop::collection::vec((0..3usize, 1..7u32, 1..40u64), 1..14);
     let times = (prop::sample::select(vec![0u64, 0, 1, 7, 90]), 0..900u64, 1..900u64);
     (
         (topology, capacity, conflicts, placement, any_trees(), sharing),
-        (network, prop::array::uniform3(any_pattern()), jobs, times, 0..9u64),
+        (network, prop::array::uniform3(any_pattern()), jobs, times, 0..9u64, ties),
     )
         .prop_map(|((topology, capacity, conflicts, placement, trees, sharing), rest)| {
-            let (network, patterns, jobs, (migration_ns, from_ns, length_ns), seed) = rest;
+            let (network, patterns, jobs, (migration_ns, from_ns, length_ns), seed, ties) = rest;
             Setting {
                 capacity,
                 conflicts,
@@ -173,6 +218,7 @@ fn any_setting() -> impl Strategy<Value = Setting> {
                 sharing,
                 network,
                 migration_ns,
+                ties,
                 seed,
                 timeline: Some(Window { from_ns, to_ns: from_ns + length_ns }),
                 ..setting(topology, patterns.into(), &jobs)
