@@ -266,6 +266,16 @@ class Allocator:
     def resolve(spec: str) -> str:
         """The spec with all that its words stand for. Raises ValueError."""
 
+    @staticmethod
+    def restore(spec: str, snapshot: str) -> Allocator:
+        """The state that a snapshot tells; it may later decide otherwise than its original would.
+
+        Raises ValueError for what no state can be, and when trees would be planned differently.
+        """
+
+    def snapshot(self) -> str:
+        """The state now, for ``restore``: ``Snapshot``."""
+
     def apply(self, now_ms: int, command: str) -> str:
         """One step: ``{"done": Outcome, "digest": n}`` or ``{"refused": {"why", "text"}}``.
 

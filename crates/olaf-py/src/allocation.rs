@@ -1,6 +1,6 @@
 //! `olaf._olaf.Allocator`: the allocation controller's state machine, with JSON in and out.
 
-use olaf_sched::allocation::{self, Command, Config, State};
+use olaf_sched::allocation::{self, Command, Config, Snapshot, State};
 use olaf_sched::placement;
 use olaf_sched::topology::TopologySpec;
 use olaf_sched::{Capacity, JobId, Network, Pattern, Topology, trees};
@@ -73,18 +73,22 @@ pub(crate) struct Allocator(allocation::Allocator);
 impl Allocator {
     #[new]
     fn new(spec: &str) -> PyResult<Self> {
-        let spec: Spec = from_json("spec", spec)?;
-        let topology = topology_of(&spec.topology)?;
-        let config = Config {
-            capacity: Capacity::parse(&spec.capacity)
-                .map_err(|error| PyValueError::new_err(format!("capacity: {error}")))?,
-            placement: spec.placement.resolved(spec.seed)?,
-            trees: spec.trees.resolved()?,
-            seed: spec.seed,
-            most_queued: spec.most_queued,
-            most_ended: spec.most_ended,
-        };
-        Ok(Self(allocation::Allocator::new(Arc::new(topology), config)))
+        let (topology, config) = made_of(spec)?;
+        Ok(Self(allocation::Allocator::new(topology, config)))
+    }
+
+    #[staticmethod]
+    fn restore(py: Python<'_>, spec: &str, snapshot: &str) -> PyResult<Self> {
+        py.detach(|| {
+            let (topology, config) = made_of(spec)?;
+            let snapshot: Snapshot = from_json("snapshot", snapshot)?;
+            let restored = allocation::Allocator::restore(topology, config, &snapshot);
+            restored.map(Self).map_err(|error| PyValueError::new_err(format!("snapshot: {error}")))
+        })
+    }
+
+    fn snapshot(&self, py: Python<'_>) -> String {
+        py.detach(|| json(&self.0.snapshot()))
     }
 
     #[staticmethod]
@@ -166,6 +170,21 @@ impl Allocator {
     fn cluster(&self) -> String {
         json(&self.0.cluster())
     }
+}
+
+fn made_of(spec: &str) -> PyResult<(Arc<Topology>, Config)> {
+    let spec: Spec = from_json("spec", spec)?;
+    let topology = topology_of(&spec.topology)?;
+    let config = Config {
+        capacity: Capacity::parse(&spec.capacity)
+            .map_err(|error| PyValueError::new_err(format!("capacity: {error}")))?,
+        placement: spec.placement.resolved(spec.seed)?,
+        trees: spec.trees.resolved()?,
+        seed: spec.seed,
+        most_queued: spec.most_queued,
+        most_ended: spec.most_ended,
+    };
+    Ok((Arc::new(topology), config))
 }
 
 /// What a job wins by its tree, in host-nanoseconds a second.

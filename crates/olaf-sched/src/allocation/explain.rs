@@ -197,7 +197,7 @@ impl Allocator {
             hosts_by_switch,
             placed: record.placed.clone(),
             tree: tree.map(|tree| TreeView::new(&self.topology, tree)),
-            why_tree: record.why_tree.clone(),
+            why_tree: self.forest.tree(job).map(|(_, reason)| reason.clone()),
             shares_with: if tree.is_some() { self.forest.rivals(job) } else { Vec::new() },
             waits_for: tree.and_then(|tree| self.wait(job, record, tree)),
             blocked: if running && tree.is_none() { self.blocked(job, record) } else { Vec::new() },

@@ -144,4 +144,28 @@ impl Holds {
         }
         true
     }
+
+    /// As it was: after a restart.
+    pub(super) fn restore(&mut self, job: JobId, hold: Hold) {
+        let Hold { generation, tree, units, phase } = hold;
+        self.give(job, generation, tree, units);
+        match phase {
+            Phase::Acquiring => {}
+            Phase::Held => {
+                self.acquired(job, generation);
+            }
+            Phase::Releasing | Phase::Fencing => {
+                self.leave(job, phase);
+            }
+        }
+    }
+
+    /// That what is counted is what is there.
+    #[cfg(test)]
+    pub(super) fn audit(&self, units: &[u32]) -> Result<(), String> {
+        if self.units == units && self.leaving.iter().all(|n| *n == 0) {
+            return Ok(());
+        }
+        Err(format!("counted {:?} and {:?} to go, there is {units:?}", self.units, self.leaving))
+    }
 }

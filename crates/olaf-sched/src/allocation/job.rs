@@ -1,7 +1,7 @@
 //! A job as the allocation controller knows it.
 
 use super::Request;
-use crate::{HostId, Tree, placement, trees};
+use crate::{HostId, Tree, placement};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
@@ -52,7 +52,8 @@ impl fmt::Display for State {
 }
 
 /// A job, from its submission to some time after its end.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Job {
     /// As it was submitted.
     pub request: Request,
@@ -72,8 +73,6 @@ pub struct Job {
     pub placed: Option<placement::Reason>,
     /// The tree that it shall have.
     pub tree: Option<Arc<Tree>>,
-    /// Why that one, or why none.
-    pub why_tree: Option<trees::Reason>,
     /// How often its tree was decided anew. 0: it never was.
     pub generation: u64,
     /// How often it was told to give a tree up for another, or for none.
@@ -92,7 +91,6 @@ impl Job {
             hosts: Vec::new(),
             placed: None,
             tree: None,
-            why_tree: None,
             generation: 0,
             migrations: 0,
         }

@@ -15,12 +15,19 @@ mod event;
 mod explain;
 mod holds;
 mod job;
+mod snapshot;
+
+#[cfg(test)]
+mod reference;
+#[cfg(test)]
+mod tests;
 
 pub use command::{Command, MOST_TEXT, Refusal, Request};
 pub use event::{Event, TreeView, Waiting};
 pub use explain::{Blocked, ClusterView, Explanation, HeldView, JobView, Wait};
 pub use holds::{Hold, Holds, Phase};
 pub use job::{Job, State};
+pub use snapshot::{Snapshot, SnapshotError};
 
 use crate::placement::{self, Placer};
 use crate::topology::Topology;
@@ -377,7 +384,6 @@ impl Allocator {
     fn plan(&mut self, changes: Vec<Change>, out: &mut Outcome) {
         for Change { job, to, reason, .. } in changes {
             let Some(record) = self.jobs.get_mut(&job) else { continue };
-            record.why_tree = Some(reason.clone());
             if record.generation > 0 && record.tree == to {
                 continue;
             }

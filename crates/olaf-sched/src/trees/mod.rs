@@ -13,12 +13,14 @@ mod problem;
 mod reason;
 #[cfg(test)]
 mod reference;
+mod restore;
 mod seat;
 #[cfg(test)]
 mod tests;
 
 pub use problem::{Chooser, Chosen, Problem, Solution, SolutionError, Solve};
 pub use reason::{Change, Reason};
+pub use restore::{Stand, Standing};
 
 use crate::topology::{Capacity, Topology};
 use crate::{HostId, JobId, SwitchId, Tree};

@@ -1,7 +1,7 @@
 //! What the forest says: whose tree changed, and why a job has the tree that it has.
 
 use crate::{JobId, SwitchId, Tree};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// A job's tree changed.
@@ -27,7 +27,7 @@ impl Change {
 }
 
 /// Why a job has the tree that it has, or none.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Reason {
     /// It has one host: nothing to sum.
