@@ -209,14 +209,14 @@ def cancel(*, job: int, **how: Any) -> None:
 def _nodes(names: tuple[str, ...], verb: str, how: dict[str, Any], *, hosts: bool) -> None:
     from urllib.parse import quote
 
+    from olaf.schedule import words
+
     kind = "hosts" if hosts else "switches"
     with _client(how) as client:
         for name in names:
             answer = client.post(f"/{kind}/{quote(name, safe='')}/{verb}")
             told = answer["told"]
-            moved = f"; jobs {', '.join(map(str, told))} were told to release their trees" * bool(
-                told
-            )
+            moved = f"; told to release their trees: {words.jobs(told)}" if told else ""
             again = "" if answer["changed"] else " already"
             state = "drained" if answer["drained"] else "in use"
             _say(answer, f"{name} is {state}{again}{moved}", how)

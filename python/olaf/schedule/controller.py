@@ -7,12 +7,13 @@ goes through the same line, so that nobody sees what could still be lost.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import queue
 import threading
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +25,9 @@ MOST_WAITING = 4096
 
 MOST_TOGETHER = 256
 """Requests that share an fsync."""
+
+SNAPSHOT_EVERY = 10_000
+"""Commands after which a snapshot takes their place."""
 
 MOST_EVENTS = 10_000
 """Events that are kept for those who listen."""
@@ -106,17 +110,25 @@ class Controller:
         self._thread.start()
 
     def _load(self) -> None:
-        commands = self._store.commands()
-        self._core = Allocator(json.dumps(self._store.spec))
-        found = json.loads(self._core.replay(commands, MOST_EVENTS))
+        kept, spec = self._store.load(), json.dumps(self._store.spec)
+        other_version = (
+            "go on with the version of Olaf that wrote it; stopped by SIGTERM, it leaves a file "
+            "that newer ones read"
+        )
+        try:
+            core = Allocator(spec) if kept.state is None else Allocator.restore(spec, kept.state)
+            found = json.loads(core.replay(kept.commands, MOST_EVENTS))
+        except ValueError as error:
+            raise StoreError(f"--store {self._store.file}: {error}; {other_version}") from None
         if found["differs"] is not None:
             raise StoreError(
-                f"--store {self._store.file}: this version of Olaf decides command "
-                f"{found['differs'] + 1} differently than the one that wrote it; "
-                "go on with that version, or begin a new file"
+                f"--store {self._store.file}: command {found['differs'] + 1} since the last "
+                f"snapshot is decided differently now; {other_version}"
             )
-        self.replayed = len(commands)
-        self.events: int = found["events"]
+        self._core = core
+        self._since_snapshot = self.replayed = len(kept.commands)
+        self._snapshot_at = SNAPSHOT_EVERY
+        self.events: int = kept.events + found["events"]
         """How many there have been; each has its number, from 1."""
         self.last_events: list[dict[str, Any]] = found["last"]
         """The newest of them, when the store was opened."""
@@ -144,6 +156,8 @@ class Controller:
         self._closing = True
         self._line.put(None)
         self._thread.join()
+        if self.broken is None and self._since_snapshot:
+            self._compact()
         self._store.close()
 
     def waiting(self) -> int:
@@ -160,6 +174,9 @@ class Controller:
             self._line.put_nowait(work)
         except queue.Full:
             raise BusyError(f"{MOST_WAITING} requests wait already") from None
+        if self.broken is not None:
+            with contextlib.suppress(InvalidStateError):  # it was told already
+                work.answer.set_exception(StoreError(self.broken))
         return work.answer
 
     # The thread.
@@ -176,7 +193,11 @@ class Controller:
                     self._line.put(None)
                     break
                 batch.append(another)
-            self._do(batch)
+            try:
+                self._do(batch)
+            except BaseException as error:
+                self._break(f"a bug of the controller: {error!r}")
+                raise
 
     def _do(self, batch: list[_Work]) -> None:
         self._accepted: list[Accepted] = []
@@ -193,6 +214,7 @@ class Controller:
             self._at("applied")
             if self._accepted:
                 self._store.append(self._accepted)
+                self._since_snapshot += len(self._accepted)
                 self._at("written")
         except BaseException as error:
             # The core may be ahead of the file now: what counts is what is in the file.
@@ -211,14 +233,33 @@ class Controller:
             else:
                 future.set_exception(refused)
         self._at("answered")
+        if self._since_snapshot >= self._snapshot_at:
+            self._compact()
+
+    def _compact(self) -> None:
+        """Go on from a snapshot, as a restart would: from here on both decide the same."""
+        state = self._core.snapshot()
+        try:
+            restored = Allocator.restore(json.dumps(self._store.spec), state)
+        except ValueError:
+            # A state that cannot be told so: its commands tell it, until one that can.
+            self._snapshot_at += SNAPSHOT_EVERY
+            return
+        self._at("restored")
+        try:
+            self._store.compact(self._clock_ms(), self.events, state)
+        except StoreError as error:
+            self._recover(error)
+            return
+        self._at("compacted")
+        self._core, self._since_snapshot, self._snapshot_at = restored, 0, SNAPSHOT_EVERY
 
     def _recover(self, error: BaseException) -> None:
         before = self.events
         try:
             self._load()
         except Exception as second:
-            self.broken = f"{error}; and reading the store again: {second}"
-            self.when_broken()
+            self._break(f"{error}; and reading the store again: {second}")
             return
         if self.events > before:
             missed = self.events - before
@@ -232,6 +273,19 @@ class Controller:
                 raise KeyTakenError(job)
             return Done({}, self._view(job), repeated=True)
         return self._command({"do": "submit", **request, "gain": gain}, key, text)
+
+    def _break(self, why: str) -> None:
+        """Nothing can be done any more: nobody shall wait for it."""
+        self.broken = why
+        self.when_broken()
+        while True:
+            try:
+                work = self._line.get_nowait()
+            except queue.Empty:
+                return
+            if work is not None:
+                with contextlib.suppress(InvalidStateError):  # who asked has left
+                    work.answer.set_exception(StoreError(why))
 
     def _command(
         self, command: dict[str, Any], key: str | None = None, request: str | None = None

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ipaddress
 import json
 import logging
+import queue
 import signal
 import socket
 import sys
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -30,6 +32,8 @@ from olaf.schedule.store import Store
 MOST_LISTENERS = 2048
 MOST_CONNECTIONS = 4096
 GRACE_S = 5
+MOST_UNSAID = 10_000
+LAST_WORDS_S = 2.0
 SHORTEST_TOKEN = 16
 
 
@@ -68,7 +72,8 @@ def serve(
         began = time.monotonic()
         store = Store(settings.store, spec)
         feed = Feed(MOST_EVENTS, MOST_LISTENERS)
-        say = _sayer(as_json=as_json)
+        talker = _Talker(as_json=as_json)
+        say = talker.say
 
         def tell(events: list[dict[str, Any]], last: int) -> None:
             feed.tell(events, last)
@@ -99,6 +104,7 @@ def serve(
         controller.close()
         listener.close()
     say({"event": "stopped", "events": controller.events})
+    talker.close()
     if controller.broken is not None:
         raise RunError(f"stopped, because the store failed: {controller.broken}", Exit.FAILED)
 
@@ -181,7 +187,8 @@ def _listener(host: str, port: int) -> socket.socket:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except OSError as error:
         raise ConfigurationError(f"--listen {host}:{port}: {error.strerror or error}") from None
-    listener = socket.socket(found[0], found[1])
+    # With its protocol: asyncio only turns Nagle off (40 ms an answer) where that is said.
+    listener = socket.socket(*found[:3])
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind(found[4])
@@ -195,17 +202,47 @@ def _listener(host: str, port: int) -> socket.socket:
     return listener
 
 
-def _sayer(*, as_json: bool) -> Callable[[dict[str, Any]], None]:
-    def say(message: dict[str, Any]) -> None:
-        try:
-            if as_json:
-                sys.stdout.write(json.dumps(message) + "\n")
-                sys.stdout.flush()
-            else:
-                clock = time.strftime("%H:%M:%S")
-                sys.stderr.write(f"{clock}  {words.event(message)}\n")
-                sys.stderr.flush()
-        except OSError:
-            pass  # who read us has left; the jobs have not
+class _Talker:
+    """Says what happens, from a thread of its own: a reader that stands still stops nobody."""
 
-    return say
+    def __init__(self, *, as_json: bool) -> None:
+        self._as_json = as_json
+        self._line: queue.Queue[dict[str, Any] | None] = queue.Queue(MOST_UNSAID)
+        self._left_out = 0
+        self._thread = threading.Thread(target=self._talk, name="talker", daemon=True)
+        self._thread.start()
+
+    def say(self, message: dict[str, Any]) -> None:
+        """Say it soon; if too much waits to be said, it is counted and left out."""
+        try:
+            self._line.put_nowait(message)
+        except queue.Full:
+            self._left_out += 1
+
+    def close(self) -> None:
+        """Say what waits to be said, if anybody reads."""
+        try:
+            self._line.put(None, timeout=LAST_WORDS_S)
+        except queue.Full:
+            return
+        self._thread.join(LAST_WORDS_S)
+
+    def _talk(self) -> None:
+        while (message := self._line.get()) is not None:
+            lines = [message]
+            if self._left_out:
+                lines.append({"event": "left_out", "lines": self._left_out})
+                self._left_out = 0
+            for line in lines:
+                try:
+                    self._print(line)
+                except OSError:
+                    return  # who read us has left; the jobs have not
+
+    def _print(self, message: dict[str, Any]) -> None:
+        if self._as_json:
+            sys.stdout.write(json.dumps(message) + "\n")
+            sys.stdout.flush()
+        else:
+            sys.stderr.write(f"{time.strftime('%H:%M:%S')}  {words.event(message)}\n")
+            sys.stderr.flush()

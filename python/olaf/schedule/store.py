@@ -1,7 +1,8 @@
 """What survives a restart: the accepted commands, in one SQLite file.
 
 The core is deterministic, so its commands are its state. A command is on the disk (WAL,
-``synchronous=FULL``: fsync at each commit) before anybody hears of what it did.
+``synchronous=FULL``: fsync at each commit) before anybody hears of what it did. Now and then a
+snapshot takes the place of the commands before it.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,10 +28,16 @@ VERSION = 1
 TABLES = """
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 CREATE TABLE commands (
-    id INTEGER PRIMARY KEY,
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
     at_ms INTEGER NOT NULL,
     command TEXT NOT NULL,
     digest INTEGER NOT NULL
+) STRICT;
+CREATE TABLE snapshots (
+    command INTEGER PRIMARY KEY,
+    at_ms INTEGER NOT NULL,
+    events INTEGER NOT NULL,
+    state BLOB NOT NULL
 ) STRICT;
 CREATE TABLE keys (
     key TEXT PRIMARY KEY,
@@ -38,6 +46,22 @@ CREATE TABLE keys (
     job INTEGER NOT NULL
 ) STRICT;
 """
+
+
+KEYS_KEPT_MS = 7 * 86_400_000
+"""How long a client may take to ask again for what it submitted."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What is in the file: a state, and what was accepted since."""
+
+    state: str | None
+    """The core's snapshot; none: it began empty."""
+    events: int
+    """How many there had been by then."""
+    commands: list[tuple[int, str, int]]
+    """Time, command and digest of its outcome."""
 
 
 @dataclass(frozen=True)
@@ -78,10 +102,17 @@ class Store:
             self._db = sqlite3.connect(
                 file, isolation_level=None, timeout=1.0, check_same_thread=False
             )
+        except sqlite3.Error as error:
+            raise self._failed(error) from None
+        try:
             self._db.execute("PRAGMA locking_mode = EXCLUSIVE")
             self._check(spec)
         except sqlite3.Error as error:
+            self._db.close()
             raise self._failed(error) from None
+        except RunError:
+            self._db.close()
+            raise
 
     def _check(self, spec: dict[str, Any] | None) -> None:
         (application,) = self._db.execute("PRAGMA application_id").fetchone()
@@ -123,10 +154,18 @@ class Store:
         finally:
             os.close(folder)
 
-    def commands(self) -> list[tuple[int, str, int]]:
-        """All that must be replayed: time, command, digest."""
-        rows = self._db.execute("SELECT at_ms, command, digest FROM commands ORDER BY id")
-        return rows.fetchall()
+    def load(self) -> Kept:
+        """All that the state is made of. Raises StoreError when it cannot be read."""
+        try:
+            found = self._db.execute("SELECT command, events, state FROM snapshots").fetchone()
+            last, events, packed = found or (0, 0, None)
+            state = None if packed is None else zlib.decompress(packed).decode()
+            rows = self._db.execute(
+                "SELECT at_ms, command, digest FROM commands WHERE id > ? ORDER BY id", (last,)
+            )
+            return Kept(state, events, rows.fetchall())
+        except (sqlite3.Error, zlib.error, UnicodeDecodeError) as error:
+            raise self._failed(error) from None
 
     def submitted(self, key: str) -> tuple[str, int] | None:
         """The request that was accepted under this key, and the job that it became."""
@@ -156,6 +195,31 @@ class Store:
                 self._db.execute("ROLLBACK")
             raise self._failed(error) from None
 
+    def compact(self, at_ms: int, events: int, state: str) -> None:
+        """Keep this state instead of the commands that led to it.
+
+        Raises StoreError as ``append`` does.
+        """
+        packed = zlib.compress(state.encode(), 1)
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            (last,) = self._db.execute("SELECT coalesce(max(id), 0) FROM commands").fetchone()
+            (before,) = self._db.execute(
+                "SELECT coalesce(max(command), 0) FROM snapshots"
+            ).fetchone()
+            self._db.execute("DELETE FROM snapshots")
+            self._db.execute(
+                "INSERT INTO snapshots VALUES (?, ?, ?, ?)",
+                (max(last, before), at_ms, events, packed),
+            )
+            self._db.execute("DELETE FROM commands")
+            self._db.execute("DELETE FROM keys WHERE at_ms < ?", (at_ms - KEYS_KEPT_MS,))
+            self._db.execute("COMMIT")
+        except sqlite3.Error as error:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            raise self._failed(error) from None
+
     def close(self) -> None:
         """Give the file back."""
         self._db.close()
@@ -167,7 +231,7 @@ class Store:
         value: str = row[0]
         return value
 
-    def _failed(self, error: sqlite3.Error) -> StoreError:
+    def _failed(self, error: Exception) -> StoreError:
         if "locked" in str(error):
             return StoreError(
                 f"--store {self.file}: another service has it; stop that, or use another file",

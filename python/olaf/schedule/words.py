@@ -25,6 +25,7 @@ _EVENTS: dict[str, Callable[[Json], str]] = {
         f"listening on {m['url']}, store {m['store']}: {m['replayed']} commands replayed "
         f"in {m['took_s']:.2f} s"
     ),
+    "left_out": lambda m: f"{plural(m['lines'], 'line')} left out: nobody read",
     "stopped": lambda m: f"stopped after {m['events']} events",
     "queued": lambda m: f"job {m['job']} waits at place {m['position']}: {waiting(m['why'])}",
     "started": lambda m: (
