@@ -54,6 +54,21 @@ DEFAULTS = {
     help="Folder of patterns, NAME.json; beside those that come with Olaf. Repeatable.",
 )
 @click.option(
+    "--bandwidth",
+    default="100gbit",
+    show_default=True,
+    metavar="RATE",
+    help="Of an all-reduce among hosts alone, as tc writes it: from it, --speedup and a pattern "
+    "follows what a tree wins.",
+)
+@click.option(
+    "--speedup",
+    type=click.FloatRange(1, 1000),
+    default=2.0,
+    show_default=True,
+    help="How much faster it is when the switches sum.",
+)
+@click.option(
     "--listen",
     default="127.0.0.1:7070",
     show_default=True,
@@ -72,6 +87,8 @@ def serve(
     store: Path,
     topology: str | None,
     patterns: tuple[Path, ...],
+    bandwidth: str,
+    speedup: float,
     listen: str,
     token_file: Path | None,
     json_out: bool,
@@ -97,10 +114,16 @@ def serve(
       0 stopped by SIGTERM or Ctrl-C   1 the store failed   2 it cannot be so
       4 the address is taken
     """
+    from olaf._olaf import parse_rate
+    from olaf.schedule.known import LATENCY_NS
     from olaf.schedule.reading import BUNDLED, read_topology
     from olaf.schedule.serving import Settings
     from olaf.schedule.serving import serve as run
 
+    try:
+        bits = parse_rate(bandwidth)
+    except ValueError as error:
+        raise click.UsageError(f"--bandwidth: {error}") from None
     given = {key: value for key, value in chosen.items() if value is not None}
     spec = None
     if topology is not None:
@@ -113,5 +136,10 @@ def serve(
         spec=spec,
         token_file=token_file,
         patterns=[*patterns, BUNDLED],
+        network={
+            "bytes_per_second": max(bits // 8, 1),
+            "speedup_millis": round(speedup * 1000),
+            "latency_ns": LATENCY_NS,
+        },
     )
     run(settings, as_json=json_out)

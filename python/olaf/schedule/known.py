@@ -13,7 +13,8 @@ from olaf.schedule.reading import read_pattern
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 
-NETWORK = {"bytes_per_second": 12_500_000_000, "speedup_millis": 2000, "latency_ns": 50_000}
+LATENCY_NS = 50_000
+NETWORK = {"bytes_per_second": 12_500_000_000, "speedup_millis": 2000, "latency_ns": LATENCY_NS}
 """The core's ``Network::PAPER``: MINA §V as the authors' simulator sets it."""
 
 

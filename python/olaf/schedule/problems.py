@@ -110,4 +110,8 @@ def install(app: FastAPI) -> None:
             f"{'.'.join(str(part) for part in each['loc'])}: {each['msg']}"
             for each in error.errors()
         ]
-        return answer(422, "; ".join(wrong[:8]), "GET /openapi.json says what may be sent")
+        return answer(
+            422,
+            "; ".join(wrong[:8]),
+            "a body is application/json; GET /openapi.json says what may be sent",
+        )

@@ -47,6 +47,8 @@ class Settings:
     """Of the allocator; none: what the store was made for."""
     token_file: Path | None = None
     patterns: list[Path] = field(default_factory=list)
+    network: dict[str, int] | None = None
+    """The core's ``Network``: what a tree wins is counted on it. None: the paper's."""
 
 
 def serve(
@@ -84,7 +86,7 @@ def serve(
     except ValueError as error:
         raise ConfigurationError(str(error)) from None
     feed.tell(controller.last_events, controller.events)
-    known = Known(settings.patterns)
+    known = Known(settings.patterns, settings.network)
     app = application(controller, feed, known, token=token)
     listener = _listener(host, port)
     shown_host, shown_port = listener.getsockname()[:2]
