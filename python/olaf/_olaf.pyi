@@ -6,7 +6,7 @@ Configurations go in, and statistics come out, as JSON: the schemas stand in
 ``docs/reference/statistics.md``.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self, final
 
 import numpy as np
@@ -155,10 +155,12 @@ class Server:
 class MinaSimulation:
     """Jobs on a cluster whose switches sum, in virtual time (MINA §V)."""
 
-    def __new__(cls, setting: str) -> Self:
+    def __new__(cls, setting: str, solve: Callable[[str], str | None] | None = None) -> Self:
         """Check; nothing is run yet.
 
-        setting: JSON, see docs/reference/mina.md. Raises ValueError (says what to change; what is
+        setting: JSON, see docs/reference/mina.md. solve: with ``exact`` trees asked for a better
+        choice, a problem as JSON to a solution as JSON (`olaf.schedule.ilp`); what it raises,
+        `advance` raises. Raises ValueError (says what to change; what is
         wrong with a job begins ``jobs[NUMBER]:``, counted from 0).
         """
 

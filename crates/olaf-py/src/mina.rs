@@ -1,11 +1,12 @@
 //! `olaf_sim::mina`, a slice of time at a time: progress, Ctrl-C and the clock are the driver's.
 
+use olaf_sched::trees::{Problem, Solution, Solve};
 use olaf_sim::mina::{Advanced, Costs, Outcome, Setting, Simulation};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// Events between two looks at the clock: a few microseconds.
@@ -17,6 +18,42 @@ pub(crate) struct MinaSimulation(Mutex<Run>);
 
 struct Run {
     simulation: Option<Simulation>,
+    /// What the solver raised.
+    raised: Raised,
+}
+
+type Raised = Arc<Mutex<Option<PyErr>>>;
+
+/// A Python callable: a problem as JSON to a solution as JSON, or None.
+struct PySolver {
+    call: Py<PyAny>,
+    raised: Raised,
+}
+
+impl PySolver {
+    fn ask(&self, problem: &Problem) -> PyResult<Option<Solution>> {
+        let text = serde_json::to_string(problem).expect("a problem is plain data");
+        let answer: Option<String> =
+            Python::attach(|py| self.call.call1(py, (text,))?.extract(py))?;
+        let Some(answer) = answer else { return Ok(None) };
+        let solution: Solution = serde_json::from_str(&answer)
+            .map_err(|error| PyValueError::new_err(format!("the solver's answer: {error}")))?;
+        let worth = problem.check(&solution);
+        worth.map_err(|error| PyValueError::new_err(format!("the solver's answer: {error}")))?;
+        Ok(Some(solution))
+    }
+}
+
+impl Solve for PySolver {
+    fn solve(&mut self, problem: &Problem) -> Option<Solution> {
+        if self.raised.lock().expect("nobody panics here").is_some() {
+            return None;
+        }
+        self.ask(problem).unwrap_or_else(|error| {
+            *self.raised.lock().expect("nobody panics here") = Some(error);
+            None
+        })
+    }
 }
 
 #[derive(Serialize)]
@@ -28,14 +65,20 @@ struct Finished {
 #[pymethods]
 impl MinaSimulation {
     #[new]
-    fn new(py: Python<'_>, setting: &str) -> PyResult<Self> {
+    #[pyo3(signature = (setting, solve = None))]
+    fn new(py: Python<'_>, setting: &str, solve: Option<Py<PyAny>>) -> PyResult<Self> {
         let bad = |text: String| PyValueError::new_err(text);
         let mut json = serde_json::Deserializer::from_str(setting);
         let setting: Setting = serde_path_to_error::deserialize(&mut json)
             .map_err(|error| bad(format!("{}: {}", error.path(), error.inner())))?;
         let simulation = py.detach(|| Simulation::new(setting));
-        let simulation = simulation.map_err(|error| bad(error.to_string()))?;
-        Ok(Self(Mutex::new(Run { simulation: Some(simulation) })))
+        let mut simulation = simulation.map_err(|error| bad(error.to_string()))?;
+        let raised = Raised::default();
+        if let Some(call) = solve {
+            let solver = PySolver { call, raised: Arc::clone(&raised) };
+            simulation = simulation.with_solver(Box::new(solver));
+        }
+        Ok(Self(Mutex::new(Run { simulation: Some(simulation), raised })))
     }
 
     /// Go on for about so long; return jobs over, jobs running, virtual ns, and whether all are.
@@ -44,6 +87,7 @@ impl MinaSimulation {
             .map_err(|error| PyValueError::new_err(format!("seconds {seconds}: {error}")))?;
         py.detach(|| {
             let mut run = self.run();
+            let raised = Arc::clone(&run.raised);
             let simulation = run.simulation.as_mut().ok_or_else(taken)?;
             let begin = Instant::now();
             let mut unwatched = 0;
@@ -54,6 +98,9 @@ impl MinaSimulation {
                     Advanced::Operation => unwatched += 1,
                 }
                 if unwatched >= UNWATCHED {
+                    if let Some(error) = raised.lock().expect("nobody panics here").take() {
+                        return Err(error);
+                    }
                     unwatched = 0;
                     if begin.elapsed() >= slice {
                         break false;

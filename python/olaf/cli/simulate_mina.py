@@ -14,12 +14,13 @@ import click
 from olaf.cli import options
 
 if TYPE_CHECKING:
+    from olaf.schedule.ilp import Solver
     from olaf.schedule.reading import Job
     from olaf.schedule.simulation import Cluster, Costs, Outcome, Window
     from olaf.schedule.summary import Cost, Summary
 
 PLACEMENTS = ["first-fit", "random", "fragments"]
-TREES = ["none", "first", "random", "mina", "gain"]
+TREES = ["none", "first", "random", "mina", "gain", "exact"]
 SHARING = ["none", "greedy", "mina", "plan"]
 
 
@@ -124,21 +125,31 @@ class Thousandths(click.ParamType[int]):
     show_default=True,
     help="Which aggregation tree a job gets: none; the first, or any, that conflicts with "
     "nobody's; mina, as many jobs without conflict as can be, anew at each arrival (§III-C); gain, "
-    "ours, those that gain most, changed only where that pays.",
+    "ours, those that gain most, changed only where that pays; exact, the same, and HiGHS looks "
+    "for a better choice whenever a job is left without a tree of its own.",
 )
 @click.option(
     "--candidates",
     type=click.IntRange(min=0),
     metavar="K",
-    help="With --trees mina or gain: trees looked at for each job, 0 for all (MINA Figure 14). "
-    "Default: 5 with mina, 64 with gain.",
+    help="With --trees mina, gain or exact: trees looked at for each job, 0 for all (MINA Figure "
+    "14). Default: 5 with mina, 64 otherwise.",
 )
 @click.option(
     "--migration-price",
     type=Thousandths("0"),
     metavar="FACTOR",
-    help="With --trees gain: what it costs to change a running job's tree, as a share of what the "
-    "job gains by it. Default: 0.05.",
+    help="With --trees gain or exact: what it costs to change a running job's tree, as a share of "
+    "what the job gains by it. Default: 0.05.",
+)
+@click.option(
+    "--solver-time",
+    type=click.FloatRange(min=0, min_open=True, max=3600),
+    default=1.0,
+    show_default=True,
+    metavar="S",
+    help="With --trees exact: seconds for one choice. One that is cut short says how far from the "
+    "best it may be, and may differ on another machine.",
 )
 @click.option(
     "--sharing",
@@ -227,6 +238,7 @@ def mina(
     trees: str,
     candidates: int | None,
     migration_price: int | None,
+    solver_time: float,
     sharing: Literal["none", "greedy", "mina", "plan"],
     seed: int,
     bandwidth: str,
@@ -280,7 +292,12 @@ def mina(
     window = _window(timeline, timeline_window)
     jobs = read_jobs(job_list)
     begin_s = time.process_time()
-    outcome, costs = _run(cluster, jobs, job_list, traces, window)
+    solver = None
+    if trees == "exact":
+        from olaf.schedule.ilp import Solver
+
+        solver = Solver(time_limit_s=solver_time)
+    outcome, costs = _run(cluster, jobs, job_list, traces, window, solver=solver)
     spent = cost(costs, time.process_time() - begin_s)
     summary = summarize(outcome, [job.hosts for job in jobs])
     if json_out:
@@ -288,10 +305,13 @@ def mina(
             "setting": cluster.model_dump(mode="json"),
             "summary": summary.model_dump(mode="json"),
             "cost": spent.model_dump(mode="json"),
+            "solver": None if solver is None else solver.account(),
         }
         click.echo(json.dumps(told))
     else:
         _show(summary, spent)
+        if solver is not None:
+            click.echo(solver.words())
     if timeline is not None:
         from olaf.schedule.simulation import record
         from olaf.schedule.timeline import write
@@ -306,6 +326,8 @@ def _run(
     job_list: Path,
     traces: Path | None,
     window: Window | None,
+    *,
+    solver: Solver | None,
 ) -> tuple[Outcome, Costs]:
     from olaf.cli.asking import Thinking
     from olaf.jobs.usage import ConfigurationError
@@ -322,7 +344,7 @@ def _run(
                     f"{over} of {len(jobs)} jobs over, {running} running, at {now_ns / 1e9:.1f} s"
                 )
 
-            return simulate(cluster, patterns, jobs, timeline=window, say=say)
+            return simulate(cluster, patterns, jobs, timeline=window, say=say, solve=solver)
     except ConfigurationError as error:
         about = re.match(r"jobs\[(\d+)\]: ", str(error))
         if about is None:

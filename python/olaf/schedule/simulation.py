@@ -73,7 +73,7 @@ def placement_policy(name: str, *, alpha_millis: int = 500, seed: int = 0) -> Ta
 def trees_policy(
     name: str, *, candidates: int | None = None, price_millis: int | None = None
 ) -> Tagged:
-    """``none``, ``first``, ``random``, ``mina`` or ``gain`` as the core reads it.
+    """``none``, ``first``, ``random``, ``mina``, ``gain`` or ``exact`` as the core reads it.
 
     candidates, price_millis: None for the policy's own; where it has none they mean nothing.
     """
@@ -95,6 +95,10 @@ def trees_policy(
                 "depth": 3,
                 "work": 100_000,
             }
+            if price_millis is not None:
+                tagged["price_millis"] = price_millis
+        case "exact":
+            tagged = {"policy": "exact", "candidates": 64, "join": "several", "price_millis": 50}
             if price_millis is not None:
                 tagged["price_millis"] = price_millis
         case _:
@@ -164,12 +168,14 @@ def simulate(
     *,
     timeline: Window | None = None,
     say: Callable[[int, int, int], None] = lambda over, running, now_ns: None,
+    solve: Callable[[str], str | None] | None = None,
 ) -> tuple[Outcome, Costs]:
     """Run all jobs to their ends.
 
-    patterns: those that the jobs name. say: told of jobs over, jobs running and the virtual time,
-    about ten times a second. Ctrl-C ends it within a tenth of a second or a choice of trees.
-    Raises ConfigurationError for what cannot be simulated.
+    patterns: those that the jobs name. solve: with ``exact`` trees asked for a better choice
+    whenever jobs arrive, an `olaf.schedule.ilp.Solver`. say: told of jobs over, jobs running and
+    the virtual time, about ten times a second. Ctrl-C ends it within a tenth of a second or a
+    choice of trees. Raises ConfigurationError for what cannot be simulated.
     """
     from olaf._olaf import MinaSimulation
 
@@ -183,7 +189,7 @@ def simulate(
         "timeline": None if timeline is None else timeline.model_dump(),
     }
     try:
-        simulation = MinaSimulation(json.dumps(setting))
+        simulation = MinaSimulation(json.dumps(setting), solve)
     except ValueError as error:
         raise ConfigurationError(str(error)) from None
     all_over = False

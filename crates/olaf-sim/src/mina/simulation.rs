@@ -8,7 +8,7 @@ use super::setting::{Checked, Setting, SettingError, Ties};
 use super::sharers::{JobIndex, Sharers};
 use olaf_sched::placement::{NoRoom, Placer};
 use olaf_sched::sharing::{Scope, decide_among};
-use olaf_sched::trees::{Arrival, Change, Config, Conflicts, Forest};
+use olaf_sched::trees::{Arrival, Change, Config, Conflicts, Forest, Solve};
 use olaf_sched::{Capacity, JobId};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -51,6 +51,8 @@ pub struct Simulation {
     checked: Checked,
     placer: Placer,
     forest: Forest,
+    /// Asked for better trees when jobs arrive, if the policy is to.
+    solver: Option<Box<dyn Solve + Send>>,
     sharers: Sharers,
     /// By what trees are judged.
     judge: Capacity,
@@ -102,6 +104,7 @@ impl Simulation {
         Ok(Self {
             placer: Placer::new(topology, setting.placement),
             forest: Forest::with(Arc::clone(topology), config),
+            solver: None,
             sharers: Sharers::new(judge.resources(topology), judge.units()),
             judge,
             window,
@@ -120,6 +123,12 @@ impl Simulation {
             costs: Costs::default(),
             checked,
         })
+    }
+
+    /// The same, with a solver for trees that are to be exact.
+    #[must_use]
+    pub fn with_solver(self, solver: Box<dyn Solve + Send>) -> Self {
+        Self { solver: Some(solver), ..self }
     }
 
     /// Takes one event from the queue.
@@ -312,7 +321,10 @@ impl Simulation {
         let arrivals = self.place(clock);
         if !arrivals.is_empty() {
             let begin = clock();
-            changes.extend(self.forest.arrive(arrivals));
+            changes.extend(match &mut self.solver {
+                Some(solver) => self.forest.arrive_with(arrivals, solver.as_mut()),
+                None => self.forest.arrive(arrivals),
+            });
             self.costs.trees_ns.push(clock() - begin);
             self.outcome.rebuilds += 1;
         }
