@@ -19,6 +19,7 @@
 //! cost.
 
 mod around;
+mod changes;
 mod course;
 mod outcome;
 #[cfg(test)]
