@@ -36,7 +36,7 @@ class Curve:
 
 
 def run(task: Task[Parameters]) -> Result:
-    """Three placements at every ratio, by three ways to choose trees."""
+    """Three placements at every ratio, by two ways to choose trees."""
     given = task.parameters
     jobs = given.first(given.jobs)
     bench = Bench(given.data, task.seeds, task.say)
@@ -65,10 +65,9 @@ def run(task: Task[Parameters]) -> Result:
 
 
 Setting = tuple[str, Conflicts]
-TREES: tuple[Setting, ...] = (("mina", "switch"), ("mina", "capacity"), ("gain", "capacity"))
+TREES: tuple[Setting, ...] = (("mina", "switch"), ("gain", "capacity"))
 WORDS: dict[Setting, str] = {
     ("mina", "switch"): "MINA's trees, conflicts by switch",
-    ("mina", "capacity"): "MINA's trees, conflicts by port",
     ("gain", "capacity"): "our trees, conflicts by port",
 }
 

@@ -119,8 +119,8 @@ class Case:
 
     @property
     def draws(self) -> bool:
-        """Whether it depends on the seed."""
-        return self.placement in RANDOM or self.trees in RANDOM
+        """Whether it depends on the seed: with all candidates none is drawn."""
+        return self.placement in RANDOM or (self.trees in RANDOM and self.candidates != 0)
 
     def cluster(self, data: Data, seed: int) -> Cluster:
         """For the simulator."""
