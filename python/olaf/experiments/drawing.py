@@ -12,7 +12,7 @@ from olaf.report.plots import COLOURS, PAGE, PAGE_INK, thinned
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MANY = 3
+MANY = 2
 """Sets of bars leave no room for a legend among them if there are more."""
 APART = 0.08
 """Between the arrows of two lines."""
@@ -49,7 +49,7 @@ def _map(axes: Axes, chart: Chart) -> None:
     low, high = min(cells.values()), max(cells.values())
     axes.imshow(grid, cmap="Blues", vmin=low - 0.2 * (high - low), vmax=high, aspect="auto")
     for (x, y), value in cells.items():
-        dark = high > low and value - low > 0.6 * (high - low)
+        dark = high > low and value - low > 0.4 * (high - low)
         axes.text(
             x, y, f"{value:.2f}", ha="center", va="center", fontsize="small",
             color="white" if dark else PAGE_INK,
@@ -92,6 +92,8 @@ def _legend(axes: Axes, other: Axes, chart: Chart) -> None:
         axes.figure.legend(handles, names, fontsize="small", loc="outside lower center", ncols=4)
     elif chart.kind == "bars" and len(chart.series) > MANY:
         axes.figure.legend(fontsize="small", loc="outside lower center", ncols=len(chart.series))
+    elif chart.marked and chart.kind == "points":
+        axes.figure.legend(fontsize="small", loc="outside lower center", ncols=2)
     elif chart.marked:
         axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
     else:
@@ -111,7 +113,11 @@ def _one(axes: Axes, chart: Chart, series: Series, index: int) -> None:
         errors = None
         if band:
             pairs = list(zip(ys, band, strict=True))
-            errors = [[y - low for y, (low, _) in pairs], [high - y for y, (_, high) in pairs]]
+            # A mean of equal values may be off by its rounding.
+            errors = [
+                [max(y - low, 0.0) for y, (low, _) in pairs],
+                [max(high - y, 0.0) for y, (_, high) in pairs],
+            ]
         axes.bar(
             xs, ys, width, color=colour, alpha=0.45 if paper else 0.9, yerr=errors,
             ecolor=PAGE_INK, capsize=2, label=series.name,

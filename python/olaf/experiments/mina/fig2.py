@@ -216,7 +216,7 @@ def against(seen: dict[str, list[Seen]]) -> Chart:
     return Chart(
         name="correlation",
         title="The same, one against the other, by placement",
-        x="fragments of hosts", y="arrivals without a tree, %", kind="points", x_scale="log",
+        x="fragments of hosts", y="arrivals without a tree, %", kind="points",
         series=[
             Series(name=placement, points=points(of_it)) for placement, of_it in seen.items()
         ],

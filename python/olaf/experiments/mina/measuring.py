@@ -111,6 +111,8 @@ class Case:
     price: float | None = None
     """Of changing a running job's tree, in parts of what it gains; None: the policy's own."""
     migration_ms: float = 0.0
+    keep: bool = False
+    """Whether MINA's trees that are there weigh in the next choice; in the paper they do not."""
 
     @property
     def words(self) -> str:
@@ -129,11 +131,7 @@ class Case:
             capacity=self.capacity,
             conflicts=self.conflicts,
             placement=placement_policy(self.placement, seed=seed),
-            trees=trees_policy(
-                self.trees,
-                candidates=self.candidates,
-                price_millis=None if self.price is None else round(self.price * 1000),
-            ),
+            trees=self.trees_policy(),
             sharing=self.sharing,
             network=Network(
                 bytes_per_second=round(self.bandwidth_gbit * 1e9 / 8),
@@ -144,6 +142,12 @@ class Case:
             migration_ns=round(self.migration_ms * 1e6),
             seed=seed,
         )
+
+    def trees_policy(self) -> dict[str, Any]:
+        """For the simulator."""
+        price_millis = None if self.price is None else round(self.price * 1000)
+        policy = trees_policy(self.trees, candidates=self.candidates, price_millis=price_millis)
+        return {**policy, "keep": self.keep} if self.trees == "mina" else policy
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,8 @@ from olaf.experiments.mina.measuring import (
 RULES: dict[Conflicts, str] = {"switch": "by switch", "capacity": "by port"}
 HEADLINES = ("---", "+--", "++-", "+++")
 SCORE_GOAL, HARD_GOAL, SWITCH_GOAL = 0.999, 0.975, 0.95
+MISSED = 0.05
+"""A score that is less than the paper's by more is told of."""
 CPU_GOAL_S, WITHOUT_TREES_GOAL_S, MIGRATIONS_GOAL = 8.0, 2.0, 1.0
 
 
@@ -89,6 +91,7 @@ def run(task: Task[Parameters]) -> Result:
         data=given.words,
         charts=[bars(cases, all_jobs, task.paper["score"] if comparable else {})],
         tables=[table(cases, all_jobs), costs(cases, all_jobs)],
+        differences=told.differences(cases, all_jobs),
     )
 
 
@@ -229,6 +232,23 @@ class Told:
             )
             for which, case in cases.per_switch.items()
         ]  # fmt: skip
+
+    def differences(self, cases: Cases, runs: Callable[[Case], list[Ran]]) -> list[str]:
+        """Where the paper's table is not met, and what is seen of the reason."""
+        ran = runs(cases.authors["switch"]["+++"])
+        score, printed = spread(ran, lambda each: each.score).mean, self.paper["score"]["+++"]
+        if not self.comparable or score > printed - MISSED:
+            return []
+        none = spread(ran, lambda each: each.summary.trees.without).mean
+        many = ran[0].summary.jobs - ran[0].summary.trees.one_host
+        return [
+            f"By switch, MINA's trees and sharing come to {score:.3f} here, to {printed:g} in the "
+            f"paper. On average {none:.0f} of the {many:,} jobs of two hosts and more never have "
+            "a tree: two jobs in one rack conflict whatever their trees, and a job that conflicts "
+            "with several groups joins none. With so few trees the paper's score cannot be "
+            "reached; by what its code gives more jobs one, we have not found. The sharing rule "
+            "by itself is as good as the paper's (mina/fig12)."
+        ]
 
     def row(
         self, quantity: str, where: str, paper: float | None, ours: Spread, *,
