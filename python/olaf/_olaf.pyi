@@ -13,11 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "Allocator",
     "Client",
     "MinaSimulation",
     "OlafError",
     "RefusedError",
     "Server",
+    "SharingController",
+    "SharingHost",
     "Sweep",
     "Switch",
     "UnreachableError",
@@ -26,8 +29,10 @@ __all__ = [
     "deliver",
     "parse_rate",
     "replay",
+    "share_group",
     "simulate",
     "time_engine",
+    "tree_gain",
 ]
 
 __version__: str
@@ -250,6 +255,7 @@ def deliver(delivery: str) -> str:
     Raises ValueError for what cannot be.
     """
 
+@final
 class Allocator:
     """The allocation controller's state machine (MINA §IV-A); JSON in and out, no I/O, no clock.
 
@@ -313,6 +319,7 @@ def tree_gain(pattern: str, network: str, hosts: int) -> int:
     JSON in: ``Pattern`` and ``Network`` of ``crates/olaf-sched/src/pattern.rs``. Raises ValueError.
     """
 
+@final
 class SharingController:
     """The sharing controller over UDP (MINA §IV-B); works while ``run`` is called."""
 
@@ -336,6 +343,7 @@ class SharingController:
     def fail(self, job: int) -> None:
         """The job has ended or failed: its tree is to be torn down."""
 
+@final
 class SharingHost:
     """One host of a job: plays its steps in real time, in threads of its own."""
 

@@ -177,7 +177,7 @@ fn made_of(spec: &str) -> PyResult<(Arc<Topology>, Config)> {
     let topology = topology_of(&spec.topology)?;
     let config = Config {
         capacity: Capacity::parse(&spec.capacity)
-            .map_err(|error| PyValueError::new_err(format!("capacity: {error}")))?,
+            .map_err(|error| PyValueError::new_err(error.to_string()))?,
         placement: spec.placement.resolved(spec.seed)?,
         trees: spec.trees.resolved()?,
         seed: spec.seed,
@@ -238,7 +238,7 @@ fn topology_of(topology: &TopologyWord) -> PyResult<Topology> {
         TopologyWord::Word(word) => Topology::parse(word),
         TopologyWord::Graph(spec) => spec.build(),
     };
-    built.map_err(|error| PyValueError::new_err(format!("topology: {error}")))
+    built.map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
 /// FNV-1a over what was decided. Not against malice: against another version of the program.

@@ -149,7 +149,9 @@ def _ignore(number: int, frame: FrameType | None) -> None:
 
 
 def _resolved(spec: dict[str, Any]) -> dict[str, Any]:
-    made: dict[str, Any] = json.loads(Allocator.resolve(json.dumps(spec)))
+    text = Allocator.resolve(json.dumps(spec))
+    Allocator(text)  # a file is made only for what can be
+    made: dict[str, Any] = json.loads(text)
     return made
 
 
