@@ -66,7 +66,7 @@ fn gain_is_nearly_always_the_optimum_on_small_clusters() {
     for (capacity, most_units, rate) in [
         (Capacity::PerPort(1), 1, 970),
         (Capacity::PerSwitch(1), 1, 970),
-        (Capacity::Slots(8), 5, 800),
+        (Capacity::Slots(8), 5, 990),
     ] {
         let (mut solved, mut steps, mut found, mut best) = (0, 0, 0, 0);
         for seed in 0..20 {
