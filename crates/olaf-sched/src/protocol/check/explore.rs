@@ -105,9 +105,8 @@ mod large {
 
     #[test]
     #[ignore = "minutes: make model-check"]
-    fn two_jobs_of_two_hosts_and_a_controller_that_is_replaced() {
-        let jobs = vec![2, 1];
-        let setup = Setup {
+    fn a_controller_that_is_replaced_while_it_is_at_work() {
+        let replaced = |jobs| Setup {
             jobs,
             operations: 1,
             rounds: 1,
@@ -117,7 +116,8 @@ mod large {
             witnesses: false,
             ..Setup::default()
         };
-        holds(setup, &[USED, TOLD]);
+        holds(replaced(vec![2]), &[USED, TOLD]);
+        holds(replaced(vec![1, 1]), &[USED, HANDED]);
     }
 
     #[test]

@@ -325,7 +325,9 @@ fn run(seed: u64, total: &mut Witness) {
         }
     }
     let after = world.progress();
-    for (job, (before, after)) in before.expect("time passed").iter().zip(&after).enumerate() {
+    // Nothing happens any more only where of every job somebody is dead.
+    let before = before.unwrap_or_else(|| vec![Some(u64::MAX); after.len()]);
+    for (job, (before, after)) in before.iter().zip(&after).enumerate() {
         if let (Some(before), Some(after)) = (before, after) {
             assert!(after > before, "seed {seed}: job {} stands still at {after}", job + 1);
         }
