@@ -34,8 +34,7 @@ def run(task: Task[Parameters]) -> Result:
         "our trees, by port": given.case("fragments", "gain", "greedy"),
     }
     usual = policies["our trees, by port"]
-    # One at a time: the times are by the clock.
-    bench = Bench(given.data, task.seeds, task.say, at_once=1)
+    bench = Bench(given.data, task.seeds, task.say)
     for case in [usual, *(case for policy in policies.values() for case in cases(given, policy))]:
         bench.want_given(case, "all", jobs)
     bench.run()

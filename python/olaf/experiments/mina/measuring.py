@@ -158,7 +158,7 @@ class Ran:
     cpu_s: float
     """Of the whole of it."""
     trees_s: float
-    """By the clock, to choose trees."""
+    """Of which so much to choose trees."""
     costs: Costs
 
     @property
@@ -207,11 +207,7 @@ def run_with_lines(
 class Bench:
     """Runs cases by seed, as many at once as there are cores; equal ones once."""
 
-    def __init__(
-        self, data: Data, seeds: Sequence[int], say: Says, *, at_once: int | None = None
-    ) -> None:
-        """at_once: so many runs; None: as many as there are cores."""
-        self._at_once = at_once or len(os.sched_getaffinity(0))
+    def __init__(self, data: Data, seeds: Sequence[int], say: Says) -> None:
         self._data = data
         self._seeds = list(seeds)
         self._say = say
@@ -232,7 +228,7 @@ class Bench:
         todo = [key for key in self._wanted if key not in self._done]
         # What takes long goes first, so that no core waits for the last one.
         todo.sort(key=lambda key: (not key[0].draws, key[2]))
-        with ThreadPoolExecutor(self._at_once) as pool:
+        with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
             runs = [
                 (key, pool.submit(run_case, key[0], self._data, self._wanted[key], key[2]))
                 for key in todo

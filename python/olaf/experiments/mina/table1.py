@@ -380,6 +380,5 @@ def costs(cases: Cases, runs: Callable[[Case], list[Ran]]) -> Table:
             ]
             for name, case in every_case(cases)
         ],
-        note="CPU is of one thread, two runs at a time; choosing trees and placing are by the "
-        "clock, which a busy machine lengthens.",
+        note="Times are of one thread, on the processor.",
     )  # fmt: skip
