@@ -194,6 +194,8 @@ pub(crate) fn tree_gain(pattern: &str, network: &str, hosts: u32) -> PyResult<u6
     let pattern =
         pattern.check().map_err(|error| PyValueError::new_err(format!("pattern: {error}")))?;
     let network: Network = from_json("network", network)?;
+    let network =
+        network.check().map_err(|error| PyValueError::new_err(format!("network: {error}")))?;
     Ok(allocation::gain(&pattern, &network, hosts))
 }
 

@@ -78,8 +78,11 @@ pub(crate) fn share_group(py: Python<'_>, group: &str) -> PyResult<String> {
     if events.sum::<u128>() > MOST_EVENTS {
         return Err(wrong(&format!("until: more than {MOST_EVENTS} operations and steps by then")));
     }
+    let jobs: Vec<_> = members.iter().map(|(steps, hosts)| (steps, *hosts)).collect();
+    if until.is_too_long(&jobs) {
+        return Err(wrong("until: the jobs may run for longer than 146 years"));
+    }
     Ok(py.detach(|| {
-        let jobs: Vec<_> = members.iter().map(|(steps, hosts)| (steps, *hosts)).collect();
         let ran = simulate(group.policy, &jobs, until);
         let each = jobs.iter().zip(&ran).map(|((steps, _), ran)| {
             json!({

@@ -122,17 +122,33 @@ impl Network {
     pub const PAPER: Self =
         Self { bytes_per_second: 12_500_000_000, speedup_millis: 2000, latency_ns: 50_000 };
 
+    /// The network, if it is one.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub const fn check(self) -> Result<Self, &'static str> {
+        if self.bytes_per_second == 0 {
+            return Err("bandwidth: more than 0");
+        }
+        if self.speedup_millis < 1000 {
+            return Err("speedup: at least 1; the switches slow nobody down");
+        }
+        Ok(self)
+    }
+
     /// Nanoseconds of one all-reduce of `bytes` among `hosts`, rounded to the nearest, at least
-    /// one: what starts does not end at the same instant.
+    /// one: what starts does not end at the same instant; at most [`LONGEST_NS`], so that no sum
+    /// over a step overflows.
     /// A job on one host sums in its memory and waits for the latency only, as with the authors.
     #[must_use]
     pub fn operation_ns(&self, bytes: u64, in_network: bool, hosts: u32) -> u64 {
         if hosts < 2 {
-            return self.latency_ns.max(1);
+            return self.latency_ns.clamp(1, LONGEST_NS);
         }
         let speedup = if in_network { u128::from(self.speedup_millis) } else { 1000 };
         let per_second = u128::from(self.bytes_per_second) * speedup;
-        (self.latency_ns + rounded(u128::from(bytes) * 1_000_000_000_000, per_second)).max(1)
+        let moved_ns = rounded(u128::from(bytes) * 1_000_000_000_000, per_second);
+        self.latency_ns.saturating_add(moved_ns).clamp(1, LONGEST_NS)
     }
 }
 
@@ -293,6 +309,24 @@ mod tests {
     fn one_host_does_not_use_the_network() {
         let steps = Steps::new(&pattern(50, &[(100, 200)]), &NET, 1);
         assert_eq!((steps.none_ns, steps.all_ns, steps.gain_ns()), (110, 110, 0));
+    }
+
+    #[test]
+    fn the_slowest_network_overflows_nothing() {
+        let network = Network { bytes_per_second: 1, latency_ns: u64::MAX, ..NET };
+        let many = vec![(LONGEST_NS, MOST_BYTES); MOST_OPERATIONS];
+        for hosts in [1, 2] {
+            let steps = Steps::new(&pattern(LONGEST_NS, &many), &network, hosts);
+            assert_eq!(steps.none_ns, LONGEST_NS * (1 + MOST_OPERATIONS as u64));
+        }
+    }
+
+    #[test]
+    fn what_is_no_network_is_named() {
+        let said = |network: Network| network.check().expect_err("none");
+        assert!(said(Network { bytes_per_second: 0, ..NET }).starts_with("bandwidth"));
+        assert!(said(Network { speedup_millis: 999, ..NET }).starts_with("speedup"));
+        assert_eq!(NET.check(), Ok(NET));
     }
 
     #[test]

@@ -51,8 +51,8 @@ impl Hold {
 pub struct Holds {
     capacity: Capacity,
     jobs: BTreeMap<JobId, Hold>,
-    /// Of each resource: units that are held.
-    units: Vec<u32>,
+    /// Of each resource: units that are held. Wider than a job's: sharers add up.
+    units: Vec<u64>,
     /// Of each resource: holds that are to go.
     leaving: Vec<u32>,
 }
@@ -86,14 +86,15 @@ impl Holds {
     pub fn waits_for(&self, tree: &Tree, units: u32) -> Option<u32> {
         tree.resources(self.capacity).into_iter().find(|&resource| {
             let at = resource as usize;
-            self.leaving[at] > 0 && self.units[at] + units > self.capacity.units()
+            self.leaving[at] > 0
+                && self.units[at] + u64::from(units) > u64::from(self.capacity.units())
         })
     }
 
     /// `job` is told to acquire.
     pub(super) fn give(&mut self, job: JobId, generation: u64, tree: Arc<Tree>, units: u32) {
         for resource in tree.resources(self.capacity) {
-            self.units[resource as usize] += units;
+            self.units[resource as usize] += u64::from(units);
         }
         let hold = Hold { generation, tree, units, phase: Phase::Acquiring };
         let before = self.jobs.insert(job, hold);
@@ -139,7 +140,7 @@ impl Holds {
     pub(super) fn drop(&mut self, job: JobId) -> bool {
         let Some(hold) = self.jobs.remove(&job) else { return false };
         for resource in hold.tree.resources(self.capacity) {
-            self.units[resource as usize] -= hold.units;
+            self.units[resource as usize] -= u64::from(hold.units);
             self.leaving[resource as usize] -= u32::from(hold.leaves());
         }
         true
@@ -162,7 +163,7 @@ impl Holds {
 
     /// That what is counted is what is there.
     #[cfg(test)]
-    pub(super) fn audit(&self, units: &[u32]) -> Result<(), String> {
+    pub(super) fn audit(&self, units: &[u64]) -> Result<(), String> {
         if self.units == units && self.leaving.iter().all(|n| *n == 0) {
             return Ok(());
         }

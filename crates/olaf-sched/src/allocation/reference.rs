@@ -101,7 +101,8 @@ impl World {
             }
         }
         users.retain(|_, users| {
-            users.iter().map(|(_, _, units)| units).sum::<u32>() > capacity.units()
+            users.iter().map(|(_, _, units)| u64::from(*units)).sum::<u64>()
+                > capacity.units().into()
         });
         users
     }
@@ -143,10 +144,10 @@ pub(super) fn check_settled(allocator: &Allocator) -> Result<(), String> {
     }
     // What is held adds up to what the holds say.
     let capacity = allocator.config.capacity;
-    let mut units = vec![0; capacity.resources(&allocator.topology)];
+    let mut units = vec![0u64; capacity.resources(&allocator.topology)];
     for (_, hold) in allocator.holds().iter() {
         for resource in hold.tree.resources(capacity) {
-            units[resource as usize] += hold.units;
+            units[resource as usize] += u64::from(hold.units);
         }
     }
     allocator.holds().audit(&units)

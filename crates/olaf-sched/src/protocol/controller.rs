@@ -414,10 +414,15 @@ impl<P: Policy> Controller<P> {
     /// Begins rounds for those whose turn it is.
     pub(super) fn turn(&mut self, now: u64) {
         loop {
+            // Whenever a packet comes: nothing to add up where nobody waits.
+            if !self.jobs.values().any(|job| !job.may_hold()) {
+                return;
+            }
+            let used = self.used();
             let ready = |job: &Job| {
                 matches!(job.phase, Phase::Idle(not_before) if not_before <= now)
                     && !job.hosts.iter().any(|host| host.left)
-                    && self.fits(&job.members)
+                    && self.fits(&job.members, &used)
             };
             let free: Vec<JobId> =
                 self.jobs.iter().filter(|(_, job)| ready(job)).map(|(id, _)| *id).collect();
@@ -431,16 +436,23 @@ impl<P: Policy> Controller<P> {
     }
 
     /// Are there units left for it, beside all that may hold some?
-    fn fits(&self, members: &Members) -> bool {
-        let used = |resource: &u32| -> u64 {
-            let holders = self.jobs.values().filter(|job| job.may_hold()).map(|job| &job.members);
-            let of_it = holders.filter(|other| other.resources.contains(resource));
-            of_it.map(|other| u64::from(other.units)).sum()
-        };
+    fn fits(&self, members: &Members, used: &BTreeMap<u32, u64>) -> bool {
         members.resources.iter().all(|resource| {
             let there = self.capacity.get(resource).copied().unwrap_or(0);
-            used(resource) + u64::from(members.units) <= u64::from(there)
+            let used = used.get(resource).copied().unwrap_or(0);
+            used + u64::from(members.units) <= u64::from(there)
         })
+    }
+
+    /// Of each resource: units of jobs that may hold some.
+    fn used(&self) -> BTreeMap<u32, u64> {
+        let mut used = BTreeMap::new();
+        for job in self.jobs.values().filter(|job| job.may_hold()) {
+            for resource in &job.members.resources {
+                *used.entry(*resource).or_default() += u64::from(job.members.units);
+            }
+        }
+        used
     }
 
     /// What the round has to say now, to those who have not answered.

@@ -134,16 +134,21 @@ impl Host {
     pub fn done(&mut self, index: u64) {
         let running = self.running.take().filter(|running| running.index == index);
         let running = running.expect("an operation ends once, after it was launched");
-        if running.in_network && !self.held() {
+        if self.left {
+            self.reply(self.settled, Body::Bye);
+        } else if running.in_network && !self.held() {
             // At once, so that nobody waits for the controller to ask.
             self.reply(self.settled, self.settled_body());
         }
     }
 
-    /// Says good-bye: this host launches nothing more.
+    /// Launches nothing more, and says good-bye: at once, or when the all-reduce that runs has
+    /// ended, as the controller gives on what it uses then.
     pub fn leave(&mut self) {
         self.left = true;
-        self.reply(self.settled, Body::Bye);
+        if self.running.is_none() {
+            self.reply(self.settled, Body::Bye);
+        }
     }
 
     /// Takes in a packet; what is not for this host, or too late, changes nothing.
@@ -291,5 +296,22 @@ impl Host {
     pub(super) fn send(&mut self, to: Party, ballot: Ballot, body: Body) {
         let from = Party::Host(self.rank);
         self.out.push_back(Packet { job: self.job, ballot, from, to, body });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_says_good_bye_when_what_runs_has_ended() {
+        let mut host = Host::new(JobId(1), 0, 2, HostTiming::default());
+        let launch = host.launch().expect("nothing is in its way");
+        host.leave();
+        assert_eq!(host.poll_transmit(), None);
+        assert_eq!(host.launch(), Err(NotNow::Runs(0)));
+        host.done(launch.index);
+        assert_eq!(host.poll_transmit().map(|packet| packet.body), Some(Body::Bye));
+        assert_eq!(host.launch(), Err(NotNow::Left));
     }
 }

@@ -13,6 +13,21 @@ pub enum Until {
     Ns(u64),
 }
 
+/// No group runs longer, so that no time overflows: 146 years.
+pub const LONGEST_NS: u64 = 1 << 62;
+
+impl Until {
+    /// Whether `jobs` may run for longer than [`LONGEST_NS`]: nobody may simulate that.
+    #[must_use]
+    pub fn is_too_long(self, jobs: &[(&Steps, u32)]) -> bool {
+        let most_ns = |(job, _): &(&Steps, u32)| match self {
+            Self::Steps(steps) => u128::from(steps) * u128::from(job.none_ns),
+            Self::Ns(ns) => ns.into(),
+        };
+        jobs.iter().map(most_ns).any(|ns| ns > LONGEST_NS.into())
+    }
+}
+
 /// What became of a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ran {
@@ -50,6 +65,7 @@ pub struct Started {
 /// All `jobs` (each a pattern and its hosts) begin their first step at 0.
 ///
 /// At one instant, what ends goes before what starts, and a job before those after it in `jobs`.
+/// See [`Until::is_too_long`] before.
 #[must_use]
 pub fn simulate(policy: Policy, jobs: &[(&Steps, u32)], until: Until) -> Vec<Ran> {
     simulate_with(|now_ns, me, rivals| decide(policy, now_ns, me, rivals), jobs, until, |_| ())

@@ -37,6 +37,16 @@ const AHEAD: Decision = Decision { in_network: true, reason: Reason::Ahead };
 const FREE: Decision = Decision { in_network: true, reason: Reason::Free };
 
 #[test]
+fn a_group_runs_for_146_years_at_most() {
+    let day = steps(86_400_000_000_000, &[(0, 100)]);
+    assert!(Until::Steps(1 << 32).is_too_long(&[(&day, 1)]));
+    assert!(Until::Ns(u64::MAX).is_too_long(&[(&day, 1)]));
+    assert!(!Until::Steps(50_000).is_too_long(&[(&day, 1)]));
+    let ran = simulate(Policy::Plan, &[(&day, 1), (&day, 1)], Until::Steps(50_000));
+    assert_eq!(ran[0].ns, 50_000 * day.all_ns);
+}
+
+#[test]
 fn without_rivals_an_operation_uses_the_switches() {
     let steps = steps(50, &[(0, 100)]);
     let me = job(1, &steps);

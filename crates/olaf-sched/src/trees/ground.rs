@@ -130,10 +130,10 @@ pub(super) struct Ground {
     slots: BTreeMap<JobId, Slot>,
     /// Of each resource: whose trees use it, in the order in which they came.
     users: Vec<Vec<u32>>,
-    /// Of each resource: units that seated trees hold.
-    seated: Vec<u32>,
+    /// Of each resource: units that seated trees hold. Wider than a job's: sharers add up.
+    seated: Vec<u64>,
     /// Of each resource: units that all trees hold.
-    held: Vec<u32>,
+    held: Vec<u64>,
     pub(super) drained: Vec<bool>,
     /// Of each resource: who has a candidate that uses it, in the order in which they came.
     wanted: Vec<Vec<u32>>,
@@ -222,7 +222,7 @@ impl Ground {
         if !std::mem::replace(&mut member.touched, true) {
             self.touched.push(slot);
         }
-        let (units, number) = (member.arrival.units, slot32(slot));
+        let (units, number) = (u64::from(member.arrival.units), slot32(slot));
         let seated = member.place.is_some_and(|place| place.seated);
         for &resource in member.placed_uses() {
             let at = resource as usize;
@@ -303,11 +303,11 @@ impl Ground {
         &self,
         slot: Slot,
         at: usize,
-        taken: &[u32],
+        taken: &[u64],
         counts: impl Fn(Option<Place>) -> bool,
     ) -> bool {
         let member = self.member(slot);
-        let (units, most) = (member.arrival.units, self.rule.units());
+        let [units, most] = [member.arrival.units, self.rule.units()].map(u64::from);
         let own: &[u32] = if counts(member.place) { member.placed_uses() } else { &[] };
         member.candidates.uses(at).iter().all(|resource| {
             let mine = if own.binary_search(resource).is_ok() { units } else { 0 };
@@ -319,7 +319,7 @@ impl Ground {
     /// users of what would be held beyond its capacity. Ascending by slot.
     pub(super) fn rivals_at(&self, slot: Slot, at: usize) -> Vec<Slot> {
         let member = self.member(slot);
-        let (units, most) = (member.arrival.units, self.rule.units());
+        let [units, most] = [member.arrival.units, self.rule.units()].map(u64::from);
         let own = member.placed_uses();
         let mut rivals = Vec::new();
         for resource in member.candidates.uses(at) {
@@ -340,7 +340,7 @@ impl Ground {
         users.filter(|&user| self.member(user).seat().is_some())
     }
 
-    pub(super) fn seated_units(&self, resource: u32) -> u32 {
+    pub(super) fn seated_units(&self, resource: u32) -> u64 {
         self.seated[resource as usize]
     }
 
@@ -479,14 +479,14 @@ impl Ground {
         let mut seated = held.clone();
         for member in self.members.iter().flatten() {
             for &resource in member.placed_uses() {
-                held[resource as usize] += member.arrival.units;
+                held[resource as usize] += u64::from(member.arrival.units);
                 if member.seat().is_some() {
-                    seated[resource as usize] += member.arrival.units;
+                    seated[resource as usize] += u64::from(member.arrival.units);
                 }
             }
         }
         assert_eq!((&held, &seated), (&self.held, &self.seated));
-        assert!(seated.iter().all(|&units| units <= self.rule.units()));
+        assert!(seated.iter().all(|&units| units <= self.rule.units().into()));
     }
 }
 

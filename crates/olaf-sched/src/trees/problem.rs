@@ -123,7 +123,7 @@ impl Problem {
     #[must_use]
     pub fn current(&self) -> u64 {
         let value = |job: &Chooser| job.current.map_or(0, |at| job.values[at]);
-        self.jobs.iter().map(value).sum()
+        self.jobs.iter().map(value).fold(0, u64::saturating_add)
     }
 
     /// No choice is worth more than the current one, plainly: every job has what it likes best.

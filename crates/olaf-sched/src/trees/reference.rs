@@ -11,7 +11,7 @@ pub(super) fn check(forest: &Forest, arrivals: &BTreeMap<JobId, Arrival>) {
     assert!(forest.jobs().eq(arrivals.keys().copied()));
     let rule = forest.ground.rule;
     let drained: BTreeSet<_> = forest.drained().collect();
-    let mut held: BTreeMap<u32, u32> = BTreeMap::new();
+    let mut held: BTreeMap<u32, u64> = BTreeMap::new();
     let mut uses: BTreeMap<JobId, Vec<u32>> = BTreeMap::new();
     for (&job, arrival) in arrivals {
         let (tree, _) = forest.tree(job).expect("it runs");
@@ -23,13 +23,13 @@ pub(super) fn check(forest: &Forest, arrivals: &BTreeMap<JobId, Arrival>) {
                 assert_eq!(Some(&**tree), wanted.as_ref());
             }
             for &resource in &tree.resources(rule) {
-                *held.entry(resource).or_default() += arrival.units;
+                *held.entry(resource).or_default() += u64::from(arrival.units);
             }
             uses.insert(job, tree.resources(rule));
         }
     }
     // Rivals: who uses what is held beyond its capacity. Groups: what rivals connect.
-    let over = |resource: &u32| held[resource] > rule.units();
+    let over = |resource: &u32| held[resource] > rule.units().into();
     let mut group: BTreeMap<JobId, JobId> = uses.keys().map(|&job| (job, job)).collect();
     for (&job, mine) in &uses {
         let conflicts = |other: &Vec<u32>| mine.iter().any(|r| over(r) && other.contains(r));
@@ -57,7 +57,7 @@ pub(super) fn check(forest: &Forest, arrivals: &BTreeMap<JobId, Arrival>) {
         assert_eq!(forest.group(job), wanted);
     }
     if let Policy::First | Policy::Random = forest.config.policy {
-        assert!(held.values().all(|&units| units <= rule.units()));
+        assert!(held.values().all(|&units| units <= rule.units().into()));
     }
 }
 

@@ -101,7 +101,8 @@ impl<'a> Seating<'a> {
 
     /// Instead of `slot`, seats those of `others` that fit then, if they gain more together.
     pub(super) fn replace(&mut self, slot: Slot, others: &[Slot]) -> Outcome {
-        let bound: u64 = others.iter().map(|&other| self.worth(other)).sum();
+        let worths = others.iter().map(|&other| self.worth(other));
+        let bound = worths.fold(0, u64::saturating_add);
         let lost = self.lost(slot);
         if bound <= lost {
             return Outcome::default();
@@ -114,7 +115,7 @@ impl<'a> Seating<'a> {
             let worth = self.worth(other);
             if let Some(at) = self.best_open(other) {
                 self.put(other, Some(Place { candidate: at, seated: true }));
-                won += worth;
+                won = u64::saturating_add(won, worth);
             }
         }
         if let Some(at) = self.best_open(slot) {
@@ -163,7 +164,7 @@ impl<'a> Seating<'a> {
         let cost = self.cost;
         if let Some(at) = self.best_open(slot) {
             self.put(slot, Some(Place { candidate: at, seated: true }));
-            self.cost += self.moved(slot);
+            self.cost = self.cost.saturating_add(self.moved(slot));
             return self.cost < bound;
         }
         if depth > 0 && self.ground.gain(slot) > 0 {
@@ -172,7 +173,7 @@ impl<'a> Seating<'a> {
                 if self.left == 0 {
                     break;
                 }
-                self.cost = cost + self.moved(slot);
+                self.cost = cost.saturating_add(self.moved(slot));
                 if self.cost < bound && self.force(slot, at, depth, bound) {
                     return true;
                 }
@@ -180,14 +181,15 @@ impl<'a> Seating<'a> {
                 self.undo_to(mark);
             }
         }
-        self.cost = cost + self.lost(slot);
+        self.cost = cost.saturating_add(self.lost(slot));
         self.cost < bound
     }
 
     /// Seated members that must leave if `slot` is to have candidate `at`: of each resource those
     /// who gain least. None if nobody may, or if that must cost `bound` and more.
     fn blockers(&mut self, slot: Slot, at: usize, bound: u64) -> Option<Vec<Slot>> {
-        let (most, units) = (self.ground.rule.units(), self.ground.member(slot).arrival.units);
+        let [most, units] =
+            [self.ground.rule.units(), self.ground.member(slot).arrival.units].map(u64::from);
         let mut blockers: Vec<Slot> = Vec::new();
         let mut least = self.cost;
         let uses = self.ground.member(slot).candidates.uses(at).len();
@@ -198,7 +200,7 @@ impl<'a> Seating<'a> {
             if held + units <= most {
                 continue;
             }
-            let of = |who: Slot| self.ground.member(who).arrival.units;
+            let of = |who: Slot| u64::from(self.ground.member(who).arrival.units);
             let mut users: Vec<Slot> = self.ground.seated_users(resource).collect();
             users.retain(|user| {
                 let leaves = blockers.contains(user);
@@ -214,7 +216,8 @@ impl<'a> Seating<'a> {
                 blockers.push(user);
                 // Whoever needs the resource in any case cannot have it elsewhere.
                 let stuck = self.ground.member(user).candidates.forced.binary_search(&resource);
-                least += if stuck.is_ok() && most == units { self.lost(user) } else { 0 };
+                let costs = stuck.is_ok() && most == units;
+                least = least.saturating_add(if costs { self.lost(user) } else { 0 });
             }
             if held + units > most || least >= bound {
                 return None;

@@ -230,3 +230,26 @@ fn who_gains_nothing_gives_way() {
     let said = forest.leave(JobId(2));
     assert_eq!((said[0].job, &said[0].reason), (JobId(1), &Reason::Alone));
 }
+
+#[test]
+fn units_that_add_up_beyond_32_bits_do_not_fit() {
+    for policy in [Policy::First, Policy::Random, Policy::MINA, Policy::GAIN] {
+        let capacity = Capacity::Slots(3_000_000_000);
+        let mut forest = forest(capacity, policy, Conflicts::Capacity);
+        let mut arrivals = BTreeMap::new();
+        // All through the same two ToR switches.
+        for job in 0..4u32 {
+            let hosts = vec![HostId(job % 2), HostId(2 + job % 2)];
+            let units = 2_500_000_000;
+            let arrival = Arrival { job: JobId(job.into()), hosts, units, gain: u64::MAX };
+            arrivals.insert(arrival.job, arrival.clone());
+            forest.arrive(vec![arrival]);
+            check(&forest, &arrivals);
+        }
+        assert_eq!(forest.jobs().filter(|&job| forest.is_seated(job)).count(), 1, "{policy:?}");
+        while let Some((job, _)) = arrivals.pop_first() {
+            forest.leave(job);
+            check(&forest, &arrivals);
+        }
+    }
+}

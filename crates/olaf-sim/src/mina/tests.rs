@@ -100,6 +100,21 @@ fn jobs_that_end_together_leave_together_or_one_by_one() {
     assert_eq!(of(Ties::Backwards), [1, 3]);
 }
 
+#[test]
+fn a_network_too_slow_for_the_clock_is_refused() {
+    for network in [
+        Network { bytes_per_second: 1, ..NET },
+        Network { latency_ns: u64::MAX, ..NET },
+        Network { bytes_per_second: 0, ..NET },
+        Network { speedup_millis: 0, ..NET },
+    ] {
+        let told =
+            setting("leaf-spine:2,2,1", vec![pattern("a", 10, &[(5, 1 << 40)])], &[(0, 2, 1)]);
+        let refused = Simulation::new(Setting { network, ..told }).err();
+        assert!(matches!(refused, Some(SettingError::Network(_))), "{network:?}: {refused:?}");
+    }
+}
+
 /// The same on every platform: whoever changes what a run comes to sees it here.
 #[test]
 fn a_run_is_the_same_to_the_bit() {
