@@ -334,7 +334,10 @@ impl<P: Policy> Controller<P> {
             };
             self.events.push_back(event);
         }
-        let patience = if grant.is_some() { timing.hold_ns } else { retry_ns };
+        // What is held after a take-back that came to nothing is asked for again as late as after a
+        // grant: who lags behind gets on meanwhile, and must not be failed for some slow launches.
+        let giving = matches!(job.phase, Phase::Preparing { give: true, .. });
+        let patience = if giving && grant.is_none() { retry_ns } else { timing.hold_ns };
         job.phase = Phase::Settling { grant, until: now + patience };
         job.at = Some(now + timing.resend_ns);
         job.nobody_answered();
