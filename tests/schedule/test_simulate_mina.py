@@ -54,7 +54,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
 def test_scores_are_between_the_hosts_and_the_switches(
     traces: Path, jobs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    given = ["--jobs", jobs, "--traces", traces, *SMALL]
+    given: list[str | Path] = ["--jobs", jobs, "--traces", traces, *SMALL]
     none = told(capsys, *given, "--sharing", "none")["summary"]
     assert (none["score"], none["operations_in_network"]) == (0.0, 0)
     assert none["makespan_s"] == pytest.approx(100 * 0.00205)
@@ -69,7 +69,16 @@ def test_scores_are_between_the_hosts_and_the_switches(
 def test_the_same_command_says_the_same(
     traces: Path, jobs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    given = ["--jobs", jobs, "--traces", traces, "--placement", "random", "--trees", "random"]
+    given: list[str | Path] = [
+        "--jobs",
+        jobs,
+        "--traces",
+        traces,
+        "--placement",
+        "random",
+        "--trees",
+        "random",
+    ]
     first = told(capsys, *given, "--seed", "3")
     again = told(capsys, *given, "--seed", "3")
     assert first["summary"] == again["summary"]
