@@ -199,7 +199,8 @@ impl Allocator {
 
     // Jobs come and go.
 
-    fn submit(&mut self, now_ms: u64, request: &Request, out: &mut Outcome) -> Result<(), Refusal> {
+    /// That a job may ask for this, here, at any time.
+    fn may_ask(&self, request: &Request) -> Result<(), Refusal> {
         text("name", &request.name)?;
         if let Some(pattern) = &request.pattern {
             text("pattern", pattern)?;
@@ -215,6 +216,11 @@ impl Allocator {
         if request.steps == Some(0) {
             return Err(Refusal::Steps);
         }
+        Ok(())
+    }
+
+    fn submit(&mut self, now_ms: u64, request: &Request, out: &mut Outcome) -> Result<(), Refusal> {
+        self.may_ask(request)?;
         if self.queue.len() >= self.config.most_queued {
             return Err(Refusal::QueueFull { waiting: self.queue.len() });
         }

@@ -72,6 +72,9 @@ impl Allocator {
         }
         let mut arrivals = Vec::new();
         for (&job, record) in &snapshot.jobs {
+            if let Err(refusal) = new.may_ask(&record.request) {
+                return Err(SnapshotError(format!("job {}: {refusal}", job.0)));
+            }
             if record.state.runs() {
                 new.placer.take(&record.hosts);
                 new.running.insert(job);
@@ -120,6 +123,12 @@ impl Snapshot {
         // As sets: a thousand jobs wait, or more.
         let queued: BTreeSet<_> = self.queue.iter().collect();
         let ended: BTreeSet<_> = self.ended.iter().collect();
+        if queued.len() != self.queue.len() || ended.len() != self.ended.len() {
+            return fail("a job stands twice in line, or twice among those that ended".into());
+        }
+        if self.next.0 > 1 << 53 {
+            return fail(format!("next: {}, above 2^53", self.next.0));
+        }
         let mut taken = vec![false; topology.hosts().len()];
         for (job, record) in &self.jobs {
             let ascending = record.hosts.windows(2).all(|pair| pair[0] < pair[1]);
@@ -134,6 +143,9 @@ impl Snapshot {
             {
                 return fail(format!("job {}: it is {} and is not", job.0, record.state));
             }
+            if record.state.runs() && record.hosts.len() != record.request.hosts as usize {
+                return fail(format!("job {}: it has not the hosts that it asked for", job.0));
+            }
             for host in record.hosts.iter().filter(|_| record.state.runs()) {
                 if std::mem::replace(&mut taken[host.index()], true) {
                     return fail(format!("job {}: another has its host {}", job.0, host.0));
@@ -146,8 +158,9 @@ impl Snapshot {
         }
         for (job, hold) in &self.holds {
             let dead = hold.phase == Phase::Fencing;
-            let ended = self.jobs[job].state.ended();
-            if !tree_there(&hold.tree) || hold.generation == 0 || dead != ended {
+            let state = self.jobs[job].state;
+            let cannot = state == State::Queued || dead != state.ended();
+            if !tree_there(&hold.tree) || hold.generation == 0 || cannot {
                 return fail(format!("job {}: what it holds cannot be", job.0));
             }
         }

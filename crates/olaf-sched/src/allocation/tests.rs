@@ -419,5 +419,10 @@ fn a_damaged_snapshot_is_refused() {
     assert!(damage("/next", 1.into()).is_some());
     assert!(damage("/holds/1/phase", "fencing".into()).is_some());
     assert!(damage("/forest/drained", [400].into()).is_some());
+    assert!(damage("/next", u64::MAX.into()).is_some());
+    assert!(damage("/ended", [1, 1].into()).is_some());
+    assert!(damage("/jobs/1/hosts", [0, 1].into()).is_some());
+    assert!(damage("/jobs/1/request/units", 9.into()).is_some());
+    assert!(damage("/jobs/1/request/name", "".into()).is_some());
     assert!(damage("/next", 2.into()).is_none());
 }
