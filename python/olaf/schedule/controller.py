@@ -23,6 +23,9 @@ from olaf.schedule.store import Accepted, Store, StoreError
 MOST_WAITING = 4096
 """Requests in the line; more are told to come again."""
 
+CLOSE_S = 30.0
+"""How long a store may take to write what is in the line when the service stops."""
+
 MOST_TOGETHER = 256
 """Requests that share an fsync."""
 
@@ -155,7 +158,12 @@ class Controller:
         """Finish what is in the line, and give the store back."""
         self._closing = True
         self._line.put(None)
-        self._thread.join()
+        self._thread.join(CLOSE_S)
+        if self._thread.is_alive():
+            raise StoreError(
+                f"--store {self._store.file}: not written to its end within {CLOSE_S:.0f} s; what "
+                "was answered is in it"
+            )
         if self.broken is None and self._since_snapshot:
             self._compact()
         self._store.close()
