@@ -14,6 +14,7 @@ from olaf.jobs.progress import Happening, Progress
 from olaf.jobs.reading import read_settings
 from olaf.jobs.result import conclude, write_run
 from olaf.jobs.settings import Settings
+from olaf.jobs.supervisor import Supervisor
 from olaf.jobs.training import Outcome, Training
 
 
@@ -96,6 +97,52 @@ def test_a_killed_process_is_named_comes_back_and_the_run_goes_on(
     assert fates["matches"], fates
     named = [row["fate"] for row in fates["rows"]] + [fates["note"]]
     assert any(f"{name} #1" in text for text in named)
+
+
+class Machines(Supervisor):
+    """Two machines: who is killed comes back on the other one."""
+
+    def host(self, name: str) -> str:
+        return "127.0.0.2" if self.restarts().get(name) else "127.0.0.1"
+
+
+@pytest.mark.parametrize("leaves", [0, 2])
+@pytest.mark.parametrize("name", ["switch", "server"])
+def test_who_comes_back_on_another_machine_is_followed_there(
+    tmp_path: Path, name: str, leaves: int
+) -> None:
+    moved_at: list[int] = []
+
+    def kill_once(progress: Progress, phase: str) -> None:
+        if progress.updates >= 60 and not moved_at:
+            moved_at.append(progress.updates)
+            training.kill(name)
+
+    settings = settings_for(
+        tmp_path,
+        f"train.leaves={leaves}",
+        "train.updates=300",
+        "train.until_reward=off",
+        "train.drain_timeout_s=2",
+    )
+    watcher, place = Watcher(kill_once), Machines(restart_delay_s=0.05)
+    training = Training(settings, watcher, Control(), fake_command, place=place)
+    outcome = training.run()
+    assert outcome.code == Exit.OK
+    assert outcome.progress.addresses[name].startswith("127.0.0.2:")
+    workers = {f"worker {n}" for n in range(3)}
+    leaf_names = {f"leaf {n}" for n in range(leaves)}
+    below = {"switch"} if name == "server" else (leaf_names or workers)
+    followed = {*below, name}
+    assert followed <= set(outcome.restarts)
+    port = outcome.progress.addresses[name].rpartition(":")[2]
+    said = (
+        f"{name} is now at 127.0.0.2:{port}, no longer at 127.0.0.1:{port}; those below it follow"
+    )
+    assert said in watcher.lines
+    served = outcome.progress.served
+    assert served is not None
+    assert served["received"] > 0
 
 
 @pytest.mark.parametrize("name", [None, "leaf 1", "switch"])
@@ -210,16 +257,11 @@ def test_nothing_is_left_running(tmp_path: Path) -> None:
 
     def note(progress: Progress, phase: str) -> None:
         if phase == "training" and not pids:
-            pids.extend(
-                child.process.pid
-                for child in training._supervisor._children.values()
-                if child.process
-            )
+            pids.extend(child.process.pid for child in place._children.values() if child.process)
 
-    training = Training(
-        settings_for(tmp_path, "train.updates=50"), Watcher(note), Control(), fake_command
-    )
-    training.run()
+    place = Supervisor()
+    settings = settings_for(tmp_path, "train.updates=50")
+    Training(settings, Watcher(note), Control(), fake_command, place=place).run()
     assert len(pids) == 5
     for pid in pids:
         with pytest.raises(ProcessLookupError):

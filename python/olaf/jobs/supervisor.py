@@ -15,9 +15,15 @@ import subprocess
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 from olaf.jobs.outcome import Exit
+
+HERE = "<here>"
+"""In a first line: the address of the machine that the program is started on."""
+
+LOOPBACK = "127.0.0.1"
 
 LONGEST_DELAY_S = 5.0
 STEADY_S = 30.0
@@ -73,10 +79,14 @@ class Ended:
     """It finished with code 0 or was asked to stop."""
     back_in_s: float | None
     """When it will be started again, or None if it will not."""
+    detail: str = ""
+    """How it ended, where there are better words than its code."""
 
     @property
     def how(self) -> str:
         """``killed by SIGKILL`` or ``exited with 3 (UNREACHABLE)``."""
+        if self.detail:
+            return self.detail
         if self.code < 0:
             return f"killed by {signal.Signals(-self.code).name}"
         known = f" ({Exit(self.code).name.lower()})" if self.code in list(Exit) else ""
@@ -108,9 +118,15 @@ class _Output:
 
 
 class Supervisor:
-    """Keeps the children of one job. A context manager: at its end none is left."""
+    """Keeps the children of one job. A context manager: at its end none is left.
 
-    def __init__(self, *, restarts: int = 5, restart_delay_s: float = 0.2) -> None:
+    host: the address under which others find this machine, see `HERE`.
+    """
+
+    def __init__(
+        self, *, restarts: int = 5, restart_delay_s: float = 0.2, host: str = LOOPBACK
+    ) -> None:
+        self._host = host
         self._restarts = restarts
         self._delay_s = restart_delay_s
         self._children: dict[str, _Child] = {}
@@ -189,6 +205,13 @@ class Supervisor:
             yield from self.poll(max(left, 0.05))
         yield from self.poll(0)
 
+    def host(self, name: str) -> str:
+        """The address under which the others find the machine of this child."""
+        return self._host
+
+    def bring(self, name: str, files: Sequence[Path]) -> None:
+        """What a child wrote is here already."""
+
     def close(self) -> None:
         """Kill what still runs and let go of everything."""
         for child in self._children.values():
@@ -201,7 +224,7 @@ class Supervisor:
                 child.process = None
         self._selector.close()
 
-    def __enter__(self) -> Supervisor:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -230,7 +253,7 @@ class Supervisor:
             self._selector.register(stream, selectors.EVENT_READ, output)
         self._notices.append(Started(program.name, child.incarnation, process.pid))
         if program.first_line:
-            self.tell(program.name, program.first_line)
+            self.tell(program.name, program.first_line.replace(HERE, self.host(program.name)))
 
     def _read(self, key: selectors.SelectorKey) -> None:
         output: _Output = key.data

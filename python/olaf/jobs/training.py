@@ -1,4 +1,4 @@
-"""A whole training run as processes of this machine: server, switches, workers, and their end.
+"""A whole training run: server, switches, workers, and their end. A `Place` says where they run.
 
 Every wait has a deadline and names whom it waited for. Workers stop first and flush; then the
 queue drains; then switch and server say their last, so that the accounts can be settled.
@@ -17,10 +17,11 @@ from typing import Any, Protocol
 
 from olaf.jobs.lines import Control
 from olaf.jobs.outcome import Exit, RunError
+from olaf.jobs.places import Place
 from olaf.jobs.progress import Happening, Progress
 from olaf.jobs.roles import WorkerJob
-from olaf.jobs.settings import Settings, SwitchSettings
-from olaf.jobs.supervisor import Ended, Notice, Program, Supervisor
+from olaf.jobs.settings import LeafSettings, ServerSettings, Settings, SwitchSettings
+from olaf.jobs.supervisor import HERE, Ended, Notice, Program, Said, Supervisor
 from olaf.rl import process_environment
 
 AGES_S = 1.0
@@ -74,6 +75,8 @@ class Training:
         control: Control,
         command: Command = olaf_command,
         clock: Callable[[], float] = time.monotonic,
+        *,
+        place: Place | None = None,
     ) -> None:
         self._settings = settings
         self._train = settings.train
@@ -84,25 +87,22 @@ class Training:
         self._begin = clock()
         self.progress = Progress(settings)
         self.model_file = Path(settings.train.out) / "model.npz"
-        self._supervisor = Supervisor(
+        self._place: Place = place or Supervisor(
             restarts=settings.train.restarts, restart_delay_s=settings.train.restart_delay_s
         )
+        self._homes: dict[str, str] = {}
+        """Where the others look for each switch and the server."""
         self._phase = "starting"
         self._next_sample_s = 0.0
 
     def run(self) -> Outcome:
         """Run to the end. Raises RunError where not even a start was made."""
-        with self._supervisor:
-            server = self._listening("server", self._server_program("127.0.0.1:0"))
-            switch = self._listening("switch", self._switch_program("127.0.0.1:0", server))
-            # Should they die, they must come back where everybody looks for them.
-            self._supervisor.change(self._server_program(server))
-            self._supervisor.change(self._switch_program(switch, server))
-            homes = [self._leaf(name, switch) for name in self._leaves] or [switch]
+        with self._place:
+            for name in ("server", "switch", *self._leaves):
+                self._listening(name)
             self._phase = "workers starting"
             for worker in range(self._train.workers):
-                home = homes[worker % self._train.clusters % len(homes)]
-                self._supervisor.start(self._worker_program(worker, home))
+                self._place.start(self._worker_program(worker))
             kind, reason, code = self._watch()
             ended_s, reward = self._now(), self.progress.reward_so_far
             self._take_ages()
@@ -114,18 +114,19 @@ class Training:
                 ended_s,
                 reward,
                 self.progress,
-                self._supervisor.restarts(),
+                self._place.restarts(),
                 self.model_file,
             )
 
     def kill(self, name: str) -> None:
         """Kill one of the processes, as a test or a demonstration of its return."""
-        self._supervisor.kill(name)
+        self._place.kill(name)
 
     # Starting.
 
-    def _listening(self, name: str, program: Program) -> str:
-        self._supervisor.start(program)
+    def _listening(self, name: str) -> None:
+        """Start a switch or the server, and wait until it listens."""
+        self._place.start(self._program_of(name))
         deadline = self._clock() + self._train.start_timeout_s
         while name not in self.progress.addresses:
             for notice in self._turn():
@@ -138,7 +139,30 @@ class Training:
                     f"the {name} did not listen within {self._train.start_timeout_s:g} s",
                     Exit.UNREACHABLE,
                 )
-        return self.progress.addresses[name]
+        # Should it die, it must come back where everybody looks for it.
+        self._homes[name] = self._found_at(name)
+        self._place.change(self._program_of(name))
+
+    def _found_at(self, name: str) -> str:
+        """Where the others find it: who listens on every address has that of its machine."""
+        host, _, port = self.progress.addresses[name].rpartition(":")
+        return f"{self._place.host(name) if host in ('0.0.0.0', '[::]') else host}:{port}"
+
+    def _listen(self, name: str, section: ServerSettings | LeafSettings) -> str:
+        """Where it is to listen: where it was told to, where it was, or at a port that is free."""
+        if "listen" in section.model_fields_set:
+            return str(section.model_dump()["listen"])
+        _, _, port = self._homes.get(name, ":0").rpartition(":")
+        return f"{HERE}:{port}"
+
+    def _program_of(self, name: str) -> Program:
+        if name == "server":
+            return self._server_program()
+        if name == "switch":
+            return self._switch_program()
+        if name in self._leaves:
+            return self._leaf_program(name)
+        return self._worker_program(int(name.removeprefix("worker ")))
 
     def _cannot_start(self, notice: Ended) -> None:
         hopeless = notice.code in (Exit.USAGE, Exit.PORT_IN_USE) or notice.back_in_s is None
@@ -147,25 +171,22 @@ class Training:
             code = Exit(notice.code) if notice.code in list(Exit) else Exit.FAILED
             raise RunError(f"the {notice.name} could not start: {said}", code)
 
-    def _server_program(self, address: str) -> Program:
+    def _server_program(self) -> Program:
         server = self._settings.server
-        if "listen" in server.model_fields_set:
-            address = server.listen
+        listen = self._listen("server", server)
         return self._program(
             "server",
             {
-                "core": server.model_copy(update={"listen": address}).to_core(),
+                "core": server.model_copy(update={"listen": listen}).to_core(),
                 "every_s": self._train.every_s,
                 "model_file": str(self.model_file),
                 "job": self._settings.worker.job,
             },
         )
 
-    def _switch_program(self, address: str, upstream: str) -> Program:
+    def _switch_program(self) -> Program:
         switch = self._settings.switch
-        if "listen" in switch.model_fields_set:
-            address = switch.listen
-        changes = {"listen": address, "upstream": upstream}
+        changes = {"listen": self._listen("switch", switch), "upstream": self._homes["server"]}
         return self._program("switch", self._told_to(switch.model_copy(update=changes)))
 
     def _told_to(self, switch: SwitchSettings) -> dict[str, Any]:
@@ -179,24 +200,25 @@ class Training:
     def _leaves(self) -> list[str]:
         return [f"leaf {number}" for number in range(self._train.leaves)]
 
-    def _leaf(self, name: str, switch: str) -> str:
-        """Start a leaf switch below the switch; where it listens, in its next life too."""
-        address = self._listening(name, self._leaf_program(name, "127.0.0.1:0", switch))
-        self._supervisor.change(self._leaf_program(name, address, switch))
-        return address
+    def _leaf_program(self, name: str) -> Program:
+        leaf = self._settings.leaf
+        at = leaf.at(self._listen(name, leaf), self._homes["switch"])
+        return self._program(name, self._told_to(at))
 
-    def _leaf_program(self, name: str, listen: str, upstream: str) -> Program:
-        return self._program(name, self._told_to(self._settings.leaf.at(listen, upstream)))
-
-    def _worker_program(self, worker: int, switch: str) -> Program:
+    def _worker_program(self, worker: int) -> Program:
         task = worker_job(
             self._settings,
-            switch=switch,
+            switch=self._homes[self._home_of(worker)],
             worker=worker,
             cluster=worker % self._train.clusters,
             seed=self._train.seed,
         )
         return self._program(f"worker {worker}", dataclasses.asdict(task))
+
+    def _home_of(self, worker: int) -> str:
+        """The switch or leaf that a worker joins through."""
+        homes = self._leaves or ["switch"]
+        return homes[worker % self._train.clusters % len(homes)]
 
     def _program(self, name: str, told: dict[str, Any]) -> Program:
         role = name.split(maxsplit=1)[0]
@@ -233,7 +255,7 @@ class Training:
         return None
 
     def _too_quiet(self, heard_s: float) -> tuple[str, str, Exit] | None:
-        if not any(name.startswith("worker") for name in self._supervisor.alive()):
+        if not any(name.startswith("worker") for name in self._place.alive()):
             return self._all_workers_gone()
         patience_s = self._train.stall_timeout_s
         if self.progress.last_update_s is None:
@@ -283,11 +305,11 @@ class Training:
 
     def _stalled(self, patience_s: float) -> str:
         missing = "the first update" if self.progress.last_update_s is None else "any update"
-        silent = [n for n in self._supervisor.alive() if n.startswith("worker")]
+        silent = [n for n in self._place.alive() if n.startswith("worker")]
         return f"waited {patience_s:g} s for {missing} from {', '.join(silent)}"
 
     def _turn(self, timeout_s: float = LOOK_S) -> list[Notice]:
-        notices = self._supervisor.poll(timeout_s)
+        notices = self._place.poll(timeout_s)
         self._take(notices)
         return notices
 
@@ -296,11 +318,37 @@ class Training:
             happening = self.progress.take(notice, self._now())
             if happening:
                 self._observer.happened(happening)
+            if isinstance(notice, Said) and notice.message["event"] == "listening":
+                self._tell_of_a_move(notice.name)
         now = self._now()
         if now >= self._next_sample_s:
             self._next_sample_s = now + self._train.every_s
             self.progress.sample(now)
         self._observer.stands(self.progress, self._phase)
+
+    def _tell_of_a_move(self, name: str) -> None:
+        """Who came back on another machine is looked for at the old address: start those anew."""
+        home = self._homes.get(name)
+        if home is None or home == self._found_at(name):
+            return
+        self._homes[name] = self._found_at(name)
+        self._place.change(self._program_of(name))
+        text = f"{name} is now at {self._homes[name]}, no longer at {home}; those below it follow"
+        happening = Happening(self._now(), name, text, trouble=True)
+        self.progress.happenings.append(happening)
+        self._observer.happened(happening)
+        for follower in self._followers(name):
+            self._place.change(self._program_of(follower))
+            self._place.kill(follower)
+
+    def _followers(self, name: str) -> list[str]:
+        """Who was told the address of a switch or the server, of those that have been started."""
+        if name == "server":
+            return ["switch"] if "switch" in self._homes else []
+        leaves = [leaf for leaf in self._leaves if name == "switch" and leaf in self._homes]
+        alive = self._place.alive()
+        workers = [n for n in range(self._train.workers) if self._home_of(n) == name]
+        return leaves + [who for n in workers if (who := f"worker {n}") in alive]
 
     def _now(self) -> float:
         return self._clock() - self._begin
@@ -311,27 +359,28 @@ class Training:
         """Ages as they are while workers still push: the end of a run would only make them old."""
         deadline = self._clock() + AGES_S
         before = self.progress.served
-        self._supervisor.tell("server", "stats")
+        self._place.tell("server", "stats")
         while self.progress.served is before and self._clock() < deadline:
             self._turn(0.02)
         self.progress.ages_at_end = self.progress.served
 
     def _finish(self) -> None:
         self._phase = "workers stopping"
-        names = [*self.progress.ready, *self._supervisor.alive()]
+        names = [*self.progress.ready, *self._place.alive()]
         workers = sorted({name for name in names if name.startswith("worker")})
         patience_s = self._train.stop_timeout_s + self._settings.worker.flush_timeout_s
         deadline = self._clock() + patience_s
-        self._supervisor.retire(workers, "finish")
-        while self._clock() < deadline and self.progress.unfinished(self._supervisor.alive()):
+        self._place.retire(workers, "finish")
+        while self._clock() < deadline and self.progress.unfinished(self._place.alive()):
             self._turn()
         self._phase = "queue draining"
         self._drain()
         self._phase = "stopping"
-        self._take(self._supervisor.stop(workers, timeout_s=max(deadline - self._clock(), 2.0)))
+        self._take(self._place.stop(workers, timeout_s=max(deadline - self._clock(), 2.0)))
         for name in (*self._leaves, "switch", "server"):
-            if name in self._supervisor.alive():
-                self._take(self._supervisor.stop([name], timeout_s=5.0))
+            if name in self._place.alive():
+                self._take(self._place.stop([name], timeout_s=5.0))
+        self._place.bring("server", [self.model_file])
         self.progress.sample(self._now())
 
     def _drain(self) -> None:
@@ -339,9 +388,9 @@ class Training:
         deadline = self._clock() + self._train.drain_timeout_s
         parties = (*self._leaves, "switch", "server")
         before = None
-        while self._clock() < deadline and set(parties) <= set(self._supervisor.alive()):
+        while self._clock() < deadline and set(parties) <= set(self._place.alive()):
             for name in parties:
-                self._supervisor.tell(name, "stats")
+                self._place.tell(name, "stats")
             self._turn(0.05)
             self._turn(0.05)
             now = self._still_on_the_way()
