@@ -29,5 +29,5 @@ def pytest_report_collectionfinish(items: list[pytest.Item]) -> str:
         raise pytest.UsageError(f"{REQUIRED} is set, but {' and '.join(MISSING)} not installed")
     return (
         f"TORCH IS NOT INSTALLED: {waiting} of its tests do NOT run. "
-        f"`pip install 'olaf[torch]'` runs them, {REQUIRED}=1 insists"
+        f"`scripts/env torch` lets them run, {REQUIRED}=1 insists"
     )

@@ -21,7 +21,7 @@ def test_without_torch_the_message_names_the_extra(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(sys.modules, "torch", None)
     monkeypatch.delitem(sys.modules, "olaf.rl.ppo_torch", raising=False)
     monkeypatch.delattr("olaf.rl.ppo_torch", raising=False)
-    with pytest.raises(LearnerError, match=r"pip install 'olaf\[torch\]'"):
+    with pytest.raises(LearnerError, match=r"needs torch, .*run `scripts/env torch`"):
         make_learner(SMALL)
 
 

@@ -59,6 +59,9 @@ def admit(*, cluster: Path, running: Path, timeout: Decimal, json_out: bool) -> 
     Exit codes:
       0 admit   1 refuse   2 undecided within --timeout   3 bad input
     """
+    from olaf import extras
+
+    extras.need("verify", "z3", "rich", what="olaf admit")
     from olaf.verify import admission
     from olaf.verify.spec import read, read_newcomer
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from olaf.jobs.outcome import RunError
+from olaf.jobs.outcome import RunError, failure_of
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -56,8 +56,10 @@ class Question(click.Command):
         except click.ClickException as error:
             error.show()
             raise click.exceptions.Exit(BAD_INPUT) from None
-        except RunError as error:
-            click.echo(f"olaf: {error}", err=True)
+        except (RunError, ModuleNotFoundError) as error:
+            if (failure := failure_of(error)) is None:
+                raise
+            click.echo(f"olaf: {failure}", err=True)
             raise click.exceptions.Exit(BAD_INPUT) from None
         except Exception:
             traceback.print_exc()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from olaf import extras
 from olaf.cli import options
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def _queues(ctx: click.Context, parameter: click.Parameter, value: str | None) -
 @click.option("--env", metavar="ID", help="Any id that gymnasium.make knows.")
 @click.option("--workers", type=int, help="Worker processes.")
 @click.option("--clusters", type=int, help="Clusters the workers are dealt to.")
-@click.option("--learner", metavar="numpy|torch", help="torch needs olaf[torch].")
+@click.option("--learner", metavar="numpy|torch", help="torch needs the extra `torch`.")
 @click.option(
     "--queues", callback=_queues, metavar="fifo,olaf,..", help="Of fifo, olaf and freshest."
 )
@@ -75,6 +76,7 @@ def compare(ctx: click.Context, /, **given: Any) -> int:
       olaf compare --queues olaf,freshest --clusters 8
       olaf compare --env CartPole-v1 --workers 4 --clusters 2 --until-reward 200
     """
+    extras.need("train", what="olaf compare")
     settings = options.settings(ctx, KEYS)
     return run_comparison(settings, json_out=given["json_out"])
 

@@ -95,6 +95,9 @@ def settings(ctx: click.Context, keys: Mapping[str, str]) -> Settings:
 
 def console(*, json_out: bool) -> Console:
     """Where tables go: standard output, or the other one if that is for JSON."""
+    from olaf import extras
+
+    extras.need("train", "rich", what="a table")
     from rich.console import Console
 
     made = Console(stderr=json_out, highlight=False)

@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 
+from olaf import extras
 from olaf.cli import options
 from olaf.jobs import roles as running
 from olaf.jobs.lines import Control, Message, Reporter
@@ -139,7 +140,7 @@ def server(ctx: click.Context, /, **given: Any) -> None:
 @click.option("--cluster", type=int, help="This worker's cluster.")
 @click.option("--id", type=int, help="This worker's id, unique in the job.")
 @click.option("--env", metavar="ID", help="Any id that gymnasium.make knows.")
-@click.option("--learner", metavar="numpy|torch", help="torch needs olaf[torch].")
+@click.option("--learner", metavar="numpy|torch", help="torch needs the extra `torch`.")
 @click.option("--transmission", metavar="off|paper|fair", help="When it sends (OLAF §5).")
 @click.option("--updates", metavar="N", help="Stop after so many updates.")
 @click.option("--seed", type=int, help="Seed of environment, policy and first weights.")
@@ -173,6 +174,7 @@ def worker(ctx: click.Context, /, **given: Any) -> None:
         )
     else:
         task = running.WorkerJob(**told)
+    extras.need("train", "gymnasium", what="olaf worker")
     running.run_worker(task, reporter, control)
 
 

@@ -49,6 +49,9 @@ def asks(command: F) -> F:
 
 
 def _client(how: dict[str, Any]) -> Client:
+    from olaf import extras
+
+    extras.need("schedule", "httpx", what="olaf schedule")
     from olaf.schedule.client import Client
 
     return Client(

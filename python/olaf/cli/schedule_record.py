@@ -77,8 +77,8 @@ def record(
     """Train a model on this machine's CPU for some steps and record its all-reduces.
 
     One process alone, through PyTorch's DistributedDataParallel: times are those of computing, no
-    network has part in them. Writes what the scheduler and the simulator read. Needs olaf[torch].
-    docs/patterns.md explains how to record a program of your own.
+    network has part in them. Writes what the scheduler and the simulator read. Needs the extra
+    `torch`. docs/patterns.md explains how to record a program of your own.
 
     \b
     Examples:
@@ -127,17 +127,11 @@ def _ready_to_write(out: Path, *, folder: bool) -> None:
 
 
 def _torch(threads: int | None) -> None:
-    from olaf.jobs.outcome import Exit, RunError
+    from olaf import extras
 
-    try:
-        import torch
-        import torchvision as _  # noqa: F401
-    except ModuleNotFoundError as missing:
-        raise RunError(
-            f"recording needs {missing.name!r}, which is not installed: "
-            "run `pip install 'olaf[torch]'`",
-            Exit.USAGE,
-        ) from None
+    extras.need("torch", "torch", "torchvision", what="recording")
+    import torch
+
     if threads is not None:
         torch.set_num_threads(threads)
 

@@ -114,6 +114,9 @@ def serve(
       0 stopped by SIGTERM or Ctrl-C   1 the store failed   2 it cannot be so
       4 the address is taken
     """
+    from olaf import extras
+
+    extras.need("schedule", "fastapi", "uvicorn", what="olaf schedule serve")
     from olaf._olaf import parse_rate
     from olaf.schedule.known import LATENCY_NS
     from olaf.schedule.reading import BUNDLED, read_topology

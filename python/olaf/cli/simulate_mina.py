@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from olaf import extras
 from olaf.cli import options
 
 if TYPE_CHECKING:
@@ -294,6 +295,7 @@ def mina(
     begin_s = time.process_time()
     solver = None
     if trees == "exact":
+        extras.need("schedule", "highspy", what="the exact solver")
         from olaf.schedule.ilp import Solver
 
         solver = Solver(time_limit_s=solver_time)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from olaf import extras
 from olaf.cli import options
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ KEYS = {
 @click.option("--workers", type=int, help="Worker processes.")
 @click.option("--clusters", type=int, help="Clusters the workers are dealt to.")
 @click.option("--leaves", metavar="N", help="Leaf switches below the switch; clusters share them.")
-@click.option("--learner", metavar="numpy|torch", help="torch needs olaf[torch].")
+@click.option("--learner", metavar="numpy|torch", help="torch needs the extra `torch`.")
 @click.option("--queue", metavar="olaf|fifo|freshest", help="Discipline of the switch's uplink.")
 @click.option("--slots", type=int, help="Updates the queue holds.")
 @click.option("--uplink", metavar="RATE", help="Rate of the uplink as tc writes it: 1.9mbit.")
@@ -76,6 +77,7 @@ def train(ctx: click.Context, /, **given: Any) -> int:
       olaf train --clusters 4 --leaves 2 --set leaf.uplink=2mbit --uplink 3mbit
       olaf train --set learner.steps_per_update=500 --set server.step=sum
     """
+    extras.need("train", what="olaf train")
     settings = options.settings(ctx, KEYS)
     outcome, result = run_training(settings, json_out=given["json_out"])
     show_result(result, Path(settings.train.out), json_out=given["json_out"])

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from olaf import extras
 from olaf.cli import asking, options
 
 if TYPE_CHECKING:
@@ -96,6 +97,7 @@ def verify(
       0 holds   1 violated   2 undecided within --timeout   3 bad input
       Of several objectives violated counts before undecided.
     """
+    extras.need("verify", "z3", "rich", what="olaf verify")
     with asking.interruptible() as stop:
         from olaf.verify.drawing import check_ending
         from olaf.verify.spec import read

@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from olaf import extras
 from olaf.experiments.result import Chart, Series
 from olaf.report.plots import COLOURS, PAGE, PAGE_INK, thinned
 
@@ -20,6 +21,7 @@ APART = 0.08
 
 def draw(chart: Chart, stem: Path) -> None:
     """Write ``stem``.svg and ``stem``.png."""
+    extras.need("train", "matplotlib", what="a plot")
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

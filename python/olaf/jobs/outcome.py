@@ -48,7 +48,7 @@ def configuring() -> Iterator[None]:
         raise ConfigurationError(str(error)) from None
 
 
-def failure_of(error: BaseException) -> RunError | None:
+def failure_of(error: BaseException) -> RunError | None:  # noqa: PLR0911
     """The failure that an error of the core or of the system means, or None if it is a bug."""
     if isinstance(error, RunError):
         return error
@@ -58,12 +58,27 @@ def failure_of(error: BaseException) -> RunError | None:
         return RunError(str(error), Exit.UNREACHABLE)
     if "RefusedError" in kinds:
         return RunError(str(error), Exit.REFUSED)
+    if isinstance(error, ModuleNotFoundError):
+        return _missing_extra(error)
     if isinstance(error, ConfigurationError):
         return RunError(str(error), Exit.USAGE)
     if isinstance(error, OSError) and _is_port_in_use(error):
         return RunError(_port_advice(str(error)), Exit.PORT_IN_USE)
     known = isinstance(error, OSError) or "OlafError" in kinds
     return RunError(str(error), Exit.FAILED) if known else None
+
+
+def _missing_extra(error: ModuleNotFoundError) -> RunError | None:
+    """The extra that brings the module; None where no extra does."""
+    from olaf import extras
+
+    if isinstance(error, extras.MissingExtraError):
+        return RunError(str(error), Exit.USAGE)
+    extra = extras.extra_of(error.name)
+    if extra is None:
+        return None
+    module = str(error.name).partition(".")[0]
+    return RunError(extras.missing(module, extra=extra, what="this command"), Exit.USAGE)
 
 
 def _is_port_in_use(error: OSError) -> bool:

@@ -26,6 +26,7 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, core_schema
 
+from olaf import extras
 from olaf.jobs.admission import Policy
 from olaf.rl.learner import LearnerConfig, LearnerError
 from olaf.rl.worker_loop import LoopConfig
@@ -170,6 +171,7 @@ class SwitchSettings(LeafSettings):
         """
         if self.admission is None:
             return None
+        extras.need("verify", "z3", what="`switch.admission`")
         from olaf.verify.ask import read_policy
 
         file = Path(self.admission)

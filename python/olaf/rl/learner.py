@@ -30,7 +30,7 @@ class LearnerConfig:
     """Any id that ``gymnasium.make`` knows (``module:id`` imports the module first)."""
 
     learner: str = "numpy"
-    """``numpy`` (embedded), or ``torch`` (extra ``olaf[torch]``)."""
+    """``numpy`` (embedded), or ``torch`` (the extra ``torch``)."""
 
     module: str = ""
     """For ``torch``: ``package.module:factory``, called with (observations, actions, continuous)

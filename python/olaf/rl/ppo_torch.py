@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from olaf import extras
 from olaf.rl.learner import LearnerError, Parts
 from olaf.rl.network import Layout
 from olaf.rl.ppo_numpy import Batch, NumpyLearner, settle
@@ -30,10 +31,8 @@ try:
     from torchrl.objectives import ClipPPOLoss
     from torchrl.objectives.value.functional import vec_generalized_advantage_estimate
 except ModuleNotFoundError as missing:
-    raise LearnerError(
-        f"learner = 'torch' needs {missing.name!r}, which is not installed: "
-        f"run `pip install 'olaf[torch]'`, or take learner = 'numpy'"
-    ) from missing
+    told = extras.missing(missing.name, extra="torch", what="learner = 'torch'")
+    raise LearnerError(f"{told}, or take learner = 'numpy'") from missing
 
 
 class ActorCritic(nn.Module):

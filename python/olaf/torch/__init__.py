@@ -16,13 +16,11 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-try:
-    import torch
-except ModuleNotFoundError as missing:
-    raise ModuleNotFoundError(
-        "olaf.torch needs torch, which is not installed: run `pip install 'olaf[torch]'`",
-        name=missing.name,
-    ) from missing
+from olaf import extras
+
+extras.need("torch", "torch", what="olaf.torch")
+
+import torch  # noqa: E402
 
 __all__ = ["gradients", "parameters", "step", "views"]
 

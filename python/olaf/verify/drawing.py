@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from olaf import extras
 from olaf.jobs.usage import ConfigurationError
 from olaf.report.plots import COLOURS, PAGE, PAGE_INK
 from olaf.verify.schedule import Run, mean_peak, on_ticks
@@ -34,6 +35,7 @@ def sawtooth(run: Run, cluster: int) -> list[tuple[int, int]]:
 
 def draw(verdict: Verdict, file: Path) -> None:
     """Write the verdict's run as ``file``: PNG, SVG or PDF by its ending."""
+    extras.need("verify", "matplotlib", what="--plot")
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

@@ -1,0 +1,78 @@
+"""What is installed on request: the extras, and what to run when one is missing.
+
+The base installation carries the roles (switch, server, `olaf.connect`). Everything larger is an
+extra. `EXTRAS` is the one list of them in Python; a test compares it with ``pyproject.toml``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+
+DISTRIBUTION = "olaf-aggregation"
+"""What pip calls this package. On the package index, `olaf` belongs to another project; the import
+and the command are `olaf` all the same."""
+
+EXTRAS: Mapping[str, tuple[str, ...]] = {
+    "train": ("gymnasium", "Box2D", "pygame", "matplotlib", "tensorboardX", "rich"),
+    "verify": ("z3", "matplotlib", "rich"),
+    "schedule": ("fastapi", "uvicorn", "httpx", "highspy", "rich"),
+    "torch": ("torch", "torchrl", "torchvision", "tensordict"),
+}
+"""Of each extra the modules that its packages are imported by. A module of several extras is
+offered with the first of them."""
+
+
+class MissingExtraError(ModuleNotFoundError):
+    """A module of an extra is not installed; the message names the extra and the command."""
+
+
+def need(extra: str, *modules: str, what: str = "this") -> None:
+    """Check that modules of an extra are there, without importing them.
+
+    modules: those that are used; none stands for all modules of the extra.
+    what: the command or the part that needs them, the subject of the message.
+    Raises MissingExtraError.
+    """
+    for module in modules or EXTRAS[extra]:
+        if not _installed(module):
+            raise MissingExtraError(missing(module, extra=extra, what=what), name=module)
+
+
+def missing(module: str | None, *, extra: str, what: str) -> str:
+    """The sentence for a module that is not installed: who needs it, and what to run."""
+    return f"{what} needs {module}, which is not installed: run `{command(extra)}`"
+
+
+def command(extra: str) -> str:
+    """The command that installs an extra where this Python runs.
+
+    Where the package is installed, pip takes the extra's list from the installation, so that the
+    command is also right for a wheel that came as a file.
+    """
+    if extra not in EXTRAS:
+        raise ValueError(f"no extra {extra!r}: one of {', '.join(EXTRAS)}")
+    if _checkout() is not None:
+        return f"scripts/env {extra}"
+    return f"pip install '{DISTRIBUTION}[{extra}]'"
+
+
+def extra_of(module: str | None) -> str | None:
+    """The first extra that brings a module (``a.b`` counts as ``a``); None where none does."""
+    top = (module or "").partition(".")[0]
+    return next((extra for extra, modules in EXTRAS.items() if top in modules), None)
+
+
+def _installed(module: str) -> bool:
+    if module in sys.modules:
+        return sys.modules[module] is not None
+    return find_spec(module) is not None
+
+
+def _checkout() -> Path | None:
+    """The checkout whose own environment this Python is: there `scripts/env` installs."""
+    root = Path(__file__).resolve().parents[2]
+    own = (root / "scripts" / "env").is_file() and Path(sys.prefix).resolve().parent == root
+    return root if own else None
