@@ -322,9 +322,10 @@ class TrainSettings(Section):
     stop_timeout_s: float = Field(default=10.0, gt=0)
     """How long a worker may take to end the turn it is in, when asked to stop."""
     restarts: int = Field(default=5, ge=0)
-    """How often a process that dies is started again before it is given up."""
+    """How often in a row a process that dies is started again before it is given up. A process that
+    ran for 30 seconds behaved well: its earlier deaths no longer count."""
     restart_delay_s: float = Field(default=0.2, ge=0)
-    """Pause before the first restart; doubles each time, up to five seconds."""
+    """Pause before the first restart. It doubles with each death in a row, up to five seconds."""
 
     @model_validator(mode="after")
     def _clusters_fit(self) -> TrainSettings:

@@ -1,7 +1,8 @@
 """Child processes: started, listened to, started again when they die, and ended for certain.
 
 One selector over all their outputs, no threads. Nothing here knows what a switch or a worker is;
-a child that dies is named, and comes back after a pause that doubles, up to a number of times.
+a child that dies is named, and comes back after a pause that doubles, up to a number of times in a
+row (`olaf.jobs.backoff`).
 """
 
 from __future__ import annotations
@@ -13,21 +14,18 @@ import selectors
 import signal
 import subprocess
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+from olaf.jobs.backoff import STEADY_S, Backoff
 from olaf.jobs.outcome import Exit
 
 HERE = "<here>"
 """In a first line: the address of the machine that the program is started on."""
 
 LOOPBACK = "127.0.0.1"
-
-LONGEST_DELAY_S = 5.0
-STEADY_S = 30.0
-"""A child that lived so long starts with the first pause again."""
 
 
 @dataclass(frozen=True)
@@ -99,11 +97,10 @@ Notice = Started | Said | Printed | Ended
 @dataclass
 class _Child:
     program: Program
+    backoff: Backoff
     incarnation: int = 0
     process: subprocess.Popen[bytes] | None = None
     started_at: float = 0.0
-    failures: int = 0
-    delay_s: float = 0.0
     due: float | None = None
     asked_to_stop: bool = False
     outputs_open: int = 0
@@ -124,18 +121,29 @@ class Supervisor:
     """
 
     def __init__(
-        self, *, restarts: int = 5, restart_delay_s: float = 0.2, host: str = LOOPBACK
+        self,
+        *,
+        restarts: int = 5,
+        restart_delay_s: float = 0.2,
+        steady_s: float = STEADY_S,
+        host: str = LOOPBACK,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._host = host
         self._restarts = restarts
         self._delay_s = restart_delay_s
+        self._steady_s = steady_s
+        self._clock = clock
         self._children: dict[str, _Child] = {}
         self._selector = selectors.DefaultSelector()
         self._notices: list[Notice] = []
 
     def start(self, program: Program) -> None:
         """Start a child, or a new incarnation of it with what ``program`` says now."""
-        child = self._children.setdefault(program.name, _Child(program))
+        child = self._children.get(program.name)
+        if child is None:
+            backoff = Backoff(self._restarts, self._delay_s, steady_s=self._steady_s)
+            child = self._children[program.name] = _Child(program, backoff)
         child.program = program
         child.asked_to_stop = False
         self._spawn(child)
@@ -146,7 +154,7 @@ class Supervisor:
 
     def poll(self, timeout_s: float) -> list[Notice]:
         """Wait at most so long for something to happen; what happened, in order."""
-        now = time.monotonic()
+        now = self._clock()
         dues = [child.due for child in self._children.values() if child.due is not None]
         if self._notices:
             timeout_s = 0
@@ -154,7 +162,7 @@ class Supervisor:
             timeout_s = max(0.0, min(timeout_s, min(dues) - now))
         for key, _ in self._selector.select(timeout_s):
             self._read(key)
-        now = time.monotonic()
+        now = self._clock()
         for child in self._children.values():
             if child.due is not None and child.due <= now:
                 child.due = None
@@ -195,13 +203,13 @@ class Supervisor:
         """Ask children to stop, pass on what they still say, kill those that overstay."""
         waiting = set(names)
         self.retire(waiting, "stop")
-        deadline = time.monotonic() + timeout_s
+        deadline = self._clock() + timeout_s
         while waiting := {n for n in waiting if self._children[n].process is not None}:
-            left = deadline - time.monotonic()
+            left = deadline - self._clock()
             if left <= 0:
                 for name in sorted(waiting):
                     self.kill(name)
-                deadline = time.monotonic() + 1.0
+                deadline = self._clock() + 1.0
             yield from self.poll(max(left, 0.05))
         yield from self.poll(0)
 
@@ -244,7 +252,7 @@ class Supervisor:
             process_group=0,
         )
         child.process = process
-        child.started_at = time.monotonic()
+        child.started_at = self._clock()
         child.outputs_open = 2
         for stream, is_json in ((process.stdout, True), (process.stderr, False)):
             assert stream is not None
@@ -291,16 +299,13 @@ class Supervisor:
         )
 
     def _plan_return(self, child: _Child, code: int) -> float | None:
-        now = time.monotonic()
-        if now - child.started_at > STEADY_S:
-            child.delay_s = 0.0
-        child.failures += 1
         # A configuration that cannot be used is no better the second time.
-        if code == Exit.USAGE or child.failures > self._restarts:
+        if code == Exit.USAGE:
             return None
-        child.delay_s = min(max(child.delay_s * 2, self._delay_s), LONGEST_DELAY_S)
-        child.due = now + child.delay_s
-        return child.delay_s
+        now = self._clock()
+        delay_s = child.backoff.died(now - child.started_at)
+        child.due = None if delay_s is None else now + delay_s
+        return delay_s
 
     @staticmethod
     def _let_go(process: subprocess.Popen[bytes]) -> None:
