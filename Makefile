@@ -4,7 +4,7 @@ SHELL := /bin/bash
 BIN := .venv/bin
 ARGS ?=
 
-.PHONY: help env train compare test test-rust test-python test-torch check format lint types pure ns3 fuzz wheel bench crosscheck experiments curves constraints model-check clean
+.PHONY: help env train compare test test-rust test-python test-torch test-ray check format lint types pure ns3 fuzz wheel bench crosscheck experiments curves constraints model-check clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -24,11 +24,15 @@ test-rust: ## tests of the crates
 	cargo test --workspace --quiet
 
 test-python: env ## tests of the Python side, over real sockets and processes
-	$(BIN)/pytest -m "not slow and not torch"
+	$(BIN)/pytest -m "not slow and not torch and not ray"
 
 test-torch: ## the tests of --learner torch (installs the 5 GB extra)
 	@scripts/env torch
-	OLAF_REQUIRE_TORCH=1 $(BIN)/pytest -m "torch and not slow"
+	OLAF_REQUIRE_TORCH=1 $(BIN)/pytest -m "torch and not slow and not ray"
+
+test-ray: ## the tests on a local Ray cluster (installs the extra `ray`; minutes, gigabytes)
+	@scripts/env ray
+	OLAF_REQUIRE_RAY=1 $(BIN)/pytest -m ray
 
 check: format lint types pure ns3-if-possible test test-torch fuzz wheel ## everything that CI runs
 

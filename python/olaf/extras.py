@@ -20,6 +20,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "verify": ("z3", "matplotlib", "rich"),
     "schedule": ("fastapi", "uvicorn", "httpx", "highspy", "rich"),
     "torch": ("torch", "torchrl", "torchvision", "tensordict"),
+    "ray": ("ray",),
 }
 """Of each extra the modules that its packages are imported by. A module of several extras is
 offered with the first of them."""
