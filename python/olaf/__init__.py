@@ -6,7 +6,9 @@ A training loop you already have joins a job with three calls::
 
     with olaf.connect("udp://switch:5555", job=1, cluster=0) as switch:
         switch.join(weights)
-        switch.push(update, reward=episode_reward)
+        before = olaf.snapshot(weights)
+        train(weights)
+        switch.push_delta(before, weights, reward=episode_reward)
         switch.pull(into=weights)
 
 Everything is imported when it is first used, so that ``import olaf`` and ``olaf --help`` are quick.
@@ -20,21 +22,27 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from olaf._olaf import OlafError, RefusedError, UnreachableError, __version__
     from olaf.connection import Connection, Model, connect
+    from olaf.parameters import snapshot
+    from olaf.rule import Rule
 
 __all__ = [
     "Connection",
     "Model",
     "OlafError",
     "RefusedError",
+    "Rule",
     "UnreachableError",
     "__version__",
     "connect",
+    "snapshot",
 ]
 
 _HOMES = {
     "Connection": "olaf.connection",
     "Model": "olaf.connection",
+    "Rule": "olaf.rule",
     "connect": "olaf.connection",
+    "snapshot": "olaf.parameters",
     "OlafError": "olaf._olaf",
     "RefusedError": "olaf._olaf",
     "UnreachableError": "olaf._olaf",

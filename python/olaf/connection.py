@@ -1,8 +1,13 @@
 """A worker's end of a job, for the training loop you already have.
 
-An update is what is to be *added* to the model: the server does ``w += learning_rate * update``.
-So push the gradient of what should grow (``(-loss).backward()``), or the change that local
-training made, divided by the server's learning rate.
+Three calls push, and each says what it means:
+
+- ``push_delta(before, after)``: the model should move by ``after - before``;
+- ``push_gradient(module, learning_rate=..)``: a descent step, ``-learning_rate * gradient``;
+- ``push(update)``: the primitive under both.
+
+The server does ``model += factor * (1 + versions behind)^-power * mean(update)``. The factor is 1
+unless the server was told otherwise; `Connection.rule` holds what the server said at ``join``.
 
 No copy is made that need not be: float32 arrays and CPU tensors are read and written where they
 lie, with the GIL released; other dtypes, devices and layouts go through one float32 copy.
@@ -11,25 +16,33 @@ lie, with the GIL released; other dtypes, devices and layouts go through one flo
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable, Iterable, Sequence
+import logging
+import math
 from dataclasses import dataclass
-from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
-from numpy.typing import NDArray
+
+from olaf.movement import Movement
+from olaf.parameters import (
+    Parameters,
+    Parts,
+    Scratch,
+    Targets,
+    gradients,
+    is_module,
+    is_parameter,
+    items,
+    readable,
+)
+from olaf.rule import Rule
+from olaf.telling import tell
 
 if TYPE_CHECKING:
     from typing import Self
 
     from olaf._olaf import Client
-
-Parts = list[NDArray[np.float32]]
-
-Parameters = Any
-"""An array, a torch tensor, a sequence of them, or a torch module."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +60,7 @@ def connect(
     job: int = 1,
     cluster: int = 0,
     worker: int | None = None,
+    quiet: bool = False,
     **config: int | str,
 ) -> Connection:
     """Open a connection to the switch (or server) at ``udp://host:port``; nothing is sent yet.
@@ -54,6 +68,8 @@ def connect(
     job: the job to take part in; workers of one job train one model.
     cluster: workers of one cluster share a slot of the switch's queue and hear the same answers.
     worker: this worker's id, unique in the job; None draws one.
+    quiet: say only warnings. Otherwise ``join`` says in one line what a push will do, through the
+        logger ``olaf``, and on standard error where the program has not configured logging.
     config: ``segment_lanes``, ``keepalive_ms``, ``silent_after_ms``, ``seed``, ``mtu_bytes``; of
         transmission control (OLAF §5) ``transmission`` ("off", "paper" or "fair"), ``unsent``
         ("carry", "discard" or "retry"), ``threshold_ms``, ``slope``, ``retry_ms``.
@@ -66,48 +82,118 @@ def connect(
         if value is not None and not 0 <= value < 2**32 - 1:
             raise ValueError(f"{name} = {value}: must be from 0 to 4294967294")
     client = Client(address, job=job, cluster=cluster, worker=worker, config=json.dumps(config))
-    return Connection(client)
+    return Connection(client, address=address, job=job, quiet=quiet)
 
 
 class Connection:
-    """Join, push, pull, leave. Made by `connect`; a context manager that leaves at its end.
+    """Join, push, pull, close. Made by `connect`; a context manager that closes at its end.
 
-    Not for several threads at once. Only `join`, `wait` and `flush` wait, each to its deadline.
+    Use a connection from one thread at a time; ``stats`` and ``events`` may be called from any.
+    Only `join`, `wait` and `flush` wait, each to its deadline.
     """
 
-    def __init__(self, client: Client) -> None:
+    def __init__(
+        self, client: Client, *, address: str = "", job: int = 1, quiet: bool = False
+    ) -> None:
         self._client = client
+        self._address = address.removeprefix("udp://")
+        self._job = job
+        self._quiet = quiet
         self._shapes: list[tuple[int, ...]] = []
         self._version = 0
+        self._rule: Rule | None = None
+        self._scratch = Scratch()
+        self._movement = Movement()
 
     def join(self, weights: Parameters, timeout_s: float = 10.0) -> int:
         """Join the job and return the model's version; ``weights`` then hold the job's model.
 
-        The first worker's weights become the job's first model. Later ones receive the model as
-        it is, written into ``weights`` in place (weights that are read-only stay as they are:
-        `pull` brings the model).
+        The first worker's weights become the job's first model. Later workers receive the model as
+        it is, written into ``weights`` in place (read-only weights stay as they are: `pull` brings
+        the model). Of a torch module the parameters travel; buffers, such as the running means of
+        a batch norm, do not.
 
         Raises UnreachableError at the deadline, naming the peer, and RefusedError with the reason
         (id in use, model of another size, ..).
         """
-        parts = _readable(weights)
+        found = items(weights)
+        parts = readable(found)
         version = self._client.join(parts, timeout_s)
         self._shapes = [part.shape for part in parts]
-        targets = _Targets.of(weights)
+        self._movement = Movement()
+        targets = Targets.of(found)
         if targets is not None:
             self._version = targets.fill(self._client, self._version) or self._version
+            self._movement.joined(targets.parts)
+        self._rule = _rule_of(self._client)
+        self._say_what_a_push_does(version)
         return version
 
-    def push(self, gradients: Parameters, *, reward: float = 0.0, weight: float = 1.0) -> int:
-        """Send one update and return its sequence number. Never waits for an answer.
+    def push_delta(
+        self, before: Parameters, after: Parameters, *, reward: float = 0.0, weight: float = 1.0
+    ) -> int:
+        """Push ``after - before``: the model should move by it. Returns the sequence number.
 
-        gradients: as `join` took weights, of the same sizes; of a torch module, the ``.grad`` of
-        each parameter (zeros where there is none).
-        reward: mean episode reward behind this update; the switch's reward gate compares it.
-        weight: how much it counts when it is merged with others.
+        before: a copy of the model from before the local training, `olaf.snapshot(model)`.
+        after: the model now: arrays, tensors or a torch module.
+        reward, weight: as of `push`.
+
+        The server applies the change at its factor, 1 unless told otherwise: one worker alone moves
+        the job's model to exactly ``after``. Never waits for an answer. The first call allocates
+        one float32 buffer of the model's size; later calls use it again.
+
+        Raises ValueError where the shapes differ, or where both are the same memory.
         """
-        parts = _readable(gradients, gradient=True)
-        return self._client.push(parts, reward=reward, weight=weight)
+        return self._send(self._scratch.difference(before, after), reward, weight)
+
+    def push_gradient(
+        self,
+        gradients_of: Parameters,
+        *,
+        learning_rate: float,
+        reward: float = 0.0,
+        weight: float = 1.0,
+    ) -> int:
+        """Push a descent step, ``-learning_rate * gradient``. Returns the sequence number.
+
+        gradients_of: a torch module or its parameters, whose ``.grad`` are taken after
+            ``loss.backward()`` (zeros for a parameter that has none), or the gradients themselves
+            as arrays or tensors.
+        learning_rate: size of the step, above 0; the server's factor multiplies it.
+        reward, weight: as of `push`.
+
+        The loss goes down: push the gradient of the loss, not its negative. Never waits for an
+        answer. The first call allocates one float32 buffer of the model's size.
+
+        Raises ValueError where there is no gradient, or for a learning rate that cannot be.
+        """
+        if not (math.isfinite(learning_rate) and learning_rate > 0):
+            raise ValueError(f"learning_rate = {learning_rate}: must be a number above 0")
+        found = gradients(gradients_of)
+        return self._send(self._scratch.scaled(found, -learning_rate), reward, weight)
+
+    def push(self, update: Parameters, *, reward: float = 0.0, weight: float = 1.0) -> int:
+        """Push what is to be added to the model. Returns the sequence number.
+
+        The server does ``model += factor * (1 + versions behind)^-power * mean(update)``, with
+        factor and power as `rule` says. `push_delta` and `push_gradient` make such updates.
+
+        update: arrays or tensors as `join` took weights, of the same sizes. A torch module is
+            refused, because it could mean its weights or its gradients.
+        reward: mean episode reward behind this update; reward gates compare it.
+        weight: how much the update counts when it is merged with others, above 0.
+
+        Float32 arrays and CPU tensors are sent from where they lie. Never waits for an answer.
+        """
+        found = items(update)
+        if is_module(update) or any(is_parameter(item) for item in found):
+            raise ValueError(
+                "push(update) takes what is to be added to the model, not a module or its "
+                "parameters: after loss.backward() call push_gradient(module, learning_rate=..); "
+                "after local training call push_delta(before, module), where before = "
+                "olaf.snapshot(module) was taken before it"
+            )
+        return self._send(readable(found), reward, weight)
 
     @overload
     def pull(self, into: None = None) -> Model | None: ...
@@ -121,21 +207,18 @@ class Connection:
         A torn mixture of two versions is never written.
         """
         if into is not None:
-            targets = _Targets.of(into)
+            targets = Targets.of(into)
             if targets is None:
                 raise ValueError("pull(into=..): an array there is read-only; pass a writable one")
             version = targets.fill(self._client, self._version)
-            if version is not None:
-                self._version = version
+            self._took(version, targets.parts)
             return version
         if not self._shapes:
             raise ValueError("pull() before join(): join first, so that the model's size is known")
         parts = [np.empty(shape, np.float32) for shape in self._shapes]
         version = self._client.pull(parts, self._version)
-        if version is None:
-            return None
-        self._version = version
-        return Model(version, parts)
+        self._took(version, parts)
+        return None if version is None else Model(version, parts)
 
     def wait(self, timeout_s: float) -> bool:
         """Wait until there is a newer model than the one last taken; False at the deadline."""
@@ -149,9 +232,17 @@ class Connection:
         """Go on in another cluster of the job; what is pushed from here on is that cluster's."""
         self._client.move_to(cluster)
 
-    def leave(self) -> None:
-        """Tell the job, then close. Calling it again does nothing."""
+    def close(self) -> None:
+        """Tell the job that this worker leaves, then close. Calling it again does nothing."""
         self._client.leave()
+
+    leave = close
+
+    @property
+    def rule(self) -> Rule | None:
+        """What the server does with a push, as it said at ``join``; None before, or from a server
+        that does not say it. ``str(connection.rule)`` is one sentence."""
+        return self._rule
 
     @property
     def version(self) -> int:
@@ -181,111 +272,47 @@ class Connection:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.leave()
+        self.close()
 
+    def _send(self, parts: Parts, reward: float, weight: float) -> int:
+        number = self._client.push(parts, reward=reward, weight=weight)
+        if not self._movement.over:
+            self._movement.pushed(parts)
+            self._judge()
+        return number
 
-class _Targets:
-    """Where a model is written: arrays in place, then whatever has to be copied from them."""
-
-    def __init__(self, parts: Parts, copies: list[Callable[[], object]]) -> None:
-        self.parts = parts
-        self._copies = copies
-
-    @classmethod
-    def of(cls, into: Parameters) -> _Targets | None:
-        """The targets that ``into`` offers, or None if something in it cannot be written."""
-        parts: Parts = []
-        copies: list[Callable[[], object]] = []
-        for item in _items(into):
-            array = _shared(item)
-            if array is not None and _is_plain(array):
-                if not array.flags.writeable:
-                    return None
-                parts.append(array)
-                continue
-            # Another dtype, device or layout: receive as float32 here, convert over there.
-            staging = np.empty(tuple(item.shape), np.float32)
-            parts.append(staging)
-            if _is_tensor(item):
-                copies.append(partial(_copy_to_tensor, item, staging))
-            elif item.flags.writeable:
-                copies.append(partial(np.copyto, item, staging, "unsafe"))
-            else:
-                return None
-        return cls(parts, copies)
-
-    def fill(self, client: Client, newer_than: int) -> int | None:
-        """Write the newest model, if it is newer; its version or None."""
-        version = client.pull(self.parts, newer_than)
+    def _took(self, version: int | None, parts: Parts) -> None:
         if version is not None:
-            for copy in self._copies:
-                copy()
-        return version
+            self._version = version
+        if not self._movement.over:
+            self._movement.pulled(None if version is None else parts)
+            self._judge()
+
+    def _judge(self) -> None:
+        told = self._movement.verdict(self._rule)
+        if told is not None:
+            tell(logging.WARNING, f"worker {self.worker} of job {self._job}: {told}")
+
+    def _say_what_a_push_does(self, version: int) -> None:
+        rule = self._rule
+        if rule is None:
+            return
+        who = f"joined job {self._job} at {self._address} (model version {version})"
+        if rule.is_plain:
+            if not self._quiet:
+                tell(logging.INFO, f"{who}; pushes are applied at {rule.factor}: {rule}")
+        elif rule.kind == "delta":
+            advice = "start the server with --learning-rate 1 to apply them as they are"
+            tell(
+                logging.WARNING,
+                f"{who}; pushes are applied at {rule.factor:g}, not at 1: {rule}; {advice}",
+            )
+        else:
+            tell(logging.WARNING, f"{who}; most pushes will not change the model: {rule}")
 
 
-def _readable(values: Parameters, *, gradient: bool = False) -> Parts:
-    """The values as contiguous float32 arrays, shared where that is what they are."""
-    return [_contiguous(item) for item in _items(values, gradient=gradient)]
-
-
-def _contiguous(item: Any) -> NDArray[np.float32]:
-    array = _shared(item)
-    if array is None:  # a tensor that numpy cannot see: another device, or bfloat16
-        array = item.detach().float().cpu().numpy()
-    if array.dtype.kind not in "fiu":
-        raise ValueError(f"parameters must be real numbers, not {array.dtype}")
-    return array if _is_plain(array) else np.ascontiguousarray(array, np.float32)
-
-
-def _items(values: Parameters, *, gradient: bool = False) -> Sequence[Any]:
-    """The arrays and tensors that ``values`` is made of, in order."""
-    if _is_module(values):
-        parameters = list(values.parameters())
-        if not gradient:
-            return parameters
-        if all(p.grad is None for p in parameters):
-            raise ValueError("the module has no gradients: call backward() before push()")
-        return [
-            np.zeros(tuple(p.shape), np.float32) if p.grad is None else p.grad for p in parameters
-        ]
-    if _is_tensor(values) or isinstance(values, np.ndarray):
-        return [values]
-    if isinstance(values, Iterable) and not isinstance(values, str | bytes | dict):
-        items = list(values)
-        if items and all(_is_tensor(item) or isinstance(item, np.ndarray) for item in items):
-            return items
-    raise ValueError(
-        "expected an array, a torch tensor, a sequence of them or a torch module, "
-        f"not {type(values).__name__}"
-    )
-
-
-def _shared(item: Any) -> NDArray[Any] | None:
-    """The memory of an array or CPU tensor as numpy sees it, or None where numpy cannot."""
-    if isinstance(item, np.ndarray):
-        return item
-    try:
-        array: NDArray[Any] = item.detach().numpy()
-    except (TypeError, RuntimeError):
-        return None
-    return array
-
-
-def _is_plain(array: NDArray[Any]) -> bool:
-    return array.dtype == np.float32 and array.flags.c_contiguous and array.dtype.isnative
-
-
-def _copy_to_tensor(tensor: Any, staging: NDArray[np.float32]) -> None:
-    torch = sys.modules["torch"]
-    tensor.detach().copy_(torch.from_numpy(staging))
-
-
-# torch is looked up, never imported: who has no tensor pays nothing for it.
-def _is_tensor(value: object) -> bool:
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(value, torch.Tensor)
-
-
-def _is_module(value: object) -> bool:
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(value, torch.nn.Module)
+def _rule_of(client: Client) -> Rule | None:
+    """The rule that the welcome carried, if the server is new enough to say it."""
+    ask = getattr(client, "rule", None)
+    said = ask() if ask is not None else None
+    return None if said is None else Rule.from_json(said)

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import logging
+import re
+import subprocess
+import sys
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -10,9 +14,21 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+import olaf
 from olaf.connection import Connection, Model
+from olaf.movement import PATIENCE_S, PUSHES, ROUNDS, Movement
 
 Array = NDArray[np.float32]
+
+
+PLAIN = {
+    "kind": "delta",
+    "aggregate": "each",
+    "step": "mean",
+    "gate": "none",
+    "factor": 1.0,
+    "staleness_power": 0.7,
+}
 
 
 class Client:
@@ -24,6 +40,7 @@ class Client:
         self.model: list[Array] = []
         self.pushed: list[tuple[list[Array], float, float]] = []
         self.left = 0
+        self.told_rule: dict[str, object] = {**PLAIN}
 
     def join(self, weights: Sequence[Array], timeout_s: float) -> int:
         self.version = self.version or 1
@@ -36,6 +53,9 @@ class Client:
             assert part.flags.c_contiguous
         self.pushed.append((list(parts), reward, weight))
         return len(self.pushed) - 1
+
+    def rule(self) -> str | None:
+        return json.dumps(self.told_rule)
 
     def pull(self, parts: Sequence[Array], newer_than: int) -> int | None:
         if self.version <= newer_than:
@@ -200,12 +220,12 @@ def test_a_modules_gradients_are_pushed_and_its_parameters_written(
     module = torch.nn.Linear(2, 1)
     connection.join(module)
     with pytest.raises(ValueError, match=r"call backward\(\)"):
-        connection.push(module)
-    module(torch.ones(1, 2)).sum().backward()
+        connection.push_gradient(module, learning_rate=0.5)
+    module(torch.tensor([[1.0, 2.0]])).sum().backward()
     module.bias.grad = None
-    connection.push(module)
+    connection.push_gradient(module, learning_rate=0.5)
     weight, bias = client.pushed[0][0]
-    assert weight.ctypes.data == module.weight.grad.data_ptr()
+    np.testing.assert_array_equal(weight, [[-0.5, -1.0]])
     np.testing.assert_array_equal(bias, [0.0])
     before = module.weight.data_ptr()
     client.serve([[7.0, 8.0]], [9.0])
@@ -226,3 +246,292 @@ def test_tensors_that_numpy_cannot_see_are_converted(
     client.serve([2, 3])
     connection.pull(into=[half])
     assert half.tolist() == [2, 3]
+
+
+# The three ways to push.
+
+
+def test_a_delta_is_what_the_model_should_move_by(connection: Connection, client: Client) -> None:
+    before = [np.ones((2, 2), np.float32), np.zeros(3, np.float32)]
+    after = [np.full((2, 2), 3.0, np.float32), np.full(3, -1.0, np.float32)]
+    assert connection.push_delta(before, after, reward=2.0, weight=3.0) == 0
+    ((parts, reward, weight),) = client.pushed
+    np.testing.assert_array_equal(parts[0], np.full((2, 2), 2.0))
+    np.testing.assert_array_equal(parts[1], np.full(3, -1.0))
+    assert (reward, weight) == (2.0, 3.0)
+
+
+def test_a_gradient_is_a_step_downhill(connection: Connection, client: Client) -> None:
+    connection.push_gradient(np.array([1.0, -2.0], np.float32), learning_rate=0.1, reward=4.0)
+    ((parts, reward, _),) = client.pushed
+    np.testing.assert_allclose(parts[0], [-0.1, 0.2], rtol=1e-6)
+    assert reward == 4.0
+
+
+def test_the_buffer_of_a_delta_is_made_once(connection: Connection, client: Client) -> None:
+    before, after = np.zeros(4, np.float32), np.ones(4, np.float32)
+    connection.push_delta(before, after)
+    connection.push_delta(before, after)
+    connection.push_gradient(after, learning_rate=1.0)
+    places = {parts[0].ctypes.data for parts, _, _ in client.pushed}
+    assert len(places) == 1
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f2", ">f4", "i8", "u1"])
+def test_a_delta_of_other_dtypes_is_exact(
+    connection: Connection, client: Client, dtype: str
+) -> None:
+    connection.push_delta(np.array([3, 200]).astype(dtype), np.array([1, 201]).astype(dtype))
+    np.testing.assert_array_equal(client.pushed[0][0][0], [-2, 1])
+
+
+def test_before_that_was_not_copied_is_refused(connection: Connection) -> None:
+    weights = np.zeros((2, 2), np.float32)
+    with pytest.raises(ValueError, match=r"same memory.*olaf\.snapshot"):
+        connection.push_delta(weights, weights)
+    with pytest.raises(ValueError, match="same memory"):
+        connection.push_delta([weights[:]], [weights])
+
+
+def test_a_snapshot_is_a_copy_of_its_own() -> None:
+    weights: list[NDArray[Any]] = [np.arange(3.0), np.ones((2, 2), np.float32)]
+    copy = olaf.snapshot(weights)
+    weights[0][...] = 7
+    np.testing.assert_array_equal(copy[0], [0, 1, 2])
+    assert [part.dtype for part in copy] == [np.float32, np.float32]
+    assert not np.shares_memory(copy[1], weights[1])
+
+
+def test_models_that_do_not_belong_together_are_named(connection: Connection) -> None:
+    one, other = np.zeros((3, 1), np.float32), np.zeros(3, np.float32)
+    with pytest.raises(ValueError, match=r"array 0: before has the shape \(3, 1\), after \(3,\)"):
+        connection.push_delta(one, other)
+    with pytest.raises(ValueError, match="before has 2 arrays, after has 1"):
+        connection.push_delta([one, one], [other])
+
+
+@pytest.mark.parametrize("rate", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_learning_rate_that_cannot_be_is_refused(connection: Connection, rate: float) -> None:
+    with pytest.raises(ValueError, match=r"learning_rate = .*above 0"):
+        connection.push_gradient(np.zeros(2, np.float32), learning_rate=rate)
+
+
+def test_a_generator_of_arrays_is_read_once(connection: Connection, client: Client) -> None:
+    connection.push(np.full(2, n, np.float32) for n in (1, 2))
+    np.testing.assert_array_equal(client.pushed[0][0][1], [2, 2])
+
+
+def test_a_dict_of_arrays_is_refused_with_advice(connection: Connection) -> None:
+    with pytest.raises(ValueError, match=r"not dict: pass the module itself"):
+        connection.join({"weight": np.zeros(2, np.float32)})
+
+
+@pytest.mark.torch
+def test_push_refuses_a_module_and_its_parameters(connection: Connection, client: Client) -> None:
+    torch = pytest.importorskip("torch")
+    module = torch.nn.Linear(2, 1)
+    module(torch.ones(1, 2)).sum().backward()
+    for meant in (module, list(module.parameters()), module.weight, module.parameters()):
+        with pytest.raises(ValueError, match=r"push_gradient\(module.*push_delta\(before"):
+            connection.push(meant)
+    assert client.pushed == []
+
+
+@pytest.mark.torch
+def test_deltas_and_snapshots_of_a_module(connection: Connection, client: Client) -> None:
+    torch = pytest.importorskip("torch")
+    module = torch.nn.Linear(2, 1)
+    before = olaf.snapshot(module)
+    with torch.no_grad():
+        module.weight += 1.0
+        module.bias -= 2.0
+    connection.push_delta(before, module)
+    weight, bias = client.pushed[0][0]
+    np.testing.assert_allclose(weight, [[1.0, 1.0]], rtol=1e-6)
+    np.testing.assert_allclose(bias, [-2.0], rtol=1e-6)
+    with pytest.raises(ValueError, match="same memory"):
+        connection.push_delta([p.detach() for p in module.parameters()], module)
+
+
+@pytest.mark.torch
+def test_the_gradients_of_parameters_may_be_given_apart(
+    connection: Connection, client: Client
+) -> None:
+    torch = pytest.importorskip("torch")
+    module = torch.nn.Linear(1, 1)
+    module(torch.full((1, 1), 3.0)).sum().backward()
+    connection.push_gradient(module.parameters(), learning_rate=1.0)
+    connection.push_gradient([p.grad for p in module.parameters()], learning_rate=1.0)
+    for parts, _, _ in client.pushed:
+        assert [part.reshape(-1).tolist() for part in parts] == [[-3.0], [-1.0]]
+
+
+# What a connection says.
+
+
+def test_joining_says_what_a_push_will_do(client: Client, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    one = Connection(cast(Any, client), address="udp://10.0.0.1:5555", job=3)
+    assert one.rule is None
+    one.join(np.zeros(2, np.float32))
+    (record,) = caplog.records
+    assert (record.name, record.levelname) == ("olaf", "INFO")
+    assert record.getMessage() == (
+        "joined job 3 at 10.0.0.1:5555 (model version 1); pushes are applied at 1.0: the server "
+        "does model += 1 * (1 + versions behind)^-0.7 * mean(update)"
+    )
+    assert one.rule == olaf.Rule("delta", "each", "mean", "none", 1.0, 0.7)
+
+
+def test_a_quiet_connection_says_only_warnings(
+    client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    Connection(cast(Any, client), quiet=True).join(np.zeros(2, np.float32))
+    assert caplog.records == []
+    client.told_rule["factor"] = 0.001
+    Connection(cast(Any, client), quiet=True).join(np.zeros(2, np.float32))
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+    assert "applied at 0.001, not at 1" in record.getMessage()
+    assert "--learning-rate 1" in record.getMessage()
+
+
+def test_the_paper_literal_rule_is_a_warning(
+    client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    client.told_rule |= {"kind": "paper-literal", "factor": 0.001}
+    Connection(cast(Any, client)).join(np.zeros(2, np.float32))
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+    assert "only an update whose reward beats the best so far" in record.getMessage()
+
+
+@pytest.mark.parametrize(
+    ("told", "sentence"),
+    [
+        ({"staleness_power": 0.0, "step": "sum"}, "model += 1 * sum(update)"),
+        ({"gate": "best"}, "mean(update), unless the reward is below the best one"),
+        ({"aggregate": "round"}, "mean(update), once a round of all workers"),
+        ({"aggregate": "periodic", "factor": 0.5}, "model += 0.5 * "),
+    ],
+)
+def test_a_rule_explains_itself_in_one_sentence(told: dict[str, object], sentence: str) -> None:
+    assert sentence in str(olaf.Rule.from_json(json.dumps({**PLAIN, **told})))
+
+
+def _script(lines: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", f"import logging\nfrom olaf.telling import tell\n{lines}"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+
+
+def test_a_plain_script_sees_it_on_standard_error() -> None:
+    ran = _script("tell(logging.INFO, 'one'); tell(logging.WARNING, 'two')")
+    assert (ran.stdout, ran.stderr) == ("", "olaf: one\nolaf: warning: two\n")
+
+
+@pytest.mark.parametrize(
+    ("setup", "seen"),
+    [
+        ("logging.basicConfig(level=logging.INFO, format='%(name)s|%(message)s')", "olaf|one\n"),
+        ("logging.basicConfig()", ""),
+        ("logging.getLogger('olaf').setLevel(logging.WARNING)", ""),
+        ("logging.getLogger('olaf').addHandler(logging.NullHandler())", ""),
+    ],
+)
+def test_a_program_that_configured_logging_decides_itself(setup: str, seen: str) -> None:
+    assert _script(f"{setup}\ntell(logging.INFO, 'one')").stderr == seen
+
+
+# A model that does not follow.
+
+
+def _play(connection: Connection, client: Client, factor: float, rounds: int) -> None:
+    """Push and pull; the server applies each update at ``factor``."""
+    weights = np.zeros(4, np.float32)
+    connection.join(weights)
+    for _ in range(rounds):
+        connection.push(np.ones(4, np.float32))
+        client.serve(client.model[0] + np.float32(factor))
+        connection.pull(into=weights)
+
+
+@pytest.mark.parametrize(
+    ("told", "cause"),
+    [
+        ({"factor": 0.0005}, "multiplies every update by 0.0005.*--learning-rate 1"),
+        ({"gate": "best"}, "Pass the episode's reward"),
+        ({}, "do not reach the server, or it refuses them"),
+    ],
+)
+def test_a_worker_that_moves_nothing_is_told_once(
+    connection: Connection,
+    client: Client,
+    caplog: pytest.LogCaptureFixture,
+    told: dict[str, object],
+    cause: str,
+) -> None:
+    client.told_rule |= told
+    _play(connection, client, factor=0.0005, rounds=3 * ROUNDS)
+    said = [r.getMessage() for r in caplog.records if "hardly follows" in r.getMessage()]
+    assert len(said) == 1
+    assert "worker 7 of job 1" in said[0]
+    assert "moved by 0.0005 of what was pushed" in said[0]
+    assert re.search(cause, said[0])
+
+
+def test_a_worker_that_moves_the_model_is_told_nothing(
+    connection: Connection, client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    _play(connection, client, factor=0.002, rounds=3 * ROUNDS)
+    assert [r for r in caplog.records if r.levelno >= logging.WARNING] == []
+
+
+def test_measuring_ends_and_lets_its_memory_go() -> None:
+    movement, model = Movement(), [np.zeros(2, np.float32)]
+    movement.joined(model)
+    for number in range(ROUNDS):
+        assert not movement.over
+        movement.pushed([np.ones(2, np.float32)])
+        assert movement.verdict(None) is None
+        movement.pulled([np.full(2, number + 1.0, np.float32)])
+        assert movement.verdict(None) is None
+    assert movement.over
+
+
+def test_a_model_that_never_comes_is_noticed_by_pushes_and_time() -> None:
+    now = [0.0]
+    movement = Movement(clock=lambda: now[0])
+    movement.joined([np.zeros(2, np.float32)])
+    for _ in range(2 * PUSHES):
+        movement.pushed([np.ones(2, np.float32)])
+        movement.pulled(None)
+        assert movement.verdict(None) is None  # a slow network is no fault
+    now[0] = PATIENCE_S
+    said = movement.verdict(None)
+    assert said is not None
+    assert "0 newer models" in said
+
+
+@pytest.mark.parametrize(
+    ("value", "said"), [(float("nan"), "not finite"), (float("inf"), "not finite"), (0.0, "zero")]
+)
+def test_updates_that_cannot_teach_are_named(value: float, said: str) -> None:
+    movement = Movement()
+    movement.joined([np.zeros(2, np.float32)])
+    for _ in range(ROUNDS):
+        movement.pushed([np.full(2, value, np.float32)])
+        movement.pulled([np.zeros(2, np.float32)])
+    assert said in (movement.verdict(None) or "")
+
+
+def test_large_numbers_are_finite() -> None:
+    movement = Movement()
+    movement.joined([np.zeros(2, np.float32)])
+    movement.pushed([np.full(2, 1e30, np.float32)])
+    assert movement.verdict(None) is None
