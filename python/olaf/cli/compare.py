@@ -45,7 +45,7 @@ def _queues(ctx: click.Context, parameter: click.Parameter, value: str | None) -
 
 
 @click.command()
-@click.option("--env", metavar="ID", help="Any id that gymnasium.make knows.")
+@click.option("--env", metavar="ID", help="Any id that gymnasium.make knows, or module:ID.")
 @click.option("--workers", type=int, help="Worker processes.")
 @click.option("--clusters", type=int, help="Clusters the workers are dealt to.")
 @click.option("--learner", metavar="numpy|torch", help="torch needs the extra `torch`.")

@@ -139,7 +139,7 @@ def server(ctx: click.Context, /, **given: Any) -> None:
 @click.option("--job", type=int, help="The job to take part in.")
 @click.option("--cluster", type=int, help="This worker's cluster.")
 @click.option("--id", type=int, help="This worker's id, unique in the job.")
-@click.option("--env", metavar="ID", help="Any id that gymnasium.make knows.")
+@click.option("--env", metavar="ID", help="Any id that gymnasium.make knows, or module:ID.")
 @click.option("--learner", metavar="numpy|torch", help="torch needs the extra `torch`.")
 @click.option("--transmission", metavar="off|paper|fair", help="When it sends (OLAF §5).")
 @click.option("--updates", metavar="N", help="Stop after so many updates.")

@@ -40,7 +40,7 @@ KEYS = {
 
 
 @click.command()
-@click.option("--env", metavar="ID", help="Any id that gymnasium.make knows.")
+@click.option("--env", metavar="ID", help="Any id that gymnasium.make knows, or module:ID.")
 @click.option("--workers", type=int, help="Worker processes.")
 @click.option("--clusters", type=int, help="Clusters the workers are dealt to.")
 @click.option("--leaves", metavar="N", help="Leaf switches below the switch; clusters share them.")

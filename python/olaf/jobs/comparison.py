@@ -26,7 +26,7 @@ def plan(settings: Settings) -> Iterator[Planned]:
             name = f"{queue}-seed{seed}"
             train: dict[str, Any] = {
                 "seed": seed,
-                "clusters": compare.clusters,
+                "clusters": _clusters(settings),
                 "time_limit_s": compare.time_limit_s,
                 "out": str(Path(compare.out) / name),
             }
@@ -45,6 +45,14 @@ def plan(settings: Settings) -> Iterator[Planned]:
                     }
                 ),
             )
+
+
+def _clusters(settings: Settings) -> int:
+    """As many as were asked for; where nobody asked, no more than there are workers."""
+    clusters = settings.compare.clusters
+    if "clusters" in settings.compare.model_fields_set:
+        return clusters
+    return min(clusters, settings.train.workers)
 
 
 def summarize(results: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:

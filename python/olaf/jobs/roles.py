@@ -173,6 +173,7 @@ def run_worker(task: WorkerJob, reporter: Reporter, control: Control) -> None:
     for name, value in process_environment().items():
         os.environ.setdefault(name, value)
     from olaf._olaf import Client
+    from olaf.rl.environments import reward_threshold
     from olaf.rl.learner import LearnerConfig, LearnerError, make_learner
     from olaf.rl.worker_loop import LoopConfig, Progress, work
 
@@ -198,7 +199,7 @@ def run_worker(task: WorkerJob, reporter: Reporter, control: Control) -> None:
         environment=settings["environment"],
         parameters=learner.parameters,
         shapes=[list(part.shape) for part in learner.parts()],
-        reward_threshold=_reward_threshold(settings["environment"]),
+        reward_threshold=reward_threshold(settings["environment"]),
         pid=os.getpid(),
     )
 
@@ -269,13 +270,3 @@ def run_worker(task: WorkerJob, reporter: Reporter, control: Control) -> None:
     reporter.say(
         "stopped", why=control.why or "done", worker=client.worker, flushed=flushed, stats=stats
     )
-
-
-def _reward_threshold(environment: str) -> float | None:
-    import gymnasium
-
-    try:
-        threshold = gymnasium.spec(environment).reward_threshold
-    except gymnasium.error.Error:
-        return None
-    return None if threshold is None else float(threshold)

@@ -291,7 +291,8 @@ class TrainSettings(Section):
     workers: int = Field(default=8, ge=1, le=1024)
     """Worker processes."""
     clusters: int = Field(default=2, ge=1)
-    """Clusters the workers are dealt to in turn: worker w is in cluster w mod clusters."""
+    """Clusters the workers are dealt to in turn: worker w is in cluster w mod clusters. Where
+    nothing is set, as many as there are leaves, at least 2, and never more than workers."""
     leaves: int = Field(default=0, ge=0, le=256)
     """Leaf switches between the workers and the switch, each with its share of the clusters:
     cluster c is at leaf c mod leaves, whose queue is that of `[leaf]`. 0: one switch for all."""
@@ -326,6 +327,18 @@ class TrainSettings(Section):
     ran for 30 seconds behaved well: its earlier deaths no longer count."""
     restart_delay_s: float = Field(default=0.2, ge=0)
     """Pause before the first restart. It doubles with each death in a row, up to five seconds."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _clusters_follow(cls, given: Any) -> Any:
+        """One worker, or many leaves, need no second option."""
+        if not isinstance(given, dict) or "clusters" in given:
+            return given
+        try:
+            workers, leaves = int(given.get("workers", 8)), int(given.get("leaves", 0))
+        except (TypeError, ValueError):
+            return given  # the field's own check says what is wrong
+        return {**given, "clusters": max(1, min(workers, max(2, leaves)))}
 
     @model_validator(mode="after")
     def _clusters_fit(self) -> TrainSettings:

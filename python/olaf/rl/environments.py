@@ -1,9 +1,11 @@
 """Environments: any id that gymnasium knows, checked once, seeded, and stepped for a policy.
 
+``module:ID`` and ``module:Class`` name environments of the user's own, see `olaf.rl.own`.
 Nothing is drawn: no window, no sound, no greeting of pygame's.
 """
 
 import difflib
+import math
 import os
 import warnings
 from collections.abc import Callable, Sequence
@@ -21,6 +23,7 @@ import gymnasium as gym
 from gymnasium import spaces
 
 from olaf.rl.learner import LearnerError
+from olaf.rl.own import described, import_own
 
 REWARD_SCALES = {
     "LunarLander": 0.02,
@@ -38,10 +41,10 @@ class UnusableEnvironmentError(LearnerError):
 
 @dataclass(frozen=True)
 class Spaces:
-    """What a policy sees and gives, after flattening."""
+    """What a policy sees and gives."""
 
     observation: int
-    """Floats of one flattened observation."""
+    """Floats of one observation."""
 
     actions: int
     """Number of discrete actions, or of dimensions of a continuous one."""
@@ -58,6 +61,14 @@ class Spaces:
 
     shape: tuple[int, ...]
     """Shape in which the environment wants a continuous action."""
+
+    seen: tuple[int, ...] = ()
+    """Shape of one observation where it is not flat, ``(height, width, channels)`` of an image."""
+
+    @property
+    def observation_shape(self) -> tuple[int, ...]:
+        """Shape of one observation, ``(observation,)`` of a flat one."""
+        return self.seen or (self.observation,)
 
     def to_environment(self, actions: NDArray[np.float32]) -> NDArray[np.float32]:
         """Map a policy's actions ``(count, actions)`` to the environment's ``(count, *shape)``.
@@ -99,16 +110,41 @@ class Spaces:
         return np.where(self._bounded, self.high, np.inf).astype(np.float32)
 
 
-def make_environment(name: str) -> "gym.Env[Any, Any]":
-    """Make one environment of id ``name`` whose observations are flat vectors.
+def make_environment(name: str, *, flat: bool = True) -> "gym.Env[Any, Any]":
+    """Make one environment: an id, ``module:id``, or ``module:Class`` with the module imported.
+
+    flat: flatten what the environment shows to vectors, and refuse images; otherwise arrays keep
+        their shape, and only what is no array (one of n, a dictionary) is flattened.
 
     Raises ``UnusableEnvironmentError``: for an unknown id with the near ones, for a missing package
-    with its name.
+    with its name, for a module with the places where Python looked.
     """
+    home, colon, rest = name.partition(":")
+    module = import_own(home, f"environment {name!r}", UnusableEnvironmentError) if colon else None
+    if module is not None and rest not in gym.registry and callable(getattr(module, rest, None)):
+        env: gym.Env[Any, Any] = _made(name, getattr(module, rest))
+        if not isinstance(env, gym.Env):
+            raise UnusableEnvironmentError(
+                f"environment {name!r}: {rest}() gave {type(env).__name__}, not a gymnasium.Env"
+            )
+    else:
+        env = _made(name, lambda: gym.make(rest if colon else name, disable_env_checker=True))
+    space = env.observation_space
+    if flat and isinstance(space, spaces.Box) and len(space.shape) > 1 and space.dtype == np.uint8:
+        raise UnusableEnvironmentError(images(name, space.shape))
+    if not isinstance(space, spaces.Box) or (flat and len(space.shape) != 1):
+        try:
+            env = gym.wrappers.FlattenObservation(env)
+        except (NotImplementedError, AttributeError, ValueError) as error:
+            raise unsupported(name, "observation", env.observation_space) from error
+    return env
+
+
+def _made(name: str, make: Callable[[], Any]) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # deprecation notices of older versions of an id
-            env: gym.Env[Any, Any] = gym.make(name, disable_env_checker=True)
+            return make()
     except gym.error.DependencyNotInstalled as error:
         raise UnusableEnvironmentError(f"environment {name!r} needs a package: {error}") from error
     except ModuleNotFoundError as error:
@@ -117,12 +153,10 @@ def make_environment(name: str) -> "gym.Env[Any, Any]":
         ) from error
     except gym.error.Error as error:
         raise UnusableEnvironmentError(unknown(name, error)) from error
-    if not isinstance(env.observation_space, spaces.Box) or len(env.observation_space.shape) != 1:
-        try:
-            env = gym.wrappers.FlattenObservation(env)
-        except (NotImplementedError, AttributeError, ValueError) as error:
-            raise unsupported(name, "observation", env.observation_space) from error
-    return env
+    except Exception as error:  # whatever the constructor of somebody's class may raise
+        raise UnusableEnvironmentError(
+            f"environment {name!r} cannot be made: {described(error)}"
+        ) from error
 
 
 def unknown(name: str, error: Exception) -> str:
@@ -140,6 +174,17 @@ def unknown(name: str, error: Exception) -> str:
     )
 
 
+def images(name: str, shape: tuple[int, ...]) -> str:
+    """Say which network can learn from images."""
+    return (
+        f"environment {name!r} shows images of shape {shape}, and the built-in network has no "
+        f"convolutions. Give a network of your own: --learner torch --set "
+        f"learner.module=mine:network, where mine.py has a function network(shape, actions, "
+        f"continuous); or register the environment with gymnasium.wrappers.FlattenObservation "
+        f"around it"
+    )
+
+
 def unsupported(name: str, which: str, space: "spaces.Space[Any]") -> UnusableEnvironmentError:
     """Explain that a space is of a kind no policy here can use."""
     return UnusableEnvironmentError(
@@ -151,19 +196,33 @@ def unsupported(name: str, which: str, space: "spaces.Space[Any]") -> UnusableEn
 
 def describe(name: str, env: "gym.Env[Any, Any]") -> Spaces:
     """What a policy for ``env`` sees and gives. Raises ``UnusableEnvironmentError``."""
-    shape = env.observation_space.shape
-    if shape is None or len(shape) != 1 or shape[0] == 0:
-        raise unsupported(name, "observation", env.observation_space)
-    observation, none = shape[0], np.empty(0, np.float32)
+    space = env.observation_space
+    if not isinstance(space, spaces.Box) or not space.shape or 0 in space.shape:
+        raise unsupported(name, "observation", space)
+    observation, none = math.prod(space.shape), np.empty(0, np.float32)
+    seen = space.shape if len(space.shape) > 1 else ()
     action = env.action_space
     if isinstance(action, spaces.Discrete):
-        return Spaces(observation, int(action.n), False, int(action.start), none, none, ())
+        start = int(action.start)
+        return Spaces(observation, int(action.n), False, start, none, none, (), seen)
     if isinstance(action, spaces.Box) and np.issubdtype(action.dtype, np.floating):
         low, high = action.low.reshape(-1), action.high.reshape(-1)
         low, high = low.astype(np.float32), high.astype(np.float32)
         if low.size:
-            return Spaces(observation, low.size, True, 0, low, high, action.shape)
+            return Spaces(observation, low.size, True, 0, low, high, action.shape, seen)
     raise unsupported(name, "action", action)
+
+
+def reward_threshold(name: str) -> float | None:
+    """The mean reward at which the environment counts as solved, if it declares one.
+
+    For an environment that could be made; a class without an id declares none.
+    """
+    try:
+        threshold = gym.spec(name.partition(":")[2] or name).reward_threshold
+    except gym.error.Error:
+        return None
+    return None if threshold is None else float(threshold)
 
 
 def known_reward_scale(name: str) -> float | None:
@@ -212,7 +271,7 @@ class Rollout:
     """What was seen in ``steps`` turns of ``environments`` copies."""
 
     observations: NDArray[np.float32]
-    """``(steps + 1, environments, observation)``; the last is where collecting stopped."""
+    """``(steps + 1, environments, *observation_shape)``; the last is where collecting stopped."""
 
     rewards: NDArray[np.float32]
     """``(steps, environments)``, unscaled."""
@@ -232,11 +291,16 @@ class Rollout:
 class Collector:
     """Steps copies of an environment in turn for a policy; episodes run on over rollouts."""
 
-    def __init__(self, name: str, environments: int, seeds: Sequence[int]) -> None:
-        """Make and reset the copies, each from its seed. Raises ``UnusableEnvironmentError``."""
-        self.envs = [make_environment(name) for _ in range(environments)]
+    def __init__(
+        self, name: str, environments: int, seeds: Sequence[int], *, flat: bool = True
+    ) -> None:
+        """Make and reset the copies, each from its seed. Raises ``UnusableEnvironmentError``.
+
+        flat: as `make_environment` takes it.
+        """
+        self.envs = [make_environment(name, flat=flat) for _ in range(environments)]
         self.spaces = describe(name, self.envs[0])
-        self._now = np.zeros((environments, self.spaces.observation), np.float32)
+        self._now = np.zeros((environments, *self.spaces.observation_shape), np.float32)
         self._so_far = [0.0] * environments
         for index, (env, seed) in enumerate(zip(self.envs, seeds, strict=True)):
             self._now[index] = env.reset(seed=int(seed))[0]
@@ -249,11 +313,12 @@ class Collector:
     ) -> Rollout:
         """Take ``steps`` turns, or, if ``episodes``, as many as it takes to end that many.
 
-        act: (turn, observations ``(environments, observation)``) -> one action an environment.
+        act: (turn, observations ``(environments, *observation_shape)``) -> an action for each.
         """
         count = len(self.envs)
         room = 1024 if episodes else steps
-        observations = np.empty((room + 1, count, self.spaces.observation), np.float32)
+        shape = self.spaces.observation_shape
+        observations = np.empty((room + 1, count, *shape), np.float32)
         rewards = np.zeros((room, count), np.float32)
         terminated = np.zeros((room, count), np.bool_)
         truncated = np.zeros((room, count), np.bool_)

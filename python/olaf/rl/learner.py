@@ -27,14 +27,17 @@ class LearnerConfig:
     """How a worker collects and learns. The same for all workers of a job."""
 
     environment: str = "LunarLander-v3"
-    """Any id that ``gymnasium.make`` knows (``module:id`` imports the module first)."""
+    """Any id that ``gymnasium.make`` knows. ``module:id`` imports the module first, and
+    ``module:Class`` makes a class of it; modules in the current folder are found."""
 
     learner: str = "numpy"
     """``numpy`` (embedded), or ``torch`` (the extra ``torch``)."""
 
     module: str = ""
-    """For ``torch``: ``package.module:factory``, called with (observations, actions, continuous)
-    and giving an ``nn.Module``; empty takes the default actor-critic."""
+    """For ``torch``: ``module:factory``: a module in the current folder or installed, and in it a
+    function that is called with (observations, actions, continuous) and gives an ``nn.Module``.
+    ``observations`` is a number of floats, or the shape (height, width, channels) of an image.
+    Empty takes the default actor-critic."""
 
     environments: int = 4
     """Copies of the environment stepped in turn by one worker, so that one product serves all."""

@@ -41,7 +41,9 @@ class NumpyLearner:
         self._clock = clock or time.perf_counter
         self._rng = np.random.default_rng([config.seed, worker])
         seeds = [int(s) for s in self._rng.integers(2**31 - 1, size=config.environments)]
-        self._collector = Collector(config.environment, config.environments, seeds)
+        self._collector = Collector(
+            config.environment, config.environments, seeds, flat=self._flat()
+        )
         self.spaces = self._collector.spaces
         self.layout = Layout(
             self.spaces.observation, config.hidden, self.spaces.actions, self.spaces.continuous
@@ -50,6 +52,10 @@ class NumpyLearner:
         self._running = RunningScale(config.environments, config.discount)
         self._last_reward: float | None = None
         self._start()
+
+    def _flat(self) -> bool:
+        """Whether the policy sees vectors, whatever the shape of an observation."""
+        return True
 
     def _start(self) -> None:
         """Make the weights. The server keeps the first worker's, not the others' (OLAF §2.1)."""
@@ -125,7 +131,7 @@ class NumpyLearner:
         if self._scale is None:
             self._running.see(rollout.rewards, rollout.terminated | rollout.truncated)
         rewards = rollout.rewards * np.float32(self._scale or self._running.factor)
-        seen = rollout.observations.reshape((turns + 1) * count, -1)
+        seen = rollout.observations.reshape((turns + 1) * count, *rollout.observations.shape[2:])
         outputs = self._outputs(seen)
         values = outputs[:, -1].reshape(turns + 1, count)
         following = values[1:].copy()
@@ -235,7 +241,7 @@ class Batch:
     """Steps to learn from; every array has them as its first axis."""
 
     observations: Floats
-    """``(steps, observation)``"""
+    """``(steps, *observation_shape)``"""
     actions: NDArray[Any]
     """``(steps,)`` indices, or ``(steps, actions)`` floats before clipping."""
     log_probabilities: Floats

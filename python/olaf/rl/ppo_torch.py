@@ -8,15 +8,16 @@ so that workers of both kinds can share a job. Imported only when asked for.
 # Checked with torch installed and without: then everything torch is Any.
 # mypy: disable-error-code="import-untyped,import-not-found,misc,untyped-decorator,type-arg"
 
-import importlib
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from olaf import extras
+from olaf.rl.environments import Spaces
 from olaf.rl.learner import LearnerError, Parts
 from olaf.rl.network import Layout
+from olaf.rl.own import described, import_own
 from olaf.rl.ppo_numpy import Batch, NumpyLearner, settle
 
 try:
@@ -86,15 +87,17 @@ class Keyed(nn.Module):
 class TorchLearner(NumpyLearner):
     """PPO of a torch module on the CPU. Implements ``Learner``."""
 
+    def _flat(self) -> bool:
+        """A module of the user's own sees observations in their shape."""
+        return not self.config.module
+
     def _start(self) -> None:
         config, spaces = self.config, self.spaces
         torch_seed = int(self._rng.integers(2**31))
         if config.module:
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(torch_seed)
-                module = load_factory(config.module)(
-                    spaces.observation, spaces.actions, spaces.continuous
-                )
+                module = made_by(config.module, spaces)
         else:
             module = ActorCritic(self.layout, self.layout.initial(self._rng, config.log_std))
         self.module = checked(module, config.module or "ActorCritic", self)
@@ -238,15 +241,31 @@ class DiagonalNormal(torch.distributions.Independent):
         super().__init__(torch.distributions.Normal(loc, scale, validate_args=False), 1)
 
 
+def made_by(path: str, spaces: Spaces) -> Any:
+    """What the factory ``package.module:name`` gives for these spaces. Raises ``LearnerError``.
+
+    The factory is called with (observations, actions, continuous). ``observations`` is the number
+    of floats of a flat observation, or the shape ``(height, width, channels)`` of an image.
+    """
+    seen = spaces.seen or spaces.observation
+    try:
+        return load_factory(path)(seen, spaces.actions, spaces.continuous)
+    except LearnerError:
+        raise
+    except Exception as error:
+        raise LearnerError(
+            f"module = {path!r}: called with ({seen}, {spaces.actions}, {spaces.continuous}) it "
+            f"raised {described(error)}"
+        ) from error
+
+
 def load_factory(path: str) -> Any:
     """Return what ``package.module:name`` names. Raises ``LearnerError``."""
     home, _, name = path.partition(":")
     if not home or not name:
         raise LearnerError(f"module = {path!r}: write it as package.module:factory")
     try:
-        return getattr(importlib.import_module(home), name)
-    except ModuleNotFoundError as error:
-        raise LearnerError(f"module = {path!r}: {error}") from error
+        return getattr(import_own(home, f"module = {path!r}"), name)
     except AttributeError as error:
         raise LearnerError(f"module = {path!r}: {home} has no {name!r}") from error
 
@@ -254,7 +273,7 @@ def load_factory(path: str) -> Any:
 def checked(module: Any, name: str, learner: NumpyLearner) -> nn.Module:
     """Try the module on one observation; return it. Raises ``LearnerError`` that says what is off.
 
-    A module maps float32 observations ``(batch, observation)`` to (policy, value): logits or
+    A module maps float32 observations ``(batch, *observation_shape)`` to (policy, value): logits or
     means ``(batch, actions)``, and ``(batch,)`` or ``(batch, 1)``. For continuous actions it has
     ``log_std`` ``(actions,)``. Its trainable parameters are float32, contiguous, on the CPU.
     """
@@ -269,8 +288,14 @@ def checked(module: Any, name: str, learner: NumpyLearner) -> nn.Module:
             )
         if not tensor.is_contiguous():
             raise LearnerError(f"{name}: parameter {which!r} is not contiguous")
+    shape = (2, *spaces.observation_shape)
     with torch.no_grad():
-        given = module(torch.zeros(2, spaces.observation))
+        try:
+            given = module(torch.zeros(shape))
+        except Exception as error:
+            raise LearnerError(
+                f"{name}: forward of observations {shape} raised {described(error)}"
+            ) from error
     want = (2, spaces.actions)
     if not (isinstance(given, tuple) and len(given) == 2):
         raise LearnerError(f"{name}: forward must give (policy, value), gave {type(given)}")

@@ -1,0 +1,66 @@
+"""Modules of the user's own: environments and networks that lie in the current folder.
+
+``olaf`` is a program, so Python looks for modules beside the program and not where the user
+stands. `import_own` looks in the current folder first, as ``python script.py`` would.
+"""
+
+import importlib
+import os
+import sys
+import traceback
+from pathlib import Path
+from types import ModuleType
+
+from olaf.rl.learner import LearnerError
+
+
+def import_own(name: str, option: str, error: type[LearnerError] = LearnerError) -> ModuleType:
+    """Import module ``name`` from the current folder, or else from what is installed.
+
+    option: what the user wrote, ``environment 'mine:Dot-v0'``; messages begin with it.
+    Raises ``error``, which says where Python looked or where in the module it failed.
+    """
+    here = os.getcwd()
+    if "" not in sys.path and here not in sys.path:
+        # Workers are processes of their own, each of which comes by here.
+        sys.path.insert(0, here)
+        importlib.invalidate_caches()
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as missing:
+        if missing.name and (name == missing.name or name.startswith(missing.name + ".")):
+            raise error(f"{option}: {nowhere(name, here)}") from None
+        raise error(
+            f"{option}: module {name!r} needs {missing.name!r}, which is not installed "
+            f"({where(missing)})"
+        ) from missing
+    except Exception as failed:
+        raise error(f"{option}: importing {name!r} failed: {described(failed)}") from failed
+
+
+def nowhere(name: str, here: str) -> str:
+    """Say that there is no such module, and where Python looked."""
+    if name.endswith(".py") and Path(here, name).exists():
+        return f"write the module without '.py': {name[:-3]!r}"
+    file = name.replace(".", "/")
+    return (
+        f"there is no module {name!r}: neither {file}.py nor {file}/__init__.py is in the current "
+        f"folder {here}, and no installed package has this name. Run the command in the folder "
+        f"that holds {file}.py, or add that folder to PYTHONPATH"
+    )
+
+
+def described(error: BaseException) -> str:
+    """An exception in one line: kind, text, and the line of code it came from."""
+    text = f"{type(error).__name__}: {error}"
+    return text if isinstance(error, SyntaxError) else f"{text} ({where(error)})"
+
+
+def where(error: BaseException) -> str:
+    """File and line of the innermost frame that is the user's, not the import machinery's."""
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith("<frozen")
+    ]
+    return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "no line known"
