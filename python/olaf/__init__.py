@@ -22,11 +22,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from olaf._olaf import OlafError, RefusedError, UnreachableError, __version__
     from olaf.connection import Connection, Model, connect
+    from olaf.localjob import LocalJob, local
     from olaf.parameters import snapshot
     from olaf.rule import Rule
 
 __all__ = [
     "Connection",
+    "LocalJob",
     "Model",
     "OlafError",
     "RefusedError",
@@ -34,6 +36,7 @@ __all__ = [
     "UnreachableError",
     "__version__",
     "connect",
+    "local",
     "snapshot",
 ]
 
@@ -42,6 +45,8 @@ _HOMES = {
     "Model": "olaf.connection",
     "Rule": "olaf.rule",
     "connect": "olaf.connection",
+    "LocalJob": "olaf.localjob",
+    "local": "olaf.localjob",
     "snapshot": "olaf.parameters",
     "OlafError": "olaf._olaf",
     "RefusedError": "olaf._olaf",

@@ -131,6 +131,7 @@ def server(ctx: click.Context, /, **given: Any) -> None:
         control,
         model_file=told["model_file"],
         job=told["job"],
+        save_folder=told.get("save_folder"),
     )
 
 

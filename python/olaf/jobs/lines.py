@@ -3,7 +3,8 @@
 Out, on standard output: ``{"event": "listening", ..}`` or ``{"event": "joined", ..}`` at the
 start, events as they come, ``stats`` every so often, ``stopped`` at the end. In, on standard
 input, and only for a process that was started with ``--attached``: first its checked
-configuration, later ``stats`` (report now), ``finish`` (a worker: push no more, but stay in the
+configuration, later ``stats`` (report now), ``save JOB`` (a server: write the model of this job and
+say ``saved`` with the file), ``finish`` (a worker: push no more, but stay in the
 job until what waits in the network has arrived) or ``stop``. The end of standard input means that
 the parent is gone, however it went; the process then stops, so that a killed parent leaves no
 orphans.
@@ -19,6 +20,7 @@ import signal
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from types import FrameType
 from typing import IO, Any
@@ -27,6 +29,9 @@ Message = dict[str, Any]
 
 ORPHAN_GRACE_S = 10.0
 """What an orphan may take to stop by itself before it is ended where it stands."""
+
+SAVES = 64
+"""Questions for a model that may wait; a parent asks one after the other."""
 
 
 class Reporter:
@@ -64,6 +69,7 @@ class Control:
         self.finishing = False
         self.why = ""
         self._stats_wanted = False
+        self._saves_wanted: deque[int] = deque(maxlen=SAVES)
         self._wake_out, self._wake_in = os.pipe()
         os.set_blocking(self._wake_in, False)
         os.set_blocking(self._wake_out, False)
@@ -80,7 +86,7 @@ class Control:
 
     def wait(self, timeout_s: float) -> bool:
         """Wait until something is asked for, at most so long; whether to stop."""
-        if not self.stopping and not self._stats_wanted:
+        if not self.stopping and not self._stats_wanted and not self._saves_wanted:
             select.select([self._wake_out], [], [], max(timeout_s, 0))
         self._drain()
         return self.stopping
@@ -88,6 +94,13 @@ class Control:
     def stats_wanted(self) -> bool:
         """Whether a report was asked for since the last call."""
         wanted, self._stats_wanted = self._stats_wanted, False
+        return wanted
+
+    def saves_wanted(self) -> list[int]:
+        """The jobs whose models were asked for since the last call."""
+        wanted = []
+        while self._saves_wanted:
+            wanted.append(self._saves_wanted.popleft())
         return wanted
 
     def stop(self, why: str) -> None:
@@ -112,6 +125,9 @@ class Control:
                 self.stop("asked to")
             elif word == "stats":
                 self._stats_wanted = True
+                self._wake()
+            elif word.startswith("save ") and word[5:].isdecimal():
+                self._saves_wanted.append(int(word[5:]))
                 self._wake()
         self.stop("parent gone")
         time.sleep(ORPHAN_GRACE_S)

@@ -83,8 +83,12 @@ def run_server(
     *,
     model_file: str | None = None,
     job: int = 1,
+    save_folder: str | None = None,
 ) -> None:
-    """Serve as a parameter server until asked to stop; then keep the model in ``model_file``."""
+    """Serve as a parameter server until asked to stop; then keep the model in ``model_file``.
+
+    save_folder: where models go that are asked for with ``save JOB``.
+    """
     from olaf._olaf import Server
 
     with configuring():
@@ -94,7 +98,15 @@ def run_server(
         if model_file and (model := server.model(job)):
             save_model(Path(model_file), *model)
 
-    _serve(server, every_s, reporter, control, before_stop=save)
+    def hand_over(job: int) -> None:
+        """Write a job's model for whoever asked, and say where; no file while there is none."""
+        file = None
+        if save_folder and (model := server.model(job)):
+            file = Path(save_folder) / f"model-{job}.npz"
+            save_model(file, *model)
+        reporter.say("saved", job=job, file=None if file is None else str(file))
+
+    _serve(server, every_s, reporter, control, before_stop=save, hand_over=hand_over)
 
 
 def save_model(file: Path, version: int, parameters: Any, **more: Any) -> None:
@@ -116,12 +128,15 @@ def _serve(
     *,
     before_stop: Callable[[], None] = lambda: None,
     desk: Admission | None = None,
+    hand_over: Callable[[int], None] = lambda job: None,
 ) -> None:
     endpoint.start()
     reporter.say("listening", address=endpoint.address, pid=os.getpid())
     due = time.monotonic() + every_s
     while not control.wait(min(POLL_S, every_s)):
         _pass_on(endpoint, reporter, desk)
+        for job in control.saves_wanted():
+            hand_over(job)
         now = time.monotonic()
         if control.stats_wanted() or now >= due:
             reporter.say("stats", stats=json.loads(endpoint.stats()))

@@ -14,6 +14,7 @@ import selectors
 import signal
 import subprocess
 import time
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -137,6 +138,7 @@ class Supervisor:
         self._children: dict[str, _Child] = {}
         self._selector = selectors.DefaultSelector()
         self._notices: list[Notice] = []
+        _SUPERVISORS.add(self)
 
     def start(self, program: Program) -> None:
         """Start a child, or a new incarnation of it with what ``program`` says now."""
@@ -238,6 +240,17 @@ class Supervisor:
     def __exit__(self, *error: object) -> None:
         self.close()
 
+    def let_go_in_fork(self) -> None:
+        """In a forked copy of this process: hold nothing that keeps the children running.
+
+        A child stops when its standard input ends. A copy of this process, as multiprocessing makes
+        them, would hold that input open after this process is gone.
+        """
+        for child in self._children.values():
+            if child.process is not None and child.process.stdin is not None:
+                with contextlib.suppress(OSError):
+                    child.process.stdin.close()
+
     def _spawn(self, child: _Child) -> None:
         program = child.program
         child.incarnation += 1
@@ -325,3 +338,14 @@ def _understand(output: _Output, line: str) -> Said | Printed:
         else:
             return Said(name, incarnation, message)
     return Printed(name, incarnation, line.rstrip())
+
+
+_SUPERVISORS: weakref.WeakSet[Supervisor] = weakref.WeakSet()
+
+
+def _let_go() -> None:
+    for supervisor in list(_SUPERVISORS):
+        supervisor.let_go_in_fork()
+
+
+os.register_at_fork(after_in_child=_let_go)

@@ -1,0 +1,284 @@
+"""A job's switch and server on this machine, for as long as a block or a notebook needs them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import sys
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from olaf.jobs.outcome import Exit
+from olaf.jobs.supervisor import Ended, Notice, Printed, Program, Said, Supervisor
+from olaf.telling import tell
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from olaf.connection import Model
+
+POLL_S = 0.1
+ANSWER_S = 10.0
+"""How long the switch or the server may take to answer a question; they answer in milliseconds."""
+EVENTS = 10_000
+"""The newest events are kept until somebody asks for them."""
+
+T = TypeVar("T")
+
+
+def local(
+    queue: str = "olaf",
+    slots: int = 8,
+    uplink: str | None = None,
+    *,
+    learning_rate: float = 1.0,
+    switch: Mapping[str, Any] | None = None,
+    server: Mapping[str, Any] | None = None,
+    restarts: int = 5,
+    start_timeout_s: float = 30.0,
+) -> LocalJob:
+    """Start a switch and a parameter server as processes of this machine, on free ports.
+
+    They run until the block ends, `LocalJob.close` is called, or this process is gone, however it
+    went. A script, a notebook and a test all work; no ``__main__`` guard is needed. ::
+
+        with olaf.local(queue="olaf", slots=8) as job, olaf.connect(job.address) as switch:
+            switch.join(weights)
+
+    queue: discipline of the switch's queue: "olaf", "fifo" or "freshest".
+    slots: segments the queue holds; a model of n parameters has ceil(n / 2208) segments.
+    uplink: rate of the link between switch and server, such as "400kbit"; None sends at once.
+    learning_rate: the server multiplies every update by it; 1 applies a push as it is.
+    switch, server: further keys of ``[switch]`` and ``[server]`` as `olaf config` explains them,
+        for example ``server={"staleness_power": 0.0}``.
+    restarts: how often in a row a process that dies is started again, at the same address.
+
+    Raises ValueError for a setting that cannot be, with the key and the allowed values, and
+    UnreachableError if a process does not listen within ``start_timeout_s``.
+    """
+    told_switch = {"queue": queue, "slots": slots, **(switch or {})}
+    rate = told_switch.pop("uplink", uplink)
+    if rate is not None:
+        from olaf._olaf import parse_rate
+
+        told_switch["uplink_bps"] = parse_rate(rate)
+    told_server = {"learning_rate": learning_rate, **(server or {})}
+    return LocalJob(told_switch, told_server, restarts=restarts, start_timeout_s=start_timeout_s)
+
+
+class LocalJob:
+    """A switch and a server of this machine, made by `local`; a context manager that ends them.
+
+    Every method may be called from any thread.
+    """
+
+    address: str
+    """The switch, for `olaf.connect`."""
+    server_address: str
+    """The server, for another switch or for workers that go without one."""
+
+    def __init__(
+        self,
+        switch: Mapping[str, Any],
+        server: Mapping[str, Any],
+        *,
+        restarts: int,
+        start_timeout_s: float,
+    ) -> None:
+        self._owner = os.getpid()
+        self._events: deque[dict[str, Any]] = deque(maxlen=EVENTS)
+        self._answers: dict[tuple[str, str], tuple[int, dict[str, Any]]] = {}
+        self._failure: str | None = None
+        self._changed = threading.Condition()
+        self._one_question = threading.Lock()
+        self._closing = threading.Event()
+        self._folder = tempfile.TemporaryDirectory(prefix="olaf-")
+        self._supervisor = Supervisor(restarts=restarts)
+        try:
+            told = {"listen": "127.0.0.1:0", **server}
+            self.server_address = self._listening("server", told, start_timeout_s)
+            told = {"listen": "127.0.0.1:0", "upstream": self.server_address, **switch}
+            self.address = self._listening("switch", told, start_timeout_s)
+        except BaseException:
+            self._supervisor.close()
+            self._folder.cleanup()
+            raise
+        self._thread = threading.Thread(target=self._keep, name="olaf.local", daemon=True)
+        self._thread.start()
+
+    def stats(self) -> dict[str, dict[str, Any]]:
+        """Counters of ``"switch"`` and ``"server"`` now, as in ``docs/reference/statistics.md``.
+
+        Raises UnreachableError where one of them does not answer.
+        """
+        return {name: self._ask(name, "stats", "stats")["stats"] for name in ("switch", "server")}
+
+    def events(self) -> list[dict[str, Any]]:
+        """What happened since the last call, oldest first: each has ``who`` and ``event``.
+
+        Besides the events of the roles there is ``printed`` (a line on standard error) and
+        ``ended`` (a process is gone, and whether it comes back). At most 10,000 are kept.
+        """
+        with self._changed:
+            events = list(self._events)
+            self._events.clear()
+        return events
+
+    def model(self, job: int = 1) -> Model | None:
+        """The model on the server now; None while the job has none.
+
+        Raises UnreachableError where the server does not answer.
+        """
+        import numpy as np
+
+        from olaf.connection import Model
+
+        said = self._ask("server", f"save {job}", "saved")
+        if said["file"] is None:
+            return None
+        with np.load(said["file"]) as saved:
+            return Model(int(saved["version"]), [saved["parameters"]])
+
+    @property
+    def pids(self) -> dict[str, int]:
+        """The process ids of ``"switch"`` and ``"server"``, as they were last started."""
+        return {n: int(self._answers[n, "listening"][1]["pid"]) for n in ("switch", "server")}
+
+    def close(self) -> None:
+        """End both processes. Calling it again does nothing; nor does it in a forked child."""
+        if self._closing.is_set() or os.getpid() != self._owner:
+            return
+        self._closing.set()
+        self._thread.join()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = self._failure or ("closed" if self._closing.is_set() else "running")
+        return f"<olaf.local {self.address}, server {self.server_address}: {state}>"
+
+    # Starting.
+
+    def _listening(self, name: str, told: dict[str, Any], timeout_s: float) -> str:
+        """Start a role; its address, where it will also be in its next life."""
+        from olaf._olaf import UnreachableError
+
+        self._supervisor.start(self._program(name, told))
+        deadline = time.monotonic() + timeout_s
+        while (name, "listening") not in self._answers:
+            if self._failure is not None:
+                raise ValueError(self._failure)
+            if time.monotonic() > deadline:
+                raise UnreachableError(f"the {name} did not listen within {timeout_s:g} s")
+            self._take(self._supervisor.poll(POLL_S), starting=True)
+        address = str(self._answers[name, "listening"][1]["address"])
+        self._supervisor.change(self._program(name, {**told, "listen": address}))
+        return address
+
+    def _program(self, name: str, told: dict[str, Any]) -> Program:
+        # -P: a file of the working directory that is called json.py is none of the role's modules.
+        argv = [sys.executable, "-P", "-m", "olaf", name, "--json", "--attached"]
+        first = {"core": json.dumps(told), "every_s": 60.0, "model_file": None, "job": 1}
+        first["save_folder"] = self._folder.name
+        return Program(name, argv, json.dumps(first))
+
+    # Running, in a thread of its own.
+
+    def _keep(self) -> None:
+        with self._supervisor:
+            while not self._closing.is_set():
+                self._take(self._supervisor.poll(POLL_S))
+            for name in ("switch", "server"):
+                self._take(list(self._supervisor.stop([name], timeout_s=5.0)))
+        self._folder.cleanup()
+        with self._changed:
+            self._changed.notify_all()
+
+    def _take(self, notices: list[Notice], *, starting: bool = False) -> None:
+        for notice in notices:
+            with self._changed:
+                self._note(notice, starting=starting)
+                self._changed.notify_all()
+
+    def _note(self, notice: Notice, *, starting: bool) -> None:
+        name = notice.name
+        if isinstance(notice, Said):
+            event = notice.message.get("event", "")
+            count, _ = self._answers.get((name, event), (0, {}))
+            self._answers[name, event] = count + 1, notice.message
+            if event not in ("listening", "stats", "saved", "stopped"):
+                self._events.append({"who": name, **notice.message})
+        elif isinstance(notice, Printed):
+            self._events.append({"who": name, "event": "printed", "text": notice.text})
+            if starting:
+                self._answers[name, "printed"] = 1, {"text": notice.text}
+            else:
+                tell(logging.WARNING, f"the {name}: {notice.text}")
+        elif isinstance(notice, Ended) and not self._closing.is_set():
+            self._gone(notice, starting=starting)
+
+    def _gone(self, notice: Ended, *, starting: bool) -> None:
+        name, back_in_s = notice.name, notice.back_in_s
+        ended = {"who": name, "event": "ended", "how": notice.how, "back_in_s": back_in_s}
+        self._events.append(ended)
+        if starting and (back_in_s is None or notice.code in list(Exit)):
+            _, said = self._answers.get((name, "printed"), (0, {"text": notice.how}))
+            self._failure = str(said["text"]).removeprefix("olaf: ")
+        elif back_in_s is None:
+            self._failure = f"the {name} {_was(notice.how)} and is not started again"
+            tell(logging.ERROR, self._failure)
+        else:
+            tell(
+                logging.WARNING,
+                f"the {name} {_was(notice.how)}; it starts again in {back_in_s:g} s",
+            )
+
+    # Asking.
+
+    def _ask(self, name: str, line: str, answer: str) -> dict[str, Any]:
+        from olaf._olaf import UnreachableError
+
+        if self._closing.is_set():
+            raise UnreachableError("this olaf.local job is closed")
+        with self._one_question:
+            with self._changed:
+                before, _ = self._answers.get((name, answer), (0, {}))
+            deadline = time.monotonic() + ANSWER_S
+            while not self._failure and time.monotonic() < deadline:
+                # Asked again, because a role that has just been started again has not heard it.
+                with contextlib.suppress(ValueError):  # its input was closed this very moment
+                    self._supervisor.tell(name, line)
+                said = self._wait_for(lambda: self._newer(name, answer, before), deadline)
+                if said is not None:
+                    return said
+        raise UnreachableError(
+            self._failure or f"the {name} did not answer within {ANSWER_S:g} s: see job.events()"
+        )
+
+    def _newer(self, name: str, answer: str, before: int) -> dict[str, Any] | None:
+        count, said = self._answers.get((name, answer), (0, {}))
+        return said if count > before else None
+
+    def _wait_for(self, look: Callable[[], T | None], deadline: float) -> T | None:
+        """Wait a second at most, or until there is something to see."""
+        until = min(deadline, time.monotonic() + 1.0)
+        with self._changed:
+            while (seen := look()) is None and not self._failure and not self._closing.is_set():
+                left = until - time.monotonic()
+                if left <= 0 or not self._changed.wait(left):
+                    break
+        return seen
+
+
+def _was(how: str) -> str:
+    return how if how.startswith("exited") else f"was {how}"
