@@ -281,7 +281,7 @@ fn take(run: &mut Run, step: &Step, buf: &mut [u8]) {
         Step::Drain(up, most) => run.drain(*up, usize::from(*most), buf),
         Step::Raw(up, peer, bytes) => {
             run.recv(*up, u32::from(*peer), &mut bytes.clone());
-            let mut ours = [b"OLAF\x01".as_slice(), bytes].concat();
+            let mut ours = [b"OLAF\x02".as_slice(), bytes].concat();
             run.recv(*up, u32::from(*peer), &mut ours);
             // What may be an update with any first lane.
             run.damaged = true;

@@ -105,6 +105,13 @@ class Client:
     def flush(self, timeout_s: float) -> bool:
         """Wait until every pushed segment has left the socket; False at the deadline."""
 
+    def rule(self) -> str | None:
+        """How the server applies an update, as its newest welcome says: JSON with ``kind``,
+        ``aggregate``, ``step``, ``gate``, ``factor`` and ``staleness_power``.
+
+        None before the first welcome.
+        """
+
     def stats(self) -> str:
         """JSON: see ``docs/reference/statistics.md#worker``."""
 

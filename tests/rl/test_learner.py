@@ -15,7 +15,7 @@ SMALL = LearnerConfig(environment="CartPole-v1", steps_per_update=128, minibatch
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ["CartPole-v1", "Acrobot-v1", "Pendulum-v1", "LunarLander-v3"])
 def test_weights_move_by_gamma_times_the_update(kind: str, name: str) -> None:
-    learner = make_learner(SMALL.replaced(learner=kind, environment=name))
+    learner = make_learner(SMALL.replaced(learner=kind, environment=name, gamma=0.5))
     assert isinstance(learner, Learner)
     before = [part.copy() for part in learner.parts()]
     turn = learner.iterate()
@@ -25,7 +25,7 @@ def test_weights_move_by_gamma_times_the_update(kind: str, name: str) -> None:
         assert update.dtype == np.float32
         assert update.shape == new.shape
         assert update.flags.c_contiguous
-        np.testing.assert_allclose(old + 0.001 * update, new, atol=1e-6)
+        np.testing.assert_allclose(old + 0.5 * update, new, atol=1e-6)
     assert sum(float(np.abs(update).sum()) for update in turn.update) > 0
 
 
@@ -95,11 +95,11 @@ def test_times_come_from_the_clock_that_was_given() -> None:
 
 
 def test_a_share_is_pushed_and_kept() -> None:
-    whole, share = (make_learner(SMALL.replaced(strength=s)) for s in (1.0, 0.25))
+    whole, share = (make_learner(SMALL.replaced(strength=s, gamma=0.5)) for s in (1.0, 0.25))
     before = share.parts()[0].copy()
     full, part = whole.iterate(), share.iterate()
     np.testing.assert_allclose(part.update[0], full.update[0] / 4, rtol=1e-6)
-    np.testing.assert_allclose(share.parts()[0], before + 0.001 * part.update[0], atol=1e-6)
+    np.testing.assert_allclose(share.parts()[0], before + 0.5 * part.update[0], atol=1e-6)
 
 
 def test_alone_it_learns_cartpole() -> None:

@@ -23,7 +23,7 @@ def update(
 
 
 def server(**rule: object) -> Server:
-    made = Server(RuleConfig(**rule))  # type: ignore[arg-type]
+    made = Server(RuleConfig(**{"learning_rate": 0.001, **rule}))  # type: ignore[arg-type]
     made.start(np.zeros(2, np.float32))
     return made
 

@@ -267,6 +267,8 @@ fn welcome(address: Address) -> Welcome {
         sent_at_ns: 1,
         switch_epoch: 0,
         silent_ms: 0,
+        rule: None,
+        layout_missing: u32::MAX,
     }
 }
 

@@ -326,7 +326,7 @@ impl Run {
             Step::DrainDown(most) => self.drain(PortId::DOWNLINK, *most),
             Step::Garbage(up, bytes) => {
                 self.recv(*up, 1, bytes.clone());
-                let mut ours = b"OLAF\x01".to_vec();
+                let mut ours = b"OLAF\x02".to_vec();
                 ours.extend(bytes);
                 self.recv(*up, 1, ours);
             }

@@ -145,6 +145,8 @@ fn wishes_that_nobody_answers_become_rarer_before_any_round_trip_is_known() {
         sent_at_ns: START.0,
         switch_epoch: 3,
         silent_ms: 0,
+        rule: None,
+        layout_missing: u32::MAX,
     };
     hears(&mut worker, START, switch, |buf| ready.emit(buf));
     let mut asked = Vec::new();

@@ -7,7 +7,7 @@ use olaf_engine::switch::{Config, Pacing};
 use olaf_engine::{Instant, PeerId, PortId, Switch};
 use olaf_host::server::{RuleConfig, RuleKind};
 use olaf_host::{Host, Server, ServerConfig, Worker, WorkerConfig};
-use olaf_wire::{Address, ClusterId, JobId, Session, WorkerId};
+use olaf_wire::{Address, AggregateKind, ClusterId, JobId, ServerGate, Session, Step, WorkerId};
 use std::time::Duration;
 
 const SERVER: PeerId = PeerId(1000);
@@ -113,7 +113,7 @@ fn updates_that_meet_in_the_queue_are_merged_applied_once_and_answered_to_those_
     net.run(100);
     let now = net.now;
     for (id, worker) in net.workers.iter_mut().enumerate() {
-        worker.push(now, &[&[1000.0 * (id + 1) as f32; 5]], 0.0, 1.0).unwrap();
+        worker.push(now, &[&[(id + 1) as f32; 5]], 0.0, 1.0).unwrap();
     }
     net.run(20);
     let (fates, waiting) = net.switch.fates();
@@ -132,6 +132,46 @@ fn updates_that_meet_in_the_queue_are_merged_applied_once_and_answered_to_those_
     let newest: Vec<u32> = net.workers.iter().map(|w| w.model().unwrap().version).collect();
     assert_eq!(&newest[2..], [4, 4]);
     assert!(net.workers.iter().all(|w| w.statistics(net.now).acknowledged == 1));
+}
+
+#[test]
+fn the_rule_comes_with_the_server_s_welcome_and_not_with_the_switch_s() {
+    let mut net = Net::new(1, 2208, Pacing::Unlimited);
+    assert_eq!(net.workers[0].rule(), None);
+    let now = net.now;
+    net.workers[0].join(now, &[&[0.0; 5]]).unwrap();
+    net.run(5);
+    let told = net.workers[0].rule().unwrap();
+    assert_eq!((told.kind, told.aggregate), (RuleKind::Delta, AggregateKind::Each));
+    assert_eq!((told.step, told.gate), (Step::Mean, ServerGate::None));
+    assert_eq!((told.factor, told.staleness_power), (1.0, 0.0));
+
+    let again = olaf_wire::Welcome {
+        address: Address {
+            job: JobId(1),
+            cluster: ClusterId(0),
+            worker: WorkerId(0),
+            session: Session(100),
+        },
+        code: olaf_wire::WelcomeCode::JoinAgain,
+        ready: false,
+        version: 0,
+        parameters: 0,
+        segment_lanes: 0,
+        epoch: 0,
+        first_missing: u32::MAX,
+        echoed_sent_at_ns: 0,
+        received_at_ns: 0,
+        sent_at_ns: 0,
+        switch_epoch: 1,
+        silent_ms: 0,
+        rule: None,
+        layout_missing: u32::MAX,
+    };
+    let mut buf = vec![0; 65_536];
+    let len = again.emit(&mut buf);
+    net.workers[0].handle_packet(net.now, SWITCH, &buf[..len]).unwrap();
+    assert_eq!(net.workers[0].rule(), Some(told));
 }
 
 #[test]
@@ -224,6 +264,8 @@ fn a_worker_that_asked_nothing_is_brought_in_by_nobody() {
         sent_at_ns: 0,
         switch_epoch: 1,
         silent_ms: 0,
+        rule: None,
+        layout_missing: u32::MAX,
     };
     let mut buf = vec![0; 65_536];
     let len = unasked.emit(&mut buf);

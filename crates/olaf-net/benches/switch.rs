@@ -271,6 +271,8 @@ fn welcome(join: &Join) -> Welcome {
         sent_at_ns: 1,
         switch_epoch: 0,
         silent_ms: 0,
+        rule: None,
+        layout_missing: u32::MAX,
     }
 }
 

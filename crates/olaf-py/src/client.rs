@@ -94,6 +94,12 @@ impl Client {
         Ok(waiting::until(py, timeout_s, sent)?.is_some())
     }
 
+    /// How the server applies an update: JSON with ``kind``, ``aggregate``, ``step``, ``gate``,
+    /// ``factor`` and ``staleness_power``. None before the server's first welcome.
+    fn rule(&self, py: Python<'_>) -> Option<String> {
+        py.detach(|| self.0.rule())
+    }
+
     /// JSON: see ``docs/reference/statistics.md#worker``.
     fn stats(&self, py: Python<'_>) -> String {
         py.detach(|| self.0.statistics())

@@ -20,6 +20,7 @@ pub mod membership;
 pub mod notice;
 pub mod offsets;
 pub mod packet;
+pub mod rule;
 pub mod serial;
 pub mod update;
 
@@ -29,4 +30,5 @@ pub use ids::{ClusterId, JobId, Session, WorkerId};
 pub use membership::{Join, Leave, Welcome, WelcomeCode};
 pub use notice::Notice;
 pub use packet::{Address, Kind, Packet, Refusal};
+pub use rule::{AggregateKind, JobRule, RuleKind, ServerGate, Step};
 pub use update::Update;

@@ -2,6 +2,7 @@
 
 use crate::offsets::{WANTS_NOTICES, common, join, welcome};
 use crate::packet::{Address, Kind, Packet, Refusal, emit_common};
+use crate::rule::JobRule;
 
 /// "I am here": how a worker joins its job, and, repeated, stays known to switch and server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,7 +175,7 @@ impl WelcomeCode {
 }
 
 /// The answer to a [`Join`]: from the server through the switch, or from a switch that refuses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Welcome {
     /// The worker answered.
     pub address: Address,
@@ -204,13 +205,17 @@ pub struct Welcome {
     pub switch_epoch: u32,
     /// For [`WelcomeCode::ServerSilent`]: how long, milliseconds.
     pub silent_ms: u32,
+    /// How the server changes the model; `None` in a switch's own welcomes, which know no rule.
+    pub rule: Option<JobRule>,
+    /// First part of the worker's layout that the server lacks; `u32::MAX`: it needs none.
+    pub layout_missing: u32,
 }
 
 impl Welcome {
     /// Reads a welcome.
     ///
     /// # Errors
-    /// [`Refusal::BadField`] for a code that is none.
+    /// [`Refusal::BadField`] for a code that is none, or a rule that cannot be.
     pub fn parse(packet: &Packet<'_>) -> Result<Self, Refusal> {
         if packet.kind() != Kind::Welcome {
             return Err(Refusal::BadField("kind"));
@@ -235,6 +240,8 @@ impl Welcome {
             sent_at_ns: packet.u64(welcome::SENT_AT),
             switch_epoch: packet.u32(welcome::SWITCH_EPOCH),
             silent_ms: packet.u32(welcome::SILENT_MS),
+            rule: JobRule::parse(packet)?,
+            layout_missing: packet.u32(welcome::LAYOUT_MISSING),
         })
     }
 
@@ -256,6 +263,10 @@ impl Welcome {
         writer.put(welcome::SENT_AT, self.sent_at_ns.to_be_bytes());
         writer.put(welcome::SWITCH_EPOCH, self.switch_epoch.to_be_bytes());
         writer.put(welcome::SILENT_MS, self.silent_ms.to_be_bytes());
+        writer.put(welcome::LAYOUT_MISSING, self.layout_missing.to_be_bytes());
+        if let Some(rule) = &self.rule {
+            rule.put(&mut writer);
+        }
         welcome::LEN
     }
 }

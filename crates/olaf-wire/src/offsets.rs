@@ -11,9 +11,11 @@
 //!             84 own age (us)  88 mean age (us)  92 zero x4  96 lanes ..
 //! join        24 have version  28 parameters  32 segment lanes  36 clock error (us)
 //!             40 sent at  48 clock offset  56 hops  57 zero x7  64 end
-//! welcome     24 code  25 ready  26 zero x2  28 version  32 parameters  36 segment lanes
+//! welcome     24 code  25 ready  26 rule  27 aggregate  28 version  32 parameters
+//!             36 segment lanes
 //!             40 epoch  44 first missing  48 echoed sent at  56 received at  64 sent at
-//!             72 switch epoch  76 silent (ms)  80 end
+//!             72 switch epoch  76 silent (ms)  80 step  81 gate  82 zero x2
+//!             84 layout missing  88 factor  96 staleness power  104 end
 //! leave       24 end
 //! fetch       24 version  28 first segment  32 mask of 64 segments  40 end
 //! notice      24 taken newest  32 end
@@ -24,7 +26,7 @@
 /// First bytes of every datagram of ours.
 pub const MAGIC: [u8; 4] = *b"OLAF";
 /// Version of the format this crate reads and writes.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 
 /// Fields that every message has.
 pub mod common {
@@ -99,6 +101,8 @@ pub mod welcome {
     #![allow(missing_docs, reason = "named and drawn in the module's table")]
     pub const CODE: usize = 24;
     pub const READY: usize = 25;
+    pub const RULE: usize = 26;
+    pub const AGGREGATE: usize = 27;
     pub const VERSION: usize = 28;
     pub const PARAMETERS: usize = 32;
     pub const SEGMENT_LANES: usize = 36;
@@ -109,7 +113,12 @@ pub mod welcome {
     pub const SENT_AT: usize = 64;
     pub const SWITCH_EPOCH: usize = 72;
     pub const SILENT_MS: usize = 76;
-    pub const LEN: usize = 80;
+    pub const STEP: usize = 80;
+    pub const GATE: usize = 81;
+    pub const LAYOUT_MISSING: usize = 84;
+    pub const FACTOR: usize = 88;
+    pub const STALENESS_POWER: usize = 96;
+    pub const LEN: usize = 104;
 }
 
 /// A worker's request for segments of a model version.

@@ -4,8 +4,9 @@
 use olaf_wire::offsets::{MAX_DATAGRAM, MAX_SEGMENT_LANES};
 use olaf_wire::update::read_lanes;
 use olaf_wire::{
-    Address, Ages, Answer, ClusterId, Fetch, JobId, Join, Kind, Leave, Notice, Packet, QueueStatus,
-    Refusal, Session, Update, Welcome, WelcomeCode, WorkerId,
+    Address, Ages, AggregateKind, Answer, ClusterId, Fetch, JobId, JobRule, Join, Kind, Leave,
+    Notice, Packet, QueueStatus, Refusal, RuleKind, ServerGate, Session, Step, Update, Welcome,
+    WelcomeCode, WorkerId,
 };
 use proptest::prelude::*;
 
@@ -105,9 +106,32 @@ fn codes() -> impl Strategy<Value = WelcomeCode> {
     ])
 }
 
+fn rules() -> impl Strategy<Value = JobRule> {
+    let kinds = prop::sample::select(vec![RuleKind::Delta, RuleKind::PaperLiteral]);
+    let aggregates = prop::sample::select(vec![
+        AggregateKind::Each,
+        AggregateKind::Periodic,
+        AggregateKind::Round,
+    ]);
+    let steps = prop::sample::select(vec![Step::Mean, Step::Sum]);
+    let gates = prop::sample::select(vec![ServerGate::None, ServerGate::Best, ServerGate::Recent]);
+    let numbers = (1e-300f64..1e300, 0.0f64..1e300);
+    (kinds, aggregates, steps, gates, numbers).prop_map(
+        |(kind, aggregate, step, gate, (factor, staleness_power))| JobRule {
+            kind,
+            aggregate,
+            step,
+            gate,
+            factor,
+            staleness_power,
+        },
+    )
+}
+
 fn welcomes() -> impl Strategy<Value = Welcome> {
-    let numbers = (any::<bool>(), any::<[u32; 7]>(), any::<[u64; 3]>());
-    (addresses(), codes(), numbers).prop_map(|(address, code, (ready, a, b))| Welcome {
+    let numbers = (any::<bool>(), any::<[u32; 8]>(), any::<[u64; 3]>());
+    let rule = prop::option::of(rules());
+    (addresses(), codes(), numbers, rule).prop_map(|(address, code, (ready, a, b), rule)| Welcome {
         address,
         code,
         ready,
@@ -121,6 +145,8 @@ fn welcomes() -> impl Strategy<Value = Welcome> {
         sent_at_ns: b[2],
         switch_epoch: a[5],
         silent_ms: a[6],
+        rule,
+        layout_missing: a[7],
     })
 }
 
@@ -238,7 +264,7 @@ proptest! {
 
     #[test]
     fn no_bytes_behind_a_good_start_make_a_reader_panic(kind in 0u8..9, bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-        let mut datagram = b"OLAF\x01".to_vec();
+        let mut datagram = b"OLAF\x02".to_vec();
         datagram.extend([kind, 0, 0]);
         datagram.extend(bytes);
         let _ = survives(&datagram);
@@ -322,12 +348,70 @@ fn fields_that_contradict_each_other_are_refused_by_name() {
 }
 
 #[test]
+fn a_rule_that_cannot_be_is_refused_by_the_name_of_its_field() {
+    use olaf_wire::offsets::welcome as at;
+    let rule = JobRule {
+        kind: RuleKind::Delta,
+        aggregate: AggregateKind::Each,
+        step: Step::Mean,
+        gate: ServerGate::None,
+        factor: 1.0,
+        staleness_power: 0.7,
+    };
+    let welcome = Welcome {
+        address: Address::default(),
+        code: WelcomeCode::Welcome,
+        ready: true,
+        version: 1,
+        parameters: 1,
+        segment_lanes: 1,
+        epoch: 1,
+        first_missing: u32::MAX,
+        echoed_sent_at_ns: 0,
+        received_at_ns: 0,
+        sent_at_ns: 0,
+        switch_epoch: 0,
+        silent_ms: 0,
+        rule: Some(rule),
+        layout_missing: u32::MAX,
+    };
+    let read = |at: usize, field: &[u8]| {
+        let mut buf = buffer();
+        let len = welcome.emit(&mut buf);
+        buf[at..at + field.len()].copy_from_slice(field);
+        Welcome::parse(&Packet::new_checked(&buf[..len]).unwrap())
+    };
+    assert_eq!(read(at::RULE, &[1]), Ok(welcome));
+    for (at, code, field) in [
+        (at::RULE, 3, "rule"),
+        // A sender without a rule has none of its numbers either.
+        (at::RULE, 0, "rule"),
+        (at::AGGREGATE, 0, "aggregate"),
+        (at::AGGREGATE, 4, "aggregate"),
+        (at::STEP, 3, "step"),
+        (at::GATE, 4, "gate"),
+    ] {
+        assert_eq!(read(at, &[code]), Err(Refusal::BadField(field)), "{field} {code}");
+    }
+    for (at, number, field) in [
+        (at::FACTOR, f64::NAN, "factor"),
+        (at::FACTOR, f64::INFINITY, "factor"),
+        (at::FACTOR, 0.0, "factor"),
+        (at::FACTOR, -1.0, "factor"),
+        (at::STALENESS_POWER, f64::NAN, "staleness_power"),
+        (at::STALENESS_POWER, -0.1, "staleness_power"),
+    ] {
+        assert_eq!(read(at, &number.to_be_bytes()), Err(Refusal::BadField(field)), "{number}");
+    }
+}
+
+#[test]
 fn other_versions_kinds_and_flags_are_refused_by_name() {
     let mut buf = buffer();
     let len = zero().emit(&[1.0], &mut buf);
     for (at, value, refusal) in [
         (0, b'X', Refusal::NotOurs),
-        (4, 2, Refusal::WrongVersion(2)),
+        (4, 1, Refusal::WrongVersion(1)),
         (5, 0, Refusal::UnknownKind(0)),
         (5, 9, Refusal::UnknownKind(9)),
         (6, 1, Refusal::UnknownFlags(0x100)),

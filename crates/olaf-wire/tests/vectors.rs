@@ -5,8 +5,9 @@
 
 use olaf_wire::update::read_lanes;
 use olaf_wire::{
-    Address, Ages, Answer, ClusterId, Fetch, JobId, Join, Kind, Leave, Notice, Packet, QueueStatus,
-    Session, Update, Welcome, WelcomeCode, WorkerId,
+    Address, Ages, AggregateKind, Answer, ClusterId, Fetch, JobId, JobRule, Join, Kind, Leave,
+    Notice, Packet, QueueStatus, RuleKind, ServerGate, Session, Step, Update, Welcome, WelcomeCode,
+    WorkerId,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -47,6 +48,36 @@ fn code(name: &str) -> WelcomeCode {
         [Code::UnknownJob, Code::ModelTooLarge, Code::Full, Code::ServerSilent, Code::JoinAgain];
     let last = [Code::Loop, Code::NotAdmitted, Code::AdmissionPending];
     *all.iter().chain(&rest).chain(&last).find(|code| code.name() == name).unwrap()
+}
+
+fn rule(fields: &Value) -> JobRule {
+    let name = |field: &str| fields[field].as_str().unwrap();
+    JobRule {
+        kind: match name("kind") {
+            "delta" => RuleKind::Delta,
+            "paper-literal" => RuleKind::PaperLiteral,
+            other => panic!("no rule {other}"),
+        },
+        aggregate: match name("aggregate") {
+            "each" => AggregateKind::Each,
+            "periodic" => AggregateKind::Periodic,
+            "round" => AggregateKind::Round,
+            other => panic!("no aggregate {other}"),
+        },
+        step: match name("step") {
+            "mean" => Step::Mean,
+            "sum" => Step::Sum,
+            other => panic!("no step {other}"),
+        },
+        gate: match name("gate") {
+            "none" => ServerGate::None,
+            "best" => ServerGate::Best,
+            "recent" => ServerGate::Recent,
+            other => panic!("no gate {other}"),
+        },
+        factor: f64_of(fields, "factor"),
+        staleness_power: f64_of(fields, "staleness_power"),
+    }
 }
 
 /// The message of those fields, written; and read back from `bytes`, whether it is the same.
@@ -130,6 +161,8 @@ fn written(message: &Value, bytes: &[u8]) -> (Vec<u8>, bool) {
                 sent_at_ns: u64_of("sent_at_ns"),
                 switch_epoch: u32_of("switch_epoch"),
                 silent_ms: u32_of("silent_ms"),
+                rule: Some(&message["rule"]).filter(|rule| !rule.is_null()).map(rule),
+                layout_missing: u32_of("layout_missing"),
             };
             let read = packet.and_then(|packet| Welcome::parse(&packet));
             (welcome.emit(&mut buf), read == Ok(welcome))

@@ -190,8 +190,9 @@ class ServerSettings(Section):
     rule: Literal["delta", "paper-literal"] = "delta"
     """delta applies every update; paper-literal only those whose reward beats the best so far,
     and freezes (measured: 4 to 24 of 1,600 applied)."""
-    learning_rate: float = Field(default=0.001, gt=0)
-    """gamma in w += gamma * g, the paper's value; workers divide their change by the same."""
+    learning_rate: float = Field(default=1.0, gt=0)
+    """The server multiplies every update by this number (gamma in w += gamma * g). 1 applies an
+    update as it is; the paper has 0.001. Workers learn the number when they join."""
     step: Literal["mean", "sum"] = "mean"
     """A merge of n updates moves the model by their mean, or by n times that."""
     gate: Literal["none", "best", "recent"] = "none"

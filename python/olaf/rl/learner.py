@@ -61,7 +61,7 @@ class LearnerConfig:
     learning_rate: float = 2e-3
     """Adam's step of the local epochs; not the server's."""
 
-    gamma: float = 0.001
+    gamma: float = 1.0
     """The server's learning rate in ``w += gamma g`` (OLAF §2.1): an accumulated update is
     divided by it, so that the server's rule puts it back at full strength."""
 

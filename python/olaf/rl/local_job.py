@@ -29,7 +29,7 @@ class RuleConfig:
     """How the server turns an update into the next model; names as in the server's settings."""
 
     rule: Literal["delta", "paper-literal"] = "delta"
-    learning_rate: float = 0.001
+    learning_rate: float = 1.0
     step: Literal["mean", "sum"] = "mean"
     """A merge moves the model by its mean, or by its weight times that: n for n updates."""
     gate: Literal["none", "best", "recent"] = "none"

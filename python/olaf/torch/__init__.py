@@ -72,7 +72,7 @@ def gradients(module: torch.nn.Module) -> Parts:
     return found
 
 
-def step(before: Parts, module: torch.nn.Module, gamma: float = 0.001) -> Parts:
+def step(before: Parts, module: torch.nn.Module, gamma: float = 1.0) -> Parts:
     """g = (w_now - before) / gamma: what local training did, as the server's rule wants it.
 
     before: copies of ``parameters(module)`` from before the local training (OLAF §2.1's

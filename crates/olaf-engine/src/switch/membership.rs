@@ -348,6 +348,8 @@ impl Switch {
             sent_at_ns: now.0,
             switch_epoch: self.epoch,
             silent_ms: 0,
+            rule: None,
+            layout_missing: u32::MAX,
         }
     }
 }

@@ -60,6 +60,8 @@ fn answers_find_their_sharers_across_the_largest_hop_sequence() {
         sent_at_ns: 1,
         switch_epoch: 0,
         silent_ms: 0,
+        rule: None,
+        layout_missing: u32::MAX,
     };
     recv(&mut switch, ABOVE, |buf| welcome.emit(buf));
     drain(&mut switch, PortId::UPLINK);

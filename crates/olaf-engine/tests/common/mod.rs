@@ -99,6 +99,8 @@ pub(crate) fn welcome(who: W, code: WelcomeCode) -> Welcome {
         sent_at_ns: 7,
         switch_epoch: 0,
         silent_ms: 0,
+        rule: None,
+        layout_missing: u32::MAX,
     }
 }
 

@@ -16,7 +16,7 @@ use core::time::Duration;
 use olaf_engine::engine::WorkerSeen;
 use olaf_engine::{Instant, Lanes, PeerId};
 use olaf_wire::offsets::LANE;
-use olaf_wire::{Address, Answer, ClusterId, JobId, Update, WorkerId};
+use olaf_wire::{Address, AggregateKind, Answer, ClusterId, JobId, Update, WorkerId};
 
 /// When what was delivered changes the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +39,16 @@ pub enum Aggregate {
 }
 
 impl Aggregate {
+    /// Which of them, without its numbers.
+    #[must_use]
+    pub const fn kind(self) -> AggregateKind {
+        match self {
+            Self::Each => AggregateKind::Each,
+            Self::Periodic { .. } => AggregateKind::Periodic,
+            Self::Round { .. } => AggregateKind::Round,
+        }
+    }
+
     /// How long a collection may stay open.
     const fn patience(self) -> Duration {
         match self {

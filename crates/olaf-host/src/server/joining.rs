@@ -94,6 +94,8 @@ impl Server {
             sent_at_ns: now.0,
             switch_epoch: 0,
             silent_ms: 0,
+            rule: Some(self.config.told()),
+            layout_missing: u32::MAX,
         }
     }
 }

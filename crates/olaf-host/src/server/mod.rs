@@ -33,8 +33,8 @@ use job::Job;
 use olaf_engine::engine::{Transmit, Why, WorkerSeen};
 use olaf_engine::{Hops, Instant, PeerId};
 use olaf_wire::{
-    Address, Ages, Answer, ClusterId, Fetch, JobId, Join, Kind, Leave, Packet, Update, Welcome,
-    WelcomeCode,
+    Address, Ages, Answer, ClusterId, Fetch, JobId, JobRule, Join, Kind, Leave, Packet, Update,
+    Welcome, WelcomeCode,
 };
 
 /// How often parties are looked at for silence.
@@ -85,6 +85,20 @@ impl Default for ServerConfig {
             max_jobs: 1024,
             max_workers: 65_536,
             answer_limit: 65_536,
+        }
+    }
+}
+
+impl ServerConfig {
+    /// What every welcome tells a worker of the rule.
+    fn told(&self) -> JobRule {
+        JobRule {
+            kind: self.rule.kind,
+            aggregate: self.aggregate.kind(),
+            step: self.rule.step,
+            gate: self.rule.gate,
+            factor: self.rule.learning_rate,
+            staleness_power: self.rule.staleness_power,
         }
     }
 }

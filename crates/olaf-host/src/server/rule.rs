@@ -2,44 +2,15 @@
 
 use alloc::vec::Vec;
 use core::fmt;
-
-/// Which rule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RuleKind {
-    /// `w += gamma * g` for every update, where g is what a worker's local training changed,
-    /// divided by gamma. Learns.
-    Delta,
-    /// OLAF §2.1 to the letter: only a reward above the best so far is accepted, and then
-    /// `g_a = avg(g_a, g); w += gamma * g_a`. Freezes once the best is out of reach.
-    PaperLiteral,
-}
-
-/// How far a merge of several contributions moves the model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// By their mean.
-    Mean,
-    /// By their mean times their weight, as if each had come alone.
-    Sum,
-}
-
-/// Which updates the server takes, by their reward.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ServerGate {
-    /// All.
-    None,
-    /// Those not below the best reward so far by more than the margin.
-    Best,
-    /// Those not below the recent mean by more than the margin.
-    Recent,
-}
+pub use olaf_wire::{RuleKind, ServerGate, Step};
 
 /// The set-up of a rule.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RuleConfig {
     /// Which rule.
     pub kind: RuleKind,
-    /// Gamma of OLAF §2.1, above 0.
+    /// Gamma of OLAF §2.1, above 0. differs: 1 by default, where the paper has 0.001: a push then
+    /// moves the model by what it says. Workers that divide by 0.001 first come to the same.
     pub learning_rate: f64,
     /// How far a merge moves the model.
     pub step: Step,
@@ -57,7 +28,7 @@ impl Default for RuleConfig {
     fn default() -> Self {
         Self {
             kind: RuleKind::Delta,
-            learning_rate: 0.001,
+            learning_rate: 1.0,
             step: Step::Mean,
             gate: ServerGate::None,
             gate_margin: 0.0,

@@ -1,6 +1,6 @@
 //! The server's state as plain data, in the names of `docs/reference/statistics.md`.
 
-use super::{Aggregate, RuleKind, Server};
+use super::Server;
 use crate::age::jain;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -88,15 +88,8 @@ fn job_statistics(server: &Server, now: Instant, id: u32, job: &super::Job) -> s
         version: job.version,
         parameters: job.shape.parameters,
         segments: job.shape.segments(),
-        rule: match server.config.rule.kind {
-            RuleKind::Delta => "delta",
-            RuleKind::PaperLiteral => "paper-literal",
-        },
-        aggregate: match server.config.aggregate {
-            Aggregate::Each => "each",
-            Aggregate::Periodic { .. } => "periodic",
-            Aggregate::Round { .. } => "round",
-        },
+        rule: server.config.rule.kind.name(),
+        aggregate: server.config.aggregate.kind().name(),
         collections: job.collection.closed,
         rounds_short: job.collection.short,
         ready: job.model.is_some(),

@@ -49,6 +49,7 @@ impl Worker {
         }
         self.heard_server(now, welcome.epoch);
         self.join_retry = JOIN_RETRY;
+        self.rule = welcome.rule.or(self.rule);
         self.clock.exchange(
             welcome.echoed_sent_at_ns,
             welcome.received_at_ns,

@@ -23,7 +23,8 @@ use olaf_engine::engine::{Transmit, Why};
 use olaf_engine::{Instant, PeerId};
 use olaf_wire::offsets::{DEFAULT_SEGMENT_LANES, MAX_SEGMENT_LANES};
 use olaf_wire::{
-    Address, Ages, Answer, ClusterId, Fetch, Join, Kind, Leave, Packet, QueueStatus, WelcomeCode,
+    Address, Ages, Answer, ClusterId, Fetch, JobRule, Join, Kind, Leave, Packet, QueueStatus,
+    WelcomeCode,
 };
 use outbox::{Meta, Outbox};
 
@@ -104,6 +105,8 @@ pub struct Worker {
     switch: Liveness,
     server: Liveness,
     queue: QueueStatus,
+    /// How the server changes the model, as it said last.
+    rule: Option<JobRule>,
     /// Next segment of an offer to send, and where the window ends.
     offer: Option<(u32, u32)>,
     fetches: VecDeque<Fetch>,
@@ -154,6 +157,7 @@ impl Worker {
             switch: Liveness::default(),
             server: Liveness::default(),
             queue: QueueStatus::default(),
+            rule: None,
             offer: None,
             fetches: VecDeque::new(),
             leave_to_send: false,
@@ -260,6 +264,12 @@ impl Worker {
     #[must_use]
     pub const fn standing(&self) -> Standing {
         self.standing
+    }
+
+    /// What the server does with an update, as its newest welcome says; nothing before the first.
+    #[must_use]
+    pub const fn rule(&self) -> Option<JobRule> {
+        self.rule
     }
 
     /// Whether anything pushed still waits to be sent.

@@ -3,6 +3,7 @@
 use super::{Standing, Worker};
 use alloc::collections::BTreeMap;
 use olaf_engine::Instant;
+use olaf_wire::JobRule;
 use serde::Serialize;
 
 #[allow(missing_docs, reason = "each field stands in docs/reference/statistics.md")]
@@ -32,6 +33,7 @@ pub struct WorkerStatistics {
     pub models_missed: u64,
     pub fetches: u64,
     pub staleness_last: u32,
+    pub rule: Option<Rule>,
     pub queue: Queue,
     /// The paper's P_s, now.
     pub probability: f64,
@@ -44,6 +46,30 @@ pub struct WorkerStatistics {
     pub switch_silent_ns: u64,
     pub server_silent_ns: u64,
     pub refused: BTreeMap<&'static str, u64>,
+}
+
+#[allow(missing_docs, reason = "each field stands in docs/reference/statistics.md")]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Rule {
+    pub kind: &'static str,
+    pub aggregate: &'static str,
+    pub step: &'static str,
+    pub gate: &'static str,
+    pub factor: f64,
+    pub staleness_power: f64,
+}
+
+impl From<JobRule> for Rule {
+    fn from(rule: JobRule) -> Self {
+        Self {
+            kind: rule.kind.name(),
+            aggregate: rule.aggregate.name(),
+            step: rule.step.name(),
+            gate: rule.gate.name(),
+            factor: rule.factor,
+            staleness_power: rule.staleness_power,
+        }
+    }
 }
 
 #[allow(missing_docs, reason = "each field stands in docs/reference/statistics.md")]
@@ -88,6 +114,7 @@ pub(super) fn of(worker: &Worker, now: Instant) -> WorkerStatistics {
         models_missed: worker.models.missed,
         fetches: worker.counters.fetches,
         staleness_last: worker.counters.staleness_last,
+        rule: worker.rule.map(Rule::from),
         queue: Queue {
             active_clusters: worker.queue.active_clusters,
             slots: worker.queue.slots,

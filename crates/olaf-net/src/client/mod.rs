@@ -264,6 +264,14 @@ impl Client {
         self.shared.wait_until(deadline(timeout), sent).is_some()
     }
 
+    /// What the server does with an update, as its newest welcome says, as JSON; nothing before
+    /// the first welcome.
+    #[must_use]
+    pub fn rule(&self) -> Option<String> {
+        let rule = self.shared.worker_statistics().0.rule?;
+        Some(serde_json::to_string(&rule).expect("a rule is plain data"))
+    }
+
     /// Everything counted so far, as JSON.
     #[must_use]
     pub fn statistics(&self) -> String {
