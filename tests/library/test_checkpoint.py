@@ -1,0 +1,108 @@
+"""Checkpoints are read by name; what is no whole checkpoint is refused with a reason."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from olaf import checkpoint
+
+LAYOUT = [{"name": "layers.0.weight", "shape": [2, 3]}, {"name": "bias", "shape": [2]}]
+
+
+def npy(array: Any) -> bytes:
+    stream = io.BytesIO()
+    np.save(stream, np.asarray(array))
+    return stream.getvalue()
+
+
+def written(file: Path, **changes: Any) -> Path:
+    """A checkpoint as the server writes one, with changes; None leaves an entry out."""
+    metadata = {
+        "format": "olaf-checkpoint",
+        "format_version": 1,
+        "version": 7,
+        "parameters": 8,
+        "layout": LAYOUT,
+    }
+    entries: dict[str, bytes | None] = {
+        "layers.0.weight.npy": npy(np.arange(6, dtype=np.float32).reshape(2, 3)),
+        "bias.npy": npy(np.array([7, 8], np.float32)),
+        "olaf.metadata.json": json.dumps({**metadata, **changes.pop("metadata", {})}).encode(),
+        **changes,
+    }
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, content in entries.items():
+            if content is not None:
+                archive.writestr(name, content)
+    return file
+
+
+def test_arrays_come_by_name_in_their_order_and_shape(tmp_path: Path) -> None:
+    saved = checkpoint.load(written(tmp_path / "c.npz"))
+    assert (saved.version, saved.is_named) == (7, True)
+    assert list(saved.arrays) == ["layers.0.weight", "bias"]
+    assert saved.arrays["layers.0.weight"].shape == (2, 3)
+    assert saved.parameters.tolist() == [0, 1, 2, 3, 4, 5, 7, 8]
+
+
+def test_without_a_layout_there_is_one_flat_array(tmp_path: Path) -> None:
+    flat = npy(np.arange(8, dtype=np.float32))
+    file = written(tmp_path / "c.npz", metadata={"layout": None}, **{"parameters.npy": flat})
+    saved = checkpoint.load(file)
+    assert not saved.is_named
+    assert list(saved.arrays) == [checkpoint.FLAT]
+
+
+def test_the_model_of_an_older_run_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "model.npz"
+    parts: dict[str, Any] = {f"part_{n}": np.full(1, n, np.float32) for n in range(11)}
+    np.savez(file, version=3, parameters=np.arange(11, dtype=np.float32), **parts)
+    saved = checkpoint.load(file)
+    assert saved.version == 3
+    assert list(saved.arrays) == [f"part_{n}" for n in range(11)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"metadata": {"format": "else"}}, "does not say"),
+        ({"metadata": {"format_version": 2}}, "use the release that wrote it"),
+        ({"olaf.metadata.json": b"{"}, "no JSON"),
+        ({"olaf.metadata.json": None}, r"without olaf\.metadata\.json"),
+        ({"bias.npy": None}, "'bias' is missing"),
+        ({"bias.npy": npy(np.zeros(3, np.float32))}, r"float32\[3\]"),
+        ({"bias.npy": npy(np.zeros(2))}, r"float64\[2\]"),
+        ({"bias.npy": npy(np.zeros(2, np.float32))[:-4]}, "not a checkpoint"),
+    ],
+)
+def test_what_is_no_checkpoint_is_refused(
+    tmp_path: Path, changes: dict[str, Any], reason: str
+) -> None:
+    with pytest.raises(checkpoint.CheckpointError, match=reason):
+        checkpoint.load(written(tmp_path / "c.npz", **changes))
+
+
+def test_a_file_cut_short_or_damaged_is_refused_at_every_length(tmp_path: Path) -> None:
+    file = written(tmp_path / "c.npz")
+    whole = file.read_bytes()
+    written(checkpoint.previous(file))
+    for length in range(0, len(whole) - 1, 7):
+        file.write_bytes(whole[:length])
+        with pytest.raises(checkpoint.CheckpointError, match="previous"):
+            checkpoint.load(file)
+    at = whole.index(npy(np.array([7, 8], np.float32))[-8:])
+    file.write_bytes(whole[:at] + b"\xff" + whole[at + 1 :])
+    with pytest.raises(checkpoint.CheckpointError, match="damaged"):
+        checkpoint.load(file)
+
+
+def test_a_file_that_is_not_there_is_an_os_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        checkpoint.load(tmp_path / "none.npz")
