@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from olaf.jobs.reading import read_settings, write_toml
-from olaf.jobs.settings import LearnerSettings, Section, Settings
+from olaf.jobs.section import Section
+from olaf.jobs.settings import LearnerSettings, Settings
 from olaf.jobs.usage import ConfigurationError
 from olaf.rl.learner import LearnerConfig
 

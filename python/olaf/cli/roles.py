@@ -6,6 +6,7 @@ line of standard input, and the end of standard input stops it.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 from collections.abc import Callable, Mapping
@@ -84,7 +85,7 @@ def switch(ctx: click.Context, /, **given: Any) -> None:
             "every_s": given["every"],
             "admission": settings.switch.to_admission(),
         }
-    running.run_switch(told["core"], told["every_s"], reporter, control, told.get("admission"))
+    running.run_told("switch", told, reporter, control)
 
 
 @click.command()
@@ -124,15 +125,7 @@ def server(ctx: click.Context, /, **given: Any) -> None:
             "model_file": str(given["model"]) if given["model"] else None,
             "job": settings.worker.job,
         }
-    running.run_server(
-        told["core"],
-        told["every_s"],
-        reporter,
-        control,
-        model_file=told["model_file"],
-        job=told["job"],
-        save_folder=told.get("save_folder"),
-    )
+    running.run_told("server", told, reporter, control)
 
 
 @click.command()
@@ -173,10 +166,9 @@ def worker(ctx: click.Context, /, **given: Any) -> None:
         task = worker_job(
             settings, switch=own.switch, worker=own.id, cluster=own.cluster, seed=own.seed
         )
-    else:
-        task = running.WorkerJob(**told)
+        told = dataclasses.asdict(task)
     extras.need("train", "gymnasium", what="olaf worker")
-    running.run_worker(task, reporter, control)
+    running.run_told("worker", told, reporter, control)
 
 
 def _begin(given: Mapping[str, Any]) -> tuple[Control, dict[str, Any] | None]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import platform
 import select
 import signal
 import sys
@@ -22,6 +23,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from pathlib import Path
 from types import FrameType
 from typing import IO, Any
 
@@ -32,6 +34,14 @@ ORPHAN_GRACE_S = 10.0
 
 SAVES = 64
 """Questions for a model that may wait; a parent asks one after the other."""
+
+
+def clock_here() -> str:
+    """Which monotonic clock this process reads: one a machine and a start of it."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return platform.node()
 
 
 class Reporter:

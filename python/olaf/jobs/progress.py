@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -9,6 +10,7 @@ from typing import Any
 
 from olaf.jobs import words
 from olaf.jobs.accounts import Accounts, Incarnation, nothing, settle
+from olaf.jobs.lines import clock_here
 from olaf.jobs.settings import Settings
 from olaf.jobs.supervisor import Ended, Notice, Printed, Said, Started
 
@@ -67,7 +69,8 @@ class Push:
     """One update, as its worker tells of it."""
 
     at_s: float
-    """By a clock that all processes of this machine share; its zero means nothing."""
+    """By a clock that all processes of this machine share; its zero means nothing. What a worker
+    on another machine pushed has the time at which we heard of it."""
     worker: int
     iteration: int
     """The worker's count of its updates, from 1, through all its restarts."""
@@ -315,7 +318,8 @@ class Progress:
         self.updates_of[name, incarnation] = message
         worker = int(message["worker"])
         self._iterations[worker] = self._iterations.get(worker, 0) + 1
-        pushed_at_s = float(message.get("pushed_at_s", at_s))
+        told = message if self._shares_our_clock(name) else {}
+        pushed_at_s = float(told.get("pushed_at_s", time.monotonic()))
         self.pushes.append(
             Push(pushed_at_s, worker, self._iterations[worker], float(message["reward"]))
         )
@@ -330,6 +334,11 @@ class Progress:
         if self.reward is not None:
             best = self.best_reward
             self.best_reward = self.reward if best is None else max(best, self.reward)
+
+    def _shares_our_clock(self, name: str) -> bool:
+        """Whether a worker's times mean anything here; on another machine they do not."""
+        ours = clock_here()
+        return bool(self.ready.get(name, {}).get("clock", ours) == ours)
 
     def _close(self, notice: Ended) -> None:
         """A report of a process that ended otherwise than asked was not its last word."""

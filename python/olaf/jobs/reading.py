@@ -17,7 +17,8 @@ import tomlkit
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from olaf.jobs.settings import NoneIs, Section, Settings
+from olaf.jobs.section import NoneIs, Section
+from olaf.jobs.settings import Settings
 from olaf.jobs.usage import ConfigurationError
 
 Tables = dict[str, Any]

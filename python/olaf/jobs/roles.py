@@ -49,6 +49,24 @@ class Endpoint(Protocol):
         """Close."""
 
 
+def run_told(role: str, told: Mapping[str, Any], reporter: Reporter, control: Control) -> None:
+    """Do what a role was told, in the words that `olaf.jobs.training` tells it."""
+    if role == "switch":
+        run_switch(told["core"], told["every_s"], reporter, control, told.get("admission"))
+    elif role == "server":
+        run_server(
+            told["core"],
+            told["every_s"],
+            reporter,
+            control,
+            model_file=told["model_file"],
+            job=told["job"],
+            save_folder=told.get("save_folder"),
+        )
+    else:
+        run_worker(WorkerJob(**told), reporter, control)
+
+
 def run_switch(
     core: str,
     every_s: float,
@@ -216,6 +234,7 @@ def run_worker(task: WorkerJob, reporter: Reporter, control: Control) -> None:
         shapes=[list(part.shape) for part in learner.parts()],
         reward_threshold=reward_threshold(settings["environment"]),
         pid=os.getpid(),
+        clock=clock_here(),
     )
 
     unanswered = 0

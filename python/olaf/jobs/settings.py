@@ -16,18 +16,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_type_hints
 
 from pydantic import (
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
-    GetCoreSchemaHandler,
     create_model,
     model_validator,
 )
-from pydantic_core import CoreSchema, core_schema
 
 from olaf import extras
 from olaf.jobs.admission import Policy
+from olaf.jobs.place_settings import On, RaySettings, SlurmSettings
+from olaf.jobs.section import NoneIs, Section
 from olaf.rl.learner import LearnerConfig, LearnerError
 from olaf.rl.worker_loop import LoopConfig
 
@@ -36,21 +34,6 @@ LARGEST_ID = 2**32 - 2
 
 JOB = 1
 """The job id used where one job is all there is."""
-
-
-class NoneIs:
-    """TOML has no null: the word that stands for None in a field."""
-
-    def __init__(self, word: str) -> None:
-        self.word = word
-
-    def __get_pydantic_core_schema__(
-        self, source: Any, handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
-        def read(value: Any) -> Any:
-            return None if isinstance(value, str) and value.lower() == self.word else value
-
-        return core_schema.no_info_before_validator_function(read, handler(source))
 
 
 def _address(value: Any) -> Any:
@@ -77,14 +60,6 @@ OffFloat = Annotated[float | None, NoneIs("off")]
 OffInt = Annotated[int | None, NoneIs("off")]
 OffRate = Annotated[Rate | None, NoneIs("off")]
 DrawnInt = Annotated[int | None, NoneIs("drawn")]
-
-
-class Section(BaseModel):
-    """A table of the configuration; a key it does not know is an error."""
-
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False
-    )
 
 
 class LeafSettings(Section):
@@ -150,7 +125,7 @@ class SwitchSettings(LeafSettings):
     upstream: Address = "127.0.0.1:5556"
     """The parameter server of every job that `routes` does not name, or the next switch on the way
     to it: switches form chains and trees."""
-    routes: dict[str, Address] = {}
+    routes: dict[str, Address] = Field(default={})
     """Servers of single jobs, {"2" = "host:port"}."""
 
     def to_core(self) -> str:
@@ -289,6 +264,10 @@ class WorkerSettings(Section):
 class TrainSettings(Section):
     """A training run: how many processes, until when, and what it waits for."""
 
+    on: On = "local"
+    """Where the processes run: local is this machine; ray is a Ray cluster, one of this machine's
+    own if no address follows (ray:auto, ray:HOST:PORT, ray:ray://HOST:10001); slurm submits a
+    batch job; srun is for inside one: the nodes of the allocation."""
     workers: int = Field(default=8, ge=1, le=1024)
     """Worker processes."""
     clusters: int = Field(default=2, ge=1)
@@ -451,6 +430,8 @@ class Settings(Section):
     leaf: LeafSettings = LeafSettings()
     server: ServerSettings = ServerSettings()
     compare: CompareSettings = CompareSettings()
+    ray: RaySettings = RaySettings()
+    slurm: SlurmSettings = SlurmSettings()
 
     @model_validator(mode="after")
     def _rounds_are_sent(self) -> Self:

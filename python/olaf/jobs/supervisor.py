@@ -46,6 +46,8 @@ class Started:
     name: str
     incarnation: int
     pid: int
+    machine: str = ""
+    """Name of the machine it runs on, where that is not this one."""
 
 
 @dataclass(frozen=True)

@@ -61,9 +61,10 @@ def sentence(message: Mapping[str, Any]) -> str:
 
 def started(notice: Started) -> str:
     """That a child runs, or runs again."""
+    process = f"process {notice.pid}" + (f" on {notice.machine}" if notice.machine else "")
     if notice.incarnation == 1:
-        return f"{notice.name} started (process {notice.pid})"
-    return f"{notice.name} is started again (#{notice.incarnation}, process {notice.pid})"
+        return f"{notice.name} started ({process})"
+    return f"{notice.name} is started again (#{notice.incarnation}, {process})"
 
 
 def ended(notice: Ended) -> str:

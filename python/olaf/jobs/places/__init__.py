@@ -10,9 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
-from olaf.jobs.supervisor import Notice, Program
+from olaf.jobs.outcome import Exit, RunError
+from olaf.jobs.supervisor import Notice, Program, Supervisor
+
+if TYPE_CHECKING:
+    from olaf.jobs.settings import Settings
 
 
 class Place(Protocol):
@@ -65,3 +69,16 @@ class Place(Protocol):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None: ...
+
+
+def open_place(settings: Settings) -> Place:
+    """The place that ``train.on`` names; of the others nothing is imported."""
+    train = settings.train
+    kind = train.on.partition(":")[0]
+    if kind == "local":
+        return Supervisor(restarts=train.restarts, restart_delay_s=train.restart_delay_s)
+    if kind == "ray":
+        from olaf.jobs.places.ray_place import RayPlace
+
+        return RayPlace(settings)
+    raise RunError(f"--on {train.on}: only `olaf train` can do that", Exit.USAGE)

@@ -1,0 +1,178 @@
+"""One role of a job in a process of Ray's: what runs at the far end of `RayPlace`.
+
+The role itself is the same code as in a process of `olaf train`; only its lines go another way:
+into a list that the driver asks for, and from the driver through a pipe, whose end stops the role.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import platform
+import secrets
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, cast
+
+from olaf.jobs.lines import Control, Reporter
+from olaf.jobs.outcome import Exit, failure_of
+from olaf.jobs.roles import run_told
+from olaf.jobs.supervisor import HERE
+
+MOST_LINES = 100_000
+"""A driver that stops asking is as good as gone; a role must not fill its machine meanwhile."""
+
+AT_ONCE = 2_000
+"""Lines in one answer."""
+
+
+@dataclass(frozen=True)
+class Where:
+    """The process that a role found itself in."""
+
+    pid: int
+    address: str
+    """Of the node, as Ray knows it; for IPv6 in brackets."""
+    name: str
+    """Of the machine."""
+    life: str
+    """Drawn anew by each process: two that agree in it are one."""
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What a role said since the driver last asked."""
+
+    lines: list[tuple[str, str]]
+    """``("said", JSON)`` or ``("printed", text)``."""
+    upto: int
+    """How many lines there have been."""
+    code: int | None
+    """The exit code, once the role has ended and all its lines are in here."""
+
+
+class RoleActor:
+    """What Ray makes an actor of. Its methods run in threads of their own."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Condition()
+        self._lines: list[tuple[str, str]] = []
+        self._first = 0
+        """How many lines the driver has had and we have let go."""
+        self._code: int | None = None
+        self._begun = False
+        self._life = secrets.token_hex(8)
+        self._orders: IO[str] | None = None
+
+    def begin(self, role: str, first_line: str, folder: str) -> Where:
+        """Start the role, unless it runs: then the driver had only lost sight of it."""
+        where = Where(os.getpid(), _address(), platform.node(), self._life)
+        with self._lock:
+            if self._begun:
+                return where
+            self._begun = True
+        _settle_in(Path(folder))
+        far, near = os.pipe()
+        self._orders = os.fdopen(near, "w", buffering=1, encoding="utf-8")
+        told = json.loads(first_line.replace(HERE, where.address))
+        threading.Thread(
+            target=self._run, args=(role, told, os.fdopen(far, encoding="utf-8")), daemon=True
+        ).start()
+        return where
+
+    def hear(self, after: int, wait_s: float) -> Heard:
+        """Lines after so many, as soon as there are some; what was heard before is forgotten."""
+        with self._lock:
+            had = max(after - self._first, 0)
+            del self._lines[:had]
+            self._first += had
+            self._lock.wait_for(lambda: self._lines or self._code is not None, wait_s)
+            lines = self._lines[:AT_ONCE]
+            whole = len(lines) == len(self._lines)
+            return Heard(lines, self._first + len(lines), self._code if whole else None)
+
+    def tell(self, line: str) -> None:
+        """Pass a line on to the role."""
+        if self._orders is not None:
+            with contextlib.suppress(OSError, ValueError):
+                self._orders.write(line + "\n")
+
+    def read(self, file: str, unless: str) -> bytes | None:
+        """A file that the role wrote; None where there is none or its SHA-256 is ``unless``."""
+        try:
+            content = Path(file).read_bytes()
+        except OSError:
+            return None
+        return None if hashlib.sha256(content).hexdigest() == unless else content
+
+    # What a stream has, so that a Reporter can write to us.
+
+    def write(self, line: str) -> int:
+        """Keep a line for the driver."""
+        self._add("said", line.rstrip("\n"))
+        return len(line)
+
+    def flush(self) -> None:
+        """Nothing waits."""
+
+    def _add(self, kind: str, text: str) -> None:
+        with self._lock:
+            if len(self._lines) >= MOST_LINES:
+                os._exit(int(Exit.UNREACHABLE))
+            self._lines.append((kind, text))
+            self._lock.notify_all()
+
+    def _run(self, role: str, told: dict[str, Any], orders: IO[str]) -> None:
+        control = Control()
+        control.watch(orders)
+        reporter = Reporter(as_json=True, out=cast(IO[str], self), human=lambda message: "")
+        began = time.strftime("%Y-%m-%d %H:%M:%S")
+        print(f"{began} olaf {role}: began", flush=True)  # in Ray's log of this actor
+        code = _outcome(self, role, told, reporter, control)
+        print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} olaf {role}: ended with {code}", flush=True)
+        with self._lock:
+            self._code = code
+            self._lock.notify_all()
+
+
+def _outcome(
+    actor: RoleActor, role: str, told: dict[str, Any], reporter: Reporter, control: Control
+) -> int:
+    """Run the role to its end, and say what a process would say on its error output."""
+    try:
+        run_told(role, told, reporter, control)
+    except Exception as error:
+        failure = failure_of(error)
+        if failure is None:
+            traceback.print_exc()
+        text = str(failure or f"{type(error).__name__}: {error}")
+        actor._add("printed", f"olaf: {text}")
+        print(f"olaf: {text}", file=sys.stderr, flush=True)
+        return int(failure.code if failure else Exit.FAILED)
+    return int(Exit.OK)
+
+
+def _settle_in(folder: Path) -> None:
+    """Work in the driver's folder, where this machine has or can have one of that name."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        os.chdir(folder)
+        usable = os.access(folder, os.W_OK)
+    except OSError:
+        usable = False
+    if not usable:
+        os.chdir(tempfile.mkdtemp(prefix="olaf-"))
+
+
+def _address() -> str:
+    import importlib
+
+    address = str(importlib.import_module("ray").util.get_node_ip_address())
+    return f"[{address}]" if ":" in address else address

@@ -1,0 +1,384 @@
+"""The roles of a job as actors of a Ray cluster.
+
+Ray finds the nodes, sets resources aside, and starts an actor anew when its process or its node
+dies; who has died, and what it is told in its next life, is decided here. Each actor has one call
+under way at all times: ``begin`` until it runs, then ``hear``, which returns when there is
+something to hear. A call that fails says that the actor is gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib
+import json
+import signal
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from olaf.extras import need
+from olaf.jobs.backoff import Backoff
+from olaf.jobs.outcome import Exit, RunError
+from olaf.jobs.places.ray_actor import Heard, RoleActor, Where
+from olaf.jobs.settings import Settings
+from olaf.jobs.supervisor import Ended, Notice, Printed, Program, Said, Started
+
+HEAR_S = 10.0
+"""How long an actor that has nothing to say lets the driver wait; the driver does other things."""
+
+HOMELESS_S = 10.0
+"""After so long without a place for an actor it is said once what it waits for."""
+
+READ_S = 60.0
+"""How long a file may take from its node to here."""
+
+THREADS = 4
+"""Of an actor: one hears, one is told, one reads a file, one is free."""
+
+
+@dataclass
+class _Actor:
+    program: Program
+    backoff: Backoff
+    handle: Any
+    asked: dict[str, float]
+    """Resources, for messages."""
+    call: Any = None
+    """The call under way: ``begin`` while ``where`` is None, else ``hear``."""
+    where: Where | None = None
+    last: Where | None = None
+    """Where it was when it was given up for dead."""
+    incarnation: int = 1
+    heard: int = 0
+    began_at: float = 0.0
+    due: float | None = None
+    retired: bool = False
+    warned: bool = False
+
+    @property
+    def alive(self) -> bool:
+        return self.call is not None or self.due is not None
+
+
+class RayPlace:
+    """See `olaf.jobs.places.Place`."""
+
+    def __init__(self, settings: Settings) -> None:
+        need("ray", what="olaf train --on ray")
+        self._ray: Any = importlib.import_module("ray")
+        self._errors: Any = importlib.import_module("ray.exceptions")
+        self._settings = settings
+        self._actors: dict[str, _Actor] = {}
+        self._notices: list[Notice] = []
+        self._mine = not self._ray.is_initialized()
+        if self._mine:
+            self._connect(settings.train.on.partition(":")[2])
+        self._node = self._ray.get_runtime_context().get_node_id()
+
+    def start(self, program: Program) -> None:
+        """Place an actor and have it begin."""
+        train = self._settings.train
+        backoff = Backoff(train.restarts, train.restart_delay_s)
+        asked = self._resources(program.name)
+        remote = self._ray.remote(RoleActor).options(
+            num_cpus=asked["CPU"],
+            num_gpus=asked.get("GPU", 0),
+            # Ray starts it anew whenever it dies; how often that is of use is ours to say.
+            max_restarts=-1,
+            max_task_retries=0,
+            max_concurrency=THREADS,
+            scheduling_strategy=self._strategy(program.name),
+            runtime_env={"env_vars": dict(program.environment)},
+        )
+        actor = _Actor(program, backoff, remote.remote(), asked)
+        self._actors[program.name] = actor
+        self._begin(actor)
+
+    def change(self, program: Program) -> None:
+        """See `Place.change`."""
+        self._actors[program.name].program = program
+
+    def poll(self, timeout_s: float) -> list[Notice]:
+        """See `Place.poll`."""
+        if self._notices:
+            timeout_s = 0
+        calls = {actor.call: actor for actor in self._actors.values() if actor.call is not None}
+        if calls:
+            ready, _ = self._ray.wait(list(calls), num_returns=1, timeout=timeout_s)
+            if ready:
+                ready, _ = self._ray.wait(list(calls), num_returns=len(calls), timeout=0)
+            for call in ready:
+                self._answered(calls[call], call)
+        else:
+            time.sleep(min(timeout_s, 0.05))
+        self._look_after()
+        notices, self._notices = self._notices, []
+        return notices
+
+    def tell(self, name: str, line: str) -> None:
+        """See `Place.tell`."""
+        actor = self._actors.get(name)
+        if actor and actor.where is not None and actor.call is not None:
+            actor.handle.tell.remote(line)
+
+    def retire(self, names: Iterable[str], line: str) -> None:
+        """See `Place.retire`. An actor that waits for a place need not wait any longer."""
+        for name in names:
+            actor = self._actors[name]
+            actor.retired = True
+            if actor.where is None and actor.alive:
+                self._bury(actor, int(Exit.OK), "it had not begun")
+            self.tell(name, line)
+
+    def kill(self, name: str) -> None:
+        """See `Place.kill`."""
+        self._ray.kill(self._actors[name].handle, no_restart=False)
+
+    def alive(self) -> list[str]:
+        """See `Place.alive`."""
+        return [name for name, actor in self._actors.items() if actor.alive]
+
+    def restarts(self) -> dict[str, int]:
+        """See `Place.restarts`."""
+        return {n: a.incarnation - 1 for n, a in self._actors.items() if a.incarnation > 1}
+
+    def stop(self, names: Iterable[str], timeout_s: float) -> Iterator[Notice]:
+        """See `Place.stop`."""
+        waiting = set(names)
+        self.retire(waiting, "stop")
+        deadline = time.monotonic() + timeout_s
+        while waiting := {name for name in waiting if self._actors[name].alive}:
+            if time.monotonic() >= deadline:
+                for name in sorted(waiting):
+                    self._bury(self._actors[name], -signal.SIGKILL, "")
+            yield from self.poll(0.05)
+        yield from self.poll(0)
+
+    def host(self, name: str) -> str:
+        """See `Place.host`."""
+        where = self._actors[name].where
+        return where.address if where else "127.0.0.1"
+
+    def bring(self, name: str, files: Sequence[Path]) -> None:
+        """Copy what an actor wrote on its node to here, where it is not here already."""
+        actor = self._actors.get(name)
+        if actor is None or actor.where is None:
+            return
+        for file in files:
+            here = file.read_bytes() if file.is_file() else b""
+            digest = hashlib.sha256(here).hexdigest()
+            try:
+                content = self._ray.get(actor.handle.read.remote(str(file), digest), timeout=READ_S)
+            except self._errors.RayError as error:
+                text = f"{file} stays on {actor.where.name}: {_first_line(error)}"
+                self._notices.append(Printed(name, actor.incarnation, text))
+                continue
+            if content is not None:
+                file.parent.mkdir(parents=True, exist_ok=True)
+                half = file.with_name(file.name + ".part")
+                half.write_bytes(content)
+                half.replace(file)
+
+    def close(self) -> None:
+        """End all actors; leave the cluster, and end it where it is our own."""
+        for actor in self._actors.values():
+            actor.call = actor.due = None
+            with contextlib.suppress(Exception):  # a cluster that is gone has no actors either
+                self._ray.kill(actor.handle, no_restart=True)
+        if self._mine:
+            self._ray.shutdown()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    # Connecting and placing.
+
+    def _connect(self, address: str) -> None:
+        own: dict[str, Any] = {"address": address}
+        if not address:
+            # A cluster for this job alone: it may share its processors as processes would.
+            needed = self._needed()
+            own = {"address": "local", "include_dashboard": False}
+            own["num_cpus"] = max(int(needed["CPU"] + 0.999), 1)
+        try:
+            self._ray.init(**own, log_to_driver=False, logging_level="error")
+        except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+            where = f"the Ray cluster at {address}" if address else "a Ray cluster of this machine"
+            raise RunError(
+                f"--on {self._settings.train.on}: {where} cannot be used: {_first_line(error)}",
+                Exit.UNREACHABLE,
+            ) from None
+
+    def _needed(self) -> dict[str, float]:
+        """Resources of all actors together."""
+        train = self._settings.train
+        names = ["server", "switch", *(f"leaf {n}" for n in range(train.leaves))]
+        names += [f"worker {n}" for n in range(train.workers)]
+        needed: dict[str, float] = {}
+        for name in names:
+            for kind, amount in self._resources(name).items():
+                needed[kind] = needed.get(kind, 0.0) + amount
+        return needed
+
+    def _resources(self, name: str) -> dict[str, float]:
+        ray = self._settings.ray
+        if not name.startswith("worker"):
+            return {"CPU": ray.cpus_per_switch}
+        return {"CPU": ray.cpus_per_worker} | (
+            {"GPU": ray.gpus_per_worker} if ray.gpus_per_worker else {}
+        )
+
+    def _strategy(self, name: str) -> Any:
+        ray = self._settings.ray
+        if name.startswith("worker"):
+            return "SPREAD" if ray.workers == "spread" else "DEFAULT"
+        if ray.switches == "any":
+            return "DEFAULT"
+        kinds = importlib.import_module("ray.util.scheduling_strategies")
+        return kinds.NodeAffinitySchedulingStrategy(self._node, soft=True)
+
+    # Listening.
+
+    def _begin(self, actor: _Actor) -> None:
+        program = actor.program
+        role = program.name.split(maxsplit=1)[0]
+        actor.began_at, actor.due = time.monotonic(), None
+        actor.call = actor.handle.begin.remote(
+            "switch" if role == "leaf" else role, program.first_line, str(Path.cwd())
+        )
+
+    def _answered(self, actor: _Actor, call: Any) -> None:
+        try:
+            answer: Where | Heard = self._ray.get(call)
+        except self._errors.ActorUnavailableError:
+            self._lost(actor)
+        except self._errors.RayError as error:
+            self._gone(actor, error)
+        else:
+            if isinstance(answer, Heard):
+                self._take(actor, answer)
+            else:
+                self._begun(actor, answer)
+
+    def _begun(self, actor: _Actor, where: Where) -> None:
+        actor.where = where
+        name = actor.program.name
+        if actor.last and actor.last.life == where.life:
+            # It never died: the network was away. It has kept what it had to say.
+            actor.incarnation -= 1
+            self._notices.append(Printed(name, actor.incarnation, "is heard again: it had lived"))
+        else:
+            actor.heard = 0
+            self._notices.append(Started(name, actor.incarnation, where.pid, where.name))
+        self._hear(actor)
+
+    def _hear(self, actor: _Actor) -> None:
+        actor.call = actor.handle.hear.remote(actor.heard, HEAR_S)
+
+    def _take(self, actor: _Actor, heard: Heard) -> None:
+        name, number = actor.program.name, actor.incarnation
+        for kind, text in heard.lines:
+            said = kind == "said"
+            self._notices.append(
+                Said(name, number, json.loads(text)) if said else Printed(name, number, text)
+            )
+        actor.heard = heard.upto
+        if heard.code is None:
+            self._hear(actor)
+        elif heard.code == Exit.OK or actor.retired:
+            if name.startswith("worker"):  # others have files to bring
+                self._ray.kill(actor.handle, no_restart=True)
+            self._end(actor, heard.code, expected=True)
+        elif heard.code == Exit.USAGE:
+            self._end(actor, heard.code)
+        else:
+            self._return(actor, heard.code, "")
+            if actor.due is not None:
+                # Its next life is in a process that has seen nothing.
+                self._ray.kill(actor.handle, no_restart=False)
+
+    def _lost(self, actor: _Actor) -> None:
+        """Its process is gone; Ray is starting another."""
+        if actor.retired:
+            self._bury(actor, int(Exit.OK), "")
+            return
+        self._return(actor, -signal.SIGKILL, f"its actor{self._place_of(actor)} is gone")
+
+    def _gone(self, actor: _Actor, error: Exception) -> None:
+        """Ray will not start it again, or could not start it at all."""
+        expected = actor.retired
+        detail = f"Ray gave its actor{self._place_of(actor)} up: {_last_words(error)}"
+        code = int(Exit.FAILED)
+        if "No module named 'olaf" in str(error):
+            detail = (
+                "a node of the Ray cluster has no olaf: install the same version on every node "
+                f"({_last_words(error)})"
+            )
+            code = int(Exit.USAGE)
+        self._end(actor, code, detail, expected=expected)
+
+    def _return(self, actor: _Actor, code: int, detail: str) -> None:
+        """Plan the next life of an actor, or give it up."""
+        back_in_s = actor.backoff.died(time.monotonic() - actor.began_at)
+        if back_in_s is None:
+            self._bury(actor, code, detail)
+            return
+        name, number = actor.program.name, actor.incarnation
+        self._notices.append(Ended(name, number, code, False, back_in_s, detail))
+        actor.call, actor.where, actor.last = None, None, actor.where or actor.last
+        actor.incarnation += 1
+        actor.due = time.monotonic() + back_in_s
+
+    def _bury(self, actor: _Actor, code: int, detail: str) -> None:
+        """End an actor for good."""
+        with contextlib.suppress(self._errors.RayError):
+            self._ray.kill(actor.handle, no_restart=True)
+        self._end(actor, code, detail, expected=actor.retired)
+
+    def _end(self, actor: _Actor, code: int, detail: str = "", *, expected: bool = False) -> None:
+        actor.call = actor.due = None
+        name, number = actor.program.name, actor.incarnation
+        self._notices.append(Ended(name, number, code, expected, None, detail))
+
+    def _look_after(self) -> None:
+        now = time.monotonic()
+        for actor in self._actors.values():
+            if actor.due is not None and actor.due <= now:
+                self._begin(actor)
+            waits = actor.call is not None and actor.where is None
+            if waits and not actor.warned and now - actor.began_at > HOMELESS_S:
+                actor.warned = True
+                text = self._homeless(actor)
+                self._notices.append(Printed(actor.program.name, actor.incarnation, text))
+
+    def _homeless(self, actor: _Actor) -> str:
+        free, there = self._ray.available_resources(), self._ray.cluster_resources()
+        asked = " and ".join(f"{amount:g} {kind}" for kind, amount in actor.asked.items())
+        rest = ", ".join(
+            f"{free.get(kind, 0):g} of {there.get(kind, 0):g} {kind} are free"
+            for kind in actor.asked
+        )
+        return (
+            f"has waited {HOMELESS_S:g} s for Ray to start it: it asks for {asked}, and {rest}; "
+            "`[ray]` in the configuration says what each actor asks for"
+        )
+
+    def _place_of(self, actor: _Actor) -> str:
+        where = actor.where
+        return f" (process {where.pid} on {where.name})" if where else ""
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+def _last_words(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[-1].strip() if lines else type(error).__name__

@@ -1,0 +1,31 @@
+"""What a table of the configuration is made of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler
+from pydantic_core import CoreSchema, core_schema
+
+
+class NoneIs:
+    """TOML has no null: the word that stands for None in a field."""
+
+    def __init__(self, word: str) -> None:
+        self.word = word
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        def read(value: Any) -> Any:
+            return None if isinstance(value, str) and value.lower() == self.word else value
+
+        return core_schema.no_info_before_validator_function(read, handler(source))
+
+
+class Section(BaseModel):
+    """A table of the configuration; a key it does not know is an error."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False
+    )
