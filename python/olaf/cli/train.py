@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 KEYS = {
     "env": "learner.environment",
+    "on": "train.on",
     "workers": "train.workers",
     "clusters": "train.clusters",
     "leaves": "train.leaves",
@@ -41,6 +42,7 @@ KEYS = {
 
 @click.command()
 @click.option("--env", metavar="ID", help="Any id that gymnasium.make knows, or module:ID.")
+@click.option("--on", metavar="local|ray[:ADDRESS]|slurm", help="Where the processes run.")
 @click.option("--workers", type=int, help="Worker processes.")
 @click.option("--clusters", type=int, help="Clusters the workers are dealt to.")
 @click.option("--leaves", metavar="N", help="Leaf switches below the switch; clusters share them.")
@@ -87,6 +89,7 @@ def train(ctx: click.Context, /, **given: Any) -> int:
 def run_training(settings: Settings, *, json_out: bool) -> tuple[Outcome, dict[str, Any]]:
     """Run, watch, and keep what a run leaves behind."""
     from olaf.jobs.lines import Control
+    from olaf.jobs.places import open_place
     from olaf.jobs.recording import write_trace
     from olaf.jobs.rehearsal import rehearse
     from olaf.jobs.result import conclude, write_run
@@ -94,9 +97,10 @@ def run_training(settings: Settings, *, json_out: bool) -> tuple[Outcome, dict[s
 
     settings = rehearse(settings)
     _make_folder(Path(settings.train.out))
-    control = Control().catch_signals()
+    place = open_place(settings)
+    control = Control().catch_signals()  # only now: Ray takes signals for itself when it starts
     with _observer(settings, json_out=json_out) as observer:
-        outcome = Training(settings, observer, control).run()
+        outcome = Training(settings, observer, control, place=place).run()
     result = conclude(outcome)
     out = Path(settings.train.out)
     record = write_run(out, outcome, result)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from olaf.jobs.lines import Control, Reporter
+from olaf.jobs.lines import Control, Reporter, clock_here
 from olaf.jobs.outcome import Exit, RunError, configuring
 
 if TYPE_CHECKING:

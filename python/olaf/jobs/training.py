@@ -151,8 +151,13 @@ class Training:
     def _listen(self, name: str, section: ServerSettings | LeafSettings) -> str:
         """Where it is to listen: where it was told to, where it was, or at a port that is free."""
         if "listen" in section.model_fields_set:
-            return str(section.model_dump()["listen"])
-        _, _, port = self._homes.get(name, ":0").rpartition(":")
+            listen = str(section.model_dump()["listen"])
+            host, _, port = listen.rpartition(":")
+            # Loopback is what `olaf config` prints; from another machine it cannot be reached.
+            if self._train.on == "local" or host not in ("127.0.0.1", "localhost", "[::1]"):
+                return listen
+        else:
+            _, _, port = self._homes.get(name, ":0").rpartition(":")
         return f"{HERE}:{port}"
 
     def _program_of(self, name: str) -> Program:

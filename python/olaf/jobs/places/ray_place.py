@@ -32,6 +32,9 @@ HEAR_S = 10.0
 HOMELESS_S = 10.0
 """After so long without a place for an actor it is said once what it waits for."""
 
+MISS_S, MOST_MISSES = 0.25, 40
+"""Pause before an actor that Ray is still restarting is asked again, and how often."""
+
 READ_S = 60.0
 """How long a file may take from its node to here."""
 
@@ -57,6 +60,7 @@ class _Actor:
     due: float | None = None
     retired: bool = False
     warned: bool = False
+    misses: int = 0
 
     @property
     def alive(self) -> bool:
@@ -248,7 +252,9 @@ class RayPlace:
     def _begin(self, actor: _Actor) -> None:
         program = actor.program
         role = program.name.split(maxsplit=1)[0]
-        actor.began_at, actor.due = time.monotonic(), None
+        actor.due = None
+        if not actor.misses:
+            actor.began_at = time.monotonic()
         actor.call = actor.handle.begin.remote(
             "switch" if role == "leaf" else role, program.first_line, str(Path.cwd())
         )
@@ -267,7 +273,7 @@ class RayPlace:
                 self._begun(actor, answer)
 
     def _begun(self, actor: _Actor, where: Where) -> None:
-        actor.where = where
+        actor.where, actor.misses = where, 0
         name = actor.program.name
         if actor.last and actor.last.life == where.life:
             # It never died: the network was away. It has kept what it had to say.
@@ -307,6 +313,11 @@ class RayPlace:
         """Its process is gone; Ray is starting another."""
         if actor.retired:
             self._bury(actor, int(Exit.OK), "")
+            return
+        if actor.where is None and actor.misses < MOST_MISSES:
+            # Ray has not come round to starting it: that is no death of its own.
+            actor.misses += 1
+            actor.call, actor.due = None, time.monotonic() + MISS_S
             return
         self._return(actor, -signal.SIGKILL, f"its actor{self._place_of(actor)} is gone")
 
