@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from cli_doubles import Watcher, until
 
+from olaf import checkpoint
 from olaf.jobs.lines import Control
 from olaf.jobs.outcome import Exit
 from olaf.jobs.progress import Progress
@@ -94,11 +95,11 @@ def test_train_ends_with_a_result_and_everything_it_leaves(tmp_path: Path) -> No
     assert 0 < result["age_of_model"]["mean_s"] < 10
     assert json.loads((tmp_path / "run.json").read_text())["result"] == result
     assert "the sums match" in done.stderr
-    model = np.load(tmp_path / "model.npz")
-    assert model["parameters"].size == result["model"]["parameters"]
-    assert sum(model[name].size for name in model.files if name.startswith("part_")) == (
-        model["parameters"].size
-    )
+    model = checkpoint.load(tmp_path / "model.npz")
+    assert model.parameters.size == result["model"]["parameters"]
+    assert model.version == result["model"]["version"]
+    assert model.arrays["trunk0.weight"].shape == (4, 40)
+    assert list(model.arrays)[-1] == "heads.bias"
     assert (tmp_path / "report.html").stat().st_size > 10_000
     assert list(tmp_path.glob("events.out.tfevents.*"))
 

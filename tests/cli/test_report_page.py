@@ -1,6 +1,5 @@
 import re
 import xml.etree.ElementTree as ET
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +16,6 @@ from olaf.report import tables
 from olaf.report.braille import bar, curve
 from olaf.report.page import comparison_page, run_page
 from olaf.report.plots import running_mean, thinned
-from olaf.report.scalars import write_scalars
 
 Record = dict[str, Any]
 
@@ -132,15 +130,6 @@ def test_a_comparison_means_only_over_what_was_reached() -> None:
     assert summary["olaf"]["reached"] == 1
     assert summary["olaf"]["reached_s"] == 4.0
     assert summary["olaf"]["loss"] is None
-
-
-def test_tensorboard_reads_the_scalars(record: Record, tmp_path: Path) -> None:
-    write_scalars(tmp_path, record)
-    write_scalars(tmp_path, record)
-    (file,) = tmp_path.glob("events.out.tfevents.*")
-    data = file.read_bytes()
-    for name in (b"train/reward", b"queue/used", b"age_s/cluster_0", b"fates/dropped"):
-        assert name in data
 
 
 def test_running_mean_starts_with_the_first_full_window() -> None:

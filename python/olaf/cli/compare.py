@@ -59,7 +59,11 @@ def _queues(ctx: click.Context, parameter: click.Parameter, value: str | None) -
 @click.option("--until-reward", metavar="R|solved|off", help="Stop a run at this mean reward.")
 @click.option("--time-limit", metavar="SECONDS", help="Stop a run after so long.")
 @click.option("--seeds", callback=_seeds, metavar="0,1,..", help="One pair of runs a seed.")
-@click.option("--out", metavar="DIR", help="Folder for everything the runs leave.")
+@click.option(
+    "--out",
+    metavar="DIR",
+    help="Folder of the comparison; otherwise runs/<time>-compare-<environment>.",
+)
 @options.as_json
 @options.configuration
 @click.pass_context
@@ -67,7 +71,7 @@ def compare(ctx: click.Context, /, **given: Any) -> int:
     """Train with FIFO and with OLAF on the same constrained uplink, and set them side by side.
 
     Runs follow each other, so that each has the whole machine. Leaves compare.json, compare.html
-    and a folder a run in --out.
+    and a folder a run in runs/<time>-compare-<environment>, which runs/latest-compare shows.
 
     \b
     Examples:
@@ -86,18 +90,22 @@ def run_comparison(settings: Settings, *, json_out: bool) -> int:
     from olaf.cli.train import run_training
     from olaf.jobs.comparison import plan
     from olaf.jobs.outcome import Exit
+    from olaf.runs.folder import LATEST_COMPARISON, given_folder, new_folder
 
-    out = Path(settings.compare.out)
+    if settings.compare.out is None:
+        name = f"compare-{settings.learner.environment}"
+        out = new_folder(name, latest=LATEST_COMPARISON)
+    else:
+        out = given_folder(Path(settings.compare.out))
     records: list[dict[str, Any]] = []
     code = Exit.OK
-    for planned in plan(settings):
+    for planned in plan(settings, out):
         click.echo(f"\n== {planned.name}", err=json_out)
-        outcome, result = run_training(planned.settings, json_out=json_out)
-        click.echo(f"{result['outcome']}: {result['reason']}", err=json_out)
-        folder = Path(planned.settings.train.out)
-        records.append(json.loads((folder / "run.json").read_text(encoding="utf-8")))
-        if outcome.kind in ("failed", "interrupted"):
-            code = outcome.code
+        run = run_training(planned.settings, json_out=json_out)
+        click.echo(f"{run.result['outcome']}: {run.result['reason']}", err=json_out)
+        records.append(run.record)
+        if run.outcome.kind in ("failed", "interrupted"):
+            code = run.outcome.code
             break
     _conclude(out, settings, records, json_out=json_out)
     return int(code)

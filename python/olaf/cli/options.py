@@ -82,11 +82,20 @@ def given(ctx: click.Context, keys: Mapping[str, str]) -> dict[str, tuple[str, A
     return chosen
 
 
-def settings(ctx: click.Context, keys: Mapping[str, str]) -> Settings:
-    """Check the file and the options of this command; print and stop if that was asked for."""
+def settings(
+    ctx: click.Context,
+    keys: Mapping[str, str],
+    *,
+    base: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Settings:
+    """Check the file and the options of this command; print and stop if that was asked for.
+
+    base: tables that stand below them, as of a run that is resumed.
+    """
     from olaf.jobs.reading import read_settings, write_toml
 
-    checked = read_settings(ctx.params["config_file"], given(ctx, keys), ctx.params["overrides"])
+    chosen = given(ctx, keys)
+    checked = read_settings(ctx.params["config_file"], chosen, ctx.params["overrides"], base=base)
     if ctx.params["print_config"]:
         click.echo(write_toml(checked), nl=False)
         ctx.exit()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from olaf.cli import options
 
 if TYPE_CHECKING:
     from olaf.jobs.settings import Settings
-    from olaf.jobs.training import Outcome
+    from olaf.runs.running import Run
 
 KEYS = {
     "env": "learner.environment",
@@ -37,6 +38,8 @@ KEYS = {
     "seed": "train.seed",
     "record": "train.record",
     "out": "train.out",
+    "local": "train.local",
+    "wandb": "train.wandb",
 }
 
 
@@ -60,7 +63,28 @@ KEYS = {
 @click.option("--time-limit", metavar="SECONDS", help="Stop after so long.")
 @click.option("--seed", type=int, help="Seed of the run.")
 @click.option("--record", metavar="FILE", help="Keep who pushed when, for `olaf replay`.")
-@click.option("--out", metavar="DIR", help="Folder for everything the run leaves.")
+@click.option(
+    "--out", metavar="DIR", help="Folder of the run; otherwise runs/<time>-<environment>."
+)
+@click.option(
+    "--resume",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Go on with the run in this folder, with its settings and what it learnt.",
+)
+@click.option(
+    "--local",
+    is_flag=True,
+    default=None,
+    help="Train in this one process, without any network: a baseline.",
+)
+@click.option(
+    "--wandb",
+    is_flag=False,
+    flag_value="olaf",
+    metavar="[PROJECT]",
+    help="Log to Weights & Biases too; needs the extra `wandb`.",
+)
 @options.as_json
 @options.configuration
 @click.pass_context
@@ -68,62 +92,76 @@ def train(ctx: click.Context, /, **given: Any) -> int:
     """Train on this machine: a server, a switch and workers, real processes over UDP.
 
     Runs until the environment counts as solved (mean reward of the last 100 training episodes of
-    all workers), or to --updates. Processes that die are started again and named. Leaves run.json,
-    report.html, model.npz and TensorBoard scalars in --out.
+    all workers), or to --updates. Processes that die are started again and named. Each run has a
+    folder of its own, runs/<time>-<environment>, with model, report, record and TensorBoard
+    scalars; runs/latest shows the newest. Nothing is overwritten.
 
     \b
     Examples:
       olaf train
       olaf train --env CartPole-v1 --workers 4 --until-reward 200
+      olaf train --resume runs/latest --updates 8000
+      olaf train --local --env CartPole-v1
       olaf train --queue fifo --uplink 2mbit --slots 4 --clusters 4
       olaf train --clusters 4 --leaves 2 --set leaf.uplink=2mbit --uplink 3mbit
       olaf train --set learner.steps_per_update=500 --set server.step=sum
     """
     extras.need("train", what="olaf train")
-    settings = options.settings(ctx, KEYS)
-    outcome, result = run_training(settings, json_out=given["json_out"])
-    show_result(result, Path(settings.train.out), json_out=given["json_out"])
-    return int(outcome.code)
+    if given["resume"] is not None:
+        run = resume_training(ctx, given["resume"], json_out=given["json_out"])
+    else:
+        run = run_training(options.settings(ctx, KEYS), json_out=given["json_out"])
+    show_result(run.result, run.folder, json_out=given["json_out"])
+    return int(run.outcome.code)
 
 
-def run_training(settings: Settings, *, json_out: bool) -> tuple[Outcome, dict[str, Any]]:
+def run_training(settings: Settings, *, json_out: bool) -> Run:
     """Run, watch, and keep what a run leaves behind."""
     from olaf.jobs.lines import Control
-    from olaf.jobs.places import open_place
-    from olaf.jobs.recording import write_trace
-    from olaf.jobs.rehearsal import rehearse
-    from olaf.jobs.result import conclude, write_run
-    from olaf.jobs.training import Training
+    from olaf.runs.running import start
 
-    settings = rehearse(settings)
-    _make_folder(Path(settings.train.out))
-    place = open_place(settings)
-    control = Control().catch_signals()  # only now: Ray takes signals for itself when it starts
-    with _observer(settings, json_out=json_out) as observer:
-        outcome = Training(settings, observer, control, place=place).run()
-    result = conclude(outcome)
-    out = Path(settings.train.out)
-    record = write_run(out, outcome, result)
-    if settings.train.record is not None:
-        write_trace(Path(settings.train.record), outcome.progress)
-    _write_report(out, record)
-    return outcome, result
+    observe = partial(_observer, json_out=json_out)
+    return start(settings, observe, Control(), signals=True)
 
 
-def _make_folder(out: Path) -> None:
-    """Make the folder now: a run that has nowhere to leave its model should not begin."""
+def resume_training(ctx: click.Context, named: Path, *, json_out: bool) -> Run:
+    """Go on with the run in a folder: its settings, changed by the options of this command."""
+    from olaf.jobs.lines import Control
     from olaf.jobs.outcome import Exit, RunError
+    from olaf.runs.folder import Hold, find_folder
+    from olaf.runs.journal import read_journal
+    from olaf.runs.running import ORPHANS_S, Session, resume
+    from olaf.runs.settings import changes, resumed, settings_of
 
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        probe = out / ".olaf"
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        raise RunError(
-            f"--out {out}: cannot write there ({error.strerror}); name a folder of yours",
-            Exit.USAGE,
-        ) from None
+    for option, key in (("--out", "out"), ("--config", "config_file")):
+        if ctx.params[key] is not None:
+            raise RunError(
+                f"{option} does not go with --resume: a run goes on in its own folder with its own "
+                "settings; change single ones by their options, or by --set",
+                Exit.USAGE,
+            )
+    folder = find_folder(named)
+
+    def say(text: str) -> None:
+        click.echo(text, err=True)
+
+    def waiting() -> None:
+        say(f"waiting for the processes of the earlier session of {folder} to end")
+
+    with Hold(folder).take(patience_s=ORPHANS_S, waiting=waiting) as hold:
+        earlier = read_journal(folder)
+        before = settings_of(folder)
+        settings = options.settings(ctx, KEYS, base=resumed(folder, earlier))
+        told = changes(before, settings)
+        say(
+            f"going on with {folder}: {earlier.updates:,} updates, {earlier.steps:,} environment "
+            f"steps, {earlier.at_s:.1f} s so far"
+        )
+        for change in told:
+            say(f"  changed: {change}")
+        observe = partial(_observer, json_out=json_out)
+        session = Session(folder, hold, earlier, Control(), signals=True)
+        return resume(session, settings, observe)
 
 
 def show_result(result: dict[str, Any], out: Path, *, json_out: bool) -> None:
@@ -134,8 +172,9 @@ def show_result(result: dict[str, Any], out: Path, *, json_out: bool) -> None:
     console.print()
     console.print(result_table(result))
     console.print()
-    console.print(fates_table(result))
-    console.print()
+    if not result["local"]:
+        console.print(fates_table(result))
+        console.print()
     if len(result["switches"]) > 1:
         console.print(switches_table(result))
         console.print()
@@ -159,6 +198,8 @@ def _observer(settings: Settings, *, json_out: bool) -> Any:
 
 def _title(settings: Settings) -> str:
     switch, train = settings.switch, settings.train
+    if train.local:
+        return f"{settings.learner.environment}   one process, no network   seed {train.seed}"
     link = switch.uplink or (f"{switch.credits} credits" if switch.credits else "no limit")
     leaves = f" at {train.leaves} leaves" if train.leaves else ""
     return (
@@ -166,11 +207,3 @@ def _title(settings: Settings) -> str:
         f"{leaves}"
         f"   {switch.queue} queue of {switch.slots}   uplink {link}   seed {train.seed}"
     )
-
-
-def _write_report(out: Path, record: dict[str, Any]) -> None:
-    from olaf.report.page import run_page
-    from olaf.report.scalars import write_scalars
-
-    (out / "report.html").write_text(run_page(record), encoding="utf-8")
-    write_scalars(out, record)

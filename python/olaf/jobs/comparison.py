@@ -18,8 +18,8 @@ class Planned:
     settings: Settings
 
 
-def plan(settings: Settings) -> Iterator[Planned]:
-    """All runs, seed by seed, so that a comparison cut short still compares."""
+def plan(settings: Settings, out: Path) -> Iterator[Planned]:
+    """All runs, seed by seed, so that a comparison cut short still compares; folders in ``out``."""
     compare = settings.compare
     for seed in compare.seeds:
         for queue in compare.queues:
@@ -28,7 +28,7 @@ def plan(settings: Settings) -> Iterator[Planned]:
                 "seed": seed,
                 "clusters": _clusters(settings),
                 "time_limit_s": compare.time_limit_s,
-                "out": str(Path(compare.out) / name),
+                "out": str(out / name),
             }
             if "updates" not in settings.train.model_fields_set:
                 # Time ends a run, not the number of updates: the two disciplines push alike.

@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from olaf.jobs import words
 from olaf.jobs.accounts import Accounts, Incarnation, nothing, settle
@@ -64,6 +64,55 @@ class Sample:
     """Cumulative contributions by fate at the switch."""
 
 
+class Episode(NamedTuple):
+    """A training episode that ended."""
+
+    at_s: float
+    worker: int
+    reward: float
+    steps: int
+    """Environment steps of all workers when it was heard of."""
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """What earlier sessions of a resumed run did."""
+
+    sessions: list[dict[str, Any]] = field(default_factory=list)
+    """What was said at the start of each, in order."""
+    samples: list[Sample] = field(default_factory=list)
+    episodes: list[Episode] = field(default_factory=list)
+    happenings: list[Happening] = field(default_factory=list)
+    trained_s: float = 0.0
+    best_reward: float | None = None
+
+    @property
+    def at_s(self) -> float:
+        """How long the run had run."""
+        return self.samples[-1].at_s if self.samples else 0.0
+
+    @property
+    def updates(self) -> int:
+        """Updates that workers had pushed."""
+        return self.samples[-1].updates if self.samples else 0
+
+    @property
+    def steps(self) -> int:
+        """Environment steps that had been taken."""
+        return self.samples[-1].steps if self.samples else 0
+
+    @property
+    def version(self) -> int:
+        """The newest version of the model that was heard of."""
+        return max((sample.version for sample in self.samples), default=0)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Contributions by fate at the switch; what waited there is gone."""
+        counts = self.samples[-1].counts if self.samples else {}
+        return {fate: count for fate, count in counts.items() if fate != "waiting"}
+
+
 @dataclass(frozen=True)
 class Push:
     """One update, as its worker tells of it."""
@@ -96,6 +145,8 @@ class Progress:
     """All that is known of the run so far. Times are seconds since its launch."""
 
     settings: Settings
+    earlier: Earlier = field(default_factory=Earlier)
+    """Of a resumed run, what came before; `updates`, `steps` and the curves go on from there."""
     reports: dict[tuple[str, int], Incarnation] = field(default_factory=dict)
     """Last statistics of each incarnation of each process."""
     updates_of: dict[tuple[str, int], Mapping[str, Any]] = field(default_factory=dict)
@@ -104,8 +155,8 @@ class Progress:
     finished: set[str] = field(default_factory=set)
     """Workers that have said that they push no more."""
     addresses: dict[str, str] = field(default_factory=dict)
-    episodes: list[tuple[float, int, float]] = field(default_factory=list)
-    """(when, worker, reward) of every finished training episode."""
+    episodes: list[Episode] = field(default_factory=list)
+    """Every finished training episode."""
     pushes: list[Push] = field(default_factory=list)
     samples: list[Sample] = field(default_factory=list)
     happenings: list[Happening] = field(default_factory=list)
@@ -116,12 +167,23 @@ class Progress:
     last_update_s: float | None = None
     now_s: float = 0.0
     best_reward: float | None = None
+    local_version: int | None = None
+    """Version of the model where there is no server (`olaf train --local`)."""
     ages_at_end: Mapping[str, Any] | None = None
     """The job as the server reported it when training ended, before queue and workers stopped."""
     _recent: deque[float] = field(default_factory=deque)
     _window: deque[float] = field(default_factory=deque)
     _iterations: dict[int, int] = field(default_factory=dict)
     _said_at: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        earlier = self.earlier
+        self.episodes += earlier.episodes
+        self.samples += earlier.samples
+        self.happenings += earlier.happenings
+        self.best_reward = earlier.best_reward
+        window = self.settings.train.reward_window
+        self._window.extend(episode.reward for episode in earlier.episodes[-window:])
 
     def take(self, notice: Notice, at_s: float) -> Happening | None:
         """Take in what happened; the line of the log that it deserves, if any."""
@@ -135,6 +197,8 @@ class Progress:
         """Remember how the run stands now."""
         self.now_s = at_s
         counts = self.switch_counts()
+        for fate, count in self.earlier.counts.items():
+            counts[fate] = counts.get(fate, 0) + count
         self.samples.append(
             Sample(
                 at_s=at_s,
@@ -150,13 +214,34 @@ class Progress:
 
     @property
     def updates(self) -> int:
-        """Updates pushed by all workers, of all their incarnations."""
+        """Updates pushed by all workers, of all their incarnations, in all sessions."""
+        return self.earlier.updates + self.session_updates
+
+    @property
+    def session_updates(self) -> int:
+        """Updates pushed since the run was started or resumed."""
         return sum(message["updates"] for message in self.updates_of.values())
 
     @property
     def steps(self) -> int:
-        """Environment steps of all workers."""
+        """Environment steps of all workers, in all sessions."""
+        return self.earlier.steps + self.session_steps
+
+    @property
+    def session_steps(self) -> int:
+        """Environment steps since the run was started or resumed."""
         return sum(message["steps"] for message in self.updates_of.values())
+
+    @property
+    def session_trained_s(self) -> float:
+        """Seconds from the first worker's joining to the last update, in this session."""
+        began_s = self.joined_at_s or 0.0
+        return max((self.last_update_s or began_s) - began_s, 0.0)
+
+    @property
+    def trained_s(self) -> float:
+        """Seconds of training in all sessions."""
+        return self.earlier.trained_s + self.session_trained_s
 
     @property
     def reward(self) -> float | None:
@@ -197,6 +282,8 @@ class Progress:
     @property
     def version(self) -> int:
         """Version of the model at the server."""
+        if self.local_version is not None:
+            return self.local_version
         return int(self.served["version"]) if self.served else 0
 
     @property
@@ -327,7 +414,7 @@ class Progress:
         self.first_update_s = at_s if self.first_update_s is None else self.first_update_s
         self.last_update_s = at_s
         for reward in message["episode_rewards"]:
-            self.episodes.append((at_s, int(message["worker"]), float(reward)))
+            self.episodes.append(Episode(at_s, worker, float(reward), self.steps))
             self._window.append(float(reward))
             if len(self._window) > self.settings.train.reward_window:
                 self._window.popleft()

@@ -28,12 +28,20 @@ def read_settings(
     file: Path | None = None,
     options: Mapping[str, tuple[str, Any]] | None = None,
     overrides: Iterable[str] = (),
+    *,
+    base: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Settings:
-    """Check the file, then the named options ``{key: (option, value)}``, then ``key=value``."""
-    tables: Tables = {}
+    """Check the file, then the named options ``{key: (option, value)}``, then ``key=value``.
+
+    base: tables that stand below all of these, as of a run that is resumed.
+    """
+    tables: Tables = {name: dict(table) for name, table in (base or {}).items()}
     origins: dict[str, str] = {}
     if file is not None:
-        tables = _read_file(file, origins)
+        for name, table in _read_file(file, origins).items():
+            known = tables.get(name)
+            both = isinstance(known, dict) and isinstance(table, dict)
+            tables[name] = {**known, **table} if both and known is not None else table
     for key, (option, value) in (options or {}).items():
         _put(tables, key, value, option)
         origins[key] = option
@@ -47,14 +55,21 @@ def read_settings(
         raise ConfigurationError(_explain(error, origins)) from None
 
 
-def write_toml(settings: Settings, *, comments: bool = True) -> str:
-    """The settings as a TOML file that `read_settings` reads back as they are."""
+def write_toml(settings: Settings, *, comments: bool = True, given: bool = False) -> str:
+    """The settings as a TOML file that `read_settings` reads back as they are.
+
+    given: only the keys that somebody gave, without the defaults.
+    """
     document = tomlkit.document()
     for name, section in settings:
+        if given and not section.model_fields_set:
+            continue
         table = tomlkit.table()
         if comments and type(section).__doc__:
             document.add(tomlkit.comment(_one_line(str(type(section).__doc__))))
         for key, field in type(section).model_fields.items():
+            if given and key not in section.model_fields_set:
+                continue
             if comments and field.description:
                 for line in _wrapped(field.description):
                     table.add(tomlkit.comment(line))

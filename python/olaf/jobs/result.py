@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,22 +22,29 @@ def conclude(outcome: Outcome) -> Result:
     settings = progress.settings
     accounts = progress.accounts()
     served = progress.served or {}
-    began_s = progress.joined_at_s or 0.0
-    training_s = max((progress.last_update_s or began_s) - began_s, 0.0)
+    training_s = progress.session_trained_s
     clusters = progress.clusters_at_end
     ages = [one.mean_s for one in clusters.values() if one.mean_s is not None]
     peaks = [one.peak_s for one in clusters.values() if one.peak_s is not None]
     delivered = accounts.count("delivered alone") + accounts.count("delivered merged")
-    parameters = served.get("parameters", 0)
+    said = next(iter(progress.ready.values()), {})
+    parameters = served.get("parameters") or said.get("parameters", 0)
     payload = 4 * parameters / max(served.get("segments", 1), 1)
     return {
         "outcome": outcome.kind,
         "reason": outcome.reason,
         "exit_code": int(outcome.code),
         **_setting(settings),
+        "session": {
+            "number": len(progress.earlier.sessions) + 1,
+            "began_at_s": progress.earlier.at_s,
+            "updates": progress.session_updates,
+            "env_steps": progress.session_steps,
+            "training_s": training_s,
+        },
         "wall_s": outcome.ended_s,
-        "ready_s": progress.first_update_s,
-        "training_s": training_s,
+        "ready_s": _since(progress.first_update_s, progress.earlier.at_s),
+        "training_s": progress.trained_s,
         "reached_s": outcome.ended_s if outcome.kind == "reached" else None,
         "reward": {
             "mean": outcome.reward,
@@ -50,9 +58,9 @@ def conclude(outcome: Outcome) -> Result:
             "rounds_short": served.get("rounds_short", 0),
         },
         "updates": progress.updates,
-        "updates_per_s": _per(progress.updates, training_s),
+        "updates_per_s": _per(progress.session_updates, training_s),
         "env_steps": progress.steps,
-        "env_steps_per_s": _per(progress.steps, training_s),
+        "env_steps_per_s": _per(progress.session_steps, training_s),
         "fates": accounts.to_json(),
         "switches": progress.switches(),
         "loss": accounts.loss,
@@ -77,7 +85,7 @@ def conclude(outcome: Outcome) -> Result:
         "staleness": {"mean": served.get("staleness_mean"), "max": served.get("staleness_max")},
         "goodput_bytes_per_s": _per(delivered * payload, training_s),
         "model": {
-            "version": served.get("version"),
+            "version": served.get("version", progress.local_version),
             "parameters": parameters,
             "file": outcome.model_file.name if outcome.model_file.exists() else None,
         },
@@ -89,14 +97,12 @@ def write_run(folder: Path, outcome: Outcome, result: Result) -> dict[str, Any]:
     """Write ``run.json`` and complete ``model.npz`` with the shapes of its parts."""
     progress = outcome.progress
     record = {
-        "olaf": _version(),
+        "olaf": version(),
         "written_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "settings": progress.settings.model_dump(mode="json"),
         "result": result,
         "history": history(progress),
-        "episodes": [
-            [round(at_s, 3), worker, reward] for at_s, worker, reward in progress.episodes
-        ],
+        "episodes": [[round(e.at_s, 3), e.worker, e.reward, e.steps] for e in progress.episodes],
         "events": [
             {"at_s": round(h.at_s, 3), "who": h.who, "text": h.text} for h in progress.happenings
         ],
@@ -129,27 +135,20 @@ def history(progress: Progress) -> list[dict[str, Any]]:
 
 
 def _name_parts(outcome: Outcome) -> None:
-    """Add the model's parts in their shapes to model.npz: ``part_0``, ``part_1``, .."""
-    shapes: list[Any] = next(
-        (list(message["shapes"]) for message in outcome.progress.ready.values()), []
-    )
-    if not shapes or not outcome.model_file.exists():
+    """Write model.npz anew with the arrays by the names that the workers gave, in their shapes."""
+    ready = next(iter(outcome.progress.ready.values()), {})
+    layout = ready.get("layout") or [
+        [f"part_{index}", shape] for index, shape in enumerate(ready.get("shapes", ()))
+    ]
+    if not layout or not outcome.model_file.exists():
         return
-    import numpy as np
+    from olaf import checkpoint
+    from olaf.runs.model import named, write_model
 
-    from olaf.jobs.roles import save_model
-
-    with np.load(outcome.model_file) as saved:
-        version, flat = int(saved["version"]), saved["parameters"]
-    sizes = [int(np.prod(shape)) for shape in shapes]
-    if sum(sizes) != flat.size:
-        return
-    cuts = np.split(flat, np.cumsum(sizes)[:-1])
-    parts = {
-        f"part_{index}": cut.reshape(shape)
-        for index, (cut, shape) in enumerate(zip(cuts, shapes, strict=True))
-    }
-    save_model(outcome.model_file, version, flat, **parts)
+    saved = checkpoint.load(outcome.model_file)
+    flat = saved.parameters
+    if sum(math.prod(shape) for _, shape in layout) == flat.size:
+        write_model(outcome.model_file, saved.version, named(flat, layout))
 
 
 def _setting(settings: Settings) -> Mapping[str, Any]:
@@ -159,11 +158,13 @@ def _setting(settings: Settings) -> Mapping[str, Any]:
         link = switch.uplink
     elif switch.credits is not None:
         link = f"{switch.credits} credits"
+    local = settings.train.local
     return {
         "environment": settings.learner.environment,
         "learner": settings.learner.learner,
-        "workers": settings.train.workers,
-        "clusters": settings.train.clusters,
+        "local": local,
+        "workers": 1 if local else settings.train.workers,
+        "clusters": 1 if local else settings.train.clusters,
         "leaves": settings.train.leaves,
         "queue": switch.queue,
         "slots": switch.slots,
@@ -174,6 +175,10 @@ def _setting(settings: Settings) -> Mapping[str, Any]:
     }
 
 
+def _since(at_s: float | None, begin_s: float) -> float | None:
+    return None if at_s is None else at_s - begin_s
+
+
 def _mean(values: list[float]) -> float | None:
     return sum(values) / len(values) if values else None
 
@@ -182,7 +187,8 @@ def _per(count: float, seconds: float) -> float | None:
     return count / seconds if seconds > 0 else None
 
 
-def _version() -> str:
+def version() -> str:
+    """Olaf's version."""
     try:
         from olaf._olaf import __version__
     except ImportError:

@@ -207,7 +207,7 @@ def run_worker(task: WorkerJob, reporter: Reporter, control: Control) -> None:
         os.environ.setdefault(name, value)
     from olaf._olaf import Client
     from olaf.rl.environments import reward_threshold
-    from olaf.rl.learner import LearnerConfig, LearnerError, make_learner
+    from olaf.rl.learner import LearnerConfig, LearnerError, make_learner, named_parts
     from olaf.rl.worker_loop import LoopConfig, Progress, work
 
     with configuring():
@@ -232,6 +232,7 @@ def run_worker(task: WorkerJob, reporter: Reporter, control: Control) -> None:
         environment=settings["environment"],
         parameters=learner.parameters,
         shapes=[list(part.shape) for part in learner.parts()],
+        layout=[[name, list(part.shape)] for name, part in named_parts(learner).items()],
         reward_threshold=reward_threshold(settings["environment"]),
         pid=os.getpid(),
         clock=clock_here(),

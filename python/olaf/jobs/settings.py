@@ -287,8 +287,14 @@ class TrainSettings(Section):
     """Stop after so many seconds of training; off sets no limit."""
     seed: int = Field(default=0, ge=0)
     """Seed of the run; every process derives its own from it."""
-    out: str = "runs/latest"
-    """Folder for run.json, report.html, model.npz and TensorBoard scalars."""
+    local: bool = False
+    """Train in this one process, without workers, switch, server or network: the same learner in
+    the same environment, as a baseline."""
+    out: Annotated[str | None, NoneIs("new")] = None
+    """Folder of the run, which must not hold a run yet; new makes runs/<time>-<environment> and
+    lets the link runs/latest show it."""
+    wandb: Annotated[str | None, NoneIs("off")] = None
+    """Project of Weights & Biases to log to; off does not. Needs the extra `wandb`."""
     record: Annotated[str | None, NoneIs("off")] = None
     """File for who pushed when with which reward, as `olaf replay` reads it; off writes none."""
     every_s: float = Field(default=0.5, gt=0)
@@ -319,6 +325,13 @@ class TrainSettings(Section):
         except (TypeError, ValueError):
             return given  # the field's own check says what is wrong
         return {**given, "clusters": max(1, min(workers, max(2, leaves)))}
+
+    @property
+    def folder(self) -> Path:
+        """The folder of a run that has one: `olaf.runs.running` chooses where nobody did."""
+        if self.out is None:
+            raise ValueError("train.out is not set: a run has a folder once it is started")
+        return Path(self.out)
 
     @model_validator(mode="after")
     def _clusters_fit(self) -> TrainSettings:
@@ -354,8 +367,9 @@ class CompareSettings(Section):
     """Clusters in both."""
     time_limit_s: OffFloat = Field(default=90.0, gt=0)
     """Stop each run after so many seconds of training, reward reached or not."""
-    out: str = "runs/compare"
-    """Folder for compare.json, compare.html and one folder a run."""
+    out: Annotated[str | None, NoneIs("new")] = None
+    """Folder for compare.json, compare.html and one folder a run; new makes
+    runs/<time>-compare-<environment> and lets the link runs/latest-compare show it."""
 
 
 def _section_of(kind: type[Any], name: str, doc: str, leave_out: set[str]) -> type[Section]:

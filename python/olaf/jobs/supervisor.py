@@ -121,6 +121,7 @@ class Supervisor:
     """Keeps the children of one job. A context manager: at its end none is left.
 
     host: the address under which others find this machine, see `HERE`.
+    descriptors: open files that children inherit.
     """
 
     def __init__(
@@ -130,9 +131,11 @@ class Supervisor:
         restart_delay_s: float = 0.2,
         steady_s: float = STEADY_S,
         host: str = LOOPBACK,
+        descriptors: Sequence[int] = (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._host = host
+        self._descriptors = tuple(descriptors)
         self._restarts = restarts
         self._delay_s = restart_delay_s
         self._steady_s = steady_s
@@ -265,6 +268,7 @@ class Supervisor:
             stderr=subprocess.PIPE,
             env={**os.environ, **program.environment},
             process_group=0,
+            pass_fds=self._descriptors,
         )
         child.process = process
         child.started_at = self._clock()

@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from olaf.jobs.limits import Limits
 from olaf.jobs.lines import Control
 from olaf.jobs.outcome import Exit, RunError
 from olaf.jobs.places import Place
-from olaf.jobs.progress import Happening, Progress
+from olaf.jobs.progress import Earlier, Happening, Progress
 from olaf.jobs.roles import WorkerJob
 from olaf.jobs.settings import LeafSettings, ServerSettings, Settings, SwitchSettings
 from olaf.jobs.supervisor import HERE, Ended, Notice, Program, Said, Supervisor
@@ -77,18 +78,24 @@ class Training:
         clock: Callable[[], float] = time.monotonic,
         *,
         place: Place | None = None,
+        earlier: Earlier | None = None,
     ) -> None:
+        """Prepare a run; ``earlier`` is what earlier sessions did, where a run is resumed."""
         self._settings = settings
         self._train = settings.train
         self._observer = observer
         self._control = control
         self._command = command
         self._clock = clock
-        self._begin = clock()
-        self.progress = Progress(settings)
-        self.model_file = Path(settings.train.out) / "model.npz"
+        earlier = earlier or Earlier()
+        self._begin = clock() - earlier.at_s
+        self._session = len(earlier.sessions)
+        self.progress = Progress(settings, earlier)
+        self._limits = Limits(self.progress, control)
+        self.model_file = settings.train.folder / "model.npz"
         self._place: Place = place or Supervisor(
-            restarts=settings.train.restarts, restart_delay_s=settings.train.restart_delay_s
+            restarts=settings.train.restarts,
+            restart_delay_s=settings.train.restart_delay_s,
         )
         self._homes: dict[str, str] = {}
         """Where the others look for each switch and the server."""
@@ -216,7 +223,7 @@ class Training:
             switch=self._homes[self._home_of(worker)],
             worker=worker,
             cluster=worker % self._train.clusters,
-            seed=self._train.seed,
+            seed=session_seed(self._train.seed, self._session),
         )
         return self._program(f"worker {worker}", dataclasses.asdict(task))
 
@@ -242,22 +249,8 @@ class Training:
             if self.progress.last_update_s is not None:
                 self._phase = "training"
                 heard_s = max(heard_s, self.progress.last_update_s)
-            if verdict := self._enough() or self._too_quiet(heard_s):
+            if verdict := self._limits.enough(self._now()) or self._too_quiet(heard_s):
                 return verdict
-
-    def _enough(self) -> tuple[str, str, Exit] | None:
-        progress, train, goal = self.progress, self._train, self.goal
-        if goal is not None and progress.reward is not None and progress.reward >= goal:
-            return "reached", f"mean reward {progress.reward:.1f} >= {goal:g}", Exit.OK
-        if self._control.stopping:
-            return "interrupted", f"stopped by {self._control.why}", Exit.INTERRUPTED
-        if train.updates is not None and progress.updates >= train.updates:
-            return self._ran_out("updates", f"{progress.updates} updates pushed")
-        now = self._now()
-        trained_s = now - (progress.joined_at_s or now)
-        if train.time_limit_s is not None and trained_s >= train.time_limit_s:
-            return self._ran_out("time", f"{train.time_limit_s:g} s of training are over")
-        return None
 
     def _too_quiet(self, heard_s: float) -> tuple[str, str, Exit] | None:
         if not any(name.startswith("worker") for name in self._place.alive()):
@@ -272,19 +265,7 @@ class Training:
     @property
     def goal(self) -> float | None:
         """The mean reward to stop at, once it is known."""
-        wanted = self._train.until_reward
-        if wanted != "solved":
-            return wanted
-        for message in self.progress.ready.values():
-            threshold = message.get("reward_threshold")
-            return None if threshold is None else float(threshold)
-        return None
-
-    def _ran_out(self, kind: str, reason: str) -> tuple[str, str, Exit]:
-        asked = isinstance(self._train.until_reward, float | int)
-        if asked and self.goal is not None:
-            return kind, f"{reason} without reaching mean reward {self.goal:g}", Exit.FAILED
-        return kind, reason, Exit.OK
+        return self._limits.goal
 
     def _gone(self, notice: Ended) -> tuple[str, str, Exit] | None:
         """What a process that will not come back means for the run."""
@@ -299,11 +280,11 @@ class Training:
         return None
 
     def _all_workers_gone(self) -> tuple[str, str, Exit]:
-        if self.progress.updates and not any(
+        if self.progress.session_updates and not any(
             name.startswith("worker") and not one.final
             for (name, _), one in self.progress.reports.items()
         ):
-            return self._ran_out("done", "every worker has done its updates")
+            return self._limits.ran_out("done", "every worker has done its updates")
         complaints = [t for who, t in self.progress.complaints.items() if who.startswith("worker")]
         said = complaints[-1] if complaints else "see the log"
         return "failed", f"no worker is left: {said}", Exit.FAILED
@@ -414,6 +395,15 @@ class Training:
         left = [tier.get("sent_alone", 0) + tier.get("merged", 0) for tier in tiers]
         waiting = sum(tier.get("waiting", 0) for tier in tiers)
         return waiting, *(one - other for one, other in zip(left, arrived, strict=True))
+
+
+def session_seed(seed: int, session: int) -> int:
+    """The seed of a session: a resumed run plays on, it does not play its beginning again."""
+    if session == 0:
+        return seed
+    import numpy as np
+
+    return int(np.random.SeedSequence([seed, session]).generate_state(1)[0])
 
 
 def worker_job(

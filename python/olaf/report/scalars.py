@@ -1,34 +1,157 @@
-"""TensorBoard scalars of a run, written at its end from what stands in run.json."""
+"""What TensorBoard and Weights & Biases show of a run, while it goes.
+
+The x axis is environment steps, of all workers together and over all sessions of a resumed run.
+`TAGS` is the list of tags; docs/reference/tensorboard.md explains them to users.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
-from datetime import datetime
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
+
+from olaf.jobs.progress import Episode, Happening, Progress, Sample
+
+TAGS: Mapping[str, str] = {
+    "train/reward": "mean reward of the last `train.reward_window` training episodes",
+    "train/episode_reward": "reward of each training episode that ended, of all workers",
+    "train/updates": "updates pushed by all workers",
+    "train/version": "version of the model at the server",
+    "train/env_steps_per_s": "environment steps a second, over the last seconds",
+    "train/updates_per_s": "updates pushed a second, over the last seconds",
+    "time/seconds": "seconds since the run began, without the time between its sessions",
+    "queue/used": "slots of the switch's queue in use",
+    "age_s/cluster_<C>": "Age-of-Model of cluster C at the server, in seconds",
+    "fates/<FATE>": "contributions that met this fate at the switch, in all",
+    "episode/worker_<W>": "reward of each training episode of worker W",
+}
+"""Every tag with its meaning; ``<..>`` stands for a number or a name."""
+
+RATES_OVER_S = 5.0
+FLUSH_S = 2.0
 
 
-def write_scalars(folder: Path, record: Mapping[str, Any]) -> None:
-    """Write one event file into ``folder``; an earlier run's is removed."""
-    from tensorboardX import SummaryWriter  # type: ignore[import-untyped]
+def values_of(sample: Sample, before: Sample | None) -> dict[str, float]:
+    """The scalars of a sample; ``before`` is one from some seconds earlier, for the rates."""
+    values: dict[str, float | None] = {
+        "train/reward": sample.reward,
+        "train/updates": sample.updates,
+        "train/version": sample.version,
+        "time/seconds": sample.at_s,
+        "queue/used": sample.queue_used,
+    }
+    if before is not None and sample.at_s > before.at_s:
+        seconds = sample.at_s - before.at_s
+        values["train/env_steps_per_s"] = (sample.steps - before.steps) / seconds
+        values["train/updates_per_s"] = (sample.updates - before.updates) / seconds
+    values |= {f"age_s/cluster_{c}": age for c, age in sample.ages_s.items()}
+    values |= {f"fates/{fate}": count for fate, count in sample.counts.items()}
+    return {tag: float(value) for tag, value in values.items() if value is not None}
 
-    for old in folder.glob("events.out.tfevents.*"):
-        old.unlink()
-    ended = datetime.fromisoformat(record["written_at"]).timestamp()
-    began = ended - record["result"]["wall_s"]
-    with SummaryWriter(str(folder)) as writer:
-        for sample in record["history"]:
-            step, at = sample["steps"], began + sample["at_s"]
-            values = {
-                "train/reward": sample["reward"],
-                "train/updates": sample["updates"],
-                "train/version": sample["version"],
-                "queue/used": sample["queue_used"],
-            }
-            values |= {f"age_s/cluster_{c}": age for c, age in sample["ages_s"].items()}
-            values |= {f"fates/{fate}": count for fate, count in sample["counts"].items()}
-            for name, value in values.items():
-                if value is not None:
-                    writer.add_scalar(name, value, step, walltime=at)
-        for at_s, worker, reward in record["episodes"]:
-            writer.add_scalar(f"episode/worker_{worker}", reward, round(at_s * 1e3), began + at_s)
+
+def values_of_episode(episode: Episode) -> dict[str, float]:
+    """The scalars of an episode that ended."""
+    return {
+        "train/episode_reward": episode.reward,
+        f"episode/worker_{episode.worker}": episode.reward,
+    }
+
+
+class _Following:
+    """An observer of a run that sees each sample and each episode once, in order of steps."""
+
+    def __init__(self) -> None:
+        self._samples = self._episodes = -1
+        self._recent: list[Sample] = []
+
+    def happened(self, happening: Happening) -> None:
+        """Nothing to draw."""
+
+    def stands(self, progress: Progress, phase: str) -> None:
+        """Pass on what is new."""
+        if self._samples < 0:  # what earlier sessions did has been written by them
+            self._samples = len(progress.earlier.samples)
+            self._episodes = len(progress.earlier.episodes)
+        if len(progress.samples) == self._samples:
+            return
+        for episode in progress.episodes[self._episodes :]:
+            self.write(values_of_episode(episode), episode.steps)
+        for sample in progress.samples[self._samples :]:
+            while self._recent and self._recent[0].at_s < sample.at_s - RATES_OVER_S:
+                self._recent.pop(0)
+            self.write(values_of(sample, self._recent[0] if self._recent else None), sample.steps)
+            self._recent.append(sample)
+        self._samples, self._episodes = len(progress.samples), len(progress.episodes)
+
+    def write(self, values: Mapping[str, float], steps: int) -> None:
+        """Write scalars at so many environment steps."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Write what is still in memory."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class Scalars(_Following):
+    """Writes event files of TensorBoard into the run's folder, a file a session."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        from tensorboardX import SummaryWriter  # type: ignore[import-untyped]
+
+        self._writer: Any = SummaryWriter(str(folder), flush_secs=FLUSH_S)
+
+    def write(self, values: Mapping[str, float], steps: int) -> None:
+        """Add scalars."""
+        for tag, value in values.items():
+            self._writer.add_scalar(tag, value, steps)
+
+    def close(self) -> None:
+        """Flush and close the file."""
+        self._writer.close()
+
+
+class WeightsAndBiases(_Following):
+    """Logs to a project of Weights & Biases. A resumed run goes on as the same run there."""
+
+    def __init__(self, folder: Path, project: str, settings: Mapping[str, Any]) -> None:
+        """Begin, or go on with, the run there. Needs the extra `wandb`."""
+        super().__init__()
+        from olaf import extras
+
+        extras.need("wandb", "wandb", what="--wandb")
+        import wandb
+
+        os.environ.setdefault("WANDB_SILENT", "true")
+        name = folder.resolve().name
+        self._run: Any = wandb.init(
+            project=project,
+            name=name,
+            id=name,
+            resume="allow",
+            dir=str(folder),
+            config=dict(settings),
+        )
+        self._run.define_metric("env_steps")
+        self._run.define_metric("*", step_metric="env_steps")
+
+    def write(self, values: Mapping[str, float], steps: int) -> None:
+        """Log scalars."""
+        self._run.log({**values, "env_steps": steps})
+
+    def close(self) -> None:
+        """End the session there."""
+        self._run.finish()

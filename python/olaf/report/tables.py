@@ -62,11 +62,17 @@ def measures(result: Result) -> list[tuple[str, str]]:
             f"{reward['episodes']:,} episodes",
         ),
         ("updates", f"{result['updates']:,} ({number(result['updates_per_s'])}/s)"),
+    ]
+    if session := _session(result):
+        rows.append(("resumed", session))
+    if result.get("local"):
+        return rows
+    rows.append(
         (
             "Age-of-Model",
             f"mean {duration(age['mean_s'])}, peak {duration(age['peak_mean_s'])}{_since(result)}",
-        ),
-    ]
+        )
+    )
     if len(age["clusters"]) > 1:
         rows += [
             (
@@ -98,6 +104,18 @@ def measures(result: Result) -> list[tuple[str, str]]:
     return rows
 
 
+def _session(result: Result) -> str:
+    """Of a resumed run: what belongs to its last session alone."""
+    session = result.get("session", {"number": 1})
+    if session["number"] == 1:
+        return ""
+    return (
+        f"session {session['number']}, from {duration(session['began_at_s'])} on: "
+        f"{session['updates']:,} updates, {session['env_steps']:,} environment steps; rates, fates "
+        "and ages are of this session"
+    )
+
+
 def _since(result: Result) -> str:
     """Ages and staleness are the server's own: one that was killed took its averages along."""
     restarts = result["restarts"].get("server", 0)
@@ -106,6 +124,11 @@ def _since(result: Result) -> str:
 
 def headline(result: Result) -> str:
     """What was run, in one line."""
+    if result.get("local"):
+        return (
+            f"{result['environment']}, one process without a network, {result['learner']} learner, "
+            f"seed {result['seed']}"
+        )
     return (
         f"{result['environment']}, {result['workers']} workers in {result['clusters']} clusters, "
         f"{result['queue']} queue of {result['slots']}, uplink {result['uplink']}, "

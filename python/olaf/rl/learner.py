@@ -194,6 +194,18 @@ class Learner(Protocol):
         """
 
 
+def named_parts(learner: Learner) -> dict[str, NDArray[np.float32]]:
+    """The live weights of a learner by name, in the order of its `parts`: views.
+
+    A learner without names of its own has ``part_0``, ``part_1``, ..
+    """
+    names = getattr(learner, "named_parts", None)
+    if names is not None:
+        named: dict[str, NDArray[np.float32]] = names()
+        return named
+    return {f"part_{index}": part for index, part in enumerate(learner.parts())}
+
+
 def make_learner(
     config: LearnerConfig, worker: int = 0, clock: Callable[[], float] | None = None
 ) -> Learner:

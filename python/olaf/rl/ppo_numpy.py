@@ -82,6 +82,25 @@ class NumpyLearner:
         """Return the live weights: one float32 vector ``(parameters,)``."""
         return [self.weights]
 
+    def named_parts(self) -> dict[str, NDArray[np.float32]]:
+        """Return the live weights by name, in the order of `parts`: views."""
+        return dict(self._views)
+
+    def greedy(self, observations: NDArray[np.float32]) -> list[Any]:
+        """One action an observation ``(batch, *observation_shape)``: the likeliest, no noise."""
+        policy = self._outputs(observations)[:, :-1]
+        if self.spaces.continuous:
+            return list(self.spaces.to_environment(policy))
+        return [int(index) + self.spaces.start for index in policy.argmax(axis=1)]
+
+    def policy(self, observations: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Logits or means, and last the value: ``(batch, actions + 1)``."""
+        return self._outputs(observations)
+
+    def close(self) -> None:
+        """Close the environments."""
+        self._collector.close()
+
     def iterate(self) -> Iteration:
         """Collect, run the local epochs, give the update."""
         begin = self._clock()

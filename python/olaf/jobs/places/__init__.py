@@ -71,12 +71,19 @@ class Place(Protocol):
     ) -> None: ...
 
 
-def open_place(settings: Settings) -> Place:
-    """The place that ``train.on`` names; of the others nothing is imported."""
+def open_place(settings: Settings, *, descriptors: Sequence[int] = ()) -> Place:
+    """The place that ``train.on`` names; of the others nothing is imported.
+
+    descriptors: open files that processes of this machine inherit.
+    """
     train = settings.train
     kind = train.on.partition(":")[0]
     if kind == "local":
-        return Supervisor(restarts=train.restarts, restart_delay_s=train.restart_delay_s)
+        return Supervisor(
+            restarts=train.restarts,
+            restart_delay_s=train.restart_delay_s,
+            descriptors=descriptors,
+        )
     if kind == "ray":
         from olaf.jobs.places.ray_place import RayPlace
 

@@ -1,0 +1,153 @@
+"""``olaf train --local``: one learner in this one process, without a network, as a baseline.
+
+The same learner in the same environment, with the same record, curve and report as a run through
+a switch. Its model is at hand, so that this process writes the checkpoints itself.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from olaf.jobs.limits import Limits, Verdict
+from olaf.jobs.lines import Control
+from olaf.jobs.outcome import Exit, RunError
+from olaf.jobs.progress import Earlier, Happening, Progress
+from olaf.jobs.settings import Settings
+from olaf.jobs.supervisor import Said
+from olaf.jobs.training import Observer, Outcome, session_seed
+
+WORKER = "worker 0"
+
+CHECKPOINT_EVERY_S = 10.0
+
+
+class TrainingAlone:
+    """One run from the first step to the last checkpoint."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        observer: Observer,
+        control: Control,
+        *,
+        earlier: Earlier | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Prepare a run; ``earlier`` is what earlier sessions did, where a run is resumed."""
+        earlier = earlier or Earlier()
+        self._settings = settings
+        self._observer = observer
+        self._control = control
+        self._clock = clock
+        self._begin = clock() - earlier.at_s
+        self._next_sample_s = earlier.at_s
+        self.progress = Progress(settings, earlier, local_version=0)
+        self._limits = Limits(self.progress, control)
+        self._updates = self._steps = 0
+
+    def run(self) -> Outcome:
+        """Run to the end. Raises RunError for a learner that cannot be, or a broken checkpoint."""
+        from olaf.runs.model import CHECKPOINT, MODEL
+
+        folder = self._settings.train.folder
+        learner = self._learner()
+        next_save_s = self._now() + CHECKPOINT_EVERY_S
+        verdict: Verdict | None = None
+        try:
+            while verdict is None:
+                self._turn(learner)
+                now = self._now()
+                if now >= next_save_s:
+                    self._save(learner, folder / CHECKPOINT)
+                    next_save_s = self._now() + CHECKPOINT_EVERY_S
+                verdict = self._limits.enough(now)
+        finally:
+            # Also where the environment fails in the middle: what was learnt is kept.
+            for name in (CHECKPOINT, MODEL):
+                self._save(learner, folder / name)
+            learner.close()
+        kind, reason, code = verdict
+        ended_s = self._now()
+        self.progress.sample(ended_s)
+        reward = self.progress.reward_so_far
+        return Outcome(kind, reason, code, ended_s, reward, self.progress, {}, folder / MODEL)
+
+    def _learner(self) -> Any:
+        from olaf.rl import process_environment
+        from olaf.rl.environments import reward_threshold
+        from olaf.rl.learner import LearnerConfig, LearnerError, make_learner, named_parts
+        from olaf.runs.model import CHECKPOINT, put_into, read_model
+
+        for name, value in process_environment().items():
+            os.environ.setdefault(name, value)
+        fields = self._settings.learner.model_dump()
+        fields["hidden"] = tuple(fields["hidden"])
+        if "gamma" not in self._settings.learner.model_fields_set:
+            fields["gamma"] = self._settings.server.learning_rate
+        earlier = self.progress.earlier
+        seed = session_seed(self._settings.train.seed, len(earlier.sessions))
+        try:
+            learner: Any = make_learner(LearnerConfig(**fields, seed=seed))
+        except LearnerError as error:
+            raise RunError(str(error), Exit.USAGE) from None
+        version = 1
+        checkpoint = self._settings.train.folder / CHECKPOINT
+        if earlier.sessions and checkpoint.exists():
+            saved = read_model(checkpoint)
+            put_into(learner, saved)
+            version = saved.version
+        self.progress.local_version = version
+        environment = self._settings.learner.environment
+        self._hear(
+            "ready",
+            environment=environment,
+            parameters=learner.parameters,
+            layout=[[name, list(part.shape)] for name, part in named_parts(learner).items()],
+            reward_threshold=reward_threshold(environment),
+        )
+        self._hear("joined", version=version)
+        return learner
+
+    def _turn(self, learner: Any) -> None:
+        """One turn of the learner, told as a worker tells it."""
+        turn = learner.iterate()
+        if learner.config.gradient_kind == "gradient":
+            # Nobody else applies it: the server's step, done here.
+            for part, update in zip(learner.parts(), turn.update, strict=True):
+                np.add(part, self._settings.server.learning_rate * update, out=part)
+        self._updates += 1
+        self._steps += turn.steps
+        self.progress.local_version = (self.progress.local_version or 0) + 1
+        self._hear(
+            "update",
+            updates=self._updates,
+            steps=self._steps,
+            episode_rewards=turn.episode_rewards,
+            reward=turn.reward,
+            pushed_at_s=self._clock(),
+        )
+
+    def _hear(self, event: str, **fields: Any) -> None:
+        message = {"event": event, "worker": 0, **fields}
+        now = self._now()
+        happening: Happening | None = self.progress.take(Said(WORKER, 1, message), now)
+        if happening:
+            self._observer.happened(happening)
+        if now >= self._next_sample_s:
+            self._next_sample_s = now + self._settings.train.every_s
+            self.progress.sample(now)
+        self._observer.stands(self.progress, "training")
+
+    def _save(self, learner: Any, file: Any) -> None:
+        from olaf.rl.learner import named_parts
+        from olaf.runs.model import write_model
+
+        write_model(file, self.progress.local_version or 0, named_parts(learner))
+
+    def _now(self) -> float:
+        return self._clock() - self._begin

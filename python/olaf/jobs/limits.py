@@ -1,0 +1,51 @@
+"""When a run has done what it was asked for."""
+
+from __future__ import annotations
+
+from olaf.jobs.lines import Control
+from olaf.jobs.outcome import Exit
+from olaf.jobs.progress import Progress
+
+Verdict = tuple[str, str, Exit]
+"""Why a run ends: its kind, its sentence, the exit code."""
+
+
+class Limits:
+    """The reward, the number of updates and the time that end a run; and whoever stops it."""
+
+    def __init__(self, progress: Progress, control: Control) -> None:
+        self._progress = progress
+        self._train = progress.settings.train
+        self._control = control
+
+    @property
+    def goal(self) -> float | None:
+        """The mean reward to stop at, once it is known."""
+        wanted = self._train.until_reward
+        if wanted != "solved":
+            return wanted
+        for message in self._progress.ready.values():
+            threshold = message.get("reward_threshold")
+            return None if threshold is None else float(threshold)
+        return None
+
+    def enough(self, now_s: float) -> Verdict | None:
+        """The reason to stop, if there is one at ``now_s`` seconds of the run."""
+        progress, train, goal = self._progress, self._train, self.goal
+        if goal is not None and progress.reward is not None and progress.reward >= goal:
+            return "reached", f"mean reward {progress.reward:.1f} >= {goal:g}", Exit.OK
+        if self._control.stopping:
+            return "interrupted", f"stopped by {self._control.why}", Exit.INTERRUPTED
+        if train.updates is not None and progress.updates >= train.updates:
+            return self.ran_out("updates", f"{progress.updates} updates pushed")
+        trained_s = progress.earlier.trained_s + now_s - (progress.joined_at_s or now_s)
+        if train.time_limit_s is not None and trained_s >= train.time_limit_s:
+            return self.ran_out("time", f"{train.time_limit_s:g} s of training are over")
+        return None
+
+    def ran_out(self, kind: str, reason: str) -> Verdict:
+        """The verdict on a run that ends for ``reason``: failed where a reward was asked for."""
+        asked = isinstance(self._train.until_reward, float | int)
+        if asked and self.goal is not None:
+            return kind, f"{reason} without reaching mean reward {self.goal:g}", Exit.FAILED
+        return kind, reason, Exit.OK

@@ -1,0 +1,227 @@
+"""Run folders: a new one for each run, nothing overwritten, ``runs/latest`` a link to the newest.
+
+A folder is held by a lock while a process of its run lives, so that a run is not resumed twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+from olaf.jobs.outcome import Exit, RunError
+
+RUNS = Path("runs")
+"""Where folders are made when nobody names one."""
+
+LATEST = "latest"
+LATEST_COMPARISON = "latest-compare"
+
+LEAVINGS = (
+    "settings.toml",
+    "history.jsonl",
+    "run.json",
+    "checkpoint.npz",
+    "model.npz",
+    "report.html",
+    "compare.json",
+)
+"""A folder with one of these holds a run."""
+
+
+def new_folder(name: str, *, runs: Path = RUNS, latest: str = LATEST) -> Path:
+    """Make ``runs/<time>-<name>`` and let the link ``latest`` show it.
+
+    Two runs that start in one second get folders of their own.
+    Raises RunError where nothing can be written.
+    """
+    stem = f"{datetime.now():%Y-%m-%d_%H%M%S}-{plain(name)}"
+    try:
+        runs.mkdir(parents=True, exist_ok=True)
+        for number in range(1, 1000):
+            folder = runs / (stem if number == 1 else f"{stem}-{number}")
+            try:
+                folder.mkdir()
+            except FileExistsError:
+                continue
+            show_latest(folder, latest)
+            return folder
+    except OSError as error:
+        raise RunError(
+            f"{runs.resolve()}: cannot make the folder of the run there ({error.strerror}); "
+            "start in a folder of yours, or name one with --out DIR",
+            Exit.USAGE,
+        ) from None
+    raise RunError(f"{runs / stem}: a thousand runs began in this second", Exit.FAILED)
+
+
+def given_folder(out: Path) -> Path:
+    """Make the folder that somebody named with ``--out``. A run that is there stays as it is.
+
+    Raises RunError: the folder holds a run, or cannot be written.
+    """
+    held = [name for name in LEAVINGS if (out / name).exists()]
+    if held:
+        again = "" if "compare.json" in held else f"go on with `--resume {out}`, or "
+        raise RunError(
+            f"--out {out}: the folder holds a run already ({', '.join(held)}), and nothing is "
+            f"overwritten; {again}name another folder",
+            Exit.USAGE,
+        )
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        probe = out / ".olaf"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise RunError(
+            f"--out {out}: cannot write there ({error.strerror}); name a folder of yours",
+            Exit.USAGE,
+        ) from None
+    return out
+
+
+def forget(folder: Path, *, made: bool) -> None:
+    """Take away what a run wrote that did not even start; the folder too if it was ``made``."""
+    if made and folder.is_dir():
+        shutil.rmtree(folder, ignore_errors=True)
+        return
+    for name in (*LEAVINGS, ".lock"):
+        (folder / name).unlink(missing_ok=True)
+    for events in folder.glob("events.out.tfevents.*"):
+        events.unlink()
+
+
+def latest(runs: Path = RUNS) -> str | None:
+    """The name that ``runs/latest`` shows now."""
+    link = runs / LATEST
+    return os.readlink(link) if link.is_symlink() else None
+
+
+def show_again(name: str | None, runs: Path = RUNS) -> None:
+    """Let ``runs/latest`` show what it showed before."""
+    if name is not None and (runs / name).is_dir():
+        show_latest(runs / name)
+    elif (runs / LATEST).is_symlink():
+        (runs / LATEST).unlink()
+
+
+def plain(name: str) -> str:
+    """A name as part of a folder's: ``mine:lab/Dot-v0`` becomes ``mine-lab-Dot-v0``."""
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-.") or "run"
+
+
+def show_latest(folder: Path, latest: str = LATEST) -> None:
+    """Let ``latest``, beside the folder, show it: a link, or a file that names it."""
+    place = folder.parent / latest
+    if place.is_dir() and not place.is_symlink():
+        _keep_old(place)
+    half = folder.parent / f".{latest}-{os.getpid()}"
+    with contextlib.suppress(FileNotFoundError):
+        half.unlink()
+    try:
+        half.symlink_to(folder.name, target_is_directory=True)
+    except (OSError, NotImplementedError):  # a file system, or a system, without links
+        half.write_text(folder.name + "\n", encoding="utf-8")
+    half.replace(place)
+
+
+def _keep_old(place: Path) -> None:
+    """Versions of before wrote each run to ``runs/latest`` itself: that run gets its own name."""
+    at = datetime.fromtimestamp(place.stat().st_mtime)
+    for number in range(1, 1000):
+        kept = place.with_name(f"{at:%Y-%m-%d_%H%M%S}-{place.name}-{number}")
+        if not kept.exists():
+            place.rename(kept)
+            return
+
+
+def find_folder(named: Path) -> Path:
+    """The folder that somebody means: itself, behind the link, or named by the file `latest`.
+
+    Raises RunError where there is none.
+    """
+    folder = named
+    if named.name in (LATEST, LATEST_COMPARISON) and named.is_file():
+        folder = named.with_name(named.read_text(encoding="utf-8").strip())
+    if folder.is_dir():
+        return folder.resolve() if folder.is_symlink() else folder
+    known = sorted(p.name for p in named.parent.glob("*") if (p / "history.jsonl").exists())
+    near = f"; runs there: {', '.join(known[-5:])}" if known else ""
+    raise RunError(f"{named}: no such run{near}", Exit.USAGE)
+
+
+class Hold:
+    """The lock on a run folder. It ends when the last process that has it ends, however it ends.
+
+    The descriptor is passed to the processes of the run: those of a parent that was killed live
+    on for a moment, and may still write.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._file: IO[str] | None = None
+
+    @property
+    def descriptors(self) -> tuple[int, ...]:
+        """What the processes of the run inherit."""
+        return () if self._file is None else (self._file.fileno(),)
+
+    def take(
+        self,
+        *,
+        patience_s: float = 0.0,
+        waiting: Callable[[], None] = lambda: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> Hold:
+        """Take the lock; ``waiting`` is called once where somebody still has it.
+
+        Raises RunError where the run goes on after ``patience_s``.
+        """
+        try:
+            import fcntl
+        except ImportError:  # a system without these locks: two at once are the user's to avoid
+            return self
+        self._file = (self.folder / ".lock").open("a+", encoding="utf-8")
+        deadline = clock() + patience_s
+        said = False
+        while True:
+            try:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                if clock() >= deadline:
+                    self._let_go()
+                    raise RunError(
+                        f"{self.folder}: this run is still going; stop it first (Ctrl-C where it "
+                        "runs), then resume it",
+                        Exit.USAGE,
+                    ) from None
+                if not said:
+                    waiting()
+                    said = True
+                time.sleep(0.05)
+            else:
+                return self
+
+    def _let_go(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._let_go()

@@ -1,0 +1,148 @@
+"""What a run did, kept while it does it: ``history.jsonl``, one JSON object a line.
+
+A line is written several times a second and never changed, so that a run that is killed with all
+its processes has its curve up to then. The last line of such a file may be half a line.
+
+Two kinds of lines. ``session`` opens the file, and each time the run is resumed; it has the
+settings. ``sample`` has how the run stands (`olaf.jobs.progress.Sample`), and the episodes and
+events since the line before.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self
+
+from olaf.jobs.outcome import Exit, RunError
+from olaf.jobs.progress import Earlier, Episode, Happening, Progress, Sample
+
+FILE = "history.jsonl"
+
+
+class Journal:
+    """Writes the journal of one session: an `olaf.jobs.training.Observer`."""
+
+    def __init__(self, folder: Path, session: Mapping[str, Any]) -> None:
+        """Open the file and write the ``session`` line, with ``session`` in it."""
+        self._file: IO[str] = (folder / FILE).open("a", encoding="utf-8")
+        if self._file.tell():
+            _end_half_line(folder / FILE, self._file)
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        self._write({"kind": "session", "began_at": now, **session})
+        self._samples = self._episodes = self._happenings = -1
+
+    def happened(self, happening: Happening) -> None:
+        """Wait for the next sample: it brings the events along."""
+
+    def stands(self, progress: Progress, phase: str) -> None:
+        """Write what is new, if there is a new sample."""
+        if self._samples < 0:
+            earlier = progress.earlier
+            self._samples = len(earlier.samples)
+            self._episodes = len(earlier.episodes)
+            self._happenings = len(earlier.happenings)
+        if len(progress.samples) == self._samples:
+            return
+        *before, last = progress.samples[self._samples :]
+        for sample in before:
+            self._write({"kind": "sample", **dataclasses.asdict(sample)})
+        self._write(
+            {
+                "kind": "sample",
+                **dataclasses.asdict(last),
+                "phase": phase,
+                "trained_s": round(progress.trained_s, 3),
+                "best_reward": progress.best_reward,
+                "episodes": [list(e) for e in progress.episodes[self._episodes :]],
+                "events": [dataclasses.asdict(h) for h in progress.happenings[self._happenings :]],
+            }
+        )
+        self._samples = len(progress.samples)
+        self._episodes = len(progress.episodes)
+        self._happenings = len(progress.happenings)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def _write(self, line: Mapping[str, Any]) -> None:
+        # One write a line, so that a kill leaves at most the last line half written.
+        self._file.write(json.dumps(line) + "\n")
+        self._file.flush()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def read_journal(folder: Path) -> Earlier:
+    """Everything that stands in a run's journal.
+
+    Raises RunError where there is none, or a line in its middle cannot be read.
+    """
+    earlier = Earlier()
+    trained_s, best = 0.0, None
+    try:
+        for line in _lines(folder / FILE):
+            if line["kind"] == "session":
+                earlier.sessions.append(line)
+            elif line["kind"] == "sample":
+                earlier.samples.append(_sample(line))
+                earlier.episodes.extend(Episode(*episode) for episode in line.get("episodes", ()))
+                earlier.happenings.extend(Happening(**event) for event in line.get("events", ()))
+                trained_s = line.get("trained_s", trained_s)
+                best = line.get("best_reward", best)
+    except (KeyError, TypeError, ValueError) as error:
+        raise RunError(f"{folder / FILE}: not the journal of a run: {error}", Exit.USAGE) from None
+    return dataclasses.replace(earlier, trained_s=trained_s, best_reward=best)
+
+
+def _lines(file: Path) -> Iterator[dict[str, Any]]:
+    try:
+        text = file.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise RunError(f"{file}: {error.strerror}: no run to go on with", Exit.USAGE) from None
+    lines = text.split("\n")
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            found = json.loads(line)
+        except ValueError:
+            # A kill may leave half a line: the last one, or, once resumed, the last of a session.
+            if number == len(lines) or _opens_a_session(lines[number:]):
+                continue
+            raise ValueError(f"line {number} is not JSON") from None
+        if not isinstance(found, dict):
+            raise ValueError(f"line {number} is no object")
+        yield found
+
+
+def _opens_a_session(following: list[str]) -> bool:
+    return bool(following) and following[0].startswith('{"kind": "session"')
+
+
+def _sample(line: Mapping[str, Any]) -> Sample:
+    fields = {f.name: line[f.name] for f in dataclasses.fields(Sample)}
+    fields["ages_s"] = {int(cluster): age for cluster, age in fields["ages_s"].items()}
+    return Sample(**fields)
+
+
+def _end_half_line(file: Path, stream: IO[str]) -> None:
+    """Start on a line of our own where a kill left half of one."""
+    with file.open("rb") as written:
+        written.seek(-1, 2)
+        if written.read(1) != b"\n":
+            stream.write("\n")

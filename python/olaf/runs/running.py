@@ -1,0 +1,190 @@
+"""A training from the settings to everything it leaves: a new run, or one that is resumed.
+
+`olaf train`, `olaf compare` and `olaf.train` all come through here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from olaf.jobs.lines import Control
+from olaf.jobs.outcome import Exit, RunError
+from olaf.jobs.progress import Earlier, Happening, Progress
+from olaf.jobs.settings import Settings
+from olaf.jobs.training import Command, Observer, Outcome, olaf_command
+from olaf.runs import folder as folders
+from olaf.runs.folder import Hold
+from olaf.runs.journal import Journal, read_journal
+from olaf.runs.settings import described, write_settings
+
+Observe = Callable[[Settings], AbstractContextManager[Observer]]
+"""From the settings of a run to who watches it: a display, a log."""
+
+ORPHANS_S = 20.0
+"""How long the processes of a parent that was killed may take to end, before a run is resumed."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that has ended."""
+
+    folder: Path
+    outcome: Outcome
+    result: dict[str, Any]
+    record: dict[str, Any]
+    """What stands in run.json."""
+
+
+def start(
+    settings: Settings,
+    observe: Observe,
+    control: Control,
+    *,
+    command: Command = olaf_command,
+    signals: bool = False,
+) -> Run:
+    """Run in a folder of its own, see `train.out`. Raises RunError where no start was made.
+
+    signals: SIGTERM and Ctrl-C end the run, with everything that it leaves.
+    """
+    from olaf.jobs.rehearsal import rehearse
+
+    rehearsed = rehearse(settings)  # what cannot be is said before there is a folder for it
+    out, before = settings.train.out, folders.latest()
+    made = out is None or not Path(out).exists()
+    if out is None:
+        folder = folders.new_folder(settings.learner.environment)
+    else:
+        folder = folders.given_folder(Path(out))
+    try:
+        with Hold(folder).take() as hold:
+            session = Session(folder, hold, Earlier(), control, command, signals)
+            return session.run(settings, rehearsed, observe)
+    except RunError:
+        if not read_journal(folder).updates:
+            # Nothing was learnt, so that nothing is there to keep: the same command may come again.
+            folders.forget(folder, made=made)
+            if out is None:
+                folders.show_again(before)
+        raise
+
+
+def resume(session: Session, settings: Settings, observe: Observe) -> Run:
+    """Go on with a run. Raises RunError where nothing is left to do, or no start was made."""
+    from olaf.jobs.rehearsal import rehearse
+
+    nothing_left(settings, session.earlier)
+    rehearsed = rehearse(settings)
+    if (session.folder.parent / folders.LATEST).is_symlink():
+        folders.show_latest(session.folder)
+    return session.run(settings, rehearsed, observe)
+
+
+def nothing_left(settings: Settings, earlier: Earlier) -> None:
+    """Raise RunError where a resumed run would end at once, with the limit that ends it."""
+    from olaf.jobs.limits import Limits
+    from olaf.rl.environments import reward_threshold
+
+    progress = Progress(settings, earlier)
+    threshold = reward_threshold(settings.learner.environment)
+    progress.ready["nobody"] = {"reward_threshold": threshold}
+    verdict = Limits(progress, Control()).enough(earlier.at_s)
+    if verdict is None:
+        return
+    kind, reason, _ = verdict
+    more = {
+        "reached": "ask for more with --until-reward REWARD, or --until-reward off",
+        "updates": "give a higher --updates, or --updates off",
+        "time": "give a higher --time-limit, or --time-limit off",
+    }[kind]
+    raise RunError(f"--resume: this run has ended: {reason}; {more}", Exit.USAGE)
+
+
+@dataclass(frozen=True)
+class Session:
+    """One start of a run in its folder: the first, or a resumption."""
+
+    folder: Path
+    hold: Hold
+    earlier: Earlier
+    control: Control
+    command: Command = field(default=olaf_command)
+    signals: bool = False
+
+    def run(self, settings: Settings, rehearsed: Settings, observe: Observe) -> Run:
+        """Run to the end, and leave record and report.
+
+        settings: as they were given, to be given again; ``rehearsed``: as they are run.
+        """
+        from olaf.jobs.recording import write_trace
+        from olaf.jobs.result import conclude, write_run
+        from olaf.report.page import run_page
+
+        write_settings(self.folder, settings)
+        train = rehearsed.train.model_copy(update={"out": str(self.folder)})
+        rehearsed = rehearsed.model_copy(update={"train": train})
+        with ExitStack() as stack:
+            observers: list[Any] = [stack.enter_context(observe(rehearsed))]
+            observers += [stack.enter_context(one) for one in self._writers(settings)]
+            everyone = Everyone(observers)
+            outcome = self._training(rehearsed, everyone)
+            everyone.stands(outcome.progress, "ended")
+        result = conclude(outcome)
+        record = write_run(self.folder, outcome, result)
+        if train.record is not None:
+            write_trace(Path(train.record), outcome.progress)
+        (self.folder / "report.html").write_text(run_page(record), encoding="utf-8")
+        return Run(self.folder, outcome, result, record)
+
+    def _writers(self, settings: Settings) -> list[AbstractContextManager[Observer]]:
+        from olaf.jobs.result import version
+        from olaf.report.scalars import Scalars, WeightsAndBiases
+
+        number = len(self.earlier.sessions) + 1
+        line = {"session": number, "olaf": version(), **described(settings)}
+        writers: list[Any] = [Journal(self.folder, line), Scalars(self.folder)]
+        if settings.train.wandb is not None:
+            told = settings.model_dump(mode="json")
+            writers.append(WeightsAndBiases(self.folder, settings.train.wandb, told))
+        return writers
+
+    def _training(self, settings: Settings, observer: Observer) -> Outcome:
+        if settings.train.local:
+            from olaf.jobs.alone import TrainingAlone
+
+            self._catch_signals()
+            return TrainingAlone(settings, observer, self.control, earlier=self.earlier).run()
+        from olaf.jobs.places import open_place
+        from olaf.jobs.training import Training
+
+        place = open_place(settings, descriptors=self.hold.descriptors)
+        self._catch_signals()  # only now: Ray takes signals for itself when it starts
+        control, command = self.control, self.command
+        return Training(
+            settings, observer, control, command, place=place, earlier=self.earlier
+        ).run()
+
+    def _catch_signals(self) -> None:
+        if self.signals:
+            self.control.catch_signals()
+
+
+class Everyone:
+    """Several observers as one."""
+
+    def __init__(self, observers: Sequence[Observer]) -> None:
+        self._observers = observers
+
+    def happened(self, happening: Happening) -> None:
+        """Tell all."""
+        for observer in self._observers:
+            observer.happened(happening)
+
+    def stands(self, progress: Progress, phase: str) -> None:
+        """Tell all."""
+        for observer in self._observers:
+            observer.stands(progress, phase)
