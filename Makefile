@@ -26,8 +26,8 @@ test-rust: ## tests of the crates
 test-python: env ## tests of the Python side, over real sockets and processes
 	$(BIN)/pytest -m "not slow and not torch and not ray"
 
-test-torch: ## the tests of --learner torch (installs the 5 GB extra)
-	@scripts/env torch
+test-torch: ## the tests of --learner torch and of the integrations (installs 5 GB of extras)
+	@scripts/env torch sb3 lightning
 	OLAF_REQUIRE_TORCH=1 $(BIN)/pytest -m "torch and not slow and not ray"
 
 test-ray: ## the tests on a local Ray cluster (installs the extra `ray`; minutes, gigabytes)

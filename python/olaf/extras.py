@@ -21,6 +21,9 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "schedule": ("fastapi", "uvicorn", "httpx", "highspy", "rich"),
     "torch": ("torch", "torchrl", "torchvision", "tensordict"),
     "ray": ("ray",),
+    "sb3": ("stable_baselines3",),
+    "lightning": ("lightning",),
+    "rllib": ("ray", "tree", "torch"),
 }
 """Of each extra the modules that its packages are imported by. A module of several extras is
 offered with the first of them."""

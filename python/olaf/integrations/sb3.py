@@ -1,0 +1,88 @@
+"""Stable-Baselines3: several processes train one policy, each with its own environments.
+
+    from olaf.integrations.sb3 import OlafCallback
+
+    model = PPO("MlpPolicy", "CartPole-v1")
+    model.learn(100_000, callback=OlafCallback("udp://10.0.0.1:5555", cluster=0))
+
+The callback joins with the parameters of ``model.policy``. After each rollout's training it pushes
+what the training changed, with the mean reward of the last episodes, and takes the job's newest
+model. The optimiser's state stays local, and so do running means (``VecNormalize``, batch norm).
+"""
+
+# Checked with the framework installed and without: then everything of it is Any.
+# mypy: disable-error-code="import-untyped,import-not-found,misc,unused-ignore"
+
+from __future__ import annotations
+
+from typing import Any
+
+from olaf import extras
+from olaf.integrations.member import Member, need_module
+
+extras.need("sb3", "stable_baselines3", what="olaf.integrations.sb3")
+
+from stable_baselines3.common.callbacks import BaseCallback  # noqa: E402
+
+__all__ = ["OlafCallback"]
+
+
+class OlafCallback(BaseCallback):
+    """Trains a Stable-Baselines3 model as one worker of an Olaf job."""
+
+    def __init__(self, address: str, *, every: int = 1, verbose: int = 0, **options: Any) -> None:
+        """address: of the switch (or server), ``udp://host:port``.
+
+        every: exchange after so many rollouts. On-policy algorithms train once a rollout. For
+            off-policy ones a rollout is ``train_freq`` steps: take a larger number, 100 or so.
+        options: ``job``, ``cluster``, ``worker``, ``patience_s``, ``join_timeout_s`` and what
+            else `olaf.connect` takes.
+        """
+        super().__init__(verbose)
+        if every < 1:
+            raise ValueError(f"every = {every}: must be at least 1 rollout")
+        self._every = every
+        self._member = Member(address, **options)
+        self._rollouts = 0
+
+    @property
+    def connection(self) -> Any:
+        """The `olaf.Connection`, while ``learn`` runs."""
+        return self._member.connection
+
+    def _on_training_start(self) -> None:
+        policy = need_module(self.model.policy, "model.policy", "OlafCallback")
+        self._rollouts = 0
+        version = self._member.join(policy)
+        if self.verbose:
+            print(f"olaf: joined as worker {self.connection.worker}, model version {version}")
+
+    def _on_rollout_end(self) -> None:
+        # Before `learning_starts` off-policy algorithms only fill their buffer.
+        if self.model.num_timesteps > getattr(self.model, "learning_starts", 0):
+            self._rollouts += 1
+
+    def _on_rollout_start(self) -> None:
+        # The training that followed the last rollout is over: this is the first hook after it.
+        if self._rollouts >= self._every:
+            self._exchange()
+
+    def _on_training_end(self) -> None:
+        if self._rollouts:
+            self._exchange()
+        self._member.close()
+
+    def _on_step(self) -> bool:
+        return True
+
+    def _exchange(self) -> None:
+        self._rollouts = 0
+        version = self._member.exchange(reward=self.mean_reward())
+        self.logger.record("olaf/model_version", version or self.connection.version)
+
+    def mean_reward(self) -> float:
+        """Mean reward of the last 100 episodes (``stats_window_size``); 0 before the first ends."""
+        episodes = self.model.ep_info_buffer
+        if not episodes:
+            return 0.0
+        return float(sum(episode["r"] for episode in episodes) / len(episodes))

@@ -1,0 +1,124 @@
+"""Stable-Baselines3 through a real switch and server."""
+
+from __future__ import annotations
+
+import importlib
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import olaf
+
+pytestmark = pytest.mark.torch
+
+
+def sb3() -> Any:
+    return importlib.import_module("stable_baselines3")
+
+
+def callback(*given: Any, **options: Any) -> Any:
+    return importlib.import_module("olaf.integrations.sb3").OlafCallback(*given, **options)
+
+
+def small(**options: Any) -> Any:
+    settings = {
+        "n_steps": 32,
+        "batch_size": 32,
+        "n_epochs": 2,
+        "seed": 3,
+        "device": "cpu",
+        **options,
+    }
+    return sb3().PPO("MlpPolicy", "CartPole-v1", **settings)
+
+
+def flat(policy: Any) -> Any:
+    return np.concatenate([part.ravel() for part in olaf.snapshot(policy)])
+
+
+@pytest.mark.timeout(300)
+def test_two_workers_train_one_policy_to_200(
+    train: Callable[..., list[float]], job: olaf.LocalJob
+) -> None:
+    rewards = train("sb3_cartpole.py")
+    assert min(rewards) >= 200
+    stats = job.stats()
+    assert len(stats["switch"]["clusters"]) == 2
+    assert all(cluster["received"] > 10 for cluster in stats["switch"]["clusters"])
+
+
+def test_alone_the_jobs_model_is_what_the_policy_became(job: olaf.LocalJob) -> None:
+    """Every change was pushed once, and applied as it is; Adam's moments were never reset."""
+    model = small()
+    first = flat(model.policy)
+    model.learn(96, callback=callback(job.address, patience_s=5.0))
+    kept = job.model()
+    assert kept is not None
+    assert np.abs(flat(model.policy) - first).max() > 1e-3
+    np.testing.assert_allclose(kept.parts[0], flat(model.policy), atol=1e-6)
+    steps = {int(state["step"]) for state in model.policy.optimizer.state.values()}
+    assert steps == {3 * 2}  # one minibatch of 32, twice a rollout
+
+
+def test_a_later_worker_begins_with_the_jobs_model(job: olaf.LocalJob) -> None:
+    small().learn(64, callback=callback(job.address, patience_s=5.0))
+    kept = job.model()
+    assert kept is not None
+    seen: list[Any] = []
+    late = small(seed=9)
+
+    class Look(callback(job.address).__class__):  # type: ignore[misc]
+        def _on_training_start(self) -> None:
+            super()._on_training_start()
+            seen.append(flat(late.policy))
+
+    late.learn(32, callback=Look(job.address, cluster=1))
+    np.testing.assert_array_equal(seen[0], kept.parts[0])
+
+
+def test_rewards_and_every_so_many_rollouts(job: olaf.LocalJob) -> None:
+    pushed = callback(job.address, every=3, patience_s=5.0)
+    model = small()
+    model.learn(32 * 7, callback=pushed)
+    kept = job.model()
+    assert kept is not None
+    assert kept.version == 1 + 3  # after 3, after 6, and the one that was left
+    assert pushed.mean_reward() == pytest.approx(
+        np.mean([episode["r"] for episode in model.ep_info_buffer])
+    )
+
+
+def test_an_off_policy_algorithm_pushes_what_its_training_changed(job: olaf.LocalJob) -> None:
+    model = sb3().DQN("MlpPolicy", "CartPole-v1", learning_starts=40, device="cpu", seed=1)
+    model.learn(120, callback=callback(job.address, every=5, patience_s=5.0))
+    kept = job.model()
+    assert kept is not None
+    # Rollouts of 4 steps; those that end after step 40 count: 44 .. 120.
+    assert kept.version == 1 + 4
+    np.testing.assert_allclose(kept.parts[0], flat(model.policy), atol=1e-6)
+
+
+def test_without_a_switch_the_error_names_it_and_what_to_do() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    with pytest.raises(olaf.UnreachableError, match=rf"{address}.*olaf switch"):
+        small().learn(32, callback=callback(address, join_timeout_s=0.5))
+
+
+def test_what_cannot_be_is_refused_by_name() -> None:
+    with pytest.raises(ValueError, match="every = 0"):
+        callback("127.0.0.1:5555", every=0)
+    with pytest.raises(ValueError, match="address = ''"):
+        callback("")
+    with pytest.raises(ValueError, match="patience_s = -1"):
+        callback("127.0.0.1:5555", patience_s=-1)
+    without = callback("127.0.0.1:5555")
+    without.model = type("Model", (), {"policy": "MlpPolicy"})()
+    with pytest.raises(ValueError, match=r"model\.policy is str, not a torch\.nn\.Module"):
+        without._on_training_start()
+    with pytest.raises(ValueError, match="not in a job"):
+        _ = without.connection
