@@ -39,6 +39,7 @@ rewards, overs, advantages = (torch.zeros(STEPS, ENVS) for _ in range(3))
 state = torch.as_tensor(envs.reset(seed=SEED)[0])
 
 while steps < TOTAL_STEPS and (len(episodes) < 100 or mean < GOAL):
+    turn: list[float] = []
     for step in range(STEPS):  # play
         with torch.no_grad():
             action = agent.policy(state).sample()
@@ -47,9 +48,10 @@ while steps < TOTAL_STEPS and (len(episodes) < 100 or mean < GOAL):
         state, over = torch.as_tensor(observed), ended | cut
         rewards[step], overs[step] = torch.as_tensor(reward), torch.as_tensor(over)
         running += reward
-        episodes.extend(running[over])
+        turn.extend(running[over])
         running[over] = 0.0
     steps += ENVS * STEPS
+    episodes.extend(turn)
     mean = float(np.mean(episodes)) if episodes else 0.0
 
     with torch.no_grad():  # what each action was worth
@@ -77,4 +79,5 @@ while steps < TOTAL_STEPS and (len(episodes) < 100 or mean < GOAL):
             nn.utils.clip_grad_norm_(agent.parameters(), 0.5)
             optimiser.step()
 
-    print(f"{time.perf_counter() - began:.2f} s  {steps} steps  reward {mean:.1f}", flush=True)
+    seconds, ended_now = time.perf_counter() - began, " ".join(f"{reward:.0f}" for reward in turn)
+    print(f"{seconds:.2f} s  {steps} steps  reward {mean:.1f}  episodes {ended_now}", flush=True)

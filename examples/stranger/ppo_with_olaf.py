@@ -43,6 +43,7 @@ rewards, overs, advantages = (torch.zeros(STEPS, ENVS) for _ in range(3))
 state = torch.as_tensor(envs.reset(seed=SEED)[0])
 
 while steps < TOTAL_STEPS and (len(episodes) < 100 or mean < GOAL):
+    turn: list[float] = []
     for step in range(STEPS):  # play
         with torch.no_grad():
             action = agent.policy(state).sample()
@@ -51,9 +52,10 @@ while steps < TOTAL_STEPS and (len(episodes) < 100 or mean < GOAL):
         state, over = torch.as_tensor(observed), ended | cut
         rewards[step], overs[step] = torch.as_tensor(reward), torch.as_tensor(over)
         running += reward
-        episodes.extend(running[over])
+        turn.extend(running[over])
         running[over] = 0.0
     steps += ENVS * STEPS
+    episodes.extend(turn)
     mean = float(np.mean(episodes)) if episodes else 0.0
 
     with torch.no_grad():  # what each action was worth
@@ -85,6 +87,7 @@ while steps < TOTAL_STEPS and (len(episodes) < 100 or mean < GOAL):
     switch.wait(timeout_s=0.02)
     switch.pull(into=agent)
 
-    print(f"{time.perf_counter() - began:.2f} s  {steps} steps  reward {mean:.1f}", flush=True)
+    seconds, ended_now = time.perf_counter() - began, " ".join(f"{reward:.0f}" for reward in turn)
+    print(f"{seconds:.2f} s  {steps} steps  reward {mean:.1f}  episodes {ended_now}", flush=True)
 
 switch.close()

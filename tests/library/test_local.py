@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 
 import olaf
-from olaf._olaf import Client
 
 
 @pytest.fixture
@@ -93,7 +92,6 @@ def test_a_gradient_moves_the_model_downhill(job: olaf.LocalJob) -> None:
         np.testing.assert_allclose(weights, [3.0 / 32, -2.0 / 32], rtol=1e-5)
 
 
-@pytest.mark.skipif(not hasattr(Client, "rule"), reason="the core does not say it yet")
 def test_the_servers_factor_is_known_at_join(caplog: pytest.LogCaptureFixture) -> None:
     with (
         olaf.local(learning_rate=0.25, server={"staleness_power": 0.0}) as job,
@@ -177,7 +175,6 @@ def test_a_setting_that_cannot_be_is_named(settings: dict[str, object], said: st
         olaf.local(**settings)  # type: ignore[arg-type]
 
 
-@pytest.mark.skipif(not hasattr(Client, "rule"), reason="the core does not say it yet")
 def test_a_plain_script_needs_no_guard_and_sees_what_a_push_does(tmp_path: Path) -> None:
     # A file beside it has the name of a module that the roles import.
     (tmp_path / "click.py").write_text("raise SystemExit('the wrong click')")
