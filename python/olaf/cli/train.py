@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from functools import partial
 from pathlib import Path
@@ -85,11 +86,18 @@ KEYS = {
     metavar="[PROJECT]",
     help="Log to Weights & Biases too; needs the extra `wandb`.",
 )
+@click.option("--dry-run", is_flag=True, help="With --on slurm: write the script, submit nothing.")
+@click.option(
+    "--script",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="With --on slurm: write the script there, submit nothing.",
+)
 @options.as_json
 @options.configuration
 @click.pass_context
 def train(ctx: click.Context, /, **given: Any) -> int:
-    """Train on this machine: a server, a switch and workers, real processes over UDP.
+    """Train: a server, a switch and workers, real processes over UDP, on this machine or --on many.
 
     Runs until the environment counts as solved (mean reward of the last 100 training episodes of
     all workers), or to --updates. Processes that die are started again and named. Each run has a
@@ -105,14 +113,48 @@ def train(ctx: click.Context, /, **given: Any) -> int:
       olaf train --queue fifo --uplink 2mbit --slots 4 --clusters 4
       olaf train --clusters 4 --leaves 2 --set leaf.uplink=2mbit --uplink 3mbit
       olaf train --set learner.steps_per_update=500 --set server.step=sum
+      olaf train --on ray:auto --workers 64        actors of the Ray cluster that runs here
+      olaf train --on slurm --workers 64 --set slurm.nodes=4 --set slurm.partition=cpu
+      olaf train --on slurm --dry-run              only writes the batch script
     """
     extras.need("train", what="olaf train")
+    batch = given["dry_run"] or given["script"] is not None
     if given["resume"] is not None:
+        if batch or given["on"] == "slurm":
+            raise click.UsageError("--resume: submit the run's own script again with sbatch", ctx)
         run = resume_training(ctx, given["resume"], json_out=given["json_out"])
     else:
-        run = run_training(options.settings(ctx, KEYS), json_out=given["json_out"])
+        settings = options.settings(ctx, KEYS)
+        if settings.train.on == "slurm":
+            return run_as_batch_job(settings, given["script"], dry_run=given["dry_run"])
+        if batch:
+            raise click.UsageError("--dry-run and --script are for --on slurm", ctx)
+        run = run_training(settings, json_out=given["json_out"])
     show_result(run.result, run.folder, json_out=given["json_out"])
     return int(run.outcome.code)
+
+
+def run_as_batch_job(settings: Settings, script: Path | None, *, dry_run: bool) -> int:
+    """Write the batch script of a run, and submit it unless it is only to be looked at."""
+    from olaf.jobs.places.slurm_batch import submit, write_batch
+    from olaf.jobs.rehearsal import rehearse
+    from olaf.runs import folder as folders
+
+    rehearse(settings)
+    out = settings.train.out
+    if out is None:
+        folder = folders.new_folder(settings.learner.environment)
+    else:
+        folder = folders.given_folder(Path(out))
+    batch = write_batch(settings, folder, script)
+    if dry_run or script:
+        click.echo(f"script  {batch.script}")
+        click.echo(f"submit it with  sbatch {shlex.quote(str(batch.script))}")
+        return 0
+    job = submit(batch)
+    click.echo(f"submitted as job {job}   script {batch.script}")
+    click.echo(f"it prints to {str(batch.log).replace('%j', job)}")
+    return 0
 
 
 def run_training(settings: Settings, *, json_out: bool) -> Run:

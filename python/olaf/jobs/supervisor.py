@@ -90,8 +90,11 @@ class Ended:
             return self.detail
         if self.code < 0:
             return f"killed by {signal.Signals(-self.code).name}"
-        known = f" ({Exit(self.code).name.lower()})" if self.code in list(Exit) else ""
-        return f"exited with {self.code}{known}"
+        if self.code in list(Exit):
+            return f"exited with {self.code} ({Exit(self.code).name.lower()})"
+        if self.code - 128 in list(signal.Signals):  # as a shell or srun has it
+            return f"killed by {signal.Signals(self.code - 128).name}"
+        return f"exited with {self.code}"
 
 
 Notice = Started | Said | Printed | Ended
@@ -280,7 +283,12 @@ class Supervisor:
             self._selector.register(stream, selectors.EVENT_READ, output)
         self._notices.append(Started(program.name, child.incarnation, process.pid))
         if program.first_line:
-            self.tell(program.name, program.first_line.replace(HERE, self.host(program.name)))
+            self.tell(program.name, self._with_address(program))
+
+    def _with_address(self, program: Program) -> str:
+        if HERE not in program.first_line:
+            return program.first_line
+        return program.first_line.replace(HERE, self.host(program.name))
 
     def _read(self, key: selectors.SelectorKey) -> None:
         output: _Output = key.data

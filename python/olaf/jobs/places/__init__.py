@@ -88,4 +88,8 @@ def open_place(settings: Settings, *, descriptors: Sequence[int] = ()) -> Place:
         from olaf.jobs.places.ray_place import RayPlace
 
         return RayPlace(settings)
+    if kind == "srun":
+        from olaf.jobs.places.slurm_place import SlurmPlace
+
+        return SlurmPlace(settings, descriptors=descriptors)
     raise RunError(f"--on {train.on}: only `olaf train` can do that", Exit.USAGE)

@@ -42,6 +42,8 @@ class Where:
     """Of the node, as Ray knows it; for IPv6 in brackets."""
     name: str
     """Of the machine."""
+    node: str
+    """Of the cluster, by Ray's id for it."""
     life: str
     """Drawn anew by each process: two that agree in it are one."""
 
@@ -73,7 +75,8 @@ class RoleActor:
 
     def begin(self, role: str, first_line: str, folder: str) -> Where:
         """Start the role, unless it runs: then the driver had only lost sight of it."""
-        where = Where(os.getpid(), _address(), platform.node(), self._life)
+        address, node = _node()
+        where = Where(os.getpid(), address, platform.node(), node, self._life)
         with self._lock:
             if self._begun:
                 return where
@@ -171,8 +174,11 @@ def _settle_in(folder: Path) -> None:
         os.chdir(tempfile.mkdtemp(prefix="olaf-"))
 
 
-def _address() -> str:
+def _node() -> tuple[str, str]:
+    """Address and id of the node that we are on."""
     import importlib
 
-    address = str(importlib.import_module("ray").util.get_node_ip_address())
-    return f"[{address}]" if ":" in address else address
+    ray = importlib.import_module("ray")
+    address = str(ray.util.get_node_ip_address())
+    node = str(ray.get_runtime_context().get_node_id())
+    return f"[{address}]" if ":" in address else address, node

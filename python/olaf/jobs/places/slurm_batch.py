@@ -1,0 +1,150 @@
+"""A training run as a batch job of Slurm: its script, its configuration, and their submission.
+
+The script does one thing: it runs ``olaf train --on srun`` on the first node, which is the ordinary
+driver; so that display, accounts, restarts and report are those of every other run.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from olaf.jobs.outcome import Exit, RunError
+from olaf.jobs.places.slurm_place import deal, role_names
+from olaf.jobs.reading import write_toml
+from olaf.jobs.settings import Settings
+
+SUBMIT_S = 60.0
+"""How long ``sbatch`` may take."""
+
+
+JOURNAL = "history.jsonl"
+"""See `olaf.runs.journal`: a folder that has one holds a run that can be resumed."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What `olaf train --on slurm` wrote."""
+
+    script: Path
+    configuration: Path
+    log: Path
+    """Where the job will print; ``%j`` is its number."""
+
+
+def write_batch(settings: Settings, folder: Path, script: Path | None = None) -> Batch:
+    """Write the script of a run in this folder, and beside it the configuration that it reads."""
+    folder = folder.absolute()
+    script = (script or folder / "job.sbatch").absolute()
+    batch = Batch(script, script.with_suffix(".toml"), folder / "slurm-%j.out")
+    for path in (batch.script, batch.log, Path.cwd()):
+        if re.search(r"[\x00-\x1f\"'\\]", str(path)):
+            raise RunError(f"{path!s}: sbatch cannot read a path with such characters", Exit.USAGE)
+    if "%" in str(folder):
+        raise RunError(f"--out {folder}: sbatch gives % a meaning of its own", Exit.USAGE)
+    train = settings.train.model_copy(update={"on": "srun", "out": str(folder)})
+    told = settings.model_copy(update={"train": train})
+    try:
+        script.parent.mkdir(parents=True, exist_ok=True)
+        batch.configuration.write_text(
+            "# Written by `olaf train --on slurm`, read by the script beside it.\n"
+            + write_toml(told, comments=False, given=True),
+            encoding="utf-8",
+        )
+        script.write_text(batch_script(settings, batch, folder), encoding="utf-8")
+    except OSError as error:
+        raise RunError(f"{error.filename}: cannot be written ({error.strerror})") from None
+    return batch
+
+
+def batch_script(settings: Settings, batch: Batch, folder: Path) -> str:
+    """The text of the script of a run in this folder."""
+    olaf = shlex.join([sys.executable, "-m", "olaf", "train"])
+    begun = shlex.quote(str(folder / JOURNAL))
+    lines = [
+        "#!/bin/bash",
+        *(f"#SBATCH {option}" for option in sbatch_options(settings, batch)),
+        "# Written by `olaf train --on slurm`. Submit it again with: sbatch "
+        + shlex.quote(str(batch.script)),
+        "set -euo pipefail",
+        f"cd {shlex.quote(str(Path.cwd()))}",
+        *settings.slurm.setup,
+        "# A job that was put back into the queue goes on where it was.",
+        f"how=(--config {shlex.quote(str(batch.configuration))})",
+        f"if [ -e {begun} ]; then how=(--resume {shlex.quote(str(folder))}); fi",
+        f'{olaf} "${{how[@]}}" &',
+        "driver=$!",
+        "# Slurm tells this script alone that time is nearly up: the run is to end in order.",
+        "trap 'kill -TERM \"$driver\"' TERM INT",
+        "# A signal ends the wait, not the driver.",
+        "code=0",
+        'wait "$driver" || code=$?',
+        'while kill -0 "$driver" 2>/dev/null; do',
+        "  code=0",
+        '  wait "$driver" || code=$?',
+        "done",
+        'exit "$code"',
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def sbatch_options(settings: Settings, batch: Batch) -> list[str]:
+    """What the job asks for."""
+    slurm, train = settings.slurm, settings.train
+    nodes = [str(number) for number in range(slurm.nodes)]
+    load = Counter(deal(role_names(train), nodes).values())
+    name = re.sub(r"[^\w.-]+", "-", settings.learner.environment)
+    log = str(batch.log)
+    options = [
+        f"--job-name=olaf-{name}",
+        f"--nodes={slurm.nodes}",
+        f"--ntasks-per-node={max(load.values())}",
+        f"--cpus-per-task={slurm.cpus_per_worker}",
+        f"--time={slurm.time}",
+        f"--signal=B:TERM@{slurm.stop_before_s}",
+        f"--output={shlex.quote(log) if ' ' in log else log}",
+        "--open-mode=append",
+        "--requeue" if slurm.requeue else "--no-requeue",
+    ]
+    if slurm.memory_per_cpu is not None:
+        options.append(f"--mem-per-cpu={slurm.memory_per_cpu}")
+    if slurm.gpus_per_worker:
+        workers = math.ceil(train.workers / slurm.nodes)
+        options.append(f"--gres=gpu:{workers * slurm.gpus_per_worker}")
+    if slurm.partition is not None:
+        options.append(f"--partition={slurm.partition}")
+    if slurm.account is not None:
+        options.append(f"--account={slurm.account}")
+    return options + slurm.options
+
+
+def submit(batch: Batch) -> str:
+    """Hand the script to Slurm; the number of the job."""
+    if not shutil.which("sbatch"):
+        raise RunError(
+            f"this machine has no sbatch: nothing was submitted. The script is {batch.script}: "
+            f"run `sbatch {shlex.quote(str(batch.script))}` where Slurm is",
+            Exit.USAGE,
+        )
+    command = ["sbatch", "--parsable", str(batch.script)]
+    try:
+        said = subprocess.run(
+            command, capture_output=True, text=True, timeout=SUBMIT_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise RunError(
+            f"sbatch did not answer within {SUBMIT_S:g} s; `squeue --me` shows whether the job "
+            f"was taken. The script is {batch.script}",
+            Exit.UNREACHABLE,
+        ) from None
+    if said.returncode:
+        reason = said.stderr.strip() or f"it exited with {said.returncode}"
+        raise RunError(f"sbatch did not take {batch.script}: {reason}")
+    return said.stdout.strip().partition(";")[0]
