@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from olaf._olaf import OlafError, RefusedError, UnreachableError, __version__
+    from olaf.api import TrainResult, train
     from olaf.connection import Connection, Model, connect
     from olaf.localjob import LocalJob, local
     from olaf.parameters import snapshot
@@ -33,17 +34,21 @@ __all__ = [
     "OlafError",
     "RefusedError",
     "Rule",
+    "TrainResult",
     "UnreachableError",
     "__version__",
     "connect",
     "local",
     "snapshot",
+    "train",
 ]
 
 _HOMES = {
     "Connection": "olaf.connection",
     "Model": "olaf.connection",
     "Rule": "olaf.rule",
+    "TrainResult": "olaf.api",
+    "train": "olaf.api",
     "connect": "olaf.connection",
     "LocalJob": "olaf.localjob",
     "local": "olaf.localjob",

@@ -232,13 +232,14 @@ def _observer(settings: Settings, *, json_out: bool) -> Any:
 
         from olaf.cli.live import Display
 
-        return Display(Console(file=stream), _title(settings))
+        return Display(Console(file=stream), title(settings))
     from olaf.cli.display import Lines
 
     return Lines(stream)
 
 
-def _title(settings: Settings) -> str:
+def title(settings: Settings) -> str:
+    """Give the headline of a run: what is trained over which network."""
     switch, train = settings.switch, settings.train
     if train.local:
         return f"{settings.learner.environment}   one process, no network   seed {train.seed}"

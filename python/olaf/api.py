@@ -1,0 +1,324 @@
+"""`olaf.train`: the command of that name as a function, for scripts, notebooks and sweeps."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+
+if TYPE_CHECKING:
+    from olaf.jobs.lines import Control
+    from olaf.jobs.settings import Settings
+    from olaf.runs.running import Run
+
+Display = Literal["auto", "live", "lines", "quiet"]
+DISPLAYS = ("auto", "live", "lines", "quiet")
+
+T = TypeVar("T")
+
+
+class Point(NamedTuple):
+    """Where a run stood at one moment."""
+
+    seconds: float
+    steps: int
+    """Environment steps of all workers together."""
+    reward: float
+    """Mean reward of the last episodes (`train.reward_window`)."""
+
+
+@dataclass(frozen=True)
+class TrainResult:
+    """How a training ended, and where its files are. ``print(result)`` is one line."""
+
+    outcome: str
+    """``reached``, ``updates``, ``time``, ``done`` or ``failed``."""
+    reason: str
+    """The outcome in a sentence."""
+    ok: bool
+    """False where the run failed, or missed the reward that was asked for."""
+    reward: float | None
+    """Mean reward of the last episodes at the end; None before the first episodes ended."""
+    seconds: float
+    """Seconds of training."""
+    steps: int
+    """Environment steps of all workers."""
+    updates: int
+    curve: list[Point] = field(repr=False)
+    """Reward over seconds and environment steps."""
+    fates: dict[str, int] = field(repr=False)
+    """How many updates met which fate; they add up to ``updates``."""
+    folder: Path
+    """The run's folder: record, report, model, scalars."""
+    report: Path
+    """The report page, for a browser."""
+    model: Path | None
+    """The learnt model, as `olaf evaluate` and `olaf export` read it."""
+    record: dict[str, Any] = field(repr=False)
+    """Everything in ``run.json``."""
+
+    def __str__(self) -> str:
+        """One line: outcome, reward, steps, time, report."""
+        reward = "-" if self.reward is None else f"{self.reward:.1f}"
+        return (
+            f"{self.reason}; reward {reward} after {self.steps:,} environment steps and "
+            f"{self.seconds:.1f} s; report {self.report}"
+        )
+
+
+def train(
+    env: str | None = None,
+    *,
+    workers: int | None = None,
+    queue: str | None = None,
+    slots: int | None = None,
+    uplink: str | None = None,
+    updates: int | str | None = None,
+    until_reward: float | str | None = None,
+    time_limit_s: float | str | None = None,
+    seed: int | None = None,
+    out: str | Path | None = None,
+    resume: str | Path | None = None,
+    config: str | Path | None = None,
+    settings: Mapping[str, Any] | None = None,
+    display: Display = "auto",
+    **options: Any,
+) -> TrainResult:
+    """Train as the command `olaf train` does, and wait for the end. ::
+
+        result = olaf.train("CartPole-v1", workers=4, until_reward=200)
+        print(result.reward, result.report)
+
+    env: any id that gymnasium.make knows, or ``module:ID``.
+    workers, queue, slots, uplink, updates, until_reward, time_limit_s, seed, out: as the options
+        of the command; "off" where the command takes it. None takes the default.
+    resume: go on with the run in this folder instead, with its settings.
+    config: a TOML file, as `olaf config` prints one.
+    settings: any key of `olaf config`, written with its section:
+        ``{"learner.epochs": 8, "server.step": "sum"}``. It wins over everything else.
+    display: "live" redraws a picture of the run, "lines" prints a line every two seconds, "quiet"
+        prints nothing; "auto" is "live" on a terminal and "lines" elsewhere.
+    options: every other option of the command, with ``_`` for ``-``: ``clusters=4``,
+        ``learner="torch"``, ``local=True``.
+
+    The processes end with the call, however it ends. Ctrl-C, or the stop button of a notebook, ends
+    the run in order, keeps everything it leaves, and then raises KeyboardInterrupt.
+
+    Raises ValueError for a setting that cannot be (with the key and what it may be),
+    MissingExtraError where the extra `train` is not installed, and OlafError, or one of its kinds,
+    where not even a start was made. A run that started and failed is a result with ``ok`` False.
+    """
+    from olaf import extras
+
+    extras.need("train", what="olaf.train")
+    if display not in DISPLAYS:
+        raise ValueError(f"display = {display!r}: must be one of {', '.join(DISPLAYS)}")
+    given = {
+        "env": env,
+        "workers": workers,
+        "queue": queue,
+        "slots": slots,
+        "uplink": uplink,
+        "updates": updates,
+        "until_reward": until_reward,
+        "time_limit": time_limit_s,
+        "seed": seed,
+        "out": out,
+        **options,
+    }
+    chosen = _chosen(given) | _settings(settings or {})
+    file = None if config is None else Path(config)
+
+    def run(control: Control) -> Run:
+        if resume is None:
+            return _start(file, chosen, display, control)
+        return _resume(Path(resume), file, chosen, display, control)
+
+    with _same_environment():
+        return _result(_interruptible(run))
+
+
+def _chosen(given: Mapping[str, Any]) -> dict[str, tuple[str, Any]]:
+    """The options that were given, as `read_settings` takes them."""
+    from olaf.cli.train import KEYS
+
+    chosen: dict[str, tuple[str, Any]] = {}
+    for name, value in given.items():
+        if name not in KEYS:
+            known = [*KEYS, "time_limit_s", "resume", "config", "settings", "display"]
+            near = difflib.get_close_matches(name, known, n=1)
+            advice = f"did you mean {near[0]}?" if near else f"options: {', '.join(sorted(KEYS))}"
+            raise ValueError(
+                f"olaf.train has no option {name}; {advice} Any key of `olaf config` can be given "
+                'as settings={"section.key": value}'
+            )
+        if value is not None:
+            plain = str(value) if isinstance(value, Path) else value
+            shown = "time_limit_s" if name == "time_limit" else name
+            chosen[KEYS[name]] = (f"olaf.train({shown}={plain!r})", plain)
+    return chosen
+
+
+def _settings(settings: Mapping[str, Any]) -> dict[str, tuple[str, Any]]:
+    for key in settings:
+        if not isinstance(key, str) or isinstance(settings[key], Mapping):
+            raise ValueError(
+                f"settings: {key!r}: write a key with its section, as in "
+                '{"learner.epochs": 8}; `olaf config` lists them'
+            )
+    return {key: (f"settings[{key!r}]", value) for key, value in settings.items()}
+
+
+def _start(
+    file: Path | None, chosen: dict[str, tuple[str, Any]], display: Display, control: Control
+) -> Run:
+    from olaf.jobs.reading import read_settings
+    from olaf.runs.running import start
+
+    return start(read_settings(file, chosen), lambda told: _observer(told, display), control)
+
+
+def _resume(
+    named: Path,
+    file: Path | None,
+    chosen: dict[str, tuple[str, Any]],
+    display: Display,
+    control: Control,
+) -> Run:
+    from olaf.jobs.reading import read_settings
+    from olaf.runs.folder import Hold, find_folder
+    from olaf.runs.journal import read_journal
+    from olaf.runs.running import ORPHANS_S, Session, resume
+    from olaf.runs.settings import resumed
+
+    if file is not None or "train.out" in chosen:
+        raise ValueError(
+            "config and out do not go with resume: a run goes on in its own folder with its own "
+            "settings; change single ones by their options, or by settings={..}"
+        )
+    folder = find_folder(named)
+    with Hold(folder).take(patience_s=ORPHANS_S, waiting=lambda: None) as hold:
+        earlier = read_journal(folder)
+        settings = read_settings(None, chosen, base=resumed(folder, earlier))
+        session = Session(folder, hold, earlier, control)
+        return resume(session, settings, lambda told: _observer(told, display))
+
+
+def _result(run: Run) -> TrainResult:
+    result = run.result
+    file = result["model"]["file"]
+    return TrainResult(
+        outcome=result["outcome"],
+        reason=result["reason"],
+        ok=result["exit_code"] == 0,
+        reward=result["reward"]["mean"],
+        seconds=result["training_s"],
+        steps=result["env_steps"],
+        updates=result["updates"],
+        curve=[
+            Point(sample["at_s"], sample["steps"], sample["reward"])
+            for sample in run.record["history"]
+            if sample["reward"] is not None
+        ],
+        fates={row["fate"]: row["count"] for row in result["fates"]["rows"]},
+        folder=run.folder,
+        report=run.folder / "report.html",
+        model=run.folder / file if file else None,
+        record=run.record,
+    )
+
+
+# Watching.
+
+
+class _Quiet:
+    """An observer that prints nothing."""
+
+    def happened(self, happening: object) -> None:
+        pass
+
+    def stands(self, progress: object, phase: str) -> None:
+        pass
+
+
+@contextlib.contextmanager
+def _observer(settings: Settings, display: Display) -> Iterator[Any]:
+    if display == "quiet":
+        yield _Quiet()
+    elif display == "live" or (display == "auto" and sys.stdout.isatty()):
+        from rich.console import Console
+
+        from olaf.cli.live import Display as Live
+        from olaf.cli.train import title
+
+        with Live(Console(), title(settings)) as live:
+            yield live
+    else:
+        from olaf.cli.display import Lines
+
+        with Lines(sys.stdout) as lines:
+            yield lines
+
+
+# Ending.
+
+
+def _interruptible(run: Callable[[Control], T]) -> T:
+    """Run in a thread of its own, so that an interrupt ends it in order, wherever it comes."""
+    from olaf.jobs.lines import Control
+    from olaf.jobs.outcome import failure_of
+
+    control, ended = Control(), threading.Event()
+    results: list[T] = []
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            results.append(run(control))
+        except BaseException as error:
+            errors.append(error)
+        finally:
+            ended.set()
+
+    threading.Thread(target=work, name="olaf.train", daemon=True).start()
+    try:
+        ended.wait()  # not join(): Python 3.11 takes a thread for ended whose join is interrupted
+    except KeyboardInterrupt:
+        control.stop("KeyboardInterrupt")
+        ended.wait()  # a second interrupt does not wait
+        raise
+    if errors:
+        failure = failure_of(errors[0])
+        if failure is None:
+            raise errors[0]
+        raise _public(failure.code)(str(failure)) from errors[0]
+    return results[0]
+
+
+def _public(code: int) -> type[Exception]:
+    from olaf._olaf import OlafError, RefusedError, UnreachableError
+    from olaf.jobs.outcome import Exit
+
+    kinds: dict[int, type[Exception]] = {
+        Exit.USAGE: ValueError,
+        Exit.UNREACHABLE: UnreachableError,
+        Exit.REFUSED: RefusedError,
+    }
+    return kinds.get(code, OlafError)
+
+
+@contextlib.contextmanager
+def _same_environment() -> Iterator[None]:
+    """Take back the environment variables that are meant for the run's processes alone."""
+    before = dict(os.environ)
+    try:
+        yield
+    finally:
+        for name in os.environ.keys() - before.keys():
+            del os.environ[name]
