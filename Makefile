@@ -4,7 +4,7 @@ SHELL := /bin/bash
 BIN := .venv/bin
 ARGS ?=
 
-.PHONY: help env train compare test test-rust test-python test-torch test-ray check format lint types pure ns3 fuzz wheel bench crosscheck experiments curves constraints model-check clean
+.PHONY: help env train compare test test-rust test-python test-torch test-ray kubernetes check format lint types pure ns3 fuzz wheel bench crosscheck experiments curves constraints model-check clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -63,6 +63,9 @@ ns3-if-possible:
 FUZZ_SECONDS ?= 10
 fuzz: ## every fuzz target for FUZZ_SECONDS each
 	fuzz/run $(FUZZ_SECONDS)
+
+kubernetes: ## deploy/kubernetes against the schemas of Kubernetes (fetches 100 MB)
+	scripts/check-kubernetes
 
 wheel: env ## build the wheel, install it in an empty environment, run olaf there
 	scripts/check-wheel

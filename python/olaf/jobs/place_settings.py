@@ -38,6 +38,8 @@ class RaySettings(Section):
 
 
 def _time_limit(value: Any) -> Any:
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)  # minutes
     if isinstance(value, str) and not re.fullmatch(r"\d+|(\d+-)?\d+(:\d{2}){0,2}", value):
         raise ValueError("write it as sbatch does: MINUTES, H:MM:SS or DAYS-H:MM:SS")
     return value
