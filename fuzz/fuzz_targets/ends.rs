@@ -185,7 +185,7 @@ fn take(run: &mut Run, step: &Step, buf: &mut [u8]) {
                 if to < u32::from(WORKERS) { SERVER } else { PeerId(u32::from(at / 4 % WORKERS)) };
             run.damaged = true;
             run.arrive(from, to, bytes);
-            let ours = [b"OLAF\x02".as_slice(), &[kind % 9, 0, 0], bytes].concat();
+            let ours = [b"OLAF\x02".as_slice(), &[kind % 10, 0, 0], bytes].concat();
             run.arrive(from, to, &ours);
             if let Ok(packet) = Packet::new_checked(&ours) {
                 let _ = (Update::parse(&packet), Answer::parse(&packet));

@@ -10,7 +10,9 @@ use olaf_wire::{Answer, Fetch, Join, Kind, Leave, Packet, Refusal, Update, Welco
 fn written(bytes: &[u8]) -> Result<Vec<u8>, Refusal> {
     let packet = Packet::new_checked(bytes)?;
     let mut lanes = vec![0.0; packet.lanes().len() / 4];
-    read_lanes(packet.lanes(), &mut lanes);
+    if packet.kind() != Kind::Layout {
+        read_lanes(packet.lanes(), &mut lanes);
+    }
     let mut buf = vec![0xa5; MAX_DATAGRAM];
     let len = match packet.kind() {
         Kind::Update => Update::parse(&packet)?.emit(&lanes, &mut buf),
@@ -22,6 +24,7 @@ fn written(bytes: &[u8]) -> Result<Vec<u8>, Refusal> {
         }
         Kind::Welcome => Welcome::parse(&packet)?.emit(&mut buf),
         Kind::Leave => Leave::parse(&packet)?.emit(&mut buf),
+        Kind::Layout => olaf_wire::LayoutPart::parse(&packet)?.emit(&mut buf),
         Kind::Notice => olaf_wire::Notice::parse(&packet)?.emit(&mut buf),
         Kind::Fetch => {
             let fetch = Fetch::parse(&packet)?;

@@ -76,11 +76,13 @@ class Client:
     def worker(self) -> int: ...
     @property
     def local_address(self) -> str: ...
-    def join(self, weights: _Parts, timeout_s: float) -> int:
+    def join(self, weights: _Parts, timeout_s: float, layout: str | None = None) -> int:
         """Join the job, offering ``weights`` as its first model; return the model version.
 
         The first worker's weights start the job (OLAF 2.1); for later ones the job's model
         is fetched: read it with ``pull(parts, 0)``, which then holds version >= 1.
+        layout: JSON ``[{"name": "w", "shape": [2, 3]}, ..]``, the model's arrays in the order of
+        their values; checkpoints then hold them by name. ValueError where it is not this model's.
         Raises UnreachableError, RefusedError (id in use, other model size, ..).
         """
 

@@ -59,6 +59,8 @@ pub enum Refused {
     NotReady,
     /// It was computed on an older model than the one that a round of synchronous training is on.
     Stale,
+    /// A description of a model that is none of the job's.
+    BadLayout,
     /// The server can take no more jobs.
     Full,
 }
@@ -82,6 +84,7 @@ impl Refused {
             Self::NotAsked => "not_asked",
             Self::NotReady => "not_ready",
             Self::Stale => "stale",
+            Self::BadLayout => "bad_layout",
             Self::Full => "full",
         }
     }
@@ -115,6 +118,15 @@ pub enum HostEvent {
         job: olaf_wire::JobId,
         /// Whose model it is.
         worker: olaf_wire::WorkerId,
+        /// Its parameters.
+        parameters: u32,
+        /// The job's version from here.
+        version: u32,
+    },
+    /// Server: the model of a checkpoint is the job's; no worker had a newer one.
+    ModelRestored {
+        /// The job.
+        job: olaf_wire::JobId,
         /// Its parameters.
         parameters: u32,
         /// The job's version from here.

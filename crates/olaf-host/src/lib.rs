@@ -9,6 +9,7 @@ extern crate alloc;
 
 pub mod age;
 pub mod host;
+pub mod layout;
 mod liveness;
 pub mod recent_age;
 mod segments;
@@ -17,6 +18,7 @@ pub mod transmission;
 pub mod worker;
 
 pub use host::{Host, HostEvent, Refused};
+pub use layout::{Layout, LayoutError, NamedArray};
 pub use segments::Shape;
 pub use server::{Server, ServerConfig};
 pub use transmission::{Transmission, TransmissionConfig};

@@ -175,6 +175,19 @@ fn the_rule_comes_with_the_server_s_welcome_and_not_with_the_switch_s() {
 }
 
 #[test]
+fn names_of_arrays_go_up_through_a_switch() {
+    let mut net = Net::new(1, 2208, Pacing::Unlimited);
+    let now = net.now;
+    let layout = r#"[{"name": "w", "shape": [2, 2]}, {"name": "b", "shape": []}]"#;
+    net.workers[0].describe(layout, 5).unwrap();
+    net.workers[0].join(now, &[&[0.0; 5]]).unwrap();
+    net.run(5);
+    let arrays = net.server.layout(JobId(1)).unwrap().arrays();
+    assert_eq!((arrays[0].name.as_str(), &arrays[0].shape[..]), ("w", &[2, 2][..]));
+    assert_eq!(arrays.len(), 2);
+}
+
+#[test]
 fn a_model_of_many_segments_comes_down_whole() {
     let mut net = Net::new(2, 3, Pacing::Unlimited);
     let now = net.now;

@@ -87,6 +87,9 @@ pub(crate) fn of_server_host(event: &HostEvent, peers: &Peers) -> Value {
             "event": "model_started", "job": job.0, "worker": worker.0,
             "parameters": parameters, "version": version,
         }),
+        HostEvent::ModelRestored { job, parameters, version } => json!({
+            "event": "model_restored", "job": job.0, "parameters": parameters, "version": version,
+        }),
         other => of_client(other, 0, ""),
     }
 }

@@ -39,10 +39,17 @@ impl Client {
     }
 
     /// Join the job, offering ``weights`` as its first model; return the model version.
-    fn join(&self, py: Python<'_>, weights: &Bound<'_, PyAny>, timeout_s: f64) -> PyResult<u32> {
+    #[pyo3(signature = (weights, timeout_s, layout=None))]
+    fn join(
+        &self,
+        py: Python<'_>,
+        weights: &Bound<'_, PyAny>,
+        timeout_s: f64,
+        layout: Option<&str>,
+    ) -> PyResult<u32> {
         let arrays = arrays::readable(weights)?;
         let slices = arrays::slices(&arrays);
-        let joining = py.detach(|| self.0.start_join(&slices)).map_err(errors::client)?;
+        let joining = py.detach(|| self.0.start_join(&slices, layout)).map_err(errors::client)?;
         let outcome = waiting::until(py, timeout_s, |slice| self.0.await_join(&joining, slice))?;
         outcome.unwrap_or_else(|| Err(self.0.give_up(&joining))).map_err(errors::client)
     }

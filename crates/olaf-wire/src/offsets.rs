@@ -19,6 +19,7 @@
 //! leave       24 end
 //! fetch       24 version  28 first segment  32 mask of 64 segments  40 end
 //! notice      24 taken newest  32 end
+//! layout      24 part  28 total  32 length  36 zero x4  40 text ..
 //!
 //! flags       of a join: 1 wants notices; all others are zero
 //! ```
@@ -135,6 +136,15 @@ pub mod notice {
     #![allow(missing_docs, reason = "named and drawn in the module's table")]
     pub const TAKEN_NEWEST: usize = 24;
     pub const LEN: usize = 32;
+}
+
+/// A part of a worker's description of its model.
+pub mod layout {
+    #![allow(missing_docs, reason = "named and drawn in the module's table")]
+    pub const PART: usize = 24;
+    pub const TOTAL: usize = 28;
+    pub const LEN_OF_TEXT: usize = 32;
+    pub const TEXT: usize = 40;
 }
 
 /// Flag of a join: its worker wants [notices](crate::Notice).

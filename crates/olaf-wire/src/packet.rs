@@ -25,6 +25,8 @@ pub enum Kind {
     Fetch = 7,
     /// What a switch has taken in of a cluster, down: [`crate::Notice`].
     Notice = 8,
+    /// A part of a worker's description of its model, up: [`crate::LayoutPart`].
+    Layout = 9,
 }
 
 impl Kind {
@@ -38,11 +40,12 @@ impl Kind {
             6 => Self::Leave,
             7 => Self::Fetch,
             8 => Self::Notice,
+            9 => Self::Layout,
             _ => return None,
         })
     }
 
-    /// Bytes of the message without its lanes.
+    /// Bytes of the message without its lanes, or its text.
     #[must_use]
     pub const fn header_len(self) -> usize {
         match self {
@@ -53,6 +56,7 @@ impl Kind {
             Self::Leave => common::LEN,
             Self::Fetch => offsets::fetch::LEN,
             Self::Notice => offsets::notice::LEN,
+            Self::Layout => offsets::layout::TEXT,
         }
     }
 }
@@ -175,7 +179,14 @@ impl<'a> Packet<'a> {
         if lanes > offsets::MAX_SEGMENT_LANES {
             return Err(Refusal::BadField("lanes"));
         }
-        let need = header + lanes * LANE;
+        let text = match kind {
+            Kind::Layout => packet.u32(offsets::layout::LEN_OF_TEXT) as usize,
+            _ => 0,
+        };
+        if text > crate::layout::LAYOUT_PART {
+            return Err(Refusal::BadField("len"));
+        }
+        let need = header + lanes * LANE + text;
         match bytes.len() {
             have if have < need => Err(Refusal::Truncated { have, need }),
             have if have > need => Err(Refusal::Oversized { have, need }),
@@ -200,7 +211,8 @@ impl<'a> Packet<'a> {
         }
     }
 
-    /// The payload lanes as they came: little-endian `f32`, four bytes each.
+    /// The payload lanes as they came: little-endian `f32`, four bytes each; of a
+    /// [`Kind::Layout`] its text.
     #[must_use]
     pub fn lanes(&self) -> &'a [u8] {
         &self.bytes[self.kind.header_len()..]

@@ -4,9 +4,9 @@
 use olaf_wire::offsets::{MAX_DATAGRAM, MAX_SEGMENT_LANES};
 use olaf_wire::update::read_lanes;
 use olaf_wire::{
-    Address, Ages, AggregateKind, Answer, ClusterId, Fetch, JobId, JobRule, Join, Kind, Leave,
-    Notice, Packet, QueueStatus, Refusal, RuleKind, ServerGate, Session, Step, Update, Welcome,
-    WelcomeCode, WorkerId,
+    Address, Ages, AggregateKind, Answer, ClusterId, Fetch, JobId, JobRule, Join, Kind, LayoutPart,
+    Leave, Notice, Packet, QueueStatus, Refusal, RuleKind, ServerGate, Session, Step, Update,
+    Welcome, WelcomeCode, WorkerId,
 };
 use proptest::prelude::*;
 
@@ -169,7 +169,9 @@ fn lanes_of(packet: &Packet<'_>) -> Vec<u32> {
 fn survives(bytes: &[u8]) -> Result<bool, Refusal> {
     let packet = Packet::new_checked(bytes)?;
     let mut lanes = vec![0.0; packet.lanes().len() / 4];
-    read_lanes(packet.lanes(), &mut lanes);
+    if packet.kind() != Kind::Layout {
+        read_lanes(packet.lanes(), &mut lanes);
+    }
     let mut buf = buffer();
     let len = match packet.kind() {
         Kind::Update => Update::parse(&packet)?.emit(&lanes, &mut buf),
@@ -178,6 +180,7 @@ fn survives(bytes: &[u8]) -> Result<bool, Refusal> {
         Kind::Welcome => Welcome::parse(&packet)?.emit(&mut buf),
         Kind::Leave => Leave::parse(&packet)?.emit(&mut buf),
         Kind::Notice => Notice::parse(&packet)?.emit(&mut buf),
+        Kind::Layout => LayoutPart::parse(&packet)?.emit(&mut buf),
         Kind::Fetch => {
             let fetch = Fetch::parse(&packet)?;
             assert!(fetch.segments().count() <= 64);
@@ -258,12 +261,28 @@ proptest! {
     }
 
     #[test]
+    fn a_layout_comes_back_part_by_part(address in addresses(), text in prop::collection::vec(any::<u8>(), 1..5000)) {
+        let parts = olaf_wire::layout_parts(text.len());
+        let mut again = Vec::new();
+        for part in 0..parts {
+            let mut buf = buffer();
+            let len = LayoutPart::of(&text, address, part).unwrap().emit(&mut buf);
+            prop_assert!(len <= 1024);
+            let packet = Packet::new_checked(&buf[..len]).unwrap();
+            again.extend_from_slice(LayoutPart::parse(&packet).unwrap().text);
+            prop_assert_eq!(survives(&buf[..len]), Ok(true));
+        }
+        prop_assert_eq!(again, &text[..]);
+        prop_assert_eq!(LayoutPart::of(&text, address, parts), None);
+    }
+
+    #[test]
     fn no_bytes_make_a_reader_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         let _ = survives(&bytes);
     }
 
     #[test]
-    fn no_bytes_behind_a_good_start_make_a_reader_panic(kind in 0u8..9, bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn no_bytes_behind_a_good_start_make_a_reader_panic(kind in 0u8..10, bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         let mut datagram = b"OLAF\x02".to_vec();
         datagram.extend([kind, 0, 0]);
         datagram.extend(bytes);
@@ -406,6 +425,28 @@ fn a_rule_that_cannot_be_is_refused_by_the_name_of_its_field() {
 }
 
 #[test]
+fn a_part_of_a_layout_that_cannot_be_is_refused_by_the_name_of_its_field() {
+    use olaf_wire::offsets::layout as at;
+    let text = vec![b' '; olaf_wire::LAYOUT_PART + 10];
+    let read = |part: u32, at: usize, value: u32, len: usize| {
+        let mut buf = buffer();
+        LayoutPart::of(&text, Address::default(), part).unwrap().emit(&mut buf);
+        buf[at..at + 4].copy_from_slice(&value.to_be_bytes());
+        let read = Packet::new_checked(&buf[..at::TEXT + len])?;
+        LayoutPart::parse(&read).map(|read| read.text.len())
+    };
+    assert_eq!(read(1, at::PART, 1, 10), Ok(10));
+    assert_eq!(read(1, at::PART, 2, 10), Err(Refusal::BadField("part")));
+    assert_eq!(read(1, at::PART, 0, 10), Err(Refusal::BadField("len")));
+    assert_eq!(read(1, at::TOTAL, 0, 10), Err(Refusal::BadField("total")));
+    assert_eq!(read(1, at::TOTAL, 65_537, 10), Err(Refusal::BadField("total")));
+    assert_eq!(read(1, at::LEN_OF_TEXT, 9, 9), Err(Refusal::BadField("len")));
+    assert_eq!(read(1, at::LEN_OF_TEXT, 961, 961), Err(Refusal::BadField("len")));
+    assert!(matches!(read(1, at::PART, 1, 9), Err(Refusal::Truncated { .. })));
+    assert_eq!(LayoutPart::of(&vec![b' '; 65_537], Address::default(), 0), None);
+}
+
+#[test]
 fn other_versions_kinds_and_flags_are_refused_by_name() {
     let mut buf = buffer();
     let len = zero().emit(&[1.0], &mut buf);
@@ -413,7 +454,7 @@ fn other_versions_kinds_and_flags_are_refused_by_name() {
         (0, b'X', Refusal::NotOurs),
         (4, 1, Refusal::WrongVersion(1)),
         (5, 0, Refusal::UnknownKind(0)),
-        (5, 9, Refusal::UnknownKind(9)),
+        (5, 10, Refusal::UnknownKind(10)),
         (6, 1, Refusal::UnknownFlags(0x100)),
         (7, 1, Refusal::UnknownFlags(1)),
     ] {

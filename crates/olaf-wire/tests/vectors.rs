@@ -5,9 +5,9 @@
 
 use olaf_wire::update::read_lanes;
 use olaf_wire::{
-    Address, Ages, AggregateKind, Answer, ClusterId, Fetch, JobId, JobRule, Join, Kind, Leave,
-    Notice, Packet, QueueStatus, RuleKind, ServerGate, Session, Step, Update, Welcome, WelcomeCode,
-    WorkerId,
+    Address, Ages, AggregateKind, Answer, ClusterId, Fetch, JobId, JobRule, Join, Kind, LayoutPart,
+    Leave, Notice, Packet, QueueStatus, RuleKind, ServerGate, Session, Step, Update, Welcome,
+    WelcomeCode, WorkerId,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -172,6 +172,14 @@ fn written(message: &Value, bytes: &[u8]) -> (Vec<u8>, bool) {
             let read = packet.and_then(|packet| Notice::parse(&packet));
             (notice.emit(&mut buf), read == Ok(notice))
         }
+        "layout" => {
+            let text = message["text"].as_str().unwrap().as_bytes();
+            let layout = LayoutPart { address, part: u32_of("part"), total: u32_of("total"), text };
+            let read = packet.and_then(|packet| LayoutPart::parse(&packet));
+            let len = layout.emit(&mut buf);
+            buf.truncate(len);
+            return (buf, read == Ok(layout));
+        }
         "leave" => {
             let leave = Leave { address };
             let read = packet.and_then(|packet| Leave::parse(&packet));
@@ -233,6 +241,7 @@ fn each_message_has_these_bytes_and_these_bytes_are_that_message() {
         Kind::Leave,
         Kind::Fetch,
         Kind::Notice,
+        Kind::Layout,
     ]));
     assert_eq!(kinds, all, "a vector of each kind");
 }

@@ -207,7 +207,7 @@ def run_worker(task: WorkerJob, reporter: Reporter, control: Control) -> None:
         os.environ.setdefault(name, value)
     from olaf._olaf import Client
     from olaf.rl.environments import reward_threshold
-    from olaf.rl.learner import LearnerConfig, LearnerError, make_learner, named_parts
+    from olaf.rl.learner import LearnerConfig, LearnerError, layout_of, make_learner, named_parts
     from olaf.rl.worker_loop import LoopConfig, Progress, work
 
     with configuring():
@@ -272,7 +272,7 @@ def run_worker(task: WorkerJob, reporter: Reporter, control: Control) -> None:
         """The client, which reports when it has joined."""
 
         def join(self, weights: Any, timeout_s: float) -> int:
-            version = client.join(weights, timeout_s)
+            version = client.join(weights, timeout_s, layout_of(learner))
             reporter.say("joined", worker=client.worker, version=version)
             return version
 

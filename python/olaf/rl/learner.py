@@ -5,6 +5,7 @@ weights be overwritten in place; it knows nothing of sockets, switches or server
 """
 
 import dataclasses
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, runtime_checkable
@@ -204,6 +205,12 @@ def named_parts(learner: Learner) -> dict[str, NDArray[np.float32]]:
         named: dict[str, NDArray[np.float32]] = names()
         return named
     return {f"part_{index}": part for index, part in enumerate(learner.parts())}
+
+
+def layout_of(learner: Learner) -> str:
+    """Names and shapes of a learner's arrays, as ``_olaf.Client.join`` takes them."""
+    arrays = named_parts(learner).items()
+    return json.dumps([{"name": name, "shape": list(part.shape)} for name, part in arrays])
 
 
 def make_learner(

@@ -180,8 +180,8 @@ impl Switch {
             },
             Kind::Join => self.handle_join(now, from, packet, bytes),
             Kind::Leave => self.handle_leave(now, from, packet, bytes),
-            // An offer of a first model, or a wish for segments of the newest.
-            Kind::Model | Kind::Fetch => self.pass_up(now, from, packet, bytes),
+            // An offer of a first model, a wish for segments of the newest, names of arrays.
+            Kind::Model | Kind::Fetch | Kind::Layout => self.pass_up(now, from, packet, bytes),
             Kind::Acknowledgement | Kind::Welcome | Kind::Notice => {
                 Verdict::Drop(DropReason::WrongDirection)
             }

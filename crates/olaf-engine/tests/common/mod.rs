@@ -140,6 +140,9 @@ pub(crate) enum Out {
 
 pub(crate) fn read(bytes: &[u8]) -> Out {
     let Ok(packet) = Packet::new_checked(bytes) else { return Out::Other(bytes.to_vec()) };
+    if packet.kind() == Kind::Layout {
+        return Out::Other(bytes.to_vec());
+    }
     let mut lanes = vec![0.0; packet.lanes().len() / 4];
     read_lanes(packet.lanes(), &mut lanes);
     match packet.kind() {
@@ -149,7 +152,7 @@ pub(crate) fn read(bytes: &[u8]) -> Out {
         Kind::Welcome => Out::Welcome(Welcome::parse(&packet).unwrap()),
         Kind::Leave => Out::Leave(Leave::parse(&packet).unwrap()),
         Kind::Notice => Out::Notice(Notice::parse(&packet).unwrap()),
-        Kind::Fetch => Out::Other(bytes.to_vec()),
+        Kind::Fetch | Kind::Layout => Out::Other(bytes.to_vec()),
     }
 }
 

@@ -1,7 +1,11 @@
 //! A job: its model, its workers, its clusters.
 
+use super::ServerConfig;
 use super::aggregate::Collection;
 use super::answers::Snapshot;
+use super::checkpoint::{Counts, Restored};
+use super::describing::Description;
+use super::fates::{Fates, Staleness};
 use super::rule::{Applied, Delivered, Rule, RuleConfig};
 use crate::age::AgeOfModel;
 use crate::host::Refused;
@@ -31,19 +35,24 @@ pub(super) struct Job {
     pub(super) clusters: BTreeMap<ClusterId, Cluster>,
     pub(super) fates: Fates,
     pub(super) staleness: Staleness,
+    pub(super) description: Description,
     /// Delivered, and not in the model yet.
     pub(super) collection: Collection,
-    kept: VecDeque<(u32, Snapshot)>,
-    offer: Option<Offer>,
+    pub(super) kept: VecDeque<(u32, Snapshot)>,
+    pub(super) offer: Option<Offer>,
     /// Highest version that anybody claims to have: a server that restarts goes on above it.
-    highest_claimed: u32,
+    pub(super) highest_claimed: u32,
+    /// The model of a checkpoint, until a worker's newer one or this one is the job's.
+    pub(super) restored: Option<Restored>,
+    /// The version and the counts that the checkpoint had.
+    pub(super) before: Option<(u32, Counts)>,
 }
 
 /// The model as it is now, between versions.
 pub(super) struct ModelNow {
     pub(super) segments: Snapshot,
-    rules: Vec<Rule>,
-    changed: bool,
+    pub(super) rules: Vec<Rule>,
+    pub(super) changed: bool,
 }
 
 /// A worker.
@@ -57,6 +66,8 @@ pub(super) struct Member {
     pub(super) clock_error_us: u32,
     pub(super) last_join_sent_at_ns: u64,
     pub(super) last_join_received_at_ns: u64,
+    /// Its description of the model was none.
+    pub(super) bad_layout: bool,
 }
 
 /// Whether a join brought somebody new.
@@ -64,53 +75,6 @@ pub(super) enum Entered {
     New,
     Back,
     Known,
-}
-
-/// What became of contributions at the server.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Fates {
-    pub(super) received: u64,
-    pub(super) deliveries: u64,
-    pub(super) delivered_alone: u64,
-    pub(super) delivered_merged: u64,
-    pub(super) gated: u64,
-    pub(super) rejected: BTreeMap<&'static str, u64>,
-}
-
-impl Fates {
-    /// Counts contributions that are refused. A duplicate brings no contribution: it came before.
-    pub(super) fn reject(&mut self, reason: Refused, contributors: u32) {
-        self.received += u64::from(contributors);
-        *self.rejected.entry(reason.name()).or_default() += u64::from(contributors);
-    }
-
-    /// Counts contributions that were received before and turn out to be of no use.
-    pub(super) fn reject_received(&mut self, reason: Refused, contributors: u64) {
-        *self.rejected.entry(reason.name()).or_default() += contributors;
-    }
-}
-
-/// Versions that contributions were behind when they arrived.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Staleness {
-    sum: f64,
-    count: u64,
-    pub(super) max: u32,
-}
-
-impl Staleness {
-    /// Of a merge only the oldest and newest version are known: its contributors count as midway.
-    fn count(&mut self, now: u32, versions: (u32, u32), contributors: u32) {
-        let oldest = now.saturating_sub(versions.0);
-        let newest = now.saturating_sub(versions.1);
-        self.sum += (f64::from(oldest) + f64::from(newest)) / 2.0 * f64::from(contributors);
-        self.count += u64::from(contributors);
-        self.max = self.max.max(oldest);
-    }
-
-    pub(super) fn mean(&self) -> Option<f64> {
-        (self.count > 0).then(|| self.sum / self.count as f64)
-    }
 }
 
 /// A cluster.
@@ -122,12 +86,12 @@ pub(super) struct Cluster {
     pub(super) contributions: u64,
     pub(super) staleness: Staleness,
     pub(super) last_reward: Option<f64>,
-    newest_version: u32,
-    round: Option<Round>,
+    pub(super) newest_version: u32,
+    pub(super) round: Option<Round>,
 }
 
 /// Segments delivered since the cluster was last answered.
-struct Round {
+pub(super) struct Round {
     present: Present,
     ends: Instant,
     /// Whoever delivered in it, a switch each, and the answer to their newest delivery.
@@ -140,7 +104,7 @@ pub(super) struct Delivery {
     pub(super) newest_generation_ns: u64,
 }
 
-struct Offer {
+pub(super) struct Offer {
     worker: WorkerId,
     session: Session,
     version: u32,
@@ -159,21 +123,27 @@ impl Job {
             clusters: BTreeMap::new(),
             fates: Fates::default(),
             staleness: Staleness::default(),
+            description: Description::default(),
             collection: Collection::default(),
             kept: VecDeque::new(),
             offer: None,
             highest_claimed: 0,
+            restored: None,
+            before: None,
         }
     }
 
     /// A job without a model, all of whose workers are gone, may begin again with another size.
     pub(super) fn may_change_shape(&self, now: Instant, silent_after: Duration) -> bool {
         self.model.is_none()
+            && self.restored.is_none()
             && self.members.values().all(|m| now.since(m.last_heard) >= silent_after)
     }
 
     pub(super) fn enter(&mut self, now: Instant, peer: PeerId, join: &Join) -> Entered {
         let address = &join.address;
+        let same = self.members.get(&address.worker).filter(|m| m.session == address.session);
+        let bad_layout = same.is_some_and(|member| member.bad_layout);
         let before = self.members.insert(
             address.worker,
             Member {
@@ -185,6 +155,7 @@ impl Job {
                 clock_error_us: join.clock_error_us,
                 last_join_sent_at_ns: join.sent_at_ns,
                 last_join_received_at_ns: now.0,
+                bad_layout,
             },
         );
         self.clusters.entry(address.cluster).or_default();
@@ -229,8 +200,15 @@ impl Job {
 
     /// A job without a model takes one worker's; of several that offer, the one that has seen
     /// most, and another's when nothing comes of it.
-    pub(super) fn consider_offer(&mut self, now: Instant, join: &Join, patience: Duration) {
-        if self.model.is_some() {
+    pub(super) fn consider_offer(
+        &mut self,
+        now: Instant,
+        join: &Join,
+        patience: Duration,
+        restore_patience: Duration,
+    ) {
+        let known = self.restored.as_ref().map_or(0, Restored::version);
+        if self.model.is_some() || self.restored.is_some() && join.have_version <= known {
             return;
         }
         let better = self.offer.as_ref().is_none_or(|offer| {
@@ -240,6 +218,9 @@ impl Job {
             !same && (better || stuck)
         });
         if better {
+            if let Some(restored) = &mut self.restored {
+                restored.wait_longer(now, restore_patience);
+            }
             self.offer = Some(Offer {
                 worker: join.address.worker,
                 session: join.address.session,
@@ -263,7 +244,7 @@ impl Job {
         now: Instant,
         message: &Answer,
         lanes: &[u8],
-        keep: usize,
+        config: &ServerConfig,
     ) -> Result<bool, Refused> {
         let shape = self.shape;
         let offer = self.offer.as_mut().filter(|o| o.is_by(&message.address));
@@ -288,21 +269,26 @@ impl Job {
             return Err(Refused::Duplicate);
         }
         read_lanes(lanes, &mut offer.lanes[shape.range(message.segment)]);
+        if let Some(restored) = &mut self.restored {
+            restored.hold(now, config.restore_patience);
+        }
         if !offer.present.is_complete() {
             return Ok(false);
         }
         let offer = self.offer.take().expect("it was there a few lines above");
-        self.start(&offer.lanes, keep);
+        self.start(&offer.lanes, config);
         Ok(true)
     }
 
-    fn start(&mut self, lanes: &[f32], keep: usize) {
+    fn start(&mut self, lanes: &[f32], config: &ServerConfig) {
         let segments = (0..self.shape.segments())
             .map(|segment| Arc::new(lanes[self.shape.range(segment)].to_vec()))
             .collect();
-        self.model = Some(ModelNow { segments, rules: Vec::new(), changed: true });
+        let rules = self.restored.take().map(|restored| restored.into_rules(config.rule));
+        let rules = rules.unwrap_or_default();
+        self.model = Some(ModelNow { segments, rules, changed: true });
         self.version = self.version.max(self.highest_claimed);
-        self.publish(keep);
+        self.publish(config.keep_versions);
     }
 
     /// Applies one segment of an update.

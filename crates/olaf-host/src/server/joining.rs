@@ -5,7 +5,7 @@ use super::{Server, seen};
 use crate::host::{HostEvent, Refused};
 use crate::segments::Shape;
 use olaf_engine::{Instant, PeerId};
-use olaf_wire::{Join, Packet, Welcome, WelcomeCode};
+use olaf_wire::{Address, Join, Packet, Welcome, WelcomeCode};
 
 impl Server {
     pub(super) fn handle_join(
@@ -30,7 +30,9 @@ impl Server {
         let newcomer = job.enter(now, from, &join);
         self.hops.entry((from, join.address.job)).or_default().last_heard = now;
         job.keep_ahead_of(join.have_version, config.keep_versions);
-        job.consider_offer(now, &join, config.offer_patience);
+        let patience = (config.offer_patience, config.restore_patience);
+        job.consider_offer(now, &join, patience.0, patience.1);
+        self.note_restored(now, &join);
         let welcome = self.welcome(now, &join, WelcomeCode::Welcome);
         self.answers.control(from, welcome);
         match newcomer {
@@ -55,6 +57,9 @@ impl Server {
             return if full { WelcomeCode::Full } else { WelcomeCode::Welcome };
         };
         let shape = Shape { parameters: join.parameters, segment_lanes: join.segment_lanes };
+        if job.shape != shape && job.recut(now, shape, config.silent_after) {
+            return WelcomeCode::Welcome;
+        }
         if job.shape != shape && !job.may_change_shape(now, config.silent_after) {
             return if job.shape.parameters == join.parameters {
                 WelcomeCode::WrongSegmentLanes
@@ -78,6 +83,14 @@ impl Server {
         }
     }
 
+    fn layout_wanted(&self, now: Instant, job: &Job, address: &Address) -> Option<u32> {
+        let member = job.members.get(&address.worker).filter(|m| m.session == address.session)?;
+        if member.bad_layout {
+            return None;
+        }
+        job.description.wanted(now, address, self.config.silent_after)
+    }
+
     pub(super) fn welcome(&self, now: Instant, join: &Join, code: WelcomeCode) -> Welcome {
         let job = self.jobs.get(&join.address.job);
         Welcome {
@@ -95,7 +108,9 @@ impl Server {
             switch_epoch: 0,
             silent_ms: 0,
             rule: Some(self.config.told()),
-            layout_missing: u32::MAX,
+            layout_missing: job
+                .and_then(|job| self.layout_wanted(now, job, &join.address))
+                .unwrap_or(u32::MAX),
         }
     }
 }

@@ -15,13 +15,20 @@
 
 mod aggregate;
 mod answers;
+mod checkpoint;
+mod describing;
+mod fates;
 mod job;
 mod joining;
 mod rule;
 mod statistics;
 
 pub use aggregate::Aggregate;
-pub use rule::{Applied, Delivered, Rule, RuleConfig, RuleError, RuleKind, ServerGate, Step};
+pub use checkpoint::{ClusterState, Counts, JobState, RestoreError};
+pub use fates::Staleness;
+pub use rule::{
+    Applied, Delivered, Rule, RuleConfig, RuleError, RuleKind, RuleState, ServerGate, Step,
+};
 pub use statistics::ServerStatistics;
 
 use crate::host::{Host, HostEvent, Refused};
@@ -61,6 +68,9 @@ pub struct ServerConfig {
     pub round: Duration,
     /// An offered model of which nothing came for this time is taken from another worker.
     pub offer_patience: Duration,
+    /// A job restored from a checkpoint waits so long, from its first join on, for a worker that
+    /// has a newer model. Longer than a slow round trip and a keepalive together.
+    pub restore_patience: Duration,
     /// The largest model, in parameters.
     pub max_parameters: u32,
     /// Jobs served at once.
@@ -81,6 +91,7 @@ impl Default for ServerConfig {
             silent_after: Duration::from_secs(2),
             round: Duration::from_millis(50),
             offer_patience: Duration::from_millis(300),
+            restore_patience: Duration::from_secs(2),
             max_parameters: 1 << 28,
             max_jobs: 1024,
             max_workers: 65_536,
@@ -142,8 +153,9 @@ impl Server {
     #[must_use]
     pub fn model(&self, job: JobId) -> Option<(u32, impl Iterator<Item = &[f32]>)> {
         let job = self.jobs.get(&job)?;
-        let segments = job.model.as_ref()?.segments.iter();
-        Some((job.version, segments.map(|segment| segment.as_slice())))
+        let restored = job.restored.as_ref().map(checkpoint::Restored::segments);
+        let segments = job.model.as_ref().map(|model| &model.segments).or(restored)?;
+        Some((job.version, segments.iter().map(|segment| segment.as_slice())))
     }
 
     /// The peers that updates may come from; a driver may forget the addresses of others.
@@ -175,7 +187,7 @@ impl Server {
         let id = offer.address.job;
         let job = self.jobs.get_mut(&id).ok_or(Refused::UnknownJob)?;
         job.member(from, &offer.address)?.last_heard = now;
-        if !job.take_offer(now, &offer, packet.lanes(), self.config.keep_versions)? {
+        if !job.take_offer(now, &offer, packet.lanes(), &self.config)? {
             return Ok(());
         }
         let started = HostEvent::ModelStarted {
@@ -184,7 +196,14 @@ impl Server {
             parameters: job.shape.parameters,
             version: job.version,
         };
-        // Everyone waits for this: nobody should have to ask again first.
+        self.tell_everyone(now, id);
+        self.event(started);
+        Ok(())
+    }
+
+    /// The job has its model, for which everyone waits: nobody should have to ask again first.
+    fn tell_everyone(&mut self, now: Instant, id: JobId) {
+        let Some(job) = self.jobs.get(&id) else { return };
         let waiting = job.members.iter().map(|(worker, member)| (*worker, member.clone()));
         for (worker, member) in waiting.collect::<alloc::vec::Vec<_>>() {
             let address =
@@ -206,8 +225,6 @@ impl Server {
             };
             self.answers.control(member.peer, welcome);
         }
-        self.event(started);
-        Ok(())
     }
 
     fn handle_update(
@@ -423,6 +440,7 @@ impl Host for Server {
                 Kind::Model => self.handle_offer(now, from, &packet),
                 Kind::Fetch => self.handle_fetch(now, from, &packet),
                 Kind::Leave => self.handle_leave(now, from, &packet),
+                Kind::Layout => self.handle_layout(now, from, &packet),
                 Kind::Acknowledgement | Kind::Welcome | Kind::Notice => {
                     Err(Refused::WrongDirection)
                 }
@@ -447,12 +465,15 @@ impl Host for Server {
         let collected = collected.map(|at| (at, Why::RoundEnd));
         let silence =
             (!self.jobs.is_empty()).then_some((self.next_silence_check, Why::SilenceCheck));
-        [round, collected, silence].into_iter().flatten().min_by_key(|(at, _)| *at)
+        let resumed = self.jobs.values().filter_map(Job::resumes_at).min();
+        let resumed = resumed.map(|at| (at, Why::RoundEnd));
+        [round, collected, resumed, silence].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
 
     fn handle_timeout(&mut self, now: Instant) {
         self.end_rounds(now);
         self.end_collections(now);
+        self.resume_due(now);
         if now >= self.next_silence_check {
             self.check_silence(now);
             self.next_silence_check = now + SILENCE_CHECK;

@@ -101,6 +101,17 @@ pub enum Applied {
     NonFinite,
 }
 
+/// What a rule remembers of one segment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RuleState {
+    /// The best reward accepted; minus infinity before the first.
+    pub best: f64,
+    /// The recent mean of rewards; none before the first.
+    pub recent: Option<f64>,
+    /// `g_a` of OLAF §2.1; empty before the first update, and for other rules.
+    pub average: Vec<f32>,
+}
+
 /// A rule and what it remembers of one segment: each segment of a model is a problem of its own,
 /// so that one may be applied whatever became of the others.
 #[derive(Clone, Debug)]
@@ -117,6 +128,16 @@ impl Rule {
     #[must_use]
     pub const fn new(config: RuleConfig) -> Self {
         Self { config, best: f64::NEG_INFINITY, recent: None, average: Vec::new() }
+    }
+
+    /// A rule that goes on where another left.
+    pub(super) fn remembering(config: RuleConfig, state: RuleState) -> Self {
+        let RuleState { best, recent, average } = state;
+        Self { config, best, recent, average }
+    }
+
+    pub(super) fn state(&self) -> RuleState {
+        RuleState { best: self.best, recent: self.recent, average: self.average.clone() }
     }
 
     /// Changes `weights` by one update, or leaves them as they are. What is not finite, or would

@@ -1,15 +1,16 @@
 //! The server's state as plain data, in the names of `docs/reference/statistics.md`.
 
-use super::Server;
+use super::{Counts, Server};
 use crate::age::jain;
 use alloc::collections::BTreeMap;
+use alloc::string::String;
 use alloc::vec::Vec;
 use olaf_engine::{ClusterId, Instant};
 use serde::Serialize;
 
 #[allow(missing_docs, reason = "each field stands in docs/reference/statistics.md")]
 mod schema {
-    use super::{BTreeMap, Serialize, Vec};
+    use super::{BTreeMap, Serialize, String, Vec};
 
     #[derive(Clone, Debug, Serialize)]
     pub struct ServerStatistics {
@@ -31,6 +32,8 @@ mod schema {
         pub collections: u64,
         pub rounds_short: u64,
         pub ready: bool,
+        pub arrays: Option<usize>,
+        pub restored: Option<Restored>,
         pub received: u64,
         pub deliveries: u64,
         pub fates: Fates,
@@ -46,7 +49,14 @@ mod schema {
         pub delivered_merged: u64,
         pub gated: u64,
         pub waiting: u64,
-        pub rejected: BTreeMap<&'static str, u64>,
+        pub rejected: BTreeMap<String, u64>,
+    }
+
+    #[derive(Clone, Debug, Serialize)]
+    pub struct Restored {
+        pub version: u32,
+        #[serde(flatten)]
+        pub counts: super::Counts,
     }
 
     #[derive(Clone, Debug, Serialize)]
@@ -93,6 +103,8 @@ fn job_statistics(server: &Server, now: Instant, id: u32, job: &super::Job) -> s
         collections: job.collection.closed,
         rounds_short: job.collection.short,
         ready: job.model.is_some(),
+        restored: job.before.clone().map(|(version, counts)| schema::Restored { version, counts }),
+        arrays: job.description.layout.as_ref().map(|layout| layout.arrays().len()),
         received: job.fates.received,
         deliveries: job.fates.deliveries,
         fates: schema::Fates {
@@ -100,7 +112,7 @@ fn job_statistics(server: &Server, now: Instant, id: u32, job: &super::Job) -> s
             delivered_merged: job.fates.delivered_merged,
             gated: job.fates.gated,
             waiting: job.collection.waiting,
-            rejected: job.fates.rejected.clone(),
+            rejected: job.fates.rejected.iter().map(|(r, n)| (r.as_ref().into(), *n)).collect(),
         },
         staleness_mean: job.staleness.mean(),
         staleness_max: job.staleness.max,

@@ -59,6 +59,7 @@ impl Worker {
         if self.standing == Standing::Left {
             return Ok(());
         }
+        self.asked_for_layout(now, &welcome);
         if welcome.ready {
             self.offer = None;
             self.want(now, welcome.version);

@@ -1,6 +1,7 @@
 //! A worker's end of a job: it joins, pushes updates, collects models, and notices who is gone.
 
 mod clock;
+mod describing;
 mod incoming;
 mod models;
 mod outbox;
@@ -18,6 +19,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use clock::Clock;
 use core::time::Duration;
+use describing::Description;
 use models::Models;
 use olaf_engine::engine::{Transmit, Why};
 use olaf_engine::{Instant, PeerId};
@@ -107,6 +109,7 @@ pub struct Worker {
     queue: QueueStatus,
     /// How the server changes the model, as it said last.
     rule: Option<JobRule>,
+    description: Description,
     /// Next segment of an offer to send, and where the window ends.
     offer: Option<(u32, u32)>,
     fetches: VecDeque<Fetch>,
@@ -158,6 +161,7 @@ impl Worker {
             server: Liveness::default(),
             queue: QueueStatus::default(),
             rule: None,
+            description: Description::default(),
             offer: None,
             fetches: VecDeque::new(),
             leave_to_send: false,
@@ -410,6 +414,9 @@ impl Host for Worker {
         }
         if self.next_join.is_some_and(|at| at <= now) {
             return sent(self.emit_join(now, buf));
+        }
+        if let Some(len) = self.emit_layout(buf) {
+            return sent(len);
         }
         if let Some(fetch) = self.fetches.pop_front() {
             self.counters.fetches += 1;

@@ -122,20 +122,31 @@ impl Client {
     /// # Errors
     /// [`ClientError::Unreachable`] at the deadline, [`ClientError::Refused`] with the reason.
     pub fn join(&self, weights: &[&[f32]], timeout: Duration) -> Result<u32, ClientError> {
-        let joining = self.start_join(weights)?;
+        let joining = self.start_join(weights, None)?;
         self.await_join(&joining, timeout).unwrap_or_else(|| Err(self.give_up(&joining)))
     }
 
-    /// Asks to be let in, and returns at once.
+    /// Asks to be let in, and returns at once. `layout` tells the server the names and shapes of the
+    /// model's arrays: see [`Worker::describe`].
     ///
     /// # Errors
-    /// [`ClientError::Usage`] for a model that cannot be.
-    pub fn start_join(&self, weights: &[&[f32]]) -> Result<Joining, ClientError> {
+    /// [`ClientError::Usage`] for a model that cannot be, or a layout that is not the model's.
+    pub fn start_join(
+        &self,
+        weights: &[&[f32]],
+        layout: Option<&str>,
+    ) -> Result<Joining, ClientError> {
         self.alive()?;
         let refused_before = self.shared.connections_refused();
         self.shared.with_worker(|state| {
             if state.worker.standing() == Standing::Left {
                 return Err(ClientError::Usage("this client has left: open a new one".into()));
+            }
+            if let Some(layout) = layout {
+                let parameters = weights.iter().map(|part| part.len()).sum::<usize>();
+                let parameters = u32::try_from(parameters).unwrap_or(u32::MAX);
+                let described = state.worker.describe(layout, parameters);
+                described.map_err(|error| ClientError::Usage(format!("layout: {error}")))?;
             }
             let result = state.worker.join(clock::now(), weights);
             result.map_err(|error| match error {

@@ -1,0 +1,40 @@
+"""A worker may say what the arrays of its model are called."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from conftest import Network, eventually, zeros
+
+from olaf.rl.learner import LearnerConfig, layout_of, make_learner
+
+
+def test_the_names_of_a_learner_s_arrays_reach_the_server(network: Network) -> None:
+    learner = make_learner(LearnerConfig(environment="CartPole-v1"))
+    layout = layout_of(learner)
+    server = network.server()
+    client = network.client(network.switch(server.address).address)
+    client.join(learner.parts(), 10.0, layout)
+
+    def arrays() -> int | None:
+        (job,) = json.loads(server.stats())["jobs"]
+        count: int | None = job["arrays"]
+        return count
+
+    assert eventually(arrays, "the names") == len(json.loads(layout))
+
+
+@pytest.mark.parametrize(
+    ("layout", "reason"),
+    [
+        ("[", "not JSON"),
+        ('[{"name": "w", "shape": [9]}]', "arrays of 9 numbers, where the model has 10"),
+        ('[{"name": "", "shape": [10]}]', "a name has 1 to 128 bytes"),
+        ('[{"name": "olaf.w", "shape": [10]}]', "does not begin with"),
+    ],
+)
+def test_a_layout_of_another_model_is_refused(network: Network, layout: str, reason: str) -> None:
+    client = network.client(network.server().address)
+    with pytest.raises(ValueError, match=reason):
+        client.join(zeros(), 5.0, layout)
