@@ -91,7 +91,7 @@ def switch(ctx: click.Context, /, **given: Any) -> None:
 @click.command()
 @click.option("--listen", metavar="HOST:PORT", help="Where the switch finds this server.")
 @click.option("--rule", metavar="delta|paper-literal", help="How an update changes the model.")
-@click.option("--learning-rate", type=float, help="gamma in w += gamma * g.")
+@click.option("--learning-rate", type=float, help="Factor on every update; 1 applies it as it is.")
 @click.option(
     "--model",
     type=click.Path(path_type=Path, dir_okay=False),

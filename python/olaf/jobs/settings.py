@@ -166,17 +166,18 @@ class ServerSettings(Section):
     """delta applies every update; paper-literal only those whose reward beats the best so far,
     and freezes (measured: 4 to 24 of 1,600 applied)."""
     learning_rate: float = Field(default=1.0, gt=0)
-    """The server multiplies every update by this number (gamma in w += gamma * g). 1 applies an
-    update as it is; the paper has 0.001. Workers learn the number when they join."""
+    """The factor in model += factor * (1 + versions behind)^-staleness_power * mean(update). 1
+    applies a push as it is; the paper has 0.001. Workers learn the factor when they join."""
     step: Literal["mean", "sum"] = "mean"
-    """A merge of n updates moves the model by their mean, or by n times that."""
+    """mean: a merge of n updates moves the model by their mean; sum: by n times that."""
     gate: Literal["none", "best", "recent"] = "none"
     """Reward gate of the delta rule: refuse below the best, or the recent, reward."""
     gate_margin: float = Field(default=0.0, ge=0)
     """How far below the gate's reference a reward may be, in units of reward."""
     staleness_power: float = Field(default=0.7, ge=0)
-    """Scale an update by (1 + versions behind)^-power: the versions that came between are workers
-    that moved the model without knowing of this one. 0.7 learned best; 0 counts all alike."""
+    """The power in model += factor * (1 + versions behind)^-power * mean(update). The versions
+    between are workers that moved the model without knowing of this update. 0.7 learned best; 0
+    counts all alike."""
     aggregate: Literal["each", "periodic", "round"] = "each"
     """When updates change the model: each when it comes, as OLAF has it; periodic, a number of
     them together while their workers go on; round, one of every worker that is here, for which

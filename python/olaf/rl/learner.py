@@ -63,8 +63,8 @@ class LearnerConfig:
     """Adam's step of the local epochs; not the server's."""
 
     gamma: float = 1.0
-    """The server's learning rate in ``w += gamma g`` (OLAF §2.1): an accumulated update is
-    divided by it, so that the server's rule puts it back at full strength."""
+    """The server's factor (``server.learning_rate``; gamma of OLAF §2.1). A local change is divided
+    by it, so that the server applies the change in full whatever the factor."""
 
     strength: float = 1.0
     """Share of a turn's local change that is pushed, and kept. The sum of many workers' full

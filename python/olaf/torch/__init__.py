@@ -5,7 +5,7 @@ for loops that want the arrays themselves, once, outside the loop, and the promi
 copied: what is pushed is read, and what is pulled is written, where the tensors lie.
 
     parts = olaf.torch.parameters(module)
-    version = connection.pull(parts, version) or version   # the module has the new weights
+    version = connection.pull(into=parts)   # the module has the new weights, if there were any
 """
 
 # Checked with torch installed and without: then everything torch is Any.
@@ -53,8 +53,9 @@ def parameters(module: torch.nn.Module, *, trainable: bool = True) -> Parts:
 def gradients(module: torch.nn.Module) -> Parts:
     """Views on the gradients of a module's trainable parameters; zeros where there is none yet.
 
-    Take them anew after each ``zero_grad()``, which by default drops the tensors. The server adds
-    what is pushed: push the gradient of what should grow, or the negative of a loss's.
+    Take them anew after each ``zero_grad()``, which by default drops the tensors. They are for
+    ``connection.push_gradient(gradients(module), learning_rate=..)``; ``push`` would add them to
+    the model, which climbs the loss.
     Raises ValueError if no parameter has a gradient.
     """
     found: Parts = []
@@ -73,10 +74,11 @@ def gradients(module: torch.nn.Module) -> Parts:
 
 
 def step(before: Parts, module: torch.nn.Module, gamma: float = 1.0) -> Parts:
-    """g = (w_now - before) / gamma: what local training did, as the server's rule wants it.
+    """What local training changed, divided by the server's factor; ``connection.push_delta`` is
+    shorter where the factor is 1.
 
-    before: copies of ``parameters(module)`` from before the local training (OLAF §2.1's
-    ``w += gamma g`` then puts the local step back at full strength).
+    before: copies of ``parameters(module)`` from before the local training. gamma: the server's
+    factor, ``connection.rule.factor``: the server then applies the change in full.
     """
     scale = np.float32(gamma)
     return [(now - old) / scale for now, old in zip(parameters(module), before, strict=True)]

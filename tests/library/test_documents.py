@@ -1,0 +1,63 @@
+"""The snippets of README and of the reference page run as they stand, in a stranger's folder."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FENCE = re.compile(r"^```python *(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def snippets(page: str, *kinds: str) -> list[str]:
+    """The Python snippets of a page; a word behind ``python`` says what they need."""
+    found = FENCE.findall((ROOT / page).read_text(encoding="utf-8"))
+    return [text for kind, text in found if kind in ("", *kinds)]
+
+
+def run(folder: Path, script: str) -> tuple[str, str]:
+    """Run it as a file of a folder that holds nothing else; both outputs."""
+    file = folder / "mine.py"
+    file.write_text(script, encoding="utf-8")
+    ran = subprocess.run(
+        [sys.executable, str(file)],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout, ran.stderr
+
+
+@pytest.mark.timeout(240)
+def test_the_reference_page_is_a_script_that_runs(tmp_path: Path) -> None:
+    script = "\n".join(snippets("docs/reference/connection.md"))
+    assert script.count("switch.") > 8
+    out, errors = run(tmp_path, script)
+    assert "the server does model += 1 * (1 + versions behind)^-0.7 * mean(update)" in out
+    assert "pushes are applied at 1.0" in errors
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.torch
+def test_the_reference_page_runs_with_torch_and_a_training(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    out, _ = run(tmp_path, "\n".join(snippets("docs/reference/connection.md", "torch", "train")))
+    assert out.splitlines()[-1].endswith("report.html")
+    assert (tmp_path / "runs" / "latest" / "report.html").exists()
+
+
+def test_the_page_names_every_public_call() -> None:
+    import olaf
+
+    page = (ROOT / "docs/reference/connection.md").read_text(encoding="utf-8")
+    calls = [name for name in vars(olaf.Connection) if not name.startswith("_")]
+    assert "push_delta" in calls
+    for name in (*calls, *(n for n in vars(olaf.LocalJob) if not n.startswith("_"))):
+        assert re.search(rf"`(job\.|switch\.)?{name}\b", page), name
