@@ -243,6 +243,24 @@ def replay(
 def parse_rate(text: str) -> int:
     """Bits per second of a rate as `tc` writes it: ``40gbit``, ``1.9mbit``. Raises ValueError."""
 
+def parse_time(text: str) -> int:
+    """Nanoseconds of a time: ``20ms``, ``1.5s``, ``2min``. Raises ValueError."""
+
+def parse_size(text: str) -> int:
+    """Bytes of a size: ``1500B``, ``9kB``, ``1.5MiB``. Raises ValueError."""
+
+def format_time(ns: int) -> str:
+    """Nanoseconds as a time that `parse_time` reads: ``20ms``."""
+
+def format_size(bytes: int) -> str:
+    """Bytes as a size that `parse_size` reads: ``9kB``."""
+
+def format_rate(bits_per_second: int) -> str:
+    """Bits per second as a rate that `parse_rate` reads: ``400kbit``. Raises ValueError."""
+
+def queues() -> list[tuple[str, str]]:
+    """The queue disciplines: of each its name, and what it does."""
+
 def apply_rule(config: str, weights: NDArray[np.float32], updates: Any) -> Any:
     """Apply updates to weights by a server rule without a network (for tests and tuning).
 

@@ -25,11 +25,13 @@ mod lane_buffer;
 pub mod lanes;
 pub mod olaf;
 pub mod pacer;
+pub mod queues;
 pub mod slots;
 pub mod switch;
 #[cfg(test)]
 mod testing;
 pub mod time;
+pub mod units;
 
 pub use discipline::{Arrival, Discipline, Entry, EntryId, Outcome, Rejection};
 pub use engine::{Engine, Event, Source, Transmit, Verdict};

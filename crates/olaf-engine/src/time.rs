@@ -1,5 +1,6 @@
 //! Time and rates as arguments.
 
+use crate::units::{Decimal, DecimalError, split};
 use core::fmt;
 use core::ops::{Add, Sub};
 use core::time::Duration;
@@ -70,27 +71,13 @@ impl BitsPerSecond {
     /// # Errors
     /// What is wrong with it.
     pub fn parse(text: &str) -> Result<Self, RateError> {
-        let text = text.trim();
-        let digits = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
-        let (number, unit) = text.split_at(digits);
-        let factor = unit_factor(unit.trim()).ok_or(RateError::Unit)?;
-        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-        if whole.is_empty() && fraction.is_empty() || fraction.len() > 12 {
-            return Err(RateError::Number);
-        }
-        // In exact integers, so that 1.9mbit is 1,900,000 and not a neighbour of it.
-        let scale = 10u128.pow(u32::try_from(fraction.len()).map_err(|_| RateError::Number)?);
-        let mut mantissa: u128 = 0;
-        for digit in whole.bytes().chain(fraction.bytes()) {
-            if !digit.is_ascii_digit() {
-                return Err(RateError::Number);
-            }
-            mantissa = mantissa
-                .checked_mul(10)
-                .and_then(|m| m.checked_add(u128::from(digit - b'0')))
-                .ok_or(RateError::Range)?;
-        }
-        let bits = mantissa.checked_mul(u128::from(factor)).ok_or(RateError::Range)? / scale;
+        let (number, unit) = split(text.trim());
+        let factor = unit_factor(unit).ok_or(RateError::Unit)?;
+        let number = Decimal::parse(number).map_err(|error| match error {
+            DecimalError::NoNumber => RateError::Number,
+            DecimalError::TooLong => RateError::Range,
+        })?;
+        let (bits, _) = number.times(factor).ok_or(RateError::Range)?;
         u64::try_from(bits).ok().and_then(Self::new).ok_or(RateError::Range)
     }
 }

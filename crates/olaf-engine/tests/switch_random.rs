@@ -120,11 +120,7 @@ fn configs() -> impl Strategy<Value = Config> {
             .prop_map(|credits| Pacing::Credits { credits, timeout: Duration::from_millis(200) }),
     ];
     let gate = prop_oneof![Just(None), Just(Some(1.5))];
-    let queue = prop_oneof![
-        4 => Just(QueueKind::Olaf),
-        1 => Just(QueueKind::Fifo),
-        3 => Just(QueueKind::Freshest),
-    ];
+    let queue = prop::sample::select(QueueKind::ALL).prop_map(|(_, kind)| kind);
     let answer_to = prop_oneof![Just(AnswerTo::Shared), Just(AnswerTo::Cluster)];
     let admission = prop::option::of((1u64..500, any::<bool>(), 1usize..4)).prop_map(|asks| {
         asks.map(|(timeout, admit, max_questions)| Admission {

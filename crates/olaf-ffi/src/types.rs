@@ -149,7 +149,7 @@ pub struct olaf_sharer {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct olaf_queue_options {
-    /// A C string: `olaf` (OLAF §4), `fifo` or `freshest`.
+    /// A C string: the name of a queue discipline, such as `olaf` (OLAF §4) or `fifo`.
     pub kind: *const c_char,
     /// Updates it holds, the departing one included: 1 to 1048576.
     pub slots: usize,

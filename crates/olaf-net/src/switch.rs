@@ -28,7 +28,7 @@ pub struct SwitchConfig {
     /// Servers of single jobs.
     #[serde(default)]
     pub routes: BTreeMap<u32, String>,
-    /// `olaf`, `fifo` or `freshest`.
+    /// The name of a [`QueueKind`].
     #[serde(default = "default_queue")]
     pub queue: String,
     /// Segments the queue holds, the one on the wire included.
@@ -120,7 +120,7 @@ impl SwitchConfig {
 
     fn engine(&self) -> Result<switch::Config, StartError> {
         let queue = QueueKind::parse(&self.queue).ok_or_else(|| {
-            StartError::Config(format!("queue = {:?}: must be olaf, fifo or freshest", self.queue))
+            StartError::Config(format!("queue = {:?}: must be {}", self.queue, QueueKind::names()))
         })?;
         let answer_to = match self.answer_to.as_str() {
             "shared" => AnswerTo::Shared,

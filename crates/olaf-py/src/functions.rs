@@ -2,8 +2,8 @@
 
 use crate::errors;
 use numpy::{PyReadonlyArray1, PyReadwriteArray1};
-use olaf_engine::BitsPerSecond;
 use olaf_engine::switch::QueueKind;
+use olaf_engine::{BitsPerSecond, units};
 use olaf_host::server::{Applied, Delivered, Rule};
 use olaf_net::ServerConfig;
 use olaf_sim::delivery::Delivery;
@@ -13,10 +13,48 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::fs::File;
 
+/// The queue disciplines: of each its name, and what it does.
+#[pyfunction]
+pub(crate) fn queues() -> Vec<(&'static str, &'static str)> {
+    QueueKind::ALL.iter().map(|(name, kind)| (*name, kind.about())).collect()
+}
+
 /// Bits per second of a rate as `tc` writes it: ``40gbit``, ``1.9mbit``.
 #[pyfunction]
 pub(crate) fn parse_rate(text: &str) -> PyResult<u64> {
     Ok(rate_of(text)?.get())
+}
+
+/// Nanoseconds of a time: ``20ms``, ``1.5s``.
+#[pyfunction]
+pub(crate) fn parse_time(text: &str) -> PyResult<u64> {
+    units::parse_time(text).map_err(|error| PyValueError::new_err(error.to_string()))
+}
+
+/// Bytes of a size: ``9kB``, ``1500B``.
+#[pyfunction]
+pub(crate) fn parse_size(text: &str) -> PyResult<u64> {
+    units::parse_size(text).map_err(|error| PyValueError::new_err(error.to_string()))
+}
+
+/// Nanoseconds as a time that `parse_time` reads: ``20ms``.
+#[pyfunction]
+pub(crate) fn format_time(ns: u64) -> String {
+    units::format_time(ns)
+}
+
+/// Bytes as a size that `parse_size` reads: ``9kB``.
+#[pyfunction]
+pub(crate) fn format_size(bytes: u64) -> String {
+    units::format_size(bytes)
+}
+
+/// Bits per second as a rate that `parse_rate` reads: ``400kbit``.
+#[pyfunction]
+pub(crate) fn format_rate(bits_per_second: u64) -> PyResult<String> {
+    BitsPerSecond::new(bits_per_second)
+        .map(units::format_rate)
+        .ok_or_else(|| PyValueError::new_err("a rate is above 0 and at most 10tbit"))
 }
 
 fn rate_of(text: &str) -> PyResult<BitsPerSecond> {
@@ -39,7 +77,7 @@ pub(crate) fn replay(
     full: bool,
 ) -> PyResult<String> {
     let kind = QueueKind::parse(engine).ok_or_else(|| {
-        PyValueError::new_err(format!("engine {engine:?}: must be olaf, fifo or freshest"))
+        PyValueError::new_err(format!("engine {engine:?}: must be {}", QueueKind::names()))
     })?;
     let head = Head::parse(head).ok_or_else(|| {
         PyValueError::new_err(format!("head {head:?}: must be locked, open or gone"))

@@ -27,7 +27,10 @@ mod _olaf {
     #[pymodule_export]
     use crate::errors::{OlafError, RefusedError, UnreachableError};
     #[pymodule_export]
-    use crate::functions::{apply_rule, deliver, parse_rate, replay, simulate, time_engine};
+    use crate::functions::{
+        apply_rule, deliver, format_rate, format_size, format_time, parse_rate, parse_size,
+        parse_time, queues, replay, simulate, time_engine,
+    };
     #[pymodule_export]
     use crate::mina::MinaSimulation;
     #[pymodule_export]

@@ -113,7 +113,7 @@ fn what_cannot_be_is_named() {
         let text = run(&spec).unwrap_err().to_string();
         assert!(text.contains(expected), "{text}");
     };
-    wrong(|d| d.queue = "lifo".into(), "queue \"lifo\" is not one of");
+    wrong(|d| d.queue = "lifo".into(), "queue \"lifo\" must be olaf");
     wrong(|d| d.slots = 0, "slots");
     wrong(|d| d.rate_bps = 0, "rate_bps");
     wrong(|d| d.wanted = 0, "wanted");

@@ -1,57 +1,13 @@
 //! How a switch is set up: data, checked once.
 
 use crate::discipline::Discipline;
-use crate::fifo::Fifo;
-use crate::freshest::Freshest;
-use crate::olaf::{Gate, Olaf};
+use crate::olaf::Gate;
 use crate::pacer::{CreditPacer, Pacer, RatePacer};
+use crate::queues::QueueKind;
 use crate::time::BitsPerSecond;
 use alloc::boxed::Box;
 use core::fmt;
 use core::time::Duration;
-
-/// Which discipline the uplink's queue follows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum QueueKind {
-    /// Merge, replace, filter: OLAF §4.
-    Olaf,
-    /// First in, first out, nothing merged.
-    Fifo,
-    /// As OLAF, with the departure that makes models younger by most first.
-    Freshest,
-}
-
-impl QueueKind {
-    /// Every kind and its name.
-    pub const ALL: [(&'static str, Self); 3] =
-        [("olaf", Self::Olaf), ("fifo", Self::Fifo), ("freshest", Self::Freshest)];
-
-    /// The kind of that name.
-    #[must_use]
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind)
-    }
-
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Olaf => "olaf",
-            Self::Fifo => "fifo",
-            Self::Freshest => "freshest",
-        }
-    }
-
-    /// An empty queue of this kind.
-    #[must_use]
-    pub fn queue(self, slots: usize, gate: Gate) -> Box<dyn Discipline + Send> {
-        match self {
-            Self::Olaf => Box::new(Olaf::new(slots, gate)),
-            Self::Fifo => Box::new(Fifo::new(slots)),
-            Self::Freshest => Box::new(Freshest::new(slots, gate)),
-        }
-    }
-}
 
 /// What stands before the uplink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

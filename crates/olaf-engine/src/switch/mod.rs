@@ -19,8 +19,9 @@ mod statistics;
 mod tests;
 mod updates;
 
+pub use crate::queues::QueueKind;
 pub use asking::Counts as AdmissionCounts;
-pub use config::{Admission, AnswerTo, Config, ConfigError, Pacing, QueueKind, Ruling};
+pub use config::{Admission, AnswerTo, Config, ConfigError, Pacing, Ruling};
 pub use counters::Fates;
 pub use statistics::{PeerAddress, Statistics};
 

@@ -50,8 +50,7 @@ impl Delivery {
     pub fn check(&self) -> Result<(), SpecError> {
         let fail = |text: &str| Err(SpecError(text.into()));
         if QueueKind::parse(&self.queue).is_none() {
-            let known: Vec<_> = QueueKind::ALL.iter().map(|(name, _)| *name).collect();
-            return fail(&format!("queue {:?} is not one of {}", self.queue, known.join(", ")));
+            return fail(&format!("queue {:?} must be {}", self.queue, QueueKind::names()));
         }
         if self.slots == 0 || self.slots > 1 << 20 {
             return fail("slots must be from 1 to 1048576");

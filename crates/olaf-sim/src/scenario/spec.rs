@@ -201,11 +201,10 @@ impl Scenario {
         for switch in &self.switches {
             let name = &switch.name;
             if QueueKind::parse(&switch.queue).is_none() {
-                let known: Vec<_> = QueueKind::ALL.iter().map(|(name, _)| *name).collect();
-                let known = known.join(", ");
                 return fail(format!(
-                    "switch {name:?}: queue {:?} is not one of {known}",
-                    switch.queue
+                    "switch {name:?}: queue {:?} must be {}",
+                    switch.queue,
+                    QueueKind::names()
                 ));
             }
             if switch.slots == 0 || switch.slots > 1 << 20 {
