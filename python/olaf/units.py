@@ -11,8 +11,6 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel, ValidationInfo, field_validator, model_validator
-
 
 class Unit(NamedTuple):
     """What a field's name ends in."""
@@ -70,7 +68,15 @@ def read(field: str, text: str) -> int | Decimal:
         raise ValueError(f"{field} is no time, size or rate")
     if (number := _plain(text)) is not None:
         return number
-    return _amount(unit, text)
+    return amount(unit, text)
+
+
+def of(field: str, value: Bare | str) -> int | Decimal:
+    """The number that a field holds, of what `fold` left there. Raises ValueError."""
+    unit = unit_of(field)
+    if isinstance(value, Bare) and unit is not None:
+        return amount(unit, str(value.value))
+    return read(field, str(value.value if isinstance(value, Bare) else value))
 
 
 def write(field: str, value: float) -> str:
@@ -104,38 +110,13 @@ def fold(table: Mapping[str, Any], fields: Iterable[str]) -> dict[str, Any]:
     return folded
 
 
-class United(BaseModel):
-    """Base of models whose fields may be written with their units."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _keys_without_units(cls, tables: Any) -> Any:
-        return fold(tables, cls.model_fields) if isinstance(tables, Mapping) else tables
-
-    @field_validator("*", mode="before")
-    @classmethod
-    def _texts_with_units(cls, value: Any, info: ValidationInfo) -> Any:
-        unit = unit_of(info.field_name or "")
-        if unit is None:
-            return value
-        if isinstance(value, Bare):
-            return _amount(unit, str(value.value))
-        if not isinstance(value, str):
-            return value
-        words = {getattr(extra, "word", None) for extra in _metadata(cls, info)}
-        return value if value.lower() in words else read(info.field_name or "", value)
-
-
-def _metadata(cls: type[BaseModel], info: ValidationInfo) -> list[Any]:
-    return cls.model_fields[info.field_name or ""].metadata
-
-
-def _amount(unit: Unit, text: str) -> int | Decimal:
+def amount(unit: Unit, text: str) -> int | Decimal:
+    """The number that a text with a unit is. Raises ValueError."""
     from olaf import _olaf
 
     parse = {"time": _olaf.parse_time, "size": _olaf.parse_size, "rate": _rate}[unit.kind]
-    amount = Decimal(parse(text)) / unit.factor
-    return int(amount) if amount == amount.to_integral_value() else amount
+    number = Decimal(parse(text)) / unit.factor
+    return int(number) if number == number.to_integral_value() else number
 
 
 def _rate(text: str) -> int:
@@ -143,7 +124,10 @@ def _rate(text: str) -> int:
 
     if _plain(text) is not None:
         raise ValueError("a rate needs its unit: bit, kbit, mbit, gbit or tbit, as in 400kbit")
-    return _olaf.parse_rate(text)
+    try:
+        return _olaf.parse_rate(text)
+    except ValueError as error:
+        raise ValueError(str(error).partition(": ")[2]) from None
 
 
 def _plain(text: str) -> int | Decimal | None:

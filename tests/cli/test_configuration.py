@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from olaf.jobs.queues import NAMES
 from olaf.jobs.reading import read_settings, write_toml
 from olaf.jobs.section import Section
 from olaf.jobs.settings import LearnerSettings, Settings
@@ -29,7 +30,7 @@ def refused(
 def test_an_unknown_key_is_quoted_with_its_line_and_the_near_one(tmp_path: Path) -> None:
     text = "[switch]\nslots = 4\n\n[worker]\npatiense_s = 1\n"
     assert refused(tmp_path, text) == (
-        "job.toml:5: unknown key `worker.patiense_s`; did you mean `worker.patience_s`?"
+        "job.toml:5: unknown key `worker.patiense_s`; did you mean `worker.patience`?"
     )
 
 
@@ -59,8 +60,8 @@ def test_every_wrong_key_is_reported_at_once_with_its_origin(tmp_path: Path) -> 
     assert any(line.startswith("--workers: `train.workers` = -1") for line in lines)
     assert any(line.startswith("--set learner.epochs=none: `learner.epochs`") for line in lines)
     assert any(line.startswith("job.toml:2: `switch.slots` = 0") for line in lines)
-    queues = "'olaf', 'fifo' or 'freshest'"
-    assert f"job.toml:3: `switch.queue` = 'lifo': input should be {queues}" in lines
+    queues = ", ".join(NAMES)
+    assert f"job.toml:3: `switch.queue` = 'lifo': must be one of {queues}" in lines
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,7 @@ BAD = {
     "jitter": (
         SMALL.replace("interval_ms = 4", "interval_ms = 4\njitter_ms = 4") + FAIR,
         [],
-        "jitter_ms 4 must be below interval_ms 4",
+        "jitter, 4 ms, must be below interval, 4 ms",
     ),
     "unknown key": (SMALL.replace("slots", "slot") + FAIR, [], "did you mean slots?"),
     "ticks": (SMALL.replace("= 24", "= 900_000") + FAIR, [], "shorten time.horizon_ms"),

@@ -127,7 +127,7 @@ pub fn format_rate(rate: BitsPerSecond) -> String {
 }
 
 fn written(value: u64, largest_first: &[(&str, u64)], zero: &str) -> String {
-    let unit = largest_first.iter().find(|(_, factor)| value % factor == 0);
+    let unit = largest_first.iter().find(|(_, factor)| value.is_multiple_of(*factor));
     match unit {
         Some((name, factor)) if value > 0 => format!("{}{name}", value / factor),
         _ => String::from(zero),

@@ -118,7 +118,7 @@ typedef struct olaf_sender olaf_sender;
 
 // How a queue is set up. Begin with `olaf_queue_options_default`.
 typedef struct olaf_queue_options {
-  // A C string: `olaf` (OLAF §4), `fifo` or `freshest`.
+  // A C string: the name of a queue discipline, such as `olaf` (OLAF §4) or `fifo`.
   const char *kind;
   // Updates it holds, the departing one included: 1 to 1048576.
   size_t slots;

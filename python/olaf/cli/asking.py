@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import signal
 import time
 import traceback
@@ -26,8 +25,6 @@ YES, NO, UNDECIDED, BAD_INPUT, BUG = 0, 1, 2, 3, 70
 QUIET_S = 2.0
 """Shorter work says nothing of its progress."""
 LINE_EVERY_S = 5.0
-
-UNITS_MS = {"us": Decimal("0.001"), "ms": Decimal(1), "s": Decimal(1000), "min": Decimal(60_000)}
 
 
 class Question(click.Command):
@@ -79,13 +76,11 @@ def time_of(ctx: click.Context, parameter: click.Parameter, value: str | None) -
 
 def milliseconds(text: str) -> Decimal:
     """Of ``100ms``, ``1.5s``, ``20us``. Raises ValueError."""
-    match = re.fullmatch(r"\s*([0-9.]+)\s*([a-zµ]*)\s*", text)
-    unit = match and UNITS_MS.get(match[2].replace("µ", "u"))
+    from olaf._olaf import parse_time
+
     try:
-        if not match or not unit:
-            raise InvalidOperation
-        return Decimal(match[1]) * unit
-    except InvalidOperation:
+        return Decimal(parse_time(text)) / 1_000_000
+    except ValueError:
         raise ValueError(f"{text!r} is no time: write 100ms, 1.5s or 2min") from None
 
 

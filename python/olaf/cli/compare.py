@@ -10,6 +10,7 @@ import click
 
 from olaf import extras
 from olaf.cli import options
+from olaf.jobs.queues import NAMES
 
 if TYPE_CHECKING:
     from olaf.jobs.settings import Settings
@@ -49,15 +50,13 @@ def _queues(ctx: click.Context, parameter: click.Parameter, value: str | None) -
 @click.option("--workers", type=int, help="Worker processes.")
 @click.option("--clusters", type=int, help="Clusters the workers are dealt to.")
 @click.option("--learner", metavar="numpy|torch", help="torch needs the extra `torch`.")
-@click.option(
-    "--queues", callback=_queues, metavar="fifo,olaf,..", help="Of fifo, olaf and freshest."
-)
+@click.option("--queues", callback=_queues, metavar="fifo,olaf,..", help=f"Of {', '.join(NAMES)}.")
 @click.option("--slots", type=int, help="Updates the queue holds.")
 @click.option("--uplink", metavar="RATE", help="Rate of the uplink as tc writes it: 1.9mbit.")
 @click.option("--rule", metavar="delta|paper-literal", help="How an update changes the model.")
 @click.option("--updates", metavar="N|off", help="Stop a run after so many updates in all.")
 @click.option("--until-reward", metavar="R|solved|off", help="Stop a run at this mean reward.")
-@click.option("--time-limit", metavar="SECONDS", help="Stop a run after so long.")
+@click.option("--time-limit", metavar="TIME|off", help="Stop a run after so long: 90s, 2min.")
 @click.option("--seeds", callback=_seeds, metavar="0,1,..", help="One pair of runs a seed.")
 @click.option(
     "--out",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from olaf import units
 from olaf.cli.asking import milliseconds
 
 if TYPE_CHECKING:
@@ -18,6 +19,29 @@ if TYPE_CHECKING:
 WIDTH = 120
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Seconds(click.ParamType[float]):
+    """A time with its unit, ``5s`` or ``800ms``, as seconds; a plain number is seconds."""
+
+    name = "TIME"
+
+    def __init__(self, least: float = 0.0, most: float = float("inf")) -> None:
+        self.least = least
+        self.most = most
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """The seconds, within the bounds."""
+        try:
+            seconds = float(units.read("_s", str(value)))
+        except ValueError as error:
+            self.fail(f"{value!r}: {error}", param, ctx)
+        if not self.least <= seconds <= self.most:
+            bounds = [units.write("_s", end) for end in (self.least, self.most) if end < 1e9]
+            self.fail(f"{value!r}: must be at least {' and at most '.join(bounds)}", param, ctx)
+        return seconds
 
 
 class Duration(click.ParamType[int]):

@@ -9,16 +9,17 @@ from typing import Any
 import click
 
 from olaf.cli import options
+from olaf.jobs.queues import EXPLAINED, NAMES
 
 
 @click.command()
 @click.argument("trace", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @click.option(
     "--engine",
-    type=click.Choice(["olaf", "fifo", "freshest"]),
+    type=click.Choice(NAMES),
     default="olaf",
     show_default=True,
-    help="Discipline of the queue: freshest is olaf with the departure chosen for age.",
+    help=f"Discipline of the queue: {EXPLAINED}",
 )
 @click.option(
     "--slots",

@@ -19,14 +19,15 @@ from olaf import extras
 from olaf.cli import options
 from olaf.jobs import roles as running
 from olaf.jobs.lines import Control, Message, Reporter
+from olaf.jobs.queues import METAVAR
 
 attached_option = click.option("--attached", is_flag=True, hidden=True)
 every_option = click.option(
     "--every",
-    type=click.FloatRange(min=0.01),
+    type=options.Seconds(least=0.01),
     default=5.0,
     show_default=True,
-    metavar="SECONDS",
+    metavar="TIME",
     help="How often to print where things stand.",
 )
 
@@ -34,7 +35,7 @@ every_option = click.option(
 @click.command()
 @click.option("--listen", metavar="HOST:PORT", help="Where workers and servers find this switch.")
 @click.option("--upstream", metavar="HOST:PORT", help="The parameter server, or the next switch.")
-@click.option("--queue", metavar="olaf|fifo|freshest", help="Discipline of the uplink.")
+@click.option("--queue", metavar=METAVAR, help="Discipline of the uplink.")
 @click.option("--slots", type=int, help="Segments the queue holds.")
 @click.option("--gate", metavar="THRESHOLD|off", help="Reward gate.")
 @click.option("--uplink", metavar="RATE", help="Rate of the uplink as tc writes it: 1.9mbit.")

@@ -13,6 +13,7 @@ import click
 
 from olaf import extras
 from olaf.cli import options
+from olaf.jobs.queues import METAVAR
 
 if TYPE_CHECKING:
     from olaf.jobs.settings import Settings
@@ -51,7 +52,7 @@ KEYS = {
 @click.option("--clusters", type=int, help="Clusters the workers are dealt to.")
 @click.option("--leaves", metavar="N", help="Leaf switches below the switch; clusters share them.")
 @click.option("--learner", metavar="numpy|torch", help="torch needs the extra `torch`.")
-@click.option("--queue", metavar="olaf|fifo|freshest", help="Discipline of the switch's uplink.")
+@click.option("--queue", metavar=METAVAR, help="Discipline of the switch's uplink.")
 @click.option("--slots", type=int, help="Updates the queue holds.")
 @click.option("--uplink", metavar="RATE", help="Rate of the uplink as tc writes it: 1.9mbit.")
 @click.option("--credits", metavar="N", help="Updates outstanding towards the server.")
@@ -61,7 +62,7 @@ KEYS = {
 @click.option("--aggregate", metavar="each|periodic|round", help="When updates change the model.")
 @click.option("--updates", metavar="N|off", help="Stop after so many updates in all.")
 @click.option("--until-reward", metavar="R|solved|off", help="Stop at this mean reward.")
-@click.option("--time-limit", metavar="SECONDS", help="Stop after so long.")
+@click.option("--time-limit", metavar="TIME|off", help="Stop after so long: 90s, 2min.")
 @click.option("--seed", type=int, help="Seed of the run.")
 @click.option("--record", metavar="FILE", help="Keep who pushed when, for `olaf replay`.")
 @click.option(

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from olaf import machine
 from olaf.experiments.catalog import Plan, Says, Task
 from olaf.experiments.drawing import draw
 from olaf.experiments.rendering import figure_page, overview_page
@@ -42,7 +43,7 @@ def run(plan: Plan, say: Says) -> Record:
         expected_s=figure.expected_s,
         machine=Machine(
             processor=_processor(),
-            cores=len(os.sched_getaffinity(0)),
+            cores=machine.cores(),
             load_before=before,
             load_after=_load(),
         ),

@@ -10,6 +10,7 @@ import difflib
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ import tomlkit
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from olaf.jobs.section import NoneIs, Section
+from olaf import units
+from olaf.jobs.section import Explained, NoneIs, Section
 from olaf.jobs.settings import Settings
 from olaf.jobs.usage import ConfigurationError
 
@@ -71,15 +73,20 @@ def write_toml(settings: Settings, *, comments: bool = True, given: bool = False
             if given and key not in section.model_fields_set:
                 continue
             if comments and field.description:
-                for line in _wrapped(field.description):
+                for line in _wrapped(_description(field)):
                     table.add(tomlkit.comment(line))
-            table.add(key, _toml_value(getattr(section, key), field))
+            table.add(units.key_of(key), _toml_value(key, getattr(section, key), field))
         table.add(tomlkit.nl())
         document.add(name, table)
     return tomlkit.dumps(document).rstrip() + "\n"
 
 
-def _toml_value(value: Any, field: FieldInfo) -> Any:
+def _description(field: FieldInfo) -> str:
+    more = [extra.text for extra in field.metadata if isinstance(extra, Explained)]
+    return " ".join([field.description or "", *more])
+
+
+def _toml_value(key: str, value: Any, field: FieldInfo) -> Any:
     if isinstance(value, dict):
         inline = tomlkit.inline_table()
         inline.update(value)
@@ -87,7 +94,7 @@ def _toml_value(value: Any, field: FieldInfo) -> Any:
     if isinstance(value, tuple):
         return list(value)
     if value is not None:
-        return value
+        return units.write(key, value) if units.unit_of(key) else value
     words = [extra.word for extra in field.metadata if isinstance(extra, NoneIs)]
     return words[0]
 
@@ -138,7 +145,11 @@ def parse_override(text: str) -> tuple[str, Any]:
 def _put(tables: Tables, key: str, value: Any, origin: str) -> None:
     path = key.split(".")
     if len(path) == 1:
-        sections = [name for name, known in _sections().items() if key in known.model_fields]
+        sections = [
+            name
+            for name, known in _sections().items()
+            if key in {*known.model_fields, *_keys_of(known).values()}
+        ]
         if sections:
             raise ConfigurationError(f"{origin}: write `{sections[0]}.{key}`")
         raise ConfigurationError(f"{origin}: unknown key `{key}`{_suggest(path, Settings)}")
@@ -147,7 +158,18 @@ def _put(tables: Tables, key: str, value: Any, origin: str) -> None:
         table = table.setdefault(name, {})
         if not isinstance(table, dict):
             raise ConfigurationError(f"{origin}: `{name}` is a value, not a section")
+    fields = _keys_of(_sections().get(path[0], Section)) if len(path) == 2 else {}
+    for field, spelled in fields.items():
+        if path[-1] in (field, spelled):
+            # The last word wins, however the one before spelled the key.
+            table.pop(field, None)
+            table.pop(spelled, None)
     table[path[-1]] = value
+
+
+def _keys_of(model: type[BaseModel]) -> dict[str, str]:
+    """Of each field of a table the key that a file has for it."""
+    return {field: units.key_of(field) for field in model.model_fields}
 
 
 def _sections() -> dict[str, type[BaseModel]]:
@@ -159,6 +181,7 @@ def _explain(error: ValidationError, origins: Mapping[str, str]) -> str:
     for problem in error.errors(include_url=False):
         path = [str(part) for part in problem["loc"]]
         key, model = _resolve(path)
+        key = _as_written(key, origins)
         where = _where(key, origins)
         if problem["type"] == "extra_forbidden":
             text = f"unknown key `{key}`{_suggest(path, model)}"
@@ -166,7 +189,9 @@ def _explain(error: ValidationError, origins: Mapping[str, str]) -> str:
             continue
         else:
             # What no key alone is to blame for names its keys itself.
-            text = (f"`{key}`" + complaint(problem)) if key else complaint(problem)[2:]
+            text = (
+                (f"`{key}`" + _complaint_of(path[-1], problem)) if key else complaint(problem)[2:]
+            )
         lines[key] = f"{where}{text}"
     return "\n".join(lines.values())
 
@@ -187,6 +212,26 @@ def _resolve(path: list[str]) -> tuple[str, type[BaseModel]]:
     return ".".join(key), model
 
 
+def _complaint_of(field: str, problem: Any) -> str:
+    """As `complaint`; a bound of a time, a size or a rate with its unit."""
+    words = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
+    given = problem.get("input")
+    broken = [key for key in words if key in problem.get("ctx", {})]
+    if units.unit_of(field) is None or not broken or not isinstance(given, int | float | Decimal):
+        return complaint(problem)
+    (bound,) = broken
+    shown = units.write(field, float(given)) if given >= 0 else str(given)
+    return f" = {shown}: must be {words[bound]} {units.write(field, problem['ctx'][bound])}"
+
+
+def _as_written(key: str, origins: Mapping[str, str]) -> str:
+    """The key of a field as the file has it, or else as a file should have it."""
+    table, _, field = key.rpartition(".")
+    spelled = ".".join(part for part in (table, units.key_of(field)) if part)
+    in_a_file = not origins.get(key, "--").startswith("--")
+    return key if in_a_file and spelled not in origins else spelled
+
+
 def _model_of(field: FieldInfo) -> type[BaseModel]:
     kind = field.annotation
     return kind if isinstance(kind, type) and issubclass(kind, BaseModel) else Section
@@ -201,7 +246,7 @@ def _where(key: str, origins: Mapping[str, str]) -> str:
 
 
 def _suggest(path: list[str], model: type[BaseModel]) -> str:
-    known = list(model.model_fields)
+    known = list(_keys_of(model).values())
     near = difflib.get_close_matches(path[-1], known, n=1, cutoff=0.6)
     prefix = ".".join(path[:-1])
     if near:
@@ -209,7 +254,7 @@ def _suggest(path: list[str], model: type[BaseModel]) -> str:
     elsewhere = [
         f"{name}.{path[-1]}"
         for name, section in _sections().items()
-        if path[-1] in section.model_fields
+        if path[-1] in {*section.model_fields, *_keys_of(section).values()}
     ]
     if elsewhere:
         return f"; did you mean `{elsewhere[0]}`?"
@@ -222,6 +267,7 @@ def complaint(problem: Any) -> str:
     message = message.removeprefix("Value error, ")
     message = message[:1].lower() + message[1:]
     given = problem.get("input")
+    given = given.value if isinstance(given, units.Bare) else given
     if isinstance(given, str | int | float | bool | list):
         return f" = {given!r}: {message}"
     return f": {message}"

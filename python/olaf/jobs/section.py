@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler
+from pydantic import ConfigDict, GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
+
+from olaf.united import United
 
 
 class NoneIs:
@@ -23,7 +25,14 @@ class NoneIs:
         return core_schema.no_info_before_validator_function(read, handler(source))
 
 
-class Section(BaseModel):
+class Explained:
+    """What the description of a field ends with."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+
+class Section(United):
     """A table of the configuration; a key it does not know is an error."""
 
     model_config = ConfigDict(

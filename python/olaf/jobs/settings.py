@@ -1,6 +1,7 @@
 """The configuration of a job and of each role: typed, checked once, explained field by field.
 
-Times are seconds (``_s``) or milliseconds (``_ms``); rates are written as ``tc`` writes them.
+A file says times, sizes and rates with their units (``silent_after = "2s"``); a field holds a plain
+number, in the unit that its name ends in (``silent_after_ms``). See `olaf.units`.
 Reading files and overrides is in `olaf.jobs.reading`.
 """
 
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_type_hints
 
 from pydantic import (
+    AfterValidator,
     BeforeValidator,
     Field,
     create_model,
@@ -23,9 +25,10 @@ from pydantic import (
 )
 
 from olaf import extras
+from olaf.jobs import queues
 from olaf.jobs.admission import Policy
 from olaf.jobs.place_settings import On, RaySettings, SlurmSettings
-from olaf.jobs.section import NoneIs, Section
+from olaf.jobs.section import Explained, NoneIs, Section
 from olaf.rl.learner import LearnerConfig, LearnerError
 from olaf.rl.worker_loop import LoopConfig
 
@@ -56,6 +59,7 @@ def _rate(value: Any) -> Any:
 
 Address = Annotated[str, BeforeValidator(_address)]
 Rate = Annotated[str, BeforeValidator(_rate)]
+QueueName = Annotated[str, AfterValidator(queues.known), Explained(queues.EXPLAINED)]
 OffFloat = Annotated[float | None, NoneIs("off")]
 OffInt = Annotated[int | None, NoneIs("off")]
 OffRate = Annotated[Rate | None, NoneIs("off")]
@@ -65,9 +69,8 @@ DrawnInt = Annotated[int | None, NoneIs("drawn")]
 class LeafSettings(Section):
     """The queue and uplink of each leaf switch (`train.leaves`), which the switch is above."""
 
-    queue: Literal["olaf", "fifo", "freshest"] = "olaf"
-    """Discipline of the uplink: olaf replaces and merges while updates wait, fifo only waits,
-    freshest does as olaf and sends first what makes a cluster's model younger by most."""
+    queue: QueueName = "olaf"
+    """Discipline of the uplink's queue:"""
     slots: int = Field(default=8, ge=1)
     """Segments the queue holds, the one on the wire included. 8 as in the paper's testbed; `olaf
     train` takes 8 for each segment of the model where nothing is set."""
@@ -81,7 +84,7 @@ class LeafSettings(Section):
     """Updates that may be unanswered towards a server; off is no limit. Adapts to a slow server
     without knowing its rate."""
     credit_timeout_ms: int = Field(default=1000, ge=1)
-    """An unanswered credit comes back after so many ms, so that a lost answer stops nothing."""
+    """An unanswered credit comes back after this time, so that a lost answer stops nothing."""
     answer_to: Literal["shared", "cluster"] = "shared"
     """Who hears an answer: the workers that shared in the update, or their whole cluster."""
     admission: Annotated[str | None, NoneIs("off")] = None
@@ -89,15 +92,15 @@ class LeafSettings(Section):
     their `ids` on the wire; `[newcomer]` in it stands for clusters that it does not list. off lets
     every cluster in."""
     admission_timeout_ms: int = Field(default=5000, ge=1)
-    """An answer may take so many ms; clusters are asked about one at a time."""
+    """An answer may take so long; clusters are asked about one at a time."""
     admission_unanswered: Literal["admit", "refuse"] = "refuse"
     """The answer when time runs out, or the verifier does not know."""
     admission_refused_for_ms: int = Field(default=10_000, ge=0)
-    """A refused cluster is refused again for so many ms without asking."""
+    """A refused cluster is refused again without asking for so long."""
     active_ms: int = Field(default=1000, ge=1)
-    """A cluster heard within so many ms counts as active in the queue status."""
+    """A cluster heard within this time counts as active in the queue status."""
     silent_after_ms: int = Field(default=2000, ge=1)
-    """A peer unheard for so many ms is reported silent."""
+    """A peer unheard for so long is reported silent."""
     max_parameters: int = Field(default=268_435_456, ge=1)
     """Largest model a job may announce, in parameters: 1 GiB of float32."""
     max_hops: int = Field(default=16, ge=1, le=255)
@@ -184,18 +187,18 @@ class ServerSettings(Section):
     all wait (synchronous training)."""
     aggregate_updates: OffInt = Field(default=8, ge=1)
     """periodic: so many contributions change the model together, by their mean; off leaves it to
-    aggregate_ms."""
+    aggregate_within."""
     aggregate_ms: int = Field(default=2000, ge=1)
-    """periodic: apply what there is so many ms after the first of it. round: end a round so many
-    ms after its first contribution, without the workers that are missing, which are named."""
+    """periodic: apply what there is so long after the first of it. round: end a round so long
+    after its first contribution, without the workers that are missing, which are named."""
     keep_versions: int = Field(default=4, ge=1)
     """Model versions kept for workers that ask for a missing segment."""
     segment_lanes: OffInt = Field(default=None, ge=1)
     """Parameters in a segment, where the server is to insist; off takes the first worker's."""
     silent_after_ms: int = Field(default=2000, ge=1)
-    """A peer unheard for so many ms is reported silent."""
+    """A peer unheard for so long is reported silent."""
     round_ms: int = Field(default=50, ge=1)
-    """Models of several segments: answer a cluster at most so many ms after its first unanswered
+    """Models of several segments: answer a cluster at most so long after its first unanswered
     segment."""
     core: OffInt = Field(default=None, ge=0)
     """Processor core to run on; off leaves it to the system."""
@@ -230,7 +233,7 @@ class WorkerSettings(Section):
     wait_for_model_s: float = Field(default=LoopConfig.wait_for_model_s, ge=0)
     """Where the server aggregates in rounds: how long to wait for the model before saying so and
     going on without. 0 is asynchronous: nobody waits. `olaf train` takes three times
-    `server.aggregate_ms` for rounds where nothing is set."""
+    `server.aggregate_within` for rounds where nothing is set."""
     weight: float = Field(default=LoopConfig.weight, gt=0)
     """Weight of this worker's updates in a merge."""
     join_timeout_s: float = Field(default=20.0, gt=0)
@@ -240,10 +243,10 @@ class WorkerSettings(Section):
     keepalive_ms: int = Field(default=500, ge=1)
     """Say so often that this worker lives, while it has nothing to push."""
     silent_after_ms: int = Field(default=2000, ge=1)
-    """Report a peer silent when unheard for so many ms."""
+    """Report a peer silent when unheard for so long."""
     segment_lanes: OffInt = Field(default=None, ge=1)
     """Parameters in a segment, alike for all workers of a job; off is 2,208, which fit a
-    9,000-byte frame, or what fits mtu_bytes."""
+    9,000-byte frame, or what fits mtu."""
     transmission: Literal["off", "paper", "fair"] = "off"
     """When to send: off sends every update at once; paper is the control of OLAF §5; fair sends one
     update of each cluster a round of the slowest queue, whoever of it is first. Only off goes with
@@ -251,12 +254,12 @@ class WorkerSettings(Section):
     unsent: Literal["carry", "discard", "retry"] = "carry"
     """An update that is not sent joins the next one, is given up, or is decided on anew."""
     threshold_ms: int = Field(default=400, ge=1)
-    """Of the paper's control: feedback older than so many ms is obsolete."""
+    """Of the paper's control: feedback older than this is obsolete."""
     slope: str = "urgency"
     """Of the paper's control: how fast the probability rises from there on: urgency (1/threshold),
     fairness (the threshold in seconds), or so much per second."""
     retry_ms: int = Field(default=10, ge=1)
-    """Of unsent = "retry": after so many ms."""
+    """Of unsent = "retry": after so long."""
     mtu_bytes: OffInt = Field(default=None, ge=576)
     """The largest IP packet of the path to the switch, so that no segment is cut up; off does
     not look."""
@@ -285,7 +288,7 @@ class TrainSettings(Section):
     reward_window: int = Field(default=100, ge=1)
     """Finished episodes the mean reward is taken over; it counts from so many episodes on."""
     time_limit_s: OffFloat = Field(default=None, gt=0)
-    """Stop after so many seconds of training; off sets no limit."""
+    """Stop after so much training time; off sets no limit."""
     seed: int = Field(default=0, ge=0)
     """Seed of the run; every process derives its own from it."""
     local: bool = False
@@ -354,10 +357,8 @@ class CompareSettings(Section):
 
     seeds: list[int] = Field(default=[0, 1], min_length=1)
     """Each seed is run once with each discipline."""
-    queues: list[Literal["fifo", "olaf", "freshest"]] = Field(
-        default=["fifo", "olaf"], min_length=1
-    )
-    """Disciplines in the order they are run: of fifo, olaf and freshest."""
+    queues: list[QueueName] = Field(default=["fifo", "olaf"], min_length=1)
+    """Disciplines in the order they are run, of those of `switch.queue`."""
     uplink: OffRate = "200kbit"
     """Rate of the uplink in both. 200kbit carries 2.8 of the default network's updates a second,
     where eight workers on two cores push thirty to seventy: nine in ten are lost in FIFO."""
@@ -367,7 +368,7 @@ class CompareSettings(Section):
     clusters: int = Field(default=2, ge=1)
     """Clusters in both."""
     time_limit_s: OffFloat = Field(default=90.0, gt=0)
-    """Stop each run after so many seconds of training, reward reached or not."""
+    """Stop each run after so much training time, reward reached or not."""
     out: Annotated[str | None, NoneIs("new")] = None
     """Folder for compare.json, compare.html and one folder a run; new makes
     runs/<time>-compare-<environment> and lets the link runs/latest-compare show it."""

@@ -8,17 +8,27 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from olaf import units
 from olaf.jobs.reading import parse_override
 from olaf.jobs.usage import ConfigurationError
 
 Scenario: TypeAlias = dict[str, Any]
 """Tables of a scenario. Only the core checks what is in them, when it runs them."""
 
+AMOUNTS = {
+    "": ("duration_ns",),
+    "switches": ("rate_bps", "delay_ns"),
+    "groups": ("interval_ns", "late_ns", "packet_bytes"),
+    "answers": ("delay_ns", "active_ns"),
+    "control": ("threshold_ns", "retry_ns"),
+}
+"""Of each table the keys that hold a time, a size or a rate: see `olaf.units`."""
+
 
 def read(file: Path) -> Scenario:
     """The tables of a file. Raises ConfigurationError, which names it."""
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
+        return _in_plain_numbers(tomllib.loads(file.read_text(encoding="utf-8")), str(file))
     except OSError as error:
         raise ConfigurationError(f"{file}: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -44,8 +54,47 @@ def with_overrides(scenario: Scenario, overrides: Iterable[str]) -> Scenario:
             names = _names(table)
             hint = f"; write {'.'.join(path)}.{names[0]}.KEY=VALUE" if names else ""
             raise ConfigurationError(f"--set {override}: {'.'.join(path)} is not a table{hint}")
+        # The last word wins, however the one before spelled the key.
+        for fields in AMOUNTS.values():
+            for field in fields:
+                if units.key_of(field) == last:
+                    table.pop(field, None)
         table[last] = value
+        changed = _in_plain_numbers(changed, f"--set {override}")
     return changed
+
+
+def _in_plain_numbers(scenario: Scenario, where: str) -> Scenario:
+    """The scenario with every amount as the core takes it. Raises ConfigurationError."""
+    plain = _amounts(scenario, AMOUNTS[""], where)
+    for name, fields in AMOUNTS.items():
+        inner = plain.get(name) if name else None
+        if isinstance(inner, dict):
+            plain[name] = _amounts(inner, fields, f"{where}: {name}")
+        elif isinstance(inner, list):
+            plain[name] = [
+                _amounts(one, fields, f"{where}: {name}[{at}]") if isinstance(one, dict) else one
+                for at, one in enumerate(inner)
+            ]
+    return plain
+
+
+def _amounts(table: Scenario, fields: Iterable[str], where: str) -> Scenario:
+    try:
+        folded = units.fold(table, fields)
+    except ValueError as error:
+        raise ConfigurationError(f"{where}: {error}") from None
+    for field in fields:
+        value = folded.get(field)
+        if isinstance(value, units.Bare | str):
+            key = units.key_of(field) if units.key_of(field) in table else field
+            try:
+                number = units.of(field, value)
+            except ValueError as error:
+                shown = value.value if isinstance(value, units.Bare) else value
+                raise ConfigurationError(f"{where}: {key} = {shown!r}: {error}") from None
+            folded[field] = number
+    return folded
 
 
 def _step(table: Any, part: str, override: str) -> Any:

@@ -13,14 +13,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 
 from olaf.jobs.usage import ConfigurationError
 from olaf.schedule.reading import read_pattern
 from olaf.schedule.simulation import Network
+from olaf.united import United
 
 
-class _Table(BaseModel):
+class _Table(United):
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 

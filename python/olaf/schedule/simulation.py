@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 from olaf.jobs.usage import ConfigurationError
 from olaf.schedule.reading import Job, Pattern
+from olaf.united import United
 
 SLICE_S = 0.1
 """The core goes on for so long between two looks at Ctrl-C."""
@@ -23,7 +24,7 @@ class _Data(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 
-class Network(_Data):
+class Network(United, _Data):
     """How long an all-reduce takes: latency + bytes / (bandwidth x speed-up, in the network)."""
 
     bytes_per_second: int = 12_500_000_000

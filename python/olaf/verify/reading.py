@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from olaf import units
 from olaf.jobs.usage import ConfigurationError
 from olaf.verify.spec import ClusterSpec
 
@@ -38,7 +39,10 @@ def checked(tables: dict[str, Any], kind: type[T], where: str) -> T:
     try:
         return kind.model_validate(tables)
     except ValidationError as error:
-        lines = [_line(kind, problem, where) for problem in error.errors(include_url=False)]
+        lines = [
+            _line(kind, _as_written(problem, tables), where)
+            for problem in error.errors(include_url=False)
+        ]
         raise ConfigurationError("\n".join(dict.fromkeys(lines))) from None
 
 
@@ -51,6 +55,26 @@ def _load(file: Path) -> dict[str, Any]:
         raise ConfigurationError(f"{file}: is not UTF-8 text") from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigurationError(f"{file}: not TOML: {error}") from None
+
+
+def _as_written(problem: Any, tables: Any) -> dict[str, Any]:
+    """The problem with each key as the file spells it, or else as it should."""
+    path: list[Any] = []
+    table = tables
+    for part in problem["loc"]:
+        has = isinstance(table, dict) and part in table
+        spelled = part if has or not isinstance(part, str) else units.key_of(part)
+        path.append(spelled)
+        try:
+            table = table[spelled]
+        except (KeyError, IndexError, TypeError):
+            table = None
+    given = problem.get("input")
+    return {
+        **problem,
+        "loc": path,
+        "input": given.value if isinstance(given, units.Bare) else given,
+    }
 
 
 def _line(kind: type[BaseModel], problem: Any, where: str) -> str:
@@ -80,9 +104,9 @@ def _keys_at(kind: type[BaseModel], path: list[Any]) -> list[str]:
         annotation = kind.model_fields[part].annotation if part in kind.model_fields else None
         inner = [a for a in [annotation, *getattr(annotation, "__args__", ())] if _is_table(a)]
         if not inner:
-            return list(kind.model_fields)
+            break
         kind = inner[0]
-    return list(kind.model_fields)
+    return [units.key_of(field) for field in kind.model_fields]
 
 
 def _is_table(annotation: Any) -> bool:

@@ -1,6 +1,7 @@
 """A SPEC.toml: clusters, a queue, how its senders are controlled, and what must hold.
 
-Times are milliseconds, to the microsecond. The paper's symbol stands with each key that has one
+Times are milliseconds, to the microsecond; a file may write them with their unit (`olaf.units`):
+``interval = "12ms"`` is ``interval_ms = 12``. The paper's symbol stands with each key that has one
 (OLAF §5 and Table 4).
 """
 
@@ -10,8 +11,10 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
+from olaf.united import United
+from olaf.units import key_of
 from olaf.verify.instance import Hears, Kind, Ties
 
 
@@ -26,7 +29,7 @@ Milliseconds = Annotated[Decimal, Field(ge=0, le=1_000_000), AfterValidator(_to_
 PositiveMilliseconds = Annotated[Milliseconds, Field(gt=0)]
 
 
-class Table(BaseModel):
+class Table(United):
     """Base of the tables of a SPEC.toml."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
@@ -49,9 +52,9 @@ class QueueSpec(Table):
     @model_validator(mode="after")
     def _one_way_to_say_it(self) -> QueueSpec:
         if (self.service_ms is None) == (self.rate is None and self.bytes is None):
-            raise ValueError("give service_ms, or else rate and bytes")
+            raise ValueError("give service, or else rate and bytes")
         if self.service_ms is None and (self.rate is None or self.bytes is None):
-            raise ValueError("rate and bytes go together: give both, or service_ms")
+            raise ValueError("rate and bytes go together: give both, or service")
         return self
 
 
@@ -68,14 +71,14 @@ class ClusterSpec(Table):
     """A worker has an update ready so often."""
     jitter_ms: Milliseconds = Decimal(0)
     """Each update is ready up to so much later, below the interval."""
-    ids: list[Annotated[int, Field(strict=True)]] = []
+    ids: list[Annotated[int, Field(strict=True)]] = Field(default_factory=list)
     """Numbers of these clusters on the wire, for a switch that asks before a cluster joins."""
 
     @model_validator(mode="after")
     def _late_but_in_order(self) -> ClusterSpec:
         if self.jitter_ms >= self.interval_ms:
             raise ValueError(
-                f"jitter_ms {self.jitter_ms} must be below interval_ms {self.interval_ms}: a "
+                f"jitter, {self.jitter_ms} ms, must be below interval, {self.interval_ms} ms: a "
                 "worker's updates do not overtake each other"
             )
         return self
@@ -130,7 +133,7 @@ class ObjectiveSpec(Table):
     """starvation: every cluster delivers at least this often. Not given: once in the horizon."""
     at_most: Annotated[Decimal, Field(ge=0, le=1)] | None = None
     """loss: the share of the updates sent that may find the queue full."""
-    clusters: list[str] = []
+    clusters: list[str] = Field(default_factory=list)
     """Names it is about; none: all."""
 
     @model_validator(mode="after")
@@ -140,9 +143,10 @@ class ObjectiveSpec(Table):
             raise ValueError(f"kind must be one of {', '.join(LIMIT_KEYS)}")
         given = {key for key in LIMIT_KEYS.values() if getattr(self, key) is not None}
         if self.kind is not Kind.STARVATION and not given:
-            raise ValueError(f"{self.kind} needs {needs}")
+            raise ValueError(f"{self.kind} needs {key_of(needs)}")
         if given - {needs}:
-            raise ValueError(f"{self.kind} takes {needs}, not {', '.join(given - {needs})}")
+            wrong = ", ".join(key_of(key) for key in given - {needs})
+            raise ValueError(f"{self.kind} takes {key_of(needs)}, not {wrong}")
         return self
 
 
@@ -164,7 +168,7 @@ class Spec(Table):
     control: ControlSpec = ControlSpec()
     answers: AnswersSpec = AnswersSpec()
     time: TimeSpec = TimeSpec()
-    objective: list[ObjectiveSpec] = []
+    objective: list[ObjectiveSpec] = Field(default_factory=list)
     newcomer: ClusterSpec | None = None
     """What a cluster is taken for that asks to join and whose id is not listed."""
 

@@ -14,6 +14,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from importlib import import_module
@@ -81,8 +82,9 @@ def main() -> None:
     """Answer until the pipe closes, whose descriptor is the first argument of the process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for who asks
     most = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
-    # A prover that wants more gives up, instead of the machine.
-    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    # A prover that wants more gives up, instead of the machine. macOS has no such limit.
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
     connection: Connection[Any, Any] = Connection(int(sys.argv[1]))
     questions: SimpleQueue[Question] = SimpleQueue()
     entry: str = connection.recv()

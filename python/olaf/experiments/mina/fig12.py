@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import statistics
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +12,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from olaf import machine
 from olaf.experiments import (
     Baseline,
     Bound,
@@ -71,7 +71,7 @@ def run(task: Task[Parameters]) -> Result:
     shares: Shares = {policy: {} for policy in POLICIES}
     # A pair turned round is another of the pairs, and a group turned often enough is itself.
     once: dict[tuple[Sharing, Group], Shared] = {}
-    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+    with ThreadPoolExecutor(machine.cores()) as pool:
         for turn, seed in enumerate(task.each_seed()):
             for groups, seconds in [
                 (pairs, given.seconds),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +10,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from olaf import machine
 from olaf.experiments import Parameters, Spread
 from olaf.experiments.catalog import Says
 from olaf.experiments.mina.data import Data, DataChoice
@@ -228,7 +228,7 @@ class Bench:
         todo = [key for key in self._wanted if key not in self._done]
         # What takes long goes first, so that no core waits for the last one.
         todo.sort(key=lambda key: (not key[0].draws, key[2]))
-        with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        with ThreadPoolExecutor(machine.cores()) as pool:
             runs = [
                 (key, pool.submit(run_case, key[0], self._data, self._wanted[key], key[2]))
                 for key in todo
