@@ -24,6 +24,9 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "sb3": ("stable_baselines3",),
     "lightning": ("lightning",),
     "rllib": ("ray", "tree", "torch"),
+    "onnx": ("onnx", "onnxruntime"),
+    "video": ("imageio_ffmpeg",),
+    "wandb": ("wandb",),
 }
 """Of each extra the modules that its packages are imported by. A module of several extras is
 offered with the first of them."""

@@ -14,6 +14,8 @@ from olaf.jobs.outcome import Exit, failure_of
 COMMANDS = {
     "train": ("olaf.cli.train:train", "Train on this machine: server, switch and workers."),
     "compare": ("olaf.cli.compare:compare", "The same training with FIFO and with OLAF."),
+    "evaluate": ("olaf.cli.evaluate:evaluate", "How good the model of a run is, played greedily."),
+    "export": ("olaf.cli.export:export", "The model of a run as ONNX, TorchScript or arrays."),
     "switch": ("olaf.cli.roles:switch", "Run an aggregation switch."),
     "server": ("olaf.cli.roles:server", "Run a parameter server."),
     "worker": ("olaf.cli.roles:worker", "Run one worker that learns and pushes."),
@@ -31,6 +33,8 @@ Examples:
   olaf train                                   LunarLander-v3, eight workers, until solved
   olaf train --env CartPole-v1 --workers 4     a smoke test of some seconds
   olaf train --uplink 2mbit --slots 4          through a narrow link
+  olaf train --resume runs/latest              go on where it stopped
+  olaf evaluate runs/latest                    how good the model is
   olaf compare                                 FIFO against OLAF on a narrow link
   olaf reproduce --list                        the papers' figures, measured again
   olaf verify examples/verify/jitter.toml      do clusters stay fresh, in every run?

@@ -110,25 +110,35 @@ class Spaces:
         return np.where(self._bounded, self.high, np.inf).astype(np.float32)
 
 
-def make_environment(name: str, *, flat: bool = True) -> "gym.Env[Any, Any]":
+def make_environment(
+    name: str, *, flat: bool = True, render_mode: str | None = None
+) -> "gym.Env[Any, Any]":
     """Make one environment: an id, ``module:id``, or ``module:Class`` with the module imported.
 
     flat: flatten what the environment shows to vectors, and refuse images; otherwise arrays keep
         their shape, and only what is no array (one of n, a dictionary) is flattened.
+    render_mode: ``human`` or ``rgb_array`` for an environment that is drawn.
 
     Raises ``UnusableEnvironmentError``: for an unknown id with the near ones, for a missing package
-    with its name, for a module with the places where Python looked.
+    with its name, for a module with the places where Python looked, for one that cannot be drawn.
     """
+    drawn: dict[str, Any] = {} if render_mode is None else {"render_mode": render_mode}
     home, colon, rest = name.partition(":")
     module = import_own(home, f"environment {name!r}", UnusableEnvironmentError) if colon else None
     if module is not None and rest not in gym.registry and callable(getattr(module, rest, None)):
-        env: gym.Env[Any, Any] = _made(name, getattr(module, rest))
+        env: gym.Env[Any, Any] = _made(name, lambda: getattr(module, rest)(**drawn))
         if not isinstance(env, gym.Env):
             raise UnusableEnvironmentError(
                 f"environment {name!r}: {rest}() gave {type(env).__name__}, not a gymnasium.Env"
             )
     else:
-        env = _made(name, lambda: gym.make(rest if colon else name, disable_env_checker=True))
+        known = rest if colon else name
+        env = _made(name, lambda: gym.make(known, disable_env_checker=True, **drawn))
+    if render_mode is not None and env.render_mode != render_mode:
+        modes = env.metadata.get("render_modes") or "none"
+        raise UnusableEnvironmentError(
+            f"environment {name!r} cannot be drawn as {render_mode!r}: its render modes are {modes}"
+        )
     space = env.observation_space
     if flat and isinstance(space, spaces.Box) and len(space.shape) > 1 and space.dtype == np.uint8:
         raise UnusableEnvironmentError(images(name, space.shape))

@@ -152,8 +152,9 @@ def find_folder(named: Path) -> Path:
     if named.name in (LATEST, LATEST_COMPARISON) and named.is_file():
         folder = named.with_name(named.read_text(encoding="utf-8").strip())
     if folder.is_dir():
-        return folder.resolve() if folder.is_symlink() else folder
-    known = sorted(p.name for p in named.parent.glob("*") if (p / "history.jsonl").exists())
+        return folder.parent / os.readlink(folder) if folder.is_symlink() else folder
+    beside = (p for p in named.parent.glob("*") if not p.is_symlink())
+    known = sorted(p.name for p in beside if (p / "history.jsonl").exists())
     near = f"; runs there: {', '.join(known[-5:])}" if known else ""
     raise RunError(f"{named}: no such run{near}", Exit.USAGE)
 

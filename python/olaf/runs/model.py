@@ -6,6 +6,7 @@ import json
 import math
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,6 +59,40 @@ def named(
     if at != flat.size:
         raise ValueError(f"the layout has {at} parameters, the model {flat.size}")
     return arrays
+
+
+@dataclass(frozen=True)
+class Found:
+    """A model somebody named, and the settings of its run."""
+
+    file: Path
+    tables: Mapping[str, Mapping[str, Any]]
+    """For `read_settings`; empty where the file lies in no run's folder."""
+
+
+def find_model(named: Path) -> Found:
+    """The model that somebody means: a file, or the newest of a run's folder.
+
+    Raises RunError where there is none.
+    """
+    from olaf.runs.folder import find_folder
+    from olaf.runs.settings import settings_of, tables_of_settings
+
+    if named.is_file() and named.suffix == ".npz":
+        try:
+            return Found(named, tables_of_settings(settings_of(named.parent)))
+        except RunError:
+            return Found(named, {})
+    folder = find_folder(named)
+    if (folder / "compare.json").exists():
+        runs = sorted(file.parent.name for file in folder.glob("*/run.json"))
+        raise RunError(
+            f"{folder}: holds a comparison; name one of its runs: "
+            f"{', '.join(str(folder / run) for run in runs)}",
+            Exit.USAGE,
+        )
+    tables = tables_of_settings(settings_of(folder))
+    return Found(newest_model(folder), tables)
 
 
 def newest_model(folder: Path) -> Path:

@@ -71,6 +71,11 @@ def settings_of(folder: Path) -> Settings:
     raise RunError(f"{folder}: holds no run: neither {FILE} nor run.json is there", Exit.USAGE)
 
 
+def tables_of_settings(settings: Settings) -> Tables:
+    """Tables for `read_settings` that give these settings."""
+    return tables_of(described(settings))
+
+
 def resumed(folder: Path, earlier: Earlier) -> Tables:
     """Tables below everything that a resumed run is told."""
     return tables_of(_last_session(folder, earlier))

@@ -1,0 +1,208 @@
+"""``olaf evaluate``: how good the model of a run is, played greedily."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from olaf import extras
+from olaf.cli import options
+
+if TYPE_CHECKING:
+    from olaf.runs.evaluation import Episode, Score
+    from olaf.runs.filming import Camera, Film
+
+KEYS = {"env": "learner.environment", "learner": "learner.learner"}
+
+EPISODES = 100
+EPISODES_DRAWN = 5
+
+SAY_EVERY_S = 2.0
+
+
+def _at_least(
+    ctx: click.Context, parameter: click.Parameter, value: str | None
+) -> float | str | None:
+    if value is None or value == "solved":
+        return value
+    try:
+        return float(value)
+    except ValueError:
+        raise click.BadParameter(f"{value!r}: write a reward, or solved") from None
+
+
+@click.command()
+@click.argument("run", type=click.Path(path_type=Path), metavar="RUN")
+@click.option(
+    "--episodes",
+    type=click.IntRange(min=1),
+    help=f"Episodes to play: {EPISODES}, or {EPISODES_DRAWN} where they are drawn.",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Episode i has seed SEED + i.")
+@click.option("--render", is_flag=True, help="Show the episodes in a window.")
+@click.option(
+    "--video",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE.mp4",
+    help="Film the episodes; needs the extra `video`.",
+)
+@click.option(
+    "--at-least",
+    callback=_at_least,
+    metavar="R|solved",
+    help="End with 1 if the mean is below this reward.",
+)
+@click.option("--env", metavar="ID", help="Play this environment; otherwise that of the run.")
+@click.option("--learner", metavar="numpy|torch", help="Play with this learner's network.")
+@options.as_json
+@options.configuration
+@click.pass_context
+def evaluate(ctx: click.Context, /, **given: Any) -> int:
+    """Play episodes with the model of RUN, greedily, and say how good it is.
+
+    RUN is the folder of a run, or a model.npz or checkpoint.npz. The likeliest action is taken each
+    time, nothing is drawn by chance but the environment's own beginnings, and the same seed gives
+    the same episodes. The interval holds the expected reward with 95 % confidence (bootstrap).
+
+    \b
+    Examples:
+      olaf evaluate runs/latest
+      olaf evaluate runs/latest --episodes 300 --seed 1000 --at-least solved
+      olaf evaluate runs/latest --video lander.mp4 --episodes 3
+      olaf evaluate checkpoint.npz --env CartPole-v1 --json
+
+    \b
+    Exit codes:
+      0 evaluated   1 below --at-least   2 usage, or a model that does not fit
+    """
+    extras.need("train", "gymnasium", what="olaf evaluate")
+    if given["render"] and given["video"]:
+        raise click.UsageError("--render and --video exclude each other: run it once with each")
+    from olaf.runs.evaluation import score, verdict
+    from olaf.runs.filming import Camera, open_display
+    from olaf.runs.model import find_model, learner_with, read_model
+
+    found = find_model(given["run"])
+    saved = read_model(found.file)
+    settings = options.settings(ctx, KEYS, base=found.tables)
+    camera = Camera(given["video"]) if given["video"] else None
+    try:
+        learner: Any = learner_with(settings, saved)
+        learner.close()
+        if given["render"]:
+            open_display()
+        name = settings.learner.environment
+        played, film = _played(learner, name, given, camera)
+    finally:
+        if camera is not None:
+            camera.drop()
+    result = score(played, seed=given["seed"])
+    threshold = _threshold(name, given["at_least"])
+    judged = verdict(result, threshold)
+    about = {
+        "model": str(found.file),
+        "version": saved.version,
+        "environment": name,
+        "seed": given["seed"],
+        **result.to_json(),
+        **judged,
+        "rewards": [episode.reward for episode in played],
+        "video": None if film is None else str(film.file),
+    }
+    _show(about, result, film, json_out=given["json_out"])
+    return int(given["at_least"] is not None and judged["reached"] is False)
+
+
+def _played(
+    learner: Any, name: str, given: dict[str, Any], camera: Camera | None
+) -> tuple[list[Episode], Film | None]:
+    from olaf.jobs.outcome import Exit, RunError
+    from olaf.rl.learner import LearnerError
+    from olaf.runs.evaluation import play, watch
+
+    drawn = given["render"] or camera is not None
+    count = given["episodes"] or (EPISODES_DRAWN if drawn else EPISODES)
+    seed = given["seed"]
+    try:
+        with _progress(count) as seen:
+            if drawn:
+                ended = watch(learner, name, episodes=count, seed=seed, camera=camera)
+            else:
+                ended = play(learner, name, episodes=count, seed=seed)
+            played = sorted(seen(ended), key=lambda episode: episode.seed)
+    except LearnerError as error:
+        raise RunError(str(error), Exit.USAGE) from None
+    except Exception as error:
+        if not type(error).__module__.startswith("pygame"):
+            raise
+        raise RunError(f"--render: no window could be opened: {error}", Exit.USAGE) from None
+    return played, None if camera is None else camera.finish()
+
+
+def _threshold(name: str, at_least: float | str | None) -> float | None:
+    from olaf.rl.environments import reward_threshold
+
+    if isinstance(at_least, float):
+        return at_least
+    threshold = reward_threshold(name)
+    if threshold is None and at_least == "solved":
+        raise click.UsageError(
+            f"--at-least solved: environment {name!r} declares no threshold; write a reward"
+        )
+    return threshold
+
+
+@contextmanager
+def _progress(count: int) -> Iterator[Any]:
+    """Pass episodes on, and say how many there have been where it takes more than a moment."""
+    if sys.stderr.isatty():
+        from rich.console import Console
+        from rich.progress import track
+
+        def shown(episodes: Iterable[Episode]) -> Iterator[Episode]:
+            console = Console(stderr=True)
+            yield from track(episodes, "playing", count, console=console, transient=True)
+
+        yield shown
+        return
+
+    def said(episodes: Iterable[Episode]) -> Iterator[Episode]:
+        due = time.monotonic() + SAY_EVERY_S
+        for number, episode in enumerate(episodes, 1):
+            yield episode
+            if number < count and time.monotonic() >= due:
+                due = time.monotonic() + SAY_EVERY_S
+                click.echo(f"{number} of {count} episodes played", err=True)
+
+    yield said
+
+
+def _interval(found: Score) -> str:
+    from olaf.runs.evaluation import ENOUGH
+
+    if found.low is None or found.high is None:
+        return f"too few episodes for an interval ({ENOUGH} at least)"
+    return f"between {found.low:.1f} and {found.high:.1f} with 95 % confidence"
+
+
+def _show(about: dict[str, Any], found: Score, film: Film | None, *, json_out: bool) -> None:
+    lines = [
+        f"{about['environment']}, model version {about['version']:,} of {about['model']}",
+        f"mean reward   {found.mean:.1f}, {_interval(found)}",
+        f"episodes      {found.episodes}: standard deviation {found.std:.1f}, lowest "
+        f"{found.min:.1f}, highest {found.max:.1f}, {found.steps_mean:,.0f} steps each",
+        f"threshold     {about['verdict']}",
+    ]
+    if film is not None:
+        lines.append(f"film          {film.file}: {film.frames} pictures, {film.seconds:.1f} s")
+    for line in lines:
+        click.echo(line, err=json_out)
+    if json_out:
+        click.echo(json.dumps(about))

@@ -1,0 +1,84 @@
+"""``olaf export``: the policy of a run as a file for other programs."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from olaf import extras
+from olaf.cli import options
+
+KEYS = {"env": "learner.environment", "learner": "learner.learner"}
+
+
+@click.command()
+@click.argument("run", type=click.Path(path_type=Path), metavar="RUN")
+@click.option(
+    "--to",
+    "kind",
+    type=click.Choice(["onnx", "torchscript", "npz"]),
+    required=True,
+    help="onnx needs the extra `onnx`, torchscript the extra `torch`.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="File to write; otherwise policy.onnx, policy.pt or policy.npz in the folder of RUN.",
+)
+@click.option("--env", metavar="ID", help="The environment; otherwise that of the run.")
+@click.option("--learner", metavar="numpy|torch", help="Take this learner's network.")
+@options.as_json
+@options.configuration
+@click.pass_context
+def export(ctx: click.Context, /, **given: Any) -> int:
+    """Write the policy of RUN for other programs, and check what was written.
+
+    RUN is the folder of a run, or a model.npz or checkpoint.npz. ONNX and TorchScript files take
+    observations and give the action, the policy's outputs and the value; npz has the named arrays.
+    The file is loaded again and compared with the learner on random observations; the largest
+    difference is printed, and a file that differs is not kept.
+
+    \b
+    Examples:
+      olaf export runs/latest --to onnx
+      olaf export runs/latest --to torchscript --out lander.pt
+      olaf export checkpoint.npz --env CartPole-v1 --to npz --out cartpole.npz
+
+    \b
+    Exit codes:
+      0 written and checked   1 it differs   2 usage, or a missing extra
+    """
+    extras.need("train", "gymnasium", what="olaf export")
+    from olaf.runs import exporting
+    from olaf.runs.model import find_model, learner_with, read_model
+
+    found = find_model(given["run"])
+    saved = read_model(found.file)
+    settings = options.settings(ctx, KEYS, base=found.tables)
+    kind = given["kind"]
+    file = given["out"] or found.file.with_name(f"policy{exporting.KINDS[kind]}")
+    if file.exists() and file.samefile(found.file):
+        raise click.UsageError(f"--out {file}: that is the model itself; name another file")
+    learner: Any = learner_with(settings, saved)
+    learner.close()
+    about = {
+        "environment": settings.learner.environment,
+        "learner": settings.learner.learner,
+        "model_version": saved.version,
+    }
+    exported = exporting.export(learner, saved, kind, file, about)
+    click.echo(
+        f"{exported.file}: {exported.bytes:,} bytes, model version {saved.version:,} of "
+        f"{found.file}\nchecked on {exported.observations} random observations: largest "
+        f"difference from the learner {exported.difference:.2g}",
+        err=given["json_out"],
+    )
+    if given["json_out"]:
+        fields = dataclasses.asdict(exported)
+        click.echo(json.dumps({**fields, "file": str(exported.file), "model": str(found.file)}))
+    return 0

@@ -1,0 +1,194 @@
+"""How good a saved model is: episodes that it plays greedily, and what they come to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from olaf.rl.environments import make_environment
+
+if TYPE_CHECKING:
+    from olaf.runs.filming import Camera
+
+TOGETHER = 16
+"""Episodes that are played side by side, so that one product of matrices serves them all."""
+
+RESAMPLES = 10_000
+CONFIDENCE = 0.95
+
+ENOUGH = 10
+"""Episodes that an interval needs: a bootstrap over fewer is too narrow."""
+
+
+@dataclass(frozen=True)
+class Episode:
+    """One episode that was played."""
+
+    seed: int
+    """The seed that the environment was reset with."""
+    reward: float
+    steps: int
+
+
+@dataclass(frozen=True)
+class Score:
+    """What the episodes come to."""
+
+    episodes: int
+    mean: float
+    std: float
+    """Standard deviation of the episodes' rewards (n - 1); 0 of a single one."""
+    min: float
+    max: float
+    low: float | None
+    high: float | None
+    """The interval that holds the expected reward with 95 % confidence, by bootstrap; None where
+    there are fewer than `ENOUGH` episodes to draw from."""
+    steps_mean: float
+
+    def to_json(self) -> dict[str, Any]:
+        """As `olaf evaluate --json` prints it."""
+        return {
+            "episodes": self.episodes,
+            "mean": self.mean,
+            "std": self.std,
+            "min": self.min,
+            "max": self.max,
+            "confidence": CONFIDENCE,
+            "low": self.low,
+            "high": self.high,
+            "steps_mean": self.steps_mean,
+        }
+
+
+def play(learner: Any, name: str, *, episodes: int, seed: int) -> Iterator[Episode]:
+    """Play episodes of environment ``name`` greedily; each when it has ended.
+
+    Episode i is reset with seed + i, and nothing else is drawn: the same model and seed give the
+    same episodes, in whatever order they end.
+    """
+    flat = not learner.spaces.seen
+    count = min(episodes, TOGETHER)
+    environments = [make_environment(name, flat=flat) for _ in range(count)]
+    try:
+        tables = [_Table(env, number, seed) for number, env in enumerate(environments)]
+        following = count
+        while tables:
+            seen = np.array([table.seen for table in tables], np.float32)
+            for table, action in zip(list(tables), learner.greedy(seen), strict=True):
+                ended = table.step(action)
+                if ended is None:
+                    continue
+                yield ended
+                if following < episodes:
+                    table.begin(following)
+                    following += 1
+                else:
+                    tables.remove(table)
+    finally:
+        for env in environments:
+            env.close()
+
+
+class _Table:
+    """One copy of the environment, and the episode that is played there."""
+
+    def __init__(self, env: Any, number: int, seed: int) -> None:
+        self._env, self._seed = env, seed
+        self.begin(number)
+
+    def begin(self, number: int) -> None:
+        self.number = self._seed + number
+        self.seen: NDArray[Any] = self._env.reset(seed=self.number)[0]
+        self._reward, self._steps = 0.0, 0
+
+    def step(self, action: Any) -> Episode | None:
+        self.seen, reward, over, cut, _ = self._env.step(action)
+        self._reward += float(reward)
+        self._steps += 1
+        return Episode(self.number, self._reward, self._steps) if over or cut else None
+
+
+def watch(
+    learner: Any,
+    name: str,
+    *,
+    episodes: int,
+    seed: int,
+    camera: Camera | None = None,
+) -> Iterator[Episode]:
+    """Play episodes one after the other, drawn: to a camera, or else in a window."""
+    mode = "human" if camera is None else "rgb_array"
+    env = make_environment(name, flat=not learner.spaces.seen, render_mode=mode)
+
+    def draw() -> None:
+        picture = env.render()
+        if camera is not None:
+            camera.take(picture)
+
+    try:
+        if camera is not None and env.metadata.get("render_fps"):
+            camera.frames_per_s = env.metadata["render_fps"]
+        for number in range(episodes):
+            seen, _ = env.reset(seed=seed + number)
+            total, steps, over = 0.0, 0, False
+            draw()
+            while not over:
+                (action,) = learner.greedy(np.array([seen], np.float32))
+                seen, reward, ended, cut, _ = env.step(action)
+                total, steps, over = total + float(reward), steps + 1, ended or cut
+                draw()
+            yield Episode(seed + number, total, steps)
+    finally:
+        env.close()
+
+
+def score(episodes: list[Episode], *, seed: int = 0) -> Score:
+    """Mean, spread and confidence of the episodes' rewards.
+
+    The interval is a percentile bootstrap: rewards of an episode are rarely normal (a lander lands,
+    or it does not).
+    """
+    rewards = np.array([episode.reward for episode in episodes])
+    low = high = None
+    if len(rewards) >= ENOUGH:
+        rng = np.random.default_rng([seed, len(rewards)])
+        drawn = rng.integers(len(rewards), size=(RESAMPLES, len(rewards)))
+        tail = 100 * (1 - CONFIDENCE) / 2
+        ends = np.percentile(rewards[drawn].mean(axis=1), [tail, 100 - tail])
+        low, high = float(ends[0]), float(ends[1])
+    return Score(
+        episodes=len(rewards),
+        mean=float(rewards.mean()),
+        std=float(rewards.std(ddof=1)) if len(rewards) > 1 else 0.0,
+        min=float(rewards.min()),
+        max=float(rewards.max()),
+        low=low,
+        high=high,
+        steps_mean=float(np.mean([episode.steps for episode in episodes])),
+    )
+
+
+def against(threshold: float, found: Score) -> str:
+    """What the score says about a threshold, in words."""
+    if found.low is not None and found.low >= threshold:
+        return f"above {threshold:g}, with 95 % confidence"
+    if found.high is not None and found.high < threshold:
+        return f"below {threshold:g}, with 95 % confidence"
+    side = "above" if found.mean >= threshold else "below"
+    return f"{side} {threshold:g}, but {found.episodes} episodes do not settle it: play more"
+
+
+def verdict(found: Score, threshold: float | None) -> Mapping[str, Any]:
+    """The threshold, whether the mean reaches it, and what that is worth."""
+    if threshold is None:
+        return {"threshold": None, "reached": None, "verdict": "this environment has no threshold"}
+    return {
+        "threshold": threshold,
+        "reached": found.mean >= threshold,
+        "verdict": against(threshold, found),
+    }

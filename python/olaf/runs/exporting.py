@@ -1,0 +1,327 @@
+"""The policy of a run as a file for other programs: ONNX, TorchScript, or named arrays.
+
+ONNX and TorchScript files map ``observation`` ``(batch, *shape)`` to ``action`` (the likeliest, as
+the environment wants it), ``policy`` (logits, or means of continuous actions) and ``value``. What
+was written is loaded again and compared with the learner's own output before it gets its name.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from olaf import extras
+from olaf.checkpoint import Checkpoint
+from olaf.jobs.outcome import Exit, RunError
+from olaf.runs.model import put_into, read_model, write_model
+
+KINDS = {"onnx": ".onnx", "torchscript": ".pt", "npz": ".npz"}
+"""What there is, and how the names of its files end."""
+
+OUTPUTS = ("action", "policy", "value")
+
+BATCHES = (1, 7, 256)
+"""Sizes of the batches of random observations that a file is checked with."""
+
+TOLERANCE = 1e-4
+"""Largest difference of an output from the learner's own, relative to the largest output."""
+
+Floats = NDArray[np.float32]
+Answers = tuple[NDArray[Any], Floats, Floats]
+"""action, policy, value."""
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A file that was written and checked."""
+
+    file: Path
+    kind: str
+    bytes: int
+    observations: int
+    """Random observations that it was checked with."""
+    difference: float
+    """Largest difference of an output from the learner's own."""
+
+
+def export(
+    learner: Any, saved: Checkpoint, kind: str, file: Path, about: dict[str, Any]
+) -> Exported:
+    """Write the policy of ``learner``, whose weights are ``saved``, and check it.
+
+    about: what is written into the file beside the policy, as the environment's name.
+    Raises RunError where it cannot be written or differs, MissingExtraError for a missing package.
+    """
+    write: Callable[[Any, Path, dict[str, Any]], Callable[[Floats], Answers]]
+    if kind == "npz":
+
+        def write(learner: Any, half: Path, about: dict[str, Any]) -> Callable[[Floats], Answers]:
+            return _write_arrays(learner, saved, half, about)
+
+    else:
+        write = {"onnx": _write_onnx, "torchscript": _write_torchscript}[kind]
+    # The same ending, as some libraries go by it.
+    half = file.with_name(f".{file.stem}.part{file.suffix}")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        half.touch()
+        answer = write(learner, half, {**about, **_described(learner)})
+        difference, count = _compare(learner, answer, kind)
+        half.replace(file)
+    except OSError as error:
+        raise RunError(f"--out {file}: cannot write there ({error.strerror})", Exit.USAGE) from None
+    finally:
+        half.unlink(missing_ok=True)
+    return Exported(file, kind, file.stat().st_size, count, difference)
+
+
+def _described(learner: Any) -> dict[str, Any]:
+    spaces = learner.spaces
+    about: dict[str, Any] = {
+        "observation_shape": list(spaces.observation_shape),
+        "actions": spaces.actions,
+        "continuous": spaces.continuous,
+    }
+    if spaces.continuous:
+        about |= {"low": spaces.low.tolist(), "high": spaces.high.tolist()}
+    else:
+        about["start"] = spaces.start
+    return about
+
+
+# Checking.
+
+
+def _compare(learner: Any, answer: Callable[[Floats], Answers], kind: str) -> tuple[float, int]:
+    """Largest difference from the learner, over random observations. Raises RunError if large."""
+    rng = np.random.default_rng(0)
+    largest = 0.0
+    for count in BATCHES:
+        seen = _observations(rng, count, learner.spaces)
+        own = learner.policy(seen)
+        action, policy, value = answer(seen)
+        bound = TOLERANCE * max(1.0, float(np.abs(own).max()))
+        for name, given, expected in (
+            ("policy", policy, own[:, :-1]),
+            ("value", np.reshape(value, -1), own[:, -1]),
+            ("action", *_actions(learner, seen, own, action, bound)),
+        ):
+            if given.shape != expected.shape:
+                raise RunError(f"--to {kind}: {name} is {given.shape}, expected {expected.shape}")
+            difference = float(np.abs(given - expected).max(initial=0.0))
+            if not difference <= bound:
+                raise RunError(
+                    f"--to {kind}: {name} differs from the learner's own by {difference:.3g} on "
+                    f"random observations, more than {bound:.3g}; nothing was written"
+                )
+            largest = max(largest, difference)
+    return largest, sum(BATCHES)
+
+
+def _actions(
+    learner: Any, seen: Floats, own: Floats, action: NDArray[Any], bound: float
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Actions given and expected; without those of a tie, which either may break as it likes."""
+    expected = np.array(learner.greedy(seen))
+    action = np.asarray(action)
+    if learner.spaces.continuous or learner.spaces.actions < 2 or action.shape != expected.shape:
+        return action, expected
+    best = np.sort(own[:, :-1], axis=1)
+    clear = best[:, -1] - best[:, -2] > 2 * bound
+    return action[clear].astype(np.float64), expected[clear].astype(np.float64)
+
+
+def _observations(rng: np.random.Generator, count: int, spaces: Any) -> Floats:
+    shape = (count, *spaces.observation_shape)
+    if spaces.seen:  # an image
+        return rng.integers(256, size=shape).astype(np.float32)
+    return rng.standard_normal(shape, np.float32)
+
+
+# Named arrays.
+
+
+def _write_arrays(
+    learner: Any, saved: Checkpoint, half: Path, about: dict[str, Any]
+) -> Callable[[Floats], Answers]:
+    from olaf.rl.learner import named_parts
+
+    write_model(half, saved.version, named_parts(learner), **about)
+    again = read_model(half)
+
+    def answer(seen: Floats) -> Answers:
+        put_into(learner, again)
+        own = learner.policy(seen)
+        return np.array(learner.greedy(seen)), own[:, :-1], own[:, -1]
+
+    return answer
+
+
+# ONNX.
+
+
+def _write_onnx(learner: Any, half: Path, about: dict[str, Any]) -> Callable[[Floats], Answers]:
+    extras.need("onnx", "onnx", "onnxruntime", what="--to onnx")
+    if _module_of(learner) is None:
+        _onnx_of_layout(learner, half, about)
+    else:
+        _onnx_of_module(learner, half, about)
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(str(half), providers=["CPUExecutionProvider"])
+
+    def answer(seen: Floats) -> Answers:
+        action, policy, value = session.run(list(OUTPUTS), {"observation": seen})
+        return action, policy, value
+
+    return answer
+
+
+def _onnx_of_layout(learner: Any, half: Path, about: dict[str, Any]) -> None:
+    """The built-in network as a graph of its own: no torch is needed for it."""
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    spaces, layout = learner.spaces, learner.layout
+    arrays = {name: np.array(array) for name, array in learner.named_parts().items()}
+    heads = {"weight": arrays.pop("heads.weight"), "bias": arrays.pop("heads.bias")}
+    for name, columns in (("policy", slice(0, -1)), ("value", slice(-1, None))):
+        arrays[f"{name}.weight"] = np.ascontiguousarray(heads["weight"][:, columns])
+        arrays[f"{name}.bias"] = np.ascontiguousarray(heads["bias"][columns])
+    arrays.pop("log_std", None)
+    nodes = []
+    below = "observation"
+    for index in range(len(layout.hidden)):
+        inputs = [below, f"trunk{index}.weight", f"trunk{index}.bias"]
+        nodes.append(helper.make_node("Gemm", inputs, [f"sum{index}"]))
+        nodes.append(helper.make_node("Tanh", [f"sum{index}"], [f"hidden{index}"]))
+        below = f"hidden{index}"
+    for name in ("policy", "value"):
+        inputs = [below, f"{name}.weight", f"{name}.bias"]
+        nodes.append(helper.make_node("Gemm", inputs, [name]))
+    shape: list[str | int] = ["batch"]
+    if spaces.continuous:
+        low, high, half_range, middle = _range_of(spaces)
+        arrays |= {"low": low, "high": high, "half": half_range, "middle": middle}
+        nodes += [
+            helper.make_node("Mul", ["policy", "half"], ["scaled"]),
+            helper.make_node("Add", ["scaled", "middle"], ["moved"]),
+            helper.make_node("Max", ["moved", "low"], ["above"]),
+            helper.make_node("Min", ["above", "high"], ["clipped"]),
+        ]
+        shape += list(spaces.shape)
+        arrays["action.shape"] = np.array([-1, *spaces.shape], np.int64)
+        nodes.append(helper.make_node("Reshape", ["clipped", "action.shape"], ["action"]))
+        kind = TensorProto.FLOAT
+    else:
+        arrays["start"] = np.array([spaces.start], np.int64)
+        nodes += [
+            helper.make_node("ArgMax", ["policy"], ["likeliest"], axis=1, keepdims=0),
+            helper.make_node("Add", ["likeliest", "start"], ["action"]),
+        ]
+        kind = TensorProto.INT64
+    seen = [helper.make_tensor_value_info("observation", 1, ["batch", spaces.observation])]
+    given = [
+        helper.make_tensor_value_info("action", kind, shape),
+        helper.make_tensor_value_info("policy", 1, ["batch", spaces.actions]),
+        helper.make_tensor_value_info("value", 1, ["batch", 1]),
+    ]
+    weights = [numpy_helper.from_array(array, name) for name, array in arrays.items()]
+    graph = helper.make_graph(nodes, "policy", seen, given, weights)
+    # Versions that readers of some years ago know.
+    opset = [helper.make_opsetid("", 13)]
+    model = helper.make_model(graph, opset_imports=opset, ir_version=8, producer_name="olaf")
+    helper.set_model_props(model, _texts(about))
+    onnx.checker.check_model(model)
+    onnx.save(model, str(half))
+
+
+def _onnx_of_module(learner: Any, half: Path, about: dict[str, Any]) -> None:
+    import warnings
+
+    import onnx
+    import torch
+
+    policy = _policy_module(learner)
+    example = torch.zeros(2, *learner.spaces.observation_shape)
+    with warnings.catch_warnings():
+        # The exporter that needs no further package is called legacy, and says so.
+        warnings.simplefilter("ignore")
+        torch.onnx.export(
+            policy,
+            (example,),
+            str(half),
+            input_names=["observation"],
+            output_names=list(OUTPUTS),
+            dynamic_axes={name: {0: "batch"} for name in ("observation", *OUTPUTS)},
+            dynamo=False,
+        )
+    model = onnx.load(str(half))
+    onnx.helper.set_model_props(model, _texts(about))
+    onnx.save(model, str(half))
+
+
+def _texts(about: dict[str, Any]) -> dict[str, str]:
+    return {key: v if isinstance(v, str) else json.dumps(v) for key, v in about.items()}
+
+
+def _range_of(spaces: Any) -> tuple[Floats, Floats, Floats, Floats]:
+    """Bounds of a continuous action, and half and middle of its range; infinite where it has none.
+
+    As `Spaces.to_environment` maps what a policy gives.
+    """
+    bounded = np.isfinite(spaces.low) & np.isfinite(spaces.high)
+    half = np.where(bounded, (spaces.high - spaces.low) / 2, 1).astype(np.float32)
+    middle = np.where(bounded, (spaces.high + spaces.low) / 2, 0).astype(np.float32)
+    low = np.where(bounded, spaces.low, -np.inf).astype(np.float32)
+    high = np.where(bounded, spaces.high, np.inf).astype(np.float32)
+    return low, high, half, middle
+
+
+# TorchScript.
+
+
+def _write_torchscript(
+    learner: Any, half: Path, about: dict[str, Any]
+) -> Callable[[Floats], Answers]:
+    extras.need("torch", "torch", what="--to torchscript")
+    import warnings
+
+    import torch
+
+    policy = _policy_module(learner)
+    example = torch.zeros(2, *learner.spaces.observation_shape)
+    with warnings.catch_warnings():
+        # torch would rather export to formats of its own; this one is what was asked for.
+        warnings.simplefilter("ignore")
+        jit: Any = torch.jit
+        traced = jit.trace(policy, (example,))
+        jit.save(traced, str(half), _extra_files={"olaf.json": json.dumps(about)})
+        again = jit.load(str(half))
+
+    def answer(seen: Floats) -> Answers:
+        with torch.no_grad():
+            action, policy, value = again(torch.from_numpy(seen))
+        return action.numpy(), policy.numpy(), value.numpy()
+
+    return answer
+
+
+def _module_of(learner: Any) -> Any:
+    """The module of the user's own, or None for the built-in network."""
+    return learner.module if learner.config.module else None
+
+
+def _policy_module(learner: Any) -> Any:
+    from olaf.runs.policy_module import BuiltIn, Policy
+
+    module = _module_of(learner)
+    if module is None:
+        module = BuiltIn(learner.layout, learner.named_parts())
+    return Policy(module, learner.spaces, _range_of(learner.spaces)).eval()

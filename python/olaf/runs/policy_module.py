@@ -1,0 +1,71 @@
+"""A policy as a torch module, for TorchScript and ONNX. Imported only when asked for."""
+
+# Checked with torch installed and without: then everything torch is Any.
+# mypy: disable-error-code="import-untyped,import-not-found,misc,no-any-return"
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from olaf.rl.environments import Spaces
+from olaf.rl.network import Layout
+
+
+class BuiltIn(nn.Module):
+    """The built-in network of ordinary layers: a tanh trunk, a policy head, a value head."""
+
+    def __init__(self, layout: Layout, arrays: Mapping[str, NDArray[np.float32]]) -> None:
+        super().__init__()
+        widths = [layout.observation, *layout.hidden]
+        layers: list[nn.Module] = []
+        for index, (below, width) in enumerate(pairwise(widths)):
+            bias = arrays[f"trunk{index}.bias"]
+            layers += [_linear(below, width, arrays[f"trunk{index}.weight"], bias), nn.Tanh()]
+        self.trunk = nn.Sequential(*layers)
+        weight, bias = arrays["heads.weight"], arrays["heads.bias"]
+        self.policy = _linear(widths[-1], layout.actions, weight[:, :-1], bias[:-1])
+        self.value = _linear(widths[-1], 1, weight[:, -1:], bias[-1:])
+
+    def forward(self, observation: Tensor) -> tuple[Tensor, Tensor]:
+        """``(batch, observation)`` to policy ``(batch, actions)`` and value ``(batch, 1)``."""
+        hidden = self.trunk(observation)
+        return self.policy(hidden), self.value(hidden)
+
+
+def _linear(
+    below: int, width: int, weight: NDArray[np.float32], bias: NDArray[np.float32]
+) -> nn.Linear:
+    layer = nn.Linear(below, width)
+    with torch.no_grad():
+        layer.weight.copy_(torch.from_numpy(np.ascontiguousarray(weight.T)))
+        layer.bias.copy_(torch.from_numpy(np.array(bias)))
+    return layer
+
+
+class Policy(nn.Module):
+    """Adds the greedy action, as the environment wants it, to what a network gives."""
+
+    def __init__(self, module: Any, spaces: Spaces, bounds: tuple[NDArray[np.float32], ...]):
+        super().__init__()
+        self.module = module
+        self.continuous = spaces.continuous
+        self.start = spaces.start
+        self.shape = spaces.shape
+        for name, array in zip(("low", "high", "half_range", "middle"), bounds, strict=True):
+            self.register_buffer(name, torch.from_numpy(np.array(array)))
+
+    def forward(self, observation: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """``(batch, *shape)`` to action, policy ``(batch, actions)`` and value ``(batch, 1)``."""
+        policy, value = self.module(observation)
+        value = value.reshape(-1, 1)
+        if not self.continuous:
+            return policy.argmax(dim=1) + self.start, policy, value
+        own: Any = self
+        moved = policy * own.half_range + own.middle
+        action = torch.minimum(torch.maximum(moved, own.low), own.high)
+        return action.reshape(-1, *self.shape), policy, value
