@@ -19,7 +19,7 @@ from olaf.jobs.training import Command, Observer, Outcome, olaf_command
 from olaf.runs import folder as folders
 from olaf.runs.folder import Hold
 from olaf.runs.journal import Journal, read_journal
-from olaf.runs.settings import described, write_settings
+from olaf.runs.settings import changes, described, settings_of, write_settings
 
 Observe = Callable[[Settings], AbstractContextManager[Observer]]
 """From the settings of a run to who watches it: a display, a log."""
@@ -74,9 +74,13 @@ def start(
 
 
 def resume(session: Session, settings: Settings, observe: Observe) -> Run:
-    """Go on with a run. Raises RunError where nothing is left to do, or no start was made."""
+    """Go on with a run.
+
+    Raises RunError: a setting that cannot change, nothing left to do, no start could be made.
+    """
     from olaf.jobs.rehearsal import rehearse
 
+    changes(settings_of(session.folder), settings)
     nothing_left(settings, session.earlier)
     rehearsed = rehearse(settings)
     if (session.folder.parent / folders.LATEST).is_symlink():
