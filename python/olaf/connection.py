@@ -34,6 +34,7 @@ from olaf.parameters import (
     is_module,
     is_parameter,
     items,
+    layout,
     readable,
 )
 from olaf.rule import Rule
@@ -110,15 +111,15 @@ class Connection:
 
         The first worker's weights become the job's first model. Later workers receive the model as
         it is, written into ``weights`` in place (read-only weights stay as they are: `pull` brings
-        the model). Of a torch module the parameters travel; buffers, such as the running means of
-        a batch norm, do not.
+        the model). The server keeps names and shapes for its checkpoints. Of a torch module the
+        parameters travel; buffers, such as the running means of a batch norm, do not.
 
         Raises UnreachableError at the deadline, naming the peer, and RefusedError with the reason
         (id in use, model of another size, ..).
         """
         found = items(weights)
         parts = readable(found)
-        version = self._client.join(parts, timeout_s)
+        version = self._join(parts, timeout_s, layout(weights, parts))
         self._shapes = [part.shape for part in parts]
         self._movement = Movement()
         targets = Targets.of(found)
@@ -274,6 +275,16 @@ class Connection:
     ) -> None:
         self.close()
 
+    def _join(self, parts: Parts, timeout_s: float, named: str) -> int:
+        try:
+            return self._client.join(parts, timeout_s, named)
+        except ValueError as error:
+            if not str(error).startswith("layout: "):
+                raise
+            # A name that no file can hold is no reason to stay out of the job.
+            tell(logging.WARNING, f"{error}; checkpoints will hold the model as one flat array")
+            return self._client.join(parts, timeout_s)
+
     def _send(self, parts: Parts, reward: float, weight: float) -> int:
         number = self._client.push(parts, reward=reward, weight=weight)
         if not self._movement.over:
@@ -312,7 +323,6 @@ class Connection:
 
 
 def _rule_of(client: Client) -> Rule | None:
-    """The rule that the welcome carried, if the server is new enough to say it."""
-    ask = getattr(client, "rule", None)
-    said = ask() if ask is not None else None
+    """The rule that the newest welcome carried."""
+    said = client.rule()
     return None if said is None else Rule.from_json(said)

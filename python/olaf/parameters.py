@@ -7,6 +7,7 @@ imported: a program without tensors pays nothing for it.
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -78,11 +79,17 @@ def _gradient(parameter: Any) -> Any:
     return parameter.grad
 
 
-def names(values: Parameters) -> list[str] | None:
-    """The names of a module's parameters; None where the values have none."""
-    if not is_module(values):
-        return None
-    return [name for name, _ in values.named_parameters()]
+def layout(values: Parameters, parts: Parts) -> str:
+    """The names and shapes of a model's arrays, as the core takes them.
+
+    Of a module the names of its parameters; else ``array_0``, ``array_1``, ..
+    """
+    if is_module(values):
+        names = [name for name, _ in values.named_parameters()]
+    else:
+        names = [f"array_{index}" for index in range(len(parts))]
+    named = zip(names, parts, strict=True)
+    return json.dumps([{"name": name, "shape": list(part.shape)} for name, part in named])
 
 
 class Scratch:

@@ -42,7 +42,8 @@ class Client:
         self.left = 0
         self.told_rule: dict[str, object] = {**PLAIN}
 
-    def join(self, weights: Sequence[Array], timeout_s: float) -> int:
+    def join(self, weights: Sequence[Array], timeout_s: float, layout: str | None = None) -> int:
+        self.layout = json.loads(layout or "null")
         self.version = self.version or 1
         self.model = self.model or [part.copy() for part in weights]
         return self.version
@@ -246,6 +247,21 @@ def test_tensors_that_numpy_cannot_see_are_converted(
     client.serve([2, 3])
     connection.pull(into=[half])
     assert half.tolist() == [2, 3]
+
+
+def test_names_and_shapes_go_to_the_server(connection: Connection, client: Client) -> None:
+    connection.join([np.zeros((2, 3), np.float32), np.zeros(4)])
+    assert client.layout == [
+        {"name": "array_0", "shape": [2, 3]},
+        {"name": "array_1", "shape": [4]},
+    ]
+
+
+@pytest.mark.torch
+def test_a_modules_parameters_have_their_names(connection: Connection, client: Client) -> None:
+    torch = pytest.importorskip("torch")
+    connection.join(torch.nn.Linear(3, 2))
+    assert client.layout == [{"name": "weight", "shape": [2, 3]}, {"name": "bias", "shape": [2]}]
 
 
 # The three ways to push.

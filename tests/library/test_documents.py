@@ -61,3 +61,22 @@ def test_the_page_names_every_public_call() -> None:
     assert "push_delta" in calls
     for name in (*calls, *(n for n in vars(olaf.LocalJob) if not n.startswith("_"))):
         assert re.search(rf"`(job\.|switch\.)?{name}\b", page), name
+
+
+@pytest.mark.timeout(240)
+def test_what_readme_pastes_learns(tmp_path: Path) -> None:
+    (snippet,) = snippets("README.md")
+    out, errors = run(tmp_path, snippet)
+    learnt = [float(word) for word in out.strip("[] \n").split()]
+    assert learnt == pytest.approx([1.0, 2.0, 3.0], abs=0.02)
+    assert "pushes are applied at 1.0" in errors
+    assert "hardly follows" not in errors
+
+
+def test_readme_and_the_pages_say_the_same_of_a_push() -> None:
+    sentence = "model += factor * (1 + versions behind)^-power * mean(update)"
+    for page in ("docs/training.md", "docs/reference/connection.md", "python/olaf/connection.py"):
+        assert sentence in (ROOT / page).read_text(encoding="utf-8"), page
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for link in re.findall(r"\]\(([\w./-]+)(?:#[\w-]+)?\)", readme):
+        assert (ROOT / link).exists(), link

@@ -107,6 +107,17 @@ def test_the_servers_factor_is_known_at_join(caplog: pytest.LogCaptureFixture) -
         assert "applied at 0.25, not at 1" in caplog.text
 
 
+@pytest.mark.torch
+def test_a_name_that_no_checkpoint_can_hold_is_said_and_joins_all_the_same(
+    job: olaf.LocalJob, caplog: pytest.LogCaptureFixture
+) -> None:
+    torch = pytest.importorskip("torch")
+    with olaf.connect(job.address) as switch:
+        assert switch.join(torch.nn.ModuleDict({"olaf": torch.nn.Linear(2, 1)})) == 1
+    assert 'layout: name "olaf.weight"' in caplog.text
+    assert "as one flat array" in caplog.text
+
+
 def test_counters_and_events_are_there_to_see(job: olaf.LocalJob) -> None:
     with olaf.connect(job.address, worker=5) as switch:
         switch.join(np.zeros(2, np.float32))
@@ -118,6 +129,29 @@ def test_counters_and_events_are_there_to_see(job: olaf.LocalJob) -> None:
     seen = [(e["who"], e["event"], e.get("worker")) for e in job.events()]
     assert ("server", "worker_joined", 5) in seen
     assert job.address in repr(job)
+
+
+def test_counters_may_be_read_from_another_thread(job: olaf.LocalJob) -> None:
+    with olaf.connect(job.address) as switch:
+        weights = np.zeros(1000, np.float32)
+        switch.join(weights)
+        ended = threading.Event()
+        seen: list[int] = []
+
+        def look() -> None:
+            while not ended.is_set():
+                switch.events()
+                seen.append(switch.stats()["contributions"])
+
+        thread = threading.Thread(target=look)
+        thread.start()
+        for _ in range(200):
+            switch.push_delta(weights, weights + 1)
+            switch.pull(into=weights)
+        until(lambda: bool(seen) and seen[-1] == 200)
+        ended.set()
+        thread.join()
+        assert seen == sorted(seen)
 
 
 def test_nothing_is_left_after_the_block() -> None:
