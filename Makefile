@@ -31,7 +31,7 @@ test-torch: ## the tests of --learner torch and of the integrations (installs 5 
 	OLAF_REQUIRE_TORCH=1 $(BIN)/pytest -m "torch and not slow and not ray"
 
 test-ray: ## the tests on a local Ray cluster (installs the extra `ray`; minutes, gigabytes)
-	@scripts/env ray
+	@scripts/env ray rllib
 	OLAF_REQUIRE_RAY=1 $(BIN)/pytest -m ray
 
 check: format lint types pure ns3-if-possible test test-torch fuzz wheel ## everything that CI runs

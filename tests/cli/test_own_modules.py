@@ -112,7 +112,7 @@ def olaf(folder: Path, *argv: str) -> subprocess.CompletedProcess[str]:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=280,
         check=False,
     )
 
@@ -142,10 +142,11 @@ def test_a_class_needs_no_registration(folder: Path) -> None:
     importlib.util.find_spec("torchrl") is None and not os.environ.get("OLAF_REQUIRE_TORCH"),
     reason="torch not installed",
 )
+@pytest.mark.timeout(300)  # most of it is importing torch, twice
 def test_a_convolutional_network_of_ones_own_learns_from_images(folder: Path) -> None:
     network = ["--learner=torch", "--set=learner.module=nets:network"]
-    argv = ("train", "--env=mine:Picture", "--until-reward=9.2", "--workers=2", *network)
-    result = result_of(olaf(folder, *argv, *QUICK[1:]))
+    argv = ("train", "--env=mine:Picture", "--until-reward=9.2", *network)
+    result = result_of(olaf(folder, *argv, *QUICK))
     assert result["outcome"] == "reached"
     # The kernel has kept its four axes on the way through switch and server.
     model = np.load(folder / "runs/latest/model.npz")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
-from conftest import EXAMPLES
 
-pytestmark = pytest.mark.torch
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
+@pytest.mark.torch
 @pytest.mark.timeout(300)
 def test_two_workers_of_the_single_file_ppo_reach_200(train: Callable[..., list[float]]) -> None:
     assert min(train("cleanrl_ppo.py")) >= 200

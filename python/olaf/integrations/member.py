@@ -63,9 +63,10 @@ class Member:
         return self._connection
 
     def join(self, module: Any) -> int:
-        """Join the job with a torch module, which then holds the job's model; its version.
+        """Join the job with a torch module or a list of parameters; they then hold its model.
 
-        Raises UnreachableError and RefusedError as `olaf.Connection.join` does.
+        Returns the model's version. Raises UnreachableError and RefusedError as
+        `olaf.Connection.join` does.
         """
         connection = olaf.connect(self._address, **self._options)
         try:
@@ -89,6 +90,20 @@ class Member:
         version: int | None = connection.pull(into=self._module)
         self._before = olaf.snapshot(self._module)
         return version
+
+    def return_to_job(self) -> None:
+        """Write the job's model, as it was last taken, over what the module holds now.
+
+        For a framework that has loaded other weights: they are not what training changed.
+        """
+        from torch import from_numpy, no_grad
+
+        parameters = getattr(self._module, "parameters", None)
+        with no_grad():
+            for tensor, part in zip(
+                parameters() if parameters else self._module, self._before, strict=True
+            ):
+                tensor.copy_(from_numpy(part))
 
     def close(self, flush_timeout_s: float = 2.0) -> None:
         """Let the last push arrive, then leave the job. Calling it again does nothing."""
