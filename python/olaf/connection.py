@@ -118,11 +118,11 @@ class Connection:
         (id in use, model of another size, ..).
         """
         found = items(weights)
-        parts = readable(found)
+        parts = readable(self._scratch.hosted(found))
         version = self._join(parts, timeout_s, layout(weights, parts))
         self._shapes = [part.shape for part in parts]
         self._movement = Movement()
-        targets = Targets.of(found)
+        targets = Targets.of(found, self._scratch)
         if targets is not None:
             self._version = targets.fill(self._client, self._version) or self._version
             self._movement.joined(targets.parts)
@@ -194,7 +194,7 @@ class Connection:
                 "after local training call push_delta(before, module), where before = "
                 "olaf.snapshot(module) was taken before it"
             )
-        return self._send(readable(found), reward, weight)
+        return self._send(readable(self._scratch.hosted(found)), reward, weight)
 
     @overload
     def pull(self, into: None = None) -> Model | None: ...
@@ -208,7 +208,7 @@ class Connection:
         A torn mixture of two versions is never written.
         """
         if into is not None:
-            targets = Targets.of(into)
+            targets = Targets.of(into, self._scratch)
             if targets is None:
                 raise ValueError("pull(into=..): an array there is read-only; pass a writable one")
             version = targets.fill(self._client, self._version)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from olaf._olaf import Client
+    from olaf.torch.staging import Staging
 
 Parts = list[NDArray[np.float32]]
 
@@ -33,7 +34,10 @@ def snapshot(values: Parameters) -> Parts:
     values: an array, a torch tensor, a sequence of them, or a torch module. Returns float32 arrays
     with memory of their own, one a parameter, in order.
     """
-    return [np.array(_array(item), np.float32, order="C") for item in items(values)]
+    # A GPU's tensors come through pinned memory of this call, hence the copy of a copy.
+    return [
+        np.array(_array(item), np.float32, order="C") for item in Scratch().hosted(items(values))
+    ]
 
 
 def readable(values: Parameters) -> Parts:
@@ -93,10 +97,28 @@ def layout(values: Parameters, parts: Parts) -> str:
 
 
 class Scratch:
-    """Float32 arrays that are made once and used again while their shapes stay the same."""
+    """Float32 arrays that are made once and used again while their shapes stay the same.
+
+    For tensors of a GPU also their pinned host memory, see `olaf.torch.staging`.
+    """
 
     def __init__(self) -> None:
         self._parts: Parts = []
+        self._staging: Staging | None = None
+
+    def hosted(self, found: Sequence[Any]) -> Sequence[Any]:
+        """The items with those of a GPU copied to the host, all at once; see `Staging.hosted`."""
+        if not any(_is_remote(item) for item in found):
+            return found
+        return self.staging().hosted(found)
+
+    def staging(self) -> Staging:
+        """The pinned buffers, made when first used."""
+        if self._staging is None:
+            from olaf.torch.staging import Staging
+
+            self._staging = Staging()
+        return self._staging
 
     def difference(self, before: Parameters, after: Parameters) -> Parts:
         """``after - before``, part by part. Raises ValueError where the two cannot belong together.
@@ -108,7 +130,7 @@ class Scratch:
             raise ValueError(
                 f"before has {len(old)} arrays, after has {len(new)}: both must be the same model"
             )
-        parts = self._like(new)
+        parts, hosted = self._like(new), self.hosted(new)
         for index, (was, now) in enumerate(zip(old, new, strict=True)):
             if tuple(was.shape) != tuple(now.shape):
                 raise ValueError(
@@ -120,7 +142,7 @@ class Scratch:
                     f"array {index}: before and after are the same memory, so that nothing would "
                     "be pushed; copy the model before you train: before = olaf.snapshot(model)"
                 )
-            one, other = _array(now), _array(was)
+            one, other = _array(hosted[index]), _array(was)
             wide = np.result_type(one, other, np.float32)  # integers and halves are not exact
             np.subtract(one, other, out=parts[index], dtype=wide, casting="same_kind")
         return parts
@@ -128,7 +150,7 @@ class Scratch:
     def scaled(self, values: Sequence[Any], factor: float) -> Parts:
         """``factor * values``, part by part. The arrays are overwritten by the next call."""
         parts = self._like(values)
-        for part, item in zip(parts, values, strict=True):
+        for part, item in zip(parts, self.hosted(values), strict=True):
             array = _array(item)
             wide = np.result_type(array, np.float32)
             np.multiply(array, factor, out=part, dtype=wide, casting="same_kind")
@@ -149,11 +171,16 @@ class Targets:
         self._copies = copies
 
     @classmethod
-    def of(cls, into: Parameters) -> Targets | None:
+    def of(cls, into: Parameters, scratch: Scratch) -> Targets | None:
         """The targets that ``into`` offers, or None if something in it cannot be written."""
         parts: Parts = []
         copies: list[Callable[[], object]] = []
-        for item in items(into):
+        remote: dict[int, Any] = {}
+        for index, item in enumerate(items(into)):
+            if _is_remote(item):
+                remote[index] = item
+                parts.append(scratch.staging().receiving(index, item))
+                continue
             array = _shared(item)
             if array is not None and _is_plain(array):
                 if not array.flags.writeable:
@@ -169,6 +196,8 @@ class Targets:
                 copies.append(partial(np.copyto, item, staging, "unsafe"))
             else:
                 return None
+        if remote:
+            copies.append(partial(scratch.staging().send, remote))
         return cls(parts, copies)
 
     def fill(self, client: Client, newer_than: int) -> int | None:
@@ -195,6 +224,11 @@ def is_parameter(value: object) -> bool:
 def _is_tensor(value: object) -> bool:
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)
+
+
+def _is_remote(value: object) -> bool:
+    """Whether it is a tensor of a device that the host cannot read."""
+    return _is_tensor(value) and not value.is_cpu  # type: ignore[attr-defined]
 
 
 def _contiguous(item: Any) -> NDArray[np.float32]:
