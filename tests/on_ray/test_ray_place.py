@@ -8,12 +8,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from olaf.jobs.lines import Control
 from olaf.jobs.outcome import Exit
+from olaf.jobs.places import ray_place
 from olaf.jobs.places.ray_place import RayPlace
 from olaf.jobs.progress import Happening, Progress
 from olaf.jobs.reading import read_settings
@@ -74,19 +74,34 @@ def trained(place: RayPlace, settings: Settings, watcher: Watcher) -> Outcome:
     return outcome
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Any]:
-    """Two nodes of four processors on this machine; the driver is on the first."""
-    import ray
-    from ray.cluster_utils import Cluster
+class Nodes:
+    """Two nodes on this machine; the driver is on the first, which could take all actors."""
 
-    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 4, "include_dashboard": False})
-    second = made.add_node(num_cpus=4, resources={"second": 1})
-    ray.init(address=made.address, log_to_driver=False, logging_level="error")
-    made.wait_for_nodes()
-    yield second
-    ray.shutdown()
-    made.shutdown()
+    def __init__(self) -> None:
+        import ray
+        from ray.cluster_utils import Cluster
+
+        first = {"num_cpus": 8, "include_dashboard": False}
+        self._cluster = Cluster(initialize_head=True, head_node_args=first)
+        self._second = self._cluster.add_node(num_cpus=8)
+        ray.init(address=self._cluster.address, log_to_driver=False, logging_level="error")
+        self._cluster.wait_for_nodes()
+
+    def kill_second(self) -> None:
+        self._cluster.remove_node(self._second, allow_graceful=False)
+
+    def close(self) -> None:
+        import ray
+
+        ray.shutdown()
+        self._cluster.shutdown()
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Nodes]:
+    made = Nodes()
+    yield made
+    made.close()
 
 
 def nodes_of(place: RayPlace) -> dict[str, str]:
@@ -94,7 +109,7 @@ def nodes_of(place: RayPlace) -> dict[str, str]:
 
 
 def test_a_killed_worker_and_a_killed_server_come_back_and_the_job_learns(
-    cluster: Any, tmp_path: Path
+    cluster: Nodes, tmp_path: Path
 ) -> None:
     # So slow a reward window that there is time to die in.
     settings = settings_for(
@@ -132,8 +147,29 @@ def test_a_killed_worker_and_a_killed_server_come_back_and_the_job_learns(
     assert outcome.model_file.is_file()
 
 
+def test_what_the_cluster_does_not_have_is_said_and_waited_for_to_the_deadline(
+    cluster: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ray_place, "HOMELESS_S", 8.0)
+    settings = settings_for(
+        tmp_path,
+        "ray.gpus_per_worker=1",
+        "train.start_timeout_s=12",
+        "worker.join_timeout_s=0.5",
+        "train.stop_timeout_s=0.5",
+    )
+    watcher = Watcher()
+    outcome = trained(RayPlace(settings), settings, watcher)
+    assert (outcome.kind, outcome.code) == ("failed", Exit.UNREACHABLE)
+    assert any(
+        "worker 0: has waited 8 s for Ray to start it: it asks for 1 CPU and 1 GPU" in line
+        and "0 of 0 GPU are free" in line
+        for line in watcher.lines
+    )
+
+
 def test_workers_spread_over_nodes_and_a_node_that_dies_takes_nobody_with_it(
-    cluster: Any, tmp_path: Path
+    cluster: Nodes, tmp_path: Path
 ) -> None:
     import ray
 
@@ -149,7 +185,7 @@ def test_workers_spread_over_nodes_and_a_node_that_dies_takes_nobody_with_it(
         joined = {name for name, _ in progress.updates_of}
         if len(joined) == 4 and not seen:
             seen.append(nodes_of(place))
-            kill_node(cluster)
+            cluster.kill_second()
         back = {
             name
             for (name, number), told in progress.updates_of.items()
@@ -170,32 +206,6 @@ def test_workers_spread_over_nodes_and_a_node_that_dies_takes_nobody_with_it(
     assert set(outcome.restarts) == there == again
     assert outcome.code == Exit.INTERRUPTED
     assert conclude(outcome)["fates"]["matches"]
-
-
-def kill_node(node: Any) -> None:
-    for processes in node.all_processes.values():
-        for each in processes:
-            each.process.kill()
-
-
-def test_what_the_cluster_does_not_have_is_said_and_waited_for_to_the_deadline(
-    cluster: Any, tmp_path: Path
-) -> None:
-    settings = settings_for(
-        tmp_path,
-        "ray.gpus_per_worker=1",
-        "train.start_timeout_s=12",
-        "worker.join_timeout_s=0.5",
-        "train.stop_timeout_s=0.5",
-    )
-    watcher = Watcher()
-    outcome = trained(RayPlace(settings), settings, watcher)
-    assert (outcome.kind, outcome.code) == ("failed", Exit.UNREACHABLE)
-    assert any(
-        "worker 0: has waited 10 s for Ray to start it: it asks for 1 CPU and 1 GPU" in line
-        and "0 of 0 GPU are free" in line
-        for line in watcher.lines
-    )
 
 
 def olaf(folder: Path, *words: str) -> "subprocess.Popen[str]":

@@ -33,6 +33,11 @@ AT_ONCE = 2_000
 """Lines in one answer."""
 
 
+DRIVER_S = 150.0
+"""After so long without a question from the driver a role ends: the driver is gone, or has given
+it up and started another in its place, which an actor behind a broken network does not hear of."""
+
+
 @dataclass(frozen=True)
 class Where:
     """The process that a role found itself in."""
@@ -72,6 +77,7 @@ class RoleActor:
         self._begun = False
         self._life = secrets.token_hex(8)
         self._orders: IO[str] | None = None
+        self._asked_at = time.monotonic()
 
     def begin(self, role: str, first_line: str, folder: str) -> Where:
         """Start the role, unless it runs: then the driver had only lost sight of it."""
@@ -81,6 +87,7 @@ class RoleActor:
             if self._begun:
                 return where
             self._begun = True
+            self._asked_at = time.monotonic()
         _settle_in(Path(folder))
         far, near = os.pipe()
         self._orders = os.fdopen(near, "w", buffering=1, encoding="utf-8")
@@ -88,11 +95,13 @@ class RoleActor:
         threading.Thread(
             target=self._run, args=(role, told, os.fdopen(far, encoding="utf-8")), daemon=True
         ).start()
+        threading.Thread(target=self._watch_driver, daemon=True).start()
         return where
 
     def hear(self, after: int, wait_s: float) -> Heard:
         """Lines after so many, as soon as there are some; what was heard before is forgotten."""
         with self._lock:
+            self._asked_at = time.monotonic()
             had = max(after - self._first, 0)
             del self._lines[:had]
             self._first += had
@@ -131,6 +140,13 @@ class RoleActor:
                 os._exit(int(Exit.UNREACHABLE))
             self._lines.append((kind, text))
             self._lock.notify_all()
+
+    def _watch_driver(self) -> None:
+        while self._code is None:
+            if time.monotonic() - self._asked_at > DRIVER_S:
+                print(f"olaf: the driver has not asked for {DRIVER_S:g} s", flush=True)
+                os._exit(int(Exit.UNREACHABLE))
+            time.sleep(DRIVER_S / 30)
 
     def _run(self, role: str, told: dict[str, Any], orders: IO[str]) -> None:
         control = Control()

@@ -29,7 +29,7 @@ from olaf.jobs.supervisor import Ended, Notice, Printed, Program, Said, Started
 HEAR_S = 10.0
 """How long an actor that has nothing to say lets the driver wait; the driver does other things."""
 
-HOMELESS_S = 10.0
+HOMELESS_S = 30.0
 """After so long without a place for an actor it is said once what it waits for."""
 
 MISS_S, MOST_MISSES = 0.25, 40
