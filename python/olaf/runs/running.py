@@ -51,8 +51,10 @@ def start(
 
     signals: SIGTERM and Ctrl-C end the run, with everything that it leaves.
     """
+    from olaf.jobs.places import check_place
     from olaf.jobs.rehearsal import rehearse
 
+    check_place(settings)
     rehearsed = rehearse(settings)  # what cannot be is said before there is a folder for it
     out, before = settings.train.out, folders.latest()
     made = out is None or not Path(out).exists()
@@ -78,10 +80,12 @@ def resume(session: Session, settings: Settings, observe: Observe) -> Run:
 
     Raises RunError: a setting that cannot change, nothing left to do, no start could be made.
     """
+    from olaf.jobs.places import check_place
     from olaf.jobs.rehearsal import rehearse
 
     changes(settings_of(session.folder), settings)
     nothing_left(settings, session.earlier)
+    check_place(settings)
     rehearsed = rehearse(settings)
     if (session.folder.parent / folders.LATEST).is_symlink():
         folders.show_latest(session.folder)

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
+from olaf.extras import need
 from olaf.jobs.outcome import Exit, RunError
 from olaf.jobs.supervisor import Notice, Program, Supervisor
 
@@ -71,19 +72,27 @@ class Place(Protocol):
     ) -> None: ...
 
 
+def check_place(settings: Settings) -> None:
+    """Raise before anything is begun where ``train.on`` cannot be: an extra, an allocation."""
+    kind = settings.train.on.partition(":")[0]
+    if kind == "ray":
+        need("ray", what="olaf train --on ray")
+    elif kind == "srun":
+        from olaf.jobs.places.slurm_place import allocated_nodes
+
+        allocated_nodes()
+    elif kind == "slurm":
+        raise RunError("--on slurm: only the command `olaf train` can submit a job", Exit.USAGE)
+
+
 def open_place(settings: Settings, *, descriptors: Sequence[int] = ()) -> Place:
     """The place that ``train.on`` names; of the others nothing is imported.
 
     descriptors: open files that processes of this machine inherit.
     """
+    check_place(settings)
     train = settings.train
     kind = train.on.partition(":")[0]
-    if kind == "local":
-        return Supervisor(
-            restarts=train.restarts,
-            restart_delay_s=train.restart_delay_s,
-            descriptors=descriptors,
-        )
     if kind == "ray":
         from olaf.jobs.places.ray_place import RayPlace
 
@@ -92,4 +101,6 @@ def open_place(settings: Settings, *, descriptors: Sequence[int] = ()) -> Place:
         from olaf.jobs.places.slurm_place import SlurmPlace
 
         return SlurmPlace(settings, descriptors=descriptors)
-    raise RunError(f"--on {train.on}: only `olaf train` can do that", Exit.USAGE)
+    return Supervisor(
+        restarts=train.restarts, restart_delay_s=train.restart_delay_s, descriptors=descriptors
+    )

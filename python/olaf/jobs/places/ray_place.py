@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from olaf.extras import need
 from olaf.jobs.backoff import Backoff
 from olaf.jobs.outcome import Exit, RunError
 from olaf.jobs.places.ray_actor import Heard, RoleActor, Where
@@ -71,7 +70,6 @@ class RayPlace:
     """See `olaf.jobs.places.Place`."""
 
     def __init__(self, settings: Settings) -> None:
-        need("ray", what="olaf train --on ray")
         self._ray: Any = importlib.import_module("ray")
         self._errors: Any = importlib.import_module("ray.exceptions")
         self._settings = settings
