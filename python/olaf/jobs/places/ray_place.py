@@ -13,6 +13,7 @@ import hashlib
 import importlib
 import json
 import signal
+import socket
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -33,6 +34,9 @@ HOMELESS_S = 30.0
 
 MISS_S, MOST_MISSES = 0.25, 40
 """Pause before an actor that Ray is still restarting is asked again, and how often."""
+
+REACH_S = 10.0
+"""How long the head of a cluster may take to let us in."""
 
 READ_S = 60.0
 """How long a file may take from its node to here."""
@@ -208,6 +212,8 @@ class RayPlace:
             needed = self._needed()
             own = {"address": "local", "include_dashboard": False}
             own["num_cpus"] = max(int(needed["CPU"] + 0.999), 1)
+        else:
+            _reach(address)
         try:
             self._ray.init(**own, log_to_driver=False, logging_level="error")
         except (ConnectionError, RuntimeError, ValueError, OSError) as error:
@@ -381,6 +387,21 @@ class RayPlace:
     def _place_of(self, actor: _Actor) -> str:
         where = actor.where
         return f" (process {where.pid} on {where.name})" if where else ""
+
+
+def _reach(address: str) -> None:
+    """Raise RunError where nobody listens at ``HOST:PORT``: Ray itself tries for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdigit():
+        return  # auto, or a word that Ray knows or refuses
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), REACH_S).close()
+    except (OSError, OverflowError) as error:
+        raise RunError(
+            f"--on ray:{address}: no Ray cluster answers there ({error}); `ray status` on a node "
+            "of the cluster shows its address",
+            Exit.UNREACHABLE,
+        ) from None
 
 
 def _first_line(error: BaseException) -> str:
