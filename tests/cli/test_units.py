@@ -12,7 +12,8 @@ import pytest
 from olaf import units
 from olaf.cli.main import run
 from olaf.jobs.reading import read_settings, write_toml
-from olaf.jobs.settings import Section, Settings
+from olaf.jobs.section import Section
+from olaf.jobs.settings import Settings
 from olaf.jobs.usage import ConfigurationError
 
 

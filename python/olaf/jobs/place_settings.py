@@ -94,8 +94,8 @@ class SlurmSettings(Section):
     """The address of the first node that the others find it under: auto looks its name up; name
     one where that gives the wrong network."""
     stop_before_s: int = Field(default=120, ge=30)
-    """So many seconds before the time limit the run is ended in order: workers finish, the model
-    and the report are written."""
+    """So long before the time limit the run is ended in order: workers finish, the model and the
+    report are written. Whole seconds."""
     requeue: bool = True
     """Let Slurm put the job back into the queue when it was preempted or a node failed; it goes on
     from the last checkpoint."""
