@@ -15,7 +15,7 @@ from olaf.integrations.rllib import OlafPPOTorchLearner
 address, seed = sys.argv[1], int(sys.argv[2])
 goal = float(sys.argv[3]) if len(sys.argv) > 3 else 200.0
 
-ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False)
+ray.init(include_dashboard=False, log_to_driver=False)  # RAY_ADDRESS names a running cluster
 config = (
     PPOConfig()
     .environment("CartPole-v1")

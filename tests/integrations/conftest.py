@@ -55,7 +55,7 @@ def job() -> Iterator[olaf.LocalJob]:
 def train(job: olaf.LocalJob) -> Callable[..., list[float]]:
     """Run an example as so many workers of the job at once; the mean rewards that they print."""
 
-    def run(example: str, *more: str, workers: int = 2) -> list[float]:
+    def run(example: str, *more: str, workers: int = 2, timeout_s: float = 280) -> list[float]:
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
         running = [
             subprocess.Popen(
@@ -68,7 +68,7 @@ def train(job: olaf.LocalJob) -> Callable[..., list[float]]:
             for seed in range(1, workers + 1)
         ]
         try:
-            said = [worker.communicate(timeout=280) for worker in running]
+            said = [worker.communicate(timeout=timeout_s) for worker in running]
         finally:
             for worker in running:
                 worker.kill()

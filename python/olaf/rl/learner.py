@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 Parts = list[NDArray[np.float32]]
 
 GradientKind = Literal["accumulated", "gradient"]
+Device = Literal["auto", "cpu", "cuda"]
 OnRefused = Literal["continue", "reset"]
 
 
@@ -39,6 +40,10 @@ class LearnerConfig:
     function that is called with (observations, actions, continuous) and gives an ``nn.Module``.
     ``observations`` is a number of floats, or the shape (height, width, channels) of an image.
     Empty takes the default actor-critic."""
+
+    device: Device = "auto"
+    """For ``torch``: where the network is: ``cpu``, ``cuda`` (the workers are dealt to the GPUs in
+    turn), or ``auto``, where the module's factory put it. Small networks are quicker on the CPU."""
 
     environments: int = 4
     """Copies of the environment stepped in turn by one worker, so that one product serves all."""
@@ -130,10 +135,18 @@ class LearnerConfig:
             raise LearnerError(f"hidden = {self.hidden}: one width above 0 for each layer")
         if self.reward_scale is not None and not self.reward_scale > 0:
             raise LearnerError(f"reward_scale = {self.reward_scale}: must be above 0, or none")
-        choices = {"learner": ("numpy", "torch"), "gradient_kind": ("accumulated", "gradient")}
+        choices = {
+            "learner": ("numpy", "torch"),
+            "device": ("auto", "cpu", "cuda"),
+            "gradient_kind": ("accumulated", "gradient"),
+        }
         for key, allowed in choices.items():
             if getattr(self, key) not in allowed:
                 raise LearnerError(f"{key} = {getattr(self, key)!r}: one of {', '.join(allowed)}")
+        if self.device == "cuda" and self.learner != "torch":
+            raise LearnerError(
+                "device = 'cuda': needs learner = 'torch'; the numpy learner has no GPU"
+            )
         return self
 
     def replaced(self, **changes: object) -> "LearnerConfig":

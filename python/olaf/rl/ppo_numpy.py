@@ -37,7 +37,7 @@ class NumpyLearner:
 
         Raises ``UnusableEnvironmentError``.
         """
-        self.config = config
+        self.config, self.worker = config, worker
         self._clock = clock or time.perf_counter
         self._rng = np.random.default_rng([config.seed, worker])
         seeds = [int(s) for s in self._rng.integers(2**31 - 1, size=config.environments)]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from olaf import extras
 from olaf.rl.environments import Spaces
-from olaf.rl.learner import LearnerError, Parts
+from olaf.rl.learner import Iteration, LearnerError, Parts
 from olaf.rl.network import Layout
 from olaf.rl.own import described, import_own
 from olaf.rl.ppo_numpy import Batch, NumpyLearner, settle
@@ -34,6 +34,8 @@ try:
 except ModuleNotFoundError as missing:
     told = extras.missing(missing.name, extra="torch", what="learner = 'torch'")
     raise LearnerError(f"{told}, or take learner = 'numpy'") from missing
+
+from olaf.torch.staging import Staging
 
 
 class ActorCritic(nn.Module):
@@ -85,7 +87,11 @@ class Keyed(nn.Module):
 
 
 class TorchLearner(NumpyLearner):
-    """PPO of a torch module on the CPU. Implements ``Learner``."""
+    """PPO of a torch module. Implements ``Learner``.
+
+    On the CPU, ``parts()`` are the parameters' own memory. On a GPU they are arrays beside it:
+    ``iterate`` begins by taking them over and ends by writing them.
+    """
 
     def _flat(self) -> bool:
         """A module of the user's own sees observations in their shape."""
@@ -102,7 +108,13 @@ class TorchLearner(NumpyLearner):
             module = ActorCritic(self.layout, self.layout.initial(self._rng, config.log_std))
         self.module = checked(module, config.module or "ActorCritic", self)
         self._tensors = [parameter for parameter in module.parameters() if parameter.requires_grad]
-        self._parts: Parts = [tensor.detach().numpy() for tensor in self._tensors]
+        self._device = self._tensors[0].device
+        self._staging = self._beside()
+        if self._staging is None:
+            self._parts: Parts = [tensor.detach().numpy() for tensor in self._tensors]
+        else:
+            hosted = self._staging.hosted(self._tensors)
+            self._parts = [tensor.numpy().copy() for tensor in hosted]
         self._updates: Parts = [np.zeros_like(part) for part in self._parts]
         self._optimiser = torch.optim.Adam(
             self._tensors,
@@ -112,33 +124,50 @@ class TorchLearner(NumpyLearner):
         )
         self._loss = make_loss(module, self)
 
+    def _beside(self) -> Staging | None:
+        """Buffers for a network that the host cannot read where it lies."""
+        return None if self._device.type == "cpu" else Staging()
+
+    def iterate(self) -> Iteration:
+        """As `NumpyLearner.iterate`; a network on a GPU first takes over what was pulled."""
+        if self._staging is not None:
+            for index, (part, tensor) in enumerate(zip(self._parts, self._tensors, strict=True)):
+                self._staging.receiving(index, tensor)[...] = part
+            self._staging.send(dict(enumerate(self._tensors)))
+        return super().iterate()
+
+    def _trained(self) -> None:
+        """Write what training made of the weights into ``parts()``."""
+        if self._staging is not None:
+            hosted = self._staging.hosted(self._tensors)
+            for part, tensor in zip(self._parts, hosted, strict=True):
+                part[...] = tensor.numpy()
+
     @property
     def parameters(self) -> int:
         """Number of floats of the model: the module's trainable parameters."""
         return sum(part.size for part in self._parts)
 
     def parts(self) -> Parts:
-        """Return the live weights: arrays that share memory with the module's parameters."""
+        """Return the live weights; on the CPU they share memory with the module's parameters."""
         return self._parts
 
-    def named_parts(self) -> dict[str, NDArray[np.float32]]:
-        """Return the live weights by name: the module's, or those of the default layout."""
-        if isinstance(self.module, ActorCritic):
-            return self.layout.views(self._parts[0])
-        names = [name for name, tensor in self.module.named_parameters() if tensor.requires_grad]
-        return dict(zip(names, self._parts, strict=True))
+    def _there(self, array: NDArray[Any]) -> Tensor:
+        """An array as a tensor where the network is."""
+        return torch.from_numpy(array).to(self._device)
 
     @torch.no_grad()
     def _outputs(self, observations: NDArray[np.float32]) -> NDArray[np.float32]:
-        policy, value = self.module(torch.from_numpy(observations))
-        outputs: NDArray[np.float32] = torch.cat([policy, value.reshape(-1, 1)], dim=1).numpy()
+        policy, value = self.module(self._there(observations))
+        both = torch.cat([policy, value.reshape(-1, 1)], dim=1)
+        outputs: NDArray[np.float32] = both.cpu().numpy()
         return outputs
 
     def _log_std(self) -> NDArray[np.float32] | None:
         if not self.spaces.continuous:
             return None
         log_std: Any = self.module.log_std
-        array: NDArray[np.float32] = log_std.detach().numpy()
+        array: NDArray[np.float32] = log_std.detach().cpu().numpy()
         return array
 
     def _advantages(
@@ -173,7 +202,7 @@ class TorchLearner(NumpyLearner):
             losses = self._backward(batch.normalised())
             for update, tensor in zip(self._updates, self._tensors, strict=True):
                 gradient = tensor.grad
-                update[...] = 0 if gradient is None else -gradient.numpy()
+                update[...] = 0 if gradient is None else -gradient.cpu().numpy()
             return self._updates, losses
         before = [part.copy() for part in self._parts]
         total: dict[str, float] = {}
@@ -185,6 +214,7 @@ class TorchLearner(NumpyLearner):
                     total[name] = total.get(name, 0.0) + value / len(epoch)
                 nn.utils.clip_grad_norm_(self._tensors, config.max_gradient_norm)
                 self._optimiser.step()
+        self._trained()
         for update, old, new in zip(self._updates, before, self._parts, strict=True):
             settle(new, old, update, config)
         return self._updates, total
@@ -193,11 +223,11 @@ class TorchLearner(NumpyLearner):
         """Put the loss's gradient into the parameters; the losses as the embedded learner's."""
         steps = len(batch.advantages)
         tensors = {
-            "observation": torch.from_numpy(batch.observations),
-            "action": torch.from_numpy(batch.actions),
-            "action_log_prob": torch.from_numpy(batch.log_probabilities),
-            "advantage": torch.from_numpy(batch.advantages)[:, None],
-            "value_target": torch.from_numpy(batch.returns)[:, None],
+            "observation": self._there(batch.observations),
+            "action": self._there(batch.actions),
+            "action_log_prob": self._there(batch.log_probabilities),
+            "advantage": self._there(batch.advantages)[:, None],
+            "value_target": self._there(batch.returns)[:, None],
         }
         found = self._loss(TensorDict(tensors, batch_size=[steps]))
         loss = found["loss_objective"] + found["loss_critic"] + found["loss_entropy"]
@@ -277,28 +307,56 @@ def load_factory(path: str) -> Any:
         raise LearnerError(f"module = {path!r}: {home} has no {name!r}") from error
 
 
+def placed(
+    device: str, devices: set[torch.device], name: str, worker: int, gpus: int | None = None
+) -> torch.device:
+    """Where the network shall be. Raises ``LearnerError`` where there is no such place.
+
+    devices: where the factory put it. gpus: how many there are; None asks torch.
+    """
+    if device == "auto":
+        if len(devices) > 1:
+            places = ", ".join(sorted(str(place) for place in devices))
+            raise LearnerError(f"{name}: parameters on {places}: one network needs one device")
+        (place,) = devices
+        return place
+    if device == "cpu":
+        return torch.device("cpu")
+    gpus = torch.cuda.device_count() if gpus is None else gpus
+    if not gpus:
+        raise LearnerError(
+            "device = 'cuda': torch sees no GPU (torch.cuda.device_count() is 0); install a torch "
+            "that is built for CUDA and its driver, or take device = cpu"
+        )
+    return torch.device("cuda", worker % gpus)
+
+
 def checked(module: Any, name: str, learner: NumpyLearner) -> nn.Module:
     """Try the module on one observation; return it. Raises ``LearnerError`` that says what is off.
 
     A module maps float32 observations ``(batch, *observation_shape)`` to (policy, value): logits or
     means ``(batch, actions)``, and ``(batch,)`` or ``(batch, 1)``. For continuous actions it has
-    ``log_std`` ``(actions,)``. Its trainable parameters are float32, contiguous, on the CPU.
+    ``log_std`` ``(actions,)``. Its trainable parameters are float32 and contiguous.
     """
     spaces = learner.spaces
     if not isinstance(module, nn.Module):
         raise LearnerError(f"{name} gave {type(module).__name__}, not a torch.nn.Module")
+    devices = {tensor.device for tensor in module.parameters()}
+    if not devices:
+        raise LearnerError(f"{name}: the module has no parameters")
+    device = placed(learner.config.device, devices, name, learner.worker)
+    module.to(device)
     for which, tensor in module.named_parameters():
-        if tensor.dtype != torch.float32 or tensor.device.type != "cpu":
+        if tensor.dtype != torch.float32:
             raise LearnerError(
-                f"{name}: parameter {which!r} is {tensor.dtype} on {tensor.device}; "
-                f"workers learn in float32 on the CPU"
+                f"{name}: parameter {which!r} is {tensor.dtype}; workers learn in float32"
             )
         if not tensor.is_contiguous():
             raise LearnerError(f"{name}: parameter {which!r} is not contiguous")
     shape = (2, *spaces.observation_shape)
     with torch.no_grad():
         try:
-            given = module(torch.zeros(shape))
+            given = module(torch.zeros(shape, device=device))
         except Exception as error:
             raise LearnerError(
                 f"{name}: forward of observations {shape} raised {described(error)}"
