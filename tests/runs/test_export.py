@@ -1,0 +1,184 @@
+"""`olaf export`: each kind of file gives what the learner gives, on observations of our own."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from conftest import Olaf, observations
+
+from olaf import checkpoint
+from olaf.jobs.outcome import RunError
+from olaf.rl.learner import LearnerConfig, named_parts
+from olaf.rl.ppo_numpy import NumpyLearner
+from olaf.runs import exporting
+from olaf.runs.model import write_model
+
+
+def learner_of(name: str = "CartPole-v1") -> NumpyLearner:
+    learner = NumpyLearner(LearnerConfig(environment=name, hidden=(8, 8), environments=1, seed=3))
+    rng = np.random.default_rng(4)  # first weights of the heads are almost nothing: larger ones
+    learner.weights += rng.standard_normal(learner.weights.shape).astype(np.float32) * 0.3
+    return learner
+
+
+def saved_of(learner: NumpyLearner, folder: Path) -> checkpoint.Checkpoint:
+    write_model(folder / "saved.npz", 7, named_parts(learner))
+    return checkpoint.load(folder / "saved.npz")
+
+
+@pytest.mark.parametrize("name", ["CartPole-v1", "Pendulum-v1"])
+def test_an_onnx_file_gives_what_the_learner_gives(tmp_path: Path, name: str) -> None:
+    learner = learner_of(name)
+    file = tmp_path / "policy.onnx"
+    done = exporting.export(
+        learner, saved_of(learner, tmp_path), "onnx", file, {"environment": name}
+    )
+    assert done.difference < 1e-4
+    session = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
+    seen = observations(33, learner.spaces.observation)
+    action, policy, value = session.run(["action", "policy", "value"], {"observation": seen})
+    own = learner.policy(seen)
+    np.testing.assert_allclose(policy, own[:, :-1], atol=1e-5)
+    np.testing.assert_allclose(value[:, 0], own[:, -1], atol=1e-5)
+    np.testing.assert_allclose(action, np.array(learner.greedy(seen)), atol=1e-5)
+    about = {entry.key: entry.value for entry in onnx.load(str(file)).metadata_props}
+    assert about["environment"] == name
+    assert json.loads(about["observation_shape"]) == [learner.spaces.observation]
+
+
+def test_arrays_have_names_and_shapes_and_need_no_olaf(tmp_path: Path) -> None:
+    learner = learner_of()
+    file = tmp_path / "policy.npz"
+    exporting.export(learner, saved_of(learner, tmp_path), "npz", file, {"environment": "here"})
+    with np.load(file) as arrays:
+        hidden = seen = observations(5, 4)
+        for layer in range(2):
+            weight, bias = arrays[f"trunk{layer}.weight"], arrays[f"trunk{layer}.bias"]
+            hidden = np.tanh(hidden @ weight + bias)
+        outputs = hidden @ arrays["heads.weight"] + arrays["heads.bias"]
+    np.testing.assert_allclose(outputs, learner.policy(seen), atol=1e-5)
+    assert checkpoint.load(file).metadata["environment"] == "here"
+    assert checkpoint.load(file).version == 7
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("name", ["CartPole-v1", "Pendulum-v1"])
+def test_a_torchscript_file_gives_what_the_learner_gives(tmp_path: Path, name: str) -> None:
+    import torch
+
+    learner = learner_of(name)
+    file = tmp_path / "policy.pt"
+    exporting.export(
+        learner, saved_of(learner, tmp_path), "torchscript", file, {"environment": name}
+    )
+    extra = {"olaf.json": ""}
+    jit: Any = torch.jit
+    policy = jit.load(str(file), _extra_files=extra)
+    seen = observations(33, learner.spaces.observation)
+    action, means, value = policy(torch.from_numpy(seen))
+    own = learner.policy(seen)
+    np.testing.assert_allclose(means.detach().numpy(), own[:, :-1], atol=1e-5)
+    np.testing.assert_allclose(value.detach().numpy()[:, 0], own[:, -1], atol=1e-5)
+    np.testing.assert_allclose(action.detach().numpy(), np.array(learner.greedy(seen)), atol=1e-5)
+    assert json.loads(extra["olaf.json"])["environment"] == name
+
+
+NET = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, observations, actions):
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(observations, 16), nn.ReLU())
+        self.policy = nn.Linear(16, actions)
+        self.value = nn.Linear(16, 1)
+
+    def forward(self, seen):
+        hidden = self.body(seen)
+        return self.policy(hidden), self.value(hidden)
+
+def make(observations, actions, continuous):
+    return Net(observations, actions)
+"""
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("kind", ["onnx", "torchscript", "npz"])
+def test_a_network_of_ones_own_is_exported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    from olaf.rl.ppo_torch import TorchLearner
+
+    (tmp_path / "net_for_export.py").write_text(NET)
+    monkeypatch.chdir(tmp_path)
+    learner = TorchLearner(
+        LearnerConfig(
+            environment="CartPole-v1", learner="torch", module="net_for_export:make", environments=1
+        )
+    )
+    assert list(named_parts(learner)) == [
+        "body.0.weight",
+        "body.0.bias",
+        *(f"{head}.{part}" for head in ("policy", "value") for part in ("weight", "bias")),
+    ]
+    file = tmp_path / f"policy{exporting.KINDS[kind]}"
+    done = exporting.export(learner, saved_of(learner, tmp_path), kind, file, {})
+    assert done.difference < 1e-5
+    if kind == "onnx":
+        session = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
+        seen = observations(9, 4)
+        policy, value = session.run(["policy", "value"], {"observation": seen})
+        own = learner.policy(seen)
+        np.testing.assert_allclose(policy, own[:, :-1], atol=1e-5)
+        np.testing.assert_allclose(value[:, 0], own[:, -1], atol=1e-5)
+
+
+def test_a_file_that_differs_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    learner = learner_of()
+    write = exporting._onnx_of_layout
+
+    def wrong(given: Any, half: Path, about: dict[str, Any]) -> None:
+        weights = given.weights.copy()
+        given.weights[-3:] += 0.5
+        write(given, half, about)
+        given.weights[:] = weights
+
+    monkeypatch.setattr(exporting, "_onnx_of_layout", wrong)
+    saved = saved_of(learner, tmp_path)
+    with pytest.raises(RunError, match="differs from the learner's own by"):
+        exporting.export(learner, saved, "onnx", tmp_path / "policy.onnx", {})
+    assert [path.name for path in tmp_path.iterdir()] == ["saved.npz"]
+
+
+def test_the_command_writes_beside_the_model_and_says_the_difference(trained: Olaf) -> None:
+    done = trained.json("export", "runs/latest", "--to=onnx")
+    assert Path(done["file"]).name == "policy.onnx"
+    assert (trained.folder / done["file"]).stat().st_size == done["bytes"]
+    said = trained("export", "runs/latest", "--to=npz", "--out=deep/mine.npz").stdout
+    assert "largest difference from the learner 0" in said
+    assert (trained.folder / "deep" / "mine.npz").exists()
+    # What was exported is a model again.
+    played = trained.json("evaluate", "deep/mine.npz", "--env=CartPole-v1", "--episodes=2")
+    assert played["rewards"] == trained.json("evaluate", "runs/latest", "--episodes=2")["rewards"]
+
+
+def test_the_model_itself_is_not_overwritten(trained: Olaf) -> None:
+    before = (trained.folder / "runs" / "latest" / "model.npz").read_bytes()
+    said = trained("export", "runs/latest", "--to=npz", "--out=runs/latest/model.npz", code=2)
+    assert "the model itself" in said.stderr
+    assert (trained.folder / "runs" / "latest" / "model.npz").read_bytes() == before
+
+
+def test_a_missing_extra_is_named(trained: Olaf, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    said = trained("export", "runs/latest", "--to=onnx", "--out=no.onnx", code=2).stderr
+    assert "--to onnx needs onnxruntime" in said
+    assert "scripts/env onnx" in said
+    assert not (trained.folder / "no.onnx").exists()

@@ -1,0 +1,159 @@
+"""`olaf train --local`: what a run leaves, and that it goes on where it stopped."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import LOCAL, Olaf
+
+from olaf import checkpoint
+from olaf.jobs.alone import TrainingAlone
+from olaf.jobs.lines import Control
+from olaf.jobs.outcome import Exit
+from olaf.jobs.progress import Happening, Progress
+from olaf.jobs.reading import read_settings
+from olaf.rl.learner import LearnerConfig
+from olaf.rl.ppo_numpy import NumpyLearner
+from olaf.runs.journal import read_journal
+
+
+class Nobody:
+    def happened(self, happening: Happening) -> None: ...
+
+    def stands(self, progress: Progress, phase: str) -> None: ...
+
+
+def test_it_is_the_same_learner_in_the_same_environment(tmp_path: Path) -> None:
+    """Update by update what the learner does by itself: no network, nothing in between."""
+    settings = read_settings(
+        overrides=[
+            f"train.out='{tmp_path}'", "train.local=true", "train.updates=3", "train.seed=5",
+            "train.until_reward=off", "learner.environment=CartPole-v1", "learner.hidden=[8]",
+            "learner.steps_per_update=100",
+        ]
+    )  # fmt: skip
+    outcome = TrainingAlone(settings, Nobody(), Control()).run()
+    assert (outcome.kind, outcome.code) == ("updates", Exit.OK)
+    fields = settings.learner.model_dump()
+    fields["hidden"] = (8,)
+    fields["gamma"] = settings.server.learning_rate
+    alone = NumpyLearner(LearnerConfig(**fields, seed=5))
+    steps = sum(alone.iterate().steps for _ in range(3))
+    saved = checkpoint.load(tmp_path / "model.npz")
+    np.testing.assert_array_equal(saved.parameters, alone.weights)
+    assert saved.version == 4
+    assert outcome.progress.steps == steps
+
+
+def test_a_run_leaves_what_a_run_through_a_switch_leaves(trained: Olaf) -> None:
+    folder = trained.folder / "runs" / "latest"
+    names = {path.name for path in folder.iterdir()}
+    assert names >= {
+        "settings.toml", "history.jsonl", "run.json", "report.html", "model.npz", "checkpoint.npz",
+    }  # fmt: skip
+    assert list(folder.glob("events.out.tfevents.*"))
+    result = json.loads((folder / "run.json").read_text())["result"]
+    assert (result["local"], result["workers"], result["updates"]) == (True, 1, 12)
+    assert result["model"] == {"version": 13, "parameters": 1963, "file": "model.npz"}
+    assert "Age-of-Model" not in (folder / "report.html").read_text()
+
+
+def test_a_run_goes_on_with_a_higher_limit(olaf: Olaf) -> None:
+    first = olaf.json(*LOCAL, "--updates=5", "--seed=3")
+    journal = read_journal(olaf.folder / "runs" / "latest")
+    done = olaf("train", "--resume=runs/latest", "--updates=12", "--json")
+    second = json.loads(done.stdout)
+    assert "changed: train.updates: 5 -> 12" in done.stderr
+    assert second["updates"] == 12
+    assert second["session"]["number"] == 2
+    assert second["session"]["updates"] == 7
+    assert second["model"]["version"] == first["model"]["version"] + 7
+    assert second["env_steps"] == 12 * 200
+    assert second["wall_s"] > first["wall_s"]
+    record = json.loads((olaf.folder / "runs" / "latest" / "run.json").read_text())
+    updates = [point["updates"] for point in record["history"]]
+    assert updates == sorted(updates)
+    assert record["history"][: len(journal.samples)] == [
+        {**point, "ages_s": {}} for point in record["history"][: len(journal.samples)]
+    ]
+    assert record["episodes"][: len(journal.episodes)] == [
+        [round(e.at_s, 3), e.worker, e.reward, e.steps] for e in journal.episodes
+    ]
+    assert len(list((olaf.folder / "runs").glob("*CartPole*"))) == 1
+    # A third time, with the settings of the second.
+    third = olaf.json("train", "--resume=runs/latest", "--updates=13")
+    assert (third["updates"], third["session"]["number"]) == (13, 3)
+
+
+def test_a_session_does_not_play_the_same_beginning_again(olaf: Olaf) -> None:
+    olaf(*LOCAL, "--updates=1")
+    olaf("train", "--resume=runs/latest", "--updates=2")
+    episodes = read_journal(olaf.folder / "runs" / "latest").episodes
+    first = [e.reward for e in episodes if e.steps <= 200]
+    second = [e.reward for e in episodes if e.steps > 200]
+    assert first
+    assert second
+    assert first != second[: len(first)]
+
+
+def test_a_run_that_has_ended_says_what_to_raise(olaf: Olaf) -> None:
+    olaf(*LOCAL, "--updates=2")
+    said = olaf("train", "--resume=runs/latest", code=2).stderr
+    assert "this run has ended: 2 updates pushed" in said
+    assert "--updates" in said
+    said = olaf("train", "--resume=runs/latest", "--env=Acrobot-v1", code=2).stderr
+    assert "learner.environment cannot change" in said
+    said = olaf("train", "--resume=runs/latest", "--out=elsewhere", code=2).stderr
+    assert "--out does not go with --resume" in said
+    said = olaf("train", "--resume=runs/none", code=2).stderr
+    assert "no such run" in said
+
+
+def test_a_folder_that_holds_a_run_is_refused_and_a_start_that_failed_leaves_none(
+    olaf: Olaf,
+) -> None:
+    olaf(*LOCAL, "--updates=1", "--out=mine")
+    before = (olaf.folder / "mine" / "model.npz").read_bytes()
+    said = olaf(*LOCAL, "--updates=1", "--out=mine", code=2).stderr
+    assert "--resume mine" in said
+    assert (olaf.folder / "mine" / "model.npz").read_bytes() == before
+    olaf("train", "--local", "--env=Nowhere-v0", code=2)
+    assert not (olaf.folder / "runs").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_run_that_was_stopped_or_killed_goes_on(olaf: Olaf, number: signal.Signals) -> None:
+    argv = [
+        sys.executable,
+        "-m",
+        "olaf",
+        *LOCAL,
+        "--updates=off",
+        "--set=server.checkpoint_every=200ms",
+    ]
+    with subprocess.Popen(argv, cwd=olaf.folder, stdout=subprocess.DEVNULL) as process:
+        runs = olaf.folder / "runs"
+        deadline = time.monotonic() + 60
+
+        def learnt() -> bool:
+            for file in runs.glob("*CartPole*/checkpoint.npz"):
+                return checkpoint.load(file).version > 5
+            return False
+
+        while not learnt():
+            assert time.monotonic() < deadline
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(number)
+        assert process.wait(60) == (130 if number == signal.SIGTERM else -number)
+    before = read_journal(runs / "latest")
+    saved = checkpoint.load(runs / "latest" / "checkpoint.npz")
+    after = olaf.json("train", "--resume=runs/latest", f"--updates={before.updates + 5}")
+    assert after["updates"] == before.updates + 5
+    assert after["env_steps"] == before.steps + 5 * 200
+    assert after["model"]["version"] == saved.version + 5
