@@ -55,7 +55,7 @@ def fetched(page: str) -> list[str]:
 def test_the_page_asks_no_network_for_anything(record: Record) -> None:
     page = run_page(record)
     assert fetched(page) == []
-    assert page.count("<svg") == 5
+    assert page.count("<svg") == 6
 
 
 def test_every_plot_is_whole_and_takes_its_colours_from_the_page(record: Record) -> None:
@@ -80,7 +80,38 @@ def test_text_from_outside_is_escaped(record: Record) -> None:
 
 def test_a_run_without_an_episode_still_has_a_report(record: Record) -> None:
     empty = {**record, "episodes": [], "history": [], "events": []}
-    assert run_page(empty).count("<svg") == 5
+    assert run_page(empty).count("<svg") == 6
+
+
+def test_the_page_has_the_reward_against_time_and_against_steps(record: Record) -> None:
+    page = run_page(record)
+    assert "Reward against wall time" in page
+    assert "Reward against environment steps" in page
+    # An older record has no steps of its episodes: the plot is empty, and the page whole.
+    older = {**record, "episodes": [row[:3] for row in record["episodes"]]}
+    assert run_page(older).count("<svg") == 6
+
+
+def test_counts_are_of_updates_whatever_the_segments_of_one(record: Record) -> None:
+    result = record["result"]
+    pushed = result["fates"]["pushed"]
+    assert f">{pushed:,}<" in run_page(record)
+    assert "of 4 segments" not in run_page(record)
+    # The same counters of a model of four segments: a contribution is a quarter of an update.
+    quartered = {**result, "model": {**result["model"], "segments": 4}}
+    page = run_page({**record, "result": quartered})
+    assert f">{tables.in_updates(pushed, 4)}<" in page
+    assert "of 4 segments" in page
+    assert tables.in_updates(pushed, 4) in text_of(tables.fates_table(quartered))
+    assert [tables.in_updates(n, 4) for n in (4, 5, 4000)] == ["1", "1.2", "1,000"]
+
+
+def test_a_resumed_run_marks_where_it_was_resumed(record: Record) -> None:
+    at_s = record["history"][len(record["history"]) // 2]["at_s"]
+    sessions = [{"session": 1, "at_s": 0.0}, {"session": 2, "at_s": at_s}]
+    assert "resumed" not in run_page(record)
+    page = run_page({**record, "sessions": sessions})
+    assert page.count(">resumed<") == 2  # against time, against steps
 
 
 def test_the_tables_show_every_fate_and_the_sum(record: Record) -> None:

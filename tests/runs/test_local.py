@@ -59,7 +59,8 @@ def test_a_run_leaves_what_a_run_through_a_switch_leaves(trained: Olaf) -> None:
     assert list(folder.glob("events.out.tfevents.*"))
     result = json.loads((folder / "run.json").read_text())["result"]
     assert (result["local"], result["workers"], result["updates"]) == (True, 1, 12)
-    assert result["model"] == {"version": 13, "parameters": 1963, "file": "model.npz"}
+    expected = {"version": 13, "parameters": 1963, "segments": 1, "file": "model.npz"}
+    assert result["model"] == expected
     assert "Age-of-Model" not in (folder / "report.html").read_text()
 
 

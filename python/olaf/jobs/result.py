@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -87,20 +87,27 @@ def conclude(outcome: Outcome) -> Result:
         "model": {
             "version": served.get("version", progress.local_version),
             "parameters": parameters,
+            "segments": served.get("segments", 1),
             "file": outcome.model_file.name if outcome.model_file.exists() else None,
         },
         "restarts": outcome.restarts,
     }
 
 
-def write_run(folder: Path, outcome: Outcome, result: Result) -> dict[str, Any]:
-    """Write ``run.json`` and complete ``model.npz`` with the shapes of its parts."""
+def write_run(
+    folder: Path, outcome: Outcome, result: Result, sessions: Sequence[Mapping[str, Any]] = ()
+) -> dict[str, Any]:
+    """Write ``run.json``, and ``model.npz`` with the names and shapes of its arrays.
+
+    sessions: the start of each session, in order: ``session``, ``began_at`` and ``at_s``.
+    """
     progress = outcome.progress
     record = {
         "olaf": version(),
         "written_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "settings": progress.settings.model_dump(mode="json"),
         "result": result,
+        "sessions": [dict(session) for session in sessions],
         "history": history(progress),
         "episodes": [[round(e.at_s, 3), e.worker, e.reward, e.steps] for e in progress.episodes],
         "events": [

@@ -46,27 +46,34 @@ pre { overflow-x: auto; font-size: .8rem; background: var(--card); padding: .8re
 def run_page(record: Record) -> str:
     """The report of one run, from what stands in run.json."""
     result = record["result"]
+    local = result.get("local", False)
+    figures = [plots.reward_plot(record), plots.reward_plot(record, plots.STEPS)]
+    if not local:
+        figures += [plots.age_plot(record), plots.queue_plot(record), plots.fates_plot(record)]
+    figures.append(plots.speed_plot(record))
+    segments = tables.segments_of(result)
     body = [
         f"<h1>{escape(result['environment'])}: {escape(_verdict(result))}</h1>",
         f"<p>{escape(tables.headline(result))}</p>",
         f'<p class="soft">Olaf {escape(record["olaf"])}, {escape(record["written_at"])}</p>',
         _tiles(result),
         '<div class="plots">',
-        _figure(plots.reward_plot(record), wide=True),
-        _figure(plots.age_plot(record)),
-        _figure(plots.queue_plot(record)),
-        _figure(plots.fates_plot(record)),
-        _figure(plots.speed_plot(record)),
+        *(_figure(figure) for figure in figures),
         "</div>",
-        "<h2>Where every contribution ended</h2>",
-        _fates(result),
+    ]
+    if not local:
+        body += [
+            "<h2>Where every update ended</h2>",
+            f'<p class="soft">{escape(tables.unit_note(segments).capitalize())}.</p>',
+            _fates(result),
+        ]
+    body += [
         "<h2>Measures</h2>",
         _table(["", ""], [[name.strip(), text] for name, text in tables.measures(result)]),
-        "<h2>Clusters</h2>",
-        _clusters(result),
-        _events(record["events"]),
-        _settings(record["settings"]),
     ]
+    if not local:
+        body += ["<h2>Clusters</h2>", _clusters(result)]
+    body += [_events(record["events"]), _settings(record["settings"])]
     return _page(f"{result['environment']} through Olaf", body)
 
 
@@ -84,8 +91,8 @@ def comparison_page(comparison: Record, runs: Sequence[Record]) -> str:
         f"{escape(comparison['written_at'])}</p>",
         _comparison_tiles(summary),
         '<div class="plots">',
-        _figure(plots.compared_rewards(runs, "wall time, s")),
-        _figure(plots.compared_rewards(runs, "environment steps, thousands")),
+        _figure(plots.compared_rewards(runs, plots.TIME)),
+        _figure(plots.compared_rewards(runs, plots.STEPS)),
         _figure(
             plots.compared_bars(
                 runs, "Age-of-Model, mean", "ms", lambda r: (r["age_of_model"]["mean_s"] or 0) * 1e3
@@ -121,6 +128,10 @@ def _tiles(result: Mapping[str, Any]) -> str:
         (tables.duration(result["wall_s"]), "wall time"),
         (tables.number(result["env_steps_per_s"], 0), "environment steps/s"),
         (tables.number(result["updates_per_s"]), "updates/s"),
+    ]
+    if result.get("local"):
+        return _tile_row(tiles)
+    tiles += [
         (tables.duration(age["mean_s"]), "mean Age-of-Model"),
         (tables.percent(result["loss"]), "loss"),
         (tables.number(result["staleness"]["mean"]), "versions behind, mean"),
@@ -149,37 +160,38 @@ def _tile_row(tiles: Sequence[tuple[str, str]]) -> str:
 
 
 def _fates(result: Mapping[str, Any]) -> str:
-    fates = result["fates"]
+    fates, segments = result["fates"], tables.segments_of(result)
     pushed = fates["pushed"]
     rows = [
         [
             row["fate"],
-            f"{row['count']:,}",
+            tables.in_updates(row["count"], segments),
             tables.percent(row["count"] / pushed if pushed else None, 1),
             row["counted"],
             row["note"],
         ]
         for row in fates["rows"]
     ]
-    rows.append(["sum", f"{fates['total']:,}", "", "", ""])
-    rows.append(["pushed", f"{pushed:,}", "", "workers", fates["note"]])
+    rows.append(["sum", tables.in_updates(fates["total"], segments), "", "", ""])
+    rows.append(["pushed", tables.in_updates(pushed, segments), "", "workers", fates["note"]])
     matches = '<p class="good">The sums match.</p>'
     if not fates["matches"]:
         reasons = "; ".join(fates["discrepancies"]) or "sum and pushed differ"
         matches = f'<p class="bad">The sums do not match: {escape(reasons)}</p>'
-    heads = ["fate", "count", "share", "counted by", "note"]
+    heads = ["fate", "updates", "share", "counted by", "note"]
     return _table(heads, rows, numbers_from=1, numbers_to=3) + matches
 
 
 def _clusters(result: Mapping[str, Any]) -> str:
-    heads = ["cluster", "mean age", "peak age", "contributions", "deliveries", "behind", "at most"]
+    heads = ["cluster", "mean age", "peak age", "updates", "deliveries", "behind", "at most"]
+    segments = tables.segments_of(result)
     rows = [
         [
             str(c["cluster"]),
             tables.duration(c["mean_s"]),
             tables.duration(c["peak_mean_s"]),
-            f"{c['contributions']:,}",
-            f"{c['deliveries']:,}",
+            tables.in_updates(c["contributions"], segments),
+            tables.in_updates(c["deliveries"], segments),
             tables.number(c["staleness_mean"]),
             tables.number(c["staleness_max"], 0),
         ]

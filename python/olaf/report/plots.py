@@ -120,24 +120,56 @@ def running_mean(episodes: Sequence[Sequence[float]], window: int) -> list[tuple
     return points
 
 
-def reward_plot(record: Mapping[str, Any]) -> str:
-    """Reward against wall time: every episode, and the mean of the last hundred."""
-    result = record["result"]
-    episodes = record["episodes"]
-    window = result["reward"]["window"]
+TIME = "wall time, s"
+STEPS = "environment steps, thousands"
+
+
+def reward_plot(record: Mapping[str, Any], x: str = TIME) -> str:
+    """Reward against ``x``, time or environment steps: each episode, and the mean of the last."""
+    episodes = _episodes_at(record, x)
+    window = record["result"]["reward"]["window"]
 
     def fill(axes: Axes) -> None:
-        single = thinned([(e[0], e[2]) for e in episodes], 3000)
+        single = thinned(episodes, 3000)
         if single:
-            xs, ys = zip(*single, strict=True)
+            xs, ys = [e[0] for e in single], [e[2] for e in single]
             axes.scatter(xs, ys, s=3, alpha=0.25, color=SERIES[0], linewidths=0)
         mean = thinned(running_mean(episodes, window))
         if mean:
             axes.plot(*zip(*mean, strict=True), color=SERIES[1], label=f"mean of {window} episodes")
+        _mark_sessions(axes, record, x)
+        if axes.get_legend_handles_labels()[0]:
             axes.legend(loc="lower right")
-        axes.set(title="Reward", xlabel="wall time, s", ylabel="episode reward")
+        axes.set_xlim(left=0)
+        axes.set(title=f"Reward against {_name(x)}", xlabel=x, ylabel="episode reward")
 
-    return draw(fill, width=9.2, height=3.2)
+    return draw(fill, height=3.2)
+
+
+def _name(x: str) -> str:
+    return x.partition(",")[0]
+
+
+def _episodes_at(record: Mapping[str, Any], x: str) -> list[tuple[float, int, float]]:
+    """``(x, worker, reward)`` of each episode; none against steps where the record has none."""
+    if x == TIME:
+        return [(row[0], row[1], row[2]) for row in record["episodes"]]
+    return [(row[3] / 1e3, row[1], row[2]) for row in record["episodes"] if len(row) > 3]
+
+
+def _mark_sessions(axes: Axes, record: Mapping[str, Any], x: str) -> None:
+    """A line where the run was resumed."""
+    label: str | None = "resumed"
+    for session in record.get("sessions", ()):
+        at_s = session.get("at_s")
+        if not at_s:
+            continue
+        at = at_s
+        if x == STEPS:
+            before = [s["steps"] for s in record["history"] if s["at_s"] <= at_s]
+            at = before[-1] / 1e3 if before else 0.0
+        axes.axvline(at, color=INK, linewidth=0.8, linestyle=":", alpha=0.6, label=label)
+        label = None
 
 
 def age_plot(record: Mapping[str, Any]) -> str:
@@ -184,7 +216,8 @@ STACK = ("sent_alone", "merged", "replaced", "filtered", "dropped", "rejected")
 
 
 def fates_plot(record: Mapping[str, Any]) -> str:
-    """Contributions by fate at the switch, cumulative."""
+    """Updates by fate at the switch, cumulative."""
+    segments = max(record["result"]["model"].get("segments") or 1, 1)
     history = thinned([(s["at_s"], s["counts"]) for s in record["history"]])
 
     def fill(axes: Axes) -> None:
@@ -193,13 +226,13 @@ def fates_plot(record: Mapping[str, Any]) -> str:
         if used:
             axes.stackplot(
                 times,
-                [[counts.get(fate, 0) for _, counts in history] for fate in used],
+                [[counts.get(fate, 0) / segments for _, counts in history] for fate in used],
                 labels=[fate.replace("_", " ") for fate in used],
                 colors=[SERIES[STACK.index(fate)] for fate in used],
                 alpha=0.75,
             )
             axes.legend(loc="upper left")
-        axes.set(title="Fates at the switch", xlabel="wall time, s", ylabel="contributions")
+        axes.set(title="Fates at the switch", xlabel=TIME, ylabel="updates")
 
     return draw(fill)
 
@@ -230,7 +263,7 @@ def compared_rewards(runs: Sequence[Mapping[str, Any]], x: str) -> str:
         named: set[str] = set()
         for run in runs:
             queue = run["result"]["queue"]
-            if x == "wall time, s":
+            if x == TIME:
                 points = running_mean(run["episodes"], run["result"]["reward"]["window"])
             else:
                 points = [
@@ -248,7 +281,7 @@ def compared_rewards(runs: Sequence[Mapping[str, Any]], x: str) -> str:
                 named.add(queue)
         if named:
             axes.legend(loc="lower right")
-        axes.set(title=f"Reward against {x.partition(',')[0]}", xlabel=x, ylabel="mean reward")
+        axes.set(title=f"Reward against {_name(x)}", xlabel=x, ylabel="mean reward")
 
     return draw(fill)
 

@@ -42,9 +42,28 @@ def rate(bytes_per_s: float | None) -> str:
     return f"{bits:.0f} bit/s"
 
 
+def segments_of(result: Result) -> int:
+    """Segments of the run's model: a contribution counts one of them, an update all."""
+    return max(int(result.get("model", {}).get("segments") or 1), 1)
+
+
+def in_updates(contributions: float, segments: int) -> str:
+    """Contributions counted as whole updates: ``1,234``, or ``1,234.5`` where some were cut."""
+    updates = contributions / segments
+    return f"{updates:,.0f}" if updates == round(updates) else f"{updates:,.1f}"
+
+
+def unit_note(segments: int) -> str:
+    """What the counts are counts of."""
+    if segments == 1:
+        return "counted in updates"
+    return f"counted in updates, each of {segments:,} segments that travel by themselves"
+
+
 def measures(result: Result) -> list[tuple[str, str]]:
     """The measures of a run in words, in the order of the table."""
     age, reward, staleness = result["age_of_model"], result["reward"], result["staleness"]
+    segments = segments_of(result)
     rows = [
         ("outcome", f"{result['outcome']}: {result['reason']}"),
         (
@@ -78,7 +97,8 @@ def measures(result: Result) -> list[tuple[str, str]]:
             (
                 f"  cluster {c['cluster']}",
                 f"mean {duration(c['mean_s'])}, peak {duration(c['peak_mean_s'])}, "
-                f"{c['contributions']:,} contributions in {c['deliveries']:,} deliveries",
+                f"{in_updates(c['contributions'], segments)} updates in "
+                f"{in_updates(c['deliveries'], segments)} deliveries",
             )
             for c in age["clusters"]
         ]
@@ -147,11 +167,12 @@ def result_table(result: Result) -> Table:
 
 
 def fates_table(result: Result) -> Table:
-    """Every contribution's fate, who counted it, and whether the sums match."""
-    fates = result["fates"]
-    table = Table(title="Where every contribution ended", title_justify="left", box=None)
+    """Every update's fate, who counted it, and whether the sums match."""
+    fates, segments = result["fates"], segments_of(result)
+    title = f"Where every update ended ({unit_note(segments)})"
+    table = Table(title=title, title_justify="left", box=None)
     table.add_column("fate", style="bold")
-    table.add_column("count", justify="right")
+    table.add_column("updates", justify="right")
     table.add_column("share", justify="right")
     table.add_column("counted by")
     table.add_column("note", overflow="fold", style="dim")
@@ -159,15 +180,15 @@ def fates_table(result: Result) -> Table:
         style = "yellow" if row["lost"] and row["count"] else ""
         table.add_row(
             row["fate"],
-            f"{row['count']:,}",
+            in_updates(row["count"], segments),
             percent(row["count"] / fates["pushed"] if fates["pushed"] else None, 1),
             row["counted"],
             row["note"],
             style=style,
         )
     table.add_section()
-    table.add_row("sum", f"{fates['total']:,}", "", "", "")
-    table.add_row("pushed", f"{fates['pushed']:,}", "", "workers", fates["note"])
+    table.add_row("sum", in_updates(fates["total"], segments), "", "", "")
+    table.add_row("pushed", in_updates(fates["pushed"], segments), "", "workers", fates["note"])
     if fates["matches"]:
         table.add_row(Text("the sums match", style="green"))
     else:
@@ -210,14 +231,16 @@ SWITCH_COLUMNS = (
 
 
 def switches_table(result: Result) -> Table:
-    """What each switch received and what became of it there, in contributions."""
-    table = Table(title="Switches", title_justify="left", box=None)
+    """What each switch received and what became of it there, in updates."""
+    segments = segments_of(result)
+    title = "Switches" if segments == 1 else f"Switches ({unit_note(segments)})"
+    table = Table(title=title, title_justify="left", box=None)
     table.add_column("")
     for column in SWITCH_COLUMNS:
         name = "datagrams out" if column == "departures" else column.replace("_", " ")
         table.add_column(name, justify="right")
     for row in result["switches"]:
-        table.add_row(row["name"], *(f"{row[column]:,}" for column in SWITCH_COLUMNS))
+        table.add_row(row["name"], *(in_updates(row[name], segments) for name in SWITCH_COLUMNS))
     return table
 
 

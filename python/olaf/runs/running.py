@@ -142,7 +142,11 @@ class Session:
             outcome = self._training(rehearsed, everyone)
             everyone.stands(outcome.progress, "ended")
         result = conclude(outcome)
-        record = write_run(self.folder, outcome, result)
+        sessions = [
+            {key: line.get(key) for key in ("session", "began_at", "at_s")}
+            for line in read_journal(self.folder).sessions
+        ]
+        record = write_run(self.folder, outcome, result, sessions)
         if train.record is not None:
             write_trace(Path(train.record), outcome.progress)
         (self.folder / "report.html").write_text(run_page(record), encoding="utf-8")
@@ -153,7 +157,8 @@ class Session:
         from olaf.report.scalars import Scalars, WeightsAndBiases
 
         number = len(self.earlier.sessions) + 1
-        line = {"session": number, "olaf": version(), **described(settings)}
+        at_s = self.earlier.at_s
+        line = {"session": number, "at_s": at_s, "olaf": version(), **described(settings)}
         writers: list[Any] = [Journal(self.folder, line), Scalars(self.folder)]
         if settings.train.wandb is not None:
             told = settings.model_dump(mode="json")
