@@ -66,7 +66,7 @@ def start(
         with Hold(folder).take() as hold:
             session = Session(folder, hold, Earlier(), control, command, signals)
             return session.run(settings, rehearsed, observe)
-    except RunError:
+    except Exception:
         if not read_journal(folder).updates:
             # Nothing was learnt, so that nothing is there to keep: the same command may come again.
             folders.forget(folder, made=made)
