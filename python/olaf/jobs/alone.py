@@ -56,7 +56,8 @@ class TrainingAlone:
 
         folder = self._settings.train.folder
         learner = self._learner()
-        next_save_s = self._now() + CHECKPOINT_EVERY_S
+        every_s = self._checkpoint_every_s()
+        next_save_s = self._now() + every_s
         verdict: Verdict | None = None
         try:
             while verdict is None:
@@ -64,7 +65,7 @@ class TrainingAlone:
                 now = self._now()
                 if now >= next_save_s:
                     self._save(learner, folder / CHECKPOINT)
-                    next_save_s = self._now() + CHECKPOINT_EVERY_S
+                    next_save_s = self._now() + every_s
                 verdict = self._limits.enough(now)
         finally:
             # Also where the environment fails in the middle: what was learnt is kept.
@@ -76,6 +77,12 @@ class TrainingAlone:
         self.progress.sample(ended_s)
         reward = self.progress.reward_so_far
         return Outcome(kind, reason, code, ended_s, reward, self.progress, {}, folder / MODEL)
+
+    def _checkpoint_every_s(self) -> float:
+        server = self._settings.server
+        if "checkpoint_every_ms" not in server.model_fields_set:
+            return CHECKPOINT_EVERY_S
+        return float(server.model_dump()["checkpoint_every_ms"]) / 1000
 
     def _learner(self) -> Any:
         from olaf.rl import process_environment

@@ -34,7 +34,7 @@ p { margin: .2rem 0; } .soft { color: var(--soft); } .good { color: var(--good);
 .plots .wide { grid-column: 1 / -1; }
 figure { margin: 0; padding: .5rem; } svg { width: 100%; height: auto; display: block; }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; width: 100%; font-size: .88rem; }
-th, td { text-align: left; padding: .25rem .7rem .25rem 0; border-bottom: 1px solid var(--line);
+th, td { text-align: left; padding: .25rem 1.4rem .25rem 0; border-bottom: 1px solid var(--line);
   vertical-align: top; }
 td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 details { margin-top: 1rem; } summary { cursor: pointer; font-weight: 600; }
@@ -62,11 +62,11 @@ def run_page(record: Record) -> str:
         "</div>",
     ]
     if not local:
-        body += [
-            "<h2>Where every update ended</h2>",
-            f'<p class="soft">{escape(tables.unit_note(segments).capitalize())}.</p>',
-            _fates(result),
-        ]
+        body.append("<h2>Where every update ended</h2>")
+        if segments > 1:
+            note = escape(tables.unit_note(segments).capitalize())
+            body.append(f'<p class="soft">{note}.</p>')
+        body.append(_fates(result))
     body += [
         "<h2>Measures</h2>",
         _table(["", ""], [[name.strip(), text] for name, text in tables.measures(result)]),

@@ -191,8 +191,10 @@ def age_plot(record: Mapping[str, Any]) -> str:
             )
         if 0 < len(clusters) <= len(SERIES):
             axes.legend(ncols=2)
+        _mark_sessions(axes, record, TIME)
+        axes.set_xlim(left=0)
         axes.set_ylim(bottom=0)
-        axes.set(title="Age-of-Model when reported", xlabel="wall time, s", ylabel="ms")
+        axes.set(title="Age-of-Model when reported", xlabel=TIME, ylabel="ms")
 
     return draw(fill)
 
@@ -206,8 +208,9 @@ def queue_plot(record: Mapping[str, Any]) -> str:
         if points:
             axes.step(*zip(*points, strict=True), where="post", color=SERIES[2], linewidth=1.0)
         axes.axhline(slots, color=INK, linewidth=0.8, linestyle="--", alpha=0.5)
+        axes.set_xlim(left=0)
         axes.set_ylim(0, slots * 1.08)
-        axes.set(title=f"Queue, of {slots} slots", xlabel="wall time, s", ylabel="slots used")
+        axes.set(title=f"Queue, of {slots} slots", xlabel=TIME, ylabel="slots used")
 
     return draw(fill)
 
@@ -232,6 +235,7 @@ def fates_plot(record: Mapping[str, Any]) -> str:
                 alpha=0.75,
             )
             axes.legend(loc="upper left")
+        axes.set_xlim(left=0)
         axes.set(title="Fates at the switch", xlabel=TIME, ylabel="updates")
 
     return draw(fill)
@@ -239,7 +243,8 @@ def fates_plot(record: Mapping[str, Any]) -> str:
 
 def speed_plot(record: Mapping[str, Any]) -> str:
     """Updates and environment steps a second, against wall time."""
-    history = record["history"]
+    end_s = record["result"]["wall_s"]  # after it workers only end the turn they are in
+    history = [sample for sample in record["history"] if sample["at_s"] <= end_s]
     points = [
         (after["at_s"], (after["steps"] - before["steps"]) / (after["at_s"] - before["at_s"]))
         for before, after in zip(history, history[4:], strict=False)
@@ -249,8 +254,9 @@ def speed_plot(record: Mapping[str, Any]) -> str:
     def fill(axes: Axes) -> None:
         if points:
             axes.plot(*zip(*thinned(points), strict=True), color=SERIES[3], linewidth=1.2)
+        axes.set_xlim(left=0)
         axes.set_ylim(bottom=0)
-        axes.set(title="Environment steps a second", xlabel="wall time, s")
+        axes.set(title="Environment steps a second", xlabel=TIME)
 
     return draw(fill)
 

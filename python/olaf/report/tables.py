@@ -54,9 +54,7 @@ def in_updates(contributions: float, segments: int) -> str:
 
 
 def unit_note(segments: int) -> str:
-    """What the counts are counts of."""
-    if segments == 1:
-        return "counted in updates"
+    """What the counts are counts of, where an update is more than one contribution."""
     return f"counted in updates, each of {segments:,} segments that travel by themselves"
 
 
@@ -169,7 +167,9 @@ def result_table(result: Result) -> Table:
 def fates_table(result: Result) -> Table:
     """Every update's fate, who counted it, and whether the sums match."""
     fates, segments = result["fates"], segments_of(result)
-    title = f"Where every update ended ({unit_note(segments)})"
+    title = "Where every update ended"
+    if segments > 1:
+        title += f" ({unit_note(segments)})"
     table = Table(title=title, title_justify="left", box=None)
     table.add_column("fate", style="bold")
     table.add_column("updates", justify="right")
