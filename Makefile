@@ -22,6 +22,7 @@ test: test-rust test-python ## all tests but those that need torch
 
 test-rust: ## tests of the crates
 	cargo test --workspace --quiet
+	cargo test -p olaf-net --features portable --lib --quiet  # the poller of other systems
 
 test-python: env ## tests of the Python side, over real sockets and processes
 	$(BIN)/pytest -m "not slow and not torch and not ray"
@@ -66,6 +67,10 @@ fuzz: ## every fuzz target for FUZZ_SECONDS each
 
 kubernetes: ## deploy/kubernetes against the schemas of Kubernetes (fetches 100 MB)
 	scripts/check-kubernetes
+
+.PHONY: binaries
+binaries: ## olaf-switch and olaf-server, for machines without Python (target/release)
+	cargo build --release -p olaf-bin
 
 wheel: env ## build the wheel, install it in an empty environment, run olaf there
 	scripts/check-wheel

@@ -1,28 +1,249 @@
-//! Configurations as JSON.
+//! Configurations as JSON, with times, sizes and rates as people write them.
 
 use crate::error::StartError;
-use serde::de::DeserializeOwned;
+use olaf_engine::{BitsPerSecond, units};
+use serde::de::value::Error as NoValue;
+use serde::de::{DeserializeOwned, Deserializer, Error as _, Visitor};
+use serde_json::{Map, Value};
 
 /// Reads a configuration.
 ///
 /// # Errors
 /// [`StartError::Config`] that names the role, the key and what was expected there.
 pub(crate) fn read<T: DeserializeOwned>(role: &str, text: &str) -> Result<T, StartError> {
-    let mut reader = serde_json::Deserializer::from_str(text);
-    let read = serde_path_to_error::deserialize(&mut reader);
-    let read = read.and_then(|value| match reader.end() {
-        Ok(()) => Ok(value),
-        Err(error) => {
-            Err(serde_path_to_error::Error::new(serde_path_to_error::Track::new().path(), error))
+    let value = serde_json::from_str(text)
+        .map_err(|error| StartError::Config(format!("{role} configuration: {error}")))?;
+    read_value(role, value)
+}
+
+/// Reads a configuration that was parsed already.
+///
+/// # Errors
+/// [`StartError::Config`] that names the role, the key and what was expected there.
+pub(crate) fn read_value<T: DeserializeOwned>(role: &str, value: Value) -> Result<T, StartError> {
+    let wrong = |what: String| StartError::Config(format!("{role} configuration: {what}"));
+    let value = match value {
+        Value::Object(table) => {
+            Value::Object(in_plain_numbers(table, fields::<T>()).map_err(wrong)?)
         }
-    });
-    read.map_err(|error| {
-        let (path, text) = (error.path().to_string(), error.inner().to_string());
-        // Line and column of a text that a program wrote help nobody.
-        let what = text.split(" at line ").next().unwrap_or(&text);
-        StartError::Config(match path.as_str() {
-            "." => format!("{role} configuration: {what}"),
-            key => format!("{role} configuration: {key}: {what}"),
+        other => other,
+    };
+    serde_path_to_error::deserialize(value).map_err(|error| {
+        let (path, what) = (error.path().to_string(), error.inner().to_string());
+        wrong(match path.as_str() {
+            "." => what,
+            key => format!("{key}: {what}"),
         })
     })
+}
+
+/// The configuration as a table that reads back: keys without units, amounts with theirs, and
+/// `off` for what is not set.
+pub(crate) fn written(config: &impl serde::Serialize) -> Map<String, Value> {
+    let value = serde_json::to_value(config).expect("a configuration is plain data");
+    let Value::Object(table) = value else { unreachable!("a configuration is a table") };
+    table
+        .into_iter()
+        .map(|(field, value)| {
+            let text = Unit::of(&field).zip(value.as_u64()).map(|(unit, n)| unit.written(n));
+            let value = match text {
+                Some(text) => text.into(),
+                None if value.is_null() => "off".into(),
+                None => value,
+            };
+            (String::from(key_of(&field)), value)
+        })
+        .collect()
+}
+
+/// The table with nothing under the keys that are off.
+pub(crate) fn with_nothing_for_off(mut table: Map<String, Value>) -> Value {
+    table.values_mut().filter(|value| **value == "off").for_each(|value| *value = Value::Null);
+    Value::Object(table)
+}
+
+/// What a field's name ends in. The same rule as `olaf.units` of Python.
+#[derive(Clone, Copy, Debug)]
+enum Unit {
+    /// With the nanoseconds of 1.
+    Time(u64),
+    Rate,
+    Size,
+}
+
+impl Unit {
+    const SUFFIXES: [(&str, Self); 6] = [
+        ("_ns", Self::Time(1)),
+        ("_us", Self::Time(1_000)),
+        ("_ms", Self::Time(1_000_000)),
+        ("_s", Self::Time(1_000_000_000)),
+        ("_bps", Self::Rate),
+        ("_bytes", Self::Size),
+    ];
+
+    fn of(field: &str) -> Option<Self> {
+        Self::SUFFIXES.iter().find(|(suffix, _)| field.ends_with(suffix)).map(|(_, unit)| *unit)
+    }
+
+    /// The number that a field holds, of a text with a unit.
+    fn read(self, text: &str) -> Result<u64, String> {
+        match self {
+            Self::Time(factor) => {
+                let ns = units::parse_time(text).map_err(|error| error.to_string())?;
+                if !ns.is_multiple_of(factor) {
+                    return Err(format!(
+                        "must be a whole number of {}",
+                        units::format_time(factor)
+                    ));
+                }
+                Ok(ns / factor)
+            }
+            Self::Size => units::parse_size(text).map_err(|error| error.to_string()),
+            Self::Rate => match text.trim().parse::<f64>() {
+                Ok(_) => Err("a rate needs its unit: bit, kbit, mbit, gbit or tbit".into()),
+                Err(_) => BitsPerSecond::parse(text)
+                    .map(BitsPerSecond::get)
+                    .map_err(|error| error.to_string()),
+            },
+        }
+    }
+
+    fn written(self, number: u64) -> String {
+        match self {
+            Self::Time(factor) => units::format_time(number.saturating_mul(factor)),
+            Self::Size => units::format_size(number),
+            Self::Rate => BitsPerSecond::new(number).map_or("0".into(), units::format_rate),
+        }
+    }
+}
+
+/// The key that a file has for a field: `silent_after` for `silent_after_ms`.
+fn key_of(field: &str) -> &str {
+    // `aggregate` alone is another key.
+    if field == "aggregate_ms" {
+        return "aggregate_within";
+    }
+    let suffix = Unit::SUFFIXES.iter().find(|(suffix, _)| field.ends_with(suffix));
+    suffix.map_or(field, |(suffix, _)| &field[..field.len() - suffix.len()])
+}
+
+/// The table with each amount under its field's name and as a plain number.
+fn in_plain_numbers(
+    mut table: Map<String, Value>,
+    fields: &[&str],
+) -> Result<Map<String, Value>, String> {
+    for field in fields {
+        let Some(unit) = Unit::of(field) else { continue };
+        let key = key_of(field);
+        let bare = table.remove(key);
+        if bare.is_some() && table.contains_key(*field) {
+            return Err(format!("{key} and {field} are both given: one is enough"));
+        }
+        let under = if bare.is_some() { key } else { *field };
+        let number = match bare.or_else(|| table.get(*field).cloned()) {
+            Some(Value::String(text)) => {
+                unit.read(&text).map_err(|why| format!("{under} = {text:?}: {why}"))?
+            }
+            // Only the key with the unit in its name says what a number means.
+            Some(Value::Number(number)) if under == key => {
+                let text = number.to_string();
+                unit.read(&text).map_err(|why| format!("{key} = {text}: {why}"))?
+            }
+            Some(other) => {
+                table.insert((*field).into(), other);
+                continue;
+            }
+            None => continue,
+        };
+        table.insert((*field).into(), number.into());
+    }
+    Ok(table)
+}
+
+/// The names of a configuration's fields, as its reader asks for them.
+fn fields<T: DeserializeOwned>() -> &'static [&'static str] {
+    struct Asked(&'static [&'static str]);
+    impl<'de> Deserializer<'de> for &mut Asked {
+        type Error = NoValue;
+        fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, NoValue> {
+            Err(NoValue::custom("only asked for its fields"))
+        }
+        fn deserialize_struct<V: Visitor<'de>>(
+            self,
+            _: &'static str,
+            fields: &'static [&'static str],
+            visitor: V,
+        ) -> Result<V::Value, NoValue> {
+            self.0 = fields;
+            self.deserialize_any(visitor)
+        }
+        serde::forward_to_deserialize_any! {
+            bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 char str string bytes byte_buf option unit
+            unit_struct newtype_struct seq tuple tuple_struct map enum identifier ignored_any
+        }
+    }
+    let mut asked = Asked(&[]);
+    let _ = T::deserialize(&mut asked);
+    asked.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ClientConfig, ServerConfig, SwitchConfig};
+
+    fn switch(json: &str) -> Result<SwitchConfig, String> {
+        SwitchConfig::from_json(json).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn both_ways_to_write_an_amount_are_the_same() {
+        let new = r#"{"upstream": "a:1", "silent_after": "3s", "uplink": "400kbit"}"#;
+        let old = r#"{"upstream": "a:1", "silent_after_ms": 3000, "uplink_bps": 400000}"#;
+        let (new, old) = (switch(new).expect("new"), switch(old).expect("old"));
+        assert_eq!((new.silent_after_ms, new.uplink_bps), (3000, Some(400_000)));
+        assert_eq!(written(&new), written(&old));
+        let server = ServerConfig::from_json(r#"{"aggregate_within": "1s", "aggregate": "round"}"#);
+        assert_eq!(server.expect("a server").aggregate_ms, 1000);
+        let client = ClientConfig::from_json(r#"{"mtu": "9kB", "keepalive": "20ms"}"#);
+        let client = client.expect("a client");
+        assert_eq!((client.mtu_bytes, client.keepalive_ms), (Some(9000), Some(20)));
+    }
+
+    #[test]
+    fn a_wrong_amount_names_its_key_and_what_may_be_written() {
+        for (json, told) in [
+            (r#"{"silent_after": 3}"#, "silent_after = 3: a time needs its unit: ns, us, ms"),
+            (r#"{"silent_after_ms": "soon"}"#, "silent_after_ms = \"soon\": a time is a number"),
+            (r#"{"silent_after": "1us"}"#, "must be a whole number of 1ms"),
+            (r#"{"uplink": 400}"#, "uplink = 400: a rate needs its unit"),
+            (r#"{"active": "1s", "active_ms": 1}"#, "active and active_ms are both given"),
+            (r#"{"active": true}"#, "active_ms: invalid type: boolean"),
+            (r#"{"slot": 4}"#, "unknown field `slot`"),
+        ] {
+            let error = switch(json).expect_err(json);
+            assert!(error.contains(told) && error.contains("switch configuration"), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_is_written_reads_back() {
+        let table = written(&ServerConfig::default());
+        assert_eq!(table["silent_after"], "2s");
+        assert_eq!(table["core"], "off");
+        let again = ServerConfig::from_table(table.clone()).expect("its own words");
+        assert_eq!(written(&again), table);
+    }
+
+    #[test]
+    fn no_two_fields_have_one_key() {
+        for fields in [fields::<SwitchConfig>(), fields::<ServerConfig>(), fields::<ClientConfig>()]
+        {
+            let mut keys: Vec<_> = fields.iter().map(|field| key_of(field)).collect();
+            assert!(keys.len() > 5, "{keys:?}");
+            keys.sort_unstable();
+            keys.dedup();
+            assert_eq!(keys.len(), fields.len());
+        }
+    }
 }

@@ -26,6 +26,7 @@ mod server;
 mod sharing;
 mod socket;
 mod switch;
+mod system;
 mod timing;
 mod waker;
 

@@ -10,13 +10,13 @@ use crate::{address, events, random};
 use olaf_engine::{Instant, JobId, PeerId, Transmit};
 use olaf_host::server::{self, Aggregate, RuleConfig, RuleKind, ServerGate, Step};
 use olaf_host::{Host, server::Server as Brain};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// How updates change the model, as `docs/reference/statistics.md` describes it.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ServerConfig {
     /// Address and port.
@@ -83,6 +83,22 @@ impl ServerConfig {
     /// [`StartError::Config`] that names the key.
     pub fn from_json(text: &str) -> Result<Self, StartError> {
         crate::json::read("server", text)
+    }
+
+    /// Reads a table of a configuration file, in which `off` stands for what is not set.
+    ///
+    /// # Errors
+    /// [`StartError::Config`] that names the key.
+    pub fn from_table(
+        table: serde_json::Map<String, serde_json::Value>,
+    ) -> Result<Self, StartError> {
+        crate::json::read_value("server", crate::json::with_nothing_for_off(table))
+    }
+
+    /// The table that [`Self::from_table`] reads, with every key.
+    #[must_use]
+    pub fn to_table(&self) -> serde_json::Map<String, serde_json::Value> {
+        crate::json::written(self)
     }
 
     /// The rule alone.

@@ -4,6 +4,7 @@ use crate::address::{canonical, mapped};
 use crate::error::StartError;
 use crate::inbox::Inbox;
 use crate::io_statistics::IoStatistics;
+use crate::system;
 use quinn_udp::{Transmit, UdpSocketState};
 use rustix::net::sockopt;
 use socket2::{Domain, Protocol, Type};
@@ -31,12 +32,14 @@ impl Socket {
         Self::open(address).map_err(|error| {
             let what = match error.kind() {
                 io::ErrorKind::AddrInUse => format!(
-                    "{address} is in use by another program: stop that one (`ss -lunp` names it) or \
-                     listen on another port"
+                    "{address} is in use by another program: stop that one (`{}` names it) or \
+                     listen on another port",
+                    system::WHO_LISTENS
                 ),
                 io::ErrorKind::AddrNotAvailable => format!(
-                    "{address} is no address of this machine: listen on one that `ip address` lists, \
-                     or on 0.0.0.0 or [::]"
+                    "{address} is no address of this machine: listen on one that `{}` lists, \
+                     or on 0.0.0.0 or [::]",
+                    system::OWN_ADDRESSES
                 ),
                 io::ErrorKind::PermissionDenied => {
                     format!("{address} needs rights this user has not: take a port above 1023")
@@ -56,10 +59,7 @@ impl Socket {
         }
         socket.set_nonblocking(true)?;
         socket.bind(&address.into())?;
-        let _ = sockopt::set_socket_recv_buffer_size_force(&socket, BUFFER_BYTES)
-            .or_else(|_| sockopt::set_socket_recv_buffer_size(&socket, BUFFER_BYTES));
-        let _ = sockopt::set_socket_send_buffer_size_force(&socket, BUFFER_BYTES)
-            .or_else(|_| sockopt::set_socket_send_buffer_size(&socket, BUFFER_BYTES));
+        system::enlarge(&socket, BUFFER_BYTES);
         let socket: UdpSocket = socket.into();
         let state = UdpSocketState::new((&socket).into())?;
         let local = canonical(socket.local_addr()?);
@@ -131,20 +131,21 @@ impl Socket {
 
     /// Fills in what the system knows about the socket.
     pub(crate) fn describe(&self, statistics: &mut IoStatistics) {
-        // Linux reports twice what was asked for: the other half is its own bookkeeping.
-        let size = |reported: rustix::io::Result<usize>| reported.unwrap_or(0) / 2;
+        let size =
+            |reported: rustix::io::Result<usize>| system::buffer_bytes(reported.unwrap_or(0));
         statistics.receive_buffer_bytes = size(sockopt::socket_recv_buffer_size(&self.socket));
         statistics.send_buffer_bytes = size(sockopt::socket_send_buffer_size(&self.socket));
         statistics.segments_per_send = self.segments_per_send();
-        if let Some(drops) = kernel_drops(&self.socket) {
+        if let Some(drops) = system::kernel_drops(&self.socket) {
             statistics.kernel_drops = drops;
         }
         statistics.warnings.clear();
         if statistics.receive_buffer_bytes < SMALL_BUFFER_BYTES {
             statistics.warnings.push(format!(
                 "the receive buffer holds only {} bytes and bursts will overflow it: raise it with \
-                 `sysctl -w net.core.rmem_max={BUFFER_BYTES}`",
-                statistics.receive_buffer_bytes
+                 `{}`",
+                statistics.receive_buffer_bytes,
+                system::raise_buffers(BUFFER_BYTES)
             ));
         }
         if statistics.kernel_drops > 0 {
@@ -160,17 +161,6 @@ impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
-}
-
-/// The kernel's count of what overflowed the receive buffer: the last column of the socket's line,
-/// which its inode names. Read when somebody asks, so that the data path pays nothing.
-fn kernel_drops(socket: &UdpSocket) -> Option<u64> {
-    let inode = rustix::fs::fstat(socket).ok()?.st_ino.to_string();
-    ["/proc/net/udp", "/proc/net/udp6"].into_iter().find_map(|table| {
-        let table = std::fs::read_to_string(table).ok()?;
-        let line = table.lines().find(|line| line.split_whitespace().nth(9) == Some(&inode))?;
-        line.split_whitespace().last()?.parse().ok()
-    })
 }
 
 #[cfg(test)]
@@ -198,11 +188,5 @@ mod tests {
         assert!(!at("192.0.2.1", port), "of the addresses for documentation");
         let socket = Socket::bind("127.0.0.1:0".parse().expect("an address")).expect("a free port");
         assert!(socket.is_at(socket.local()));
-    }
-
-    #[test]
-    fn the_kernels_drops_are_found() {
-        let socket = Socket::bind("127.0.0.1:0".parse().expect("an address")).expect("a free port");
-        assert_eq!(kernel_drops(&socket.socket), Some(0));
     }
 }

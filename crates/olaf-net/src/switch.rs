@@ -11,13 +11,13 @@ use olaf_engine::{
     BitsPerSecond, ClusterId, Engine, Event, Instant, JobId, PeerId, PortId, Source, Transmit,
     Verdict,
 };
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// The set-up, as `docs/reference/statistics.md` describes it.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct SwitchConfig {
     /// Address and port for workers and servers alike.
@@ -116,6 +116,22 @@ impl SwitchConfig {
     /// [`StartError::Config`] that names the key.
     pub fn from_json(text: &str) -> Result<Self, StartError> {
         crate::json::read("switch", text)
+    }
+
+    /// Reads a table of a configuration file, in which `off` stands for what is not set.
+    ///
+    /// # Errors
+    /// [`StartError::Config`] that names the key.
+    pub fn from_table(
+        table: serde_json::Map<String, serde_json::Value>,
+    ) -> Result<Self, StartError> {
+        crate::json::read_value("switch", crate::json::with_nothing_for_off(table))
+    }
+
+    /// The table that [`Self::from_table`] reads, with every key.
+    #[must_use]
+    pub fn to_table(&self) -> serde_json::Map<String, serde_json::Value> {
+        crate::json::written(self)
     }
 
     fn engine(&self) -> Result<switch::Config, StartError> {

@@ -1,5 +1,6 @@
-//! Waiting for a socket, a call from another thread, or a time.
+//! `ppoll` on the socket and on an `eventfd`.
 
+use super::Ready;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -8,13 +9,6 @@ use std::time::Duration;
 /// Wakes a thread that waits for its socket.
 #[derive(Debug)]
 pub(crate) struct Waker(OwnedFd);
-
-/// What a wait ended with.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Ready {
-    pub(crate) readable: bool,
-    pub(crate) writable: bool,
-}
 
 impl Waker {
     pub(crate) fn new() -> io::Result<Self> {
@@ -57,20 +51,4 @@ impl Waker {
             writable: socket.contains(PollFlags::OUT),
         })
     }
-}
-
-/// Makes waits of the calling thread end when they should, not up to 50 us later.
-pub(crate) fn end_waits_on_time() {
-    #[cfg(target_os = "linux")]
-    let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
-}
-
-/// Keeps the calling thread on one core.
-pub(crate) fn pin(core: usize) -> io::Result<()> {
-    let mut set = rustix::thread::CpuSet::new();
-    if core >= rustix::thread::CpuSet::MAX_CPU {
-        return Err(io::ErrorKind::InvalidInput.into());
-    }
-    set.set(core);
-    Ok(rustix::thread::sched_setaffinity(None, &set)?)
 }

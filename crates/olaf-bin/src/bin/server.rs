@@ -1,0 +1,82 @@
+//! `olaf-server`: a parameter server, without Python.
+
+use clap::Parser;
+use olaf_bin::{Common, Failure, Role, Table, finish, serve, table};
+use olaf_net::{AskError, Server, ServerConfig, StartError};
+use serde_json::Value;
+use std::process::ExitCode;
+
+/// Run a parameter server until SIGTERM or Ctrl-C.
+///
+/// The first worker of a job brings the first model; every update that arrives changes it, and the
+/// new model goes back to the update's cluster.
+#[derive(Debug, Parser)]
+#[command(
+    name = "olaf-server",
+    version,
+    after_help = "\
+Examples:
+  olaf-server --listen 0.0.0.0:5556
+  olaf-server --config server.toml --json --stats-every 1s
+
+Exit codes:
+  0 stopped by a signal   1 failed   2 usage or configuration   4 port in use"
+)]
+struct Options {
+    /// Where the switch finds this server.
+    #[arg(long, value_name = "HOST:PORT")]
+    listen: Option<String>,
+    /// How an update changes the model.
+    #[arg(long, value_name = "delta|paper-literal")]
+    rule: Option<String>,
+    /// gamma in w += gamma * g.
+    #[arg(long, value_name = "GAMMA")]
+    learning_rate: Option<f64>,
+    #[command(flatten)]
+    common: Common,
+}
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    finish("olaf-server", run(&options))
+}
+
+#[allow(clippy::print_stdout, reason = "this is a program")]
+fn run(options: &Options) -> Result<(), Failure> {
+    let named = [
+        ("listen", options.listen.clone().map(Value::from)),
+        ("rule", options.rule.clone().map(Value::from)),
+        ("learning_rate", options.learning_rate.map(Value::from)),
+    ];
+    let config = ServerConfig::from_table(table("server", &options.common, &named)?)?;
+    if options.common.print_config {
+        print!("{}", printed(config.to_table()));
+        return Ok(());
+    }
+    serve("server", &Served(Server::bind(&config)?), &options.common)
+}
+
+fn printed(config: Table) -> String {
+    let tables: Table = [("server".to_owned(), Value::Object(config))].into_iter().collect();
+    toml::to_string(&tables).expect("a configuration is a table of plain data")
+}
+
+struct Served(Server);
+
+impl Role for Served {
+    fn address(&self) -> &str {
+        self.0.address()
+    }
+    fn start(&self) -> Result<(), StartError> {
+        self.0.start()
+    }
+    fn statistics(&self) -> Result<String, AskError> {
+        self.0.statistics()
+    }
+    fn events(&self) -> Result<Vec<String>, AskError> {
+        self.0.events()
+    }
+    fn stop(&self) -> Result<(), AskError> {
+        self.0.stop()
+    }
+}

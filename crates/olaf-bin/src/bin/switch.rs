@@ -1,0 +1,137 @@
+//! `olaf-switch`: an aggregation switch, without Python.
+
+use clap::Parser;
+use olaf_bin::{Common, Failure, Role, Table, finish, serve, table};
+use olaf_net::{AskError, StartError, Switch, SwitchConfig};
+use serde_json::Value;
+use std::process::ExitCode;
+
+/// As `olaf switch`, whose default is the address of a server on the same machine.
+const UPSTREAM: &str = "127.0.0.1:5556";
+
+/// Run an aggregation switch until SIGTERM or Ctrl-C.
+///
+/// Workers send to it; it queues their updates for the server, replacing and merging those that
+/// wait, and carries the answers back. Its upstream may be another switch.
+#[derive(Debug, Parser)]
+#[command(
+    name = "olaf-switch",
+    version,
+    after_help = "\
+Examples:
+  olaf-switch --listen 0.0.0.0:5555 --upstream 10.0.0.2:5556 --uplink 40gbit
+  olaf-switch --config switch.toml --json --stats-every 1s
+
+Exit codes:
+  0 stopped by a signal   1 failed   2 usage or configuration   4 port in use"
+)]
+struct Options {
+    /// Where workers and servers find this switch.
+    #[arg(long, value_name = "HOST:PORT")]
+    listen: Option<String>,
+    /// The parameter server, or the next switch.
+    #[arg(long, value_name = "HOST:PORT")]
+    upstream: Option<String>,
+    /// Discipline of the uplink's queue.
+    #[arg(long, value_name = "NAME", help = queues())]
+    queue: Option<String>,
+    /// Segments the queue holds.
+    #[arg(long, value_name = "N")]
+    slots: Option<u32>,
+    /// Reward gate.
+    #[arg(long, value_name = "THRESHOLD|off")]
+    gate: Option<String>,
+    /// Rate of the uplink: 400kbit, 1.9mbit.
+    #[arg(long, value_name = "RATE|off")]
+    uplink: Option<String>,
+    /// Updates outstanding towards a server.
+    #[arg(long, value_name = "N|off")]
+    credits: Option<String>,
+    #[command(flatten)]
+    common: Common,
+}
+
+fn queues() -> String {
+    let names = olaf_engine::switch::QueueKind::ALL;
+    let told: Vec<_> =
+        names.iter().map(|(name, kind)| format!("{name} {}", kind.about())).collect();
+    format!("Discipline of the uplink's queue: {}", told.join("; "))
+}
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    finish("olaf-switch", run(&options))
+}
+
+#[allow(clippy::print_stdout, reason = "this is a program")]
+fn run(options: &Options) -> Result<(), Failure> {
+    let mut table = table("switch", &options.common, &options.named())?;
+    without_the_verifier(&mut table)?;
+    table.entry("upstream").or_insert_with(|| UPSTREAM.into());
+    let config = SwitchConfig::from_table(table)?;
+    if options.common.print_config {
+        print!("{}", printed(config.to_table()));
+        return Ok(());
+    }
+    serve("switch", &Served(Switch::bind(&config)?), &options.common)
+}
+
+impl Options {
+    fn named(&self) -> [(&'static str, Option<Value>); 7] {
+        let text = |value: &Option<String>| value.clone().map(Value::from);
+        // A number where a number is meant; what is none is refused with the key.
+        let number = |value: &Option<String>| {
+            value.as_ref().map(|text| serde_json::from_str(text).unwrap_or(text.clone().into()))
+        };
+        [
+            ("listen", text(&self.listen)),
+            ("upstream", text(&self.upstream)),
+            ("queue", text(&self.queue)),
+            ("slots", self.slots.map(Value::from)),
+            ("gate", number(&self.gate)),
+            ("uplink", text(&self.uplink)),
+            ("credits", number(&self.credits)),
+        ]
+    }
+}
+
+/// The verifier answers for `olaf switch` alone: it is Python.
+fn without_the_verifier(table: &mut Table) -> Result<(), Failure> {
+    match table.remove("admission") {
+        None => {}
+        Some(off) if off == "off" => {}
+        Some(_) => {
+            return Err(Failure::usage(
+                "admission: this program cannot ask the verifier; run `olaf switch`, or set it to off",
+            ));
+        }
+    }
+    // Times of answers that nobody gives.
+    table.retain(|key, _| !key.starts_with("admission_timeout"));
+    Ok(())
+}
+
+fn printed(config: Table) -> String {
+    let tables: Table = [("switch".to_owned(), Value::Object(config))].into_iter().collect();
+    toml::to_string(&tables).expect("a configuration is a table of plain data")
+}
+
+struct Served(Switch);
+
+impl Role for Served {
+    fn address(&self) -> &str {
+        self.0.address()
+    }
+    fn start(&self) -> Result<(), StartError> {
+        self.0.start()
+    }
+    fn statistics(&self) -> Result<String, AskError> {
+        self.0.statistics()
+    }
+    fn events(&self) -> Result<Vec<String>, AskError> {
+        self.0.events()
+    }
+    fn stop(&self) -> Result<(), AskError> {
+        self.0.stop()
+    }
+}

@@ -1,0 +1,212 @@
+//! The loop of a role: events as they come, statistics every so often, a clean end at a signal.
+
+use crate::configuration::{Common, Failure};
+use olaf_net::AskError;
+use serde_json::{Value, json};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::io::Write;
+use std::process::ExitCode;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+/// How often events are looked for: soon for a person, rarely for a processor.
+const POLL: Duration = Duration::from_millis(100);
+
+/// What is served: a switch or a server.
+pub trait Role {
+    /// Where it listens.
+    fn address(&self) -> &str;
+    /// Serves, in a thread of its own.
+    ///
+    /// # Errors
+    /// Where the system has no thread to give.
+    fn start(&self) -> Result<(), olaf_net::StartError>;
+    /// Everything counted so far, as JSON.
+    ///
+    /// # Errors
+    /// When its thread died or is late.
+    fn statistics(&self) -> Result<String, AskError>;
+    /// What happened since the last call, a JSON object each.
+    ///
+    /// # Errors
+    /// When its thread died or is late.
+    fn events(&self) -> Result<Vec<String>, AskError>;
+    /// Called once before the end, while it still runs.
+    ///
+    /// # Errors
+    /// What keeps it from being left as it should be.
+    fn before_stop(&self) -> Result<(), Failure> {
+        Ok(())
+    }
+    /// Stops the thread and frees the port.
+    ///
+    /// # Errors
+    /// When its thread had died.
+    fn stop(&self) -> Result<(), AskError>;
+}
+
+/// Serves until SIGTERM or SIGINT; the last line has the statistics of the end.
+///
+/// # Errors
+/// Why it could not go on.
+pub fn serve(name: &str, role: &impl Role, common: &Common) -> Result<(), Failure> {
+    let signals = signals().map_err(|error| Failure { text: error.to_string(), code: 1 })?;
+    let mut report = Report { name, json: common.json, out: Some(std::io::stdout()) };
+    role.start()?;
+    let address = role.address();
+    report.say(&json!({"event": "listening", "address": address, "pid": std::process::id()}));
+    let mut due = Instant::now() + common.every;
+    let why = loop {
+        match signals.recv_timeout(POLL.min(common.every)) {
+            Ok(why) => break why,
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break "no signals can come",
+        }
+        report.pass_on(role)?;
+        if Instant::now() >= due {
+            report.say(&json!({"event": "stats", "stats": statistics(role)?}));
+            due = Instant::now() + common.every;
+        }
+    };
+    report.pass_on(role)?;
+    role.before_stop()?;
+    let stats = statistics(role)?;
+    role.stop()?;
+    report.say(&json!({"event": "stopped", "why": why, "stats": stats}));
+    Ok(())
+}
+
+/// The exit code, with the reason on standard error.
+#[must_use]
+#[allow(clippy::print_stderr, reason = "this is a program")]
+pub fn finish(program: &str, ended: Result<(), Failure>) -> ExitCode {
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("{program}: {failure}");
+            ExitCode::from(failure.code)
+        }
+    }
+}
+
+/// The names of the signals that ask for the end, as they come. A second one ends the process.
+fn signals() -> std::io::Result<Receiver<&'static str>> {
+    let mut signals = Signals::new([SIGTERM, SIGINT])?;
+    let (tell, told) = channel();
+    std::thread::spawn(move || {
+        for (at, signal) in signals.forever().enumerate() {
+            if at > 0 {
+                std::process::exit(130);
+            }
+            let _ = tell.send(if signal == SIGINT { "SIGINT" } else { "SIGTERM" });
+        }
+    });
+    Ok(told)
+}
+
+fn statistics(role: &impl Role) -> Result<Value, Failure> {
+    let text = role.statistics()?;
+    Ok(serde_json::from_str(&text).expect("statistics are JSON"))
+}
+
+struct Report<'a> {
+    name: &'a str,
+    json: bool,
+    /// Nothing once whoever read it has left: a signal says when to stop.
+    out: Option<std::io::Stdout>,
+}
+
+impl Report<'_> {
+    fn pass_on(&mut self, role: &impl Role) -> Result<(), Failure> {
+        for text in role.events()? {
+            let event = serde_json::from_str(&text).expect("events are JSON");
+            self.say(&event);
+        }
+        Ok(())
+    }
+
+    fn say(&mut self, message: &Value) {
+        let line = if self.json { message.to_string() } else { self.sentence(message) };
+        if let Some(out) = &mut self.out
+            && writeln!(out, "{line}").and_then(|()| out.flush()).is_err()
+        {
+            self.out = None;
+        }
+    }
+
+    /// A line for people: what happened, and every detail by its name.
+    fn sentence(&self, message: &Value) -> String {
+        let event = message["event"].as_str().unwrap_or_default();
+        let what = event.replace('_', " ");
+        let details = match event {
+            "stats" | "stopped" => summary(&message["stats"]),
+            _ => message
+                .as_object()
+                .into_iter()
+                .flatten()
+                .filter(|(key, _)| !matches!(key.as_str(), "event" | "at_ns"))
+                .map(|(key, value)| format!("{key} {}", plain(value)))
+                .collect::<Vec<_>>()
+                .join(", "),
+        };
+        let why = message["why"].as_str().map(|why| format!(" ({why})")).unwrap_or_default();
+        format!("{}: {what}{why}: {details}", self.name)
+    }
+}
+
+/// The counts of a switch, or of each job of a server.
+fn summary(stats: &Value) -> String {
+    if let Some(fates) = stats["fates"].as_object() {
+        let total = |value: &Value| match value {
+            Value::Object(by_reason) => by_reason.values().filter_map(Value::as_u64).sum(),
+            value => value.as_u64().unwrap_or(0),
+        };
+        let fates: Vec<_> = fates
+            .iter()
+            .map(|(fate, value)| format!("{} {}", fate.replace('_', " "), total(value)))
+            .collect();
+        let queue = &stats["queue"];
+        let queue = format!("queue {}/{}", plain(&queue["used"]), plain(&queue["slots"]));
+        return format!("received {}, {}, {queue}", plain(&stats["received"]), fates.join(", "));
+    }
+    let jobs = stats["jobs"].as_array().into_iter().flatten();
+    let jobs: Vec<_> = jobs
+        .map(|job| {
+            format!(
+                "job {}: version {}, {} contributions in {} deliveries",
+                plain(&job["job"]),
+                plain(&job["version"]),
+                plain(&job["received"]),
+                plain(&job["deliveries"])
+            )
+        })
+        .collect();
+    if jobs.is_empty() { "no job yet".into() } else { jobs.join("; ") }
+}
+
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), String::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(message: &Value) -> String {
+        Report { name: "switch", json: false, out: None }.sentence(message)
+    }
+
+    #[test]
+    fn people_read_what_happened_and_its_details() {
+        let event = json!({"event": "worker_joined", "worker": 3, "address": "a:1", "at_ns": 7});
+        assert_eq!(said(&event), "switch: worker joined: address a:1, worker 3");
+        let stats = json!({
+            "received": 5, "fates": {"merged": 3, "dropped": {"full": 1, "evicted": 1}},
+            "queue": {"used": 0, "slots": 8},
+        });
+        let line = said(&json!({"event": "stopped", "why": "SIGTERM", "stats": stats}));
+        assert_eq!(line, "switch: stopped (SIGTERM): received 5, dropped 2, merged 3, queue 0/8");
+        assert!(said(&json!({"event": "stats", "stats": {"jobs": []}})).ends_with("no job yet"));
+    }
+}

@@ -1,0 +1,96 @@
+//! What systems do each in their own way: buffers of sockets, counts of the kernel, and the
+//! commands that an error tells people to run.
+
+use rustix::net::sockopt;
+use std::net::UdpSocket;
+
+/// Names the program that listens on a port.
+pub(crate) const WHO_LISTENS: &str =
+    if cfg!(target_os = "linux") { "ss -lunp" } else { "lsof -nP -iUDP" };
+/// Lists the addresses of this machine.
+pub(crate) const OWN_ADDRESSES: &str =
+    if cfg!(target_os = "linux") { "ip address" } else { "ifconfig" };
+
+/// The command that lets sockets have buffers of so many bytes.
+pub(crate) fn raise_buffers(bytes: usize) -> String {
+    let key = if cfg!(target_os = "linux") { "net.core.rmem_max" } else { "kern.ipc.maxsockbuf" };
+    format!("sysctl -w {key}={bytes}")
+}
+
+/// Asks for buffers of so many bytes, and takes what the system gives.
+#[cfg(target_os = "linux")]
+pub(crate) fn enlarge(socket: &socket2::Socket, bytes: usize) {
+    // Beyond the limit for those who may; else the kernel cuts the wish down by itself.
+    let _ = sockopt::set_socket_recv_buffer_size_force(socket, bytes)
+        .or_else(|_| sockopt::set_socket_recv_buffer_size(socket, bytes));
+    let _ = sockopt::set_socket_send_buffer_size_force(socket, bytes)
+        .or_else(|_| sockopt::set_socket_send_buffer_size(socket, bytes));
+}
+
+/// Asks for buffers of so many bytes, and takes what the system gives.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn enlarge(socket: &socket2::Socket, bytes: usize) {
+    halving(bytes, |size| sockopt::set_socket_recv_buffer_size(socket, size).is_ok());
+    halving(bytes, |size| sockopt::set_socket_send_buffer_size(socket, size).is_ok());
+}
+
+/// Other systems refuse a size above their limit: asks for half of it until they agree.
+#[cfg(any(not(target_os = "linux"), test))]
+fn halving(bytes: usize, mut agrees: impl FnMut(usize) -> bool) {
+    let mut size = bytes;
+    while size > 1024 && !agrees(size) {
+        size /= 2;
+    }
+}
+
+/// Bytes of a buffer whose size the system reports. Linux reports twice what was asked for: the
+/// other half is its own bookkeeping.
+pub(crate) const fn buffer_bytes(reported: usize) -> usize {
+    if cfg!(target_os = "linux") { reported / 2 } else { reported }
+}
+
+/// The kernel's count of what overflowed the receive buffer: the last column of the socket's line,
+/// which its inode names. Read when somebody asks, so that the data path pays nothing.
+#[cfg(target_os = "linux")]
+pub(crate) fn kernel_drops(socket: &UdpSocket) -> Option<u64> {
+    let inode = rustix::fs::fstat(socket).ok()?.st_ino.to_string();
+    ["/proc/net/udp", "/proc/net/udp6"].into_iter().find_map(|table| {
+        let table = std::fs::read_to_string(table).ok()?;
+        let line = table.lines().find(|line| line.split_whitespace().nth(9) == Some(&inode))?;
+        line.split_whitespace().last()?.parse().ok()
+    })
+}
+
+/// Nobody counts it here for a single socket.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn kernel_drops(_: &UdpSocket) -> Option<u64> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_system_that_refuses_large_buffers_gets_the_largest_it_takes() {
+        let mut asked = Vec::new();
+        halving(16 << 20, |size| {
+            asked.push(size);
+            size <= 5 << 20
+        });
+        assert_eq!(asked, [16 << 20, 8 << 20, 4 << 20]);
+        let mut tries = 0;
+        halving(16 << 20, |_| {
+            tries += 1;
+            false
+        });
+        assert_eq!(tries, 14, "one that takes nothing is not asked for ever");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_kernels_drops_are_found() {
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+        assert_eq!(kernel_drops(&socket), Some(0));
+    }
+}

@@ -1,0 +1,136 @@
+"""`olaf-switch` and `olaf-server`, the roles without Python, serve workers that have it."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import olaf
+from olaf.jobs.reading import write_toml
+from olaf.jobs.settings import Settings
+
+ROOT = Path(__file__).resolve().parents[2]
+PATIENCE_S = 60.0
+
+
+@pytest.fixture(scope="module")
+def programs() -> Path:
+    """The folder of the programs, built as `make env` builds the extension."""
+    build = ["cargo", "build", "--quiet", "--release", "-p", "olaf-bin", "--message-format=json"]
+    done = subprocess.run(build, cwd=ROOT, check=True, capture_output=True, text=True)
+    made = [json.loads(line).get("executable") for line in done.stdout.splitlines()]
+    return next(Path(path).parent for path in made if path)
+
+
+class Running:
+    """A program with `--json`, and its lines."""
+
+    def __init__(self, program: Path, *options: str) -> None:
+        self.process = subprocess.Popen(
+            [program, "--json", *options], stdout=subprocess.PIPE, text=True
+        )
+        self.address = str(self.until("listening")["address"])
+
+    def until(self, event: str) -> dict[str, Any]:
+        """The next line of that event."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            message: dict[str, Any] = json.loads(line)
+            if message["event"] == event:
+                return message
+        raise AssertionError(f"it ended before it said {event}")
+
+    def stop(self, number: signal.Signals) -> dict[str, Any]:
+        """What its last line says, after that signal."""
+        self.process.send_signal(number)
+        last = self.until("stopped")
+        assert self.process.wait(PATIENCE_S) == 0
+        return last
+
+
+@pytest.fixture
+def started() -> Iterator[list[Running]]:
+    running: list[Running] = []
+    yield running
+    for one in running:
+        one.process.kill()
+        one.process.wait()
+
+
+@pytest.mark.timeout(600)
+def test_they_serve_a_worker_of_python(
+    programs: Path, started: list[Running], tmp_path: Path
+) -> None:
+    server = Running(programs / "olaf-server", "--listen", "127.0.0.1:0", "--stats-every", "50ms")
+    started.append(server)
+    file = tmp_path / "switch.toml"
+    file.write_text(f'[switch]\nupstream = "{server.address}"\nsilent_after = "1s"\n')
+    options = ("--config", str(file), "--listen", "127.0.0.1:0", "--uplink", "10mbit")
+    switch = Running(programs / "olaf-switch", *options)
+    started.append(switch)
+    weights = np.zeros(5000, dtype=np.float32)
+    with olaf.connect(f"udp://{switch.address}", job=1, cluster=0) as connection:
+        connection.join(weights)
+        before = weights.copy()
+        connection.push_delta(before, before + 1, reward=1.0)
+        deadline = time.monotonic() + PATIENCE_S
+        while not connection.pull(into=weights):
+            assert time.monotonic() < deadline, "no model came"
+            time.sleep(0.01)
+    np.testing.assert_allclose(weights, 1.0, rtol=1e-3)
+    assert server.until("model_started")["parameters"] == 5000
+    assert server.until("stats")["stats"]["role"] == "server"
+    last = switch.stop(signal.SIGTERM)
+    assert last["why"] == "SIGTERM"
+    assert last["stats"]["received"] >= 1
+    last = server.stop(signal.SIGINT)
+    assert last["why"] == "SIGINT"
+    assert last["stats"]["jobs"][0]["received"] >= 1
+
+
+def test_their_defaults_are_those_of_python(programs: Path) -> None:
+    ours = tomllib.loads(write_toml(Settings(), comments=False))
+    for role in ("switch", "server"):
+        printed = subprocess.run(
+            [programs / f"olaf-{role}", "--print-config"],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        theirs = tomllib.loads(printed.stdout)[role]
+        expected = dict(ours[role])
+        if role == "switch":
+            # Only `olaf switch` can ask a verifier.
+            assert expected.pop("admission") == "off"
+            assert theirs.pop("admission_timeout") == "off"
+            del expected["admission_timeout"]
+        assert theirs == expected
+
+
+def test_the_sample_configurations_are_theirs_too(programs: Path) -> None:
+    for name, role in (("switch", "switch"), ("leaf", "switch"), ("server", "server")):
+        file = ROOT / "deploy" / f"{name}.toml"
+        line = [str(programs / f"olaf-{role}"), "--config", str(file), "--print-config"]
+        printed = subprocess.run(line, check=True, capture_output=True, text=True)
+        said = tomllib.loads(file.read_text())[role]
+        effective = tomllib.loads(printed.stdout)[role]
+        assert {key: effective[key] for key in said} == said
+
+
+def test_a_reader_that_leaves_stops_nothing(programs: Path, started: list[Running]) -> None:
+    switch = Running(programs / "olaf-switch", "--listen", "127.0.0.1:0", "--every", "20ms")
+    started.append(switch)
+    assert switch.process.stdout is not None
+    switch.process.stdout.close()
+    # Its last line, if no other, meets a closed pipe.
+    switch.process.send_signal(signal.SIGTERM)
+    assert switch.process.wait(PATIENCE_S) == 0
