@@ -37,6 +37,8 @@ class Program:
     argv: Sequence[str]
     first_line: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)
+    files: Sequence[Path] = ()
+    """What it goes on from and writes to. On another machine these are copied there and back."""
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,9 @@ from olaf.rl import process_environment
 AGES_S = 1.0
 """How long the last look at the ages may take."""
 
+CHECKPOINT = "checkpoint.npz"
+"""What a run's server keeps in the run's folder, see `olaf.runs.model`."""
+
 LOOK_S = 0.1
 """How often the end is looked for when nothing is said."""
 
@@ -194,6 +197,7 @@ class Training:
                 "model_file": str(self.model_file),
                 "job": self._settings.worker.job,
             },
+            [self._train.folder / CHECKPOINT],
         )
 
     def _switch_program(self) -> Program:
@@ -232,10 +236,10 @@ class Training:
         homes = self._leaves or ["switch"]
         return homes[worker % self._train.clusters % len(homes)]
 
-    def _program(self, name: str, told: dict[str, Any]) -> Program:
+    def _program(self, name: str, told: dict[str, Any], files: Sequence[Path] = ()) -> Program:
         role = name.split(maxsplit=1)[0]
         command = self._command("switch" if role == "leaf" else role)
-        return Program(name, command, json.dumps(told), process_environment())
+        return Program(name, command, json.dumps(told), process_environment(), files)
 
     # Running.
 
@@ -366,7 +370,7 @@ class Training:
         for name in (*self._leaves, "switch", "server"):
             if name in self._place.alive():
                 self._take(self._place.stop([name], timeout_s=5.0))
-        self._place.bring("server", [self.model_file])
+        self._place.bring("server", [self.model_file, self._train.folder / CHECKPOINT])
         self.progress.sample(self._now())
 
     def _drain(self) -> None:

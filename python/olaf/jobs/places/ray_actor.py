@@ -17,6 +17,7 @@ import tempfile
 import threading
 import time
 import traceback
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
@@ -65,6 +66,39 @@ class Heard:
     """The exit code, once the role has ended and all its lines are in here."""
 
 
+@dataclass(frozen=True)
+class Copy:
+    """A file on its way between machines."""
+
+    file: str
+    content: bytes
+    written_ns: int
+
+    @classmethod
+    def of(cls, file: Path) -> Copy | None:
+        """A copy of a file as it is; None where there is none."""
+        try:
+            return cls(str(file), file.read_bytes(), file.stat().st_mtime_ns)
+        except OSError:
+            return None
+
+    @property
+    def digest(self) -> str:
+        """SHA-256."""
+        return hashlib.sha256(self.content).hexdigest()
+
+    def unfold(self) -> None:
+        """Write it here in one step, unless what is here is as new."""
+        file = Path(self.file)
+        if file.exists() and file.stat().st_mtime_ns >= self.written_ns:
+            return
+        file.parent.mkdir(parents=True, exist_ok=True)
+        half = file.with_name(file.name + ".copy")
+        half.write_bytes(self.content)
+        os.utime(half, ns=(self.written_ns, self.written_ns))
+        half.replace(file)
+
+
 class RoleActor:
     """What Ray makes an actor of. Its methods run in threads of their own."""
 
@@ -79,8 +113,11 @@ class RoleActor:
         self._orders: IO[str] | None = None
         self._asked_at = time.monotonic()
 
-    def begin(self, role: str, first_line: str, folder: str) -> Where:
-        """Start the role, unless it runs: then the driver had only lost sight of it."""
+    def begin(self, role: str, first_line: str, folder: str, files: Sequence[Copy] = ()) -> Where:
+        """Start the role, unless it runs: then the driver had only lost sight of it.
+
+        files: what the role goes on from, where this machine has nothing newer.
+        """
         address, node = _node()
         where = Where(os.getpid(), address, platform.node(), node, self._life)
         with self._lock:
@@ -89,6 +126,8 @@ class RoleActor:
             self._begun = True
             self._asked_at = time.monotonic()
         _settle_in(Path(folder))
+        for file in files:
+            file.unfold()
         far, near = os.pipe()
         self._orders = os.fdopen(near, "w", buffering=1, encoding="utf-8")
         told = json.loads(first_line.replace(HERE, where.address))
@@ -116,13 +155,10 @@ class RoleActor:
             with contextlib.suppress(OSError, ValueError):
                 self._orders.write(line + "\n")
 
-    def read(self, file: str, unless: str) -> bytes | None:
+    def read(self, file: str, unless: str) -> Copy | None:
         """A file that the role wrote; None where there is none or its SHA-256 is ``unless``."""
-        try:
-            content = Path(file).read_bytes()
-        except OSError:
-            return None
-        return None if hashlib.sha256(content).hexdigest() == unless else content
+        copy = Copy.of(Path(file))
+        return None if copy is None or copy.digest == unless else copy
 
     # What a stream has, so that a Reporter can write to us.
 

@@ -9,7 +9,6 @@ something to hear. A call that fails says that the actor is gone.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import importlib
 import json
 import signal
@@ -22,7 +21,7 @@ from typing import Any, Self
 
 from olaf.jobs.backoff import Backoff
 from olaf.jobs.outcome import Exit, RunError
-from olaf.jobs.places.ray_actor import Heard, RoleActor, Where
+from olaf.jobs.places.ray_actor import Copy, Heard, RoleActor, Where
 from olaf.jobs.settings import Settings
 from olaf.jobs.supervisor import Ended, Notice, Printed, Program, Said, Started
 
@@ -37,6 +36,9 @@ MISS_S, MOST_MISSES = 0.25, 40
 
 REACH_S = 10.0
 """How long the head of a cluster may take to let us in."""
+
+COPY_S = 10.0
+"""How often a file that a role keeps on another node is copied here."""
 
 READ_S = 60.0
 """How long a file may take from its node to here."""
@@ -64,6 +66,9 @@ class _Actor:
     retired: bool = False
     warned: bool = False
     misses: int = 0
+    copying: Any = None
+    """The file under way from its node to here."""
+    copy_at: float = 0.0
 
     @property
     def alive(self) -> bool:
@@ -82,6 +87,8 @@ class RayPlace:
         self._mine = not self._ray.is_initialized()
         if self._mine:
             self._connect(settings.train.on.partition(":")[2])
+        self._client = bool(self._ray.util.client.ray.is_connected())
+        """Whether we are outside of the cluster: then no node's files are ours."""
         self._node = self._ray.get_runtime_context().get_node_id()
 
     def start(self, program: Program) -> None:
@@ -174,19 +181,13 @@ class RayPlace:
         if actor is None or actor.where is None:
             return
         for file in files:
-            here = file.read_bytes() if file.is_file() else b""
-            digest = hashlib.sha256(here).hexdigest()
+            here = Copy.of(file)
+            asked = actor.handle.read.remote(str(file), here.digest if here else "")
             try:
-                content = self._ray.get(actor.handle.read.remote(str(file), digest), timeout=READ_S)
-            except self._errors.RayError as error:
+                self._keep(self._ray.get(asked, timeout=READ_S))
+            except (self._errors.RayError, OSError) as error:
                 text = f"{file} stays on {actor.where.name}: {_first_line(error)}"
                 self._notices.append(Printed(name, actor.incarnation, text))
-                continue
-            if content is not None:
-                file.parent.mkdir(parents=True, exist_ok=True)
-                half = file.with_name(file.name + ".part")
-                half.write_bytes(content)
-                half.replace(file)
 
     def close(self) -> None:
         """End all actors; leave the cluster, and end it where it is our own."""
@@ -260,7 +261,10 @@ class RayPlace:
         if not actor.misses:
             actor.began_at = time.monotonic()
         actor.call = actor.handle.begin.remote(
-            "switch" if role == "leaf" else role, program.first_line, str(Path.cwd())
+            "switch" if role == "leaf" else role,
+            program.first_line,
+            str(Path.cwd()),
+            [copy for file in program.files if (copy := Copy.of(file))],
         )
 
     def _answered(self, actor: _Actor, call: Any) -> None:
@@ -366,6 +370,8 @@ class RayPlace:
         for actor in self._actors.values():
             if actor.due is not None and actor.due <= now:
                 self._begin(actor)
+            if actor.program.files:
+                self._copy_files(actor)
             waits = actor.call is not None and actor.where is None
             if waits and not actor.warned and now - actor.began_at > HOMELESS_S:
                 actor.warned = True
@@ -383,6 +389,32 @@ class RayPlace:
             f"has waited {HOMELESS_S:g} s for Ray to start it: it asks for {asked}, and {rest}; "
             "`[ray]` in the configuration says what each actor asks for"
         )
+
+    def _copy_files(self, actor: _Actor) -> None:
+        """Have what a role keeps on another node here too, so that its next life may be anywhere.
+
+        One file at a time, and nobody waits for it.
+        """
+        if actor.copying is not None:
+            ready, _ = self._ray.wait([actor.copying], timeout=0)
+            if ready:
+                actor.copying = None
+                # A node that died tells so elsewhere; what we have stays.
+                with contextlib.suppress(self._errors.RayError, OSError):
+                    self._keep(self._ray.get(ready[0]))
+            return
+        is_here = actor.where is not None and actor.where.node == self._node and not self._client
+        now = time.monotonic()
+        if actor.where is None or is_here or now < actor.copy_at:
+            return
+        actor.copy_at = now + COPY_S
+        file = actor.program.files[0]
+        here = Copy.of(file)
+        actor.copying = actor.handle.read.remote(str(file), here.digest if here else "")
+
+    def _keep(self, copy: Copy | None) -> None:
+        if copy is not None:
+            copy.unfold()
 
     def _place_of(self, actor: _Actor) -> str:
         where = actor.where
