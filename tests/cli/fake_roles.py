@@ -41,7 +41,12 @@ class Told:
         self.finishing = threading.Event()
         self.stats = threading.Event()
         threading.Thread(target=self._read, daemon=True).start()
-        signal.signal(signal.SIGTERM, lambda *_: self.stopping.set())
+        self.why = "asked to"
+        signal.signal(signal.SIGTERM, self._terminated)
+
+    def _terminated(self, *_: object) -> None:
+        self.why = "SIGTERM"
+        self.stopping.set()
 
     def _read(self) -> None:
         for line in sys.stdin:
@@ -205,7 +210,7 @@ def worker(told: Told) -> None:
     if told.finishing.is_set():
         say("finished", worker=me, stats=stats())
         told.stopping.wait(60)
-    say("stopped", why="asked to", worker=me, flushed=True, stats=stats())
+    say("stopped", why=told.why, worker=me, flushed=True, stats=stats())
 
 
 if __name__ == "__main__":

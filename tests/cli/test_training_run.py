@@ -252,6 +252,23 @@ def test_workers_that_are_done_end_the_run(tmp_path: Path) -> None:
     assert conclude(outcome)["fates"]["matches"]
 
 
+def test_workers_that_somebody_stops_have_not_done_their_updates(tmp_path: Path) -> None:
+    """As a cluster does that takes its nodes back."""
+    place = Supervisor(restart_delay_s=0.05)
+
+    def stop_them(progress: Progress, phase: str) -> None:
+        if progress.updates >= 30:
+            for name, child in place._children.items():
+                if name.startswith("worker") and child.process:
+                    child.process.terminate()
+
+    settings = settings_for(tmp_path, "train.until_reward=off")
+    outcome = Training(settings, Watcher(stop_them), Control(), fake_command, place=place).run()
+    assert (outcome.kind, outcome.code) == ("interrupted", Exit.INTERRUPTED)
+    assert outcome.reason == "the workers were stopped by SIGTERM"
+    assert conclude(outcome)["fates"]["matches"]
+
+
 def test_nothing_is_left_running(tmp_path: Path) -> None:
     pids: list[int] = []
 

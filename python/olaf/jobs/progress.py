@@ -154,6 +154,8 @@ class Progress:
     ready: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     finished: set[str] = field(default_factory=set)
     """Workers that have said that they push no more."""
+    stopped: dict[str, str] = field(default_factory=dict)
+    """Who has said its last, and why."""
     addresses: dict[str, str] = field(default_factory=dict)
     episodes: list[Episode] = field(default_factory=list)
     """Every finished training episode."""
@@ -381,6 +383,8 @@ class Progress:
             self.ready[name] = message
         elif event == "finished":
             self.finished.add(name)
+        elif event == "stopped":
+            self.stopped[name] = str(message.get("why", ""))
         elif event == "joined" and self.joined_at_s is None:
             self.joined_at_s = at_s
         if event in ROUTINE:

@@ -284,6 +284,9 @@ class Training:
         return None
 
     def _all_workers_gone(self) -> tuple[str, str, Exit]:
+        signals = {w for n, w in self.progress.stopped.items() if n.startswith("worker")}
+        if signal := next((why for why in sorted(signals) if why.startswith("SIG")), None):
+            return "interrupted", f"the workers were stopped by {signal}", Exit.INTERRUPTED
         if self.progress.session_updates and not any(
             name.startswith("worker") and not one.final
             for (name, _), one in self.progress.reports.items()
