@@ -224,9 +224,6 @@ def run_worker(task: WorkerJob, reporter: Reporter, control: Control) -> None:
         learner = make_learner(LearnerConfig(**settings, seed=task.seed), worker=client.worker)
     except LearnerError as error:
         raise RunError(str(error), Exit.USAGE) from None
-    layout = [[name, list(part.shape)] for name, part in named_parts(learner).items()]
-    # The server writes the model by these names into its checkpoints.
-    told_layout = json.dumps([{"name": name, "shape": shape} for name, shape in layout])
     reporter.say(
         "ready",
         worker=client.worker,
@@ -235,7 +232,7 @@ def run_worker(task: WorkerJob, reporter: Reporter, control: Control) -> None:
         environment=settings["environment"],
         parameters=learner.parameters,
         shapes=[list(part.shape) for part in learner.parts()],
-        layout=layout,
+        layout=[[name, list(part.shape)] for name, part in named_parts(learner).items()],
         reward_threshold=reward_threshold(settings["environment"]),
         pid=os.getpid(),
         clock=clock_here(),
