@@ -91,6 +91,24 @@ def test_rewards_and_every_so_many_rollouts(job: olaf.LocalJob) -> None:
     )
 
 
+def test_training_that_broke_off_can_be_started_again(job: olaf.LocalJob) -> None:
+    """As in a notebook: Stable-Baselines3 calls no hook of the callback then."""
+    hook, model = callback(job.address, worker=7, patience_s=5.0), small()
+
+    def interrupt(found: Any, _: Any) -> bool:
+        if model.num_timesteps == 40:
+            raise KeyboardInterrupt
+        return True
+
+    both = importlib.import_module("stable_baselines3.common.callbacks")
+    with pytest.raises(KeyboardInterrupt):
+        model.learn(96, callback=both.CallbackList([hook, both.ConvertCallback(interrupt)]))
+    model.learn(64, callback=hook)
+    kept = job.model()
+    assert kept is not None
+    np.testing.assert_allclose(kept.parts[0], flat(model.policy), atol=1e-6)
+
+
 def test_an_off_policy_algorithm_pushes_what_its_training_changed(job: olaf.LocalJob) -> None:
     model = sb3().DQN("MlpPolicy", "CartPole-v1", learning_starts=40, device="cpu", seed=1)
     model.learn(120, callback=callback(job.address, every=5, patience_s=5.0))

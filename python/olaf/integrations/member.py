@@ -68,6 +68,7 @@ class Member:
         Returns the model's version. Raises UnreachableError and RefusedError as
         `olaf.Connection.join` does.
         """
+        self.close(flush_timeout_s=0.0)  # training that ended by an exception may have left it open
         connection = olaf.connect(self._address, **self._options)
         try:
             version = connection.join(module, self._join_timeout_s)
