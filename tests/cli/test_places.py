@@ -40,6 +40,11 @@ def test_without_ray_the_extra_is_named(
     assert not list(tmp_path.rglob("history.jsonl"))  # nothing was begun
 
 
+def test_one_process_is_not_a_cluster(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["train", "--local", "--on", "ray"]) == Exit.USAGE
+    assert "local and on = 'ray' are both set" in capsys.readouterr().err
+
+
 def test_a_batch_job_is_no_place_to_run_in() -> None:
     with pytest.raises(RunError, match="only the command `olaf train` can submit a job") as error:
         open_place(read_settings(overrides=["train.on=slurm"]))

@@ -338,6 +338,15 @@ class TrainSettings(Section):
         return Path(self.out)
 
     @model_validator(mode="after")
+    def _one_place(self) -> TrainSettings:
+        if self.local and self.on != "local":
+            raise ValueError(
+                f"local and on = {self.on!r} are both set: a run is in this one process or on a "
+                "cluster"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _clusters_fit(self) -> TrainSettings:
         if self.clusters > self.workers:
             raise ValueError(
