@@ -154,6 +154,21 @@ def test_weights_and_biases_gets_the_same_without_a_network(olaf: Olaf) -> None:
     assert {pattern(tag) for tag in seen if "/" in tag} <= documented()
 
 
+def test_a_service_that_does_not_begin_is_said_with_what_to_do(
+    olaf: Olaf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import wandb
+
+    def refused(**settings: Any) -> None:
+        raise wandb.Error("no API key configured")
+
+    monkeypatch.setattr(wandb, "init", refused)
+    said = olaf(*LOCAL, "--updates=1", "--wandb", code=2).stderr
+    assert "no API key configured" in said
+    assert "WANDB_MODE=offline" in said
+    assert not list((olaf.folder / "runs").glob("*"))
+
+
 def test_without_the_extra_it_is_named_before_anything_is_trained(
     olaf: Olaf, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from olaf.jobs.outcome import Exit, RunError
 from olaf.jobs.progress import Episode, Happening, Progress, Sample
 
 TAGS: Mapping[str, str] = {
@@ -137,14 +138,22 @@ class WeightsAndBiases(_Following):
 
         os.environ.setdefault("WANDB_SILENT", "true")
         name = folder.resolve().name
-        self._run: Any = wandb.init(
-            project=project,
-            name=name,
-            id=name,
-            resume="allow",
-            dir=str(folder),
-            config=dict(settings),
-        )
+        try:
+            self._run: Any = wandb.init(
+                project=project,
+                name=name,
+                id=name,
+                resume="allow",
+                dir=str(folder),
+                config=dict(settings),
+                settings=wandb.Settings(console="off"),
+            )
+        except wandb.Error as error:
+            raise RunError(
+                f"--wandb: Weights & Biases did not begin: {error}; run `wandb login`, or set "
+                "WANDB_MODE=offline to log into the run's folder without a network",
+                Exit.USAGE,
+            ) from None
         self._run.define_metric("env_steps")
         self._run.define_metric("*", step_metric="env_steps")
 

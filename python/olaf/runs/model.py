@@ -130,7 +130,8 @@ def learner_with(
     from olaf.rl.learner import LearnerConfig, LearnerError, make_learner
 
     fields = settings.learner.model_dump()
-    fields.update(hidden=tuple(fields["hidden"]), environments=1, seed=seed)
+    # One policy for a few observations: a GPU would not help, and may be missing here.
+    fields.update(hidden=tuple(fields["hidden"]), environments=1, seed=seed, device="cpu")
     try:
         learner: Any = make_learner(LearnerConfig(**fields))
     except LearnerError as error:
