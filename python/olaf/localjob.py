@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from olaf.connection import Model
+    from olaf.jobs.settings import Settings
 
 POLL_S = 0.1
 ANSWER_S = 10.0
@@ -54,7 +55,7 @@ def local(
     queue: discipline of the switch's queue: "olaf", "fifo" or "freshest".
     slots: segments the queue holds; a model of n parameters has ceil(n / 2208) segments.
     uplink: rate of the link between switch and server, such as "400kbit"; None sends at once.
-    learning_rate: the server multiplies every update by it; 1 applies a push as it is.
+    learning_rate: the server's factor on every update; 1 applies a push as it is.
     switch, server: further keys of ``[switch]`` and ``[server]`` as `olaf config` explains them,
         for example ``server={"staleness_power": 0.0}``.
     restarts: how often in a row a process that dies is started again, at the same address.
@@ -62,14 +63,28 @@ def local(
     Raises ValueError for a setting that cannot be, with the key and the allowed values, and
     UnreachableError if a process does not listen within ``start_timeout_s``.
     """
-    told_switch = {"queue": queue, "slots": slots, **(switch or {})}
-    rate = told_switch.pop("uplink", uplink)
-    if rate is not None:
-        from olaf._olaf import parse_rate
+    from olaf.jobs.reading import read_settings
+    from olaf.jobs.usage import ConfigurationError
 
-        told_switch["uplink_bps"] = parse_rate(rate)
-    told_server = {"learning_rate": learning_rate, **(server or {})}
-    return LocalJob(told_switch, told_server, restarts=restarts, start_timeout_s=start_timeout_s)
+    own = {
+        "switch.queue": ("queue", queue),
+        "switch.slots": ("slots", slots),
+        "server.learning_rate": ("learning_rate", learning_rate),
+        "switch.listen": ("", "127.0.0.1:0"),
+        "server.listen": ("", "127.0.0.1:0"),
+    }
+    if uplink is not None:
+        own["switch.uplink"] = ("uplink", uplink)
+    given = {key: (f"olaf.local({name}={value!r})", value) for key, (name, value) in own.items()}
+    for section, more in (("switch", switch), ("server", server)):
+        for key, value in (more or {}).items():
+            where = f"olaf.local({section}={{{key!r}: {value!r}}})"
+            given[f"{section}.{key}"] = (where, value)
+    try:
+        settings = read_settings(None, given)
+    except ConfigurationError as error:
+        raise ValueError(str(error)) from None
+    return LocalJob(settings, restarts=restarts, start_timeout_s=start_timeout_s)
 
 
 class LocalJob:
@@ -83,14 +98,7 @@ class LocalJob:
     server_address: str
     """The server, for another switch or for workers that go without one."""
 
-    def __init__(
-        self,
-        switch: Mapping[str, Any],
-        server: Mapping[str, Any],
-        *,
-        restarts: int,
-        start_timeout_s: float,
-    ) -> None:
+    def __init__(self, settings: Settings, *, restarts: int, start_timeout_s: float) -> None:
         self._owner = os.getpid()
         self._events: deque[dict[str, Any]] = deque(maxlen=EVENTS)
         self._answers: dict[tuple[str, str], tuple[int, dict[str, Any]]] = {}
@@ -101,10 +109,8 @@ class LocalJob:
         self._folder = tempfile.TemporaryDirectory(prefix="olaf-")
         self._supervisor = Supervisor(restarts=restarts)
         try:
-            told = {"listen": "127.0.0.1:0", **server}
-            self.server_address = self._listening("server", told, start_timeout_s)
-            told = {"listen": "127.0.0.1:0", "upstream": self.server_address, **switch}
-            self.address = self._listening("switch", told, start_timeout_s)
+            self.server_address = self._listening("server", settings, start_timeout_s)
+            self.address = self._listening("switch", settings, start_timeout_s)
         except BaseException:
             self._supervisor.close()
             self._folder.cleanup()
@@ -169,11 +175,12 @@ class LocalJob:
 
     # Starting.
 
-    def _listening(self, name: str, told: dict[str, Any], timeout_s: float) -> str:
+    def _listening(self, name: str, settings: Settings, timeout_s: float) -> str:
         """Start a role; its address, where it will also be in its next life."""
         from olaf._olaf import UnreachableError
 
-        self._supervisor.start(self._program(name, told))
+        listen = settings.switch.listen if name == "switch" else settings.server.listen
+        self._supervisor.start(self._program(name, settings, listen))
         deadline = time.monotonic() + timeout_s
         while (name, "listening") not in self._answers:
             if self._failure is not None:
@@ -182,14 +189,21 @@ class LocalJob:
                 raise UnreachableError(f"the {name} did not listen within {timeout_s:g} s")
             self._take(self._supervisor.poll(POLL_S), starting=True)
         address = str(self._answers[name, "listening"][1]["address"])
-        self._supervisor.change(self._program(name, {**told, "listen": address}))
+        self._supervisor.change(self._program(name, settings, address))
         return address
 
-    def _program(self, name: str, told: dict[str, Any]) -> Program:
+    def _program(self, name: str, settings: Settings, listen: str) -> Program:
+        first: dict[str, Any] = {"every_s": 60.0}
+        if name == "switch":
+            told = {"listen": listen, "upstream": self.server_address}
+            switch = settings.switch.model_copy(update=told)
+            first |= {"core": switch.to_core(), "admission": switch.to_admission()}
+        else:
+            server = settings.server.model_copy(update={"listen": listen})
+            first |= {"core": server.to_core(), "model_file": None, "job": 1}
+            first["save_folder"] = self._folder.name
         # -P: a file of the working directory that is called json.py is none of the role's modules.
         argv = [sys.executable, "-P", "-m", "olaf", name, "--json", "--attached"]
-        first = {"core": json.dumps(told), "every_s": 60.0, "model_file": None, "job": 1}
-        first["save_folder"] = self._folder.name
         return Program(name, argv, json.dumps(first))
 
     # Running, in a thread of its own.

@@ -94,7 +94,9 @@ def test_a_gradient_moves_the_model_downhill(job: olaf.LocalJob) -> None:
 
 def test_the_servers_factor_is_known_at_join(caplog: pytest.LogCaptureFixture) -> None:
     with (
-        olaf.local(learning_rate=0.25, server={"staleness_power": 0.0}) as job,
+        olaf.local(
+            learning_rate=0.25, server={"staleness_power": 0.0}, switch={"silent_after": "3s"}
+        ) as job,
         olaf.connect(job.address) as switch,
     ):
         weights = np.zeros(2, np.float32)
@@ -196,12 +198,14 @@ def test_who_dies_too_often_is_said() -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"queue": "lifo"}, 'queue = "lifo": must be olaf, fifo or freshest'),
-        ({"slots": 0}, "slots"),
-        ({"uplink": "quick"}, "quick"),
-        ({"learning_rate": 0.0}, "learning_rate"),
-        ({"server": {"stale_power": 1}}, "unknown field `stale_power`, expected one of"),
-        ({"switch": {"gait": 1}}, "unknown field `gait`, expected one of"),
+        ({"queue": "lifo"}, r"olaf\.local\(queue='lifo'\): `switch\.queue` = 'lifo': must be one of olaf"),
+        ({"slots": 0}, r"`switch\.slots` = 0: .*greater than or equal to 1"),
+        ({"uplink": "quick"}, r"`switch\.uplink` = 'quick'"),
+        ({"learning_rate": 0.0}, r"`server\.learning_rate` = 0\.0: .*greater than 0"),
+        ({"server": {"stale_power": 1}}, r"did you mean `server\.staleness_power`"),
+        ({"switch": {"gait": 1}}, r"did you mean `switch\.gate`"),
+        ({"switch": {"silent_after": "2 apples"}}, r"`switch\.silent_after"),
+        ({"switch": {"listen": "203.0.113.1:5555"}}, r"203\.0\.113\.1:5555"),
     ],
 )
 def test_a_setting_that_cannot_be_is_named(settings: dict[str, object], said: str) -> None:
@@ -229,7 +233,7 @@ def test_a_base_installation_is_enough(tmp_path: Path) -> None:
     script = """
         import sys, olaf
         with olaf.local() as job, olaf.connect(job.address):
-            heavy = {"gymnasium", "pydantic", "torch", "matplotlib", "rich", "tomlkit"}
+            heavy = {"gymnasium", "torch", "matplotlib", "rich", "tensorboardX"}
             print(heavy & set(sys.modules))
         """
     assert run(tmp_path, script) == ["set()"]
