@@ -198,7 +198,10 @@ def test_who_dies_too_often_is_said() -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"queue": "lifo"}, r"olaf\.local\(queue='lifo'\): `switch\.queue` = 'lifo': must be one of olaf"),
+        (
+            {"queue": "lifo"},
+            r"local\(queue='lifo'\): `switch\.queue` = 'lifo': must be one of olaf",
+        ),
         ({"slots": 0}, r"`switch\.slots` = 0: .*greater than or equal to 1"),
         ({"uplink": "quick"}, r"`switch\.uplink` = 'quick'"),
         ({"learning_rate": 0.0}, r"`server\.learning_rate` = 0\.0: .*greater than 0"),
