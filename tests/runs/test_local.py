@@ -1,6 +1,7 @@
 """`olaf train --local`: what a run leaves, and that it goes on where it stopped."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -113,6 +114,22 @@ def test_a_run_that_has_ended_says_what_to_raise(olaf: Olaf) -> None:
     assert "--out does not go with --resume" in said
     said = olaf("train", "--resume=runs/none", code=2).stderr
     assert "no such run" in said
+
+
+def test_a_run_without_a_checkpoint_is_not_begun_anew_in_silence(olaf: Olaf) -> None:
+    olaf(*LOCAL, "--updates=2")
+    folder = olaf.folder / "runs" / "latest"
+    (folder / "checkpoint.npz").unlink()
+    done = olaf("train", "--resume=runs/latest", "--updates=3", "--json")
+    assert "no checkpoint.npz yet: the run begins with a new model" in done.stderr
+    assert json.loads(done.stdout)["model"]["version"] == 2
+    # One that had trained for long has lost its checkpoint.
+    (folder / "checkpoint.npz").unlink()
+    journal = (folder / "history.jsonl").read_text()
+    longer = re.sub(r'"trained_s": [0-9.]+', '"trained_s": 500.0', journal)
+    (folder / "history.jsonl").write_text(longer)
+    said = olaf("train", "--resume=runs/latest", "--updates=5", code=2).stderr
+    assert "nothing can be taken up of what the run learnt in 500 s" in said
 
 
 def test_a_folder_that_holds_a_run_is_refused_and_a_start_that_failed_leaves_none(

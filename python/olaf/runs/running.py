@@ -19,10 +19,14 @@ from olaf.jobs.training import Command, Observer, Outcome, olaf_command
 from olaf.runs import folder as folders
 from olaf.runs.folder import Hold
 from olaf.runs.journal import Journal, read_journal
+from olaf.runs.model import CHECKPOINT
 from olaf.runs.settings import changes, described, settings_of, write_settings
 
 Observe = Callable[[Settings], AbstractContextManager[Observer]]
 """From the settings of a run to who watches it: a display, a log."""
+
+YOUNG_S = 30.0
+"""A run that trained less, and was killed before its first checkpoint, may begin anew."""
 
 ORPHANS_S = 20.0
 """How long the processes of a parent that was killed may take to end, before a run is resumed."""
@@ -85,11 +89,12 @@ def resume(session: Session, settings: Settings, observe: Observe) -> Run:
 
     changes(settings_of(session.folder), settings)
     nothing_left(settings, session.earlier)
+    anew = nothing_kept(session.folder, settings, session.earlier)
     check_place(settings)
     rehearsed = rehearse(settings)
     if (session.folder.parent / folders.LATEST).is_symlink():
         folders.show_latest(session.folder)
-    return session.run(settings, rehearsed, observe)
+    return session.run(settings, rehearsed, observe, said=anew)
 
 
 def nothing_left(settings: Settings, earlier: Earlier) -> None:
@@ -112,6 +117,23 @@ def nothing_left(settings: Settings, earlier: Earlier) -> None:
     raise RunError(f"--resume: this run has ended: {reason}; {more}", Exit.USAGE)
 
 
+def nothing_kept(folder: Path, settings: Settings, earlier: Earlier) -> str | None:
+    """What to say of a run without a checkpoint; None where there is one.
+
+    Raises RunError where so much was learnt that it must not begin anew with a mere line.
+    """
+    elsewhere = "checkpoint" in settings.server.model_fields_set
+    if (folder / CHECKPOINT).exists() or elsewhere:
+        return None
+    if earlier.trained_s < YOUNG_S:
+        return f"there is no {CHECKPOINT} yet: the run begins with a new model"
+    raise RunError(
+        f"--resume {folder}: there is no {CHECKPOINT}, so that nothing can be taken up of what the "
+        f"run learnt in {earlier.trained_s:.0f} s; start a new run",
+        Exit.USAGE,
+    )
+
+
 @dataclass(frozen=True)
 class Session:
     """One start of a run in its folder: the first, or a resumption."""
@@ -123,10 +145,13 @@ class Session:
     command: Command = field(default=olaf_command)
     signals: bool = False
 
-    def run(self, settings: Settings, rehearsed: Settings, observe: Observe) -> Run:
+    def run(
+        self, settings: Settings, rehearsed: Settings, observe: Observe, *, said: str | None = None
+    ) -> Run:
         """Run to the end, and leave record and report.
 
         settings: as they were given, to be given again; ``rehearsed``: as they are run.
+        said: what whoever watches is told first.
         """
         from olaf.jobs.recording import write_trace
         from olaf.jobs.result import conclude, write_run
@@ -139,6 +164,8 @@ class Session:
             observers: list[Any] = [stack.enter_context(observe(rehearsed))]
             observers += [stack.enter_context(one) for one in self._writers(settings)]
             everyone = Everyone(observers)
+            if said:
+                everyone.happened(Happening(self.earlier.at_s, "run", said, trouble=True))
             outcome = self._training(rehearsed, everyone)
             everyone.stands(outcome.progress, "ended")
         result = conclude(outcome)
