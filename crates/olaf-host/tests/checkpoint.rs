@@ -277,6 +277,7 @@ fn a_state_that_contradicts_itself_is_refused_by_the_name_of_its_part() {
     refused("staleness", &|s| {
         s.clusters.get_mut(&ClusterId(0)).unwrap().last_reward = Some(f64::NAN);
     });
+    refused("counts", &|s| s.counts.gated = u64::MAX);
     refused("counts.rejected", &|s| {
         s.counts.rejected = (0..65).map(|n| (format!("reason {n}"), 1)).collect();
     });
@@ -306,33 +307,38 @@ fn states() -> impl Strategy<Value = JobState> {
             })
             .collect();
         let staleness = || {
-            (0.0f64..1e9, any::<u64>(), any::<u32>()).prop_map(|(sum, count, max)| Staleness {
+            (0.0f64..1e9, 0..1u64 << 56, any::<u32>()).prop_map(|(sum, count, max)| Staleness {
                 sum,
                 count,
                 max,
             })
         };
-        let cluster =
-            (any::<[u64; 2]>(), staleness(), prop::option::of(-1e9f64..1e9), any::<u32>())
-                .prop_map(|(n, staleness, last_reward, newest_version)| ClusterState {
-                    deliveries: n[0],
-                    contributions: n[1],
-                    staleness,
-                    last_reward,
-                    newest_version,
-                });
+        let cluster = (
+            [0..1u64 << 56, 0..1u64 << 56],
+            staleness(),
+            prop::option::of(-1e9f64..1e9),
+            any::<u32>(),
+        )
+            .prop_map(|(n, staleness, last_reward, newest_version)| ClusterState {
+                deliveries: n[0],
+                contributions: n[1],
+                staleness,
+                last_reward,
+                newest_version,
+            });
         let clusters = prop::collection::btree_map(any::<u32>().prop_map(ClusterId), cluster, 0..4);
-        let rejected = prop::collection::btree_map("[a-z_]{1,20}", any::<u64>(), 0..5);
-        let counts = (any::<[u64; 7]>(), rejected).prop_map(|(n, rejected)| Counts {
-            received: n[0],
-            deliveries: n[1],
-            delivered_alone: n[2],
-            delivered_merged: n[3],
-            gated: n[4],
-            rejected,
-            collections: n[5],
-            rounds_short: n[6],
-        });
+        let rejected = prop::collection::btree_map("[a-z_]{1,20}", 0..1u64 << 56, 0..5);
+        let counts =
+            (prop::array::uniform7(0..1u64 << 56), rejected).prop_map(|(n, rejected)| Counts {
+                received: n[0],
+                deliveries: n[1],
+                delivered_alone: n[2],
+                delivered_merged: n[3],
+                gated: n[4],
+                rejected,
+                collections: n[5],
+                rounds_short: n[6],
+            });
         let named = any::<bool>();
         (
             (any::<u32>(), any::<bool>(), named),

@@ -10,6 +10,7 @@
 //! time that this crate hands them.
 
 mod address;
+mod checkpoint;
 mod client;
 mod clock;
 mod driver;

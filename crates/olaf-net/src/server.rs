@@ -1,5 +1,6 @@
 //! The parameter server as a process runs it: configuration, the host, its socket.
 
+use crate::checkpoint::{Files, Keeper};
 use crate::driver::{Driver, Party, PassOn};
 use crate::error::{AskError, StartError};
 use crate::peers::Peers;
@@ -50,6 +51,12 @@ pub struct ServerConfig {
     pub round_ms: u64,
     /// The core to run on; none: the system chooses.
     pub core: Option<usize>,
+    /// File that the model and all that goes with it is kept in; `{job}` stands for the job.
+    pub checkpoint: Option<String>,
+    /// How often that is written while anything changes.
+    pub checkpoint_every_ms: u64,
+    /// A file that exists is not taken up.
+    pub fresh: bool,
 }
 
 impl Default for ServerConfig {
@@ -72,6 +79,9 @@ impl Default for ServerConfig {
             silent_after_ms: ms(brain.silent_after),
             round_ms: ms(brain.round),
             core: None,
+            checkpoint: None,
+            checkpoint_every_ms: 30_000,
+            fresh: false,
         }
     }
 }
@@ -143,6 +153,15 @@ impl ServerConfig {
         one_of("aggregate", &self.aggregate, &known)
     }
 
+    fn keeper(&self, brain: &mut Brain) -> Result<Option<Keeper>, StartError> {
+        if self.checkpoint_every_ms == 0 {
+            return Err(StartError::Config("checkpoint_every_ms: must be above 0".into()));
+        }
+        let Some(path) = &self.checkpoint else { return Ok(None) };
+        let every = Duration::from_millis(self.checkpoint_every_ms);
+        Keeper::new(Files::new(path)?, every, self.fresh, brain).map(Some)
+    }
+
     fn brain(&self) -> Result<server::ServerConfig, StartError> {
         let positive = |key: &str, value: u64| match value {
             0 => Err(StartError::Config(format!("{key}: must be above 0"))),
@@ -181,10 +200,13 @@ impl Server {
         let listen = address::resolve(&config.listen, |_| true).map_err(in_key("listen"))?;
         // Never from a seed: a life that looked like the one before would pass for it.
         let epoch = random::draw();
-        let brain =
+        let mut brain =
             Brain::new(brain, epoch).map_err(|error| StartError::Config(error.to_string()))?;
         let socket = Socket::bind(listen)?;
-        let driver = Driver::new(Body(brain), Peers::new(), socket);
+        // Only whoever has the port writes the file.
+        let keeper = config.keeper(&mut brain)?;
+        let body = Body { brain, keeper, finished: false };
+        let driver = Driver::new(body, Peers::new(), socket);
         Ok(Self(Running::new("server", driver, config.core)))
     }
 
@@ -224,43 +246,89 @@ impl Server {
     /// See [`AskError`].
     pub fn model(&self, job: u32) -> Result<Option<(u32, Vec<f32>)>, AskError> {
         self.0.ask(move |driver| {
-            let (version, segments) = driver.party.0.model(JobId(job))?;
+            let (version, segments) = driver.party.brain.model(JobId(job))?;
             Some((version, segments.flatten().copied().collect()))
         })
     }
 
-    /// Stops the thread and frees the port.
+    /// Takes nothing in any more, and writes the last checkpoint where there is one to write;
+    /// events tell what failed. Nothing when that was done before.
+    ///
+    /// # Errors
+    /// See [`AskError`].
+    pub fn finish(&self) -> Result<(), AskError> {
+        let finish = self.0.ask(|driver| {
+            let body = &mut driver.party;
+            body.finished = true;
+            body.keeper.as_mut().and_then(|keeper| keeper.finish(&body.brain))
+        })?;
+        let Some(finish) = finish else { return Ok(()) };
+        let finished = finish.wait();
+        self.0.ask(|driver| {
+            if let Some(keeper) = &mut driver.party.keeper {
+                keeper.finished(finished);
+            }
+        })
+    }
+
+    /// Finishes, stops the thread and frees the port.
     ///
     /// # Errors
     /// [`AskError::Died`] when the thread had panicked.
     pub fn stop(&self) -> Result<(), AskError> {
-        self.0.stop()
+        let finished = self.finish();
+        self.0.stop().and(finished)
     }
 }
 
-struct Body(Brain);
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.finish();
+    }
+}
+
+struct Body {
+    brain: Brain,
+    keeper: Option<Keeper>,
+    /// The last checkpoint is written: nothing may change any more.
+    finished: bool,
+}
 
 impl Party for Body {
     fn handle_packet(&mut self, now: Instant, from: PeerId, bytes: &[u8]) -> PassOn {
+        if self.finished {
+            return PassOn::No;
+        }
         // A refusal is in the server's own counts.
-        let _ = self.0.handle_packet(now, from, bytes);
+        let _ = self.brain.handle_packet(now, from, bytes);
         PassOn::No
     }
 
     fn poll_transmit(&mut self, now: Instant, buf: &mut [u8]) -> Option<Transmit> {
-        self.0.poll_transmit(now, buf)
+        self.brain.poll_transmit(now, buf)
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        self.0.poll_timeout().map(|(at, _)| at)
+        if self.finished {
+            return None;
+        }
+        let brain = self.brain.poll_timeout().map(|(at, _)| at);
+        brain.into_iter().chain(self.keeper.as_ref().map(Keeper::poll_timeout)).min()
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        self.0.handle_timeout(now);
+        if self.finished {
+            return;
+        }
+        self.brain.handle_timeout(now);
+        if let Some(keeper) = &mut self.keeper {
+            keeper.handle_timeout(now, &self.brain);
+        }
     }
 
     fn poll_event(&mut self, peers: &Peers) -> Option<Value> {
-        self.0.poll_event().map(|event| events::of_server_host(&event, peers))
+        let event = self.brain.poll_event().map(|event| events::of_server_host(&event, peers));
+        event.or_else(|| self.keeper.as_mut()?.poll_event())
     }
 
     fn must_send_first(&self) -> bool {
@@ -269,13 +337,15 @@ impl Party for Body {
     }
 
     fn peers(&self) -> BTreeSet<PeerId> {
-        self.0.peers()
+        self.brain.peers()
     }
 
     fn statistics(&self, now: Instant, _: &Peers) -> Value {
         let mut value =
-            serde_json::to_value(self.0.statistics(now)).expect("statistics are plain data");
+            serde_json::to_value(self.brain.statistics(now)).expect("statistics are plain data");
         value["role"] = "server".into();
+        value["checkpoint"] =
+            self.keeper.as_ref().map_or(Value::Null, |keeper| keeper.statistics());
         value
     }
 }

@@ -88,6 +88,11 @@ impl Server {
         Ok(model.map(|(version, lanes)| (version, lanes.to_pyarray(py))))
     }
 
+    /// Take nothing in any more and write the last checkpoint.
+    fn finish(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.0.finish()).map_err(errors::ask("server"))
+    }
+
     fn stop(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.0.stop()).map_err(errors::ask("server"))
     }

@@ -32,6 +32,8 @@ use serde::{Deserialize, Serialize};
 const PATIENCES: u32 = 5;
 /// Contributions that were collected, and were in no model when the checkpoint was made.
 const LOST: &str = "server_restarted";
+/// No count comes near; there is room to count on.
+const MAX_COUNT: u64 = 1 << 56;
 const MAX_REASONS: usize = 64;
 const MAX_REASON: usize = 64;
 
@@ -73,6 +75,15 @@ pub struct Counts {
     pub rejected: BTreeMap<String, u64>,
     pub collections: u64,
     pub rounds_short: u64,
+}
+
+impl Counts {
+    fn are_possible(&self) -> bool {
+        let Self { received, deliveries, delivered_alone, delivered_merged, gated, .. } = self;
+        let fates = [received, deliveries, delivered_alone, delivered_merged, gated];
+        let rest = [&self.collections, &self.rounds_short];
+        fates.into_iter().chain(rest).chain(self.rejected.values()).all(|n| *n <= MAX_COUNT)
+    }
 }
 
 /// What is counted of a cluster.
@@ -159,8 +170,13 @@ impl JobState {
         if reasons.len() > MAX_REASONS || reasons.keys().any(|name| name.len() > MAX_REASON) {
             return bad("counts.rejected");
         }
+        if !self.counts.are_possible() {
+            return bad("counts");
+        }
         let counts = |cluster: &ClusterState| {
-            cluster.staleness.is_possible() && cluster.last_reward.is_none_or(f64::is_finite)
+            cluster.deliveries.max(cluster.contributions) <= MAX_COUNT
+                && cluster.staleness.is_possible()
+                && cluster.last_reward.is_none_or(f64::is_finite)
         };
         if !self.staleness.is_possible() || !self.clusters.values().all(counts) {
             return bad("staleness");

@@ -40,7 +40,7 @@ pub struct Staleness {
 
 impl Staleness {
     pub(super) fn is_possible(&self) -> bool {
-        self.sum.is_finite() && self.sum >= 0.0
+        self.sum.is_finite() && self.sum >= 0.0 && self.count <= 1 << 56
     }
 
     /// Of a merge only the oldest and newest version are known: its contributors count as midway.

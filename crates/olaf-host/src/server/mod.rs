@@ -158,6 +158,12 @@ impl Server {
         Some((job.version, segments.iter().map(|segment| segment.as_slice())))
     }
 
+    /// How updates change the models, as workers are told.
+    #[must_use]
+    pub fn rule(&self) -> JobRule {
+        self.config.told()
+    }
+
     /// The peers that updates may come from; a driver may forget the addresses of others.
     #[must_use]
     pub fn peers(&self) -> BTreeSet<PeerId> {

@@ -9,7 +9,7 @@ mod statistics;
 
 pub use models::Model;
 pub use outbox::PushError;
-pub use statistics::WorkerStatistics;
+pub use statistics::{Rule, WorkerStatistics};
 
 use crate::host::{Host, HostEvent, Refused};
 use crate::liveness::Liveness;

@@ -1,0 +1,122 @@
+//! Checkpoints on disk: when they are written, by which thread, and which one is taken up.
+
+mod file;
+mod keeper;
+mod npy;
+
+pub(crate) use keeper::Keeper;
+
+use crate::error::StartError;
+use file::Saved;
+use olaf_host::server::Server as Brain;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Stands for the job's number in a file's name.
+const JOB: &str = "{job}";
+
+/// Which file is a job's.
+#[derive(Clone, Debug)]
+pub(crate) struct Files {
+    folder: PathBuf,
+    name: String,
+}
+
+impl Files {
+    /// From the configuration's key. Makes the folder, and sees that it can be written to: better
+    /// now than when there is something to lose.
+    pub(crate) fn new(path: &str) -> Result<Self, StartError> {
+        let config = |text: String| StartError::Config(format!("checkpoint = {path:?}: {text}"));
+        let whole = Path::new(path);
+        let name = whole.file_name().and_then(|name| name.to_str());
+        let name = name.ok_or_else(|| config("must end in the name of a file".into()))?.to_owned();
+        let folder = whole.parent().unwrap_or(Path::new("")).to_owned();
+        if folder.to_str().is_none_or(|folder| folder.contains(JOB)) {
+            return Err(config(format!("{JOB} belongs into the name of the file, not its folder")));
+        }
+        let files = Self { folder, name };
+        if !files.folder.as_os_str().is_empty() {
+            std::fs::create_dir_all(&files.folder)
+                .map_err(|error| config(format!("the folder cannot be made: {error}")))?;
+        }
+        let trial = files.folder.join(format!("{}.part", files.name));
+        std::fs::File::create(&trial)
+            .and_then(|_| std::fs::remove_file(&trial))
+            .map_err(|error| config(format!("the folder cannot be written to: {error}")))?;
+        if whole.is_dir() {
+            return Err(config("is a folder: name a file in it".into()));
+        }
+        Ok(files)
+    }
+
+    /// Whether each job has a file of its own.
+    fn is_for_many(&self) -> bool {
+        self.name.contains(JOB)
+    }
+
+    fn of(&self, job: u32) -> PathBuf {
+        self.folder.join(self.name.replace(JOB, &job.to_string()))
+    }
+
+    /// Files that exist, or of which the one before exists.
+    fn found(&self) -> Vec<PathBuf> {
+        let there = |path: &PathBuf| path.exists() || file::previous(path).exists();
+        if !self.is_for_many() {
+            return Vec::from_iter(Some(self.of(0)).filter(there));
+        }
+        let folder = if self.folder.as_os_str().is_empty() { Path::new(".") } else { &self.folder };
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        let (before, after) = self.name.split_once(JOB).unwrap_or((&self.name, ""));
+        let job = |name: String| {
+            let name = name.strip_suffix(".previous").unwrap_or(&name);
+            let job: u32 = name.strip_prefix(before)?.strip_suffix(after)?.parse().ok()?;
+            Some((job, self.of(job)))
+        };
+        names.filter_map(job).collect::<BTreeMap<_, _>>().into_values().collect()
+    }
+
+    /// Takes up what is there; what is to be told of it, an event each.
+    pub(crate) fn restore(&self, brain: &mut Brain) -> Result<Vec<Value>, StartError> {
+        self.found().into_iter().map(|path| take_up(brain, &path)).collect()
+    }
+}
+
+/// Takes up a file, or the one before it where it is damaged or missing.
+fn take_up(brain: &mut Brain, path: &Path) -> Result<Value, StartError> {
+    let before = file::previous(path);
+    let newest = load(brain, path);
+    let (saved, path, because) = match newest {
+        Ok(saved) => (saved, path, None),
+        Err(why) => match load(brain, &before) {
+            Ok(saved) => (saved, before.as_path(), Some(why)),
+            Err(also) => {
+                return Err(StartError::Config(format!(
+                    "checkpoint: {}: {why}; {}: {also}; begin anew with `fresh = true` (--fresh), or \
+                     name another file",
+                    path.display(),
+                    before.display(),
+                )));
+            }
+        },
+    };
+    let (job, version) = saved;
+    let mut event = json!({
+        "event": "restored", "job": job, "version": version, "file": path.display().to_string(),
+    });
+    if let Some(why) = because {
+        event["reason"] = why.into();
+    }
+    Ok(event)
+}
+
+fn load(brain: &mut Brain, path: &Path) -> Result<(u32, u32), String> {
+    let Saved { state, is_last } = file::read(path)?;
+    let told = (state.job.0, state.version);
+    brain.restore(state, is_last).map_err(|error| error.to_string())?;
+    Ok(told)
+}
+
+#[cfg(test)]
+mod tests;
