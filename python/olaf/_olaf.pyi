@@ -166,6 +166,9 @@ class Server:
     def start(self) -> None: ...
     def stats(self) -> str: ...
     def events(self) -> list[str]: ...
+    def finish(self) -> None:
+        """Take nothing in any more and write the last checkpoint; `events` tells what failed."""
+
     def model(self, job: int) -> tuple[int, NDArray[np.float32]] | None:
         """(version, parameters) of a job now, or None while it has no model."""
 

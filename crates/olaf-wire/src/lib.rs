@@ -31,6 +31,6 @@ pub use ids::{ClusterId, JobId, Session, WorkerId};
 pub use layout::{LAYOUT_PART, LayoutPart, MAX_LAYOUT, layout_parts};
 pub use membership::{Join, Leave, Welcome, WelcomeCode};
 pub use notice::Notice;
-pub use packet::{Address, Kind, Packet, Refusal};
+pub use packet::{Address, Kind, Packet, Refusal, join_of_another_version};
 pub use rule::{AggregateKind, JobRule, RuleKind, ServerGate, Step};
 pub use update::Update;

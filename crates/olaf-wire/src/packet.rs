@@ -249,6 +249,17 @@ impl<'a> Packet<'a> {
     }
 }
 
+/// Whom a join of another version of the format is from. Magic, version, kind and address stand
+/// where they do in every version, so that its sender can be told which one is spoken here: by any
+/// welcome, of which it reads the version.
+#[must_use]
+pub fn join_of_another_version(bytes: &[u8]) -> Option<Address> {
+    let bytes = bytes.get(..offsets::join::LEN)?;
+    let ours = bytes[..MAGIC.len()] == MAGIC && bytes[common::KIND] == Kind::Join as u8;
+    let other = bytes[common::VERSION] != offsets::VERSION;
+    (ours && other).then(|| Packet { bytes, kind: Kind::Join }.address())
+}
+
 /// Writes fields into a datagram under construction.
 pub(crate) struct Writer<'a>(pub(crate) &'a mut [u8]);
 

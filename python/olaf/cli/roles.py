@@ -99,6 +99,20 @@ def switch(ctx: click.Context, /, **given: Any) -> None:
     metavar="FILE.npz",
     help="Keep the model of job 1 here at the end.",
 )
+@click.option(
+    "--checkpoint",
+    metavar="FILE.npz",
+    help="Keep the job here, and take it up from here. See docs/reference/checkpoint.md.",
+)
+@click.option(
+    "--checkpoint-every",
+    type=options.Duration(),
+    metavar="TIME",
+    help="How often, as 30s.",
+)
+@click.option(
+    "--fresh", is_flag=True, default=None, help="Begin anew although the checkpoint exists."
+)
 @every_option
 @options.as_json
 @options.configuration
@@ -113,13 +127,15 @@ def server(ctx: click.Context, /, **given: Any) -> None:
     \b
     Examples:
       olaf server --listen 0.0.0.0:5556 --model lander.npz
+      olaf server --listen 0.0.0.0:5556 --checkpoint lander.npz --checkpoint-every 1min
       olaf server --rule paper-literal --json
     """
-    keys = ("listen", "rule", "learning_rate")
+    keys = {key: key for key in ("listen", "rule", "learning_rate", "checkpoint", "fresh")}
+    keys["checkpoint_every"] = "checkpoint_every_ms"
     control, told = _begin(given)
     reporter = _reporter(given, "server")
     if told is None:
-        settings = options.settings(ctx, {key: f"server.{key}" for key in keys})
+        settings = options.settings(ctx, {name: f"server.{key}" for name, key in keys.items()})
         told = {
             "core": settings.server.to_core(),
             "every_s": given["every"],

@@ -311,14 +311,30 @@ class _Result:
     rows: list[Row] = field(default_factory=list)
 
 
+def _of_this_life(served: Stats) -> Stats:
+    """A server's counts of a job without those that it took up from a checkpoint."""
+    before = served.get("restored")
+    if not before:
+        return served
+    fates = dict(served["fates"])
+    for fate in ("delivered_alone", "delivered_merged", "gated"):
+        fates[fate] -= before[fate]
+    fates["rejected"] = {
+        reason: count - before["rejected"].get(reason, 0)
+        for reason, count in fates["rejected"].items()
+    }
+    return {**served, "received": served["received"] - before["received"], "fates": fates}
+
+
 def _servers(servers: Sequence[Incarnation], job: int, discrepancies: list[str]) -> _Result:
     total = _Result()
     alone = merged = gated = waiting = 0
     rejected: dict[str, int] = {}
     for one in servers:
-        for served in one.stats["jobs"]:
-            if served["job"] != job:
+        for whole in one.stats["jobs"]:
+            if whole["job"] != job:
                 continue
+            served = _of_this_life(whole)
             fates = served["fates"]
             total.received += served["received"]
             alone += fates["delivered_alone"]

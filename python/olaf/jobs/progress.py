@@ -30,7 +30,14 @@ ROUTINE = {
 }
 """Events that are no news: what they say is shown otherwise."""
 
-GOOD_NEWS = {"model_started", "switch_back", "server_back", "worker_back"}
+GOOD_NEWS = {
+    "model_started",
+    "restored",
+    "model_restored",
+    "switch_back",
+    "server_back",
+    "worker_back",
+}
 
 ECHO_S = 3.0
 """All workers notice the death of a switch: the first one is news, the others' are echoes."""

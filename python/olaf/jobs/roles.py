@@ -113,6 +113,7 @@ def run_server(
         server = Server(core)
 
     def save() -> None:
+        server.finish()
         if model_file and (model := server.model(job)):
             save_model(Path(model_file), *model)
 
@@ -161,6 +162,8 @@ def _serve(
             due = now + every_s
     _pass_on(endpoint, reporter)
     before_stop()
+    # What the last checkpoint came to.
+    _pass_on(endpoint, reporter)
     stats = json.loads(endpoint.stats())
     endpoint.stop()
     reporter.say("stopped", why=control.why, stats=stats)

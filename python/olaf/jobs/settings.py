@@ -62,6 +62,7 @@ Rate = Annotated[str, BeforeValidator(_rate)]
 QueueName = Annotated[str, AfterValidator(queues.known), Explained(queues.EXPLAINED)]
 OffFloat = Annotated[float | None, NoneIs("off")]
 OffInt = Annotated[int | None, NoneIs("off")]
+OffText = Annotated[str | None, NoneIs("off")]
 OffRate = Annotated[Rate | None, NoneIs("off")]
 DrawnInt = Annotated[int | None, NoneIs("drawn")]
 
@@ -202,6 +203,14 @@ class ServerSettings(Section):
     segment."""
     core: OffInt = Field(default=None, ge=0)
     """Processor core to run on; off leaves it to the system."""
+    checkpoint: OffText = None
+    """File (.npz) that keeps the model and all that a server needs to go on with the job; a server
+    that starts takes it up. {job} in the name stands for the job. olaf train keeps its own in the
+    run's folder, checkpoint.npz."""
+    checkpoint_every_ms: int = Field(default=30_000, ge=1)
+    """How often the checkpoint is written while anything changes. olaf train: 10s."""
+    fresh: bool = False
+    """Begin anew although the checkpoint exists; the file is kept as .previous."""
 
     def to_core(self) -> str:
         """The JSON that `olaf._olaf.Server` takes."""

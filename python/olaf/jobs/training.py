@@ -31,6 +31,9 @@ AGES_S = 1.0
 CHECKPOINT = "checkpoint.npz"
 """What a run's server keeps in the run's folder, see `olaf.runs.model`."""
 
+CHECKPOINT_EVERY_MS = 10_000
+"""How often a run's server keeps what was learnt, where nothing else is set."""
+
 LOOK_S = 0.1
 """How often the end is looked for when nothing is said."""
 
@@ -188,11 +191,19 @@ class Training:
 
     def _server_program(self) -> Program:
         server = self._settings.server
-        listen = self._listen("server", server)
+        changes: dict[str, Any] = {
+            "listen": self._listen("server", server),
+            # Asked for once: a server that died goes on where it was.
+            "fresh": server.fresh and "server" not in self._homes,
+        }
+        if "checkpoint" not in server.model_fields_set:
+            changes["checkpoint"] = str(self._train.folder / CHECKPOINT)
+        if "checkpoint_every_ms" not in server.model_fields_set:
+            changes["checkpoint_every_ms"] = CHECKPOINT_EVERY_MS
         return self._program(
             "server",
             {
-                "core": server.model_copy(update={"listen": listen}).to_core(),
+                "core": server.model_copy(update=changes).to_core(),
                 "every_s": self._train.every_s,
                 "model_file": str(self.model_file),
                 "job": self._settings.worker.job,

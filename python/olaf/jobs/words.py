@@ -12,6 +12,10 @@ _SENTENCES = {
     "ready": "plays {environment} with {parameters} parameters",
     "joined": "joined the job at model version {version}",
     "model_started": "job {job}: worker {worker} brought the first model, {parameters} parameters",
+    "restored": "job {job}: takes up {file}, model version {version}",
+    "model_restored": "job {job}: goes on from the checkpoint at model version {version}",
+    "checkpoint_failed": "job {job}: {file} could not be written: {reason}",
+    "checkpoint_skipped": "job {job}: not kept in {file}: {reason}",
     "worker_joined": "worker {worker} of cluster {cluster} joined job {job} from {address}",
     "worker_left": "worker {worker} of cluster {cluster} left job {job}",
     "worker_silent": "worker {worker} of cluster {cluster} is silent",
@@ -50,6 +54,8 @@ def sentence(message: Mapping[str, Any]) -> str:
     """What an event says to a person; an event nobody described is shown as it is."""
     event = str(message["event"])
     pattern = _SENTENCES.get(event)
+    if pattern and event == "restored" and "reason" in message:
+        pattern += "; the newest file cannot be used: {reason}"
     if pattern and "through" in message:
         # A worker knows its server only through the switch.
         pattern = pattern.replace("{address}", "behind {through}")

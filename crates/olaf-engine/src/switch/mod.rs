@@ -40,7 +40,9 @@ use core::time::Duration;
 use counters::Counters;
 use job::Job;
 use olaf_wire::answer::{patch_receiver, patch_status};
-use olaf_wire::{Address, Kind, Packet, QueueStatus, Refusal, Update};
+use olaf_wire::{
+    Address, Kind, Packet, QueueStatus, Refusal, Update, WelcomeCode, join_of_another_version,
+};
 
 /// How often parties are looked at for silence.
 const SILENCE_CHECK: Duration = Duration::from_millis(100);
@@ -293,7 +295,13 @@ impl Engine for Switch {
                 self.counters.forwarded_untouched += 1;
                 Verdict::Forward(if below { PortId::UPLINK } else { PortId::DOWNLINK })
             }
-            Err(refusal) => Verdict::Drop(DropReason::Malformed(refusal)),
+            Err(refusal) => {
+                if below && let Some(address) = join_of_another_version(bytes) {
+                    let welcome = self.welcome(now, address, 0, WelcomeCode::UnknownJob);
+                    self.reply(from.peer, &welcome);
+                }
+                Verdict::Drop(DropReason::Malformed(refusal))
+            }
             Ok(packet) if below => self.handle_below(now, from, &packet, bytes),
             Ok(packet) => self.handle_above(now, from, &packet, bytes),
         };

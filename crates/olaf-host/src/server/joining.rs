@@ -83,6 +83,24 @@ impl Server {
         }
     }
 
+    /// A worker that speaks another version of the format reads of this only which one is spoken
+    /// here.
+    pub(super) fn answer_another_version(&mut self, now: Instant, from: PeerId, address: Address) {
+        let join = Join {
+            address,
+            have_version: 0,
+            parameters: 0,
+            segment_lanes: 0,
+            clock_error_us: 0,
+            sent_at_ns: 0,
+            clock_offset_ns: 0,
+            hops: 0,
+            wants_notices: false,
+        };
+        let welcome = self.welcome(now, &join, WelcomeCode::UnknownJob);
+        self.answers.control(from, welcome);
+    }
+
     fn layout_wanted(&self, now: Instant, job: &Job, address: &Address) -> Option<u32> {
         let member = job.members.get(&address.worker).filter(|m| m.session == address.session)?;
         if member.bad_layout {

@@ -41,7 +41,7 @@ use olaf_engine::engine::{Transmit, Why, WorkerSeen};
 use olaf_engine::{Hops, Instant, PeerId};
 use olaf_wire::{
     Address, Ages, Answer, ClusterId, Fetch, JobId, JobRule, Join, Kind, Leave, Packet, Update,
-    Welcome, WelcomeCode,
+    Welcome, WelcomeCode, join_of_another_version,
 };
 
 /// How often parties are looked at for silence.
@@ -439,7 +439,12 @@ fn seen(address: &Address, peer: PeerId) -> WorkerSeen {
 impl Host for Server {
     fn handle_packet(&mut self, now: Instant, from: PeerId, bytes: &[u8]) -> Result<(), Refused> {
         let result = match Packet::new_checked(bytes) {
-            Err(refusal) => Err(Refused::Malformed(refusal)),
+            Err(refusal) => {
+                if let Some(address) = join_of_another_version(bytes) {
+                    self.answer_another_version(now, from, address);
+                }
+                Err(Refused::Malformed(refusal))
+            }
             Ok(packet) => match packet.kind() {
                 Kind::Update => self.handle_update(now, from, &packet),
                 Kind::Join => self.handle_join(now, from, &packet),

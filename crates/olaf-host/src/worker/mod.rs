@@ -26,7 +26,7 @@ use olaf_engine::{Instant, PeerId};
 use olaf_wire::offsets::{DEFAULT_SEGMENT_LANES, MAX_SEGMENT_LANES};
 use olaf_wire::{
     Address, Ages, Answer, ClusterId, Fetch, JobRule, Join, Kind, Leave, Packet, QueueStatus,
-    WelcomeCode,
+    Refusal, WelcomeCode,
 };
 use outbox::{Meta, Outbox};
 
@@ -135,6 +135,8 @@ struct Counters {
     notices: u64,
     staleness_last: u32,
     refused: BTreeMap<&'static str, u64>,
+    /// The version of the format that its switch speaks, where that is another one.
+    other_version: Option<u8>,
 }
 
 impl Worker {
@@ -389,7 +391,12 @@ impl Host for Worker {
             Err(Refused::NotForMe)
         } else if from == self.config.switch {
             match Packet::new_checked(bytes) {
-                Err(refusal) => Err(Refused::Malformed(refusal)),
+                Err(refusal) => {
+                    if let Refusal::WrongVersion(version) = refusal {
+                        self.counters.other_version = Some(version);
+                    }
+                    Err(Refused::Malformed(refusal))
+                }
                 Ok(packet) => match packet.kind() {
                     Kind::Welcome => self.handle_welcome(now, &packet),
                     Kind::Acknowledgement | Kind::Model => self.handle_answer(now, &packet),

@@ -46,6 +46,7 @@ pub struct WorkerStatistics {
     pub switch_silent_ns: u64,
     pub server_silent_ns: u64,
     pub refused: BTreeMap<&'static str, u64>,
+    pub other_version: Option<u8>,
 }
 
 #[allow(missing_docs, reason = "each field stands in docs/reference/statistics.md")]
@@ -132,5 +133,6 @@ pub(super) fn of(worker: &Worker, now: Instant) -> WorkerStatistics {
         switch_silent_ns: nanos(worker.switch.silence(now)),
         server_silent_ns: nanos(worker.server.silence(now)),
         refused: worker.counters.refused.clone(),
+        other_version: worker.counters.other_version,
     }
 }

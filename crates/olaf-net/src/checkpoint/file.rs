@@ -4,6 +4,7 @@ use super::npy;
 use olaf_host::layout::{Layout, NamedArray};
 use olaf_host::server::{ClusterState, Counts, JobState, RuleState, Staleness};
 use olaf_host::{Shape, worker::Rule};
+use olaf_wire::offsets::DEFAULT_SEGMENT_LANES;
 use olaf_wire::{ClusterId, JobId, JobRule};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
@@ -23,7 +24,7 @@ const AVERAGED: &str = "olaf.rule.averaged";
 /// The one array of a model without names.
 const FLAT: &str = "parameters";
 
-/// What a file holds.
+/// What a file holds. A model alone, without a server's counts, is one of which nothing was counted.
 #[derive(Debug)]
 pub(crate) struct Saved {
     pub(crate) state: JobState,
@@ -35,21 +36,38 @@ pub(crate) struct Saved {
 struct Metadata {
     format: String,
     format_version: u32,
+    #[serde(default)]
     software: String,
+    #[serde(default)]
     saved_at_ns: u64,
+    #[serde(default = "first_job")]
     job: u32,
     version: u32,
+    #[serde(default)]
     unpublished: bool,
+    #[serde(default)]
     is_last: bool,
     parameters: u32,
+    #[serde(default = "usual_lanes")]
     segment_lanes: u32,
     layout: Option<Vec<NamedArray>>,
     /// For people: the rule in force is that of the server's configuration.
     #[serde(skip_deserializing)]
     rule: Option<Rule>,
+    #[serde(default)]
     counts: Counts,
+    #[serde(default)]
     staleness: Staleness,
+    #[serde(default)]
     clusters: Vec<ClusterEntry>,
+}
+
+const fn first_job() -> u32 {
+    1
+}
+
+const fn usual_lanes() -> u32 {
+    DEFAULT_SEGMENT_LANES as u32
 }
 
 #[derive(Serialize, Deserialize)]
@@ -252,6 +270,9 @@ fn metadata_of(bytes: &[u8]) -> Result<Metadata, String> {
 }
 
 fn rules(entries: &mut Entries, shape: Shape) -> Result<Vec<RuleState>, String> {
+    if entries.zip.index_for_name(&format!("{BEST}.npy")).is_none() {
+        return Ok(Vec::new());
+    }
     // A server that has applied nothing yet remembers nothing.
     let segments = shape.segments();
     let count = match entries.data(BEST, "<f8", &[segments]) {

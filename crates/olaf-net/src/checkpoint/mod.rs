@@ -92,11 +92,12 @@ fn take_up(brain: &mut Brain, path: &Path) -> Result<Value, StartError> {
         Err(why) => match load(brain, &before) {
             Ok(saved) => (saved, before.as_path(), Some(why)),
             Err(also) => {
+                let also = format!("; {}: {also}", before.display());
+                let also = if before.exists() { also.as_str() } else { "" };
                 return Err(StartError::Config(format!(
-                    "checkpoint: {}: {why}; {}: {also}; begin anew with `fresh = true` (--fresh), or \
-                     name another file",
+                    "checkpoint: {}: {why}{also}; begin anew with `fresh = true` (--fresh), or name \
+                     another file",
                     path.display(),
-                    before.display(),
                 )));
             }
         },

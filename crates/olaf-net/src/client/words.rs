@@ -60,6 +60,13 @@ pub(super) fn unreachable(
     refused: bool,
 ) -> String {
     let waited = timeout.as_secs_f64();
+    if let Some(theirs) = statistics.other_version {
+        return format!(
+            "{switch} speaks version {theirs} of Olaf's datagrams, and this worker version {}: \
+             install the same release of Olaf on both machines",
+            olaf_wire::offsets::VERSION
+        );
+    }
     if !statistics.switch_alive {
         let why = if refused {
             "its machine says that nothing listens on that port"
