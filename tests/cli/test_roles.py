@@ -37,7 +37,7 @@ class Client:
         self.pushes = 0
         self.news = [json.dumps({"event": "switch_silent", "address": address, "at_ns": 1})]
 
-    def join(self, weights: Sequence[Array], timeout_s: float) -> int:
+    def join(self, weights: Sequence[Array], timeout_s: float, layout: str | None = None) -> int:
         return 1
 
     def push(self, parts: Sequence[Array], *, reward: float, weight: float = 1.0) -> int:
@@ -88,6 +88,9 @@ class Endpoint:
 
     def model(self, job: int) -> tuple[int, Array]:
         return 4, np.arange(3, dtype=np.float32)
+
+    def finish(self) -> None:
+        self.calls.append("finish")
 
     def stop(self) -> None:
         self.calls.append("stop")

@@ -22,7 +22,7 @@ def test_a_worker_names_the_version_of_a_switch_of_another_release(
 
     other = threading.Thread(target=answer)
     other.start()
-    address = "127.0.0.1:{}".format(plain_socket.getsockname()[1])
+    address = f"127.0.0.1:{plain_socket.getsockname()[1]}"
     client = network.client(address)
     with pytest.raises(olaf.UnreachableError, match=r"speaks version 9 .* install the same"):
         client.join(zeros(), 1.0)

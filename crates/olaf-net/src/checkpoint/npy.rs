@@ -17,7 +17,7 @@ pub(super) fn header(descr: &str, shape: &[u32]) -> Vec<u8> {
     let mut text =
         format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({lengths}), }}");
     let before = MAGIC.len() + 2;
-    while (before + text.len() + 1) % ALIGNMENT != 0 {
+    while !(before + text.len() + 1).is_multiple_of(ALIGNMENT) {
         text.push(' ');
     }
     text.push('\n');

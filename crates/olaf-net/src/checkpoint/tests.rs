@@ -126,16 +126,14 @@ fn a_damaged_byte_is_noticed_or_changes_nothing_and_never_panics() {
     let whole = fs::read(&path).expect("it is there");
     let (mut refused, mut same) = (0, 0);
     for at in (0..whole.len()).step_by(5) {
-        for with in [if at % 2 == 0 { 0x01 } else { 0xff }] {
-            let mut damaged = whole.clone();
-            damaged[at] ^= with;
-            fs::write(&path, &damaged).expect("a file");
-            match file::read(&path) {
-                Err(_) => refused += 1,
-                Ok(read) => {
-                    assert_eq!(read.state, state(1), "byte {at}");
-                    same += 1;
-                }
+        let mut damaged = whole.clone();
+        damaged[at] ^= if at % 2 == 0 { 0x01 } else { 0xff };
+        fs::write(&path, &damaged).expect("a file");
+        match file::read(&path) {
+            Err(_) => refused += 1,
+            Ok(read) => {
+                assert_eq!(read.state, state(1), "byte {at}");
+                same += 1;
             }
         }
     }
