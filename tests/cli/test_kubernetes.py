@@ -70,6 +70,9 @@ def test_olaf_takes_the_command_and_its_configuration(
         assert settings.worker.updates is not None  # else the Job would never be complete
     else:
         assert getattr(settings, role).listen.startswith("10.9.8.7:")
+    if role == "server":
+        mounted = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+        assert Path(settings.server.checkpoint or "").parent == Path(mounted["state"])
 
 
 @pytest.mark.parametrize("role", ["server", "switch"])
