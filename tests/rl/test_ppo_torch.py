@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from olaf.rl.learner import LearnerConfig, LearnerError, make_learner
+from olaf.rl.learner import LearnerConfig, LearnerError, make_learner, named_parts
 from olaf.rl.local_job import JobConfig, LocalJob
 from olaf.rl.network import Layout
 from olaf.rl.ppo_numpy import Batch, NumpyLearner, objective
@@ -102,6 +102,16 @@ def test_a_module_of_the_user_s_own_learns_in_a_job(name: str) -> None:
     if name == "CartPole-v1":
         assert outcome.reward > outcome.curve[0][2] + 20
     assert np.isfinite(outcome.weights).all()
+
+
+@pytest.mark.torch
+def test_the_weights_have_the_modules_names_or_those_of_the_layout() -> None:
+    own = named_parts(make_learner(SMALL.replaced(module=f"{__name__}:tower")))
+    assert own["policy.0.weight"].shape == (32, 4)
+    default, embedded = (
+        make_learner(SMALL.replaced(learner=which)) for which in ("torch", "numpy")
+    )
+    assert named_parts(default).keys() == named_parts(embedded).keys()
 
 
 @pytest.mark.torch

@@ -152,6 +152,13 @@ class TorchLearner(NumpyLearner):
         """Return the live weights; on the CPU they share memory with the module's parameters."""
         return self._parts
 
+    def named_parts(self) -> dict[str, NDArray[np.float32]]:
+        """Return the live weights by name: the module's, or those of the default layout."""
+        if isinstance(self.module, ActorCritic):
+            return self.layout.views(self._parts[0])
+        names = [name for name, tensor in self.module.named_parameters() if tensor.requires_grad]
+        return dict(zip(names, self._parts, strict=True))
+
     def _there(self, array: NDArray[Any]) -> Tensor:
         """An array as a tensor where the network is."""
         return torch.from_numpy(array).to(self._device)
