@@ -21,6 +21,8 @@ from olaf.jobs.settings import Settings
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 60.0
 
+pytestmark = pytest.mark.timeout(600)  # the first one builds the programs
+
 
 @pytest.fixture(scope="module")
 def programs() -> Path:
@@ -66,7 +68,6 @@ def started() -> Iterator[list[Running]]:
         one.process.wait()
 
 
-@pytest.mark.timeout(600)
 def test_they_serve_a_worker_of_python(
     programs: Path, started: list[Running], tmp_path: Path
 ) -> None:
