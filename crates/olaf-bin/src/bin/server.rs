@@ -17,6 +17,7 @@ use std::process::ExitCode;
     after_help = "\
 Examples:
   olaf-server --listen 0.0.0.0:5556
+  olaf-server --listen 0.0.0.0:5556 --checkpoint lander.npz --checkpoint-every 1min
   olaf-server --config server.toml --json --stats-every 1s
 
 Exit codes:
@@ -32,6 +33,15 @@ struct Options {
     /// gamma in w += gamma * g.
     #[arg(long, value_name = "GAMMA")]
     learning_rate: Option<f64>,
+    /// Keep the job here, and take it up from here.
+    #[arg(long, value_name = "FILE.npz")]
+    checkpoint: Option<String>,
+    /// How often, as 30s.
+    #[arg(long, value_name = "TIME")]
+    checkpoint_every: Option<String>,
+    /// Begin anew although the checkpoint exists.
+    #[arg(long)]
+    fresh: bool,
     #[command(flatten)]
     common: Common,
 }
@@ -47,6 +57,9 @@ fn run(options: &Options) -> Result<(), Failure> {
         ("listen", options.listen.clone().map(Value::from)),
         ("rule", options.rule.clone().map(Value::from)),
         ("learning_rate", options.learning_rate.map(Value::from)),
+        ("checkpoint", options.checkpoint.clone().map(Value::from)),
+        ("checkpoint_every", options.checkpoint_every.clone().map(Value::from)),
+        ("fresh", options.fresh.then_some(Value::Bool(true))),
     ];
     let config = ServerConfig::from_table(table("server", &options.common, &named)?)?;
     if options.common.print_config {
