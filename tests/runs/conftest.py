@@ -67,11 +67,12 @@ class Olaf:
         return json.loads(self(*argv, "--json", code=code, **environment).stdout)
 
 
-def apart(folder: Path, *argv: str, code: int = 0) -> Done:
+def apart(folder: Path, *argv: str, code: int = 0, **environment: str) -> Done:
     """Run the command in a process of its own."""
     done = subprocess.run(
         [sys.executable, "-m", "olaf", *argv],
         cwd=folder,
+        env={**os.environ, **environment},
         capture_output=True,
         text=True,
         timeout=110,
