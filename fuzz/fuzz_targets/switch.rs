@@ -9,8 +9,8 @@ use olaf_engine::switch::{Admission, AnswerTo, Config, Pacing, QueueKind, Ruling
 use olaf_engine::{BitsPerSecond, Engine, Instant, JobId, PeerId, PortId, Switch};
 use olaf_wire::offsets::MAX_DATAGRAM;
 use olaf_wire::{
-    Address, Answer, ClusterId, Fetch, Join, Leave, Packet, QueueStatus, Session, Update, Welcome,
-    WelcomeCode, WorkerId,
+    Address, Answer, ClusterId, Ends, Fetch, Join, JoinPath, Leave, Packet, QueueStatus, Session,
+    Update, Welcome, WelcomeCode, WorkerId,
 };
 use std::time::Duration;
 
@@ -175,6 +175,11 @@ fn take(run: &mut Run, step: &Step, buf: &mut [u8]) {
                 // One worker in two is behind a switch, and what comes of it has passed one.
                 hops: who.behind(),
                 wants_notices: who.odd % 2 == 0,
+                path: JoinPath {
+                    asks: who.odd == 3,
+                    round_trip_us: 0,
+                    padded_to: if who.odd == 3 { 200 } else { 0 },
+                },
             }
             .emit(buf);
             run.recv(false, who.peer(), &mut buf[..len]);
@@ -203,6 +208,10 @@ fn take(run: &mut Run, step: &Step, buf: &mut [u8]) {
                 sent_at_ns: 0,
                 switch_epoch: 0,
                 silent_ms: 0,
+                rule: None,
+                layout_missing: u32::MAX,
+                missing: 0,
+                padded_to: 0,
             }
             .emit(buf);
             run.recv(true, who.server(), &mut buf[..len]);
@@ -218,6 +227,7 @@ fn take(run: &mut Run, step: &Step, buf: &mut [u8]) {
                 address: who.address(),
                 sequence: u32::from(*sequence),
                 hop_sequence: u32::from(*sequence) + 1,
+                flow_sequence: u32::from(*sequence),
                 segment,
                 segments: 3,
                 generated_oldest_ns: 0,
@@ -255,6 +265,11 @@ fn take(run: &mut Run, step: &Step, buf: &mut [u8]) {
                     round_us: u32::from(*version),
                 },
                 ages: olaf_wire::Ages::default(),
+                ends: Ends {
+                    newest: u32::from(*acknowledges),
+                    delivered: u64::from(*version),
+                    ended: u64::from(!*version),
+                },
             }
             .emit(&lanes[..usize::from(version % 3)], buf);
             run.recv(true, who.server(), &mut buf[..len]);

@@ -249,6 +249,7 @@ fn join(address: Address) -> Join {
         clock_offset_ns: 0,
         hops: 0,
         wants_notices: false,
+        path: olaf_wire::JoinPath::default(),
     }
 }
 
@@ -269,6 +270,8 @@ fn welcome(address: Address) -> Welcome {
         silent_ms: 0,
         rule: None,
         layout_missing: u32::MAX,
+        missing: 0,
+        padded_to: 0,
     }
 }
 
@@ -287,5 +290,6 @@ fn update(address: Address) -> Update {
         weight: 1.0,
         reward: 0.5,
         hops: 0,
+        flow_sequence: 0,
     }
 }

@@ -16,6 +16,7 @@ extern crate alloc;
 pub mod active;
 pub mod discipline;
 pub mod egress;
+pub mod ends;
 pub mod engine;
 pub mod fifo;
 pub mod freshest;
@@ -34,6 +35,7 @@ pub mod time;
 pub mod units;
 
 pub use discipline::{Arrival, Discipline, Entry, EntryId, Outcome, Rejection};
+pub use ends::FlowEnds;
 pub use engine::{Engine, Event, Source, Transmit, Verdict};
 pub use hops::Hops;
 pub use ids::{ClusterId, Flow, JobId, PeerId, PortId, Session, WorkerId};

@@ -10,7 +10,7 @@ use olaf_engine::switch::{Config, QueueKind};
 use olaf_wire::{Join, Notice, Update};
 
 fn wants(sw: &mut Bench, who: W, wants_notices: bool) {
-    let mut bytes = vec![0; 64];
+    let mut bytes = vec![0; 128];
     let len = Join { wants_notices, ..join(who, PARAMETERS) }.emit(&mut bytes);
     assert_eq!(sw.recv(who.source(), &bytes[..len]), Verdict::Absorb);
     sw.up();
@@ -74,7 +74,7 @@ fn nothing_is_told_of_what_was_not_taken_in_or_is_a_switchs() {
 #[test]
 fn a_notice_travels_down_only_and_not_through_a_switch() {
     let mut sw = Bench::with(Config::default(), &[W1]);
-    let mut bytes = vec![0; 64];
+    let mut bytes = vec![0; 128];
     let len = Notice { address: W1.address(), taken_newest_ns: 7 }.emit(&mut bytes);
     let wrong = Verdict::Drop(DropReason::WrongDirection);
     assert_eq!(sw.recv(W1.source(), &bytes[..len]), wrong);

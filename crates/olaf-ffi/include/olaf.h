@@ -15,10 +15,10 @@
 
 // Version of this header: a change that breaks callers counts it up. Compare it with
 // `olaf_abi_version()` before anything else.
-#define OLAF_ABI_VERSION 1
+#define OLAF_ABI_VERSION 2
 
 // Most lanes an update may have.
-#define OLAF_LANES_MAX 16352
+#define OLAF_LANES_MAX 16348
 
 // Of a switch: its uplink leads to the server.
 #define OLAF_SERVER UINT32_MAX
@@ -27,7 +27,7 @@
 #define OLAF_UPDATE_HEADER_BYTES 96
 
 // Bytes of an answer without lanes.
-#define OLAF_ANSWER_BYTES 96
+#define OLAF_ANSWER_BYTES 112
 
 // Bytes of a notice.
 #define OLAF_NOTICE_BYTES 32
@@ -164,6 +164,8 @@ typedef struct olaf_update {
   double weight;
   // Their mean reward by weight. One that is not finite is rejected by a queue.
   double reward;
+  // The last sender's count of what it sent in this flow (job, cluster, segment); 0: not counted.
+  uint32_t flow_sequence;
 } olaf_update;
 
 // An update as it comes to a queue.
@@ -392,6 +394,13 @@ typedef struct olaf_answer {
   uint32_t own_age_us;
   // The same, averaged over all clusters that the server serves; 0: not known.
   uint32_t mean_age_us;
+  // The receiver's own `flow_sequence` that bit 0 of both masks stands for; bit `i` stands for the
+  // number `i` before it. 0: nothing is said.
+  uint32_t flow_newest;
+  // Those that reached the server.
+  uint64_t delivered;
+  // Those that never will: replaced, filtered, dropped or refused on the way.
+  uint64_t ended;
 } olaf_answer;
 
 // Word from the first switch of what it has taken in of a cluster.

@@ -18,7 +18,7 @@ pub struct olaf_queue(Handle<SharedQueue>);
 const MAX_SLOTS: usize = 1 << 20;
 
 /// Most lanes an update may have.
-pub const OLAF_LANES_MAX: usize = 16352;
+pub const OLAF_LANES_MAX: usize = 16348;
 const _: () = assert!(OLAF_LANES_MAX == MAX_SEGMENT_LANES);
 
 /// Fills in what a switch uses by default: `olaf`, 8 slots, no gate, clusters active for a second,

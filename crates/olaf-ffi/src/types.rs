@@ -40,6 +40,8 @@ pub struct olaf_update {
     pub weight: f64,
     /// Their mean reward by weight. One that is not finite is rejected by a queue.
     pub reward: f64,
+    /// The last sender's count of what it sent in this flow (job, cluster, segment); 0: not counted.
+    pub flow_sequence: u32,
 }
 
 /// An update as it comes to a queue.
@@ -223,6 +225,7 @@ impl olaf_update {
             hops: u32::from(update.hops),
             weight: update.weight,
             reward: update.reward,
+            flow_sequence: update.flow_sequence,
         }
     }
 
@@ -244,6 +247,7 @@ impl olaf_update {
             },
             sequence: self.sequence,
             hop_sequence: self.hop_sequence,
+            flow_sequence: self.flow_sequence,
             segment: self.segment,
             segments: self.segments,
             generated_oldest_ns: self.generated_oldest_ns,
@@ -279,6 +283,7 @@ impl olaf_entry {
                 hops: u32::from(entry.hops.saturating_add(1)),
                 weight: entry.weight,
                 reward: entry.reward,
+                flow_sequence: 0,
             },
             bytes: entry.bytes,
             replaceable: u8::from(entry.replaceable),

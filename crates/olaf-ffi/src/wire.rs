@@ -6,7 +6,8 @@ use crate::types::*;
 use olaf_wire::offsets::{LANE, MAX_SEGMENT_LANES, answer, notice, update};
 use olaf_wire::update::{read_lanes, write_lanes};
 use olaf_wire::{
-    Address, Ages, Answer, ClusterId, JobId, Notice, Packet, Refusal, Session, Update, WorkerId,
+    Address, Ages, Answer, ClusterId, Ends, JobId, Notice, Packet, Refusal, Session, Update,
+    WorkerId,
 };
 
 /// Bytes of an update before its lanes, each of which is four more.
@@ -14,7 +15,7 @@ pub const OLAF_UPDATE_HEADER_BYTES: usize = 96;
 const _: () = assert!(OLAF_UPDATE_HEADER_BYTES == update::PAYLOAD);
 
 /// Bytes of an answer without lanes.
-pub const OLAF_ANSWER_BYTES: usize = 96;
+pub const OLAF_ANSWER_BYTES: usize = 112;
 const _: () = assert!(OLAF_ANSWER_BYTES == answer::PAYLOAD);
 
 /// An acknowledgement: what a server answers, and what switches write their state into.
@@ -53,6 +54,13 @@ pub struct olaf_answer {
     pub own_age_us: u32,
     /// The same, averaged over all clusters that the server serves; 0: not known.
     pub mean_age_us: u32,
+    /// The receiver's own `flow_sequence` that bit 0 of both masks stands for; bit `i` stands for the
+    /// number `i` before it. 0: nothing is said.
+    pub flow_newest: u32,
+    /// Those that reached the server.
+    pub delivered: u64,
+    /// Those that never will: replaced, filtered, dropped or refused on the way.
+    pub ended: u64,
 }
 
 /// Bytes of a notice.
@@ -341,6 +349,9 @@ fn of_wire(answer: &Answer) -> olaf_answer {
         queue: olaf_queue_status::of_wire(answer.queue),
         own_age_us: answer.ages.own_us,
         mean_age_us: answer.ages.mean_us,
+        flow_newest: answer.ends.newest,
+        delivered: answer.ends.delivered,
+        ended: answer.ends.ended,
     }
 }
 
@@ -363,5 +374,11 @@ fn to_wire(answer: &olaf_answer) -> Answer {
         server_time_ns: answer.server_time_ns,
         queue: answer.queue.to_wire(),
         ages: Ages { own_us: answer.own_age_us, mean_us: answer.mean_age_us },
+        ends: Ends {
+            newest: answer.flow_newest,
+            delivered: answer.delivered,
+            // What is in both masks would be refused where it is read.
+            ended: answer.ended & !answer.delivered,
+        },
     }
 }

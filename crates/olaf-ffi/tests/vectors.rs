@@ -39,6 +39,7 @@ fn arrive(queue: *mut olaf_queue, step: &Value) -> (String, Value) {
             hops: integer(&step["hops"]),
             weight: number(&step["weight"]),
             reward: number(&step["reward"]),
+            flow_sequence: 0,
         },
         bytes: integer(&step["bytes"]),
         tag: 0,

@@ -24,6 +24,10 @@ pub trait Host {
     /// Time has come.
     fn handle_timeout(&mut self, now: Instant);
 
+    /// The system would not send a datagram of so many bytes, because it is longer than the path
+    /// takes; `largest` is what it would send, where it says so.
+    fn handle_too_long(&mut self, _now: Instant, _bytes: usize, _largest: Option<u32>) {}
+
     /// What happened, for people and metrics.
     fn poll_event(&mut self) -> Option<HostEvent>;
 }
@@ -63,6 +67,8 @@ pub enum Refused {
     BadLayout,
     /// The server can take no more jobs.
     Full,
+    /// So much later than newer ones of its flow that its sender was told that it is lost.
+    Overtaken,
 }
 
 impl Refused {
@@ -86,6 +92,7 @@ impl Refused {
             Self::Stale => "stale",
             Self::BadLayout => "bad_layout",
             Self::Full => "full",
+            Self::Overtaken => "overtaken",
         }
     }
 }
@@ -100,6 +107,17 @@ pub enum HostEvent {
     },
     /// Worker: the job turned this worker away.
     TurnedAway(WelcomeCode),
+    /// Worker: what the path to the server carries was found, and the model is cut to it.
+    Path {
+        /// Bytes of the longest IP packet that is known to pass, both ways.
+        mtu_bytes: u32,
+        /// Lanes of a segment.
+        segment_lanes: u32,
+    },
+    /// Worker: the path does not carry what the job is cut to.
+    PathTooNarrow(crate::worker::TooNarrow),
+    /// Worker: it does again.
+    PathBack,
     /// Worker: the switch has not been heard for the configured time.
     SwitchSilent,
     /// Worker: the switch is heard again.

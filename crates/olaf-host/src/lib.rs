@@ -12,6 +12,7 @@ pub mod host;
 pub mod layout;
 mod liveness;
 pub mod recent_age;
+mod round_trip;
 mod segments;
 pub mod server;
 pub mod transmission;

@@ -77,7 +77,17 @@ impl Present {
     }
 
     pub(crate) fn first_missing(&self) -> Option<u32> {
-        self.missing_windows().next().map(|(first, mask)| first + mask.trailing_zeros())
+        self.missing_from_first().map(|(first, _)| first)
+    }
+
+    /// The first segment that is missing, and a mask of those that are from it on.
+    pub(crate) fn missing_from_first(&self) -> Option<(u32, u64)> {
+        let mut windows = self.missing_windows();
+        let (first, mask) = windows.next()?;
+        let skipped = mask.trailing_zeros();
+        let next = windows.next().filter(|(next, _)| *next == first + 64).map_or(0, |(_, m)| m);
+        let beyond = if skipped == 0 { 0 } else { next << (64 - skipped) };
+        Some((first + skipped, mask >> skipped | beyond))
     }
 
     /// Windows of 64 segments in which some are missing: the first segment and a mask of the
@@ -114,9 +124,14 @@ mod tests {
         assert!(!present.insert(70));
         let windows: Vec<_> = present.missing_windows().collect();
         assert_eq!(windows, [(0, 1 << 3), (64, 1 << 5)]);
-        assert_eq!(present.first_missing(), Some(3));
+        assert_eq!(present.missing_from_first(), Some((3, 1)));
+        let mut two = Present::none_of(130);
+        (0..130).filter(|s| ![60, 62, 65, 123, 124].contains(s)).for_each(|s| {
+            two.insert(s);
+        });
+        assert_eq!(two.missing_from_first(), Some((60, 1 | 1 << 2 | 1 << 5 | 1 << 63)));
         present.insert(3);
         present.insert(69);
-        assert!(present.is_complete() && present.first_missing().is_none());
+        assert!(present.is_complete() && present.missing_from_first().is_none());
     }
 }

@@ -40,6 +40,7 @@ fn update(worker: u32) -> Update {
         weight: 1.0,
         reward: 1.0,
         hops: 0,
+        flow_sequence: 0,
     }
 }
 
@@ -75,6 +76,7 @@ impl Served {
                 clock_offset_ns: 0,
                 hops: 0,
                 wants_notices: false,
+                path: olaf_wire::JoinPath::default(),
             };
             let len = join.emit(&mut buf);
             served.server.handle_packet(served.now, PeerId(worker), &buf[..len]).unwrap();
@@ -92,6 +94,7 @@ impl Served {
             server_time_ns: 0,
             queue: QueueStatus::default(),
             ages: olaf_wire::Ages::default(),
+            ends: olaf_wire::Ends::NONE,
         };
         let len = offer.emit(&[0.0], &mut buf);
         served.server.handle_packet(served.now, PeerId(0), &buf[..len]).unwrap();

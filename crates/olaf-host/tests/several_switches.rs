@@ -33,6 +33,7 @@ fn join(worker: u32) -> Join {
         clock_offset_ns: 0,
         hops: 0,
         wants_notices: false,
+        path: olaf_wire::JoinPath::default(),
     }
 }
 
@@ -51,6 +52,7 @@ fn segment(worker: u32, segment: u32) -> Update {
         weight: 1.0,
         reward: 0.0,
         hops: 1,
+        flow_sequence: 0,
     }
 }
 
@@ -94,6 +96,7 @@ fn server() -> Server {
             server_time_ns: 0,
             queue: olaf_wire::QueueStatus::default(),
             ages: olaf_wire::Ages::default(),
+            ends: olaf_wire::Ends::NONE,
         };
         hears(&mut server, START, SWITCHES[0], |buf| offer.emit(&[0.0, 0.0], buf));
     }
@@ -147,6 +150,8 @@ fn wishes_that_nobody_answers_become_rarer_before_any_round_trip_is_known() {
         silent_ms: 0,
         rule: None,
         layout_missing: u32::MAX,
+        missing: 0,
+        padded_to: 0,
     };
     hears(&mut worker, START, switch, |buf| ready.emit(buf));
     let mut asked = Vec::new();

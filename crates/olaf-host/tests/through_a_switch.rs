@@ -167,6 +167,8 @@ fn the_rule_comes_with_the_server_s_welcome_and_not_with_the_switch_s() {
         silent_ms: 0,
         rule: None,
         layout_missing: u32::MAX,
+        missing: 0,
+        padded_to: 0,
     };
     let mut buf = vec![0; 65_536];
     let len = again.emit(&mut buf);
@@ -279,6 +281,8 @@ fn a_worker_that_asked_nothing_is_brought_in_by_nobody() {
         silent_ms: 0,
         rule: None,
         layout_missing: u32::MAX,
+        missing: 0,
+        padded_to: 0,
     };
     let mut buf = vec![0; 65_536];
     let len = unasked.emit(&mut buf);

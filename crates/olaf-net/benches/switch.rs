@@ -253,6 +253,7 @@ fn join(address: Address) -> Join {
         clock_offset_ns: 0,
         hops: 0,
         wants_notices: false,
+        path: olaf_wire::JoinPath::default(),
     }
 }
 
@@ -273,6 +274,8 @@ fn welcome(join: &Join) -> Welcome {
         silent_ms: 0,
         rule: None,
         layout_missing: u32::MAX,
+        missing: 0,
+        padded_to: 0,
     }
 }
 
@@ -291,5 +294,6 @@ fn update(address: Address) -> Update {
         weight: 1.0,
         reward: 0.5,
         hops: 0,
+        flow_sequence: 0,
     }
 }

@@ -23,7 +23,7 @@ const FULL_SOCKET_PAUSE: Duration = Duration::from_millis(1);
 /// Events kept for whoever fetches them; the oldest give way.
 const EVENT_LIMIT: usize = 4096;
 /// Trouble with sending is told at most so often.
-const TELL_TROUBLE_EVERY: Duration = Duration::from_secs(1);
+pub(crate) const TELL_TROUBLE_EVERY: Duration = Duration::from_secs(1);
 
 /// What is driven: a switch or a server.
 pub(crate) trait Party: Send + 'static {
@@ -262,6 +262,7 @@ impl<P: Party> Driver<P> {
             self.keep_event(now, event);
         }
         if let Some(trouble) = self.out.poll_trouble()
+            && !trouble.is_probe
             && self.told_trouble.is_none_or(|told| now.since(told) >= TELL_TROUBLE_EVERY)
         {
             self.told_trouble = Some(now);

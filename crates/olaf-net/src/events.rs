@@ -104,6 +104,20 @@ pub(crate) fn of_client(event: &HostEvent, job: u32, address: &str) -> Value {
         HostEvent::TurnedAway(code) => {
             json!({"event": "turned_away", "job": job, "reason": code.name()})
         }
+        HostEvent::Path { mtu_bytes, segment_lanes } => json!({
+            "event": "path", "job": job, "mtu_bytes": mtu_bytes, "segment_lanes": segment_lanes,
+        }),
+        HostEvent::PathTooNarrow(narrow) => json!({
+            "event": "path_too_narrow", "job": job, "through": address,
+            "mtu_bytes": narrow.mtu_bytes, "needed_mtu_bytes": narrow.needed_mtu_bytes,
+            "segment_lanes": narrow.segment_lanes,
+            "reason": format!(
+                "packets of {} bytes do not reach the server and back: this job needs them, and the \
+                 path carries {} bytes; raise the path's MTU, or start the job anew with mtu_bytes = {}",
+                narrow.needed_mtu_bytes, narrow.mtu_bytes, narrow.mtu_bytes
+            ),
+        }),
+        HostEvent::PathBack => json!({"event": "path_back", "job": job, "through": address}),
         HostEvent::SwitchSilent => about_switch("switch_silent"),
         HostEvent::SwitchBack => about_switch("switch_back"),
         HostEvent::SwitchRestarted => about_switch("switch_restarted"),

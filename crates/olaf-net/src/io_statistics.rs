@@ -15,6 +15,8 @@ pub(crate) struct IoStatistics {
     pub(crate) send_errors: u64,
     /// Datagrams longer than the path takes.
     pub(crate) too_large: u64,
+    /// Questions of what a path carries that were longer than it: no trouble.
+    pub(crate) probes_too_large: u64,
     /// Datagrams for a party whose address is not known any more, or for nobody.
     pub(crate) unroutable: u64,
     /// Times the socket was full and what was to be sent waited.

@@ -5,6 +5,7 @@ use crate::peers::{Peers, Place};
 use crate::socket::Socket;
 use olaf_engine::{PeerId, Transmit};
 use olaf_wire::offsets::MAX_DATAGRAM;
+use olaf_wire::packet::is_probe;
 use rustix::io::Errno;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -52,6 +53,8 @@ impl Wire for Socket {
 pub(crate) struct Trouble {
     pub(crate) to: SocketAddr,
     pub(crate) bytes: usize,
+    /// It was only to find out whether it fits.
+    pub(crate) is_probe: bool,
     pub(crate) error: io::Error,
 }
 
@@ -315,9 +318,15 @@ fn send_run(
                 one_by_one = true;
             }
             Err(error) => {
-                let lost = Trouble { to: place.address, bytes: bytes.len() / count, error };
-                statistics.send_errors += count as u64;
-                statistics.too_large += if lost.is_too_large() { count as u64 } else { 0 };
+                let is_probe = is_probe(bytes);
+                let bytes = bytes.len() / count;
+                let lost = Trouble { to: place.address, bytes, is_probe, error };
+                if is_probe && lost.is_too_large() {
+                    statistics.probes_too_large += count as u64;
+                } else {
+                    statistics.send_errors += count as u64;
+                    statistics.too_large += if lost.is_too_large() { count as u64 } else { 0 };
+                }
                 *trouble = Some(lost);
                 run.sent(count);
             }

@@ -73,6 +73,11 @@ impl Socket {
         Ok(())
     }
 
+    /// The largest IP packet that the system would send to the connected peer, as far as it knows.
+    pub(crate) fn path_mtu(&self) -> Option<u32> {
+        system_mtu(&self.socket, self.v6)
+    }
+
     /// The address it is bound to.
     pub(crate) const fn local(&self) -> SocketAddr {
         self.local
@@ -155,6 +160,18 @@ impl Socket {
             ));
         }
     }
+}
+
+#[cfg(target_os = "linux")]
+fn system_mtu(socket: &UdpSocket, v6: bool) -> Option<u32> {
+    // IPv6's own question is in no safe library of ours: there the probes find it out.
+    if v6 { None } else { sockopt::ip_mtu(socket).ok() }
+}
+
+/// Elsewhere there is no such question: the probes find it out.
+#[cfg(not(target_os = "linux"))]
+fn system_mtu(_socket: &UdpSocket, _v6: bool) -> Option<u32> {
+    None
 }
 
 impl AsFd for Socket {

@@ -126,6 +126,7 @@ impl Bench {
             clock_offset_ns: 0,
             hops: 0,
             wants_notices: false,
+            path: olaf_wire::JoinPath::default(),
         };
         let len = join.emit(&mut self.buf);
         self.switch.handle_packet(self.now, source(worker), &self.buf[..len]);
@@ -170,6 +171,7 @@ fn update(worker: usize, sequence: u32, now: Instant) -> Update {
         weight: 1.0,
         reward: 0.0,
         hops: 0,
+        flow_sequence: 0,
     }
 }
 
@@ -190,6 +192,8 @@ fn welcome(join: &Join) -> Welcome {
         silent_ms: 0,
         rule: None,
         layout_missing: u32::MAX,
+        missing: 0,
+        padded_to: 0,
     }
 }
 
@@ -207,6 +211,7 @@ fn answer(acknowledges: u32) -> Answer {
         server_time_ns: 1,
         queue: QueueStatus::default(),
         ages: olaf_wire::Ages::default(),
+        ends: olaf_wire::Ends::NONE,
     }
 }
 

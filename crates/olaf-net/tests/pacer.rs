@@ -121,6 +121,7 @@ fn join() -> Join {
         clock_offset_ns: 0,
         hops: 0,
         wants_notices: false,
+        path: olaf_wire::JoinPath::default(),
     }
 }
 
@@ -141,6 +142,8 @@ fn welcome(join: &Join) -> Welcome {
         silent_ms: 0,
         rule: None,
         layout_missing: u32::MAX,
+        missing: 0,
+        padded_to: 0,
     }
 }
 
@@ -159,5 +162,6 @@ fn update() -> Update {
         weight: 1.0,
         reward: 0.0,
         hops: 0,
+        flow_sequence: 0,
     }
 }

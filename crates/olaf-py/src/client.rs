@@ -95,10 +95,13 @@ impl Client {
         py.detach(|| self.0.is_holding())
     }
 
-    /// Wait until every pushed segment has left the socket; False at the deadline.
+    /// Wait until it is known what became of each update sent so far; False at the deadline.
     fn flush(&self, py: Python<'_>, timeout_s: f64) -> PyResult<bool> {
-        let sent = |slice: Duration| self.0.flush(slice).then_some(());
-        Ok(waiting::until(py, timeout_s, sent)?.is_some())
+        let flushing = py.detach(|| self.0.start_flush());
+        let known = |slice: Duration| flushing.await_flush(&self.0, slice).then_some(());
+        let flushed = waiting::until(py, timeout_s, known);
+        py.detach(|| self.0.end_flush());
+        Ok(flushed?.is_some())
     }
 
     /// How the server applies an update: JSON with ``kind``, ``aggregate``, ``step``, ``gate``,

@@ -22,6 +22,10 @@ pub struct Link {
     pub reordering: f64,
     /// How much longer.
     pub late: Duration,
+    /// The longest datagram that passes; 0: any.
+    pub longest: usize,
+    /// Whether who sends a longer one is told; otherwise it vanishes, as at many a router.
+    pub says_too_long: bool,
 }
 
 /// Datagrams of one direction of a link. `sent = lost + delivered + to_the_dead + on the way`,
@@ -62,6 +66,11 @@ impl Wire {
         self.link = link;
     }
 
+    /// Whether a datagram is longer than the link takes.
+    pub(crate) const fn is_too_long(&self, bytes: usize) -> bool {
+        self.link.longest > 0 && bytes > self.link.longest
+    }
+
     /// A datagram of so many bytes is put on the link: when its copies arrive. None: it is lost.
     pub(crate) fn carry(&mut self, now: Instant, bytes: usize) -> Vec<Instant> {
         self.counts.sent += 1;
@@ -69,7 +78,7 @@ impl Wire {
         let sent = self.pacer.as_mut().map_or(now, |pacer| pacer.begin(now, bytes).1);
         let copies = 1 + usize::from(self.chance.happens(self.link.duplication));
         // What is lost has taken its time on the link all the same.
-        if self.chance.happens(self.link.loss) {
+        if self.chance.happens(self.link.loss) || self.is_too_long(bytes as usize) {
             self.counts.lost += 1;
             return Vec::new();
         }

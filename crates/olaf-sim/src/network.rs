@@ -283,6 +283,8 @@ impl Network {
             note(Lot::NoLink);
             return;
         };
+        let told = wire.is_too_long(bytes.len()) && wire.link.says_too_long;
+        let longest = wire.link.longest;
         note(Lot::Sent);
         let arrivals = wire.carry(at, bytes.len());
         if arrivals.is_empty() {
@@ -293,6 +295,9 @@ impl Network {
         }
         for then in arrivals {
             self.plan(then, Plan::Arrive { from, to, bytes: bytes.clone() });
+        }
+        if told && let Some(node) = self.places.get_mut(&from).and_then(|p| p.node.as_mut()) {
+            node.too_long(at, bytes.len(), longest);
         }
     }
 }

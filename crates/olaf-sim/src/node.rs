@@ -26,6 +26,8 @@ pub trait Node: Any {
     fn next_timeout(&self) -> Option<Instant>;
     /// Time has come.
     fn timeout(&mut self, now: Instant);
+    /// The link would not take a datagram of so many bytes, but takes `longest`.
+    fn too_long(&mut self, _now: Instant, _bytes: usize, _longest: usize) {}
     /// What it has to say.
     fn notice(&mut self) -> Option<Notice>;
 }
@@ -49,6 +51,10 @@ impl<H: Host + 'static> Node for End<H> {
 
     fn timeout(&mut self, now: Instant) {
         self.0.handle_timeout(now);
+    }
+
+    fn too_long(&mut self, now: Instant, bytes: usize, longest: usize) {
+        self.0.handle_too_long(now, bytes, u32::try_from(longest).ok());
     }
 
     fn notice(&mut self) -> Option<Notice> {

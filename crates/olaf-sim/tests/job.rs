@@ -119,6 +119,7 @@ fn links() -> impl Strategy<Value = Link> {
             duplication,
             reordering,
             late: Duration::from_micros(late),
+            ..Link::default()
         }
     })
 }

@@ -220,19 +220,20 @@ fn links() -> impl Strategy<Value = Link> {
     let chances = (0.0..0.06f64, 0.0..0.15f64, 0.0..0.15f64);
     let times = (0u64..2_000, 0u64..2_000, 0u64..10_000);
     prop_oneof![
-        1 => Just(good_link()),
-        2 => (chances, times).prop_map(|((loss, duplication, reordering), (delay, jitter, late))| {
-            Link {
-                rate: None,
-                delay: Duration::from_micros(delay),
-                jitter: Duration::from_micros(jitter),
-                loss,
-                duplication,
-                reordering,
-                late: Duration::from_micros(late),
-            }
-        }),
-    ]
+            1 => Just(good_link()),
+            2 => (chances, times).prop_map(|((loss, duplication, reordering), (delay, jitter, late))| {
+                Link {
+                    rate: None,
+                    delay: Duration::from_micros(delay),
+                    jitter: Duration::from_micros(jitter),
+                    loss,
+                    duplication,
+                    reordering,
+                    late: Duration::from_micros(late),
+    ..Link::default()
+                }
+            }),
+        ]
 }
 
 fn pacings() -> impl Strategy<Value = Pacing> {

@@ -48,6 +48,45 @@ pub struct Ages {
     pub mean_us: u32,
 }
 
+/// What became of a receiver's own updates in one flow, by the receiver's count of them
+/// ([`crate::Update::flow_sequence`]). Nothing is said of a number that is in neither mask: it is on
+/// its way, or was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Ends {
+    /// The number that bit 0 of both masks stands for; bit `i` stands for the number `i` before it.
+    /// 0: nothing is said.
+    pub newest: u32,
+    /// Those that reached the server.
+    pub delivered: u64,
+    /// Those that never will: replaced by a newer one, filtered, dropped or refused on the way.
+    pub ended: u64,
+}
+
+impl Ends {
+    /// Says nothing.
+    pub const NONE: Self = Self { newest: 0, delivered: 0, ended: 0 };
+
+    /// The bit that stands for a number, if one does.
+    #[must_use]
+    pub const fn bit(newest: u32, number: u32) -> Option<u64> {
+        let behind = newest.wrapping_sub(number);
+        if behind < 64 { Some(1 << behind) } else { None }
+    }
+
+    /// Whether that number is said to have reached the server.
+    #[must_use]
+    pub fn is_delivered(&self, number: u32) -> bool {
+        self.newest != 0
+            && Self::bit(self.newest, number).is_some_and(|bit| self.delivered & bit != 0)
+    }
+
+    /// Whether that number is said to have ended on the way.
+    #[must_use]
+    pub fn has_ended(&self, number: u32) -> bool {
+        self.newest != 0 && Self::bit(self.newest, number).is_some_and(|bit| self.ended & bit != 0)
+    }
+}
+
 /// An answer to delivered updates: an acknowledgement, with a segment of the model or without.
 ///
 /// Upward, as an *offer*, the same message carries a worker's model to a server that has none.
@@ -55,7 +94,8 @@ pub struct Ages {
 pub struct Answer {
     /// The cluster answered; `worker` is [`crate::WorkerId::ALL`] or the one that asked.
     pub address: Address,
-    /// The newest hop sequence of the receiver that this answers, and with it all before.
+    /// The newest hop sequence of the receiver that this answers, and with it all before: nobody
+    /// waits for an answer to those any more. What became of each is in `ends`.
     pub acknowledges: u32,
     /// Which segment of the model the lanes are; of an acknowledgement, the segment delivered.
     pub segment: u32,
@@ -78,6 +118,8 @@ pub struct Answer {
     pub queue: QueueStatus,
     /// Ages at the server.
     pub ages: Ages,
+    /// What became of the receiver's updates in the flow of `address.cluster` and `segment`.
+    pub ends: Ends,
 }
 
 impl Answer {
@@ -111,9 +153,17 @@ impl Answer {
                 round_us: packet.u32(at::ROUND_US),
             },
             ages: Ages { own_us: packet.u32(at::OWN_AGE_US), mean_us: packet.u32(at::MEAN_AGE_US) },
+            ends: Ends {
+                newest: packet.u32(at::FLOW_NEWEST),
+                delivered: packet.u64(at::DELIVERED),
+                ended: packet.u64(at::ENDED),
+            },
         };
         if answer.segment >= answer.segments {
             return Err(Refusal::BadField("segment"));
+        }
+        if answer.ends.delivered & answer.ends.ended != 0 {
+            return Err(Refusal::BadField("ends"));
         }
         if lanes > answer.parameters as usize {
             return Err(Refusal::BadField("parameters"));
@@ -143,6 +193,7 @@ impl Answer {
         let len = at::PAYLOAD + lanes.len() * LANE;
         write_lanes(lanes, &mut buf[at::PAYLOAD..len]);
         patch_status(&mut buf[..len], self.queue);
+        patch_ends(&mut buf[..len], &self.ends);
         len
     }
 }
@@ -157,6 +208,16 @@ pub fn patch_receiver(bytes: &mut [u8], address: &Address, acknowledges: u32) {
     bytes[common::WORKER..common::WORKER + 4].copy_from_slice(&address.worker.0.to_be_bytes());
     bytes[common::SESSION..common::SESSION + 4].copy_from_slice(&address.session.0.to_be_bytes());
     bytes[at::ACKNOWLEDGES..at::ACKNOWLEDGES + 4].copy_from_slice(&acknowledges.to_be_bytes());
+}
+
+/// Rewrites, in a checked answer, what became of its receiver's updates.
+///
+/// # Panics
+/// When `bytes` is not an answer that [`Packet::new_checked`] accepted.
+pub fn patch_ends(bytes: &mut [u8], ends: &Ends) {
+    bytes[at::FLOW_NEWEST..at::FLOW_NEWEST + 4].copy_from_slice(&ends.newest.to_be_bytes());
+    bytes[at::DELIVERED..at::DELIVERED + 8].copy_from_slice(&ends.delivered.to_be_bytes());
+    bytes[at::ENDED..at::ENDED + 8].copy_from_slice(&ends.ended.to_be_bytes());
 }
 
 /// Rewrites the queue status in a checked answer.

@@ -25,11 +25,11 @@ pub mod rule;
 pub mod serial;
 pub mod update;
 
-pub use answer::{Ages, Answer, QueueStatus};
+pub use answer::{Ages, Answer, Ends, QueueStatus};
 pub use fetch::Fetch;
 pub use ids::{ClusterId, JobId, Session, WorkerId};
 pub use layout::{LAYOUT_PART, LayoutPart, MAX_LAYOUT, layout_parts};
-pub use membership::{Join, Leave, Welcome, WelcomeCode};
+pub use membership::{Join, JoinPath, Leave, Welcome, WelcomeCode};
 pub use notice::Notice;
 pub use packet::{Address, Kind, Packet, Refusal, join_of_another_version};
 pub use rule::{AggregateKind, JobRule, RuleKind, ServerGate, Step};

@@ -1,6 +1,6 @@
 //! Joining, staying and leaving.
 
-use crate::offsets::{WANTS_NOTICES, common, join, welcome};
+use crate::offsets::{ASKS_PATH, MAX_DATAGRAM, WANTS_NOTICES, common, join, welcome};
 use crate::packet::{Address, Kind, Packet, Refusal, emit_common};
 use crate::rule::JobRule;
 
@@ -26,6 +26,21 @@ pub struct Join {
     pub hops: u8,
     /// It wants to hear what its switch takes in of its cluster: [`crate::Notice`].
     pub wants_notices: bool,
+    /// Of the path between the worker and its server.
+    pub path: JoinPath,
+}
+
+/// What a join says of its path, and asks of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct JoinPath {
+    /// It brings nobody in: the worker only asks whether datagrams of this size pass, and how the
+    /// job is cut. Answered with [`WelcomeCode::Path`].
+    pub asks: bool,
+    /// The round trip that the worker measured, microseconds; 0: none yet.
+    pub round_trip_us: u32,
+    /// Bytes of this datagram, filled up with zeros; 0: it is no longer than its fields. The server
+    /// fills its answer up to as many, so that an answer proves the path both ways.
+    pub padded_to: u32,
 }
 
 impl Join {
@@ -53,6 +68,11 @@ impl Join {
             clock_offset_ns: packet.i64(join::CLOCK_OFFSET),
             hops: packet.byte(join::HOPS),
             wants_notices: packet.u16(common::FLAGS) & WANTS_NOTICES != 0,
+            path: JoinPath {
+                asks: packet.u16(common::FLAGS) & ASKS_PATH != 0,
+                round_trip_us: packet.u32(join::ROUND_TRIP_US),
+                padded_to: packet.u32(join::PADDED_TO),
+            },
         };
         if message.parameters == 0 {
             return Err(Refusal::BadField("parameters"));
@@ -68,11 +88,13 @@ impl Join {
         Ok(message)
     }
 
-    /// Writes the join; returns the datagram's length.
+    /// Writes the join; returns the datagram's length. It is filled up to `path.padded_to`, where
+    /// that is more than its fields take.
     ///
     /// # Panics
     /// When `buf` is shorter than that.
     pub fn emit(&self, buf: &mut [u8]) -> usize {
+        let padded_to = padding(self.path.padded_to, join::LEN);
         let mut writer = emit_common(buf, Kind::Join, &self.address);
         writer.put(join::HAVE_VERSION, self.have_version.to_be_bytes());
         writer.put(join::PARAMETERS, self.parameters.to_be_bytes());
@@ -81,11 +103,36 @@ impl Join {
         writer.put(join::SENT_AT, self.sent_at_ns.to_be_bytes());
         writer.put(join::CLOCK_OFFSET, self.clock_offset_ns.to_be_bytes());
         writer.put(join::HOPS, [self.hops]);
-        if self.wants_notices {
-            writer.put(common::FLAGS, WANTS_NOTICES.to_be_bytes());
-        }
-        join::LEN
+        writer.put(join::ROUND_TRIP_US, self.path.round_trip_us.to_be_bytes());
+        writer.put(join::PADDED_TO, padded_to.to_be_bytes());
+        let notices = if self.wants_notices { WANTS_NOTICES } else { 0 };
+        let asks = if self.path.asks { ASKS_PATH } else { 0 };
+        writer.put(common::FLAGS, (notices | asks).to_be_bytes());
+        fill_up(buf, join::LEN, padded_to)
     }
+}
+
+/// Bytes to fill a message of `len` up to; 0 where there is nothing to fill.
+fn padding(wanted: u32, len: usize) -> u32 {
+    if wanted as usize > len { wanted.min(MAX_DATAGRAM as u32) } else { 0 }
+}
+
+/// Fills a message of `len` up with zeros; its length then.
+fn fill_up(buf: &mut [u8], len: usize, padded_to: u32) -> usize {
+    let end = len.max(padded_to as usize);
+    buf[len..end].fill(0);
+    end
+}
+
+/// A checked join without what it was filled up with, for whoever holds it back.
+///
+/// # Panics
+/// When `bytes` is not a join that [`Packet::new_checked`] accepted.
+#[must_use]
+pub fn without_padding(bytes: &[u8]) -> alloc::vec::Vec<u8> {
+    let mut short: alloc::vec::Vec<u8> = bytes[..join::LEN].into();
+    short[join::PADDED_TO..join::PADDED_TO + 4].fill(0);
+    short
 }
 
 /// Rewrites, in a checked join, how many switches it has passed.
@@ -124,6 +171,8 @@ pub enum WelcomeCode {
     NotAdmitted = 10,
     /// Not a refusal: the switch waits for its admission control's word on the worker's cluster.
     AdmissionPending = 11,
+    /// Not a refusal: the answer to a join that only asked for the path ([`JoinPath::asks`]).
+    Path = 12,
 }
 
 impl WelcomeCode {
@@ -141,6 +190,7 @@ impl WelcomeCode {
             9 => Self::Loop,
             10 => Self::NotAdmitted,
             11 => Self::AdmissionPending,
+            12 => Self::Path,
             _ => return None,
         })
     }
@@ -161,6 +211,7 @@ impl WelcomeCode {
             Self::Loop => "loop",
             Self::NotAdmitted => "not_admitted",
             Self::AdmissionPending => "admission_pending",
+            Self::Path => "path",
         }
     }
 
@@ -169,7 +220,11 @@ impl WelcomeCode {
     pub const fn is_refusal(self) -> bool {
         !matches!(
             self,
-            Self::Welcome | Self::ServerSilent | Self::JoinAgain | Self::AdmissionPending
+            Self::Welcome
+                | Self::ServerSilent
+                | Self::JoinAgain
+                | Self::AdmissionPending
+                | Self::Path
         )
     }
 }
@@ -209,6 +264,11 @@ pub struct Welcome {
     pub rule: Option<JobRule>,
     /// First part of the worker's layout that the server lacks; `u32::MAX`: it needs none.
     pub layout_missing: u32,
+    /// Which segments of the offered model the server lacks: bit `i` stands for segment
+    /// `first_missing + i`. Of those beyond nothing is said.
+    pub missing: u64,
+    /// Bytes of this datagram, filled up with zeros; 0: it is no longer than its fields.
+    pub padded_to: u32,
 }
 
 impl Welcome {
@@ -242,14 +302,18 @@ impl Welcome {
             silent_ms: packet.u32(welcome::SILENT_MS),
             rule: JobRule::parse(packet)?,
             layout_missing: packet.u32(welcome::LAYOUT_MISSING),
+            missing: packet.u64(welcome::MISSING),
+            padded_to: packet.u32(welcome::PADDED_TO),
         })
     }
 
-    /// Writes the welcome; returns the datagram's length.
+    /// Writes the welcome; returns the datagram's length. It is filled up to `padded_to`, where
+    /// that is more than its fields take.
     ///
     /// # Panics
     /// When `buf` is shorter than that.
     pub fn emit(&self, buf: &mut [u8]) -> usize {
+        let padded_to = padding(self.padded_to, welcome::LEN);
         let mut writer = emit_common(buf, Kind::Welcome, &self.address);
         writer.put(welcome::CODE, [self.code as u8]);
         writer.put(welcome::READY, [u8::from(self.ready)]);
@@ -267,7 +331,9 @@ impl Welcome {
         if let Some(rule) = &self.rule {
             rule.put(&mut writer);
         }
-        welcome::LEN
+        writer.put(welcome::MISSING, self.missing.to_be_bytes());
+        writer.put(welcome::PADDED_TO, padded_to.to_be_bytes());
+        fill_up(buf, welcome::LEN, padded_to)
     }
 }
 

@@ -4,24 +4,27 @@
 //! common       0 magic "OLAF"   4 version  5 kind  6 flags  8 job  12 cluster  16 worker  20 session
 //! update      24 sequence  28 hop sequence  32 segment  36 segments  40 generated oldest
 //!             48 generated newest  56 version oldest  60 version newest  64 contributors  68 lanes
-//!             72 weight  80 reward  88 hops  89 zero x7  96 lanes ..
+//!             72 weight  80 reward  88 hops  89 zero x3  92 flow sequence  96 lanes ..
 //! answer      24 acknowledges  28 segment  32 segments  36 model version  40 parameters
 //!             44 lanes  48 epoch  52 delivered version  56 delivered newest  64 server time
 //!             72 active clusters  74 slots  76 used  78 switches  79 zero  80 round (us)
-//!             84 own age (us)  88 mean age (us)  92 zero x4  96 lanes ..
+//!             84 own age (us)  88 mean age (us)  92 newest of flow  96 delivered mask
+//!             104 ended mask  112 lanes ..
 //! join        24 have version  28 parameters  32 segment lanes  36 clock error (us)
-//!             40 sent at  48 clock offset  56 hops  57 zero x7  64 end
+//!             40 sent at  48 clock offset  56 hops  57 zero x3  60 round trip (us)
+//!             64 padded to  68 zero x4  72 end, or zeros up to `padded to`
 //! welcome     24 code  25 ready  26 rule  27 aggregate  28 version  32 parameters
 //!             36 segment lanes
 //!             40 epoch  44 first missing  48 echoed sent at  56 received at  64 sent at
 //!             72 switch epoch  76 silent (ms)  80 step  81 gate  82 zero x2
-//!             84 layout missing  88 factor  96 staleness power  104 end
+//!             84 layout missing  88 factor  96 staleness power  104 missing mask
+//!             112 padded to  116 zero x4  120 end, or zeros up to `padded to`
 //! leave       24 end
 //! fetch       24 version  28 first segment  32 mask of 64 segments  40 end
 //! notice      24 taken newest  32 end
 //! layout      24 part  28 total  32 length  36 zero x4  40 text ..
 //!
-//! flags       of a join: 1 wants notices; all others are zero
+//! flags       of a join: 1 wants notices, 2 asks for the path only; all others are zero
 //! ```
 
 /// First bytes of every datagram of ours.
@@ -58,6 +61,7 @@ pub mod update {
     pub const WEIGHT: usize = 72;
     pub const REWARD: usize = 80;
     pub const HOPS: usize = 88;
+    pub const FLOW_SEQUENCE: usize = 92;
     pub const PAYLOAD: usize = 96;
 }
 
@@ -81,7 +85,10 @@ pub mod answer {
     pub const ROUND_US: usize = 80;
     pub const OWN_AGE_US: usize = 84;
     pub const MEAN_AGE_US: usize = 88;
-    pub const PAYLOAD: usize = 96;
+    pub const FLOW_NEWEST: usize = 92;
+    pub const DELIVERED: usize = 96;
+    pub const ENDED: usize = 104;
+    pub const PAYLOAD: usize = 112;
 }
 
 /// A worker's announcement of itself, repeated to stay known.
@@ -94,7 +101,9 @@ pub mod join {
     pub const SENT_AT: usize = 40;
     pub const CLOCK_OFFSET: usize = 48;
     pub const HOPS: usize = 56;
-    pub const LEN: usize = 64;
+    pub const ROUND_TRIP_US: usize = 60;
+    pub const PADDED_TO: usize = 64;
+    pub const LEN: usize = 72;
 }
 
 /// The answer to a join, from the server, or from a switch that must refuse.
@@ -119,7 +128,9 @@ pub mod welcome {
     pub const LAYOUT_MISSING: usize = 84;
     pub const FACTOR: usize = 88;
     pub const STALENESS_POWER: usize = 96;
-    pub const LEN: usize = 104;
+    pub const MISSING: usize = 104;
+    pub const PADDED_TO: usize = 112;
+    pub const LEN: usize = 120;
 }
 
 /// A worker's request for segments of a model version.
@@ -149,15 +160,19 @@ pub mod layout {
 
 /// Flag of a join: its worker wants [notices](crate::Notice).
 pub const WANTS_NOTICES: u16 = 1;
+/// Flag of a join: it brings nobody in, and only asks what the path carries and how the job is cut.
+pub const ASKS_PATH: u16 = 2;
 
 /// Bytes of a payload lane.
 pub const LANE: usize = 4;
 /// The largest UDP payload over IPv4, and so the largest datagram.
 pub const MAX_DATAGRAM: usize = 65_507;
 /// Lanes that fit a segment of the largest datagram.
-pub const MAX_SEGMENT_LANES: usize = (MAX_DATAGRAM - update::PAYLOAD) / LANE;
+pub const MAX_SEGMENT_LANES: usize = (MAX_DATAGRAM - SEGMENT_HEADER) / LANE;
+/// The longer of the two headers that lanes travel behind: up in an update, down in an answer.
+pub const SEGMENT_HEADER: usize = answer::PAYLOAD;
 /// Lanes of a segment by default: header and lanes fill a 9,000-byte frame over IPv6.
 pub const DEFAULT_SEGMENT_LANES: usize = 2208;
 
-const _: () = assert!(update::PAYLOAD == answer::PAYLOAD);
-const _: () = assert!(update::PAYLOAD + DEFAULT_SEGMENT_LANES * LANE <= 9000 - 40 - 8);
+const _: () = assert!(update::PAYLOAD <= SEGMENT_HEADER);
+const _: () = assert!(SEGMENT_HEADER + DEFAULT_SEGMENT_LANES * LANE <= 9000 - 40 - 8);

@@ -162,7 +162,8 @@ impl<'a> Packet<'a> {
         let kind = Kind::from_byte(bytes[common::KIND])
             .ok_or(Refusal::UnknownKind(bytes[common::KIND]))?;
         let flags = u16::from_be_bytes([bytes[common::FLAGS], bytes[common::FLAGS + 1]]);
-        let known = if kind == Kind::Join { offsets::WANTS_NOTICES } else { 0 };
+        let known =
+            if kind == Kind::Join { offsets::WANTS_NOTICES | offsets::ASKS_PATH } else { 0 };
         if flags & !known != 0 {
             return Err(Refusal::UnknownFlags(flags));
         }
@@ -186,7 +187,12 @@ impl<'a> Packet<'a> {
         if text > crate::layout::LAYOUT_PART {
             return Err(Refusal::BadField("len"));
         }
-        let need = header + lanes * LANE + text;
+        // What a join or a welcome is filled up to is itself a field: a length is never guessed.
+        let need = match kind {
+            Kind::Join => header.max(packet.u32(offsets::join::PADDED_TO) as usize),
+            Kind::Welcome => header.max(packet.u32(offsets::welcome::PADDED_TO) as usize),
+            _ => header + lanes * LANE + text,
+        };
         match bytes.len() {
             have if have < need => Err(Refusal::Truncated { have, need }),
             have if have > need => Err(Refusal::Oversized { have, need }),
@@ -215,7 +221,24 @@ impl<'a> Packet<'a> {
     /// [`Kind::Layout`] its text.
     #[must_use]
     pub fn lanes(&self) -> &'a [u8] {
-        &self.bytes[self.kind.header_len()..]
+        match self.kind {
+            Kind::Update | Kind::Acknowledgement | Kind::Model | Kind::Layout => {
+                &self.bytes[self.kind.header_len()..]
+            }
+            _ => &[],
+        }
+    }
+
+    /// Bytes of the whole datagram.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Never: a datagram has a header.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
     }
 
     pub(crate) fn byte(&self, at: usize) -> u8 {
@@ -249,15 +272,29 @@ impl<'a> Packet<'a> {
     }
 }
 
+/// Bytes of the shortest join of any version.
+const SHORTEST_JOIN: usize = 64;
+
 /// Whom a join of another version of the format is from. Magic, version, kind and address stand
 /// where they do in every version, so that its sender can be told which one is spoken here: by any
 /// welcome, of which it reads the version.
 #[must_use]
 pub fn join_of_another_version(bytes: &[u8]) -> Option<Address> {
-    let bytes = bytes.get(..offsets::join::LEN)?;
+    let bytes = bytes.get(..SHORTEST_JOIN)?;
     let ours = bytes[..MAGIC.len()] == MAGIC && bytes[common::KIND] == Kind::Join as u8;
     let other = bytes[common::VERSION] != offsets::VERSION;
     (ours && other).then(|| Packet { bytes, kind: Kind::Join }.address())
+}
+
+/// Whether a datagram of ours was filled up to see what a path carries: that one does not fit is an
+/// answer, and no trouble.
+#[must_use]
+pub fn is_probe(bytes: &[u8]) -> bool {
+    let kind = bytes.get(common::KIND).copied().and_then(Kind::from_byte);
+    bytes.starts_with(&MAGIC)
+        && kind.is_some_and(|kind| {
+            matches!(kind, Kind::Join | Kind::Welcome) && bytes.len() > kind.header_len()
+        })
 }
 
 /// Writes fields into a datagram under construction.

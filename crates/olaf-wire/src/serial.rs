@@ -27,6 +27,15 @@ pub const fn later(one: u32, other: u32) -> u32 {
     if other == 0 || (one != 0 && is_after(one, other)) { one } else { other }
 }
 
+/// Where a sender's count begins in one of its lives: far from where another life's does, so that
+/// what is still said of an old life is not taken for the new one's.
+#[must_use]
+pub const fn of_life(life: u32) -> u32 {
+    let mixed = (life ^ life >> 16).wrapping_mul(0x7feb_352d);
+    let mixed = (mixed ^ mixed >> 15).wrapping_mul(0x846c_a68b);
+    mixed ^ mixed >> 16
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -16,6 +16,9 @@ pub struct Update {
     pub sequence: u32,
     /// The last sender's count of what it sent on this hop for this job: an answer names it.
     pub hop_sequence: u32,
+    /// The last sender's count of what it sent in this flow (job, cluster and segment) on this hop:
+    /// an answer says of it, and of 63 before, what became of them ([`crate::Ends`]).
+    pub flow_sequence: u32,
     /// Which segment of the model, from 0.
     pub segment: u32,
     /// Segments the model has.
@@ -54,6 +57,7 @@ impl Update {
             address: packet.address(),
             sequence: packet.u32(at::SEQUENCE),
             hop_sequence: packet.u32(at::HOP_SEQUENCE),
+            flow_sequence: packet.u32(at::FLOW_SEQUENCE),
             segment: packet.u32(at::SEGMENT),
             segments: packet.u32(at::SEGMENTS),
             generated_oldest_ns: packet.u64(at::GENERATED_OLDEST),
@@ -111,6 +115,7 @@ impl Update {
         let mut writer = emit_common(buf, Kind::Update, &self.address);
         writer.put(at::SEQUENCE, self.sequence.to_be_bytes());
         writer.put(at::HOP_SEQUENCE, self.hop_sequence.to_be_bytes());
+        writer.put(at::FLOW_SEQUENCE, self.flow_sequence.to_be_bytes());
         writer.put(at::SEGMENT, self.segment.to_be_bytes());
         writer.put(at::SEGMENTS, self.segments.to_be_bytes());
         writer.put(at::GENERATED_OLDEST, self.generated_oldest_ns.to_be_bytes());

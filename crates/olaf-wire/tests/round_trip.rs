@@ -4,9 +4,9 @@
 use olaf_wire::offsets::{MAX_DATAGRAM, MAX_SEGMENT_LANES};
 use olaf_wire::update::read_lanes;
 use olaf_wire::{
-    Address, Ages, AggregateKind, Answer, ClusterId, Fetch, JobId, JobRule, Join, Kind, LayoutPart,
-    Leave, Notice, Packet, QueueStatus, Refusal, RuleKind, ServerGate, Session, Step, Update,
-    Welcome, WelcomeCode, WorkerId,
+    Address, Ages, AggregateKind, Answer, ClusterId, Ends, Fetch, JobId, JobRule, Join, JoinPath,
+    Kind, LayoutPart, Leave, Notice, Packet, QueueStatus, Refusal, RuleKind, ServerGate, Session,
+    Step, Update, Welcome, WelcomeCode, WorkerId,
 };
 use proptest::prelude::*;
 
@@ -41,6 +41,7 @@ fn updates() -> impl Strategy<Value = Update> {
         weight: b.3,
         reward: b.4,
         hops: b.5,
+        flow_sequence: b.0 ^ a.1,
     })
 }
 
@@ -67,25 +68,40 @@ fn answers() -> impl Strategy<Value = Answer> {
             round_us: c.0,
         },
         ages: Ages { own_us: c.1, mean_us: c.2 },
+        // No update both arrived and ended on the way.
+        ends: Ends { newest: a.5, delivered: b.0, ended: b.1 & !b.0 },
     })
+}
+
+/// To what a message is filled up: more than any header, or nothing.
+fn padding() -> impl Strategy<Value = u32> {
+    prop_oneof![Just(0), 200u32..=MAX_DATAGRAM as u32]
 }
 
 fn joins() -> impl Strategy<Value = Join> {
     let numbers = (any::<u32>(), 1u32.., 1u32..=MAX_SEGMENT_LANES as u32, any::<u32>());
     let rest = (any::<u64>(), any::<i64>(), any::<u8>(), any::<bool>());
-    (addresses(), numbers, rest).prop_map(|(address, a, (sent, offset, hops, wants_notices))| {
-        Join {
-            address: Address { worker: WorkerId(address.worker.0.min(u32::MAX - 1)), ..address },
-            have_version: a.0,
-            parameters: a.1,
-            segment_lanes: a.2,
-            clock_error_us: a.3,
-            sent_at_ns: sent,
-            clock_offset_ns: offset,
-            hops,
-            wants_notices,
-        }
-    })
+    let path = (any::<bool>(), any::<u32>(), padding());
+    (addresses(), numbers, rest, path).prop_map(
+        |(address, a, (sent, offset, hops, wants_notices), p)| {
+            let path = JoinPath { asks: p.0, round_trip_us: p.1, padded_to: p.2 };
+            Join {
+                address: Address {
+                    worker: WorkerId(address.worker.0.min(u32::MAX - 1)),
+                    ..address
+                },
+                have_version: a.0,
+                parameters: a.1,
+                segment_lanes: a.2,
+                clock_error_us: a.3,
+                sent_at_ns: sent,
+                clock_offset_ns: offset,
+                hops,
+                wants_notices,
+                path,
+            }
+        },
+    )
 }
 
 fn codes() -> impl Strategy<Value = WelcomeCode> {
@@ -103,6 +119,7 @@ fn codes() -> impl Strategy<Value = WelcomeCode> {
         Code::Loop,
         Code::NotAdmitted,
         Code::AdmissionPending,
+        Code::Path,
     ])
 }
 
@@ -129,25 +146,29 @@ fn rules() -> impl Strategy<Value = JobRule> {
 }
 
 fn welcomes() -> impl Strategy<Value = Welcome> {
-    let numbers = (any::<bool>(), any::<[u32; 8]>(), any::<[u64; 3]>());
+    let numbers = (any::<bool>(), any::<[u32; 8]>(), any::<[u64; 4]>(), padding());
     let rule = prop::option::of(rules());
-    (addresses(), codes(), numbers, rule).prop_map(|(address, code, (ready, a, b), rule)| Welcome {
-        address,
-        code,
-        ready,
-        version: a[0],
-        parameters: a[1],
-        segment_lanes: a[2],
-        epoch: a[3],
-        first_missing: a[4],
-        echoed_sent_at_ns: b[0],
-        received_at_ns: b[1],
-        sent_at_ns: b[2],
-        switch_epoch: a[5],
-        silent_ms: a[6],
-        rule,
-        layout_missing: a[7],
-    })
+    (addresses(), codes(), numbers, rule).prop_map(
+        |(address, code, (ready, a, b, padded_to), rule)| Welcome {
+            address,
+            code,
+            ready,
+            version: a[0],
+            parameters: a[1],
+            segment_lanes: a[2],
+            epoch: a[3],
+            first_missing: a[4],
+            echoed_sent_at_ns: b[0],
+            received_at_ns: b[1],
+            sent_at_ns: b[2],
+            switch_epoch: a[5],
+            silent_ms: a[6],
+            rule,
+            layout_missing: a[7],
+            missing: b[3],
+            padded_to,
+        },
+    )
 }
 
 /// Whatever the buffer held before must not show.
@@ -316,6 +337,48 @@ proptest! {
 }
 
 #[test]
+fn what_is_filled_up_is_as_long_as_it_says_and_no_longer() {
+    let mut buf = buffer();
+    let path = JoinPath { asks: true, round_trip_us: 7, padded_to: 1472 };
+    let join = Join {
+        address: Address::default(),
+        have_version: 0,
+        parameters: 1,
+        segment_lanes: 1,
+        clock_error_us: 0,
+        sent_at_ns: 1,
+        clock_offset_ns: 0,
+        hops: 0,
+        wants_notices: false,
+        path,
+    };
+    assert_eq!(join.emit(&mut buf), 1472);
+    assert!(olaf_wire::packet::is_probe(&buf[..1472]));
+    assert!(Packet::new_checked(&buf[..1472]).unwrap().lanes().is_empty());
+    let refused = |len| Packet::new_checked(&buf[..len]).err();
+    assert_eq!(refused(1471), Some(Refusal::Truncated { have: 1471, need: 1472 }));
+    assert_eq!(refused(1473), Some(Refusal::Oversized { have: 1473, need: 1472 }));
+    let short = olaf_wire::membership::without_padding(&buf[..1472]);
+    let read = Join::parse(&Packet::new_checked(&short).unwrap()).unwrap();
+    assert_eq!(read, Join { path: JoinPath { padded_to: 0, ..path }, ..join });
+    assert!(!olaf_wire::packet::is_probe(&short));
+    assert!(!olaf_wire::packet::is_probe(
+        b"not ours, and longer than a join by far: a stranger's words to nobody, and more of them"
+    ));
+}
+
+#[test]
+fn ends_name_the_number_and_the_63_before_it() {
+    let ends = Ends { newest: 5, delivered: 1 | 1 << 63, ended: 1 << 5 };
+    assert!(ends.is_delivered(5) && ends.is_delivered(5u32.wrapping_sub(63)));
+    assert!(
+        !ends.is_delivered(6) && !ends.is_delivered(4) && !ends.is_delivered(5u32.wrapping_sub(64))
+    );
+    assert!(ends.has_ended(0) && !ends.has_ended(5));
+    assert!(!Ends { newest: 0, delivered: u64::MAX, ended: 0 }.is_delivered(0), "0 says nothing");
+}
+
+#[test]
 fn the_largest_datagram_is_read_and_one_lane_more_is_refused() {
     let mut buf = buffer();
     let update = Update { contributors: 1, weight: 1.0, segments: 1, ..zero() };
@@ -342,6 +405,7 @@ fn zero() -> Update {
         weight: 1.0,
         reward: 0.0,
         hops: 0,
+        flow_sequence: 0,
     }
 }
 
@@ -393,6 +457,8 @@ fn a_rule_that_cannot_be_is_refused_by_the_name_of_its_field() {
         silent_ms: 0,
         rule: Some(rule),
         layout_missing: u32::MAX,
+        missing: 0,
+        padded_to: 0,
     };
     let read = |at: usize, field: &[u8]| {
         let mut buf = buffer();
@@ -457,6 +523,7 @@ fn other_versions_kinds_and_flags_are_refused_by_name() {
         (5, 10, Refusal::UnknownKind(10)),
         (6, 1, Refusal::UnknownFlags(0x100)),
         (7, 1, Refusal::UnknownFlags(1)),
+        (7, 2, Refusal::UnknownFlags(2)),
     ] {
         let mut bytes = buf[..len].to_vec();
         bytes[at] = value;

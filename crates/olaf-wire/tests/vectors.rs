@@ -5,9 +5,9 @@
 
 use olaf_wire::update::read_lanes;
 use olaf_wire::{
-    Address, Ages, AggregateKind, Answer, ClusterId, Fetch, JobId, JobRule, Join, Kind, LayoutPart,
-    Leave, Notice, Packet, QueueStatus, RuleKind, ServerGate, Session, Step, Update, Welcome,
-    WelcomeCode, WorkerId,
+    Address, Ages, AggregateKind, Answer, ClusterId, Ends, Fetch, JobId, JobRule, Join, JoinPath,
+    Kind, LayoutPart, Leave, Notice, Packet, QueueStatus, RuleKind, ServerGate, Session, Step,
+    Update, Welcome, WelcomeCode, WorkerId,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -46,7 +46,7 @@ fn code(name: &str) -> WelcomeCode {
     let all = [Code::Welcome, Code::WorkerIdInUse, Code::WrongModelSize, Code::WrongSegmentLanes];
     let rest =
         [Code::UnknownJob, Code::ModelTooLarge, Code::Full, Code::ServerSilent, Code::JoinAgain];
-    let last = [Code::Loop, Code::NotAdmitted, Code::AdmissionPending];
+    let last = [Code::Loop, Code::NotAdmitted, Code::AdmissionPending, Code::Path];
     *all.iter().chain(&rest).chain(&last).find(|code| code.name() == name).unwrap()
 }
 
@@ -103,6 +103,7 @@ fn written(message: &Value, bytes: &[u8]) -> (Vec<u8>, bool) {
                 weight: f64_of(message, "weight"),
                 reward: f64_of(message, "reward"),
                 hops: u8::try_from(u32_of("hops")).unwrap(),
+                flow_sequence: u32_of("flow_sequence"),
             };
             let read = packet.and_then(|packet| Update::parse(&packet));
             (update.emit(&lanes(message), &mut buf), read == Ok(update))
@@ -127,6 +128,11 @@ fn written(message: &Value, bytes: &[u8]) -> (Vec<u8>, bool) {
                     round_us: u32_of("round_us"),
                 },
                 ages: Ages { own_us: u32_of("own_us"), mean_us: u32_of("mean_us") },
+                ends: Ends {
+                    newest: u32_of("flow_newest"),
+                    delivered: u64_of("delivered"),
+                    ended: u64_of("ended"),
+                },
             };
             let read = packet.and_then(|packet| Answer::parse(&packet));
             (answer.emit(&lanes(message), &mut buf), read == Ok(answer))
@@ -142,6 +148,11 @@ fn written(message: &Value, bytes: &[u8]) -> (Vec<u8>, bool) {
                 clock_offset_ns: message["clock_offset_ns"].as_i64().unwrap(),
                 hops: u8::try_from(u32_of("hops")).unwrap(),
                 wants_notices: message["wants_notices"].as_bool().unwrap(),
+                path: JoinPath {
+                    asks: message["asks_path"].as_bool().unwrap(),
+                    round_trip_us: u32_of("round_trip_us"),
+                    padded_to: u32_of("padded_to"),
+                },
             };
             let read = packet.and_then(|packet| Join::parse(&packet));
             (join.emit(&mut buf), read == Ok(join))
@@ -163,6 +174,8 @@ fn written(message: &Value, bytes: &[u8]) -> (Vec<u8>, bool) {
                 silent_ms: u32_of("silent_ms"),
                 rule: Some(&message["rule"]).filter(|rule| !rule.is_null()).map(rule),
                 layout_missing: u32_of("layout_missing"),
+                missing: u64_of("missing"),
+                padded_to: u32_of("padded_to"),
             };
             let read = packet.and_then(|packet| Welcome::parse(&packet));
             (welcome.emit(&mut buf), read == Ok(welcome))

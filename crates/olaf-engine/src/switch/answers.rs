@@ -10,7 +10,7 @@ use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use olaf_wire::{Address, Answer, Kind, Packet, Welcome, serial};
+use olaf_wire::{Address, Answer, Ends, Kind, Packet, Welcome, serial};
 
 /// Unanswered departures remembered for each cluster; of older ones the answer goes to the whole
 /// cluster.
@@ -70,16 +70,21 @@ impl Switch {
         let Some(job) = self.jobs.get_mut(&id) else {
             return Verdict::Drop(DropReason::UnknownJob);
         };
+        let is_model = packet.kind() == Kind::Model;
+        let mut told = Vec::new();
         let receivers = if answer.address.worker == WorkerId::ALL {
-            let is_model = packet.kind() == Kind::Model;
             let cluster = job.clusters.entry(answer.address.cluster).or_default();
+            if answer.ends.newest != 0 {
+                told = cluster.ends.settle(answer.segment, &answer.ends);
+            }
             let concerned = if is_model {
                 model_receivers(cluster, &answer, acknowledged)
             } else {
                 acknowledge(cluster, answer.acknowledges, acknowledged)
             };
             // Who is known to share, or, after a restart of this switch, everyone.
-            if to_cluster || concerned.is_empty() && is_model {
+            let answers = is_model || answer.acknowledges != 0;
+            if to_cluster && answers || concerned.is_empty() && is_model {
                 whole_cluster(job, answer.address.cluster, &concerned)
             } else {
                 concerned
@@ -87,16 +92,32 @@ impl Switch {
         } else {
             BTreeMap::from([(Hearer::Worker(answer.address.worker), 0)])
         };
+        // Those who hear the answer are told in it; the others apart.
+        let ends_of = |hearer| {
+            let cluster = job.clusters.get(&answer.address.cluster);
+            cluster.map_or(Ends::NONE, |cluster| cluster.ends.of(hearer, answer.segment))
+        };
+        told.retain(|(hearer, ends)| !receivers.contains_key(hearer) || *ends != ends_of(*hearer));
+        let newest = answer.segments == 1 || !is_model;
+        let receivers: Vec<(Hearer, u32, Ends)> = receivers
+            .into_iter()
+            .map(|(hearer, sequence)| {
+                (hearer, sequence, if newest { ends_of(hearer) } else { Ends::NONE })
+            })
+            .collect();
+        let flow = Flow { job: id, cluster: answer.address.cluster, segment: answer.segment };
+        self.tell_ends(flow, told);
         let bytes: Arc<[u8]> = bytes.into();
         let mut verdict = Verdict::Absorb;
-        for (hearer, sequence) in receivers {
+        for (hearer, sequence, ends) in receivers {
             let Some((peer, address)) = self.place_of(id, answer.address.cluster, hearer) else {
                 if answer.address.worker != WorkerId::ALL {
                     verdict = Verdict::Drop(DropReason::UnknownReceiver);
                 }
                 continue;
             };
-            let down = Down { peer, bytes: bytes.clone(), receiver: Some((address, sequence)) };
+            let down =
+                Down { peer, bytes: bytes.clone(), receiver: Some((address, sequence, ends)) };
             if let Verdict::Drop(reason) = self.send_down(down) {
                 self.counters.refuse(reason);
             }
@@ -105,7 +126,12 @@ impl Switch {
     }
 
     /// Where a hearer is, and by what name.
-    fn place_of(&self, id: JobId, cluster: ClusterId, hearer: Hearer) -> Option<(PeerId, Address)> {
+    pub(super) fn place_of(
+        &self,
+        id: JobId,
+        cluster: ClusterId,
+        hearer: Hearer,
+    ) -> Option<(PeerId, Address)> {
         match hearer {
             Hearer::Switch(peer) => Some((peer, Address { cluster, ..everyone(id) })),
             Hearer::Worker(worker) => {

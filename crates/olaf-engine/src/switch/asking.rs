@@ -13,6 +13,7 @@ use crate::time::Instant;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::sync::Arc;
 use core::time::Duration;
+use olaf_wire::membership::without_padding;
 use olaf_wire::{Address, Join, WelcomeCode};
 use serde::Serialize;
 
@@ -112,7 +113,8 @@ impl Asking {
         }
         let held = &mut self.open[at].held;
         if held.len() < HELD_LIMIT {
-            held.insert(worker, Held { from, join: *join, bytes: bytes.into(), came: now });
+            let bytes = without_padding(bytes).into();
+            held.insert(worker, Held { from, join: *join, bytes, came: now });
         }
     }
 

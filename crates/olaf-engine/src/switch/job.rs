@@ -3,6 +3,7 @@
 use super::admission::Taken;
 use super::answers::{Answering, Hearer, Unanswered};
 use super::counters::Fates;
+use super::ends::ClusterEnds;
 use super::neighbours::{Below, Lives};
 use crate::discipline::Rejection;
 use crate::ids::{ClusterId, PeerId, Session, WorkerId};
@@ -88,6 +89,8 @@ impl Member {
 pub(super) struct Cluster {
     pub(super) last_heard: Option<Instant>,
     pub(super) fates: Fates,
+    /// What became of what its senders sent.
+    pub(super) ends: ClusterEnds,
     /// Departures that nobody answered yet, oldest first.
     pub(super) unanswered: VecDeque<Unanswered>,
     /// Who is owed a model: their departures were acknowledged without one.

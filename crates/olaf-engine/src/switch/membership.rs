@@ -1,6 +1,7 @@
 //! Who is here: joins, welcomes, good-byes, silence.
 
 use super::admission::Taken;
+use super::answers::Hearer;
 use super::job::{Member, Shape};
 use super::updates::seen;
 use super::{Down, Switch};
@@ -255,6 +256,7 @@ impl Switch {
             for cluster in job.clusters.values_mut() {
                 cluster.unanswered.clear();
                 cluster.answering = None;
+                cluster.ends.give_up();
             }
             self.event(Event::ServerRestarted(id, peer));
             // It knows nobody yet; nobody should have to find that out alone.
@@ -299,6 +301,13 @@ impl Switch {
                 let patience = if member.admitted { forget_after } else { silent_after };
                 now.since(member.last_heard) < patience
             });
+            let (members, below) = (&job.members, &job.below);
+            for cluster in job.clusters.values_mut() {
+                cluster.ends.keep(|hearer| match hearer {
+                    Hearer::Worker(worker) => members.contains_key(&worker),
+                    Hearer::Switch(peer) => below.contains_key(&peer),
+                });
+            }
             for (worker, member) in &mut job.members {
                 if !member.silent && now.since(member.last_heard) >= silent_after {
                     member.silent = true;
@@ -350,6 +359,8 @@ impl Switch {
             silent_ms: 0,
             rule: None,
             layout_missing: u32::MAX,
+            missing: 0,
+            padded_to: 0,
         }
     }
 }

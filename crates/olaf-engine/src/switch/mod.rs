@@ -10,6 +10,7 @@ mod answers;
 mod asking;
 mod config;
 mod counters;
+mod ends;
 mod job;
 mod membership;
 mod neighbours;
@@ -39,9 +40,9 @@ use asking::Asking;
 use core::time::Duration;
 use counters::Counters;
 use job::Job;
-use olaf_wire::answer::{patch_receiver, patch_status};
+use olaf_wire::answer::{patch_ends, patch_receiver, patch_status};
 use olaf_wire::{
-    Address, Kind, Packet, QueueStatus, Refusal, Update, WelcomeCode, join_of_another_version,
+    Address, Ends, Kind, Packet, QueueStatus, Refusal, Update, WelcomeCode, join_of_another_version,
 };
 
 /// How often parties are looked at for silence.
@@ -59,6 +60,8 @@ pub struct Switch {
     default_server: Option<PeerId>,
     /// Who shares in each waiting entry, and hears the answer to it.
     sharers: BTreeMap<EntryId, Vec<Sharer>>,
+    /// Whose updates are in each waiting entry, by their own numbers.
+    holds: BTreeMap<EntryId, ends::Holds>,
     asking: Asking,
     counters: Counters,
     events: VecDeque<Event>,
@@ -76,8 +79,8 @@ pub struct Switch {
 struct Down {
     peer: PeerId,
     bytes: Arc<[u8]>,
-    /// Of an answer: whom it is for and what it acknowledges to them.
-    receiver: Option<(Address, u32)>,
+    /// Of an answer: whom it is for, what it acknowledges to them, and what became of their updates.
+    receiver: Option<(Address, u32, Ends)>,
 }
 
 impl Switch {
@@ -94,6 +97,7 @@ impl Switch {
             jobs: BTreeMap::new(),
             default_server: None,
             sharers: BTreeMap::new(),
+            holds: BTreeMap::new(),
             asking: Asking::default(),
             counters: Counters::default(),
             events: VecDeque::new(),
@@ -268,8 +272,9 @@ impl Switch {
         let len = down.bytes.len();
         let out = &mut buf[..len];
         out.copy_from_slice(&down.bytes);
-        if let Some((address, acknowledges)) = down.receiver {
+        if let Some((address, acknowledges, ends)) = down.receiver {
             patch_receiver(out, &address, acknowledges);
+            patch_ends(out, &ends);
             let status = self.status_for(now, out);
             patch_status(out, status);
         }

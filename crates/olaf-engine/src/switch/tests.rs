@@ -44,6 +44,7 @@ fn answers_find_their_sharers_across_the_largest_hop_sequence() {
         clock_offset_ns: 0,
         hops: 0,
         wants_notices: false,
+        path: olaf_wire::JoinPath::default(),
     };
     recv(&mut switch, WORKER, |buf| join.emit(buf));
     let welcome = Welcome {
@@ -62,6 +63,8 @@ fn answers_find_their_sharers_across_the_largest_hop_sequence() {
         silent_ms: 0,
         rule: None,
         layout_missing: u32::MAX,
+        missing: 0,
+        padded_to: 0,
     };
     recv(&mut switch, ABOVE, |buf| welcome.emit(buf));
     drain(&mut switch, PortId::UPLINK);
@@ -83,6 +86,7 @@ fn answers_find_their_sharers_across_the_largest_hop_sequence() {
             weight: 1.0,
             reward: 0.0,
             hops: 0,
+            flow_sequence: 0,
         };
         recv(&mut switch, WORKER, |buf| update.emit(&[1.0], buf));
         let sent = drain(&mut switch, PortId::UPLINK);
@@ -101,6 +105,7 @@ fn answers_find_their_sharers_across_the_largest_hop_sequence() {
             server_time_ns: 0,
             queue: QueueStatus::default(),
             ages: olaf_wire::Ages::default(),
+            ends: olaf_wire::Ends::NONE,
         };
         recv(&mut switch, ABOVE, |buf| answer.emit(&[], buf));
         let heard = drain(&mut switch, PortId::DOWNLINK);

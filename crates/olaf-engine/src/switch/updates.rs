@@ -35,6 +35,12 @@ impl Switch {
             Err(rejection) => return self.reject(now, from, update, rejection),
         };
         job.asked_since.get_or_insert(now);
+        let number = update.flow_sequence;
+        let (segment, flow) = (update.segment, arrival(update, lanes).flow);
+        let ends = &mut job.clusters.entry(update.address.cluster).or_default().ends;
+        if !ends.arrives(hearer, segment, number) && matches!(hearer, Hearer::Switch(_)) {
+            return self.reject(now, from, update, Rejection::Superseded);
+        }
 
         let outcome = self.uplink.arrive(now, &arrival(update, lanes));
         let cluster = job.clusters.entry(update.address.cluster).or_default();
@@ -58,6 +64,10 @@ impl Switch {
             }
             Outcome::Dropped | Outcome::Rejected(_) => {}
         }
+        if let Outcome::Filtered(_) = outcome {
+            // The answer to what filtered it says so.
+            cluster.ended(hearer, segment, number);
+        }
         if let Some((received, rejected, _)) = job.sender(from.peer, update) {
             *received += u64::from(update.contributors);
             if let Outcome::Rejected(_) = outcome {
@@ -66,6 +76,17 @@ impl Switch {
         }
         if let Outcome::Evicted { evicted, flow, dropped, .. } = outcome {
             self.evict(evicted, flow, dropped);
+        }
+        match outcome {
+            Outcome::Replaced { entry, .. } => {
+                self.end_all_in(entry, flow, Some(hearer));
+                self.hold(entry, hearer, number);
+            }
+            Outcome::Appended(entry) | Outcome::Merged(entry) | Outcome::Evicted { entry, .. } => {
+                self.hold(entry, hearer, number);
+            }
+            Outcome::Dropped | Outcome::Rejected(_) => self.end_at_once(flow, hearer, number),
+            Outcome::Filtered(_) => {}
         }
         if let Hearer::Switch(peer) = hearer {
             self.heard_below(now, update.address.job, peer, update.address.session);
@@ -89,6 +110,7 @@ impl Switch {
     /// An entry gave its slot to an arrival: dropped, and nobody will hear an answer to it.
     fn evict(&mut self, entry: EntryId, flow: Flow, contributors: u32) {
         self.sharers.remove(&entry);
+        self.end_all_in(entry, flow, None);
         let job = self.jobs.get_mut(&flow.job).expect("an update is taken only for a known job");
         job.clusters.entry(flow.cluster).or_default().fates.evicted += u64::from(contributors);
     }
@@ -100,6 +122,9 @@ impl Switch {
         let job = self.jobs.get_mut(&flow.job).expect("an update is taken only for a known job");
         job.hop_sequence = serial::next(job.hop_sequence);
         let hop_sequence = job.hop_sequence;
+        let holds = self.holds.remove(&id).unwrap_or_default();
+        let cluster = job.clusters.entry(flow.cluster).or_default();
+        let flow_sequence = cluster.ends.departs(flow.segment, holds, self.epoch);
         Update {
             address: Address {
                 job: flow.job,
@@ -119,6 +144,7 @@ impl Switch {
             weight: entry.weight,
             reward: entry.reward,
             hops: entry.hops.saturating_add(1),
+            flow_sequence,
         }
         .emit_header(entry.lanes.len(), buf);
         let len = Update::datagram_len(entry.lanes.len());

@@ -67,6 +67,7 @@ pub(crate) fn update(who: W, sequence: u32) -> Update {
         weight: 1.0,
         reward: 0.0,
         hops: 0,
+        flow_sequence: 0,
     }
 }
 
@@ -81,6 +82,7 @@ pub(crate) fn join(who: W, parameters: u32) -> Join {
         clock_offset_ns: 0,
         hops: 0,
         wants_notices: false,
+        path: olaf_wire::JoinPath::default(),
     }
 }
 
@@ -101,6 +103,8 @@ pub(crate) fn welcome(who: W, code: WelcomeCode) -> Welcome {
         silent_ms: 0,
         rule: None,
         layout_missing: u32::MAX,
+        missing: 0,
+        padded_to: 0,
     }
 }
 
@@ -123,6 +127,7 @@ pub(crate) fn answer(cluster: u32, acknowledges: u32) -> Answer {
         server_time_ns: 20,
         queue: QueueStatus::default(),
         ages: Ages::default(),
+        ends: olaf_wire::Ends::NONE,
     }
 }
 

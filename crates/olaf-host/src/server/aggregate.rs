@@ -291,11 +291,14 @@ impl Server {
             }
             collected => collected?,
         };
+        if let Some(flow) = self.flow_ends(from, update) {
+            flow.delivered(update.flow_sequence);
+        }
         let answer = Answer {
             delivered_version: delivery.newest_version,
             delivered_newest_ns: delivery.newest_generation_ns,
             ages: self.ages(now, id, update.address.cluster),
-            ..self.answer_to(now, update)
+            ..self.answer_to(now, from, update)
         };
         self.answers.acknowledge(from, answer);
         let job = self.jobs.get_mut(&id).expect("it was there a few lines above");
@@ -312,7 +315,7 @@ impl Server {
             return;
         }
         if let Some((_, snapshot, _)) = job.snapshot(job.version) {
-            let (shape, answer) = (job.shape, self.answer_to(now, update));
+            let (shape, answer) = (job.shape, self.answer_to(now, from, update));
             self.answers.model(from, answer, shape, snapshot);
         }
     }

@@ -5,7 +5,7 @@ use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use olaf_engine::PeerId;
-use olaf_wire::{Address, Answer, Welcome};
+use olaf_wire::{Address, Answer, Ends, Welcome};
 
 /// One version of a model: its segments, each shared until it changes.
 pub(super) type Snapshot = Vec<Arc<Vec<f32>>>;
@@ -64,6 +64,10 @@ impl Answers {
     /// A whole model for whom `answer` addresses.
     pub(super) fn model(&mut self, peer: PeerId, answer: Answer, shape: Shape, snapshot: Snapshot) {
         debug_assert_eq!(snapshot.len(), shape.segments() as usize, "a snapshot is whole");
+        // Each segment's delivery was acknowledged by itself: beside a model of several there is no
+        // telling which of them would be meant.
+        let ends = if shape.segments() == 1 { answer.ends } else { Ends::NONE };
+        let answer = Answer { ends, ..answer };
         let segments = (0..).zip(snapshot).collect();
         let sending = Sending { peer, answer, segments, next: 0, whole: true };
         let same = |s: &&mut Sending| s.whole && s.next == 0 && s.is_for(peer, &answer.address);

@@ -111,6 +111,8 @@ pub(super) struct Offer {
     lanes: Vec<f32>,
     present: Present,
     last_progress: Instant,
+    /// To its worker and back, as the worker says; zero while it does not know.
+    round_trip: Duration,
 }
 
 impl Job {
@@ -138,6 +140,12 @@ impl Job {
         self.model.is_none()
             && self.restored.is_none()
             && self.members.values().all(|m| now.since(m.last_heard) >= silent_after)
+    }
+
+    /// Whether the next worker to join says how the model is cut.
+    pub(super) fn may_be_cut_anew(&self, now: Instant, silent_after: Duration) -> bool {
+        let nobody = self.members.values().all(|m| now.since(m.last_heard) >= silent_after);
+        nobody && (self.model.is_none() || self.restored.is_some())
     }
 
     pub(super) fn enter(&mut self, now: Instant, peer: PeerId, join: &Join) -> Entered {
@@ -213,10 +221,13 @@ impl Job {
         }
         let better = self.offer.as_ref().is_none_or(|offer| {
             let same = offer.worker == join.address.worker && offer.session == join.address.session;
-            let stuck = now.since(offer.last_progress) >= patience;
+            let stuck = offer.is_stuck(now, patience, self.members.get(&offer.worker));
             let better = join.have_version > offer.version && join.have_version <= CLAIM_LIMIT;
             !same && (better || stuck)
         });
+        if let Some(offer) = self.offer.as_mut().filter(|offer| offer.is_by(&join.address)) {
+            offer.round_trip = Duration::from_micros(u64::from(join.path.round_trip_us));
+        }
         if better {
             if let Some(restored) = &mut self.restored {
                 restored.wait_longer(now, restore_patience);
@@ -228,14 +239,15 @@ impl Job {
                 lanes: vec![0.0; self.shape.parameters as usize],
                 present: Present::none_of(self.shape.segments()),
                 last_progress: now,
+                round_trip: Duration::from_micros(u64::from(join.path.round_trip_us)),
             });
         }
     }
 
-    /// What the server lacks of the offer, asked of the worker that makes it.
-    pub(super) fn first_missing(&self, address: &Address) -> Option<u32> {
+    /// What the server lacks of the offer, asked of the worker that makes it: the first segment that is missing, and as a mask which of it and the 63 after it are.
+    pub(super) fn missing(&self, address: &Address) -> Option<(u32, u64)> {
         let offer = self.offer.as_ref().filter(|o| o.is_by(address))?;
-        offer.present.first_missing()
+        offer.present.missing_from_first()
     }
 
     /// One segment of an offered model; whether the job has its model now.
@@ -446,7 +458,22 @@ impl Job {
     }
 }
 
+/// Nobody's round trip is taken to be longer: a claim must not hold up a job.
+const LONGEST_ROUND_TRIP: Duration = Duration::from_secs(4);
+
 impl Offer {
+    /// Whether another worker's model is to be taken instead. Between two windows of an offer lies
+    /// a round trip at least. A worker that does not know its own yet has not been answered: it is
+    /// waited for as long as it repeats itself.
+    fn is_stuck(&self, now: Instant, patience: Duration, by: Option<&Member>) -> bool {
+        let Some(member) = by.filter(|member| member.session == self.session) else { return true };
+        if self.round_trip.is_zero() && self.present.is_empty() {
+            return now.since(member.last_heard) >= patience * 3;
+        }
+        let round_trip = self.round_trip.min(LONGEST_ROUND_TRIP);
+        now.since(self.last_progress) >= patience.max(round_trip * 3)
+    }
+
     fn is_by(&self, address: &Address) -> bool {
         self.worker == address.worker && self.session == address.session
     }

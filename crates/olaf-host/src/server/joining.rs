@@ -16,7 +16,16 @@ impl Server {
     ) -> Result<(), Refused> {
         let join = Join::parse(packet).map_err(Refused::Malformed)?;
         let seen = seen(&join.address, from);
+        // As long as what came, so that the answer proves the path both ways, and never longer.
+        let padded_to = if join.path.padded_to > 0 { packet.len() } else { 0 };
+        let padded_to = u32::try_from(padded_to).unwrap_or(0);
         let code = self.admission(now, &join);
+        if join.path.asks && !code.is_refusal() {
+            let code = WelcomeCode::Path;
+            let welcome = Welcome { padded_to, ..self.welcome(now, &join, code) };
+            self.answers.control(from, welcome);
+            return Ok(());
+        }
         if code.is_refusal() {
             let welcome = self.welcome(now, &join, code);
             self.answers.control(from, welcome);
@@ -34,7 +43,7 @@ impl Server {
         job.consider_offer(now, &join, patience.0, patience.1);
         self.note_restored(now, &join);
         let welcome = self.welcome(now, &join, WelcomeCode::Welcome);
-        self.answers.control(from, welcome);
+        self.answers.control(from, Welcome { padded_to, ..welcome });
         match newcomer {
             job::Entered::New => self.event(HostEvent::WorkerJoined(seen)),
             job::Entered::Back => self.event(HostEvent::WorkerBack(seen)),
@@ -49,7 +58,9 @@ impl Server {
         if join.parameters > config.max_parameters {
             return WelcomeCode::ModelTooLarge;
         }
-        if config.segment_lanes.is_some_and(|lanes| lanes != join.segment_lanes) {
+        // Who only asks is told how the job is cut.
+        let asks = join.path.asks;
+        if !asks && config.segment_lanes.is_some_and(|lanes| lanes != join.segment_lanes) {
             return WelcomeCode::WrongSegmentLanes;
         }
         let Some(job) = self.jobs.get_mut(&join.address.job) else {
@@ -57,17 +68,18 @@ impl Server {
             return if full { WelcomeCode::Full } else { WelcomeCode::Welcome };
         };
         let shape = Shape { parameters: join.parameters, segment_lanes: join.segment_lanes };
-        if job.shape != shape && job.recut(now, shape, config.silent_after) {
+        if !asks && job.shape != shape && job.recut(now, shape, config.silent_after) {
             return WelcomeCode::Welcome;
         }
-        if job.shape != shape && !job.may_change_shape(now, config.silent_after) {
+        let fits = job.shape == shape || asks && job.shape.parameters == shape.parameters;
+        if !fits && !job.may_change_shape(now, config.silent_after) {
             return if job.shape.parameters == join.parameters {
                 WelcomeCode::WrongSegmentLanes
             } else {
                 WelcomeCode::WrongModelSize
             };
         }
-        if job.shape != shape {
+        if job.shape != shape && !asks {
             // Nobody is left who would train the model that never was.
             *job = Job::new(shape);
         }
@@ -96,6 +108,7 @@ impl Server {
             clock_offset_ns: 0,
             hops: 0,
             wants_notices: false,
+            path: olaf_wire::JoinPath::default(),
         };
         let welcome = self.welcome(now, &join, WelcomeCode::UnknownJob);
         self.answers.control(from, welcome);
@@ -111,15 +124,29 @@ impl Server {
 
     pub(super) fn welcome(&self, now: Instant, join: &Join, code: WelcomeCode) -> Welcome {
         let job = self.jobs.get(&join.address.job);
+        // A job that may begin again with another size says nothing of how it is cut.
+        let asks = code == WelcomeCode::Path;
+        let silent_after = self.config.silent_after;
+        let cut = job.filter(|job| !asks || !job.may_be_cut_anew(now, silent_after));
+        let (parameters, segment_lanes) =
+            cut.map_or((0, 0), |job| (job.shape.parameters, job.shape.segment_lanes));
+        let segment_lanes =
+            if segment_lanes == 0 && (asks || code == WelcomeCode::WrongSegmentLanes) {
+                self.config.segment_lanes.unwrap_or(0)
+            } else {
+                segment_lanes
+            };
+        let missing = job.and_then(|job| job.missing(&join.address));
+        let (first_missing, missing) = missing.unwrap_or((u32::MAX, 0));
         Welcome {
             address: join.address,
             code,
             ready: job.is_some_and(|job| job.model.is_some()),
             version: job.map_or(0, |job| job.version),
-            parameters: job.map_or(0, |job| job.shape.parameters),
-            segment_lanes: job.map_or(0, |job| job.shape.segment_lanes),
+            parameters,
+            segment_lanes,
             epoch: self.epoch,
-            first_missing: job.and_then(|job| job.first_missing(&join.address)).unwrap_or(u32::MAX),
+            first_missing,
             echoed_sent_at_ns: join.sent_at_ns,
             received_at_ns: now.0,
             sent_at_ns: now.0,
@@ -129,6 +156,8 @@ impl Server {
             layout_missing: job
                 .and_then(|job| self.layout_wanted(now, job, &join.address))
                 .unwrap_or(u32::MAX),
+            missing,
+            padded_to: 0,
         }
     }
 }

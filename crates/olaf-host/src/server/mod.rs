@@ -37,11 +37,12 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use answers::{Answers, Outgoing};
 use core::time::Duration;
 use job::Job;
+use olaf_engine::ends::Order;
 use olaf_engine::engine::{Transmit, Why, WorkerSeen};
-use olaf_engine::{Hops, Instant, PeerId};
+use olaf_engine::{FlowEnds, Hops, Instant, PeerId};
 use olaf_wire::{
-    Address, Ages, Answer, ClusterId, Fetch, JobId, JobRule, Join, Kind, Leave, Packet, Update,
-    Welcome, WelcomeCode, join_of_another_version,
+    Address, Ages, Answer, ClusterId, Ends, Fetch, JobId, JobRule, Join, Kind, Leave, Packet,
+    Update, Welcome, WelcomeCode, join_of_another_version,
 };
 
 /// How often parties are looked at for silence.
@@ -121,6 +122,8 @@ pub struct Server {
     jobs: BTreeMap<JobId, Job>,
     /// Hops that updates came over: duplicates of a datagram are known by its number there.
     hops: BTreeMap<(PeerId, JobId), Hops>,
+    /// What became of what came over them, flow by flow.
+    ends: BTreeMap<(PeerId, JobId), BTreeMap<(ClusterId, u32), FlowEnds>>,
     answers: Answers,
     refused: BTreeMap<&'static str, u64>,
     events: VecDeque<HostEvent>,
@@ -141,6 +144,7 @@ impl Server {
             epoch: epoch.max(1),
             jobs: BTreeMap::new(),
             hops: BTreeMap::new(),
+            ends: BTreeMap::new(),
             refused: BTreeMap::new(),
             events: VecDeque::new(),
             next_silence_check: Instant(0),
@@ -224,6 +228,7 @@ impl Server {
                 clock_offset_ns: 0,
                 hops: 0,
                 wants_notices: false,
+                path: olaf_wire::JoinPath::default(),
             };
             let welcome = Welcome {
                 received_at_ns: member.last_join_received_at_ns,
@@ -243,7 +248,12 @@ impl Server {
         let taken = self.take_update(now, from, &update, packet.lanes());
         // What was refused has arrived all the same: whoever paces by answers waits for one.
         if taken.is_err_and(|refused| refused != Refused::Duplicate) {
-            let acknowledgement = self.answer_to(now, &update);
+            if taken != Err(Refused::Overtaken)
+                && let Some(flow) = self.flow_ends(from, &update)
+            {
+                flow.ended(update.flow_sequence);
+            }
+            let acknowledgement = self.answer_to(now, from, &update);
             self.answers.acknowledge(from, acknowledgement);
         }
         taken
@@ -268,17 +278,28 @@ impl Server {
             job.fates.reject(Refused::Duplicate, 0);
             return Err(Refused::Duplicate);
         }
+        // Only of flows that can be: what comes from a network must not grow memory.
+        let can_be = update.segments == job.shape.segments() && job.clusters.contains_key(&cluster);
+        let flows = self.ends.entry((from, id)).or_default();
+        let mut unknown = FlowEnds::default();
+        let flow =
+            if can_be { flows.entry((cluster, update.segment)).or_default() } else { &mut unknown };
+        if !flow.arrives(update.flow_sequence, Order::Any) {
+            job.fates.reject(Refused::Overtaken, update.contributors);
+            return Err(Refused::Overtaken);
+        }
         if self.config.aggregate != Aggregate::Each {
             return self.collect_update(now, from, update, lanes);
         }
         let delivery = job.deliver(now, update, lanes, self.config.rule)?;
+        flow.delivered(update.flow_sequence);
         let round_is_over = job.round_is_over(cluster, update.segment, update.segments);
         let snapshot = round_is_over.then(|| job.publish(self.config.keep_versions));
         let answer = Answer {
             delivered_version: delivery.newest_version,
             delivered_newest_ns: delivery.newest_generation_ns,
             ages: self.ages(now, id, cluster),
-            ..self.answer_to(now, update)
+            ..self.answer_to(now, from, update)
         };
         if update.segments > 1 {
             self.answers.acknowledge(from, answer);
@@ -314,6 +335,7 @@ impl Server {
             server_time_ns: now.0,
             queue: olaf_wire::QueueStatus::default(),
             ages: Ages::default(),
+            ends: Ends::NONE,
         }
     }
 
@@ -332,7 +354,7 @@ impl Server {
     }
 
     /// An answer to the cluster of an update, as far as the update itself says what is in it.
-    fn answer_to(&self, now: Instant, update: &Update) -> Answer {
+    fn answer_to(&self, now: Instant, from: PeerId, update: &Update) -> Answer {
         let id = update.address.job;
         let cluster = Address {
             job: id,
@@ -344,8 +366,18 @@ impl Server {
             acknowledges: update.hop_sequence,
             segment: update.segment,
             segments: update.segments,
+            ends: self
+                .ends
+                .get(&(from, id))
+                .and_then(|flows| flows.get(&(update.address.cluster, update.segment)))
+                .map_or(Ends::NONE, FlowEnds::ends),
             ..self.model_for(now, id, cluster)
         }
+    }
+
+    fn flow_ends(&mut self, from: PeerId, update: &Update) -> Option<&mut FlowEnds> {
+        let flows = self.ends.get_mut(&(from, update.address.job))?;
+        flows.get_mut(&(update.address.cluster, update.segment))
     }
 
     fn handle_fetch(
@@ -425,6 +457,8 @@ impl Server {
             }
         }
         self.hops.retain(|_, hop| now.since(hop.last_heard) < after * 30);
+        let hops = &self.hops;
+        self.ends.retain(|hop, _| hops.contains_key(hop));
         for worker in fell_silent {
             self.event(HostEvent::WorkerSilent(worker));
             self.close_if_full(now, worker.job);

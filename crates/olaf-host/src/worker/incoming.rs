@@ -1,12 +1,13 @@
 //! What comes down to a worker: welcomes, answers, notices.
 
-use super::{JOIN_RETRY, OFFER_WINDOW, Standing, Worker};
+use super::{FETCH_BYTES, FETCHES_AT_ONCE, Standing, Worker};
 use crate::host::{HostEvent, Refused};
 use crate::liveness::Sign;
 use crate::segments::Shape;
 use crate::transmission::Feedback;
 use core::time::Duration;
 use olaf_engine::Instant;
+use olaf_wire::offsets::{LANE, SEGMENT_HEADER};
 use olaf_wire::{
     Address, Answer, Kind, Notice, Packet, QueueStatus, Welcome, WelcomeCode, WorkerId,
 };
@@ -34,11 +35,15 @@ impl Worker {
                 return Ok(());
             }
             WelcomeCode::JoinAgain => {
-                self.next_join = Some(now);
+                self.join_at(now);
                 return Ok(());
             }
             WelcomeCode::ServerSilent => {
                 self.server.expect(now);
+                return Ok(());
+            }
+            WelcomeCode::WrongSegmentLanes if self.take_over_cut(now, &welcome) => {
+                self.heard_server(now, welcome.epoch);
                 return Ok(());
             }
             code if code.is_refusal() => {
@@ -48,8 +53,9 @@ impl Worker {
             _ => {}
         }
         self.heard_server(now, welcome.epoch);
-        self.join_retry = JOIN_RETRY;
         self.rule = welcome.rule.or(self.rule);
+        let held = welcome.sent_at_ns.saturating_sub(welcome.received_at_ns);
+        self.joins.answered(now, welcome.echoed_sent_at_ns, held);
         self.clock.exchange(
             welcome.echoed_sent_at_ns,
             welcome.received_at_ns,
@@ -59,18 +65,18 @@ impl Worker {
         if self.standing == Standing::Left {
             return Ok(());
         }
+        if welcome.code == WelcomeCode::Path {
+            self.heard_of_path(now, packet, &welcome);
+            return Ok(());
+        }
         self.asked_for_layout(now, &welcome);
         if welcome.ready {
             self.offer = None;
             self.want(now, welcome.version);
-        } else if welcome.first_missing != u32::MAX && welcome.echoed_sent_at_ns == self.last_join.0
-        {
-            // Only the answer to the newest join: each window is sent once, however slow the link.
-            let segments = self.shape.map_or(0, Shape::segments);
-            let end = welcome.first_missing.saturating_add(OFFER_WINDOW).min(segments);
-            self.offer = Some((welcome.first_missing, end));
-            // Straight after the window the server is asked what it lacks.
-            self.next_join = Some(now);
+        }
+        self.put_off_join(welcome.ready);
+        if !welcome.ready && welcome.first_missing != u32::MAX {
+            self.offer(now, &welcome);
         }
         if self.standing != Standing::Joined && welcome.ready && self.models.newest().is_some() {
             self.joined(welcome.version);
@@ -89,6 +95,11 @@ impl Worker {
             return Err(Refused::OldEpoch);
         }
         self.heard_switch(now, 0);
+        self.outbox.note_ends(answer.segment, &answer.ends);
+        if answer.epoch == 0 {
+            // Of a switch, which only says what became of updates that it will not send on.
+            return Ok(());
+        }
         self.heard_server(now, answer.epoch);
         if answer.queue.switches > 0 {
             self.queue = answer.queue;
@@ -115,9 +126,25 @@ impl Worker {
                 // Not the answer to an update but to a wish: older versions are no longer kept.
                 self.models.give_up_below(answer.model_version);
             }
+            let before = self.models.awaited();
             self.models.take(shape, &answer, packet.lanes())?;
-            self.fetches_in_vain = 0;
-            self.next_fetch = self.models.is_assembling().then(|| now + self.fetch_interval());
+            let awaited = self.models.awaited();
+            // What comes of a newer version is no sign that the rest of the awaited one still comes.
+            if awaited != before || awaited == Some(answer.model_version) {
+                self.fetches_in_vain = 0;
+                let more = self.has_all_asked_for();
+                if awaited != before {
+                    self.asked.clear();
+                }
+                let again = if more { now } else { now + self.fetch_interval() };
+                self.next_fetch = self.models.is_assembling().then_some(again);
+            } else if self.asked.is_empty() {
+                // What is behind by more than the path varies was lost, and a server keeps few
+                // versions: over a long path there is no time to wait for a round trip first.
+                let overtaken = self.config.fetch_after.max(self.joins.round_trip.varies());
+                let soon = now + overtaken;
+                self.next_fetch = self.next_fetch.map(|at| at.min(soon));
+            }
             if self.standing == Standing::Joining && self.models.newest().is_some() {
                 self.joined(answer.model_version);
             }
@@ -169,7 +196,12 @@ impl Worker {
         // An id in use may be this worker's own earlier life, which is forgotten soon; a model of
         // another size stays one.
         let may_pass = matches!(code, WelcomeCode::WorkerIdInUse | WelcomeCode::Full);
-        self.next_join = may_pass.then(|| now + self.config.keepalive);
+        if may_pass {
+            self.join_at(now + self.config.keepalive);
+        } else {
+            self.path.stop();
+            self.next_join = None;
+        }
     }
 
     fn heard_switch(&mut self, now: Instant, epoch: u32) {
@@ -178,6 +210,7 @@ impl Worker {
             Sign::Back => self.events.push_back(HostEvent::SwitchBack),
             Sign::Restarted => {
                 self.transmission.forget();
+                self.outbox.give_up();
                 self.events.push_back(HostEvent::SwitchRestarted);
             }
         }
@@ -191,7 +224,8 @@ impl Worker {
             Sign::Restarted => {
                 self.transmission.forget();
                 self.models.new_epoch(before);
-                self.next_join = Some(now);
+                self.outbox.give_up();
+                self.join_at(now);
                 self.events.push_back(HostEvent::ServerRestarted);
             }
         }
@@ -205,11 +239,40 @@ impl Worker {
         }
     }
 
+    /// Asks for what is missing of the models on their way.
+    pub(super) fn plan_fetches(&mut self, now: Instant) {
+        let window = self.shape.map_or(1, |shape| 64 * (SEGMENT_HEADER + shape.lanes(0) * LANE));
+        let at_once = (FETCH_BYTES / window).clamp(4, FETCHES_AT_ONCE);
+        self.fetches = self.models.missing(self.config.address).take(at_once).collect();
+        self.asked = self.fetches.iter().copied().collect();
+        let again = now + self.fetch_interval();
+        self.fetches_in_vain += 1;
+        self.suspect_path(now);
+        self.next_fetch = self.models.is_assembling().then_some(again);
+    }
+
+    /// Whether everything that was asked for last has come; true once.
+    fn has_all_asked_for(&mut self) -> bool {
+        let all = !self.asked.is_empty() && self.asked.iter().all(|fetch| self.models.has(fetch));
+        if all {
+            self.asked.clear();
+        }
+        all
+    }
+
     /// Before the first round trip is known it is found by waiting twice as long each time: on a
     /// slow path the wishes would otherwise crowd out what they wish for.
     pub(super) fn fetch_interval(&self) -> Duration {
-        let first = self.config.fetch_after.max(self.outbox.round_trip().unwrap_or_default() * 2);
+        let path = self.joins.round_trip.retry_after();
+        // An update's answer also waits in queues, and so do models.
+        let answers = self.outbox.round_trip().unwrap_or_default() * 2;
+        let first = self.config.fetch_after.max(path).max(answers);
         let longer = first.saturating_mul(1 << self.fetches_in_vain.min(16));
         longer.min(self.config.keepalive.max(first))
+    }
+
+    /// A party that owes an answer for longer is silent: what is asked takes the path's time too.
+    pub(super) fn silent_after(&self) -> Duration {
+        self.config.silent_after + self.joins.round_trip.patience().unwrap_or_default()
     }
 }

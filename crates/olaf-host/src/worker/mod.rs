@@ -3,12 +3,15 @@
 mod clock;
 mod describing;
 mod incoming;
+mod joining;
 mod models;
 mod outbox;
+mod path;
 mod statistics;
 
 pub use models::Model;
 pub use outbox::PushError;
+pub use path::{PathConfig, TooNarrow};
 pub use statistics::{Rule, WorkerStatistics};
 
 use crate::host::{Host, HostEvent, Refused};
@@ -20,23 +23,21 @@ use alloc::vec::Vec;
 use clock::Clock;
 use core::time::Duration;
 use describing::Description;
+use joining::{Joins, Offer};
 use models::Models;
 use olaf_engine::engine::{Transmit, Why};
 use olaf_engine::{Instant, PeerId};
-use olaf_wire::offsets::{DEFAULT_SEGMENT_LANES, MAX_SEGMENT_LANES};
+use olaf_wire::offsets::{DEFAULT_SEGMENT_LANES, MAX_DATAGRAM, MAX_SEGMENT_LANES};
 use olaf_wire::{
-    Address, Ages, Answer, ClusterId, Fetch, JobRule, Join, Kind, Leave, Packet, QueueStatus,
-    Refusal, WelcomeCode,
+    Address, ClusterId, Fetch, JobRule, Kind, Leave, Packet, QueueStatus, Refusal, WelcomeCode,
 };
 use outbox::{Meta, Outbox};
+use path::Path;
 
-/// A join that nobody answered is repeated after this long while the worker is not in, then after
-/// twice as long, and so on up to the keepalive: a slow uplink is not to be filled with joins.
-const JOIN_RETRY: Duration = Duration::from_millis(20);
-/// Segments of an offered model that travel before the server is asked what it lacks.
-const OFFER_WINDOW: u32 = 64;
-/// Fetches that may be on their way at once, of 64 segments each.
-const FETCHES_AT_ONCE: usize = 4;
+/// Segments asked for at once make at most about so many bytes; each fetch asks for 64.
+const FETCH_BYTES: usize = 2 << 20;
+/// Fetches that may be on their way at once, however short segments are.
+const FETCHES_AT_ONCE: usize = 32;
 
 /// The set-up.
 #[derive(Clone, Debug)]
@@ -45,8 +46,11 @@ pub struct WorkerConfig {
     pub address: Address,
     /// The switch, or a server without one.
     pub switch: PeerId,
-    /// Lanes of a segment; all workers of a job agree on it.
+    /// Lanes of a segment; all workers of a job agree on it. Where the path is searched, the most
+    /// that a segment may have.
     pub segment_lanes: u32,
+    /// What is known of the path to the server.
+    pub path: PathConfig,
     /// The worker says so often that it is there.
     pub keepalive: Duration,
     /// A party that owes an answer for so long is reported silent.
@@ -67,6 +71,7 @@ impl WorkerConfig {
             address,
             switch,
             segment_lanes: DEFAULT_SEGMENT_LANES as u32,
+            path: PathConfig { search: false, largest: MAX_DATAGRAM as u32, headers: 28 },
             keepalive: Duration::from_millis(500),
             silent_after: Duration::from_secs(2),
             fetch_after: Duration::from_millis(20),
@@ -110,15 +115,19 @@ pub struct Worker {
     /// How the server changes the model, as it said last.
     rule: Option<JobRule>,
     description: Description,
-    /// Next segment of an offer to send, and where the window ends.
-    offer: Option<(u32, u32)>,
+    offer: Option<Offer>,
     fetches: VecDeque<Fetch>,
+    /// Those that were asked for last: when all of it is here, more is asked for at once.
+    asked: Vec<Fetch>,
     leave_to_send: bool,
     /// A switch holds its join back until its admission control has said whether the cluster may join.
     awaits_admission: bool,
     next_join: Option<Instant>,
-    join_retry: Duration,
     last_join: Instant,
+    joins: Joins,
+    path: Path,
+    /// How the job is cut, where it is said and this worker has not taken it over.
+    segment_lanes_of_job: u32,
     next_fetch: Option<Instant>,
     /// How often in a row segments were asked for and none came.
     fetches_in_vain: u32,
@@ -132,6 +141,7 @@ pub struct Worker {
 struct Counters {
     acknowledgements: u64,
     fetches: u64,
+    offers: u64,
     notices: u64,
     staleness_last: u32,
     refused: BTreeMap<&'static str, u64>,
@@ -151,7 +161,6 @@ impl Worker {
         Self {
             transmission: Transmission::new(config.transmission),
             chance: Chance(config.chance_seed),
-            config,
             standing: Standing::Outside,
             shape: None,
             first_weights: Vec::new(),
@@ -166,16 +175,20 @@ impl Worker {
             description: Description::default(),
             offer: None,
             fetches: VecDeque::new(),
+            asked: Vec::new(),
             leave_to_send: false,
             awaits_admission: false,
             next_join: None,
-            join_retry: JOIN_RETRY,
             last_join: Instant(0),
+            joins: Joins::new(),
+            path: Path::new(config.path),
+            segment_lanes_of_job: 0,
             next_fetch: None,
             fetches_in_vain: 0,
             basis: 0,
             counters: Counters::default(),
             events: VecDeque::new(),
+            config,
         }
     }
 
@@ -196,7 +209,9 @@ impl Worker {
         self.first_weights.clear();
         parts.iter().for_each(|part| self.first_weights.extend_from_slice(part));
         self.standing = Standing::Joining;
-        self.next_join = Some(now);
+        self.path.refused = None;
+        let shape = Shape { parameters, segment_lanes: self.config.segment_lanes };
+        self.next_join = (!self.begins_with_a_search(now, shape)).then_some(now);
         Ok(())
     }
 
@@ -226,6 +241,7 @@ impl Worker {
         let send = self.transmission.decide(now, generated_ns, self.chance.draw());
         let unsent = self.config.transmission.unsent;
         let sequence = self.outbox.push(shape, parts, meta, send, unsent)?;
+        self.suspect_path(now);
         self.plan_retry(now);
         Ok(sequence)
     }
@@ -278,6 +294,19 @@ impl Worker {
         self.rule
     }
 
+    /// Why the path keeps this worker out of the job, where it does.
+    #[must_use]
+    pub const fn too_narrow(&self) -> Option<TooNarrow> {
+        self.path.refused
+    }
+
+    /// Contributions sent of which nobody has said yet what became of them, and those of which
+    /// nobody ever will: a party began a new life, or too many newer ones were sent since.
+    #[must_use]
+    pub const fn without_end(&self) -> (u64, u64) {
+        (self.outbox.counts.awaited, self.outbox.counts.unconfirmed)
+    }
+
     /// Whether anything pushed still waits to be sent.
     #[must_use]
     pub fn has_unsent(&self) -> bool {
@@ -296,7 +325,7 @@ impl Worker {
         self.config.address.cluster = cluster;
         self.transmission.forget();
         if matches!(self.standing, Standing::Joining | Standing::Joined) {
-            self.next_join = Some(now);
+            self.join_at(now);
         }
     }
 
@@ -307,66 +336,16 @@ impl Worker {
             self.leave_to_send = true;
         }
         self.standing = Standing::Left;
+        self.path.stop();
         (self.next_join, self.next_fetch, self.offer) = (None, None, None);
         self.fetches.clear();
+        self.asked.clear();
     }
 
     /// Everything counted so far.
     #[must_use]
     pub fn statistics(&self, now: Instant) -> WorkerStatistics {
         statistics::of(self, now)
-    }
-
-    fn emit_join(&mut self, now: Instant, buf: &mut [u8]) -> usize {
-        let shape = self.shape.expect("join() sets the shape before it asks for a join");
-        self.switch.expect(now);
-        self.server.expect(now);
-        self.last_join = now;
-        let waiting = self.standing == Standing::Joining;
-        self.next_join = Some(now + if waiting { self.join_retry } else { self.config.keepalive });
-        self.join_retry = (self.join_retry * 2).min(self.config.keepalive);
-        Join {
-            address: self.config.address,
-            have_version: self.models.newest().map_or(0, |model| model.version),
-            parameters: shape.parameters,
-            segment_lanes: shape.segment_lanes,
-            clock_error_us: self.clock.error_us(),
-            sent_at_ns: now.0,
-            clock_offset_ns: self.clock.offset_ns(),
-            hops: 0,
-            wants_notices: self.transmission.wants_notices(),
-        }
-        .emit(buf)
-    }
-
-    fn emit_offer(&mut self, buf: &mut [u8]) -> Option<usize> {
-        let (segment, end) = self.offer?;
-        if segment >= end {
-            self.offer = None;
-            return None;
-        }
-        let shape = self.shape?;
-        self.offer = Some((segment + 1, end));
-        let (weights, version) = match self.models.newest() {
-            Some(model) => (&model.lanes, model.version),
-            None => (&self.first_weights, 0),
-        };
-        let lanes = weights.get(shape.range(segment))?;
-        let offer = Answer {
-            address: self.config.address,
-            acknowledges: 0,
-            segment,
-            segments: shape.segments(),
-            model_version: version,
-            parameters: shape.parameters,
-            epoch: self.server.epoch(),
-            delivered_version: 0,
-            delivered_newest_ns: 0,
-            server_time_ns: 0,
-            queue: QueueStatus::default(),
-            ages: Ages::default(),
-        };
-        Some(offer.emit(lanes, buf))
     }
 }
 
@@ -419,18 +398,24 @@ impl Host for Worker {
         if let Some(len) = self.emit_offer(buf) {
             return sent(len);
         }
+        if let Some(size) = self.poll_probe() {
+            return sent(self.write_join(now, true, size, buf));
+        }
         if self.next_join.is_some_and(|at| at <= now) {
             return sent(self.emit_join(now, buf));
         }
         if let Some(len) = self.emit_layout(buf) {
             return sent(len);
         }
-        if let Some(fetch) = self.fetches.pop_front() {
+        if !self.path.is_narrow()
+            && let Some(fetch) = self.fetches.pop_front()
+        {
             self.counters.fetches += 1;
             return sent(fetch.emit(buf));
         }
         // Before it is in, nobody would take an update.
-        if self.standing == Standing::Joined || self.standing == Standing::Left {
+        let passes = !self.path.is_narrow();
+        if passes && matches!(self.standing, Standing::Joined | Standing::Left) {
             let segments = self.outbox.emit(now, self.config.address, buf);
             if let Some(len) = segments {
                 self.switch.expect(now);
@@ -445,32 +430,38 @@ impl Host for Worker {
 
     fn poll_timeout(&self) -> Option<(Instant, Why)> {
         let join = self.next_join.map(|at| (at, Why::Retransmission));
-        let fetch = self.next_fetch.map(|at| (at, Why::Retransmission));
+        // What would come does not pass: nobody asks for it.
+        let fetch = self.next_fetch.filter(|_| !self.path.is_narrow());
+        let fetch = fetch.map(|at| (at, Why::Retransmission));
         let retry = self.next_retry.map(|at| (at, Why::Retransmission));
+        let probe = self.path.next().map(|at| (at, Why::Retransmission));
         // A join that is due may leave without handle_timeout(): silence has its own time.
-        let silent_after = self.config.silent_after;
+        let silent_after = self.silent_after();
         let silence = [&self.switch, &self.server]
             .map(|party| party.falls_silent_at(silent_after).map(|at| (at, Why::SilenceCheck)));
-        [join, fetch, retry].into_iter().chain(silence).flatten().min_by_key(|(at, _)| *at)
+        [join, fetch, retry, probe].into_iter().chain(silence).flatten().min_by_key(|(at, _)| *at)
     }
 
     fn handle_timeout(&mut self, now: Instant) {
         if self.next_retry.is_some_and(|at| at <= now) {
             self.retry(now);
         }
-        if self.next_fetch.is_some_and(|at| at <= now) {
-            let address = self.config.address;
-            self.fetches = self.models.missing(address).take(FETCHES_AT_ONCE).collect();
-            let again = now + self.fetch_interval();
-            self.fetches_in_vain += 1;
-            self.next_fetch = self.models.is_assembling().then_some(again);
+        if self.path.next().is_some_and(|at| at <= now) {
+            self.probe(now);
         }
-        if self.switch.fell_silent(now, self.config.silent_after) {
+        if !self.path.is_narrow() && self.next_fetch.is_some_and(|at| at <= now) {
+            self.plan_fetches(now);
+        }
+        if self.switch.fell_silent(now, self.silent_after()) {
             self.events.push_back(HostEvent::SwitchSilent);
         }
-        if self.server.fell_silent(now, self.config.silent_after) {
+        if self.server.fell_silent(now, self.silent_after()) {
             self.events.push_back(HostEvent::ServerSilent);
         }
+    }
+
+    fn handle_too_long(&mut self, now: Instant, bytes: usize, largest: Option<u32>) {
+        self.did_not_fit(now, bytes, largest);
     }
 
     fn poll_event(&mut self) -> Option<HostEvent> {

@@ -60,6 +60,11 @@ impl Models {
         (self.first, self.next) = (None, None);
     }
 
+    /// The version that began first of those on their way.
+    pub(super) fn awaited(&self) -> Option<u32> {
+        self.first.as_ref().map(|assembly| assembly.version)
+    }
+
     pub(super) const fn is_assembling(&self) -> bool {
         self.first.is_some()
     }
@@ -117,6 +122,12 @@ impl Models {
                 mask,
             })
         })
+    }
+
+    /// Whether nothing of what was asked for is missing any more.
+    pub(super) fn has(&self, fetch: &Fetch) -> bool {
+        let assembly = self.first.iter().chain(&self.next).find(|a| a.version == fetch.version);
+        assembly.is_none_or(|a| fetch.segments().all(|segment| a.present.contains(segment)))
     }
 
     /// The server has nothing older than this version any more.

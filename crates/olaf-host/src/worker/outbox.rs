@@ -7,12 +7,12 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 use olaf_engine::Instant;
-use olaf_wire::{Address, Update, serial};
+use olaf_wire::{Address, Ends, Update, serial};
 
 /// So many contributions are carried and no more: a switch refuses what holds more than it lets
 /// one worker claim, which is twice this by default.
 const CARRIED: u32 = 512;
-/// Updates remembered until they are acknowledged.
+/// Updates remembered until they are answered, and of each segment until their end is known.
 const REMEMBERED: usize = 256;
 
 /// Why an update was not taken.
@@ -107,12 +107,16 @@ pub(super) struct Outbox {
     held: Option<Held>,
     hop_sequence: u32,
     sent_updates: VecDeque<Sent>,
+    /// Of each segment, what was sent and what is not known the end of.
+    flows: Vec<Flow>,
+    /// Since when updates leave and nothing of them is answered.
+    unanswered_since: Option<Instant>,
     round_trip: Option<Duration>,
     pub(super) counts: Counts,
 }
 
 /// Segments of contributions: `contributions = sent + replaced_unsent + discarded`, and what
-/// waits and is held.
+/// waits and is held; `sent = acknowledged + not_delivered + unconfirmed + awaited`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counts {
     pub(super) updates: u32,
@@ -122,7 +126,22 @@ pub(super) struct Counts {
     pub(super) replaced_unsent: u64,
     pub(super) discarded: u64,
     pub(super) carried: u64,
+    /// Those that reached the server.
     pub(super) acknowledged: u64,
+    /// Those that ended on the way: replaced, filtered, dropped, refused, or known to be lost.
+    pub(super) not_delivered: u64,
+    /// Those whose end nobody will ever tell.
+    pub(super) unconfirmed: u64,
+    /// Those whose end is not known yet.
+    pub(super) awaited: u64,
+}
+
+/// Updates of one segment that were sent, by this worker's count of them.
+#[derive(Debug, Default)]
+struct Flow {
+    newest: u32,
+    /// Number and contributions of those whose end is not known.
+    awaited: VecDeque<(u32, u32)>,
 }
 
 #[derive(Debug)]
@@ -269,10 +288,27 @@ impl Outbox {
         let waiting = self.waiting.as_mut()?;
         let (segment, meta) = (waiting.next_segment, waiting.meta);
         self.hop_sequence = serial::next(self.hop_sequence);
+        if self.flows.len() <= segment as usize {
+            self.flows.resize_with(segment as usize + 1, Flow::default);
+        }
+        let flow = &mut self.flows[segment as usize];
+        let before =
+            if flow.newest == 0 { serial::of_life(address.session.0) } else { flow.newest };
+        flow.newest = serial::next(before);
+        if flow.awaited.len() == REMEMBERED
+            && let Some((_, contributors)) = flow.awaited.pop_front()
+        {
+            self.counts.awaited -= u64::from(contributors);
+            self.counts.unconfirmed += u64::from(contributors);
+        }
+        flow.awaited.push_back((flow.newest, meta.contributors));
+        self.counts.awaited += u64::from(meta.contributors);
+        self.unanswered_since.get_or_insert(now);
         let update = Update {
             address,
             sequence: waiting.sequence,
             hop_sequence: self.hop_sequence,
+            flow_sequence: flow.newest,
             segment,
             segments: waiting.shape.segments(),
             generated_oldest_ns: meta.generated_ns.0,
@@ -298,8 +334,40 @@ impl Outbox {
         Some(len)
     }
 
-    /// Everything up to that hop sequence has met its fate.
+    /// Takes in what became of updates of one segment.
+    pub(super) fn note_ends(&mut self, segment: u32, ends: &Ends) {
+        let Some(flow) = self.flows.get_mut(segment as usize) else { return };
+        let counts = &mut self.counts;
+        flow.awaited.retain(|(number, contributors)| {
+            let contributors = u64::from(*contributors);
+            let end = if ends.is_delivered(*number) {
+                &mut counts.acknowledged
+            } else if ends.has_ended(*number) {
+                &mut counts.not_delivered
+            } else {
+                return true;
+            };
+            *end += contributors;
+            counts.awaited -= contributors;
+            false
+        });
+    }
+
+    /// Nobody will tell the end of what is on its way: whoever knew it began a new life.
+    pub(super) fn give_up(&mut self) {
+        self.flows.iter_mut().for_each(|flow| flow.awaited.clear());
+        self.counts.unconfirmed += core::mem::take(&mut self.counts.awaited);
+        self.unanswered_since = None;
+    }
+
+    /// Since when updates leave and nothing of them is answered.
+    pub(super) const fn unanswered_since(&self) -> Option<Instant> {
+        self.unanswered_since
+    }
+
+    /// Everything up to that hop sequence was answered: it measures the round trip.
     pub(super) fn acknowledge(&mut self, now: Instant, up_to: u32) {
+        self.unanswered_since = None;
         let answered = |sent: &&Sent| !serial::is_after(sent.last_hop_sequence, up_to);
         while let Some(sent) = self.sent_updates.front().filter(answered) {
             // Only the newest acknowledged one was answered just now.
@@ -309,7 +377,6 @@ impl Outbox {
                 self.round_trip = Some(smooth);
             }
             self.sent_updates.pop_front();
-            self.counts.acknowledged += 1;
         }
     }
 
@@ -460,21 +527,33 @@ mod tests {
     }
 
     #[test]
-    fn acknowledgements_go_on_after_the_largest_hop_sequence() {
-        let mut outbox = Outbox { hop_sequence: u32::MAX - 1, ..Outbox::default() };
+    fn only_what_is_named_has_an_end_and_numbers_go_on_after_the_largest() {
+        let mut outbox = Outbox::default();
         let shape = Shape { parameters: 1, segment_lanes: 1 };
         let mut buf = [0; 200];
-        for _ in 0..3 {
+        let mut numbers = Vec::new();
+        for _ in 0..5 {
             let meta = Meta::of_one(0, 0, 1.0, 0.0);
             outbox.push(shape, &[&[1.0]], meta, true, Unsent::Carry).expect("a good update");
-            outbox.emit(Instant(0), Address::default(), &mut buf).expect("it waits");
+            let len = outbox.emit(Instant(0), Address::default(), &mut buf).expect("it waits");
+            let packet = olaf_wire::Packet::new_checked(&buf[..len]).expect("just written");
+            numbers.push(Update::parse(&packet).expect("just written").flow_sequence);
+            if numbers.len() == 1 {
+                outbox.flows[0].newest = u32::MAX - 2;
+            }
         }
-        let mut acknowledged = |up_to| {
-            outbox.acknowledge(Instant(0), up_to);
-            outbox.counts.acknowledged
-        };
-        // Sent as the largest number, 1 and 2.
-        assert_eq!([u32::MAX, 1, 2].map(&mut acknowledged), [1, 2, 3]);
+        assert_eq!(numbers[1..], [u32::MAX - 1, u32::MAX, 1, 2]);
+        // Of the five the second and the last arrived, the third was replaced: of the first and the
+        // fourth nothing is known, although a later one arrived. 0 is no number: 2 - 1 - MAX.
+        outbox.note_ends(0, &Ends { newest: 2, delivered: 1 | 1 << 4, ended: 1 << 3 });
+        let counts = outbox.counts;
+        assert_eq!((counts.acknowledged, counts.not_delivered, counts.awaited), (2, 1, 2));
+        outbox.note_ends(0, &Ends { newest: 2, delivered: 1 | 1 << 4, ended: 1 << 3 });
+        outbox.note_ends(7, &Ends { newest: 2, delivered: u64::MAX, ended: 0 });
+        assert_eq!(outbox.counts.acknowledged, 2, "nothing counts twice, and no other segment");
+        outbox.give_up();
+        let counts = outbox.counts;
+        assert_eq!((counts.unconfirmed, counts.awaited, counts.sent), (2, 0, 5));
     }
 
     #[test]

@@ -26,12 +26,17 @@ pub struct WorkerStatistics {
     pub carried: u64,
     pub discarded: u64,
     pub acknowledged: u64,
+    pub not_delivered: u64,
+    pub unconfirmed: u64,
+    pub awaited: u64,
     pub acknowledgements: u64,
     pub model_version: u32,
     pub segments: u32,
     pub models: u64,
     pub models_missed: u64,
     pub fetches: u64,
+    pub joins: u64,
+    pub offers: u64,
     pub staleness_last: u32,
     pub rule: Option<Rule>,
     pub queue: Queue,
@@ -39,14 +44,26 @@ pub struct WorkerStatistics {
     pub probability: f64,
     pub notices: u64,
     pub round_trip_ns: Option<u64>,
+    pub path_round_trip_ns: Option<u64>,
     pub clock_offset_ns: i64,
     pub clock_error_ns: Option<u64>,
     pub switch_alive: bool,
     pub server_alive: bool,
     pub switch_silent_ns: u64,
     pub server_silent_ns: u64,
+    pub path: Path,
     pub refused: BTreeMap<&'static str, u64>,
     pub other_version: Option<u8>,
+}
+
+#[allow(missing_docs, reason = "each field stands in docs/reference/statistics.md")]
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Path {
+    /// The longest IP packet that was seen to pass; nothing where nobody looked.
+    pub mtu_bytes: Option<u32>,
+    pub segment_lanes: u32,
+    pub narrow: bool,
+    pub probes: u64,
 }
 
 #[allow(missing_docs, reason = "each field stands in docs/reference/statistics.md")]
@@ -108,12 +125,17 @@ pub(super) fn of(worker: &Worker, now: Instant) -> WorkerStatistics {
         carried: counts.carried,
         discarded: counts.discarded,
         acknowledged: counts.acknowledged,
+        not_delivered: counts.not_delivered,
+        unconfirmed: counts.unconfirmed,
+        awaited: counts.awaited,
         acknowledgements: worker.counters.acknowledgements,
         model_version: worker.models.newest().map_or(0, |model| model.version),
         segments: worker.shape.map_or(0, crate::Shape::segments),
         models: worker.models.completed,
         models_missed: worker.models.missed,
         fetches: worker.counters.fetches,
+        joins: worker.joins.sent,
+        offers: worker.counters.offers,
         staleness_last: worker.counters.staleness_last,
         rule: worker.rule.map(Rule::from),
         queue: Queue {
@@ -126,12 +148,19 @@ pub(super) fn of(worker: &Worker, now: Instant) -> WorkerStatistics {
         probability: worker.transmission.probability(now, worker.clock.server_time(now)),
         notices: worker.counters.notices,
         round_trip_ns: worker.outbox.round_trip().map(nanos),
+        path_round_trip_ns: worker.joins.round_trip.smoothed().map(nanos),
         clock_offset_ns: worker.clock.offset_ns(),
         clock_error_ns: worker.clock.error_ns(),
         switch_alive: worker.switch.is_alive(),
         server_alive: worker.server.is_alive(),
         switch_silent_ns: nanos(worker.switch.silence(now)),
         server_silent_ns: nanos(worker.server.silence(now)),
+        path: Path {
+            mtu_bytes: worker.path.mtu_bytes(),
+            segment_lanes: worker.shape.map_or(0, |shape| shape.segment_lanes),
+            narrow: worker.path.is_narrow(),
+            probes: worker.path.probes,
+        },
         refused: worker.counters.refused.clone(),
         other_version: worker.counters.other_version,
     }

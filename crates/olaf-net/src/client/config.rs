@@ -2,7 +2,10 @@
 
 use crate::error::StartError;
 use olaf_host::transmission::{TransmissionConfig, Words};
-use olaf_wire::offsets::{DEFAULT_SEGMENT_LANES, LANE, MAX_DATAGRAM, MAX_SEGMENT_LANES, update};
+use olaf_host::worker::PathConfig;
+use olaf_wire::offsets::{
+    DEFAULT_SEGMENT_LANES, LANE, MAX_DATAGRAM, MAX_SEGMENT_LANES, SEGMENT_HEADER,
+};
 use serde::Deserialize;
 use std::time::Duration;
 
@@ -18,7 +21,8 @@ pub struct ClientConfig {
     pub silent_after_ms: Option<u64>,
     /// For the worker's id, where none is given.
     pub seed: Option<u64>,
-    /// The largest IP packet the path takes: a segment's datagram fits into it.
+    /// The largest IP packet the path takes: a segment's datagram fits into it. Without it, and
+    /// without `segment_lanes`, the worker finds out.
     pub mtu_bytes: Option<u32>,
     /// Transmission control: `off`, `paper` or `fair`.
     pub transmission: Option<String>,
@@ -43,7 +47,7 @@ impl ClientConfig {
 
     /// Lanes of a segment that fit the path.
     pub(super) fn segment_lanes(&self, v6: bool) -> Result<u32, StartError> {
-        let headers = update::PAYLOAD + 8 + if v6 { 40 } else { 20 };
+        let headers = SEGMENT_HEADER + headers(v6);
         let room = match self.mtu_bytes {
             None => MAX_SEGMENT_LANES,
             Some(mtu) => {
@@ -71,6 +75,18 @@ impl ClientConfig {
             }
         };
         Ok(u32::try_from(lanes).expect("a datagram's lanes are few"))
+    }
+
+    /// What the worker begins with, where the system lets out IP packets of `system_mtu_bytes`.
+    pub(super) fn path(&self, v6: bool, system_mtu_bytes: Option<u32>) -> PathConfig {
+        let headers = u32::try_from(headers(v6)).expect("headers are short");
+        let longest = u32::try_from(MAX_DATAGRAM).expect("a datagram is short");
+        let largest = system_mtu_bytes.map_or(longest, |mtu| mtu.saturating_sub(headers));
+        PathConfig {
+            search: self.mtu_bytes.is_none() && self.segment_lanes.is_none(),
+            largest: largest.clamp(1, longest),
+            headers,
+        }
     }
 
     pub(super) fn transmission(&self) -> Result<TransmissionConfig, StartError> {
@@ -103,6 +119,11 @@ impl ClientConfig {
     }
 }
 
+/// Bytes of the IP and UDP headers in front of a datagram.
+pub(super) const fn headers(v6: bool) -> usize {
+    8 + if v6 { 40 } else { 20 }
+}
+
 fn positive(key: &str, ms: u64) -> Result<Duration, StartError> {
     if ms == 0 {
         return Err(StartError::Config(format!("{key} = 0: must be above 0")));
@@ -122,9 +143,9 @@ mod tests {
     #[test]
     fn a_segment_fits_the_path() {
         assert_eq!(lanes("{}"), Ok(2208));
-        assert_eq!(lanes(r#"{"mtu_bytes": 1500}"#), Ok((1500 - 124) / 4));
+        assert_eq!(lanes(r#"{"mtu_bytes": 1500}"#), Ok((1500 - 140) / 4));
         assert_eq!(lanes(r#"{"mtu_bytes": 9000}"#), Ok(2208));
-        assert_eq!(lanes(r#"{"segment_lanes": 16352}"#), Ok(16352));
+        assert_eq!(lanes(r#"{"segment_lanes": 16348}"#), Ok(16348));
     }
 
     #[test]
@@ -152,7 +173,7 @@ mod tests {
     fn what_cannot_be_names_its_key() {
         for (text, key) in [
             (r#"{"segment_lanes": 0}"#, "segment_lanes"),
-            (r#"{"segment_lanes": 16353}"#, "segment_lanes"),
+            (r#"{"segment_lanes": 16349}"#, "segment_lanes"),
             (r#"{"segment_lanes": 400, "mtu_bytes": 1500}"#, "mtu_bytes = 1500"),
             (r#"{"mtu_bytes": 100}"#, "mtu_bytes"),
             (r#"{"sgement_lanes": 100}"#, "sgement_lanes"),

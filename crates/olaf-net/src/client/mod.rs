@@ -10,11 +10,12 @@ use crate::error::{ClientError, StartError};
 use crate::peers::Peers;
 use crate::socket::Socket;
 use crate::{address, clock, random};
-use olaf_host::worker::{PushError, Standing};
+use olaf_host::worker::{PushError, Standing, TooNarrow};
 use olaf_host::{Worker, WorkerConfig};
 use olaf_wire::{Address, ClusterId, JobId, Session, WelcomeCode, WorkerId};
 use shared::{Shared, State};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -28,6 +29,8 @@ pub struct Client {
     address: Address,
     switch: SocketAddr,
     local: SocketAddr,
+    /// Updates without a known end that an earlier flush has told of.
+    unconfirmed_told: AtomicU64,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -37,6 +40,25 @@ pub struct Joining {
     since: Instant,
     parameters: usize,
     refused_before: u64,
+}
+
+/// A flush under way.
+#[derive(Clone, Copy, Debug)]
+pub struct Flushing {
+    unconfirmed: u64,
+}
+
+impl Flushing {
+    /// Waits for its end, at most so long; whether it is there.
+    #[must_use]
+    pub fn await_flush(self, client: &Client, timeout: Duration) -> bool {
+        let known = |state: &mut State| {
+            let (awaited, unconfirmed) = state.worker.without_end();
+            let sent = !state.worker.has_unsent() && client.shared.is_sent();
+            (sent && awaited == 0 && unconfirmed <= self.unconfirmed).then_some(())
+        };
+        client.shared.wait_until(deadline(timeout), known).is_some()
+    }
 }
 
 impl Client {
@@ -87,6 +109,7 @@ impl Client {
         let peer = peers.fix(switch);
         let worker = Worker::new(WorkerConfig {
             segment_lanes: config.segment_lanes(switch.is_ipv6())?,
+            path: config.path(switch.is_ipv6(), socket.path_mtu()),
             keepalive: config.keepalive()?,
             silent_after: config.silent_after()?,
             transmission: config.transmission()?,
@@ -102,7 +125,9 @@ impl Client {
             .name("olaf-client".into())
             .spawn(move || theirs.run())
             .map_err(|error| StartError::System("cannot start a client's thread".into(), error))?;
-        Ok(Self { shared, address, switch, local, thread: Mutex::new(Some(thread)) })
+        let unconfirmed_told = AtomicU64::new(0);
+        let thread = Mutex::new(Some(thread));
+        Ok(Self { shared, address, switch, local, unconfirmed_told, thread })
     }
 
     /// This worker's id in the job.
@@ -173,7 +198,9 @@ impl Client {
             // These pass when the owner of the id, perhaps this worker's own earlier life, is
             // forgotten: the worker tries on.
             Standing::TurnedAway(WelcomeCode::WorkerIdInUse | WelcomeCode::Full) => None,
-            Standing::TurnedAway(code) => Some(Err(self.refused(code, joining.parameters))),
+            Standing::TurnedAway(code) => {
+                Some(Err(self.refused_because(code, joining.parameters, state.worker.too_narrow())))
+            }
             Standing::Outside | Standing::Left => {
                 Some(Err(ClientError::Usage("this client has left: open a new one".into())))
             }
@@ -205,7 +232,8 @@ impl Client {
             let result = state.worker.push(clock::now(), parts, reward, weight);
             result.map_err(|error| match (error, state.worker.standing()) {
                 (PushError::NotJoined, Standing::TurnedAway(code)) => {
-                    self.refused(code, parts.iter().map(|part| part.len()).sum())
+                    let parameters = parts.iter().map(|part| part.len()).sum();
+                    self.refused_because(code, parameters, state.worker.too_narrow())
                 }
                 (error, _) => ClientError::Usage(error.to_string()),
             })
@@ -261,18 +289,44 @@ impl Client {
         self.shared.worker_statistics().0.held > 0
     }
 
-    /// Waits until all that was pushed has left the socket, what transmission control holds back
-    /// included; false at the deadline.
+    /// Sends what transmission control holds back, and waits until it is known what became of each
+    /// update sent so far: it reached the server, or it ended on the way. False at the deadline; so
+    /// also where an update was lost, or its answer.
     #[must_use]
     pub fn flush(&self, timeout: Duration) -> bool {
+        let all = self.start_flush().await_flush(self, timeout);
+        self.end_flush();
+        all
+    }
+
+    /// Begins a flush, for a caller who waits for it in pieces.
+    #[must_use]
+    pub fn start_flush(&self) -> Flushing {
+        self.send_held();
+        Flushing { unconfirmed: self.unconfirmed_told.load(Ordering::SeqCst) }
+    }
+
+    /// The flush is over, whatever came of it: what nobody will ever know the end of was told once.
+    pub fn end_flush(&self) {
+        let told =
+            self.shared.with_worker(|state| Ok::<_, ClientError>(state.worker.without_end().1));
+        self.unconfirmed_told.store(told.unwrap_or_default(), Ordering::SeqCst);
+    }
+
+    /// Waits until all that was pushed has left the socket; false at the deadline.
+    fn drain(&self, timeout: Duration) -> bool {
+        self.send_held();
+        let sent =
+            |state: &mut State| (!state.worker.has_unsent() && self.shared.is_sent()).then_some(());
+        self.shared.wait_until(deadline(timeout), sent).is_some()
+    }
+
+    fn send_held(&self) {
         let _ = self.shared.with_worker(|state| {
             state.worker.send_held();
             Ok::<(), ClientError>(())
         });
         self.shared.transmit();
-        let sent =
-            |state: &mut State| (!state.worker.has_unsent() && self.shared.is_sent()).then_some(());
-        self.shared.wait_until(deadline(timeout), sent).is_some()
     }
 
     /// What the server does with an update, as its newest welcome says, as JSON; nothing before
@@ -329,13 +383,25 @@ impl Client {
         });
         self.shared.transmit();
         // What a full socket still holds was counted as sent: it gets a moment to leave.
-        let _ = self.flush(LEAVE_PATIENCE);
+        let _ = self.drain(LEAVE_PATIENCE);
         self.shared.stop();
         let _ = thread.join();
     }
 
     fn refused(&self, code: WelcomeCode, parameters: usize) -> ClientError {
-        ClientError::Refused(words::refusal(code, &self.address, parameters))
+        self.refused_because(code, parameters, self.shared.too_narrow())
+    }
+
+    fn refused_because(
+        &self,
+        code: WelcomeCode,
+        parameters: usize,
+        narrow: Option<TooNarrow>,
+    ) -> ClientError {
+        ClientError::Refused(match narrow {
+            Some(narrow) => words::too_narrow(self.switch, self.address.job, &narrow),
+            None => words::refusal(code, &self.address, parameters),
+        })
     }
 
     fn alive(&self) -> Result<(), ClientError> {

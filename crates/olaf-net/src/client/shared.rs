@@ -4,17 +4,17 @@
 //! on its way out, held by whoever sends. The second is never waited for: who finds it taken
 //! leaves a note, and the one who holds it looks again.
 
-use crate::driver;
+use crate::driver::{self, TELL_TROUBLE_EVERY};
 use crate::error::ClientError;
 use crate::inbox::Inbox;
 use crate::io_statistics::IoStatistics;
-use crate::outgoing::Outgoing;
+use crate::outgoing::{Outgoing, Trouble};
 use crate::peers::Peers;
 use crate::socket::Socket;
 use crate::waker::{self, Waker};
 use crate::{clock, events};
 use olaf_engine::PeerId;
-use olaf_host::worker::{Standing, WorkerStatistics};
+use olaf_host::worker::{Standing, TooNarrow, WorkerStatistics};
 use olaf_host::{Host, HostEvent, Worker};
 use serde_json::Value;
 use std::collections::VecDeque;
@@ -52,6 +52,7 @@ pub(super) struct State {
     /// When the thread wakes by itself.
     wakes_at: u64,
     events: VecDeque<(olaf_engine::Instant, Event)>,
+    told_trouble: Option<olaf_engine::Instant>,
     received: IoStatistics,
 }
 
@@ -73,7 +74,8 @@ impl Shared {
         worker: Worker,
     ) -> io::Result<Self> {
         let received = IoStatistics::default();
-        let state = State { worker, wakes_at: 0, events: VecDeque::new(), received };
+        let state =
+            State { worker, wakes_at: 0, events: VecDeque::new(), told_trouble: None, received };
         let sending = Sending { out: Outgoing::new(), statistics: IoStatistics::default() };
         Ok(Self {
             socket,
@@ -173,6 +175,11 @@ impl Shared {
         self.sent.load(Ordering::SeqCst)
     }
 
+    /// Why the path keeps the worker out, where it does.
+    pub(super) fn too_narrow(&self) -> Option<TooNarrow> {
+        self.lock().worker.too_narrow()
+    }
+
     /// How often the switch's machine has said that nothing listens there.
     pub(super) fn connections_refused(&self) -> u64 {
         self.refused.load(Ordering::SeqCst)
@@ -233,8 +240,29 @@ impl Shared {
             self.full.store(false, Ordering::SeqCst);
         }
         if let Some(trouble) = out.poll_trouble() {
-            self.lock().keep(clock::now(), Event::Other(driver::told(&trouble)));
+            self.take_trouble(clock::now(), &trouble);
         }
+    }
+
+    /// Something did not get out: the worker hears of what is too long, people of the rest and of
+    /// what is no question of its own, at most once a second.
+    fn take_trouble(&self, now: olaf_engine::Instant, trouble: &Trouble) {
+        let mut state = self.lock();
+        if trouble.is_too_large() {
+            let headers = super::config::headers(trouble.to.is_ipv6());
+            let headers = u32::try_from(headers).unwrap_or_default();
+            let largest = self.socket.path_mtu().map(|mtu| mtu.saturating_sub(headers));
+            state.worker.handle_too_long(now, trouble.bytes, largest);
+            state.collect(now);
+        }
+        let lately = state.told_trouble.is_some_and(|told| now.since(told) < TELL_TROUBLE_EVERY);
+        if !trouble.is_probe && !lately {
+            state.told_trouble = Some(now);
+            state.keep(now, Event::Other(driver::told(trouble)));
+        }
+        drop(state);
+        // What the worker planned for it may be due soon.
+        self.waker.wake();
     }
 
     /// Takes in one batch; whether there may be more.

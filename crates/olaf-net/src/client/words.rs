@@ -1,6 +1,6 @@
 //! What a person is told when a job cannot be joined, and what to do about it.
 
-use olaf_host::worker::WorkerStatistics;
+use olaf_host::worker::{TooNarrow, WorkerStatistics};
 use olaf_wire::{Address, JobId, WelcomeCode};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -18,8 +18,9 @@ pub(super) fn refusal(code: WelcomeCode, own: &Address, parameters: usize) -> St
              {parameters}: use the network of the job's other workers, or another job id"
         ),
         WelcomeCode::WrongSegmentLanes => format!(
-            "job {job} is split into segments of another size: give all its workers the same \
-             segment_lanes and mtu_bytes"
+            "job {job} is cut into segments of another size: set neither segment_lanes nor \
+             mtu_bytes, so that this worker takes the job's size over, or set the same as its \
+             other workers"
         ),
         WelcomeCode::UnknownJob => format!(
             "the switch has no server for job {job}: add it to the switch's routes, or correct \
@@ -45,10 +46,22 @@ pub(super) fn refusal(code: WelcomeCode, own: &Address, parameters: usize) -> St
         WelcomeCode::Welcome
         | WelcomeCode::ServerSilent
         | WelcomeCode::JoinAgain
-        | WelcomeCode::AdmissionPending => {
+        | WelcomeCode::AdmissionPending
+        | WelcomeCode::Path => {
             format!("job {job} answered {}", code.name())
         }
     }
+}
+
+/// The job is cut to more than the path carries.
+pub(super) fn too_narrow(switch: SocketAddr, job: JobId, narrow: &TooNarrow) -> String {
+    let TooNarrow { needed_mtu_bytes, mtu_bytes, segment_lanes } = narrow;
+    format!(
+        "job {job} is cut into segments of {segment_lanes} values, whose packets have \
+         {needed_mtu_bytes} bytes; the path from here through {switch} to its server carries \
+         packets of {mtu_bytes} bytes at most: raise the MTU of the path, or start the job anew \
+         with mtu_bytes = {mtu_bytes} at its first worker (the first worker cuts the job)"
+    )
 }
 
 /// Nobody said anything, or not enough, in time.

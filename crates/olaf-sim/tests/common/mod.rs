@@ -12,7 +12,7 @@ use core::time::Duration;
 use olaf_engine::switch::{Admission, Pacing};
 use olaf_engine::{BitsPerSecond, Instant, PeerId};
 use olaf_host::server::{Aggregate, RuleConfig, Step};
-use olaf_host::worker::Standing;
+use olaf_host::worker::{PathConfig, Standing};
 use olaf_host::{Server, ServerConfig, Worker, WorkerConfig};
 use olaf_sim::{End, Link, Lot, Network};
 use olaf_wire::update::read_lanes;
@@ -50,6 +50,13 @@ pub(crate) struct Setting {
     pub(crate) admission: Option<Admission>,
     /// When updates change the model. Workers of rounds push when they have a newer model.
     pub(crate) aggregate: Aggregate,
+    /// A party unheard for this time is silent.
+    pub(crate) silent_after: Duration,
+    pub(crate) keepalive: Duration,
+    /// The server answers so long after the first segment at the latest.
+    pub(crate) round: Duration,
+    /// Workers look for what their path carries, and cut the model to it.
+    pub(crate) searches: Option<PathConfig>,
 }
 
 impl Default for Setting {
@@ -69,6 +76,10 @@ impl Default for Setting {
             every: ms(7),
             admission: None,
             aggregate: Aggregate::Each,
+            silent_after: SILENT_AFTER,
+            keepalive: ms(100),
+            round: ms(20),
+            searches: None,
         }
     }
 }
@@ -83,6 +94,7 @@ pub(crate) fn bad_link() -> Link {
         duplication: 0.05,
         reordering: 0.05,
         late: ms(3),
+        ..Link::default()
     }
 }
 
@@ -94,6 +106,8 @@ pub(crate) struct Job {
     pub(crate) setting: Setting,
     pub(crate) tree: Tree,
     pub(crate) pushed: u32,
+    /// Who made which contribution.
+    pub(crate) pushes: Vec<(WorkerId, u32)>,
     next_push: BTreeMap<PeerId, Instant>,
     /// The version each worker last pushed on, and when: in rounds it waits for a newer one.
     pushed_on: BTreeMap<PeerId, (u32, Instant)>,
@@ -127,8 +141,8 @@ impl Job {
             let config = ServerConfig {
                 rule,
                 aggregate: setting.aggregate,
-                silent_after: SILENT_AFTER,
-                round: ms(20),
+                silent_after: setting.silent_after,
+                round: setting.round,
                 ..ServerConfig::default()
             };
             Box::new(End(Server::new(config, 100 + life).unwrap()))
@@ -145,8 +159,9 @@ impl Job {
                 };
                 let mut worker = Worker::new(WorkerConfig {
                     segment_lanes: setting.segment_lanes,
-                    keepalive: ms(100),
-                    silent_after: SILENT_AFTER,
+                    path: setting.searches.unwrap_or_default(),
+                    keepalive: setting.keepalive,
+                    silent_after: setting.silent_after,
                     ..WorkerConfig::new(address, home)
                 });
                 worker.join(now, &[&vec![0.0; parameters]]).unwrap();
@@ -159,6 +174,7 @@ impl Job {
             setting,
             tree,
             pushed: 0,
+            pushes: Vec::new(),
             next_push,
             pushed_on: BTreeMap::new(),
             quiet: false,
@@ -217,6 +233,7 @@ impl Job {
         let Some((model, pushed)) = result else { return };
         self.models_seen.entry(id).or_default().extend(model);
         if pushed {
+            self.pushes.push((WorkerId(id.0), self.pushed));
             self.pushed += 1;
             let version = model.map_or(0, |(version, _)| version);
             self.pushed_on.insert(id, (version, self.net.now()));

@@ -1,6 +1,6 @@
 //! Switches in a row or a tree between workers and server.
 
-use super::{SERVER, SILENT_AFTER, SWITCH, Setting};
+use super::{SERVER, SWITCH, Setting};
 use olaf_engine::switch::{Config, Pacing};
 use olaf_engine::{PeerId, Switch};
 use olaf_sim::{Link, Middle, Network};
@@ -60,7 +60,7 @@ impl Tree {
     pub(crate) fn place(&self, net: &mut Network, setting: &Setting) {
         for (number, hop) in self.hops.iter().enumerate() {
             let (above, hop, gate) = (self.above(number), *hop, setting.gate);
-            let admission = setting.admission;
+            let (admission, silent_after) = (setting.admission, setting.silent_after);
             net.join(switch(number), above, hop.link);
             let first_life = 200 + 100 * u32::try_from(number).unwrap();
             net.place(switch(number), move |life, _| {
@@ -69,7 +69,7 @@ impl Tree {
                     pacing: hop.pacing,
                     gate,
                     admission,
-                    silent_after: SILENT_AFTER,
+                    silent_after,
                     ..Config::default()
                 };
                 let mut switch = Switch::new(config, first_life + life).unwrap();
