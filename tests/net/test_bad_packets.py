@@ -24,7 +24,7 @@ UPDATE, ACKNOWLEDGEMENT, JOIN = 1, 2, 4
 LANES = 10
 
 
-def common(kind: int, *, version: int = 1, flags: int = 0, job: int = 1, worker: int = 5) -> bytes:
+def common(kind: int, *, version: int = 2, flags: int = 0, job: int = 1, worker: int = 5) -> bytes:
     return b"OLAF" + struct.pack(">BBHIIII", version, kind, flags, job, 0, worker, 77)
 
 
@@ -54,7 +54,7 @@ MALFORMED: list[tuple[bytes, str]] = [
     (update(FINE, count=LANES + 1), "truncated"),
     (update(FINE) + b"x", "oversized"),
     (common(JOIN) + bytes(1000), "oversized"),
-    (common(UPDATE, version=2) + bytes(200), "wrong_version"),
+    (common(UPDATE, version=1) + bytes(200), "wrong_version"),
     (common(99), "unknown_kind"),
     (common(UPDATE, flags=1) + bytes(200), "unknown_flags"),
     (update(FINE, count=1 << 30), "bad_field"),
