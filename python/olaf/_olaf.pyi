@@ -111,7 +111,7 @@ class Client:
         """Whether transmission control holds back what was pushed, so that no answer comes."""
 
     def flush(self, timeout_s: float) -> bool:
-        """Wait until every pushed segment has left the socket; False at the deadline."""
+        """Wait until it is known what became of each update sent so far; False at the deadline."""
 
     def rule(self) -> str | None:
         """How the server applies an update, as its newest welcome says: JSON with ``kind``,

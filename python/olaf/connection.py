@@ -226,7 +226,11 @@ class Connection:
         return self._client.wait(self._version, timeout_s) is not None
 
     def flush(self, timeout_s: float = 5.0) -> bool:
-        """Wait until everything pushed has left this machine; False at the deadline."""
+        """Wait until it is known what became of each update sent so far; False at the deadline.
+
+        True: each update reached the server, or is known to have ended on the way (a newer one took
+        its place, a queue was full). False: an update or its answer was lost, or is still on its way.
+        """
         return self._client.flush(timeout_s)
 
     def move_to(self, cluster: int) -> None:
