@@ -229,7 +229,7 @@ class Connection:
         """Wait until it is known what became of each update sent so far; False at the deadline.
 
         True: each update reached the server, or is known to have ended on the way (a newer one took
-        its place, a queue was full). False: an update or its answer was lost, or is still on its way.
+        its place, a queue was full). False: an update or its answer was lost, or is on its way.
         """
         return self._client.flush(timeout_s)
 
