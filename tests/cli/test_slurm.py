@@ -205,9 +205,35 @@ def test_a_dry_run_writes_and_submits_nothing(
     assert run(words("--dry-run")) == Exit.OK
     assert (tmp_path / "out" / "job.sbatch").is_file()
     assert f"sbatch {tmp_path}/out/job.sbatch" in capsys.readouterr().out
-    assert run(words("--script", "mine.sh")) == Exit.OK
-    assert f"--config {tmp_path}/mine.toml" in (tmp_path / "mine.sh").read_text()
+    # It may be waiting for its turn: another one does not take its place.
+    assert run(words("--dry-run")) == Exit.USAGE
+    assert "holds a batch job already (job.sbatch, job.toml)" in capsys.readouterr().err
+    assert run(words("--dry-run", "--json", "--out", "second")) == Exit.OK
+    said = json.loads(capsys.readouterr().out)
+    script, log = tmp_path / "second" / "job.sbatch", tmp_path / "second" / "slurm-%j.out"
+    assert said == {"job": None, "script": str(script), "log": str(log)}
     assert not (slurm / "job").exists()
+
+
+def test_no_file_of_the_users_is_overwritten(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mine = tmp_path / "mine.toml"
+    mine.write_text("[train]\nworkers = 2\n# my notes\n")
+    for _ in range(2):  # our own script may be written anew
+        shutil.rmtree(tmp_path / "out", ignore_errors=True)
+        assert run(words("--config", "mine.toml", "--script", "mine.sbatch")) == Exit.OK
+    assert mine.read_text().endswith("# my notes\n")
+    script = (tmp_path / "mine.sbatch").read_text()
+    assert f"--config {tmp_path}/out/job.toml" in script
+    assert (tmp_path / "out" / "job.toml").is_file()
+    shutil.rmtree(tmp_path / "out")
+    assert run(words("--script", "mine.toml")) == Exit.USAGE
+    said = capsys.readouterr().err
+    assert "mine.toml: this file is there already" in said
+    assert "--script or --out" in said
+    assert mine.read_text().endswith("# my notes\n")
+    assert not (tmp_path / "out").exists()
 
 
 def test_without_sbatch_the_script_is_there_and_the_way_on_is_said(
@@ -223,6 +249,7 @@ def test_without_sbatch_the_script_is_there_and_the_way_on_is_said(
 def test_what_sbatch_says_is_passed_on(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(words("--set", "slurm.partition=nowhere")) == Exit.FAILED
     assert "invalid partition specified: nowhere" in capsys.readouterr().err
+    assert run(words("--set", "slurm.partition=nowhere")) == Exit.FAILED  # not: there already
 
 
 def test_an_unknown_environment_is_said_before_anything_waits_in_a_queue(

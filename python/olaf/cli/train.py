@@ -127,7 +127,12 @@ def train(ctx: click.Context, /, **given: Any) -> int:
     else:
         settings = options.settings(ctx, KEYS)
         if settings.train.on == "slurm":
-            return run_as_batch_job(settings, given["script"], dry_run=given["dry_run"])
+            return run_as_batch_job(
+                settings,
+                given["script"],
+                dry_run=given["dry_run"],
+                json_out=given["json_out"],
+            )
         if batch:
             raise click.UsageError("--dry-run and --script are for --on slurm", ctx)
         run = run_training(settings, json_out=given["json_out"])
@@ -135,26 +140,33 @@ def train(ctx: click.Context, /, **given: Any) -> int:
     return int(run.outcome.code)
 
 
-def run_as_batch_job(settings: Settings, script: Path | None, *, dry_run: bool) -> int:
+def run_as_batch_job(
+    settings: Settings, script: Path | None, *, dry_run: bool, json_out: bool
+) -> int:
     """Write the batch script of a run, and submit it unless it is only to be looked at."""
-    from olaf.jobs.places.slurm_batch import submit, write_batch
+    from olaf.jobs.places.slurm_batch import refuse_strangers, submit, write_batch
     from olaf.jobs.rehearsal import rehearse
     from olaf.runs import folder as folders
 
     rehearse(settings)
+    if script is not None:
+        refuse_strangers(script)  # before there is a folder for the run
     out = settings.train.out
     if out is None:
         folder = folders.new_folder(settings.learner.environment)
     else:
         folder = folders.given_folder(Path(out))
     batch = write_batch(settings, folder, script)
-    if dry_run or script:
+    job = None if dry_run or script else submit(batch)
+    log = str(batch.log) if job is None else str(batch.log).replace("%j", job)
+    if json_out:
+        click.echo(json.dumps({"job": job, "script": str(batch.script), "log": log}))
+    elif job is None:
         click.echo(f"script  {batch.script}")
         click.echo(f"submit it with  sbatch {shlex.quote(str(batch.script))}")
-        return 0
-    job = submit(batch)
-    click.echo(f"submitted as job {job}   script {batch.script}")
-    click.echo(f"it prints to {str(batch.log).replace('%j', job)}")
+    else:
+        click.echo(f"submitted as job {job}   script {batch.script}")
+        click.echo(f"it prints to {log}")
     return 0
 
 

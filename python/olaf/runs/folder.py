@@ -35,6 +35,9 @@ LEAVINGS = (
 )
 """A folder with one of these holds a run."""
 
+BATCH_LEAVINGS = ("job.sbatch", "job.toml")
+"""A folder with one of these holds a batch job, which may be waiting for its turn."""
+
 
 def new_folder(name: str, *, runs: Path = RUNS, latest: str = LATEST) -> Path:
     """Make ``runs/<time>-<name>`` and let the link ``latest`` show it.
@@ -62,9 +65,10 @@ def new_folder(name: str, *, runs: Path = RUNS, latest: str = LATEST) -> Path:
     raise RunError(f"{runs / stem}: a thousand runs began in this second", Exit.FAILED)
 
 
-def given_folder(out: Path) -> Path:
+def given_folder(out: Path, *, from_batch: bool = False) -> Path:
     """Make the folder that somebody named with ``--out``. A run that is there stays as it is.
 
+    from_batch: the batch job itself asks, whose script and configuration lie there.
     Raises RunError: the folder holds a run, or cannot be written.
     """
     held = [name for name in LEAVINGS if (out / name).exists()]
@@ -73,6 +77,13 @@ def given_folder(out: Path) -> Path:
         raise RunError(
             f"--out {out}: the folder holds a run already ({', '.join(held)}), and nothing is "
             f"overwritten; {again}name another folder",
+            Exit.USAGE,
+        )
+    jobs = [name for name in BATCH_LEAVINGS if (out / name).exists()]
+    if jobs and not from_batch:
+        raise RunError(
+            f"--out {out}: the folder holds a batch job already ({', '.join(jobs)}), and nothing "
+            "is overwritten; submit that one with sbatch, or name another folder",
             Exit.USAGE,
         )
     try:

@@ -65,7 +65,7 @@ def start(
     if out is None:
         folder = folders.new_folder(settings.learner.environment)
     else:
-        folder = folders.given_folder(Path(out))
+        folder = folders.given_folder(Path(out), from_batch=settings.train.on == "srun")
     try:
         with Hold(folder).take() as hold:
             session = Session(folder, hold, Earlier(), control, command, signals)

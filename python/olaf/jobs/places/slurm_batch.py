@@ -25,6 +25,12 @@ SUBMIT_S = 60.0
 """How long ``sbatch`` may take."""
 
 
+SCRIPT, CONFIGURATION = "job.sbatch", "job.toml"
+"""What is written to the run's folder."""
+
+WRITTEN = "# Written by `olaf train --on slurm`"
+"""A file with a line that begins so is ours."""
+
 JOURNAL = "history.jsonl"
 """See `olaf.runs.journal`: a folder that has one holds a run that can be resumed."""
 
@@ -42,8 +48,9 @@ class Batch:
 def write_batch(settings: Settings, folder: Path, script: Path | None = None) -> Batch:
     """Write the script of a run in this folder, and beside it the configuration that it reads."""
     folder = folder.absolute()
-    script = (script or folder / "job.sbatch").absolute()
-    batch = Batch(script, script.with_suffix(".toml"), folder / "slurm-%j.out")
+    script = (script or folder / SCRIPT).absolute()
+    # Never beside a script of the user's choice: a configuration of theirs may have that name.
+    batch = Batch(script, folder / CONFIGURATION, folder / "slurm-%j.out")
     for path in (batch.script, batch.log, Path.cwd()):
         if re.search(r"[\x00-\x1f\"'\\]", str(path)):
             raise RunError(f"{path!s}: sbatch cannot read a path with such characters", Exit.USAGE)
@@ -51,10 +58,12 @@ def write_batch(settings: Settings, folder: Path, script: Path | None = None) ->
         raise RunError(f"--out {folder}: sbatch gives % a meaning of its own", Exit.USAGE)
     train = settings.train.model_copy(update={"on": "srun", "out": str(folder)})
     told = settings.model_copy(update={"train": train})
+    for path in (batch.script, batch.configuration):
+        refuse_strangers(path)
     try:
         script.parent.mkdir(parents=True, exist_ok=True)
         batch.configuration.write_text(
-            "# Written by `olaf train --on slurm`, read by the script beside it.\n"
+            f"{WRITTEN}, read by the script of the job.\n"
             + write_toml(told, comments=False, given=True),
             encoding="utf-8",
         )
@@ -64,6 +73,22 @@ def write_batch(settings: Settings, folder: Path, script: Path | None = None) ->
     return batch
 
 
+def refuse_strangers(path: Path) -> None:
+    """Raise RunError where a file stands there that `olaf train --on slurm` did not write."""
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise RunError(f"{path}: cannot be written ({error.strerror})", Exit.USAGE) from None
+    if not any(line.startswith(WRITTEN) for line in text.splitlines()):
+        raise RunError(
+            f"{path}: this file is there already, and `olaf train` did not write it; nothing was "
+            "overwritten. Move it away, or choose another place with --script or --out",
+            Exit.USAGE,
+        )
+
+
 def batch_script(settings: Settings, batch: Batch, folder: Path) -> str:
     """The text of the script of a run in this folder."""
     olaf = shlex.join([sys.executable, "-m", "olaf", "train"])
@@ -71,8 +96,7 @@ def batch_script(settings: Settings, batch: Batch, folder: Path) -> str:
     lines = [
         "#!/bin/bash",
         *(f"#SBATCH {option}" for option in sbatch_options(settings, batch)),
-        "# Written by `olaf train --on slurm`. Submit it again with: sbatch "
-        + shlex.quote(str(batch.script)),
+        f"{WRITTEN}. Submit it again with: sbatch {shlex.quote(str(batch.script))}",
         "set -euo pipefail",
         f"cd {shlex.quote(str(Path.cwd()))}",
         *settings.slurm.setup,
@@ -145,6 +169,9 @@ def submit(batch: Batch) -> str:
             Exit.UNREACHABLE,
         ) from None
     if said.returncode:
+        # Nothing waits for them: the same command, put right, may come again.
+        batch.script.unlink(missing_ok=True)
+        batch.configuration.unlink(missing_ok=True)
         reason = said.stderr.strip() or f"it exited with {said.returncode}"
-        raise RunError(f"sbatch did not take {batch.script}: {reason}")
+        raise RunError(f"sbatch did not take the job: {reason}")
     return said.stdout.strip().partition(";")[0]
