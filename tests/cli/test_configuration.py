@@ -11,6 +11,7 @@ from olaf.jobs.section import Section
 from olaf.jobs.settings import LearnerSettings, Settings
 from olaf.jobs.usage import ConfigurationError
 from olaf.rl.learner import LearnerConfig
+from olaf.runs.settings import described, tables_of
 
 
 def refused(
@@ -110,6 +111,28 @@ def test_what_is_printed_reads_back_the_same(tmp_path: Path) -> None:
         file = tmp_path / "printed.toml"
         file.write_text(write_toml(settings, comments=comments))
         assert read_settings(file) == settings
+
+
+def test_clusters_follow_the_workers_where_nobody_gives_them(tmp_path: Path) -> None:
+    printed = tmp_path / "printed.toml"
+    printed.write_text(write_toml(read_settings()))
+    assert "# clusters = 2" in printed.read_text()
+    assert read_settings(printed, overrides=["train.workers=1"]).train.clusters == 1
+    assert read_settings(overrides=["train.leaves=3"]).train.clusters == 3
+    assert "clusters" not in write_toml(read_settings(overrides=["train.workers=1"]), given=True)
+    with pytest.raises(ConfigurationError, match=r"clusters \(2\) is more than workers \(1\)"):
+        read_settings(overrides=["train.workers=1", "train.clusters=2"])
+
+
+def test_a_resumed_run_lets_clusters_follow_again() -> None:
+    for before, after, expected in [
+        (["train.workers=8"], ["train.workers=1"], 1),
+        (["train.workers=1"], ["train.workers=8"], 2),
+        (["train.clusters=4"], ["train.workers=6"], 4),
+    ]:
+        told = {"kind": "session", **described(read_settings(overrides=before))}
+        now = read_settings(overrides=after, base=tables_of(told))
+        assert now.train.clusters == expected
 
 
 def test_every_key_says_why() -> None:

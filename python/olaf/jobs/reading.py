@@ -25,6 +25,9 @@ from olaf.jobs.usage import ConfigurationError
 
 Tables = dict[str, Any]
 
+FOLLOWING = ("train.clusters",)
+"""Keys whose value follows others where nobody gives it."""
+
 
 def read_settings(
     file: Path | None = None,
@@ -75,7 +78,12 @@ def write_toml(settings: Settings, *, comments: bool = True, given: bool = False
             if comments and field.description:
                 for line in _wrapped(_description(field)):
                     table.add(tomlkit.comment(line))
-            table.add(units.key_of(key), _toml_value(key, getattr(section, key), field))
+            value = _toml_value(key, getattr(section, key), field)
+            if f"{name}.{key}" in FOLLOWING and key not in section.model_fields_set:
+                # Written as given, it would no longer follow.
+                table.add(tomlkit.comment(f"{units.key_of(key)} = {value}"))
+            else:
+                table.add(units.key_of(key), value)
         table.add(tomlkit.nl())
         document.add(name, table)
     return tomlkit.dumps(document).rstrip() + "\n"

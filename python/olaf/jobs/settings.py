@@ -309,7 +309,8 @@ class TrainSettings(Section):
     wandb: Annotated[str | None, NoneIs("off")] = None
     """Project of Weights & Biases to log to; off does not. Needs the extra `wandb`."""
     record: Annotated[str | None, NoneIs("off")] = None
-    """File for who pushed when with which reward, as `olaf replay` reads it; off writes none."""
+    """File for who pushed when with which reward, as `olaf replay` reads it; off writes none. A
+    resumed run has a file for each session: trace.csv, trace-2.csv, .."""
     every_s: float = Field(default=0.5, gt=0)
     """How often the switch and the server report."""
     start_timeout_s: float = Field(default=120.0, gt=0)
@@ -327,17 +328,15 @@ class TrainSettings(Section):
     restart_delay_s: float = Field(default=0.2, ge=0)
     """Pause before the first restart. It doubles with each death in a row, up to five seconds."""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _clusters_follow(cls, given: Any) -> Any:
-        """One worker, or many leaves, need no second option."""
-        if not isinstance(given, dict) or "clusters" in given:
-            return given
-        try:
-            workers, leaves = int(given.get("workers", 8)), int(given.get("leaves", 0))
-        except (TypeError, ValueError):
-            return given  # the field's own check says what is wrong
-        return {**given, "clusters": max(1, min(workers, max(2, leaves)))}
+    @model_validator(mode="after")
+    def _clusters_follow(self) -> Self:
+        """One worker, or many leaves, need no second option.
+
+        What follows does not count as given: it follows again where a run is resumed.
+        """
+        if "clusters" not in self.model_fields_set:
+            self.__dict__["clusters"] = min(self.workers, max(2, self.leaves))
+        return self
 
     @property
     def folder(self) -> Path:

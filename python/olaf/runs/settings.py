@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from olaf.jobs.outcome import Exit, RunError
 from olaf.jobs.progress import Earlier
-from olaf.jobs.reading import read_settings, write_toml
+from olaf.jobs.reading import FOLLOWING, read_settings, write_toml
 from olaf.jobs.settings import Settings
 from olaf.runs.journal import FILE, read_journal
 
@@ -47,11 +47,12 @@ def tables_of(line: Mapping[str, Any]) -> Tables:
     tables: Tables = {}
     for name, values in line["settings"].items():
         given = line.get("given", {}).get(name, ())
+        follows = [key for key in values if "given" in line and f"{name}.{key}" in FOLLOWING]
         known = now.get(name, {})
         tables[name] = {
             key: value
             for key, value in values.items()
-            if key in given or (key in known and known[key] != value)
+            if key in given or (key in known and known[key] != value and key not in follows)
         }
     tables.get("train", {}).pop("out", None)
     return tables
@@ -78,7 +79,9 @@ def tables_of_settings(settings: Settings) -> Tables:
 
 def resumed(folder: Path, earlier: Earlier) -> Tables:
     """Tables below everything that a resumed run is told."""
-    return tables_of(_last_session(folder, earlier))
+    tables = tables_of(_last_session(folder, earlier))
+    tables.get("server", {}).pop("fresh", None)  # it was for the start that it was said at
+    return tables
 
 
 def changes(before: Settings, now: Settings) -> list[str]:
