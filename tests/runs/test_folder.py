@@ -1,5 +1,6 @@
 """Folders of runs: their names, the link to the newest, what is refused, who holds one."""
 
+import errno
 import multiprocessing
 import os
 import subprocess
@@ -11,6 +12,7 @@ import pytest
 from olaf.jobs.outcome import Exit, RunError
 from olaf.runs import folder as folders
 from olaf.runs.folder import Hold, find_folder, forget, given_folder, new_folder, plain
+from olaf.runs.running import learnt_nothing
 
 
 def test_runs_that_start_in_one_second_get_folders_of_their_own(tmp_path: Path) -> None:
@@ -143,3 +145,22 @@ def test_a_folder_is_held_until_the_last_process_that_has_it_ends(tmp_path: Path
         assert waited[-1] == "waited"
     child.stdin.close()
     child.wait(30)
+
+
+def test_a_file_system_without_locks_is_said_and_the_run_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_locks(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("fcntl.flock", no_locks)
+    with Hold(tmp_path).take() as hold:
+        assert hold.trouble is not None
+        assert "No locks available" in hold.trouble
+        assert hold.descriptors == ()
+
+
+def test_a_run_that_failed_before_its_journal_has_nothing_to_keep(tmp_path: Path) -> None:
+    assert learnt_nothing(tmp_path)
+    (tmp_path / "history.jsonl").write_text("no JSON\nat all\n")
+    assert not learnt_nothing(tmp_path)

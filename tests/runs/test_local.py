@@ -15,12 +15,13 @@ from conftest import LOCAL, Olaf
 from olaf import checkpoint
 from olaf.jobs.alone import TrainingAlone
 from olaf.jobs.lines import Control
-from olaf.jobs.outcome import Exit
-from olaf.jobs.progress import Happening, Progress
+from olaf.jobs.outcome import Exit, RunError
+from olaf.jobs.progress import Earlier, Happening, Progress
 from olaf.jobs.reading import read_settings
 from olaf.rl.learner import LearnerConfig
 from olaf.rl.ppo_numpy import NumpyLearner
 from olaf.runs.journal import read_journal
+from olaf.runs.running import nothing_kept
 
 
 class Nobody:
@@ -130,6 +131,46 @@ def test_a_run_without_a_checkpoint_is_not_begun_anew_in_silence(olaf: Olaf) -> 
     (folder / "history.jsonl").write_text(longer)
     said = olaf("train", "--resume=runs/latest", "--updates=5", code=2).stderr
     assert "nothing can be taken up of what the run learnt in 500 s" in said
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ("server.checkpoint=off", "server.checkpoint is off and there is no checkpoint"),
+        ("server.checkpoint=gone-{job}.npz", "there is no gone-1.npz"),
+    ],
+)
+def test_a_checkpoint_of_the_users_that_is_not_there_is_no_reason_to_begin_anew(
+    tmp_path: Path, told: str, said: str
+) -> None:
+    settings = read_settings(overrides=[told])
+    assert said in (nothing_kept(tmp_path, settings, Earlier(trained_s=1.0)) or "")
+    with pytest.raises(RunError, match=re.escape(said)) as error:
+        nothing_kept(tmp_path, settings, Earlier(trained_s=500.0))
+    assert "start a new run" in str(error.value)
+    (tmp_path / "checkpoint.npz").touch()
+    with pytest.raises(RunError, match="take up the run's own with"):
+        nothing_kept(tmp_path, settings, Earlier(trained_s=500.0))
+    there = tmp_path / "there.npz"
+    there.touch()
+    settings = read_settings(overrides=[f"server.checkpoint='{there}'"])
+    assert nothing_kept(tmp_path, settings, Earlier(trained_s=500.0)) is None
+
+
+def test_each_session_has_a_record_of_its_own(olaf: Olaf) -> None:
+    olaf(*LOCAL, "--updates=3", "--record=pushes.csv")
+    first = (olaf.folder / "pushes.csv").read_text()
+    assert len(first.splitlines()) == 1 + 3
+    olaf("train", "--resume=runs/latest", "--updates=5")
+    assert (olaf.folder / "pushes.csv").read_text() == first
+    assert len((olaf.folder / "pushes-2.csv").read_text().splitlines()) == 1 + 2
+
+
+def test_a_record_that_cannot_be_written_is_said_before_anything_is_trained(olaf: Olaf) -> None:
+    (olaf.folder / "file").touch()
+    said = olaf(*LOCAL, "--updates=off", "--record=file/pushes.csv", code=2).stderr
+    assert "--record file/pushes.csv: cannot be written" in said
+    assert not list((olaf.folder / "runs").glob("*"))
 
 
 def test_a_folder_that_holds_a_run_is_refused_and_a_start_that_failed_leaves_none(

@@ -5,13 +5,43 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
-from olaf.jobs.outcome import RunError
+from olaf.jobs.outcome import Exit, RunError
 from olaf.jobs.progress import Progress
 
 COLUMNS = ("t_ns", "cluster", "worker", "seq", "reward", "bytes")
 
 HEADER_BYTES = 96
 """Of each segment of an update, see ``crates/olaf-wire/src/offsets.rs``."""
+
+
+def session_trace(file: Path, session: int) -> Path:
+    """A file of its own for a session that is not the first: ``trace-2.csv``.
+
+    Workers count their updates anew in each session, so that one file would not be one trace.
+    """
+    if not file.exists():
+        return file
+    for number in range(session, session + 1000):
+        own = file.with_name(f"{file.stem}-{number}{file.suffix}")
+        if not own.exists():
+            return own
+    raise RunError(f"--record {file}: a thousand such files are there; name another", Exit.USAGE)
+
+
+def check_trace(file: Path) -> None:
+    """Raise RunError where the trace could not be written at the end of the run."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        new = not file.exists()
+        file.open("a", encoding="utf-8").close()
+        if new:
+            file.unlink()
+    except OSError as error:
+        raise RunError(
+            f"--record {file}: cannot be written ({error.strerror}); name a file in a folder of "
+            "yours",
+            Exit.USAGE,
+        ) from None
 
 
 def write_trace(file: Path, progress: Progress) -> int:
@@ -22,7 +52,9 @@ def write_trace(file: Path, progress: Progress) -> int:
     """
     served = progress.served or {}
     size = served.get("segments", 1) * HEADER_BYTES + 4 * served.get("parameters", 0)
-    clusters = {int(told["worker"]): int(told["cluster"]) for told in progress.ready.values()}
+    clusters = {
+        int(told["worker"]): int(told.get("cluster", 0)) for told in progress.ready.values()
+    }
     pushes = sorted(progress.pushes, key=lambda push: (push.at_s, push.worker))
     try:
         file.parent.mkdir(parents=True, exist_ok=True)

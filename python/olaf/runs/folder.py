@@ -180,6 +180,8 @@ class Hold:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._file: IO[str] | None = None
+        self.trouble: str | None = None
+        """Why there is no lock where the folder's file system has none; whoever watches is told."""
 
     @property
     def descriptors(self) -> tuple[int, ...]:
@@ -195,19 +197,24 @@ class Hold:
     ) -> Hold:
         """Take the lock; ``waiting`` is called once where somebody still has it.
 
-        Raises RunError where the run goes on after ``patience_s``.
+        Raises RunError where the run goes on after ``patience_s``, or nothing can be written.
         """
         try:
             import fcntl
         except ImportError:  # a system without these locks: two at once are the user's to avoid
             return self
-        self._file = (self.folder / ".lock").open("a+", encoding="utf-8")
+        try:
+            self._file = (self.folder / ".lock").open("a+", encoding="utf-8")
+        except OSError as error:
+            raise RunError(
+                f"{self.folder}: cannot write there ({error.strerror})", Exit.USAGE
+            ) from None
         deadline = clock() + patience_s
         said = False
         while True:
             try:
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
+            except BlockingIOError:
                 if clock() >= deadline:
                     self._let_go()
                     raise RunError(
@@ -219,6 +226,13 @@ class Hold:
                     waiting()
                     said = True
                 time.sleep(0.05)
+            except OSError as error:  # a file system without locks
+                self._let_go()
+                self.trouble = (
+                    f"{self.folder} cannot be locked ({error.strerror}): see to it yourself that "
+                    "the run is not resumed while it is still going"
+                )
+                return self
             else:
                 return self
 

@@ -18,6 +18,7 @@ from olaf.jobs.settings import Settings
 from olaf.jobs.training import Command, Observer, Outcome, olaf_command
 from olaf.runs import folder as folders
 from olaf.runs.folder import Hold
+from olaf.runs.journal import FILE as JOURNAL
 from olaf.runs.journal import Journal, read_journal
 from olaf.runs.model import CHECKPOINT
 from olaf.runs.settings import changes, described, settings_of, write_settings
@@ -71,12 +72,22 @@ def start(
             session = Session(folder, hold, Earlier(), control, command, signals)
             return session.run(settings, rehearsed, observe)
     except Exception:
-        if not read_journal(folder).updates:
+        if learnt_nothing(folder):
             # Nothing was learnt, so that nothing is there to keep: the same command may come again.
             folders.forget(folder, made=made)
             if out is None:
                 folders.show_again(before)
         raise
+
+
+def learnt_nothing(folder: Path) -> bool:
+    """Nothing to keep: no update in the journal, or no journal."""
+    if not (folder / JOURNAL).exists():
+        return True
+    try:
+        return not read_journal(folder).updates
+    except RunError:  # it cannot be read: it is kept
+        return False
 
 
 def resume(session: Session, settings: Settings, observe: Observe) -> Run:
@@ -122,16 +133,33 @@ def nothing_kept(folder: Path, settings: Settings, earlier: Earlier) -> str | No
 
     Raises RunError where so much was learnt that it must not begin anew with a mere line.
     """
-    elsewhere = "checkpoint" in settings.server.model_fields_set
-    if (folder / CHECKPOINT).exists() or elsewhere:
+    missing, instead = missing_checkpoint(folder, settings)
+    if missing is None:
         return None
     if earlier.trained_s < YOUNG_S:
-        return f"there is no {CHECKPOINT} yet: the run begins with a new model"
+        return f"{missing} yet: the run begins with a new model"
     raise RunError(
-        f"--resume {folder}: there is no {CHECKPOINT}, so that nothing can be taken up of what the "
-        f"run learnt in {earlier.trained_s:.0f} s; start a new run",
+        f"--resume {folder}: {missing}, so that nothing can be taken up of what the "
+        f"run learnt in {earlier.trained_s:.0f} s; {instead}start a new run",
         Exit.USAGE,
     )
+
+
+def missing_checkpoint(folder: Path, settings: Settings) -> tuple[str | None, str]:
+    """What a resumed run would not find, and the way out; None where it finds its checkpoint."""
+    kept = (folder / CHECKPOINT).exists()
+    if settings.train.local or "checkpoint" not in settings.server.model_fields_set:
+        return (None if kept else f"there is no {CHECKPOINT}"), ""
+    own = "take up the run's own with `--set server.checkpoint=" + str(folder / CHECKPOINT) + "`, "
+    instead = f"{own}or " if kept else ""
+    told = settings.server.checkpoint
+    if told is None:
+        return "server.checkpoint is off and there is no checkpoint", instead
+    file = Path(told.replace("{job}", str(settings.worker.job)))
+    # Ray may have the server on another machine, whose files cannot be seen from here.
+    if file.exists() or (settings.ray.switches == "any" and settings.train.on.startswith("ray")):
+        return None, ""
+    return f"there is no {file} (server.checkpoint)", instead
 
 
 @dataclass(frozen=True)
@@ -157,6 +185,7 @@ class Session:
         from olaf.jobs.result import conclude, write_run
         from olaf.report.page import run_page
 
+        trace = self._trace_file(settings)
         write_settings(self.folder, settings)
         train = rehearsed.train.model_copy(update={"out": str(self.folder)})
         rehearsed = rehearsed.model_copy(update={"train": train})
@@ -164,8 +193,8 @@ class Session:
             observers: list[Any] = [stack.enter_context(observe(rehearsed))]
             observers += [stack.enter_context(one) for one in self._writers(settings)]
             everyone = Everyone(observers)
-            if said:
-                everyone.happened(Happening(self.earlier.at_s, "run", said, trouble=True))
+            for text in filter(None, (self.hold.trouble, said)):
+                everyone.happened(Happening(self.earlier.at_s, "run", text, trouble=True))
             outcome = self._training(rehearsed, everyone)
             everyone.stands(outcome.progress, "ended")
         result = conclude(outcome)
@@ -174,10 +203,22 @@ class Session:
             for line in read_journal(self.folder).sessions
         ]
         record = write_run(self.folder, outcome, result, sessions)
-        if train.record is not None:
-            write_trace(Path(train.record), outcome.progress)
         (self.folder / "report.html").write_text(run_page(record), encoding="utf-8")
+        if trace is not None:  # last: should it fail, everything else is there
+            write_trace(trace, outcome.progress)
         return Run(self.folder, outcome, result, record)
+
+    def _trace_file(self, settings: Settings) -> Path | None:
+        """Where the pushes of this session go. Raises RunError where nothing can be written."""
+        from olaf.jobs.recording import check_trace, session_trace
+
+        if settings.train.record is None:
+            return None
+        file = Path(settings.train.record)
+        if self.earlier.sessions:
+            file = session_trace(file, len(self.earlier.sessions) + 1)
+        check_trace(file)
+        return file
 
     def _writers(self, settings: Settings) -> list[AbstractContextManager[Observer]]:
         from olaf.jobs.result import version
