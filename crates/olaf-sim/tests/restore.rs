@@ -148,7 +148,7 @@ fn an_orderly_end_is_taken_up_without_waiting() {
 
 #[test]
 fn a_slow_way_is_waited_for() {
-    let link = Link { delay: ms(3), ..Link::default() };
+    let link = Link { delay: ms(60), ..Link::default() };
     let mut job = job(5, link, 1);
     job.train_for(ms(6000));
     let old = checkpoint(&job);
