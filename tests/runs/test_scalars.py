@@ -11,7 +11,7 @@ from conftest import LOCAL, Olaf
 
 from olaf.jobs.progress import Earlier, Progress, Sample
 from olaf.jobs.settings import Settings
-from olaf.report.scalars import TAGS, Scalars, values_of
+from olaf.report.scalars import TAGS, Scalars, run_id, values_of
 from olaf.runs.journal import read_journal
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -146,12 +146,24 @@ def test_weights_and_biases_gets_the_same_without_a_network(olaf: Olaf) -> None:
         record: Any = kind.FromString(data)
         if record.HasField("run"):
             assert record.run.project == "lab"
+            assert record.run.run_id == run_id(olaf.folder / "runs" / "latest")
         for item in record.history.item:
             name = item.key or "/".join(item.nested_key)
             seen.setdefault(name, []).append(item.value_json)
     assert float(seen["train/updates"][-1]) == 4
     assert float(seen["env_steps"][-1]) == 800
     assert {pattern(tag) for tag in seen if "/" in tag} <= documented()
+
+
+def test_runs_in_folders_of_one_name_are_two_runs_there(tmp_path: Path) -> None:
+    first, second = tmp_path / "a" / "out", tmp_path / "b" / "out"
+    for folder in (first, second):
+        folder.mkdir(parents=True)
+    assert run_id(first) != run_id(second)
+    assert run_id(first) == run_id(first.rename(tmp_path / "moved"))
+    (second / "wandb-id").unlink()
+    (second / "wandb").mkdir()  # a run of before
+    assert run_id(second) == "out"
 
 
 def test_a_service_that_does_not_begin_is_said_with_what_to_do(

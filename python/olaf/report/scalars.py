@@ -7,6 +7,7 @@ The x axis is environment steps, of all workers together and over all sessions o
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -125,6 +126,21 @@ class Scalars(_Following):
         self._writer.close()
 
 
+RUN_ID = "wandb-id"
+"""File in a run's folder: which run it is at Weights & Biases."""
+
+
+def run_id(folder: Path) -> str:
+    """The id of a run at Weights & Biases: drawn once and kept, so that no two runs share one."""
+    file = folder / RUN_ID
+    if file.exists():
+        return file.read_text(encoding="utf-8").strip()
+    # Versions of before took the folder's name: such a run goes on under it.
+    drawn = folder.resolve().name if (folder / "wandb").exists() else secrets.token_hex(8)
+    file.write_text(drawn + "\n", encoding="utf-8")
+    return drawn
+
+
 class WeightsAndBiases(_Following):
     """Logs to a project of Weights & Biases. A resumed run goes on as the same run there."""
 
@@ -142,7 +158,7 @@ class WeightsAndBiases(_Following):
             self._run: Any = wandb.init(
                 project=project,
                 name=name,
-                id=name,
+                id=run_id(folder),
                 resume="allow",
                 dir=str(folder),
                 config=dict(settings),

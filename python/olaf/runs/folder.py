@@ -104,7 +104,7 @@ def forget(folder: Path, *, made: bool) -> None:
     if made and folder.is_dir():
         shutil.rmtree(folder, ignore_errors=True)
         return
-    for name in (*LEAVINGS, ".lock"):
+    for name in (*LEAVINGS, ".lock", "wandb-id"):
         (folder / name).unlink(missing_ok=True)
     for events in folder.glob("events.out.tfevents.*"):
         events.unlink()
