@@ -1,5 +1,6 @@
 """`olaf train --local`: what a run leaves, and that it goes on where it stopped."""
 
+import errno
 import json
 import re
 import signal
@@ -7,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,6 +23,7 @@ from olaf.jobs.reading import read_settings
 from olaf.rl.learner import LearnerConfig
 from olaf.rl.ppo_numpy import NumpyLearner
 from olaf.runs.journal import read_journal
+from olaf.runs.model import write_model
 from olaf.runs.running import nothing_kept
 
 
@@ -155,6 +158,27 @@ def test_a_checkpoint_of_the_users_that_is_not_there_is_no_reason_to_begin_anew(
     there.touch()
     settings = read_settings(overrides=[f"server.checkpoint='{there}'"])
     assert nothing_kept(tmp_path, settings, Earlier(trained_s=500.0)) is None
+
+
+def test_a_save_that_fails_is_said_and_the_run_goes_on(
+    olaf: Olaf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = ["checkpoint.npz"]
+
+    def write(file: Path, *args: Any, **more: Any) -> None:
+        if full and file.name == full[0]:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write_model(file, *args, **more)
+
+    monkeypatch.setattr("olaf.runs.model.write_model", write)
+    done = olaf(*LOCAL, "--updates=4", "--set=server.checkpoint_every=1ms", "--json", code=1)
+    assert done.stderr.count("checkpoint.npz could not be written: No space left on device") >= 3
+    result = json.loads(done.stdout)
+    assert result["updates"] == 4  # none of them ended it
+    assert "could not be written" in json.dumps(result)
+    folder = olaf.folder / "runs" / "latest"
+    assert (folder / "report.html").exists()
+    assert checkpoint.load(folder / "model.npz").version == 5
 
 
 def test_each_session_has_a_record_of_its_own(olaf: Olaf) -> None:

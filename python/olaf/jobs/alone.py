@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -69,10 +70,11 @@ class TrainingAlone:
                 verdict = self._limits.enough(now)
         finally:
             # Also where the environment fails in the middle: what was learnt is kept.
-            for name in (CHECKPOINT, MODEL):
-                self._save(learner, folder / name)
+            failed = [self._save(learner, folder / name) for name in (CHECKPOINT, MODEL)]
             learner.close()
         kind, reason, code = verdict
+        if lost := next(filter(None, failed), None):
+            kind, reason, code = "failed", lost, Exit.FAILED
         ended_s = self._now()
         self.progress.sample(ended_s)
         reward = self.progress.reward_so_far
@@ -150,11 +152,20 @@ class TrainingAlone:
             self.progress.sample(now)
         self._observer.stands(self.progress, "training")
 
-    def _save(self, learner: Any, file: Any) -> None:
+    def _save(self, learner: Any, file: Path) -> str | None:
+        """Write the model, or say why not and keep the file of before; what was said."""
         from olaf.rl.learner import named_parts
         from olaf.runs.model import write_model
 
-        write_model(file, self.progress.local_version or 0, named_parts(learner))
+        try:
+            write_model(file, self.progress.local_version or 0, named_parts(learner))
+        except OSError as error:
+            text = f"{file} could not be written: {error.strerror or error}"
+            happening = Happening(self._now(), "run", text, trouble=True)
+            self.progress.happenings.append(happening)
+            self._observer.happened(happening)
+            return text
+        return None
 
     def _now(self) -> float:
         return self._clock() - self._begin

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import zipfile
@@ -38,12 +39,17 @@ def write_model(file: Path, version: int, arrays: Arrays, **metadata: Any) -> No
         **metadata,
     }
     half = file.with_name(file.name + ".part")
-    with half.open("wb") as stream:
-        entries: dict[str, Any] = dict(arrays)
-        np.savez(stream, **entries)
-    with zipfile.ZipFile(half, "a") as archive:
-        archive.writestr(checkpoint.METADATA, json.dumps(about))
-    half.replace(file)
+    try:
+        with half.open("wb") as stream:
+            entries: dict[str, Any] = dict(arrays)
+            np.savez(stream, **entries)
+        with zipfile.ZipFile(half, "a") as archive:
+            archive.writestr(checkpoint.METADATA, json.dumps(about))
+        half.replace(file)
+    except OSError:
+        with contextlib.suppress(OSError):
+            half.unlink()
+        raise
 
 
 def named(
