@@ -34,7 +34,12 @@ def play(job: olaf.LocalJob, seeds: range) -> list[str]:
     ]
     last = []
     for run in runs:
-        out, errors = run.communicate()
+        try:
+            out, errors = run.communicate(timeout=240)
+        except subprocess.TimeoutExpired:
+            for one in runs:
+                one.kill()
+            raise
         assert run.returncode == 0, errors
         assert "pushes are applied at 1.0" in errors
         assert "hardly follows" not in errors
