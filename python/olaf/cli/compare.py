@@ -54,9 +54,9 @@ def _queues(ctx: click.Context, parameter: click.Parameter, value: str | None) -
 @click.option("--slots", type=int, help="Updates the queue holds.")
 @click.option("--uplink", metavar="RATE", help="Rate of the uplink as tc writes it: 1.9mbit.")
 @click.option("--rule", metavar="delta|paper-literal", help="How an update changes the model.")
-@click.option("--updates", metavar="N|off", help="Stop a run after so many updates in all.")
+@click.option("--updates", metavar="N|off", help="Stop a run after N updates in all.")
 @click.option("--until-reward", metavar="R|solved|off", help="Stop a run at this mean reward.")
-@click.option("--time-limit", metavar="TIME|off", help="Stop a run after so long: 90s, 2min.")
+@click.option("--time-limit", metavar="TIME|off", help="Stop a run after TIME: 90s, 2min.")
 @click.option("--seeds", callback=_seeds, metavar="0,1,..", help="One pair of runs a seed.")
 @click.option(
     "--out",

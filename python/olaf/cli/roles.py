@@ -153,7 +153,7 @@ def server(ctx: click.Context, /, **given: Any) -> None:
 @click.option("--env", metavar="ID", help="Any id that gymnasium.make knows, or module:ID.")
 @click.option("--learner", metavar="numpy|torch", help="torch needs the extra `torch`.")
 @click.option("--transmission", metavar="off|paper|fair", help="When it sends (OLAF §5).")
-@click.option("--updates", metavar="N", help="Stop after so many updates.")
+@click.option("--updates", metavar="N", help="Stop after N updates.")
 @click.option("--seed", type=int, help="Seed of environment, policy and first weights.")
 @every_option
 @options.as_json

@@ -60,9 +60,9 @@ KEYS = {
 @click.option("--transmission", metavar="off|paper|fair", help="When a worker sends (OLAF §5).")
 @click.option("--rule", metavar="delta|paper-literal", help="How an update changes the model.")
 @click.option("--aggregate", metavar="each|periodic|round", help="When updates change the model.")
-@click.option("--updates", metavar="N|off", help="Stop after so many updates in all.")
+@click.option("--updates", metavar="N|off", help="Stop after N updates in all.")
 @click.option("--until-reward", metavar="R|solved|off", help="Stop at this mean reward.")
-@click.option("--time-limit", metavar="TIME|off", help="Stop after so long: 90s, 2min.")
+@click.option("--time-limit", metavar="TIME|off", help="Stop after TIME: 90s, 2min.")
 @click.option("--seed", type=int, help="Seed of the run.")
 @click.option("--record", metavar="FILE", help="Keep who pushed when, for `olaf replay`.")
 @click.option(

@@ -76,8 +76,9 @@ class LeafSettings(Section):
     """Segments the queue holds, the one on the wire included. 8 as in the paper's testbed; `olaf
     train` takes 8 for each segment of the model where nothing is set."""
     gate: OffFloat = None
-    """Reward gate: an update whose reward is so far above the waiting one replaces it, so far
-    below is filtered, within merges. off merges always, which learned best."""
+    """Reward gate, in units of reward: an update that is better than the waiting one by more than
+    this replaces it, one that is worse by more is filtered, and others merge. off
+    merges always, which learned best."""
     uplink: OffRate = None
     """Rate of the link towards the server, of UDP payload, as tc writes it ("1.9mbit"); off
     sends at once. At most one of uplink and credits."""
@@ -93,15 +94,15 @@ class LeafSettings(Section):
     their `ids` on the wire; `[newcomer]` in it stands for clusters that it does not list. off lets
     every cluster in."""
     admission_timeout_ms: int = Field(default=5000, ge=1)
-    """An answer may take so long; clusters are asked about one at a time."""
+    """How long an answer may take; clusters are asked about one at a time."""
     admission_unanswered: Literal["admit", "refuse"] = "refuse"
     """The answer when time runs out, or the verifier does not know."""
     admission_refused_for_ms: int = Field(default=10_000, ge=0)
-    """A refused cluster is refused again without asking for so long."""
+    """How long a refused cluster is refused again without asking."""
     active_ms: int = Field(default=1000, ge=1)
     """A cluster heard within this time counts as active in the queue status."""
     silent_after_ms: int = Field(default=2000, ge=1)
-    """A peer unheard for so long is reported silent."""
+    """A peer that is not heard within this time is reported silent."""
     max_parameters: int = Field(default=268_435_456, ge=1)
     """Largest model a job may announce, in parameters: 1 GiB of float32."""
     max_hops: int = Field(default=16, ge=1, le=255)
@@ -187,19 +188,20 @@ class ServerSettings(Section):
     them together while their workers go on; round, one of every worker that is here, for which
     all wait (synchronous training)."""
     aggregate_updates: OffInt = Field(default=8, ge=1)
-    """periodic: so many contributions change the model together, by their mean; off leaves it to
-    aggregate_within."""
+    """periodic: this number of contributions changes the model together, by their mean; off
+    leaves it to aggregate_within."""
     aggregate_ms: int = Field(default=2000, ge=1)
-    """periodic: apply what there is so long after the first of it. round: end a round so long
-    after its first contribution, without the workers that are missing, which are named."""
+    """periodic: apply what there is when this time has passed since the first of it. round: end a
+    round when this time has passed since its first contribution; the workers that are missing are
+    named."""
     keep_versions: int = Field(default=4, ge=1)
     """Model versions kept for workers that ask for a missing segment."""
     segment_lanes: OffInt = Field(default=None, ge=1)
     """Parameters in a segment, where the server is to insist; off takes the first worker's."""
     silent_after_ms: int = Field(default=2000, ge=1)
-    """A peer unheard for so long is reported silent."""
+    """A peer that is not heard within this time is reported silent."""
     round_ms: int = Field(default=50, ge=1)
-    """Models of several segments: answer a cluster at most so long after its first unanswered
+    """Models of several segments: answer a cluster within this time after its first unanswered
     segment."""
     core: OffInt = Field(default=None, ge=0)
     """Processor core to run on; off leaves it to the system."""
@@ -229,7 +231,7 @@ class WorkerSettings(Section):
     id: DrawnInt = Field(default=None, ge=0, le=LARGEST_ID)
     """This worker's id, unique in the job; drawn picks one at random."""
     updates: OffInt = Field(default=None, ge=1)
-    """Stop after so many updates; off goes on until stopped."""
+    """Stop after this number of updates; off goes on until stopped."""
     seed: int = Field(default=0, ge=0)
     """Seed of the environment, the policy and the first weights, together with the id."""
     on_refused: Literal["continue", "reset"] = LoopConfig.on_refused
@@ -250,9 +252,9 @@ class WorkerSettings(Section):
     flush_timeout_s: float = Field(default=2.0, ge=0)
     """How long to wait at the end for the last updates to leave."""
     keepalive_ms: int = Field(default=500, ge=1)
-    """Say so often that this worker lives, while it has nothing to push."""
+    """How often to say that this worker lives, while it has nothing to push."""
     silent_after_ms: int = Field(default=2000, ge=1)
-    """Report a peer silent when unheard for so long."""
+    """Report a peer silent that is not heard within this time."""
     segment_lanes: OffInt = Field(default=None, ge=1)
     """Parameters in a segment, alike for all workers of a job; off is 2,208, which fit a
     9,000-byte frame, or what fits mtu."""
@@ -266,9 +268,9 @@ class WorkerSettings(Section):
     """Of the paper's control: feedback older than this is obsolete."""
     slope: str = "urgency"
     """Of the paper's control: how fast the probability rises from there on: urgency (1/threshold),
-    fairness (the threshold in seconds), or so much per second."""
+    fairness (the threshold in seconds), or a number, per second."""
     retry_ms: int = Field(default=10, ge=1)
-    """Of unsent = "retry": after so long."""
+    """Of unsent = "retry": decide anew when this time has passed."""
     mtu_bytes: OffInt = Field(default=None, ge=576)
     """The largest IP packet of the path to the switch, so that no segment is cut up; off does
     not look."""
@@ -290,14 +292,14 @@ class TrainSettings(Section):
     """Leaf switches between the workers and the switch, each with its share of the clusters:
     cluster c is at leaf c mod leaves, whose queue is that of `[leaf]`. 0: one switch for all."""
     updates: OffInt = Field(default=4000, ge=1)
-    """Stop after so many updates of all workers together; off sets no limit."""
+    """Stop after this number of updates of all workers together; off sets no limit."""
     until_reward: Annotated[float | Literal["solved"] | None, NoneIs("off")] = "solved"
     """Stop at this mean reward of the last `reward_window` training episodes over all workers;
     solved takes the threshold the environment declares, if it has one; off never stops for it."""
     reward_window: int = Field(default=100, ge=1)
-    """Finished episodes the mean reward is taken over; it counts from so many episodes on."""
+    """Finished episodes the mean reward is taken over; it counts once that number has ended."""
     time_limit_s: OffFloat = Field(default=None, gt=0)
-    """Stop after so much training time; off sets no limit."""
+    """Stop when this training time has passed; off sets no limit."""
     seed: int = Field(default=0, ge=0)
     """Seed of the run; every process derives its own from it."""
     local: bool = False
@@ -317,7 +319,7 @@ class TrainSettings(Section):
     """How long each role may take to be ready, and the first update to come. Eight workers that
     import torch for the first time take a minute of two cores; who dies is noticed at once."""
     stall_timeout_s: float = Field(default=60.0, gt=0)
-    """Give up, naming who is silent, after so long without any update from any worker."""
+    """Give up, naming who is silent, after this time without any update from any worker."""
     drain_timeout_s: float = Field(default=5.0, ge=0)
     """How long after the last update the queue may take to empty."""
     stop_timeout_s: float = Field(default=10.0, gt=0)
@@ -385,7 +387,7 @@ class CompareSettings(Section):
     clusters: int = Field(default=2, ge=1)
     """Clusters in both."""
     time_limit_s: OffFloat = Field(default=90.0, gt=0)
-    """Stop each run after so much training time, reward reached or not."""
+    """Stop each run when this training time has passed, reward reached or not."""
     out: Annotated[str | None, NoneIs("new")] = None
     """Folder for compare.json, compare.html and one folder a run; new makes
     runs/<time>-compare-<environment> and lets the link runs/latest-compare show it."""
