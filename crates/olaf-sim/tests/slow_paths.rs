@@ -175,3 +175,17 @@ fn an_offer_whose_worker_died_is_taken_from_another() {
         assert!(waited < Duration::from_secs(3), "{waited:?}: {:?}", statistics(&job, other));
     }
 }
+
+#[test]
+fn a_worker_that_hears_nothing_holds_up_a_new_job_for_seconds_and_not_for_ever() {
+    let mut job = far_away(1, ms(10), 1, |_| {});
+    let b = PeerId(1);
+    job.net.join_one_way(job.tree.home_of(A), A, Link { loss: 1.0, ..Link::default() });
+    job.net.kill_at(job.net.now(), b);
+    job.net.run_for(ms(1000));
+    job.net.start_at(job.net.now(), b);
+    job.net.run_for(ms(15_000));
+    assert!(statistics(&job, A).joins > 20, "it calls all the time");
+    let standing = job.net.node::<End<Worker>>(b).unwrap().0.standing();
+    assert_eq!(standing, Standing::Joined);
+}

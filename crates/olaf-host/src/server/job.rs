@@ -21,7 +21,7 @@ use olaf_wire::update::read_lanes;
 use olaf_wire::{Address, Answer, ClusterId, Join, Session, Update, WorkerId};
 
 /// Versions above this are nobody's honest claim, and would leave no room to count on.
-const CLAIM_LIMIT: u32 = 1 << 30;
+pub(super) const CLAIM_LIMIT: u32 = 1 << 30;
 /// A living model's version follows a claim at most so far: workers of one job are close together.
 const CLAIM_STEP: u32 = 1 << 16;
 
@@ -464,11 +464,12 @@ const LONGEST_ROUND_TRIP: Duration = Duration::from_secs(4);
 impl Offer {
     /// Whether another worker's model is to be taken instead. Between two windows of an offer lies
     /// a round trip at least. A worker that does not know its own yet has not been answered: it is
-    /// waited for as long as it repeats itself.
+    /// waited for while it repeats itself, and not for ever: it may be one that hears nothing.
     fn is_stuck(&self, now: Instant, patience: Duration, by: Option<&Member>) -> bool {
         let Some(member) = by.filter(|member| member.session == self.session) else { return true };
         if self.round_trip.is_zero() && self.present.is_empty() {
-            return now.since(member.last_heard) >= patience * 3;
+            return now.since(member.last_heard) >= patience * 3
+                || now.since(self.last_progress) >= LONGEST_ROUND_TRIP * 3;
         }
         let round_trip = self.round_trip.min(LONGEST_ROUND_TRIP);
         now.since(self.last_progress) >= patience.max(round_trip * 3)
