@@ -147,6 +147,23 @@ fn an_orderly_end_is_taken_up_without_waiting() {
 }
 
 #[test]
+fn killed_before_its_next_checkpoint_the_file_of_an_orderly_end_is_not_the_newest() {
+    let mut job = job(6, good(), 2);
+    job.train_for(ms(300));
+    job.settle();
+    let last = checkpoint(&job);
+    all_die(&mut job, &[], Some(last.clone()), true);
+    job.quiet = false;
+    job.train_for(ms(1500));
+    job.settle();
+    let newest = checkpoint(&job);
+    assert!(newest.version > last.version + 10, "{} of {}", newest.version, last.version);
+    all_die(&mut job, &[], Some(last), true);
+    job.train_for(PATIENCE);
+    assert!(bits(&checkpoint(&job)) == bits(&newest), "the older model");
+}
+
+#[test]
 fn a_slow_way_is_waited_for() {
     let link = Link { delay: ms(60), ..Link::default() };
     let mut job = job(5, link, 1);

@@ -9,7 +9,7 @@
 
 use super::answers::Snapshot;
 use super::fates::{Fates, Staleness};
-use super::job::{Cluster, Job, ModelNow};
+use super::job::{CLAIM_LIMIT, Cluster, Job, ModelNow};
 use super::rule::{Rule, RuleConfig, RuleState};
 use super::{Server, ServerConfig};
 use crate::host::HostEvent;
@@ -214,7 +214,8 @@ pub(super) struct Restored {
     unpublished: bool,
     segments: Snapshot,
     rules: Vec<RuleState>,
-    /// Nobody can have a newer one: the server wrote it as its last.
+    /// Nobody can have a newer one: the server wrote it as its last. True only until it is taken
+    /// up: a server killed before its next checkpoint leaves this one behind.
     is_last: bool,
     first_join: Option<Instant>,
     until: Option<Instant>,
@@ -229,8 +230,10 @@ impl Restored {
         &self.segments
     }
 
-    /// Somebody is here who could have a newer model.
-    fn wait(&mut self, now: Instant, patience: Duration) {
+    /// Somebody is here who could have a newer model, or says so: then the file was not the last
+    /// after all.
+    fn wait(&mut self, now: Instant, have_version: u32, patience: Duration) {
+        self.is_last &= have_version <= self.version || have_version > CLAIM_LIMIT;
         let patience = if self.is_last { Duration::ZERO } else { patience };
         self.first_join.get_or_insert(now);
         self.until.get_or_insert(now + patience);
@@ -366,9 +369,9 @@ impl Job {
     }
 
     /// A worker joined; it may have a newer model than the restored one.
-    pub(super) fn may_have_newer(&mut self, now: Instant, patience: Duration) {
+    pub(super) fn may_have_newer(&mut self, now: Instant, have: u32, patience: Duration) {
         if let Some(restored) = &mut self.restored {
-            restored.wait(now, patience);
+            restored.wait(now, have, patience);
         }
     }
 
@@ -396,6 +399,12 @@ impl Server {
     #[must_use]
     pub fn checkpoint(&self, job: JobId) -> Option<JobState> {
         self.jobs.get(&job)?.state(job)
+    }
+
+    /// Whether a job has a checkpoint's model only, and a worker may have a newer one still.
+    #[must_use]
+    pub fn awaits_newer(&self, job: JobId) -> bool {
+        self.jobs.get(&job).is_some_and(|job| job.restored.is_some())
     }
 
     /// Jobs with a model, and a number that changes when their state does.
@@ -432,7 +441,7 @@ impl Server {
     pub(super) fn note_restored(&mut self, now: Instant, join: &Join) {
         let patience = self.config.restore_patience;
         if let Some(job) = self.jobs.get_mut(&join.address.job) {
-            job.may_have_newer(now, patience);
+            job.may_have_newer(now, join.have_version, patience);
         }
         self.resume_due(now);
     }

@@ -148,6 +148,8 @@ impl Keeper {
             }
             let Some(state) = brain.checkpoint(job) else { continue };
             let path = self.files.of(job.0);
+            // Workers that have not come back yet may have a newer model than what is written here.
+            let is_last = is_last && !brain.awaits_newer(job);
             if writer.work.send(Work { path, state, rule: brain.rule(), is_last }).is_ok() {
                 self.saved.insert(job, revision);
                 self.open.insert(job);
