@@ -221,10 +221,32 @@ fn a_path_of_another_size_cuts_the_same_model_otherwise() {
     let state = train(fresh(), 1, 4, &[1.0, 2.0]).server.checkpoint(JOB).unwrap();
     let mut server = fresh();
     server.restore(state, false).unwrap();
-    let net = train(server, 2, 3, &[3.0]);
+    let net = train(server, 2, 6, &[3.0]);
     // The average of the rule went on as well, or the third step would be another one.
     assert_eq!(net.model().1, through.model().1);
-    assert_eq!(net.server.statistics(net.now).jobs[0].segments, 4);
+    assert_eq!(net.server.statistics(net.now).jobs[0].segments, 2);
+}
+
+#[test]
+fn nobody_cuts_a_restored_model_into_crumbs() {
+    let state = |lanes: u32| JobState {
+        shape: Shape { parameters: 1000, segment_lanes: lanes },
+        segments: (0..1000u32.div_ceil(lanes))
+            .map(|at| Arc::new(vec![0.5; lanes.min(1000 - at * lanes) as usize]))
+            .collect(),
+        rules: Vec::new(),
+        layout: None,
+        ..trained(1).server.checkpoint(JOB).unwrap()
+    };
+    for (stored, asked, cut) in [(400, 1, 400), (400, 95, 400), (400, 100, 100), (40, 41, 41)] {
+        let mut server = Server::new(config(rule()), 10).unwrap();
+        server.restore(state(stored), false).unwrap();
+        let mut net = Net::new(server, vec![worker(0, 2, asked)]);
+        net.workers[0].join(net.now, &[&[0.0; 1000]]).unwrap();
+        net.run(5);
+        let now = net.server.checkpoint(JOB).unwrap().shape.segment_lanes;
+        assert_eq!(now, cut, "{stored} lanes, and a join with {asked}");
+    }
 }
 
 #[test]

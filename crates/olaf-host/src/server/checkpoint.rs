@@ -23,13 +23,16 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 use olaf_engine::Instant;
-use olaf_wire::offsets::MAX_SEGMENT_LANES;
+use olaf_wire::offsets::{LANE, MAX_SEGMENT_LANES, SEGMENT_HEADER};
 use olaf_wire::{ClusterId, JobId, Join};
 use serde::{Deserialize, Serialize};
 
 /// The first join of a restored job, and so many patiences: the longest wait for a newer model of
 /// which nothing comes.
 const PATIENCES: u32 = 5;
+/// A path that carries packets of 576 bytes carries segments of more lanes than these.
+const FEWEST_LANES: u32 = 96;
+const _: () = assert!(SEGMENT_HEADER + FEWEST_LANES as usize * LANE <= 576 - 40 - 8);
 /// Contributions that were collected, and were in no model when the checkpoint was made.
 const LOST: &str = "server_restarted";
 /// No count comes near; there is room to count on.
@@ -354,9 +357,11 @@ impl Job {
     }
 
     /// A restored job of which nobody has joined yet takes the segments of its first worker: how
-    /// they are cut depends on the path, not on the job.
+    /// they are cut depends on the path, not on the job. Not smaller ones than any path needs: each
+    /// costs memory of its own.
     pub(super) fn recut(&mut self, now: Instant, shape: Shape, silent_after: Duration) -> bool {
         let free = self.restored.is_some()
+            && shape.segment_lanes >= self.shape.segment_lanes.min(FEWEST_LANES)
             && self.shape.parameters == shape.parameters
             && self.members.values().all(|m| now.since(m.last_heard) >= silent_after);
         let state = if free { self.state(JobId(0)) } else { None };
