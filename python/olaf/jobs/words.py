@@ -15,6 +15,7 @@ _SENTENCES = {
     "restored": "job {job}: takes up {file}, model version {version}",
     "model_restored": "job {job}: goes on from the checkpoint at model version {version}",
     "checkpoint_failed": "job {job}: {file} could not be written: {reason}",
+    "checkpoint_set_aside": "{file} of before is kept as {kept_as}",
     "checkpoint_skipped": "job {job}: not kept in {file}: {reason}",
     "worker_joined": "worker {worker} of cluster {cluster} joined job {job} from {address}",
     "worker_left": "worker {worker} of cluster {cluster} left job {job}",

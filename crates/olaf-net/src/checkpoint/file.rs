@@ -82,6 +82,23 @@ pub(crate) fn previous(path: &Path) -> PathBuf {
     with_suffix(path, ".previous")
 }
 
+/// Where a file that cannot be read is put aside: the next one would push it over the good one before.
+pub(crate) fn damaged(path: &Path) -> PathBuf {
+    with_suffix(path, ".damaged")
+}
+
+/// Where files are kept that somebody begins anew without: a name that nothing has yet.
+pub(crate) fn unused_name(path: &Path) -> PathBuf {
+    let mut names = (1u64..).map(|number| with_suffix(path, &format!(".before-{number}")));
+    let is_free = |name: &PathBuf| !taken(name) && !taken(&previous(name));
+    names.find(is_free).expect("numbers do not end")
+}
+
+/// Whether anything has that name, a link to nothing too.
+pub(crate) fn taken(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok()
+}
+
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
@@ -110,9 +127,21 @@ pub(crate) fn write(
     // The names are on the disk once their folder is.
     if let Some(folder) = path.parent() {
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-        File::open(folder)?.sync_all()?;
+        sync_folder(folder)?;
     }
     Ok(())
+}
+
+/// Some file systems know no such thing as a folder's sync.
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    match File::open(folder)?.sync_all() {
+        Err(error)
+            if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) =>
+        {
+            Ok(())
+        }
+        result => result,
+    }
 }
 
 fn archive(

@@ -56,14 +56,14 @@ struct Writer {
 }
 
 impl Keeper {
-    /// Takes up what is there unless `fresh`, and writes every so often from now on.
+    /// Takes up what is there, or puts it aside for good if `fresh`, and writes every so often from now on.
     pub(crate) fn new(
         files: Files,
         every: Duration,
         fresh: bool,
         brain: &mut Brain,
     ) -> Result<Self, StartError> {
-        let told = if fresh { Vec::new() } else { files.restore(brain)? };
+        let told = if fresh { files.set_aside()? } else { files.restore(brain)? };
         let (work, works) = mpsc::channel();
         let (dones, done) = mpsc::channel();
         let thread = std::thread::Builder::new()

@@ -40,7 +40,7 @@ impl Files {
             std::fs::create_dir_all(&files.folder)
                 .map_err(|error| config(format!("the folder cannot be made: {error}")))?;
         }
-        let trial = files.folder.join(format!("{}.part", files.name));
+        let trial = files.folder.join(format!("{}.trial", files.name));
         std::fs::File::create(&trial)
             .and_then(|_| std::fs::remove_file(&trial))
             .map_err(|error| config(format!("the folder cannot be written to: {error}")))?;
@@ -77,18 +77,41 @@ impl Files {
         names.filter_map(job).collect::<BTreeMap<_, _>>().into_values().collect()
     }
 
+    /// Puts what is there aside under names that nothing is ever written to; an event each.
+    pub(crate) fn set_aside(&self) -> Result<Vec<Value>, StartError> {
+        self.found().into_iter().map(|path| set_aside(&path)).collect()
+    }
+
     /// Takes up what is there; what is to be told of it, an event each.
     pub(crate) fn restore(&self, brain: &mut Brain) -> Result<Vec<Value>, StartError> {
         self.found().into_iter().map(|path| take_up(brain, &path)).collect()
     }
 }
 
+/// Renames a file and the one before it.
+fn set_aside(path: &Path) -> Result<Value, StartError> {
+    let to = file::unused_name(path);
+    for (from, to) in [(path, to.as_path()), (&file::previous(path), &file::previous(&to))] {
+        if file::taken(from) {
+            rename(from, to)?;
+        }
+    }
+    let (file, kept_as) = (path.display().to_string(), to.display().to_string());
+    Ok(json!({"event": "checkpoint_set_aside", "file": file, "kept_as": kept_as}))
+}
+
+fn rename(from: &Path, to: &Path) -> Result<(), StartError> {
+    std::fs::rename(from, to).map_err(|error| {
+        let (from, to) = (from.display(), to.display());
+        StartError::Config(format!("checkpoint: {from} cannot be renamed to {to}: {error}"))
+    })
+}
+
 /// Takes up a file, or the one before it where it is damaged or missing.
-fn take_up(brain: &mut Brain, path: &Path) -> Result<Value, StartError> {
-    let before = file::previous(path);
-    let newest = load(brain, path);
-    let (saved, path, because) = match newest {
-        Ok(saved) => (saved, path, None),
+fn take_up(brain: &mut Brain, newest: &Path) -> Result<Value, StartError> {
+    let before = file::previous(newest);
+    let (saved, path, because) = match load(brain, newest) {
+        Ok(saved) => (saved, newest, None),
         Err(why) => match load(brain, &before) {
             Ok(saved) => (saved, before.as_path(), Some(why)),
             Err(also) => {
@@ -97,7 +120,7 @@ fn take_up(brain: &mut Brain, path: &Path) -> Result<Value, StartError> {
                 return Err(StartError::Config(format!(
                     "checkpoint: {}: {why}{also}; begin anew with `fresh = true` (--fresh), or name \
                      another file",
-                    path.display(),
+                    newest.display(),
                 )));
             }
         },
@@ -108,6 +131,12 @@ fn take_up(brain: &mut Brain, path: &Path) -> Result<Value, StartError> {
     });
     if let Some(why) = because {
         event["reason"] = why.into();
+        if file::taken(newest) {
+            // Or the next one to be written would push it over the only good one.
+            let aside = file::damaged(newest);
+            rename(newest, &aside)?;
+            event["kept_as"] = aside.display().to_string().into();
+        }
     }
     Ok(event)
 }

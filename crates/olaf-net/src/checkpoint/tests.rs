@@ -186,7 +186,14 @@ fn a_damaged_file_gives_way_to_the_one_before_and_says_why() {
     assert_eq!((&events[0]["event"], &events[0]["version"]), (&"restored".into(), &1.into()));
     assert!(events[0]["file"].as_str().is_some_and(|file| file.ends_with(".previous")));
     assert!(events[0]["reason"].as_str().is_some_and(|why| why.contains("damaged")), "{events:?}");
+    // The damaged one never takes the place of the good one.
+    write(&path, &state(3));
+    let before = file::read(&file::previous(&path)).expect("the good one");
+    assert_eq!(before.state.version, 1);
+    assert_eq!(fs::read(folder.file("c.npz.damaged")).expect("kept"), b"PK");
+    assert_eq!(events[0]["kept_as"], folder.file("c.npz.damaged").display().to_string());
 
+    fs::write(&path, b"PK").expect("a file");
     fs::write(file::previous(&path), b"").expect("a file");
     let error = files.restore(&mut brain()).expect_err("both are damaged").to_string();
     assert!(error.contains("c.npz: ") && error.contains("--fresh"), "{error}");
@@ -209,4 +216,36 @@ fn each_job_has_a_file_of_its_own_where_the_name_says_so() {
     assert_eq!(files.restore(&mut server).expect("both").len(), 2);
     let jobs: Vec<_> = server.revisions().map(|(job, _)| job.0).collect();
     assert_eq!(jobs, [3, 12]);
+}
+
+#[test]
+fn whoever_begins_anew_keeps_the_files_of_before_for_good() {
+    let folder = Folder::new();
+    let path = folder.file("c.npz");
+    for version in [1, 2] {
+        write(&path, &state(version));
+    }
+    let files = Files::new(path.to_str().expect("text")).expect("a name");
+    let version = |name: &str| file::read(&folder.file(name)).expect("a checkpoint").state.version;
+    for life in [1, 2] {
+        let events = files.set_aside().expect("a folder that can be written to");
+        assert_eq!(events[0]["event"], "checkpoint_set_aside");
+        assert!(files.restore(&mut brain()).expect("nothing there").is_empty());
+        for each in 1..5 {
+            write(&path, &state(10 * life + each));
+        }
+    }
+    assert_eq!((version("c.npz.before-1"), version("c.npz.before-1.previous")), (2, 1));
+    assert_eq!((version("c.npz.before-2"), version("c.npz.before-2.previous")), (14, 13));
+    assert_eq!(version("c.npz"), 24);
+}
+
+#[test]
+fn the_trial_of_a_folder_leaves_a_half_written_file_alone() {
+    let folder = Folder::new();
+    let path = folder.file("c.npz");
+    fs::write(folder.file("c.npz.part"), b"half").expect("a file");
+    Files::new(path.to_str().expect("text")).expect("a name");
+    assert_eq!(fs::read(folder.file("c.npz.part")).expect("still there"), b"half");
+    assert_eq!(fs::read_dir(&folder.0).expect("a folder").count(), 1);
 }
