@@ -69,12 +69,21 @@ pub fn serve(name: &str, role: &impl Role, common: &Common) -> Result<(), Failur
             due = Instant::now() + common.every;
         }
     };
+    end(role, &mut report, why)
+}
+
+/// Stops a role; fails where its last checkpoint did.
+fn end(role: &impl Role, report: &mut Report<'_>, why: &str) -> Result<(), Failure> {
     report.pass_on(role)?;
     role.before_stop()?;
+    let lost = report.pass_on(role)?;
     let stats = statistics(role)?;
     role.stop()?;
     report.say(&json!({"event": "stopped", "why": why, "stats": stats}));
-    Ok(())
+    match lost {
+        None => Ok(()),
+        Some(text) => Err(Failure { text, code: 1 }),
+    }
 }
 
 /// The exit code, with the reason on standard error.
@@ -118,12 +127,21 @@ struct Report<'a> {
 }
 
 impl Report<'_> {
-    fn pass_on(&mut self, role: &impl Role) -> Result<(), Failure> {
+    /// Says what happened; returns which checkpoint failed, if one did.
+    fn pass_on(&mut self, role: &impl Role) -> Result<Option<String>, Failure> {
+        let mut failed = None;
         for text in role.events()? {
-            let event = serde_json::from_str(&text).expect("events are JSON");
+            let event: Value = serde_json::from_str(&text).expect("events are JSON");
             self.say(&event);
+            if event["event"] == "checkpoint_failed" {
+                let (job, file) = (plain(&event["job"]), plain(&event["file"]));
+                let reason = plain(&event["reason"]);
+                failed = Some(format!(
+                    "the last checkpoint of job {job}, {file}, could not be written: {reason}"
+                ));
+            }
         }
-        Ok(())
+        Ok(failed)
     }
 
     fn say(&mut self, message: &Value) {
@@ -195,6 +213,42 @@ mod tests {
 
     fn said(message: &Value) -> String {
         Report { name: "switch", json: false, out: None }.sentence(message)
+    }
+
+    /// Serves nothing; its last checkpoint fails.
+    #[derive(Default)]
+    struct Full(std::cell::RefCell<Vec<String>>);
+
+    impl Role for Full {
+        fn address(&self) -> &str {
+            ""
+        }
+        fn start(&self) -> Result<(), olaf_net::StartError> {
+            Ok(())
+        }
+        fn statistics(&self) -> Result<String, AskError> {
+            Ok(r#"{"jobs": []}"#.into())
+        }
+        fn events(&self) -> Result<Vec<String>, AskError> {
+            Ok(self.0.take())
+        }
+        fn before_stop(&self) -> Result<(), Failure> {
+            let event =
+                json!({"event": "checkpoint_failed", "job": 1, "file": "c", "reason": "full"});
+            self.0.borrow_mut().push(event.to_string());
+            Ok(())
+        }
+        fn stop(&self) -> Result<(), AskError> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_last_checkpoint_that_fails_is_told_in_the_exit_code() {
+        let mut report = Report { name: "server", json: false, out: None };
+        let failure = end(&Full::default(), &mut report, "SIGTERM").expect_err("it failed");
+        assert_eq!(failure.code, 1);
+        assert!(failure.text.contains("job 1, c, could not be written: full"), "{failure}");
     }
 
     #[test]

@@ -89,6 +89,10 @@ impl Role for Served {
     fn events(&self) -> Result<Vec<String>, AskError> {
         self.0.events()
     }
+    /// The last checkpoint, while its failure can still be told.
+    fn before_stop(&self) -> Result<(), Failure> {
+        Ok(self.0.finish()?)
+    }
     fn stop(&self) -> Result<(), AskError> {
         self.0.stop()
     }
