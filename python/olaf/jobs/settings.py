@@ -212,7 +212,7 @@ class ServerSettings(Section):
     checkpoint_every_ms: int = Field(default=30_000, ge=1)
     """How often the checkpoint is written while anything changes. olaf train: 10s."""
     fresh: bool = False
-    """Begin anew although the checkpoint exists; the file is kept as FILE.before-1, or -2 and so on."""
+    """Begin anew although the checkpoint exists; the file is kept as FILE.before-1, -2 or so on."""
 
     def to_core(self) -> str:
         """The JSON that `olaf._olaf.Server` takes."""
