@@ -6,7 +6,7 @@ from pathlib import Path
 import imageio_ffmpeg
 import numpy as np
 import pytest
-from conftest import LOCAL, Olaf, apart
+from small_runs import LOCAL, Olaf, apart
 
 from olaf.runs.evaluation import Episode, Score, against, score
 

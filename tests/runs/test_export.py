@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from conftest import Olaf, observations
+from small_runs import Olaf, observations
 
 from olaf import checkpoint
 from olaf.jobs.outcome import RunError

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import LOCAL, Olaf
+from small_runs import LOCAL, Olaf
 
 from olaf import checkpoint
 from olaf.jobs.alone import TrainingAlone

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-from conftest import apart
+from small_runs import apart
 
 from olaf import checkpoint
 from olaf.jobs.outcome import RunError

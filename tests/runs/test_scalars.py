@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import LOCAL, Olaf
+from small_runs import LOCAL, Olaf
 
 from olaf.jobs.progress import Earlier, Progress, Sample
 from olaf.jobs.settings import Settings
