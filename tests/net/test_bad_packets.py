@@ -58,8 +58,8 @@ MALFORMED: list[tuple[bytes, str]] = [
     (common(99), "unknown_kind"),
     (common(UPDATE, flags=1) + bytes(200), "unknown_flags"),
     (update(FINE, count=1 << 30), "bad_field"),
-    (common(JOIN) + bytes(40), "bad_field"),
-    (common(ACKNOWLEDGEMENT) + bytes(72), "wrong_direction"),
+    (common(JOIN) + bytes(48), "bad_field"),
+    (common(ACKNOWLEDGEMENT) + bytes(88), "wrong_direction"),
 ]
 
 
@@ -117,7 +117,7 @@ def test_numbers_that_are_none_are_rejected_at_the_switch_by_name(
     honest = network.client(switch.address, worker=1)
     honest.join(zeros(LANES), 10.0)
     # A worker made by hand joins, for no client of ours lets a NaN out.
-    join = common(JOIN, worker=6) + struct.pack(">IIIIQqB7x", 0, LANES, 2208, 0, 1, 0, 0)
+    join = common(JOIN, worker=6) + struct.pack(">IIIIQqB15x", 0, LANES, 2208, 0, 1, 0, 0)
     plain_socket.sendto(join, address_of(switch))
     eventually(
         lambda: [w for w in stats(switch)["workers"] if w["worker"] == 6 and w["admitted"]],

@@ -163,16 +163,19 @@ def test_segments_of_another_size_are_refused(network: Network) -> None:
     switch = network.switch(server.address)
     network.client(switch.address).join(zeros(10), 10.0)
     other = network.client(switch.address, mtu_bytes=1500)
-    with pytest.raises(_olaf.RefusedError, match="segment_lanes and mtu_bytes"):
+    with pytest.raises(_olaf.RefusedError, match="neither segment_lanes nor mtu_bytes"):
         other.join(zeros(10), 10.0)
 
 
 def test_a_server_may_insist_on_its_segments(network: Network) -> None:
     server = network.server(segment_lanes=100)
-    client = network.client(server.address)
+    client = network.client(server.address, segment_lanes=50)
     with pytest.raises(_olaf.RefusedError, match="segments of another size"):
         client.join(zeros(10), 10.0)
-    assert network.client(server.address, segment_lanes=100).join(zeros(10), 10.0) == 1
+    # Who leaves it to the job takes over what the server says.
+    other = network.client(server.address)
+    assert other.join(zeros(10), 10.0) == 1
+    assert stats(other)["path"]["segment_lanes"] == 100
 
 
 def test_a_job_without_a_server_and_a_model_too_large_are_refused(network: Network) -> None:

@@ -12,8 +12,11 @@ use olaf_wire::{Address, Ends, Update, serial};
 /// So many contributions are carried and no more: a switch refuses what holds more than it lets
 /// one worker claim, which is twice this by default.
 const CARRIED: u32 = 512;
-/// Updates remembered until they are answered, and of each segment until their end is known.
+/// Updates remembered until they are answered.
 const REMEMBERED: usize = 256;
+/// Of each segment, updates remembered until their end is known: a worker in a tight loop sends
+/// thousands a second, and a queue speaks of them when their turn comes.
+const AWAITED: usize = 4096;
 
 /// Why an update was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -295,7 +298,7 @@ impl Outbox {
         let before =
             if flow.newest == 0 { serial::of_life(address.session.0) } else { flow.newest };
         flow.newest = serial::next(before);
-        if flow.awaited.len() == REMEMBERED
+        if flow.awaited.len() == AWAITED
             && let Some((_, contributors)) = flow.awaited.pop_front()
         {
             self.counts.awaited -= u64::from(contributors);

@@ -319,7 +319,7 @@ impl Worker {
         if !self.config.path.search
             || welcome.segment_lanes == 0
             || welcome.segment_lanes == shape.segment_lanes
-            || welcome.parameters != shape.parameters
+            || ![0, shape.parameters].contains(&welcome.parameters)
             || matches!(self.standing, Standing::Joined | Standing::Left)
         {
             return false;
