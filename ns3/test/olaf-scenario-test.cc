@@ -164,7 +164,7 @@ class RefusalTest : public TestCase
     {
         Setting setting;
         setting.queue = "lifo";
-        Refused(setting, "\"lifo\" is not one of olaf, fifo");
+        Refused(setting, "\"lifo\" must be olaf, fifo");
         setting.queue = "olaf";
         setting.packetBytes = 1031;
         Refused(setting, "packet_bytes is 1031, which ns-3 cannot send: 126");

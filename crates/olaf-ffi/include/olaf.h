@@ -166,6 +166,8 @@ typedef struct olaf_update {
   double reward;
   // The last sender's count of what it sent in this flow (job, cluster, segment); 0: not counted.
   uint32_t flow_sequence;
+  // 0.
+  uint32_t reserved;
 } olaf_update;
 
 // An update as it comes to a queue.
@@ -397,6 +399,8 @@ typedef struct olaf_answer {
   // The receiver's own `flow_sequence` that bit 0 of both masks stands for; bit `i` stands for the
   // number `i` before it. 0: nothing is said.
   uint32_t flow_newest;
+  // 0.
+  uint32_t reserved;
   // Those that reached the server.
   uint64_t delivered;
   // Those that never will: replaced, filtered, dropped or refused on the way.

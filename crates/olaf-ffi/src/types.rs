@@ -42,6 +42,8 @@ pub struct olaf_update {
     pub reward: f64,
     /// The last sender's count of what it sent in this flow (job, cluster, segment); 0: not counted.
     pub flow_sequence: u32,
+    /// 0.
+    pub reserved: u32,
 }
 
 /// An update as it comes to a queue.
@@ -226,6 +228,7 @@ impl olaf_update {
             weight: update.weight,
             reward: update.reward,
             flow_sequence: update.flow_sequence,
+            reserved: 0,
         }
     }
 
@@ -284,6 +287,7 @@ impl olaf_entry {
                 weight: entry.weight,
                 reward: entry.reward,
                 flow_sequence: 0,
+                reserved: 0,
             },
             bytes: entry.bytes,
             replaceable: u8::from(entry.replaceable),

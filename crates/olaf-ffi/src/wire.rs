@@ -57,6 +57,8 @@ pub struct olaf_answer {
     /// The receiver's own `flow_sequence` that bit 0 of both masks stands for; bit `i` stands for the
     /// number `i` before it. 0: nothing is said.
     pub flow_newest: u32,
+    /// 0.
+    pub reserved: u32,
     /// Those that reached the server.
     pub delivered: u64,
     /// Those that never will: replaced, filtered, dropped or refused on the way.
@@ -350,6 +352,7 @@ fn of_wire(answer: &Answer) -> olaf_answer {
         own_age_us: answer.ages.own_us,
         mean_age_us: answer.ages.mean_us,
         flow_newest: answer.ends.newest,
+        reserved: 0,
         delivered: answer.ends.delivered,
         ended: answer.ends.ended,
     }

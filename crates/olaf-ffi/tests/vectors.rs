@@ -40,6 +40,7 @@ fn arrive(queue: *mut olaf_queue, step: &Value) -> (String, Value) {
             weight: number(&step["weight"]),
             reward: number(&step["reward"]),
             flow_sequence: 0,
+            reserved: 0,
         },
         bytes: integer(&step["bytes"]),
         tag: 0,
