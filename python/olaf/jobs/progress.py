@@ -37,6 +37,8 @@ GOOD_NEWS = {
     "switch_back",
     "server_back",
     "worker_back",
+    "path",
+    "path_back",
 }
 
 ECHO_S = 3.0

@@ -38,6 +38,9 @@ _SENTENCES = {
     "switch_restarted": "switch {address} started again",
     "loop": "what goes up for job {job} comes back from {address}: switches send in a circle, "
     "correct their upstream",
+    "path": "the path carries packets of {mtu_bytes} bytes: segments of {segment_lanes} values",
+    "path_too_narrow": "{reason}",
+    "path_back": "the path through {through} carries the job's packets again",
     "turned_away": "turned away from job {job}: {reason}",
     "round_without": "a round ended without worker {worker} of cluster {cluster}",
     "model_missing": "no model newer than {model_version} came from {address} within {seconds} s: "
