@@ -90,9 +90,13 @@ class Control:
             signal.signal(number, self._caught)
         return self
 
-    def watch(self, stream: IO[str]) -> None:
-        """Obey the lines of ``stream`` from now on, and stop at its end."""
-        threading.Thread(target=self._obey, args=(stream,), daemon=True).start()
+    def watch(self, stream: IO[str], *, owns_process: bool = True) -> None:
+        """Obey the lines of ``stream`` from now on, and stop at its end.
+
+        owns_process: the process is this role's alone, so that a role which does not stop in time
+            after its parent is gone takes the process with it.
+        """
+        threading.Thread(target=self._obey, args=(stream, owns_process), daemon=True).start()
 
     def wait(self, timeout_s: float) -> bool:
         """Wait until something is asked for, at most so long; whether to stop."""
@@ -125,7 +129,7 @@ class Control:
             raise KeyboardInterrupt  # the second Ctrl-C: at once
         self.stop(signal.Signals(number).name)
 
-    def _obey(self, stream: IO[str]) -> None:
+    def _obey(self, stream: IO[str], owns_process: bool) -> None:
         for line in stream:
             word = line.strip()
             if word == "finish":
@@ -140,8 +144,9 @@ class Control:
                 self._saves_wanted.append(int(word[5:]))
                 self._wake()
         self.stop("parent gone")
-        time.sleep(ORPHAN_GRACE_S)
-        os._exit(1)
+        if owns_process:
+            time.sleep(ORPHAN_GRACE_S)
+            os._exit(1)
 
     def _wake(self) -> None:
         with contextlib.suppress(BlockingIOError):  # full of wake-ups already

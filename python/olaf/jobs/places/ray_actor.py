@@ -186,7 +186,8 @@ class RoleActor:
 
     def _run(self, role: str, told: dict[str, Any], orders: IO[str]) -> None:
         control = Control()
-        control.watch(orders)
+        # Ray ends the process of an actor; `_watch_driver` does where its driver is gone.
+        control.watch(orders, owns_process=False)
         reporter = Reporter(as_json=True, out=cast(IO[str], self), human=lambda message: "")
         began = time.strftime("%Y-%m-%d %H:%M:%S")
         print(f"{began} olaf {role}: began", flush=True)  # in Ray's log of this actor
