@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from specs import FAIR, OLD, SMALL, UNFAIR, written
 
+from olaf import units
 from olaf.cli.main import run as olaf
 from olaf.verify import portfolio
 from olaf.verify.spec import Spec
@@ -253,4 +254,5 @@ def test_the_reference_names_every_key_of_a_spec() -> None:
         tables = [field.annotation, *getattr(field.annotation, "__args__", ())]
         for table in (each for each in tables if hasattr(each, "model_fields")):
             for key in table.model_fields:
-                assert f"`{key}`" in text or f"`{section}.{key}`" in text, (section, key)
+                named = units.key_of(key)
+                assert f"`{named}`" in text or f"`{section}.{named}`" in text, (section, named)

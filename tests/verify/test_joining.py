@@ -155,7 +155,7 @@ def test_the_command(bound: int, code: int, word: str, tmp_path: Path, capsys: C
 @pytest.mark.parametrize(
     ("new", "what"),
     [
-        ("[cluster]\nname = 'b'\n", "interval_ms is missing"),
+        ("[cluster]\nname = 'b'\n", "interval is missing"),
         ("[cluster]\nname = 'a'\ninterval_ms = 3\n", "two clusters are named a"),
         ("[queue]\nslots = 3\n", "must hold one table [cluster]"),
     ],
