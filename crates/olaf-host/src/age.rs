@@ -4,7 +4,11 @@ use core::time::Duration;
 use olaf_engine::Instant;
 
 /// The sawtooth of one cluster at its server: now minus the generation time of the newest
-/// contribution received so far. Observed from the cluster's first delivery on.
+/// contribution received so far.
+///
+/// All clusters of a job are observed from one time on, the job's first delivery, or from when
+/// they were known, if that is later. Until its own first delivery a cluster's age is the time
+/// since then. A cluster that starves therefore ages, instead of having no age.
 #[derive(Clone, Debug, Default)]
 pub struct AgeOfModel {
     state: Option<State>,
@@ -14,60 +18,68 @@ pub struct AgeOfModel {
 
 #[derive(Clone, Debug)]
 struct State {
-    first_delivery: Instant,
-    newest_generation_ns: u64,
+    observed_from: Instant,
+    /// Of what was delivered; nothing while the cluster starves.
+    newest_generation_ns: Option<u64>,
     last_change: Instant,
     /// Integral of the age up to `last_change`, in nanoseconds squared.
     integral: f64,
 }
 
 impl AgeOfModel {
-    /// A cluster of which nothing has been delivered.
+    /// A cluster that is not observed yet.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A delivery at `now`, whose newest contribution was generated at `generated_ns`.
+    /// Counts the age from `start` on, as the time since then until something is delivered.
+    /// Changes nothing where the cluster is observed already.
+    pub fn observe_from(&mut self, start: Instant) {
+        self.state.get_or_insert(State {
+            observed_from: start,
+            newest_generation_ns: None,
+            last_change: start,
+            integral: 0.0,
+        });
+    }
+
+    /// A delivery at `now`, whose newest contribution was generated at `generated_ns`. A cluster
+    /// that is not observed yet is from now on.
     ///
     /// Older news than what is known already changes nothing: the age does not drop.
     pub fn deliver(&mut self, now: Instant, generated_ns: u64) {
-        let Some(state) = &mut self.state else {
-            self.state = Some(State {
-                first_delivery: now,
-                newest_generation_ns: generated_ns,
-                last_change: now,
-                integral: 0.0,
-            });
-            return;
-        };
-        if generated_ns <= state.newest_generation_ns {
-            return;
+        self.observe_from(now);
+        let Some(state) = &mut self.state else { return };
+        if let Some(known_ns) = state.newest_generation_ns {
+            if generated_ns <= known_ns {
+                return;
+            }
+            self.peaks.0 += u128::from(age_ns(now, known_ns));
+            self.peaks.1 += 1;
         }
-        self.peaks.0 += u128::from(age_ns(now, state.newest_generation_ns));
-        self.peaks.1 += 1;
         state.integral = state.integral_until(now);
         state.last_change = state.last_change.max(now);
-        state.newest_generation_ns = generated_ns;
+        state.newest_generation_ns = Some(generated_ns);
     }
 
-    /// The age at `now`; nothing before the first delivery.
+    /// The age at `now`; nothing while the cluster is not observed.
     #[must_use]
     pub fn now(&self, now: Instant) -> Option<Duration> {
-        self.state.as_ref().map(|s| Duration::from_nanos(age_ns(now, s.newest_generation_ns)))
+        self.state.as_ref().map(|state| Duration::from_nanos(state.age_ns(now)))
     }
 
-    /// Time average of the age from the first delivery to `end`, nanoseconds; nothing where that
+    /// Time average of the age from when it is observed to `end`, nanoseconds; nothing where that
     /// is no time at all.
     #[must_use]
     pub fn mean_ns(&self, end: Instant) -> Option<f64> {
         let state = self.state.as_ref()?;
-        let observed = end.since(state.first_delivery).as_nanos();
+        let observed = end.since(state.observed_from).as_nanos();
         (observed > 0).then(|| state.integral_until(end) / observed as f64)
     }
 
-    /// Mean of the ages just before each drop (Peak Age-of-Model, OLAF §6), nanoseconds; nothing
-    /// where the age never dropped.
+    /// Mean of the ages just before each delivery but the first (Peak Age-of-Model, OLAF §6),
+    /// nanoseconds; nothing where the age never dropped like that.
     #[must_use]
     pub fn peak_mean_ns(&self) -> Option<f64> {
         (self.peaks.1 > 0).then(|| self.peaks.0 as f64 / self.peaks.1 as f64)
@@ -76,15 +88,18 @@ impl AgeOfModel {
     /// Generation time of the newest contribution received so far, nanoseconds.
     #[must_use]
     pub fn newest_generation_ns(&self) -> Option<u64> {
-        self.state.as_ref().map(|s| s.newest_generation_ns)
+        self.state.as_ref().and_then(|state| state.newest_generation_ns)
     }
 }
 
 impl State {
     fn integral_until(&self, end: Instant) -> f64 {
         let length = end.since(self.last_change).as_nanos() as f64;
-        let at_start = age_ns(self.last_change, self.newest_generation_ns) as f64;
-        self.integral + length * (at_start + length / 2.0)
+        self.integral + length * (self.age_ns(self.last_change) as f64 + length / 2.0)
+    }
+
+    fn age_ns(&self, now: Instant) -> u64 {
+        age_ns(now, self.newest_generation_ns.unwrap_or(self.observed_from.0))
     }
 }
 
@@ -137,9 +152,36 @@ mod tests {
     }
 
     #[test]
-    fn before_the_first_delivery_there_is_no_age() {
+    fn before_it_is_observed_there_is_no_age() {
         let age = AgeOfModel::new();
         assert_eq!((age.now(Instant(5)), age.mean_ns(Instant(5))), (None, None));
+    }
+
+    #[test]
+    fn until_the_first_delivery_the_age_is_the_time_since_it_is_observed() {
+        let mut age = AgeOfModel::new();
+        age.observe_from(Instant(10));
+        assert_eq!(age.now(Instant(30)), Some(Duration::from_nanos(20)));
+        assert_eq!(age.mean_ns(Instant(30)), Some(10.0));
+        assert_eq!(age.newest_generation_ns(), None);
+        // 10..30: 0 to 20, area 200; 30..40: 5 to 15, area 100.
+        age.deliver(Instant(30), 25);
+        assert_eq!(age.mean_ns(Instant(40)), Some(300.0 / 30.0));
+        assert_eq!(age.peak_mean_ns(), None);
+        age.observe_from(Instant(35));
+        assert_eq!(age.mean_ns(Instant(40)), Some(300.0 / 30.0));
+    }
+
+    #[test]
+    fn a_starved_cluster_makes_a_job_unfair() {
+        let (mut fed, mut starved) = (AgeOfModel::new(), AgeOfModel::new());
+        fed.deliver(Instant(0), 0);
+        starved.observe_from(Instant(0));
+        (1..=100).for_each(|at| fed.deliver(Instant(at), at));
+        let means = [&fed, &starved].map(|age| age.mean_ns(Instant(100)).unwrap_or_default());
+        assert_eq!(means, [0.5, 50.0]);
+        let index = jain(means).unwrap_or_default();
+        assert!((index - 50.5 * 50.5 / (2.0 * 2_500.25)).abs() < 1e-12, "{index}");
     }
 
     #[test]

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use olaf_engine::{Instant, PeerId};
-use olaf_host::server::{Aggregate, RuleConfig, ServerGate, ServerStatistics};
+use olaf_host::server::{Aggregate, RuleConfig, ServerGate, ServerStatistics, Step};
 use olaf_host::{Host, HostEvent, Refused, Server, ServerConfig};
 use olaf_wire::{
     Address, Answer, ClusterId, JobId, Join, Kind, Packet, QueueStatus, Session, Update, WorkerId,
@@ -60,7 +60,7 @@ impl Served {
     /// is 1 and staleness does not count: the model is the sum of the means that changed it.
     fn new(aggregate: Aggregate, workers: u32, gate: ServerGate) -> Self {
         let rule =
-            RuleConfig { learning_rate: 1.0, staleness_power: 0.0, gate, ..RuleConfig::default() };
+            RuleConfig { step: Step::Mean, staleness_power: 0.0, gate, ..RuleConfig::default() };
         let config = ServerConfig { rule, aggregate, ..ServerConfig::default() };
         let mut served =
             Self { now: Instant(1_000_000), server: Server::new(config, 9).unwrap(), sent: 0 };

@@ -22,7 +22,7 @@ struct Net {
 
 /// Every update at full strength, so that sums can be read off the model.
 fn plain() -> RuleConfig {
-    RuleConfig { staleness_power: 0.0, ..RuleConfig::default() }
+    RuleConfig { step: Step::Mean, staleness_power: 0.0, ..RuleConfig::default() }
 }
 
 impl Net {

@@ -15,6 +15,9 @@ pub struct Fetch {
     pub first: u32,
     /// Bit i set: segment `first + i` is wanted.
     pub mask: u64,
+    /// The worker's newest complete model; 0 before the first. Where that is the server's newest as
+    /// well, its first segment is answer enough.
+    pub have_version: u32,
 }
 
 impl Fetch {
@@ -31,6 +34,7 @@ impl Fetch {
             version: packet.u32(at::VERSION),
             first: packet.u32(at::FIRST),
             mask: packet.u64(at::MASK),
+            have_version: packet.u32(at::HAVE_VERSION),
         })
     }
 
@@ -51,6 +55,7 @@ impl Fetch {
         writer.put(at::VERSION, self.version.to_be_bytes());
         writer.put(at::FIRST, self.first.to_be_bytes());
         writer.put(at::MASK, self.mask.to_be_bytes());
+        writer.put(at::HAVE_VERSION, self.have_version.to_be_bytes());
         at::LEN
     }
 }

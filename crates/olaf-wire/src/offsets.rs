@@ -20,7 +20,7 @@
 //!             84 layout missing  88 factor  96 staleness power  104 missing mask
 //!             112 padded to  116 zero x4  120 end, or zeros up to `padded to`
 //! leave       24 end
-//! fetch       24 version  28 first segment  32 mask of 64 segments  40 end
+//! fetch       24 version  28 first segment  32 mask of 64 segments  40 version that is here  44 end
 //! notice      24 taken newest  32 end
 //! layout      24 part  28 total  32 length  36 zero x4  40 text ..
 //!
@@ -139,7 +139,8 @@ pub mod fetch {
     pub const VERSION: usize = 24;
     pub const FIRST: usize = 28;
     pub const MASK: usize = 32;
-    pub const LEN: usize = 40;
+    pub const HAVE_VERSION: usize = 40;
+    pub const LEN: usize = 44;
 }
 
 /// What a switch has taken in of a cluster.

@@ -35,6 +35,8 @@ pub enum Step {
     Mean = 1,
     /// By their mean times their weight, as if each had come alone.
     Sum = 2,
+    /// By their mean times their number, scaled down by the contributions that none of them knew of.
+    Overlap = 3,
 }
 
 /// Which updates the server takes, by their reward.
@@ -67,7 +69,7 @@ macro_rules! codes {
 
 codes!(RuleKind { Delta: "delta", PaperLiteral: "paper-literal" });
 codes!(AggregateKind { Each: "each", Periodic: "periodic", Round: "round" });
-codes!(Step { Mean: "mean", Sum: "sum" });
+codes!(Step { Mean: "mean", Sum: "sum", Overlap: "overlap" });
 codes!(ServerGate { None: "none", Best: "best", Recent: "recent" });
 
 /// What a server does with a delivered update: what a push will do, in numbers.
@@ -83,7 +85,9 @@ pub struct JobRule {
     pub gate: ServerGate,
     /// The server multiplies every update by this number: its `learning_rate`. Above 0.
     pub factor: f64,
-    /// It multiplies an update computed on a model `b` versions old by `(1 + b)^-power` besides.
+    /// It multiplies an update computed on a model `b` versions old by `(1 + b)^-power` besides. With
+    /// [`Step::Overlap`] it counts contributions instead: `(n + m)^-power` for a merge of `n` where `m`
+    /// others changed the model since.
     pub staleness_power: f64,
 }
 

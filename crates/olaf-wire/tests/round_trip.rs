@@ -130,7 +130,7 @@ fn rules() -> impl Strategy<Value = JobRule> {
         AggregateKind::Periodic,
         AggregateKind::Round,
     ]);
-    let steps = prop::sample::select(vec![Step::Mean, Step::Sum]);
+    let steps = prop::sample::select(vec![Step::Mean, Step::Sum, Step::Overlap]);
     let gates = prop::sample::select(vec![ServerGate::None, ServerGate::Best, ServerGate::Recent]);
     let numbers = (1e-300f64..1e300, 0.0f64..1e300);
     (kinds, aggregates, steps, gates, numbers).prop_map(
@@ -271,8 +271,8 @@ proptest! {
     }
 
     #[test]
-    fn a_leave_and_a_fetch_come_back_as_they_were(address in addresses(), version: u32, first: u32, mask: u64) {
-        let (leave, fetch) = (Leave { address }, Fetch { address, version, first, mask });
+    fn a_leave_and_a_fetch_come_back_as_they_were(address in addresses(), version: u32, first: u32, mask: u64, have_version: u32) {
+        let (leave, fetch) = (Leave { address }, Fetch { address, version, first, mask, have_version });
         let mut buf = buffer();
         let len = leave.emit(&mut buf);
         prop_assert_eq!(Leave::parse(&Packet::new_checked(&buf[..len]).unwrap()), Ok(leave));
@@ -473,7 +473,7 @@ fn a_rule_that_cannot_be_is_refused_by_the_name_of_its_field() {
         (at::RULE, 0, "rule"),
         (at::AGGREGATE, 0, "aggregate"),
         (at::AGGREGATE, 4, "aggregate"),
-        (at::STEP, 3, "step"),
+        (at::STEP, 4, "step"),
         (at::GATE, 4, "gate"),
     ] {
         assert_eq!(read(at, &[code]), Err(Refusal::BadField(field)), "{field} {code}");

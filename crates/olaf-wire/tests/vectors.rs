@@ -67,6 +67,7 @@ fn rule(fields: &Value) -> JobRule {
         step: match name("step") {
             "mean" => Step::Mean,
             "sum" => Step::Sum,
+            "overlap" => Step::Overlap,
             other => panic!("no step {other}"),
         },
         gate: match name("gate") {
@@ -200,7 +201,8 @@ fn written(message: &Value, bytes: &[u8]) -> (Vec<u8>, bool) {
         }
         "fetch" => {
             let (version, first, mask) = (u32_of("version"), u32_of("first"), u64_of("mask"));
-            let fetch = Fetch { address, version, first, mask };
+            let have_version = u32_of("have_version");
+            let fetch = Fetch { address, version, first, mask, have_version };
             let read = packet.and_then(|packet| Fetch::parse(&packet));
             (fetch.emit(&mut buf), read == Ok(fetch))
         }

@@ -23,14 +23,14 @@ use olaf_wire::{Address, AggregateKind, Answer, ClusterId, JobId, Update, Worker
 pub enum Aggregate {
     /// At once: asynchronous training as OLAF has it.
     Each,
-    /// So many contributions together, once, by their mean; their workers went on meanwhile.
+    /// So many contributions together, as one merge; their workers went on meanwhile.
     Periodic {
         /// How many; `None` leaves it to the time.
         contributions: Option<u32>,
         /// At the latest so long after the first of them.
         after: Duration,
     },
-    /// One contribution of every worker that is here, by their mean: synchronous training. Workers
+    /// One contribution of every worker that is here, as one merge: synchronous training. Workers
     /// wait for the model, and what none of them computed on the newest one is refused.
     Round {
         /// A round ends so long after its first contribution, without those that are missing.
@@ -83,6 +83,8 @@ struct Collected {
     reward: f64,
     /// Versions behind, times contributors.
     behind: u64,
+    /// Contributions that changed the model meanwhile, times contributors.
+    overlapped: f64,
     alone: u64,
     merged: u64,
     /// Whose contributions are certainly here: of a merge only the first contributor is known.
@@ -218,12 +220,14 @@ impl Job {
             return Err(Refused::Stale);
         }
         let behind = u64::from(self.behind(update)) * u64::from(update.contributors);
+        let overlapped = self.changed_since(update) * f64::from(update.contributors);
         let collection = &mut self.collection;
         collection.segments.resize_with(update.segments as usize, Collected::default);
         let segment = &mut collection.segments[update.segment as usize];
         segment.take_in(update, lanes)?;
         segment.note_who(update, self.version);
         segment.behind += behind;
+        segment.overlapped += overlapped;
         collection.waiting += u64::from(update.contributors);
         collection.since.get_or_insert(now);
         Ok(())
@@ -239,6 +243,7 @@ impl Job {
     ) -> Snapshot {
         let segments = core::mem::take(&mut self.collection.segments);
         let count = segments.len() as u32;
+        let active = self.active_but(None) as f64;
         self.collection.waiting = 0;
         self.collection.since = None;
         self.collection.closed += 1;
@@ -253,6 +258,10 @@ impl Job {
                 weight: segment.weight,
                 reward: segment.reward,
                 versions_behind: u32::try_from(segment.behind / contributors).unwrap_or(u32::MAX),
+                contributors: u32::try_from(contributors).unwrap_or(u32::MAX),
+                // The collection's own contributors overlap each other, and count as such.
+                overlapped: (active - contributors as f64)
+                    .max(segment.overlapped / contributors as f64),
             };
             match self.apply_segment(at, count, &delivered, config) {
                 Some(Applied::Yes) => {

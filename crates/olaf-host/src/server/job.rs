@@ -6,6 +6,7 @@ use super::answers::Snapshot;
 use super::checkpoint::{Counts, Restored};
 use super::describing::Description;
 use super::fates::{Fates, Staleness};
+use super::overlap::Overlap;
 use super::rule::{Applied, Delivered, Rule, RuleConfig};
 use crate::age::AgeOfModel;
 use crate::host::Refused;
@@ -33,12 +34,15 @@ pub(super) struct Job {
     pub(super) model: Option<ModelNow>,
     pub(super) members: BTreeMap<WorkerId, Member>,
     pub(super) clusters: BTreeMap<ClusterId, Cluster>,
+    /// Something was delivered: from then on every cluster that is known has an age.
+    pub(super) ages_begun: bool,
     pub(super) fates: Fates,
     pub(super) staleness: Staleness,
     pub(super) description: Description,
     /// Delivered, and not in the model yet.
     pub(super) collection: Collection,
     pub(super) kept: VecDeque<(u32, Snapshot)>,
+    pub(super) overlap: Overlap,
     pub(super) offer: Option<Offer>,
     /// Highest version that anybody claims to have: a server that restarts goes on above it.
     pub(super) highest_claimed: u32,
@@ -68,6 +72,9 @@ pub(super) struct Member {
     pub(super) last_join_received_at_ns: u64,
     /// Its description of the model was none.
     pub(super) bad_layout: bool,
+    /// How many contributions the model had when this worker's last one was added; of a merge only
+    /// the first contributor's name is known.
+    pub(super) contributed: Option<u64>,
 }
 
 /// Whether a join brought somebody new.
@@ -123,11 +130,13 @@ impl Job {
             model: None,
             members: BTreeMap::new(),
             clusters: BTreeMap::new(),
+            ages_begun: false,
             fates: Fates::default(),
             staleness: Staleness::default(),
             description: Description::default(),
             collection: Collection::default(),
             kept: VecDeque::new(),
+            overlap: Overlap::default(),
             offer: None,
             highest_claimed: 0,
             restored: None,
@@ -152,6 +161,7 @@ impl Job {
         let address = &join.address;
         let same = self.members.get(&address.worker).filter(|m| m.session == address.session);
         let bad_layout = same.is_some_and(|member| member.bad_layout);
+        let contributed = same.and_then(|member| member.contributed);
         let before = self.members.insert(
             address.worker,
             Member {
@@ -164,9 +174,14 @@ impl Job {
                 last_join_sent_at_ns: join.sent_at_ns,
                 last_join_received_at_ns: now.0,
                 bad_layout,
+                contributed,
             },
         );
-        self.clusters.entry(address.cluster).or_default();
+        let begun = self.ages_begun;
+        let cluster = self.clusters.entry(address.cluster).or_default();
+        if begun {
+            cluster.age.observe_from(now);
+        }
         match before {
             Some(before) if before.session != address.session => Entered::New,
             Some(before) if before.silent => Entered::Back,
@@ -216,13 +231,14 @@ impl Job {
         restore_patience: Duration,
     ) {
         let known = self.restored.as_ref().map_or(0, Restored::version);
-        if self.model.is_some() || self.restored.is_some() && join.have_version <= known {
+        let is_older = self.restored.is_some() && join.have_version <= known;
+        if self.model.is_some() || is_older || join.have_version > CLAIM_LIMIT {
             return;
         }
         let better = self.offer.as_ref().is_none_or(|offer| {
             let same = offer.worker == join.address.worker && offer.session == join.address.session;
             let stuck = offer.is_stuck(now, patience, self.members.get(&offer.worker));
-            let better = join.have_version > offer.version && join.have_version <= CLAIM_LIMIT;
+            let better = join.have_version > offer.version;
             !same && (better || stuck)
         });
         if let Some(offer) = self.offer.as_mut().filter(|offer| offer.is_by(&join.address)) {
@@ -244,7 +260,8 @@ impl Job {
         }
     }
 
-    /// What the server lacks of the offer, asked of the worker that makes it: the first segment that is missing, and as a mask which of it and the 63 after it are.
+    /// Segments of the offer that the server lacks: the first of them, and a mask of those among it
+    /// and the 63 after it. Asked of the worker that makes the offer.
     pub(super) fn missing(&self, address: &Address) -> Option<(u32, u64)> {
         let offer = self.offer.as_ref().filter(|o| o.is_by(address))?;
         offer.present.missing_from_first()
@@ -331,10 +348,14 @@ impl Job {
     /// Counts a delivery, and takes the age of its cluster.
     pub(super) fn note_delivery(&mut self, now: Instant, update: &Update) -> Delivery {
         let contributors = u64::from(update.contributors);
+        if let Some(member) = self.members.get_mut(&update.address.worker) {
+            member.contributed = Some(self.overlap.contributions());
+        }
         self.fates.received += contributors;
         self.fates.deliveries += 1;
         let versions = (update.version_oldest, update.version_newest);
         self.staleness.count(self.version, versions, update.contributors);
+        self.begin_ages(now);
         let cluster = self.clusters.entry(update.address.cluster).or_default();
         cluster.staleness.count(self.version, versions, update.contributors);
         cluster.deliveries += 1;
@@ -350,6 +371,17 @@ impl Job {
         }
     }
 
+    /// From the job's first delivery on, a cluster that has joined and starves has an age, too.
+    /// What a checkpoint tells of clusters that did not join again stays without.
+    fn begin_ages(&mut self, now: Instant) {
+        if core::mem::replace(&mut self.ages_begun, true) {
+            return;
+        }
+        for member in self.members.values() {
+            self.clusters.entry(member.cluster).or_default().age.observe_from(now);
+        }
+    }
+
     fn apply(
         &mut self,
         update: &Update,
@@ -362,6 +394,8 @@ impl Job {
             weight: update.weight,
             reward: update.reward,
             versions_behind: self.behind(update),
+            contributors: update.contributors.min(self.workers_in(update)),
+            overlapped: self.overlapped(update),
         };
         match self.apply_segment(update.segment as usize, update.segments, &delivered, config) {
             None => Err(Refused::NotReady),
@@ -390,6 +424,41 @@ impl Job {
         newest + (oldest - newest) / 2
     }
 
+    /// Contributions that overlap those of an update: one of each other worker that contributed
+    /// lately, or those that changed the model since the one that it was computed on, whichever is
+    /// more.
+    fn overlapped(&self, update: &Update) -> f64 {
+        let others = self.workers_in(update).saturating_sub(update.contributors);
+        f64::from(others).max(self.changed_since(update))
+    }
+
+    /// Workers that an update can be of: those that contributed lately, and its own. A merge counts
+    /// as no more updates than that: the many updates of a worker that waits for nothing are steps
+    /// from one model.
+    fn workers_in(&self, update: &Update) -> u32 {
+        let others = self.active_but(Some(update.address.worker));
+        u32::try_from(others).unwrap_or(u32::MAX).saturating_add(1)
+    }
+
+    /// Contributions that changed the model since the one that an update was computed on; of a
+    /// merge, midway between its oldest and its newest.
+    pub(super) fn changed_since(&self, update: &Update) -> f64 {
+        let [oldest, newest] = [update.version_oldest, update.version_newest];
+        let since = |version| self.overlap.since(update.segment as usize, version);
+        (since(oldest) + since(newest)) / 2.0
+    }
+
+    /// Workers that contributed lately, but one.
+    pub(super) fn active_but(&self, worker: Option<WorkerId>) -> usize {
+        let lately = ACTIVE * self.members.len() as u64;
+        let total = self.overlap.contributions();
+        let is_active = |member: &Member| {
+            !member.silent && member.contributed.is_some_and(|at| total.saturating_sub(at) < lately)
+        };
+        let others = self.members.iter().filter(|(id, _)| Some(**id) != worker);
+        others.filter(|(_, member)| is_active(member)).count()
+    }
+
     /// Changes one segment of the model by the job's rule; `None` while there is no model.
     pub(super) fn apply_segment(
         &mut self,
@@ -406,6 +475,9 @@ impl Job {
         let weights = Arc::make_mut(&mut model.segments[at]);
         let applied = model.rules[at].apply(weights, delivered);
         model.changed |= applied == Applied::Yes;
+        if applied == Applied::Yes {
+            self.overlap.add(at, segments, delivered.contributors);
+        }
         Some(applied)
     }
 
@@ -441,6 +513,7 @@ impl Job {
         let Some(model) = &mut self.model else { return Snapshot::new() };
         if core::mem::take(&mut model.changed) {
             self.version = self.version.wrapping_add(1);
+            self.overlap.publish(self.version);
             self.kept.push_back((self.version, model.segments.clone()));
             while self.kept.len() > keep.max(1) {
                 self.kept.pop_front();
@@ -457,6 +530,10 @@ impl Job {
         Some((*version, snapshot.clone(), is_kept))
     }
 }
+
+/// A worker is active while its last contribution is among so many of the job's last ones, times the
+/// workers: a slow worker is one, a worker that stopped pushing is none.
+const ACTIVE: u64 = 4;
 
 /// Nobody's round trip is taken to be longer: a claim must not hold up a job.
 const LONGEST_ROUND_TRIP: Duration = Duration::from_secs(4);

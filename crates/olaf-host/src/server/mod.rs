@@ -20,6 +20,7 @@ mod describing;
 mod fates;
 mod job;
 mod joining;
+mod overlap;
 mod rule;
 mod statistics;
 
@@ -401,6 +402,8 @@ impl Server {
         if kept {
             let wanted = fetch.segments().filter(|s| *s < segments);
             self.answers.segments(from, answer, &snapshot, wanted);
+        } else if version == fetch.have_version {
+            self.answers.segments(from, answer, &snapshot, 0..1);
         } else {
             self.answers.model(from, answer, shape, snapshot);
         }

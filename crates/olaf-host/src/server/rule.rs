@@ -19,8 +19,9 @@ pub struct RuleConfig {
     /// How far below the gate's reference a reward may be, at least 0.
     pub gate_margin: f64,
     /// An update computed on a model `b` versions old counts `(1 + b)^-power`; 0 counts all alike.
-    /// 0.7 is measured (docs/training.md): as many versions came between as there are workers that
-    /// moved the model without knowing of this update, and their full steps together overshoot.
+    /// [`Step::Overlap`] counts the updates that overlap in place of versions. 0.7 is measured for
+    /// updates of whole turns (docs/training.md): those that did not know of each other overshoot
+    /// together.
     pub staleness_power: f64,
 }
 
@@ -29,7 +30,7 @@ impl Default for RuleConfig {
         Self {
             kind: RuleKind::Delta,
             learning_rate: 1.0,
-            step: Step::Mean,
+            step: Step::Overlap,
             gate: ServerGate::None,
             gate_margin: 0.0,
             staleness_power: 0.7,
@@ -88,6 +89,11 @@ pub struct Delivered<'a> {
     pub reward: f64,
     /// Versions since the model they were computed on.
     pub versions_behind: u32,
+    /// How many contributions the sum is of, at least 1.
+    pub contributors: u32,
+    /// Contributions that overlap these: of the other workers, or those that changed the model since
+    /// the one that these were computed on, whichever is more.
+    pub overlapped: f64,
 }
 
 /// What became of a delivered update.
@@ -188,12 +194,20 @@ impl Rule {
     }
 
     fn delta(&self, weights: &mut Vec<f32>, update: &Delivered<'_>) -> Applied {
-        let staleness =
-            power(1.0 + f64::from(update.versions_behind), -self.config.staleness_power);
+        let exponent = -self.config.staleness_power;
+        let stale = || power(1.0 + f64::from(update.versions_behind), exponent);
         let factor = match self.config.step {
-            Step::Mean => self.config.learning_rate * staleness / update.weight,
-            Step::Sum => self.config.learning_rate * staleness,
-        } as f32;
+            Step::Mean => stale() / update.weight,
+            Step::Sum => stale(),
+            // differs: the paper applies the mean of a merge as one update. The n contributions of a
+            // merge are n steps that did not know of each other, like n updates that came one by
+            // one; so they count alike, however the queue merged them.
+            Step::Overlap => {
+                let n = f64::from(update.contributors);
+                n * power(n + update.overlapped, exponent) / update.weight
+            }
+        };
+        let factor = (self.config.learning_rate * factor) as f32;
         moved(weights, lanes(update.sum).map(|g| factor * g))
     }
 
@@ -243,7 +257,7 @@ mod tests {
     }
 
     fn delivered(sum: &[u8], weight: f64, reward: f64) -> Delivered<'_> {
-        Delivered { sum, weight, reward, versions_behind: 0 }
+        Delivered { sum, weight, reward, versions_behind: 0, contributors: 1, overlapped: 0.0 }
     }
 
     fn config() -> RuleConfig {
@@ -254,7 +268,7 @@ mod tests {
     fn delta_moves_by_the_mean_or_by_the_sum() {
         let sum = bytes(&[4.0, -8.0]);
         let mut weights = alloc::vec![1.0, 1.0];
-        let mut rule = Rule::new(config());
+        let mut rule = Rule::new(RuleConfig { step: Step::Mean, ..config() });
         assert_eq!(rule.apply(&mut weights, &delivered(&sum, 2.0, 0.0)), Applied::Yes);
         assert_eq!(weights, [2.0, -1.0]);
         let mut rule = Rule::new(RuleConfig { step: Step::Sum, ..config() });
@@ -264,11 +278,29 @@ mod tests {
 
     #[test]
     fn staleness_weighs_an_update_less() {
-        let mut rule = Rule::new(RuleConfig { staleness_power: 1.0, ..config() });
-        let mut weights = alloc::vec![0.0];
+        let stale = RuleConfig { staleness_power: 1.0, ..config() };
         let sum = bytes(&[8.0]);
-        rule.apply(&mut weights, &Delivered { versions_behind: 3, ..delivered(&sum, 1.0, 0.0) });
-        assert_eq!(weights, [1.0]);
+        let late = Delivered { versions_behind: 3, overlapped: 7.0, ..delivered(&sum, 1.0, 0.0) };
+        for (step, moved) in [(Step::Mean, 1.0), (Step::Sum, 1.0), (Step::Overlap, 0.5)] {
+            let mut weights = alloc::vec![0.0];
+            Rule::new(RuleConfig { step, ..stale }).apply(&mut weights, &late);
+            assert_eq!(weights, [moved], "{step:?}");
+        }
+    }
+
+    #[test]
+    fn with_overlap_it_does_not_matter_whether_the_queue_merged() {
+        // Four updates of 1 that do not know of each other, three more before them.
+        let rule = RuleConfig { staleness_power: 0.7, ..config() };
+        let (one, four) = (bytes(&[1.0]), bytes(&[4.0]));
+        let mut merged = alloc::vec![0.0];
+        let all = Delivered { contributors: 4, overlapped: 3.0, ..delivered(&four, 4.0, 0.0) };
+        Rule::new(rule).apply(&mut merged, &all);
+        let mut alone = alloc::vec![0.0];
+        let last = Delivered { overlapped: 6.0, ..delivered(&one, 1.0, 0.0) };
+        Rule::new(rule).apply(&mut alone, &last);
+        assert!((merged[0] - 4.0 * alone[0]).abs() < 1e-6, "{merged:?} {alone:?}");
+        assert!((alone[0] - 0.5 * 7f32.powf(-0.7)).abs() < 1e-6);
     }
 
     #[test]

@@ -127,7 +127,13 @@ impl Worker {
                 self.models.give_up_below(answer.model_version);
             }
             let before = self.models.awaited();
-            self.models.take(shape, &answer, packet.lanes())?;
+            let taken = self.models.take(shape, &answer, packet.lanes());
+            let here = self.models.newest().map_or(0, |model| model.version);
+            // Only the answer to a wish acknowledges nothing.
+            self.refreshing &= answer.acknowledges != 0
+                || here < answer.model_version
+                || answer.model_version < self.asked_with;
+            taken?;
             let awaited = self.models.awaited();
             // What comes of a newer version is no sign that the rest of the awaited one still comes.
             if awaited != before || awaited == Some(answer.model_version) {

@@ -117,6 +117,10 @@ pub struct Worker {
     description: Description,
     offer: Option<Offer>,
     fetches: VecDeque<Fetch>,
+    /// Whether the server's newest model is asked for and has not come.
+    refreshing: bool,
+    /// The newest model that was here when it was asked for.
+    asked_with: u32,
     /// Those that were asked for last: when all of it is here, more is asked for at once.
     asked: Vec<Fetch>,
     leave_to_send: bool,
@@ -175,6 +179,8 @@ impl Worker {
             description: Description::default(),
             offer: None,
             fetches: VecDeque::new(),
+            refreshing: false,
+            asked_with: 0,
             asked: Vec::new(),
             leave_to_send: false,
             awaits_admission: false,
@@ -213,6 +219,25 @@ impl Worker {
         let shape = Shape { parameters, segment_lanes: self.config.segment_lanes };
         self.next_join = (!self.begins_with_a_search(now, shape)).then_some(now);
         Ok(())
+    }
+
+    /// Asks the server for its newest model: one round trip, not repeated should it be lost. Other
+    /// models come as answers to updates.
+    pub fn refresh(&mut self) {
+        if self.standing == Standing::Joined {
+            let have_version = self.model().map_or(0, |model| model.version);
+            let address = self.config.address;
+            let newest = Fetch { address, version: 0, first: 0, mask: u64::MAX, have_version };
+            self.fetches.push_front(newest);
+            self.refreshing = true;
+            self.asked_with = have_version;
+        }
+    }
+
+    /// Whether the answer to [`Worker::refresh`] is still to come.
+    #[must_use]
+    pub const fn is_refreshing(&self) -> bool {
+        self.refreshing
     }
 
     /// Queues one update: the lanes of `parts`, in order, times `weight`. Never waits. An update
@@ -307,6 +332,13 @@ impl Worker {
         (self.outbox.counts.awaited, self.outbox.counts.unconfirmed)
     }
 
+    /// Whether the newest update is under way: it waits here, or nobody has said yet what became of
+    /// it. An older one that was lost does not count.
+    #[must_use]
+    pub fn awaits_end(&self) -> bool {
+        self.outbox.has_unsent() || self.outbox.awaits_newest()
+    }
+
     /// Whether anything pushed still waits to be sent.
     #[must_use]
     pub fn has_unsent(&self) -> bool {
@@ -339,6 +371,7 @@ impl Worker {
         self.path.stop();
         (self.next_join, self.next_fetch, self.offer) = (None, None, None);
         self.fetches.clear();
+        self.refreshing = false;
         self.asked.clear();
     }
 

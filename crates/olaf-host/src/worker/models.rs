@@ -120,6 +120,7 @@ impl Models {
                 version: assembly.version,
                 first,
                 mask,
+                have_version: self.newest.as_ref().map_or(0, |model| model.version),
             })
         })
     }

@@ -356,6 +356,13 @@ impl Outbox {
         });
     }
 
+    /// Whether the newest update is on its way. The end of an older one that was lost may never be
+    /// told; it does not count.
+    pub(super) fn awaits_newest(&self) -> bool {
+        let is_newest = |flow: &Flow| flow.awaited.back().is_some_and(|(n, _)| *n == flow.newest);
+        self.flows.iter().any(is_newest)
+    }
+
     /// Nobody will tell the end of what is on its way: whoever knew it began a new life.
     pub(super) fn give_up(&mut self) {
         self.flows.iter_mut().for_each(|flow| flow.awaited.clear());
@@ -548,7 +555,10 @@ mod tests {
         assert_eq!(numbers[1..], [u32::MAX - 1, u32::MAX, 1, 2]);
         // Of the five the second and the last arrived, the third was replaced: of the first and the
         // fourth nothing is known, although a later one arrived. 0 is no number: 2 - 1 - MAX.
+        assert!(outbox.awaits_newest());
         outbox.note_ends(0, &Ends { newest: 2, delivered: 1 | 1 << 4, ended: 1 << 3 });
+        // The first and the fourth may be lost: nobody waits for them.
+        assert!(!outbox.awaits_newest());
         let counts = outbox.counts;
         assert_eq!((counts.acknowledged, counts.not_delivered, counts.awaited), (2, 1, 2));
         outbox.note_ends(0, &Ends { newest: 2, delivered: 1 | 1 << 4, ended: 1 << 3 });
