@@ -3,14 +3,23 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use olaf_sched::JobId;
-use olaf_sched::protocol::{Controller, Host, HostTiming, Members, Timing, Turns, Worth, codec};
+use olaf_sched::protocol::{
+    Controller, Foresight, Host, HostTiming, Members, Sharer, Timing, codec,
+};
+use olaf_sched::sharing::Policy;
+use olaf_sched::{JobId, Network, Operation, Pattern, Steps};
 use std::collections::BTreeMap;
 
 fuzz_target!(|data: &[u8]| {
-    let mut turns = Turns::new(10);
-    turns.add(JobId(1), Worth { operations: 3, first: 1, start_ns: 5 });
-    let mut controller = Controller::new(2, 7, Timing::default(), BTreeMap::from([(0, 1)]), turns);
+    let operation = |start_ns| Operation { start_ns, bytes: 1_000_000 };
+    let operations = [5, 100_000, 900_000].map(operation).to_vec();
+    let pattern = Pattern { name: "p".into(), compute_ns: 1_000_000, operations };
+    let steps = Steps::new(&pattern, &Network::PAPER, 2);
+    let sharer = Sharer { steps, hosts: 2, count: 9, resources: vec![0], units: 1 };
+    let capacity = BTreeMap::from([(0, 1)]);
+    let mut policy = Foresight::new(Policy::Plan, 10, capacity.clone());
+    policy.add(JobId(1), sharer);
+    let mut controller = Controller::new(2, 7, Timing::default(), capacity, policy);
     let members = Members { hosts: 2, resources: vec![0], units: 1 };
     controller.submit(0, JobId(1), members).expect("it fits");
     let mut host = Host::new(JobId(1), 0, 2, HostTiming::default());

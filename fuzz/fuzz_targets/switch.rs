@@ -284,7 +284,7 @@ fn take(run: &mut Run, step: &Step, buf: &mut [u8]) {
             run.switch.decide(run.now, address.job, address.cluster, ruling);
         }
         Step::Fetch(who, first) => {
-            let len = Fetch { address: who.address(), version: 0, first: *first, mask: u64::MAX }
+            let len = Fetch { address: who.address(), version: 0, first: *first, mask: u64::MAX, have_version: 0 }
                 .emit(buf);
             run.recv(false, who.peer(), &mut buf[..len]);
         }

@@ -398,12 +398,19 @@ OlafScenario::WriteOutcome(std::ostream& os) const
     {
         delivered += cluster.contributions;
         packetsDelivered += cluster.packets;
-        ages.push_back(cluster.age.GetMean().value_or(0.0));
+    }
+    for (uint32_t number = 0; number < m_members.size(); number++)
+    {
+        const auto found = m_server->GetClusters().find(number);
+        const bool heard = found != m_server->GetClusters().end();
+        if (const auto mean = MeanAge(heard ? &found->second.age : nullptr))
+        {
+            ages.push_back(*mean);
+        }
     }
     std::optional<double> fairness;
     double jain = 0;
-    if (ages.size() == m_members.size() &&
-        olaf_jain(ages.data(), ages.size(), &jain) == OLAF_RESULT_OK)
+    if (olaf_jain(ages.data(), ages.size(), &jain) == OLAF_RESULT_OK)
     {
         fairness = jain;
     }
@@ -437,6 +444,19 @@ OlafScenario::WriteOutcome(std::ostream& os) const
     os << "]}\n";
 }
 
+std::optional<double>
+OlafScenario::MeanAge(const OlafAge* age) const
+{
+    const std::optional<uint64_t> begin = m_server->GetFirstDeliveryNs();
+    if (age || !begin)
+    {
+        return age ? age->GetMean() : std::nullopt;
+    }
+    OlafAge starved;
+    starved.ObserveFrom(*begin);
+    return starved.GetMean();
+}
+
 void
 OlafScenario::WriteClusters(std::ostream& os) const
 {
@@ -447,10 +467,12 @@ OlafScenario::WriteClusters(std::ostream& os) const
         const bool heard = found != m_server->GetClusters().end();
         double sum = 0;
         uint32_t workers = 0;
+        uint32_t unheard = 0;
         for (const uint32_t worker : m_members[number])
         {
             const OlafAge* age = m_server->GetWorkerAge(worker);
-            if (const std::optional<double> mean = age ? age->GetMean() : std::nullopt)
+            unheard += age ? 0 : 1;
+            if (const std::optional<double> mean = MeanAge(age))
             {
                 sum += *mean;
                 workers++;
@@ -459,7 +481,7 @@ OlafScenario::WriteClusters(std::ostream& os) const
         os << comma << "{\"group\":";
         WriteText(os, m_clusterGroups[number]);
         os << ",\"cluster\":" << number << ",\"age_mean_ns\":";
-        WriteNumber(os, heard ? found->second.age.GetMean() : std::nullopt);
+        WriteNumber(os, MeanAge(heard ? &found->second.age : nullptr));
         os << ",\"age_peak_mean_ns\":";
         WriteNumber(os, heard ? found->second.age.GetPeakMean() : std::nullopt);
         os << ",\"age_peak_max_ns\":";
@@ -467,7 +489,7 @@ OlafScenario::WriteClusters(std::ostream& os) const
         peak > 0 ? os << peak : os << "null";
         os << ",\"worker_age_mean_ns\":";
         WriteNumber(os, workers > 0 ? std::optional(sum / workers) : std::nullopt);
-        os << ",\"workers_unheard\":" << m_members[number].size() - workers
+        os << ",\"workers_unheard\":" << unheard
            << ",\"packets\":" << (heard ? found->second.packets : 0)
            << ",\"contributions\":" << (heard ? found->second.contributions : 0) << "}";
         comma = ",";

@@ -17,6 +17,7 @@
 #include "ns3/olaf-worker-application.h"
 
 #include <memory>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -116,6 +117,12 @@ class OlafScenario
      * \param packetBytes bytes of its packets on the link
      */
     void BuildWorker(uint32_t cluster, uint32_t worker, uint32_t at, uint32_t packetBytes);
+
+    /**
+     * \param age the age of a cluster or worker; null where nothing of it was delivered
+     * \return its time average since anything was delivered, nanoseconds
+     */
+    std::optional<double> MeanAge(const OlafAge* age) const;
 
     /** \param os where the clusters are written */
     void WriteClusters(std::ostream& os) const;

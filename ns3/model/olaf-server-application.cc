@@ -73,13 +73,20 @@ void
 OlafAge::Deliver(uint64_t generatedNs)
 {
     uint64_t before = 0;
-    const olaf_result known = olaf_age_now(m_age.get(), NowNs(), &before);
-    if (known == OLAF_RESULT_OK && generatedNs > m_newest)
+    if (m_heard && generatedNs > m_newest)
     {
+        OLAF_MUST(olaf_age_now(m_age.get(), NowNs(), &before));
         m_peakMax = std::max(m_peakMax, before);
     }
     OLAF_MUST(olaf_age_deliver(m_age.get(), NowNs(), generatedNs));
     m_newest = std::max(m_newest, generatedNs);
+    m_heard = true;
+}
+
+void
+OlafAge::ObserveFrom(uint64_t startNs)
+{
+    OLAF_MUST(olaf_age_observe_from(m_age.get(), startNs));
 }
 
 std::optional<double>
@@ -184,6 +191,12 @@ OlafServerApplication::GetWorkerAge(uint32_t worker) const
     return found == m_workerAges.end() ? nullptr : &found->second;
 }
 
+std::optional<uint64_t>
+OlafServerApplication::GetFirstDeliveryNs() const
+{
+    return m_firstDeliveryNs;
+}
+
 const std::vector<uint64_t>&
 OlafServerApplication::GetFanIn() const
 {
@@ -239,7 +252,9 @@ OlafServerApplication::Receive(Ptr<Socket> socket)
         {
             tag.SetSharers({{update.worker, update.generated_newest_ns, OLAF_PART_SUMMED}});
         }
+        const uint64_t begin = *(m_firstDeliveryNs = m_firstDeliveryNs.value_or(NowNs()));
         Cluster& cluster = m_clusters[update.cluster];
+        cluster.age.ObserveFrom(begin);
         cluster.age.Deliver(update.generated_newest_ns);
         OLAF_MUST(olaf_recent_ages_deliver(m_recent.get(),
                                            update.cluster,
@@ -251,7 +266,9 @@ OlafServerApplication::Receive(Ptr<Socket> socket)
         {
             if (sharer.part == OLAF_PART_SUMMED)
             {
-                m_workerAges[sharer.worker].Deliver(sharer.generatedNs);
+                OlafAge& age = m_workerAges[sharer.worker];
+                age.ObserveFrom(begin);
+                age.Deliver(sharer.generatedNs);
             }
         }
         m_fanIn.resize(std::max<size_t>(m_fanIn.size(), update.contributors + 1));

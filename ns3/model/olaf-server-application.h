@@ -37,7 +37,14 @@ class OlafAge
     /** \param generatedNs when the newest contribution of a delivery was generated */
     void Deliver(uint64_t generatedNs);
 
-    /** \return time average from the first delivery until now, nanoseconds */
+    /**
+     * Counts the age from a time on, as the time since then until something is delivered; changes
+     * nothing where it is counted already.
+     * \param startNs that time
+     */
+    void ObserveFrom(uint64_t startNs);
+
+    /** \return time average from when it is counted until now, nanoseconds */
     std::optional<double> GetMean() const;
 
     /** \return mean of the peaks, nanoseconds */
@@ -58,6 +65,7 @@ class OlafAge
     };
 
     std::unique_ptr<olaf_age, Free> m_age; //!< the age itself
+    bool m_heard{false};                   //!< whether anything was delivered
     uint64_t m_newest{0};                  //!< newest generation time delivered
     uint64_t m_peakMax{0};                 //!< highest peak
 };
@@ -101,6 +109,9 @@ class OlafServerApplication : public Application
      * \return the age of its own newest contribution; null before any
      */
     const OlafAge* GetWorkerAge(uint32_t worker) const;
+
+    /** \return when anything came first; from then on ages are counted */
+    std::optional<uint64_t> GetFirstDeliveryNs() const;
 
     /** \return how many packets held 0, 1, 2, .. contributions */
     const std::vector<uint64_t>& GetFanIn() const;
@@ -146,6 +157,7 @@ class OlafServerApplication : public Application
 
     std::unique_ptr<olaf_recent_ages, Free> m_recent; //!< ages of late, as answers tell them
     std::vector<uint64_t> m_fanIn;               //!< packets by contributions
+    std::optional<uint64_t> m_firstDeliveryNs;   //!< when anything came first
     uint32_t m_version{0};                       //!< model version: one more with each delivery
     TracedCallback<Ptr<const Packet>> m_traceRx; //!< an update came
 };

@@ -310,7 +310,13 @@ impl Run {
                 self.recv(false, who.peer, Self::emitted(|buf| leave.emit(buf)));
             }
             Step::Fetch(who) => {
-                let fetch = Fetch { address: as_w(who).address(), version: 0, first: 0, mask: 7 };
+                let fetch = Fetch {
+                    address: as_w(who).address(),
+                    version: 0,
+                    first: 0,
+                    mask: 7,
+                    have_version: 0,
+                };
                 self.recv(false, who.peer, Self::emitted(|buf| fetch.emit(buf)));
             }
             Step::Decide(admit) => self.decide(*admit),

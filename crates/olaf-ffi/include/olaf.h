@@ -428,7 +428,7 @@ extern "C" {
 // Version of the library that is linked.
 uint32_t olaf_abi_version(void);
 
-// Makes the age of a cluster of which nothing has been delivered. Free it with `olaf_age_free`.
+// Makes the age of a cluster that is not observed yet. Free it with `olaf_age_free`.
 //
 // # Safety
 // `age` is null or points to room for a pointer.
@@ -440,26 +440,36 @@ enum olaf_result olaf_age_new(struct olaf_age **age);
 // `age` is null, or came from `olaf_age_new` and was not freed before.
 void olaf_age_free(struct olaf_age *age);
 
-// A delivery at `now_ns` whose newest contribution was generated at `generated_ns`.
+// Counts the age from `start_ns` on, as the time since then until something is delivered. Call it
+// for every cluster at the first delivery of any, so that a cluster that starves has an age, too.
+// Changes nothing where the cluster is observed already.
+//
+// # Safety
+// `age` is null or from `olaf_age_new`.
+enum olaf_result olaf_age_observe_from(struct olaf_age *age, uint64_t start_ns);
+
+// A delivery at `now_ns` whose newest contribution was generated at `generated_ns`. A cluster that
+// is not observed yet is from now on.
 //
 // # Safety
 // `age` is null or from `olaf_age_new`.
 enum olaf_result olaf_age_deliver(struct olaf_age *age, uint64_t now_ns, uint64_t generated_ns);
 
-// The age at `now_ns`, nanoseconds. `OLAF_RESULT_NOTHING`: nothing was delivered yet.
+// The age at `now_ns`, nanoseconds. `OLAF_RESULT_NOTHING`: the cluster is not observed yet.
 //
 // # Safety
 // `age` is null or from `olaf_age_new`; `age_ns` is null or points to room for a number.
 enum olaf_result olaf_age_now(const struct olaf_age *age, uint64_t now_ns, uint64_t *age_ns);
 
-// Time average of the age from the first delivery to `end_ns`, nanoseconds.
+// Time average of the age from when it is observed to `end_ns`, nanoseconds.
 // `OLAF_RESULT_NOTHING`: that is no time at all.
 //
 // # Safety
 // `age` is null or from `olaf_age_new`; `mean_ns` is null or points to room for a number.
 enum olaf_result olaf_age_mean(const struct olaf_age *age, uint64_t end_ns, double *mean_ns);
 
-// Mean of the ages just before each drop, nanoseconds. `OLAF_RESULT_NOTHING`: it never dropped.
+// Mean of the ages just before each delivery of news but the first, nanoseconds.
+// `OLAF_RESULT_NOTHING`: there was no such delivery.
 //
 // # Safety
 // `age` is null or from `olaf_age_new`; `peak_ns` is null or points to room for a number.

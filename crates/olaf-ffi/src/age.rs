@@ -8,7 +8,7 @@ use olaf_host::age::{AgeOfModel, jain};
 /// The Age-of-Model of one cluster at its server (OLAF §2.2, §6), behind a pointer.
 pub struct olaf_age(Handle<AgeOfModel>);
 
-/// Makes the age of a cluster of which nothing has been delivered. Free it with `olaf_age_free`.
+/// Makes the age of a cluster that is not observed yet. Free it with `olaf_age_free`.
 ///
 /// # Safety
 /// `age` is null or points to room for a pointer.
@@ -37,7 +37,26 @@ pub unsafe extern "C" fn olaf_age_free(age: *mut olaf_age) {
     }
 }
 
-/// A delivery at `now_ns` whose newest contribution was generated at `generated_ns`.
+/// Counts the age from `start_ns` on, as the time since then until something is delivered. Call it
+/// for every cluster at the first delivery of any, so that a cluster that starves has an age, too.
+/// Changes nothing where the cluster is observed already.
+///
+/// # Safety
+/// `age` is null or from `olaf_age_new`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn olaf_age_observe_from(age: *mut olaf_age, start_ns: u64) -> olaf_result {
+    guard(|| {
+        // SAFETY: the caller's promise.
+        let age = unsafe { handle(age) }?;
+        age.0.run(|age| {
+            age.observe_from(Instant(start_ns));
+            Ok(())
+        })
+    })
+}
+
+/// A delivery at `now_ns` whose newest contribution was generated at `generated_ns`. A cluster that
+/// is not observed yet is from now on.
 ///
 /// # Safety
 /// `age` is null or from `olaf_age_new`.
@@ -57,7 +76,7 @@ pub unsafe extern "C" fn olaf_age_deliver(
     })
 }
 
-/// The age at `now_ns`, nanoseconds. `OLAF_RESULT_NOTHING`: nothing was delivered yet.
+/// The age at `now_ns`, nanoseconds. `OLAF_RESULT_NOTHING`: the cluster is not observed yet.
 ///
 /// # Safety
 /// `age` is null or from `olaf_age_new`; `age_ns` is null or points to room for a number.
@@ -76,7 +95,7 @@ pub unsafe extern "C" fn olaf_age_now(
     })
 }
 
-/// Time average of the age from the first delivery to `end_ns`, nanoseconds.
+/// Time average of the age from when it is observed to `end_ns`, nanoseconds.
 /// `OLAF_RESULT_NOTHING`: that is no time at all.
 ///
 /// # Safety
@@ -95,7 +114,8 @@ pub unsafe extern "C" fn olaf_age_mean(
     })
 }
 
-/// Mean of the ages just before each drop, nanoseconds. `OLAF_RESULT_NOTHING`: it never dropped.
+/// Mean of the ages just before each delivery of news but the first, nanoseconds.
+/// `OLAF_RESULT_NOTHING`: there was no such delivery.
 ///
 /// # Safety
 /// `age` is null or from `olaf_age_new`; `peak_ns` is null or points to room for a number.

@@ -26,7 +26,7 @@ pub struct ServerConfig {
     pub rule: String,
     /// Gamma in `w += gamma g`.
     pub learning_rate: f64,
-    /// `mean` or `sum`.
+    /// `overlap`, `mean` or `sum`.
     pub step: String,
     /// `none`, `best` or `recent`.
     pub gate: String,
@@ -67,7 +67,7 @@ impl Default for ServerConfig {
             listen: "127.0.0.1:5556".into(),
             rule: "delta".into(),
             learning_rate: rule.learning_rate,
-            step: "mean".into(),
+            step: "overlap".into(),
             gate: "none".into(),
             gate_margin: rule.gate_margin,
             staleness_power: rule.staleness_power,
@@ -117,7 +117,7 @@ impl ServerConfig {
     /// [`StartError::Config`] that names the key.
     pub fn rule(&self) -> Result<RuleConfig, StartError> {
         let kinds = [("delta", RuleKind::Delta), ("paper-literal", RuleKind::PaperLiteral)];
-        let steps = [("mean", Step::Mean), ("sum", Step::Sum)];
+        let steps = [("overlap", Step::Overlap), ("mean", Step::Mean), ("sum", Step::Sum)];
         let gates = [
             ("none", ServerGate::None),
             ("best", ServerGate::Best),
@@ -162,7 +162,11 @@ impl ServerConfig {
         Keeper::new(Files::new(path)?, every, self.fresh, brain).map(Some)
     }
 
-    fn brain(&self) -> Result<server::ServerConfig, StartError> {
+    /// What the server's decisions depend on: without its address, its core and its files.
+    ///
+    /// # Errors
+    /// [`StartError::Config`] that names the key.
+    pub fn brain(&self) -> Result<server::ServerConfig, StartError> {
         let positive = |key: &str, value: u64| match value {
             0 => Err(StartError::Config(format!("{key}: must be above 0"))),
             value => Ok(value),

@@ -134,7 +134,11 @@ impl SwitchConfig {
         crate::json::written(self)
     }
 
-    fn engine(&self) -> Result<switch::Config, StartError> {
+    /// What the switch's decisions depend on: without its address, its servers and its core.
+    ///
+    /// # Errors
+    /// [`StartError::Config`] that names the key.
+    pub fn engine(&self) -> Result<switch::Config, StartError> {
         let queue = QueueKind::parse(&self.queue).ok_or_else(|| {
             StartError::Config(format!("queue = {:?}: must be {}", self.queue, QueueKind::names()))
         })?;

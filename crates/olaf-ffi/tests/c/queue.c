@@ -382,6 +382,14 @@ static void ages_are_sawteeth(void) {
   CHECK(olaf_age_now(age, 30, &now) == OLAF_RESULT_OK && now == 15);
   CHECK(olaf_age_now(NULL, 30, &now) == OLAF_RESULT_BAD_POINTER);
   olaf_age_free(age);
+
+  /* One that starves is as old as it is observed. */
+  CHECK(olaf_age_new(&age) == OLAF_RESULT_OK);
+  CHECK(olaf_age_now(age, 30, &now) == OLAF_RESULT_NOTHING);
+  CHECK(olaf_age_observe_from(age, 10) == OLAF_RESULT_OK);
+  CHECK(olaf_age_now(age, 30, &now) == OLAF_RESULT_OK && now == 20);
+  CHECK(olaf_age_mean(age, 30, &mean) == OLAF_RESULT_OK && mean == 10);
+  olaf_age_free(age);
   CHECK(olaf_jain(values, 4, &jain) == OLAF_RESULT_OK && jain == 0.25);
   CHECK(olaf_jain(NULL, 4, &jain) == OLAF_RESULT_BAD_POINTER);
   CHECK(olaf_jain(NULL, 0, &jain) == OLAF_RESULT_NOTHING);

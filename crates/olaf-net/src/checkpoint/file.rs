@@ -82,7 +82,8 @@ pub(crate) fn previous(path: &Path) -> PathBuf {
     with_suffix(path, ".previous")
 }
 
-/// Where a file that cannot be read is put aside: the next one would push it over the good one before.
+/// Where a file that cannot be read is put aside: the next checkpoint would push it over the good
+/// file before it.
 pub(crate) fn damaged(path: &Path) -> PathBuf {
     with_suffix(path, ".damaged")
 }

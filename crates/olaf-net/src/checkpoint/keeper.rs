@@ -56,7 +56,8 @@ struct Writer {
 }
 
 impl Keeper {
-    /// Takes up what is there, or puts it aside for good if `fresh`, and writes every so often from now on.
+    /// Takes up what is there, or puts it aside for good if `fresh`. Writes at once and then once in
+    /// `every`.
     pub(crate) fn new(
         files: Files,
         every: Duration,
@@ -74,9 +75,10 @@ impl Keeper {
             only: brain.revisions().next().map(|(job, _)| job),
             files,
             every,
-            next: clock::now() + every,
-            // What has just been read needs no writing.
-            saved: brain.revisions().collect(),
+            // What was taken up is written again at once: a file that an orderly end left says of
+            // itself that it is the last, and that is true no longer.
+            next: clock::now(),
+            saved: BTreeMap::new(),
             open: BTreeSet::new(),
             skipped: BTreeSet::new(),
             writer: Some(Writer { work, done, thread }),
@@ -121,6 +123,11 @@ impl Keeper {
     pub(crate) fn finish(&mut self, brain: &Brain) -> Option<Finish> {
         self.hand_over(brain, true);
         self.writer.take().map(Finish)
+    }
+
+    #[cfg(test)]
+    pub(super) fn finish_without_last_word(&mut self) {
+        self.writer.take().map(Finish).expect("it has not finished").wait();
     }
 
     /// What was written at the end.

@@ -110,9 +110,10 @@ fn rename(from: &Path, to: &Path) -> Result<(), StartError> {
 /// Takes up a file, or the one before it where it is damaged or missing.
 fn take_up(brain: &mut Brain, newest: &Path) -> Result<Value, StartError> {
     let before = file::previous(newest);
-    let (saved, path, because) = match load(brain, newest) {
+    let (saved, path, because) = match load(brain, newest, true) {
         Ok(saved) => (saved, newest, None),
-        Err(why) => match load(brain, &before) {
+        // The file before may be the last of an earlier life: workers may have a newer model.
+        Err(why) => match load(brain, &before, false) {
             Ok(saved) => (saved, before.as_path(), Some(why)),
             Err(also) => {
                 let also = format!("; {}: {also}", before.display());
@@ -141,10 +142,10 @@ fn take_up(brain: &mut Brain, newest: &Path) -> Result<Value, StartError> {
     Ok(event)
 }
 
-fn load(brain: &mut Brain, path: &Path) -> Result<(u32, u32), String> {
+fn load(brain: &mut Brain, path: &Path, may_be_last: bool) -> Result<(u32, u32), String> {
     let Saved { state, is_last } = file::read(path)?;
     let told = (state.job.0, state.version);
-    brain.restore(state, is_last).map_err(|error| error.to_string())?;
+    brain.restore(state, is_last && may_be_last).map_err(|error| error.to_string())?;
     Ok(told)
 }
 

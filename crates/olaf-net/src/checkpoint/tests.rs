@@ -1,9 +1,13 @@
 use super::*;
+use olaf_engine::{Instant, PeerId};
 use olaf_host::server::{ClusterState, Counts, JobState, RuleState, ServerConfig, Staleness};
-use olaf_host::{Layout, NamedArray, Shape};
-use olaf_wire::{AggregateKind, ClusterId, JobId, JobRule, RuleKind, ServerGate, Step};
+use olaf_host::{Host, Layout, NamedArray, Shape};
+use olaf_wire::{
+    Address, AggregateKind, ClusterId, JobId, JobRule, Join, JoinPath, RuleKind, ServerGate, Step,
+};
 use std::fs;
 use std::sync::Arc;
+use std::time::Duration;
 
 const RULE: JobRule = JobRule {
     kind: RuleKind::Delta,
@@ -248,4 +252,50 @@ fn the_trial_of_a_folder_leaves_a_half_written_file_alone() {
     Files::new(path.to_str().expect("text")).expect("a name");
     assert_eq!(fs::read(folder.file("c.npz.part")).expect("still there"), b"half");
     assert_eq!(fs::read_dir(&folder.0).expect("a folder").count(), 1);
+}
+
+#[test]
+fn a_file_of_an_orderly_end_is_the_last_word_only_until_a_server_takes_it_up() {
+    let folder = Folder::new();
+    let path = folder.file("job.npz");
+    file::write(&path, &state(9), RULE, true, 1).expect("a checkpoint");
+    let files = Files::new(path.to_str().expect("a plain name")).expect("a file of a folder");
+    let (mut brain, every) = (brain(), Duration::from_secs(3600));
+    let mut keeper = Keeper::new(files, every, false, &mut brain).expect("a whole file");
+    keeper.handle_timeout(keeper.poll_timeout(), &brain);
+    assert!(keeper.poll_timeout() > crate::clock::now(), "and then not before its time");
+    // A server that is killed here has no time for a last word.
+    keeper.finish_without_last_word();
+    let read = file::read(&path).expect("a whole file");
+    assert_eq!((read.state.version, read.is_last), (9, false));
+    assert!(file::read(&file::previous(&path)).expect("the one before").is_last);
+    // Should that one have to serve, workers may have a newer model all the same.
+    fs::write(&path, b"no archive").expect("written");
+    let mut brain = self::brain();
+    take_up(&mut brain, &path).expect("the one before");
+    assert!(goes_on_waiting_after_a_join(&mut brain));
+    let mut brain = self::brain();
+    file::write(&path, &state(9), RULE, true, 1).expect("a checkpoint");
+    take_up(&mut brain, &path).expect("a whole file");
+    assert!(!goes_on_waiting_after_a_join(&mut brain), "nobody can have a newer model");
+}
+
+/// A worker without a model joins: whether the server still waits for somebody with a newer one.
+fn goes_on_waiting_after_a_join(brain: &mut Brain) -> bool {
+    let join = Join {
+        address: Address { job: JobId(3), ..Address::default() },
+        have_version: 0,
+        parameters: 7,
+        segment_lanes: 3,
+        clock_error_us: 0,
+        sent_at_ns: 1,
+        clock_offset_ns: 0,
+        hops: 0,
+        wants_notices: false,
+        path: JoinPath::default(),
+    };
+    let mut buf = [0; 200];
+    let len = join.emit(&mut buf);
+    brain.handle_packet(Instant(1), PeerId(1), &buf[..len]).expect("a good join");
+    brain.awaits_newer(JobId(3))
 }

@@ -1,10 +1,13 @@
 //! What may be set of a client.
 
 use crate::error::StartError;
+use olaf_engine::PeerId;
+use olaf_host::WorkerConfig;
 use olaf_host::transmission::{TransmissionConfig, Words};
 use olaf_host::worker::PathConfig;
+use olaf_wire::Address;
 use olaf_wire::offsets::{
-    DEFAULT_SEGMENT_LANES, LANE, MAX_DATAGRAM, MAX_SEGMENT_LANES, SEGMENT_HEADER,
+    DEFAULT_SEGMENT_LANES, LANE, MAX_DATAGRAM, MAX_SEGMENT_LANES, SEGMENT_HEADER, update,
 };
 use serde::Deserialize;
 use std::time::Duration;
@@ -45,8 +48,39 @@ impl ClientConfig {
         crate::json::read("client", text)
     }
 
+    /// The worker that this sets up, behind a path of IPv6 or IPv4 whose system lets out IP packets
+    /// of `system_mtu_bytes`, where it says so.
+    ///
+    /// # Errors
+    /// [`StartError::Config`] that names the key.
+    pub fn worker(
+        &self,
+        address: Address,
+        switch: PeerId,
+        v6: bool,
+        system_mtu_bytes: Option<u32>,
+    ) -> Result<WorkerConfig, StartError> {
+        Ok(WorkerConfig {
+            segment_lanes: self.segment_lanes(v6)?,
+            path: self.path(v6, system_mtu_bytes),
+            keepalive: self.keepalive()?,
+            silent_after: self.silent_after()?,
+            transmission: self.transmission()?,
+            ..WorkerConfig::new(address, switch)
+        })
+    }
+
+    /// Bytes of UDP payload, as pacers count them, of one worker's update of so many parameters.
+    ///
+    /// # Errors
+    /// [`StartError::Config`] that names the key.
+    pub fn update_bytes(&self, parameters: u32) -> Result<u64, StartError> {
+        let segments = parameters.div_ceil(self.segment_lanes(false)?);
+        Ok(u64::from(segments) * update::PAYLOAD as u64 + u64::from(parameters) * LANE as u64)
+    }
+
     /// Lanes of a segment that fit the path.
-    pub(super) fn segment_lanes(&self, v6: bool) -> Result<u32, StartError> {
+    fn segment_lanes(&self, v6: bool) -> Result<u32, StartError> {
         let headers = SEGMENT_HEADER + headers(v6);
         let room = match self.mtu_bytes {
             None => MAX_SEGMENT_LANES,
@@ -78,7 +112,7 @@ impl ClientConfig {
     }
 
     /// What the worker begins with, where the system lets out IP packets of `system_mtu_bytes`.
-    pub(super) fn path(&self, v6: bool, system_mtu_bytes: Option<u32>) -> PathConfig {
+    fn path(&self, v6: bool, system_mtu_bytes: Option<u32>) -> PathConfig {
         let headers = u32::try_from(headers(v6)).expect("headers are short");
         let longest = u32::try_from(MAX_DATAGRAM).expect("a datagram is short");
         let largest = system_mtu_bytes.map_or(longest, |mtu| mtu.saturating_sub(headers));
@@ -89,7 +123,7 @@ impl ClientConfig {
         }
     }
 
-    pub(super) fn transmission(&self) -> Result<TransmissionConfig, StartError> {
+    fn transmission(&self) -> Result<TransmissionConfig, StartError> {
         let usual = Words::default();
         let words = Words {
             control: self.transmission.as_deref().unwrap_or(usual.control),
@@ -110,11 +144,11 @@ impl ClientConfig {
         })
     }
 
-    pub(super) fn keepalive(&self) -> Result<Duration, StartError> {
+    fn keepalive(&self) -> Result<Duration, StartError> {
         positive("keepalive_ms", self.keepalive_ms.unwrap_or(500))
     }
 
-    pub(super) fn silent_after(&self) -> Result<Duration, StartError> {
+    fn silent_after(&self) -> Result<Duration, StartError> {
         positive("silent_after_ms", self.silent_after_ms.unwrap_or(2000))
     }
 }
@@ -146,6 +180,18 @@ mod tests {
         assert_eq!(lanes(r#"{"mtu_bytes": 1500}"#), Ok((1500 - 140) / 4));
         assert_eq!(lanes(r#"{"mtu_bytes": 9000}"#), Ok(2208));
         assert_eq!(lanes(r#"{"segment_lanes": 16348}"#), Ok(16348));
+    }
+
+    #[test]
+    fn an_update_is_its_lanes_and_a_header_a_segment() {
+        let bytes = |text, parameters| {
+            let config = ClientConfig::from_json(text).expect("a configuration");
+            config.update_bytes(parameters).expect("a size")
+        };
+        let header = update::PAYLOAD as u64;
+        assert_eq!(bytes("{}", 2205), header + 4 * 2205);
+        assert_eq!(bytes("{}", 2209), 2 * header + 4 * 2209);
+        assert_eq!(bytes(r#"{"segment_lanes": 100}"#, 2205), 23 * header + 4 * 2205);
     }
 
     #[test]

@@ -107,15 +107,9 @@ impl Client {
         };
         let mut peers = Peers::new();
         let peer = peers.fix(switch);
-        let worker = Worker::new(WorkerConfig {
-            segment_lanes: config.segment_lanes(switch.is_ipv6())?,
-            path: config.path(switch.is_ipv6(), socket.path_mtu()),
-            keepalive: config.keepalive()?,
-            silent_after: config.silent_after()?,
-            transmission: config.transmission()?,
-            chance_seed: u64::from(worker) << 32 | u64::from(session),
-            ..WorkerConfig::new(address, peer)
-        });
+        let set_up = config.worker(address, peer, switch.is_ipv6(), socket.path_mtu())?;
+        let chance_seed = u64::from(worker) << 32 | u64::from(session);
+        let worker = Worker::new(WorkerConfig { chance_seed, ..set_up });
         let local = socket.local();
         let shared = Shared::new(socket, peers, peer, worker)
             .map_err(|error| StartError::System("cannot open a client".into(), error))?;
@@ -281,6 +275,31 @@ impl Client {
         self.shared.wait_until(deadline(timeout), |state| {
             state.worker.model().map(|model| model.version).filter(|version| *version > newer_than)
         })
+    }
+
+    /// Asks the server for its newest model. Never waits; see [`Client::wait_refreshed`].
+    pub fn refresh(&self) {
+        let asked = self.shared.with_worker(|state| {
+            state.worker.refresh();
+            Ok::<_, ClientError>(())
+        });
+        if asked.is_ok() {
+            self.shared.transmit();
+        }
+    }
+
+    /// Waits until the answer to the last [`Client::refresh`] is here; false at the deadline.
+    #[must_use]
+    pub fn wait_refreshed(&self, timeout: Duration) -> bool {
+        let is_here = |state: &mut State| (!state.worker.is_refreshing()).then_some(());
+        self.shared.wait_until(deadline(timeout), is_here).is_some()
+    }
+
+    /// Whether an update is under way: it waits here, or nobody has said yet what became of it.
+    #[must_use]
+    pub fn awaits_end(&self) -> bool {
+        let awaits = self.shared.with_worker(|s| Ok::<_, ClientError>(s.worker.awaits_end()));
+        awaits.unwrap_or(false)
     }
 
     /// Whether transmission control holds back what was pushed, so that no answer to it comes.

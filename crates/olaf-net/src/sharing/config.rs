@@ -4,6 +4,7 @@ use crate::address;
 use crate::error::StartError;
 use crate::json;
 use olaf_sched::protocol::{HostTiming, Timing};
+use olaf_sched::sharing::Policy;
 use olaf_sched::{Network, Pattern, Steps};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -26,7 +27,10 @@ pub struct SharingConfig {
     pub network: Network,
     /// The jobs that run, or are about to.
     pub jobs: Vec<SharingJob>,
-    /// A grant comes so long before it can be used.
+    /// Which all-reduces use the switches: as in the simulator.
+    #[serde(default = "default_policy")]
+    pub policy: Policy,
+    /// A grant is asked for so long before its first operation starts.
     #[serde(default = "default_ahead_ns")]
     pub ahead_ns: u64,
     /// A host that does not answer for so long is dead.
@@ -52,6 +56,8 @@ pub struct SharingJob {
     pub units: u32,
     /// A step of it.
     pub pattern: Pattern,
+    /// How many of them it runs.
+    pub steps: u64,
 }
 
 /// One host of a job: plays its steps in real time.
@@ -79,8 +85,12 @@ pub struct SharingHostConfig {
     pub patience_ns: u64,
 }
 
+const fn default_policy() -> Policy {
+    Policy::Plan
+}
+/// A guess that the measurements in docs/schedule.md do not contradict; their loads differ.
 fn default_ahead_ns() -> u64 {
-    2_000_000
+    5_000_000
 }
 fn default_silent_ns() -> u64 {
     1_000_000_000

@@ -3,12 +3,12 @@
 use super::config::{SharingHostConfig, resolve, steps};
 use super::log::{Cost, Log};
 use super::rehearsal::{Gathering, Here};
-use super::{monotonic_ns, send};
+use super::waiting::{self, Lateness};
+use super::{MOST_DATAGRAMS, monotonic_ns, send};
 use crate::error::{AskError, StartError};
-use olaf_sched::protocol::{Host, Launch, NotNow, Party, codec};
+use olaf_sched::protocol::{Host, Launch, NotNow, Packet, Party, codec};
 use olaf_sched::{JobId, Steps};
 use serde_json::json;
-use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -51,6 +51,13 @@ struct State {
     last: Option<Launch>,
 }
 
+/// A datagram of the controller or of another host of the job.
+#[derive(Debug)]
+enum Heard {
+    Packet(Packet),
+    Here(Here),
+}
+
 impl SharingHost {
     /// Takes its port and begins to answer and to play.
     ///
@@ -68,12 +75,14 @@ impl SharingHost {
         let log = Log::open(&config.log, config.job, config.rank)?;
         let (job, all) = (JobId(config.job), hosts.len());
         let ranks = u16::try_from(all).expect("steps() checked it");
+        let socket = UdpSocket::bind(listen).map_err(system)?;
+        socket.set_nonblocking(true).map_err(system)?;
         let shared = Arc::new(Shared {
             job,
             rank: config.rank,
             controller: resolve("controller", &config.controller)?,
             hosts,
-            socket: UdpSocket::bind(listen).map_err(system)?,
+            socket,
             state: Mutex::new(State {
                 host: Host::new(job, config.rank, ranks, SharingHostConfig::timing()),
                 gathering: Gathering::new(all),
@@ -93,6 +102,7 @@ impl SharingHost {
             patience_ns: config.patience_ns,
             log,
             total: Total::default(),
+            lateness: Lateness::default(),
         };
         let execution = thread("olaf-execute").spawn(move || player.play()).map_err(system)?;
         Ok(Self {
@@ -150,20 +160,14 @@ impl Shared {
 
     /// The synchronisation thread: answers, whatever the execution thread does.
     fn synchronise(&self) {
-        let mut buf = [0; 128];
         while !self.stop.load(Ordering::Acquire) {
             let due = self.lock().host.poll_timeout().unwrap_or(u64::MAX);
-            let wait = due.saturating_sub(monotonic_ns()).clamp(1000, 20_000_000);
-            self.socket
-                .set_read_timeout(Some(Duration::from_nanos(wait)))
-                .expect("a wait is above zero");
-            let received = self.socket.recv_from(&mut buf);
+            // `stop` is looked at again soon, whatever comes.
+            let _ = waiting::readable(&self.socket, due.min(monotonic_ns() + 20_000_000));
+            let heard = self.receive();
             let mut state = self.lock();
-            match received {
-                Ok((len, from)) => self.take_in(&mut state, &buf[..len], from),
-                Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
-                // A refusal of something sent before says nothing about what may come.
-                Err(_) => {}
+            for (from, heard) in heard {
+                self.take_in(&mut state, from, &heard);
             }
             state.host.handle_timeout(monotonic_ns());
             self.give_out(&mut state);
@@ -172,24 +176,42 @@ impl Shared {
         }
     }
 
-    fn take_in(&self, state: &mut State, bytes: &[u8], from: SocketAddr) {
+    /// What has come from those who may speak; not all of a flood, and without the lock, so that
+    /// neither timers nor the execution thread wait for strangers.
+    fn receive(&self) -> Vec<(SocketAddr, Heard)> {
+        let mut buf = [0; 128];
+        let mut heard = Vec::new();
+        for _ in 0..MOST_DATAGRAMS {
+            // A refusal of something sent before says nothing about what may come.
+            let Ok((len, from)) = self.socket.recv_from(&mut buf) else { break };
+            heard.extend(self.heard_from(&buf[..len], from).map(|heard| (from, heard)));
+        }
+        heard
+    }
+
+    fn heard_from(&self, bytes: &[u8], from: SocketAddr) -> Option<Heard> {
         if let Ok(packet) = codec::parse(bytes) {
             let of = match packet.from {
                 Party::Controller => Some(&self.controller),
                 Party::Host(rank) => self.hosts.get(usize::from(rank)),
             };
-            if of == Some(&from) {
-                state.host.handle_packet(monotonic_ns(), &packet);
-            }
-        } else if let Some(here) = Here::parse(bytes)
-            && here.job == self.job
-            && self.hosts.get(usize::from(here.rank)) == Some(&from)
-        {
-            state.gathering.saw(&here, state.last);
-            if let Some(last) = state.last.filter(|last| last.index >= here.launch.index)
-                && !here.answer
-            {
-                self.say_here(last, from, true);
+            return (of == Some(&from)).then_some(Heard::Packet(packet));
+        }
+        let here = Here::parse(bytes)?;
+        let of = self.hosts.get(usize::from(here.rank));
+        (here.job == self.job && of == Some(&from)).then_some(Heard::Here(here))
+    }
+
+    fn take_in(&self, state: &mut State, from: SocketAddr, heard: &Heard) {
+        match heard {
+            Heard::Packet(packet) => state.host.handle_packet(monotonic_ns(), packet),
+            Heard::Here(here) => {
+                state.gathering.saw(here, state.last);
+                if let Some(last) = state.last.filter(|last| last.index >= here.launch.index)
+                    && !here.answer
+                {
+                    self.say_here(last, from, true);
+                }
             }
         }
     }
@@ -220,6 +242,7 @@ struct Player {
     patience_ns: u64,
     log: Log,
     total: Total,
+    lateness: Lateness,
 }
 
 #[derive(Default)]
@@ -242,7 +265,7 @@ impl Player {
             let mut free = step_begin;
             for operation in 0..self.steps.len() {
                 self.sleep_until(free.max(step_begin + self.steps.start_ns[operation]))?;
-                let (gathered, end) = self.all_reduce(operation)?;
+                let (gathered, end) = self.all_reduce(step_begin, operation)?;
                 free = end;
                 if self.total.launches == 1 {
                     // Other hosts may have started later: the job begins when all are there.
@@ -255,6 +278,7 @@ impl Player {
             step_begin = compute.max(free);
         }
         let said = self.summary(monotonic_ns() - began);
+        self.log.ended(&said).map_err(|error| format!("log: {error}"))?;
         let until = monotonic_ns() + LINGER_NS;
         while monotonic_ns() < until && !self.shared.stop.load(Ordering::Acquire) {
             let mut state = self.shared.lock();
@@ -267,7 +291,7 @@ impl Player {
     }
 
     /// Launches the next one, and returns when all hosts had and when it ended.
-    fn all_reduce(&mut self, operation: usize) -> Result<(u64, u64), String> {
+    fn all_reduce(&mut self, step_begin: u64, operation: usize) -> Result<(u64, u64), String> {
         let (launch, cost) = self.launch()?;
         let begin = monotonic_ns();
         let lost = |error: std::io::Error| format!("log: {error}");
@@ -276,8 +300,9 @@ impl Player {
         self.gather(launch)?;
         let durations =
             if launch.in_network { &self.steps.with_ns } else { &self.steps.without_ns };
-        let gathered = monotonic_ns();
-        self.sleep_until(gathered + durations[operation])?;
+        let (gathered, duration) = (monotonic_ns(), durations[operation]);
+        self.began(launch, gathered, step_begin, operation);
+        self.sleep_until(gathered + duration)?;
         // Before the protocol hears of it: what is logged as its time covers its time.
         let end = monotonic_ns();
         self.log.done(end, launch.index).map_err(lost)?;
@@ -285,6 +310,16 @@ impl Player {
         state.host.done(launch.index);
         self.shared.give_out(&mut state);
         Ok((gathered, end))
+    }
+
+    /// The controller hears how far the job is.
+    fn began(&self, launch: Launch, gathered: u64, step_begin: u64, operation: usize) {
+        // Of the first the recorded time: other hosts may have started later.
+        let recorded = self.steps.start_ns[operation];
+        let age = if launch.index == 0 { recorded } else { gathered.saturating_sub(step_begin) };
+        let mut state = self.shared.lock();
+        state.host.began(age);
+        self.shared.give_out(&mut state);
     }
 
     fn launch(&self) -> Result<(Launch, Cost), String> {
@@ -349,16 +384,20 @@ impl Player {
         Ok(waited.unwrap_or_else(PoisonError::into_inner).0)
     }
 
-    fn sleep_until(&self, at: u64) -> Result<(), String> {
+    fn sleep_until(&mut self, at: u64) -> Result<(), String> {
+        let slept = monotonic_ns() < at;
         loop {
-            let left = at.saturating_sub(monotonic_ns());
             if self.shared.stop.load(Ordering::Acquire) {
                 return Err("it was told to stop".into());
             }
-            if left == 0 {
+            let now = monotonic_ns();
+            if now >= at {
+                if slept {
+                    self.lateness.add(now - at);
+                }
                 return Ok(());
             }
-            std::thread::sleep(Duration::from_nanos(left.min(50_000_000)));
+            waiting::sleep_until(at, 50_000_000);
         }
     }
 
@@ -372,6 +411,8 @@ impl Player {
             "locked": total.locked, "locked_ns": total.locked_ns,
             "longest_locked_ns": total.longest_locked_ns,
             "decide_ns": total.decide_ns, "longest_decide_ns": total.longest_decide_ns,
+            "late_us_p50": self.lateness.quantile_us(500),
+            "late_us_p99": self.lateness.quantile_us(990),
         })
         .to_string()
     }
@@ -386,5 +427,42 @@ impl Total {
         self.longest_locked_ns = self.longest_locked_ns.max(cost.locked_ns);
         self.decide_ns += cost.decide_ns;
         self.longest_decide_ns = self.longest_decide_ns.max(cost.decide_ns);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_is_taken_in_by_parts_and_strangers_are_left_out() {
+        let [ours, theirs, stranger] =
+            [(); 3].map(|()| UdpSocket::bind("127.0.0.1:0").expect("a free port"));
+        ours.set_nonblocking(true).expect("a socket");
+        let [to, other, controller] =
+            [&ours, &theirs, &stranger].map(|socket| socket.local_addr().expect("it is bound"));
+        let job = JobId(1);
+        let host = Host::new(job, 0, 2, SharingHostConfig::timing());
+        let shared = Shared {
+            job,
+            rank: 0,
+            controller,
+            hosts: vec![to, other],
+            socket: ours,
+            state: Mutex::new(State { host, gathering: Gathering::new(2), last: None }),
+            heard: Condvar::new(),
+            stop: AtomicBool::new(false),
+        };
+        let launch = Launch { index: 0, in_network: false };
+        let here = Here { job, rank: 1, launch, answer: true }.emit();
+        let held = shared.lock(); // what comes in needs no lock
+        for _ in 0..100 {
+            stranger.send_to(&here, to).expect("it is there");
+        }
+        theirs.send_to(&here, to).expect("it is there");
+        assert!(shared.receive().is_empty(), "64 datagrams of a stranger");
+        let heard = shared.receive();
+        assert!(matches!(heard[..], [(from, Heard::Here(_))] if from == other), "{heard:?}");
+        drop(held);
     }
 }

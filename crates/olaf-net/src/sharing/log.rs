@@ -39,6 +39,13 @@ impl Log {
         writeln!(self.file, "{line}")
     }
 
+    /// The last line: the summary of what it played.
+    pub(super) fn ended(&mut self, summary: &str) -> std::io::Result<()> {
+        let summary: serde_json::Value = serde_json::from_str(summary)?;
+        let line = json!({"at": "ended", "summary": summary, "job": self.job, "host": self.host});
+        writeln!(self.file, "{line}")
+    }
+
     pub(super) fn done(&mut self, ns: u64, index: u64) -> std::io::Result<()> {
         let (job, host) = (self.job, self.host);
         let line = json!({"at": "done", "job": job, "host": host, "index": index, "ns": ns});

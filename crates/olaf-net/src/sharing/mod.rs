@@ -10,6 +10,7 @@ mod controller;
 mod host;
 mod log;
 mod rehearsal;
+mod waiting;
 
 pub use config::{SharingConfig, SharingHostConfig};
 pub use controller::SharingController;
@@ -17,6 +18,10 @@ pub use host::SharingHost;
 
 use rustix::time::{ClockId, clock_gettime};
 use std::net::UdpSocket;
+
+/// Taken in at once. What else has come waits until timers were looked at, and is lost if the
+/// socket has no room for it: the protocol sends again.
+const MOST_DATAGRAMS: usize = 64;
 
 /// Nanoseconds of the clock that all processes of a machine share and that never jumps.
 fn monotonic_ns() -> u64 {
