@@ -79,6 +79,8 @@ pub struct Explanation {
     pub waits_for: Option<Wait>,
     /// When it has no tree: who is in the way of those it could have.
     pub blocked: Vec<Blocked>,
+    /// When it has no tree: when the policy looks again.
+    pub again: Option<trees::Again>,
 }
 
 /// A resource that is not free yet.
@@ -200,6 +202,7 @@ impl Allocator {
             why_tree: self.forest.tree(job).map(|(_, reason)| reason.clone()),
             shares_with: if tree.is_some() { self.forest.rivals(job) } else { Vec::new() },
             waits_for: tree.and_then(|tree| self.wait(job, record, tree)),
+            again: (running && tree.is_none()).then(|| self.config.trees.again()),
             blocked: if running && tree.is_none() { self.blocked(job, record) } else { Vec::new() },
         })
     }
@@ -260,8 +263,12 @@ impl Allocator {
         }
         let resource = self.holds.waits_for(tree, record.request.units)?;
         let uses = |tree: &Tree| tree.resources(self.config.capacity).contains(&resource);
-        let goes = |phase| matches!(phase, Phase::Releasing | Phase::Fencing);
-        let holders = self.holds.iter().filter(|(_, hold)| goes(hold.phase) && uses(&hold.tree));
+        // With those who share and stay, it is to take turns.
+        let in_the_way = |phase| {
+            !self.config.trees.shares() || matches!(phase, Phase::Releasing | Phase::Fencing)
+        };
+        let holders =
+            self.holds.iter().filter(|(_, hold)| in_the_way(hold.phase) && uses(&hold.tree));
         Some(Wait {
             resource: self.resource_name(resource),
             holders: holders.map(|(holder, _)| holder).collect(),

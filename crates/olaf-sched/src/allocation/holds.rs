@@ -50,6 +50,8 @@ impl Hold {
 #[derive(Clone, Debug)]
 pub struct Holds {
     capacity: Capacity,
+    /// Trees may be planned that conflict: their jobs take turns.
+    shares: bool,
     jobs: BTreeMap<JobId, Hold>,
     /// Of each resource: units that are held. Wider than a job's: sharers add up.
     units: Vec<u64>,
@@ -58,10 +60,11 @@ pub struct Holds {
 }
 
 impl Holds {
-    pub(super) fn new(topology: &Topology, capacity: Capacity) -> Self {
+    pub(super) fn new(topology: &Topology, capacity: Capacity, shares: bool) -> Self {
         let resources = capacity.resources(topology);
         Self {
             capacity,
+            shares,
             jobs: BTreeMap::new(),
             units: vec![0; resources],
             leaving: vec![0; resources],
@@ -79,14 +82,16 @@ impl Holds {
         self.jobs.iter().map(|(job, hold)| (*job, hold))
     }
 
-    /// The first resource of `tree` for which `units` more must wait: it has too few, and one who
-    /// holds it is to go. Where too few are left and nobody is to go, the trees were planned to
-    /// share it in time (MINA §III-D), and the sharing controller keeps them apart.
+    /// The first resource of `tree` for which `units` more must wait, because it has too few.
+    ///
+    /// Under a policy that shares, a job waits only for those who are to go: where nobody is, the
+    /// trees were planned to share the resource in time (MINA §III-D), and a sharing controller
+    /// keeps the jobs apart. Under any other policy the capacity is never exceeded.
     #[must_use]
     pub fn waits_for(&self, tree: &Tree, units: u32) -> Option<u32> {
         tree.resources(self.capacity).into_iter().find(|&resource| {
             let at = resource as usize;
-            self.leaving[at] > 0
+            (self.leaving[at] > 0 || !self.shares)
                 && self.units[at] + u64::from(units) > u64::from(self.capacity.units())
         })
     }

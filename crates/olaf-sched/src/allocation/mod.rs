@@ -116,7 +116,7 @@ impl Allocator {
         Self {
             placer: Placer::new(&topology, config.placement),
             forest: Forest::with(Arc::clone(&topology), config.forest()),
-            holds: Holds::new(&topology, config.capacity),
+            holds: Holds::new(&topology, config.capacity, config.trees.shares()),
             switches,
             hosts,
             jobs: BTreeMap::new(),

@@ -3,7 +3,7 @@
 
 use super::{Allocator, Command, Event, Phase};
 use crate::topology::Capacity;
-use crate::{JobId, Tree, trees};
+use crate::{JobId, Tree};
 use std::collections::{BTreeMap, VecDeque};
 
 /// What a runtime is told.
@@ -112,11 +112,7 @@ impl World {
         if let Some(met) = &self.met {
             return Err(met.clone());
         }
-        let turns = match allocator.config.trees {
-            trees::Policy::Mina { join, .. } => join,
-            trees::Policy::Gain { join, .. } => join != trees::Join::Nobody,
-            _ => false,
-        };
+        let turns = allocator.config.trees.shares();
         match self.beyond(allocator.config.capacity).first_key_value() {
             Some((resource, users)) if !turns => Err(format!("{resource} is used by {users:?}")),
             _ => Ok(()),

@@ -22,6 +22,13 @@ fn request(hosts: u32, gain: u64) -> Command {
     Command::Submit(Request { name: "j".into(), pattern: None, hosts, units: 1, steps: None, gain })
 }
 
+/// Nobody shares: what a service does by default.
+fn apart(trees: &str) -> trees::Policy {
+    let join = Some(trees::Join::None);
+    let asked = trees::Asked { trees: trees.into(), join, ..trees::Asked::default() };
+    asked.resolve().expect("it has the parameter")
+}
+
 /// Applies a command and lets the world hear of it.
 fn tell(
     allocator: &mut Allocator,
@@ -92,9 +99,11 @@ fn policy() -> impl Strategy<Value = trees::Policy> {
         Just(trees::Policy::First),
         Just(trees::Policy::MINA),
         Just(trees::Policy::GAIN),
+        Just(apart("gain")),
+        Just(apart("mina")),
         Just(trees::Policy::Gain {
             candidates: 0,
-            join: trees::Join::Nobody,
+            join: trees::Join::None,
             price_millis: 0,
             depth: 3,
             work: 10_000,
@@ -241,7 +250,7 @@ fn explore(start: &Allocator, script: &[Command], lies: bool) -> Explored {
 fn crossing(capacity: Capacity) -> (Allocator, Vec<Command>) {
     let trees = trees::Policy::Gain {
         candidates: 0,
-        join: trees::Join::Nobody,
+        join: trees::Join::None,
         price_millis: 0,
         depth: 3,
         work: 10_000,
@@ -314,6 +323,27 @@ fn events(outcome: &Outcome) -> Vec<&'static str> {
 
 fn first(topology: &str) -> Allocator {
     allocator(topology, Capacity::PerPort(1), trees::Policy::First)
+}
+
+#[test]
+fn without_sharing_a_job_goes_without_until_the_switch_is_free() {
+    let mut a = allocator("fat-tree:4", Capacity::PerSwitch(1), apart("gain"));
+    a.apply(0, &request(3, 100)).expect("fits"); // tor0.0 and tor0.1
+    a.apply(0, &request(3, 50)).expect("fits"); // tor0.1 and tor1.0: tor0.1 has one unit
+    let told = a.explain(JobId(2)).expect("runs");
+    assert_eq!((told.tree, told.again), (None, Some(trees::Again::Free)));
+    assert!(
+        told.blocked.iter().all(|b| (b.resource.as_str(), &b.by[..]) == ("tor0.1", &[JobId(1)]))
+    );
+    assert!(!told.blocked.is_empty());
+    let ended = a.apply(0, &Command::Finish { job: JobId(1) }).expect("runs");
+    assert_eq!(events(&ended), ["ended", "planned", "acquire"]);
+    assert!(a.explain(JobId(2)).is_some_and(|told| told.tree.is_some() && told.again.is_none()));
+    // With sharing on, the same two take turns at once.
+    let mut a = allocator("fat-tree:4", Capacity::PerSwitch(1), trees::Policy::GAIN);
+    a.apply(0, &request(3, 100)).expect("fits");
+    a.apply(0, &request(3, 50)).expect("fits");
+    assert_eq!(a.explain(JobId(2)).map(|told| told.shares_with), Some(vec![JobId(1)]));
 }
 
 #[test]

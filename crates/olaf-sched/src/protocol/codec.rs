@@ -4,12 +4,13 @@
 //! 0 magic "MINA"   4 version   5 kind   6 from   7 held   8 job   16 epoch   24 round
 //! 32 a   40 b   48 c   56 from rank   58 to rank   60 to   61 zero x3   64 end
 //! from, to   0 the controller   1 a host
-//! a, b, c    commit: from, to, -   ready: next, -, -   settled: next, -, epoch   others: zero
+//! a, b, c    commit: from, to, -   ready: next, -, -   settled: next, -, epoch
+//!            progress: next, age of the step, -   others: zero
 //! ```
 //!
 //! What is zero must be: two packets are the same if and only if their bytes are.
 
-use super::{Ballot, Body, Grant, Packet, Party};
+use super::{Ballot, Body, Grant, Packet, Party, Progress};
 use crate::JobId;
 use std::fmt;
 
@@ -61,6 +62,9 @@ pub fn emit(packet: &Packet) -> [u8; LEN] {
         Body::Ask => (6, false, [0; 3]),
         Body::InDoubt => (7, false, [0; 3]),
         Body::Bye => (8, false, [0; 3]),
+        Body::Progress(Progress { next, in_network, step_age_ns }) => {
+            (9, in_network, [next, step_age_ns, 0])
+        }
     };
     let (from, from_rank) = party(packet.from);
     let (to, to_rank) = party(packet.to);
@@ -110,6 +114,7 @@ pub fn parse(bytes: &[u8]) -> Result<Packet, Refusal> {
         6 => Body::Ask,
         7 => Body::InDoubt,
         8 => Body::Bye,
+        9 => Body::Progress(Progress { next: a, in_network: held, step_age_ns: b }),
         kind => return Err(Refusal::Kind(kind)),
     };
     let read = |kind: u8, rank: u16, field| match (kind, rank) {
@@ -156,6 +161,13 @@ mod tests {
             Just(Body::Ask),
             Just(Body::InDoubt),
             Just(Body::Bye),
+            (any::<u64>(), any::<bool>(), any::<u64>()).prop_map(
+                |(next, in_network, step_age_ns)| Body::Progress(Progress {
+                    next,
+                    in_network,
+                    step_age_ns
+                })
+            ),
         ]
     }
 
@@ -203,7 +215,7 @@ mod tests {
         assert_eq!(parse(b"OLAF"), Err(Refusal::NotOurs));
         assert_eq!(parse(&good[..63]), Err(Refusal::Length(63)));
         assert_eq!(with(4, 2), Refusal::Version(2));
-        assert_eq!(with(5, 9), Refusal::Kind(9));
+        assert_eq!(with(5, 10), Refusal::Kind(10));
         assert_eq!(with(6, 2), Refusal::Field("from"));
         assert_eq!(with(7, 2), Refusal::Field("held"));
         assert_eq!(with(60, 3), Refusal::Field("to"));

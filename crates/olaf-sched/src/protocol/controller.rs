@@ -190,6 +190,10 @@ impl<P: Policy> Controller<P> {
             return;
         }
         host.heard = true;
+        if let Body::Progress(progress) = packet.body {
+            self.policy.progress(now, packet.job, progress);
+            return self.turn(now);
+        }
         let current = packet.ballot == job.ballot;
         if current {
             host.unanswered = 0;
@@ -359,6 +363,7 @@ impl<P: Policy> Controller<P> {
         let not_before = if grant.is_some() { 0 } else { now + retry_ns };
         (job.phase, job.at, job.take_backs) = (Phase::Idle(not_before), None, 0);
         self.events.push_back(Event::Free(id));
+        self.policy.free(now, id);
         self.forget_if_left(id);
     }
 
@@ -419,7 +424,7 @@ impl<P: Policy> Controller<P> {
         loop {
             // Whenever a packet comes: nothing to add up where nobody waits.
             if !self.jobs.values().any(|job| !job.may_hold()) {
-                return;
+                return self.policy.nobody();
             }
             let used = self.used();
             let ready = |job: &Job| {
@@ -430,7 +435,7 @@ impl<P: Policy> Controller<P> {
             let free: Vec<JobId> =
                 self.jobs.iter().filter(|(_, job)| ready(job)).map(|(id, _)| *id).collect();
             if free.is_empty() {
-                return;
+                return self.policy.nobody();
             }
             let chosen = self.policy.turn(now, &free).filter(|job| free.contains(job));
             let Some(job) = chosen else { return };

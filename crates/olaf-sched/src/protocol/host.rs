@@ -3,7 +3,7 @@
 
 use super::doubt::Promise;
 use super::timing::{Bug, HostTiming, has};
-use super::{Ballot, Body, Grant, Packet, Party};
+use super::{Ballot, Body, Grant, Packet, Party, Progress};
 use crate::JobId;
 use std::collections::VecDeque;
 use std::fmt;
@@ -125,6 +125,15 @@ impl Host {
         self.next += 1;
         self.running = Some(launch);
         Ok(launch)
+    }
+
+    /// All hosts have launched the all-reduce that runs, in a step that began here so long ago: tells
+    /// the controller.
+    pub fn began(&mut self, step_age_ns: u64) {
+        if let Some(Launch { in_network, .. }) = self.running {
+            let progress = Progress { next: self.next, in_network, step_age_ns };
+            self.reply(Ballot::default(), Body::Progress(progress));
+        }
     }
 
     /// The all-reduce that runs has ended here.

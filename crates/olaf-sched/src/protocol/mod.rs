@@ -13,20 +13,22 @@
 pub mod codec;
 mod controller;
 mod doubt;
+mod foresight;
 mod host;
 mod job;
 mod policy;
 mod timing;
-mod turns;
 
 #[cfg(test)]
 mod check;
+#[cfg(test)]
+mod foresight_tests;
 
 pub use controller::{Controller, Event, Failure, Members};
+pub use foresight::{Foresight, Sharer};
 pub use host::{Gone, Host, Launch, NotNow};
 pub use policy::Policy;
 pub use timing::{Bug, HostTiming, Timing};
-pub use turns::{Turns, Worth};
 
 use crate::JobId;
 
@@ -60,6 +62,18 @@ impl Grant {
     pub const fn has_left(self, next: u64) -> bool {
         next < self.to && self.from < self.to
     }
+}
+
+/// How far a job is, as each of its hosts tells it when an operation begins. Only the policy hears of
+/// it: what is lost or late costs time, no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Progress {
+    /// The index of the next operation: the one before it begins now.
+    pub next: u64,
+    /// That one uses the switches.
+    pub in_network: bool,
+    /// How long ago its step began.
+    pub step_age_ns: u64,
 }
 
 /// Who speaks, or is spoken to.
@@ -117,6 +131,8 @@ pub enum Body {
     Ask,
     /// Host to host: no; and I take it from no controller any more either.
     InDoubt,
+    /// Host to controller: how far it is. Belongs to no ballot, and is said once.
+    Progress(Progress),
     /// Host to controller: it has ended; nothing of it runs, and nothing will.
     Bye,
 }

@@ -1,6 +1,6 @@
 //! What the controller asks the sharing policy. Safety does not depend on its answers.
 
-use super::Grant;
+use super::{Grant, Progress};
 use crate::JobId;
 
 /// Whose turn it is, and for which of its all-reduces.
@@ -16,8 +16,17 @@ pub trait Policy {
     /// A host of `job` was seen before the operation `next`.
     fn observe(&mut self, _now: u64, _job: JobId, _next: u64) {}
 
+    /// A host of `job` told how far it is.
+    fn progress(&mut self, _now: u64, _job: JobId, _progress: Progress) {}
+
+    /// `job` holds nothing any more.
+    fn free(&mut self, _now: u64, _job: JobId) {}
+
     /// `job` is gone.
     fn forget(&mut self, _job: JobId) {}
+
+    /// Nobody is free to be given anything: `turn` is asked again when somebody is.
+    fn nobody(&mut self) {}
 
     /// When `turn` may answer otherwise though nothing was heard.
     fn poll_timeout(&self) -> Option<u64> {

@@ -71,21 +71,39 @@ pub fn simulate(policy: Policy, jobs: &[(&Steps, u32)], until: Until) -> Vec<Ran
     simulate_with(|now_ns, me, rivals| decide(policy, now_ns, me, rivals), jobs, until, |_| ())
 }
 
+/// As [`simulate`], but each job runs its own number of `steps`, as many as there are jobs.
+#[must_use]
+pub fn simulate_each(policy: Policy, jobs: &[(&Steps, u32)], steps: &[u64]) -> Vec<Ran> {
+    let decide =
+        |now_ns, me: &Running<'_>, rivals: &[Running<'_>]| decide(policy, now_ns, me, rivals);
+    run(decide, jobs, |at| steps[at], u64::MAX, |_| ())
+}
+
 /// As [`simulate`], with any `policy` and an eye on each operation.
 pub fn simulate_with(
-    mut policy: impl FnMut(u64, &Running<'_>, &[Running<'_>]) -> Decision,
+    policy: impl FnMut(u64, &Running<'_>, &[Running<'_>]) -> Decision,
     jobs: &[(&Steps, u32)],
     until: Until,
+    started: impl FnMut(Started),
+) -> Vec<Ran> {
+    match until {
+        Until::Steps(steps) => run(policy, jobs, |_| steps, u64::MAX, started),
+        Until::Ns(end_ns) => run(policy, jobs, |_| u64::MAX, end_ns, started),
+    }
+}
+
+fn run(
+    mut policy: impl FnMut(u64, &Running<'_>, &[Running<'_>]) -> Decision,
+    jobs: &[(&Steps, u32)],
+    steps_of: impl Fn(usize) -> u64,
+    end_ns: u64,
     mut started: impl FnMut(Started),
 ) -> Vec<Ran> {
-    let steps_left = match until {
-        Until::Steps(steps) => steps,
-        Until::Ns(_) => u64::MAX,
-    };
-    let mut running: Vec<Running<'_>> = (0u64..)
-        .zip(jobs)
+    let mut running: Vec<Running<'_>> = jobs
+        .iter()
+        .enumerate()
         .map(|(number, &(steps, hosts))| Running {
-            job: JobId(number),
+            job: JobId(number as u64),
             steps,
             hosts,
             step_begin_ns: 0,
@@ -93,13 +111,13 @@ pub fn simulate_with(
             ready_ns: 0,
             in_network_now: false,
             running: false,
-            steps_left,
+            steps_left: steps_of(number),
         })
         .collect();
     let mut ran = vec![Ran { shortest_ns: u64::MAX, ..Ran::default() }; jobs.len()];
     let mut rivals = Vec::with_capacity(jobs.len());
     while let Some((now_ns, event, at)) = first_event(&running) {
-        if matches!(until, Until::Ns(end_ns) if now_ns > end_ns) {
+        if now_ns > end_ns {
             break;
         }
         match event {
@@ -157,13 +175,13 @@ pub fn simulate_with(
 
 /// What happens next to a job; of those at one instant, the smallest first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Event {
+pub(crate) enum Event {
     OperationEnds,
     StepEnds,
     OperationStarts,
 }
 
-fn first_event(jobs: &[Running<'_>]) -> Option<(u64, Event, usize)> {
+pub(crate) fn first_event(jobs: &[Running<'_>]) -> Option<(u64, Event, usize)> {
     let each = jobs.iter().enumerate().filter(|(_, job)| job.steps_left > 0);
     each.map(|(at, job)| {
         let steps = job.steps;

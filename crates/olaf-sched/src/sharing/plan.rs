@@ -101,7 +101,7 @@ impl<'a> Future<'a> {
     }
 
     /// How late the jobs are in the end, if the first starts its operation so.
-    fn lateness(mut self, in_network: bool, until_ns: u64) -> u128 {
+    fn lateness(mut self, in_network: bool, until_ns: u64) -> i128 {
         self.start(0, in_network, until_ns);
         for _ in 0..MOST_OPERATIONS {
             let (mut at, mut start_ns, mut open) = (0, NEVER, false);
@@ -230,7 +230,7 @@ impl<'a> Ahead<'a> {
 
     /// Host-nanoseconds since the begin of time that were not all-accelerated steps. Where the
     /// future ends within a step, the rest of it uses the switches.
-    fn lateness(&self) -> u128 {
+    fn lateness(&self) -> i128 {
         let (end_ns, steps) = if self.counted {
             (self.ended_ns, self.ended)
         } else {
@@ -238,7 +238,8 @@ impl<'a> Ahead<'a> {
             let rest_ns = self.steps.finish_with_ns(self.next, begun_ns);
             (self.step_begin_ns + rest_ns, self.ended + 1)
         };
-        let late_ns = u128::from(end_ns) - u128::from(steps) * u128::from(self.steps.all_ns);
-        late_ns * u128::from(self.hosts)
+        // Below zero only where a job was said to be further than it can be.
+        let late_ns = i128::from(end_ns) - i128::from(steps) * i128::from(self.steps.all_ns);
+        late_ns * i128::from(self.hosts)
     }
 }

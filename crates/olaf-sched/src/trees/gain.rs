@@ -159,7 +159,7 @@ fn note(made_room: &mut MadeRoom, slot: Slot, outcome: &Outcome) {
 fn join_all(ground: &mut Ground, limits: Limits, join: Join, left_over: &[Slot]) {
     for &slot in left_over {
         let allowed = |ground: &Ground, at: usize| match join {
-            Join::Nobody => false,
+            Join::None => false,
             Join::One => groups(ground, slot, at) <= 1,
             Join::Several => true,
         };

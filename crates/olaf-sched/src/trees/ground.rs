@@ -318,15 +318,23 @@ impl Ground {
     /// Members in whose way candidate `at` of `slot` would be, or who would be in its way: other
     /// users of what would be held beyond its capacity. Ascending by slot.
     pub(super) fn rivals_at(&self, slot: Slot, at: usize) -> Vec<Slot> {
+        self.rivals_without(slot, at, None)
+    }
+
+    /// The same as if `without` had no tree.
+    fn rivals_without(&self, slot: Slot, at: usize, without: Option<Slot>) -> Vec<Slot> {
         let member = self.member(slot);
         let [units, most] = [member.arrival.units, self.rule.units()].map(u64::from);
         let own = member.placed_uses();
+        let gone = without.map(|gone| self.member(gone));
         let mut rivals = Vec::new();
         for resource in member.candidates.uses(at) {
             let mine = if own.binary_search(resource).is_ok() { units } else { 0 };
-            if self.held[*resource as usize] - mine + units > most {
-                let users = self.users[*resource as usize].iter();
-                rivals.extend(users.map(|&user| user as usize).filter(|&user| user != slot));
+            let gone = gone.filter(|gone| gone.placed_uses().binary_search(resource).is_ok());
+            let gone = gone.map_or(0, |gone| u64::from(gone.arrival.units));
+            if self.held[*resource as usize] - mine - gone + units > most {
+                let users = self.users[*resource as usize].iter().map(|&user| user as usize);
+                rivals.extend(users.filter(|&user| user != slot && Some(user) != without));
             }
         }
         rivals.sort_unstable();
@@ -356,8 +364,8 @@ impl Ground {
         while let Some(&one) = group.get(next) {
             next += 1;
             let Some(place) = self.member(one).place else { continue };
-            for rival in self.rivals_at(one, place.candidate) {
-                if Some(rival) != without && !group.contains(&rival) {
+            for rival in self.rivals_without(one, place.candidate, without) {
+                if !group.contains(&rival) {
                     group.push(rival);
                 }
             }

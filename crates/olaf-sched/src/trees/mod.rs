@@ -9,6 +9,7 @@ mod gain;
 mod ground;
 mod independent;
 mod mina;
+mod policy;
 mod problem;
 mod reason;
 #[cfg(test)]
@@ -18,6 +19,7 @@ mod seat;
 #[cfg(test)]
 mod tests;
 
+pub use policy::{Again, Asked, AskedError, Join, Policy, Weight};
 pub use problem::{Chooser, Chosen, Problem, Solution, SolutionError, Solve};
 pub use reason::{Change, Reason};
 pub use restore::{Stand, Standing};
@@ -30,125 +32,6 @@ use mina::Search;
 use seat::Limits;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-
-/// How trees are chosen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "policy", rename_all = "snake_case")]
-pub enum Policy {
-    /// Nobody has a tree.
-    None,
-    /// A new job gets the first tree that conflicts with nobody's, and keeps it; or none, for good
-    /// (MINA §V-A, baselines).
-    First,
-    /// A new job gets any tree that conflicts with nobody's, and keeps it; or none, for good.
-    Random,
-    /// The largest set of trees that do not conflict, found anew at each arrival (MINA §III-C).
-    Mina {
-        /// So many trees of each job, drawn at random when it arrives; 0 for all (MINA Figure 14).
-        candidates: usize,
-        /// What makes a set large.
-        weight: Weight,
-        /// Who is left over joins the one tree that its own conflicts with.
-        join: bool,
-        /// Disturbances that the local search recovers from.
-        rounds: u32,
-        /// Of equally large sets, one that changes few trees.
-        /// differs: the paper's is any; without, each job's tree moves about ten times.
-        #[serde(default = "yes")]
-        keep: bool,
-    },
-    /// What the jobs of the set gain together is as large as can be; trees change only where that
-    /// pays.
-    Gain {
-        /// So many trees of each job, drawn at random when it arrives; 0 for all.
-        candidates: usize,
-        /// With whom who is left over takes turns.
-        join: Join,
-        /// What it costs to change a running job's tree, in thousandths of what the job gains.
-        price_millis: u64,
-        /// Longest chain of jobs that make room for each other.
-        depth: u32,
-        /// Most looks at a resource in one event: bounds its time.
-        work: u64,
-    },
-    /// As `Gain`; then a solver looks for more, see [`Forest::arrive_with`].
-    Exact {
-        /// So many trees of each job, drawn at random when it arrives; 0 for all.
-        candidates: usize,
-        /// With whom who is left over takes turns.
-        join: Join,
-        /// What it costs to change a running job's tree, in thousandths of what the job gains.
-        price_millis: u64,
-    },
-}
-
-impl Policy {
-    /// As in the paper: 5 candidates, jobs counted, groups joined (§III-C, §V-C).
-    pub const MINA: Self =
-        Self::Mina { candidates: 5, weight: Weight::Jobs, join: true, rounds: 50, keep: true };
-    /// Ours.
-    pub const GAIN: Self = Self::Gain {
-        candidates: 64,
-        join: Join::Several,
-        price_millis: 50,
-        depth: DEPTH,
-        work: WORK,
-    };
-    /// Ours, and a solver.
-    pub const EXACT: Self = Self::Exact { candidates: 64, join: Join::Several, price_millis: 50 };
-
-    const fn gains(self) -> Option<(Limits, Join)> {
-        match self {
-            Self::Gain { join, price_millis, depth, work, .. } => {
-                Some((Limits { depth, work, price_millis }, join))
-            }
-            Self::Exact { join, price_millis, .. } => {
-                Some((Limits { depth: DEPTH, work: WORK, price_millis }, join))
-            }
-            Self::None | Self::First | Self::Random | Self::Mina { .. } => None,
-        }
-    }
-
-    const fn candidates(self) -> usize {
-        match self {
-            Self::Mina { candidates, .. }
-            | Self::Gain { candidates, .. }
-            | Self::Exact { candidates, .. } => candidates,
-            Self::None | Self::First | Self::Random => 0,
-        }
-    }
-}
-
-/// A longer chain of moves hardly ever pays.
-const DEPTH: u32 = 3;
-/// A few milliseconds.
-const WORK: u64 = 100_000;
-
-const fn yes() -> bool {
-    true
-}
-
-/// What makes a conflict-free set large.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Weight {
-    /// The number of jobs, as in the paper's objective.
-    Jobs,
-    /// Their hosts together, as in a newer revision of its code.
-    Hosts,
-}
-
-/// With whom a job may take turns that has no place in the conflict-free set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Join {
-    /// It has no tree.
-    Nobody,
-    /// With the jobs of one group, as in the paper.
-    One,
-    /// Also with jobs of several groups, which become one.
-    Several,
-}
 
 /// What makes two trees conflict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -270,7 +153,7 @@ impl Forest {
             .config
             .policy
             .gains()
-            .unwrap_or((Limits { depth: 0, work: 0, price_millis: 0 }, Join::Nobody));
+            .unwrap_or((Limits { depth: 0, work: 0, price_millis: 0 }, Join::None));
         let made_room = gain::adopt(&mut self.ground, limits, join, &problem, solution);
         Ok(self.finish(&[], &made_room))
     }
@@ -390,6 +273,12 @@ impl Forest {
         match self.config.policy {
             Policy::None => {}
             Policy::First => new.iter().for_each(|&slot| first::seat_first(ground, slot)),
+            Policy::FirstGain => {
+                let useful = new.iter().copied().filter(|&slot| ground.gain(slot) > 0);
+                for slot in useful.collect::<Vec<_>>() {
+                    first::seat_first(ground, slot);
+                }
+            }
             Policy::Random => {
                 for &slot in new {
                     let seed = self.config.seed ^ ground.member(slot).arrival.job.0.rotate_left(32);
@@ -499,15 +388,16 @@ impl Forest {
             _ if candidates == 0 => {
                 Reason::Cut { drained: ground.drained_above(&member.arrival.hosts) }
             }
-            Policy::First | Policy::Random => {
-                Reason::Conflict { candidates, with: ground.in_the_way(slot) }
+            Policy::FirstGain if member.arrival.gain == 0 => {
+                Reason::NoGain { with: ground.in_the_way(slot) }
             }
             Policy::Gain { .. } | Policy::Exact { .. } if member.arrival.gain == 0 => {
                 Reason::NoGain { with: ground.in_the_way(slot) }
             }
-            Policy::Mina { .. } | Policy::Gain { .. } | Policy::Exact { .. } => {
-                Reason::LeftOut { candidates, with: ground.in_the_way(slot) }
+            policy if !policy.shares() => {
+                Reason::Conflict { candidates, with: ground.in_the_way(slot) }
             }
+            _ => Reason::LeftOut { candidates, with: ground.in_the_way(slot) },
         }
     }
 

@@ -56,8 +56,62 @@ pub(super) fn check(forest: &Forest, arrivals: &BTreeMap<JobId, Arrival>) {
             group.iter().filter(|(_, g)| of == Some(*g)).map(|(job, _)| *job).collect();
         assert_eq!(forest.group(job), wanted);
     }
-    if let Policy::First | Policy::Random = forest.config.policy {
+    if let Policy::First
+    | Policy::FirstGain
+    | Policy::Random
+    | Policy::Mina { join: false, .. }
+    | Policy::Gain { join: Join::None, .. }
+    | Policy::Exact { join: Join::None, .. } = forest.config.policy
+    {
         assert!(held.values().all(|&units| units <= rule.units().into()));
+    }
+    if let Policy::FirstGain = forest.config.policy {
+        assert!(uses.keys().all(|job| arrivals[job].gain > 0), "a tree for nothing");
+    }
+    check_groups(forest, arrivals);
+}
+
+/// With how many groups a candidate conflicts, which `Join::One` asks: groups counted anew as
+/// if the job had no tree.
+fn check_groups(forest: &Forest, arrivals: &BTreeMap<JobId, Arrival>) {
+    let ground = &forest.ground;
+    let most = u64::from(ground.rule.units());
+    for (&job, arrival) in arrivals {
+        let slot = ground.slot(job).expect("it runs");
+        let others: BTreeMap<JobId, Vec<u32>> = arrivals
+            .keys()
+            .filter(|&&other| other != job)
+            .map(|&other| (other, ground.uses(ground.slot(other).expect("it runs")).to_vec()))
+            .collect();
+        let units = |of: &JobId| u64::from(arrivals[of].units);
+        let held = |resource: &u32| -> u64 {
+            others.iter().filter(|(_, uses)| uses.contains(resource)).map(|(of, _)| units(of)).sum()
+        };
+        // Jobs that conflict with the candidate, then what they conflict with, and so on.
+        for at in 0..ground.member(slot).candidates.len() {
+            let wanted = ground.member(slot).candidates.uses(at);
+            let short = |r: &&u32| held(r) + u64::from(arrival.units) > most;
+            let short: BTreeSet<u32> = wanted.iter().filter(short).copied().collect();
+            let meets = |uses: &Vec<u32>| uses.iter().any(|resource| short.contains(resource));
+            let mut rivals: BTreeSet<JobId> =
+                others.iter().filter(|(_, uses)| meets(uses)).map(|(of, _)| *of).collect();
+            let mut count = 0;
+            while let Some(first) = rivals.pop_first() {
+                count += 1;
+                let (mut seen, mut open) = (BTreeSet::from([first]), vec![first]);
+                while let Some(one) = open.pop() {
+                    let over = |r: &&u32| held(r) > most;
+                    let mine: Vec<u32> = others[&one].iter().filter(over).copied().collect();
+                    for (of, uses) in &others {
+                        if uses.iter().any(|r| mine.contains(r)) && seen.insert(*of) {
+                            open.push(*of);
+                        }
+                    }
+                }
+                rivals.retain(|rival| !seen.contains(rival));
+            }
+            assert_eq!(gain::groups(ground, slot, at), count, "job {} candidate {at}", job.0);
+        }
     }
 }
 

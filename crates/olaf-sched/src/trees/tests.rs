@@ -4,8 +4,21 @@ use super::reference::{Churn, check, cluster, gained, optimum};
 use super::*;
 use std::collections::BTreeMap;
 
-const POLICIES: [Policy; 6] =
-    [Policy::None, Policy::First, Policy::Random, Policy::MINA, Policy::GAIN, Policy::EXACT];
+const POLICIES: [Policy; 9] = [
+    Policy::None,
+    Policy::First,
+    Policy::FirstGain,
+    Policy::Random,
+    Policy::MINA,
+    joining(Join::None),
+    joining(Join::One),
+    joining(Join::Several),
+    Policy::EXACT,
+];
+
+const fn joining(join: Join) -> Policy {
+    Policy::Gain { candidates: 64, join, price_millis: 50, depth: 3, work: 100_000 }
+}
 
 const CAPACITIES: [(Capacity, u32); 5] = [
     (Capacity::PerPort(1), 1),
@@ -210,6 +223,77 @@ fn a_job_makes_room_for_one_that_has_no_other_place() {
         forest.tree(JobId(2)).expect("it runs"),
         (None, &Reason::Cut { drained: vec![taken, other_root] })
     );
+}
+
+/// Two jobs with a switch each, and a third that needs both switches.
+fn third_of_three(policy: Policy) -> (Option<SwitchId>, Reason) {
+    let leaves = crate::topology::LeafSpine { leaves: 2, hosts: 4, spines: 1 };
+    let topology = Arc::new(Topology::leaf_spine(leaves).expect("small"));
+    let mut forest = Forest::new(topology, Capacity::PerSwitch(1), policy);
+    let arrival = |job, hosts: [u32; 2], gain| Arrival {
+        job: JobId(job),
+        hosts: hosts.map(HostId).to_vec(),
+        units: 1,
+        gain,
+    };
+    forest.arrive(vec![arrival(1, [0, 1], 50)]);
+    forest.arrive(vec![arrival(2, [4, 5], 50)]);
+    forest.arrive(vec![arrival(3, [2, 6], 5)]);
+    let (tree, reason) = forest.tree(JobId(3)).expect("it runs");
+    (tree.map(|tree| tree.root), reason.clone())
+}
+
+#[test]
+fn a_job_joins_no_group_one_group_or_several() {
+    let with = vec![JobId(1), JobId(2)];
+    let left_out = Reason::LeftOut { candidates: 1, with: with.clone() };
+    let conflict = Reason::Conflict { candidates: 1, with: with.clone() };
+    assert_eq!(third_of_three(joining(Join::None)), (None, conflict));
+    assert_eq!(third_of_three(joining(Join::One)), (None, left_out.clone()));
+    assert_eq!(third_of_three(Policy::MINA), (None, left_out));
+    let (root, reason) = third_of_three(joining(Join::Several));
+    assert!(root.is_some());
+    assert_eq!(reason, Reason::Shares { with });
+}
+
+#[test]
+fn a_sceptic_gives_no_tree_to_a_job_that_gains_nothing() {
+    let mut forest = forest(Capacity::PerSwitch(1), Policy::FirstGain, Conflicts::Capacity);
+    let arrival = |job, hosts: [u32; 2], gain| Arrival {
+        job: JobId(job),
+        hosts: hosts.map(HostId).to_vec(),
+        units: 1,
+        gain,
+    };
+    let said = forest.arrive(vec![arrival(1, [0, 2], 0)]);
+    assert_eq!((said[0].to.is_some(), &said[0].reason), (false, &Reason::NoGain { with: vec![] }));
+    let said = forest.arrive(vec![arrival(2, [1, 3], 1)]);
+    assert_eq!((said[0].to.is_some(), &said[0].reason), (true, &Reason::Alone));
+}
+
+#[test]
+fn a_policy_is_what_was_asked_for_and_nothing_else() {
+    let resolve = |text: &str| -> Result<Policy, String> {
+        let asked: Asked = serde_json::from_str(text).expect("JSON");
+        asked.resolve().map_err(|error| error.to_string())
+    };
+    assert_eq!(resolve(r#"{"trees": "gain"}"#), Ok(Policy::GAIN));
+    assert_eq!(resolve(r#"{"trees": "mina", "join": null}"#), Ok(Policy::MINA));
+    let one = resolve(r#"{"trees": "gain", "join": "one", "price_millis": 50}"#);
+    assert_eq!(one, Ok(joining(Join::One)));
+    let alone = resolve(r#"{"trees": "mina", "join": "none", "candidates": 3}"#);
+    assert!(matches!(alone, Ok(Policy::Mina { join: false, candidates: 3, .. })));
+    for (text, words) in [
+        (r#"{"trees": "best"}"#, "one of none, first, first-gain"),
+        (r#"{"trees": "first", "join": "one"}"#, "join: trees `first` has no such parameter"),
+        (r#"{"trees": "mina", "join": "several"}"#, "one sharing group at most"),
+        (r#"{"trees": "mina", "price_millis": 1}"#, "migration price"),
+        (r#"{"trees": "random", "candidates": 1}"#, "candidates"),
+    ] {
+        assert!(resolve(text).expect_err("refused").contains(words), "{text}");
+    }
+    // Stores of before have the older word.
+    assert_eq!(serde_json::from_str::<Join>(r#""nobody""#).expect("known"), Join::None);
 }
 
 #[test]
