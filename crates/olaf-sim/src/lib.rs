@@ -2,13 +2,15 @@
 //!
 //! What this crate is: [`replay`](replay::replay) sends recorded arrivals through the very queue
 //! and pacer that a switch runs; a [`Network`] joins switches, workers and servers by links that
-//! take their time, lose, repeat and reorder, and lets parties die and be born again.
+//! take their time, lose, repeat and reorder, and lets parties die and be born again; a
+//! [`Job`](job::Job) is such a network around learners that somebody else runs.
 //!
 //! What it is not: it knows no clock, socket or thread, and draws no random number that its seed
 //! does not fix, so that a run can be repeated to the bit.
 
 mod chance;
 pub mod delivery;
+pub mod job;
 pub mod link;
 pub mod mina;
 pub mod network;

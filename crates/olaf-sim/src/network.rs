@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Makes a node; told which life of it this is, from 0, and when it begins.
-pub type Factory = Box<dyn FnMut(u32, Instant) -> Box<dyn Node>>;
+pub type Factory = Box<dyn FnMut(u32, Instant) -> Box<dyn Node> + Send>;
 
 /// A node that asks to be woken so often at one instant makes no progress.
 const SPINS: usize = 100_000;
@@ -27,6 +27,8 @@ pub struct Network {
     planned: u64,
     notices: Vec<(Instant, PeerId, Notice)>,
     trace: Vec<Record>,
+    /// Whether notices and the trace are kept.
+    keeps_records: bool,
     buf: Vec<u8>,
 }
 
@@ -61,15 +63,23 @@ impl Network {
             planned: 0,
             notices: Vec::new(),
             trace: Vec::new(),
+            keeps_records: true,
             buf: vec![0; MAX_DATAGRAM],
         }
+    }
+
+    /// The same, which keeps neither notices nor a trace: a long run would fill the memory.
+    #[must_use]
+    pub fn without_records(mut self) -> Self {
+        self.keeps_records = false;
+        self
     }
 
     /// Puts a node at a place, alive from now on.
     pub fn place(
         &mut self,
         id: PeerId,
-        factory: impl FnMut(u32, Instant) -> Box<dyn Node> + 'static,
+        factory: impl FnMut(u32, Instant) -> Box<dyn Node> + Send + 'static,
     ) {
         let place = Place {
             factory: Box::new(factory),
@@ -107,15 +117,21 @@ impl Network {
 
     /// Runs to that time, everything planned for it included.
     pub fn run_until(&mut self, then: Instant) {
-        while let Some(entry) = self.plans.first_entry() {
-            if entry.key().0 > then {
-                break;
-            }
-            let ((at, _), plan) = entry.remove_entry();
-            self.now = self.now.max(at);
-            self.carry_out(plan);
-        }
-        self.now = self.now.max(then);
+        while self.step(then) {}
+    }
+
+    /// Carries out the next of what is planned until that time; false where that is nothing, and
+    /// it is that time.
+    pub fn step(&mut self, then: Instant) -> bool {
+        let next = self.plans.first_entry().filter(|entry| entry.key().0 <= then);
+        let Some(entry) = next else {
+            self.now = self.now.max(then);
+            return false;
+        };
+        let ((at, _), plan) = entry.remove_entry();
+        self.now = self.now.max(at);
+        self.carry_out(plan);
+        true
     }
 
     /// Runs for that long.
@@ -188,6 +204,12 @@ impl Network {
         self.plans.values().filter(|plan| matches!(plan, Plan::Arrive { .. })).count()
     }
 
+    fn record(&mut self, record: Record) {
+        if self.keeps_records {
+            self.trace.push(record);
+        }
+    }
+
     fn plan(&mut self, at: Instant, plan: Plan) {
         self.planned += 1;
         self.plans.insert((at.max(self.now), self.planned), plan);
@@ -235,7 +257,7 @@ impl Network {
         if let Some(node) = node {
             node.receive(now, from, &bytes);
         }
-        self.trace.push(Record { at: now, from, to, lot, bytes });
+        self.record(Record { at: now, from, to, lot, bytes });
         self.service(to);
     }
 
@@ -250,7 +272,9 @@ impl Network {
                 break;
             };
             while let Some(notice) = node.notice() {
-                self.notices.push((now, id, notice));
+                if self.keeps_records {
+                    self.notices.push((now, id, notice));
+                }
             }
             if let Some(sent) = node.transmit(now, &mut buf) {
                 self.send(id, sent.peer, buf[..sent.len].into());
@@ -278,7 +302,12 @@ impl Network {
 
     fn send(&mut self, from: PeerId, to: PeerId, bytes: Arc<[u8]>) {
         let at = self.now;
-        let mut note = |lot| self.trace.push(Record { at, from, to, lot, bytes: bytes.clone() });
+        let keeps_records = self.keeps_records;
+        let mut note = |lot| {
+            if keeps_records {
+                self.trace.push(Record { at, from, to, lot, bytes: bytes.clone() });
+            }
+        };
         let Some(wire) = self.wires.get_mut(&(from, to)) else {
             note(Lot::NoLink);
             return;

@@ -17,7 +17,7 @@ pub enum Notice {
 
 /// A party in a network. The order is that of [`Engine`]: after every input notices, then
 /// transmissions, then the next timeout.
-pub trait Node: Any {
+pub trait Node: Any + Send {
     /// One datagram arrived.
     fn receive(&mut self, now: Instant, from: PeerId, bytes: &[u8]);
     /// The next datagram, written into `buf`.
@@ -35,7 +35,7 @@ pub trait Node: Any {
 /// An end: a worker or a server.
 pub struct End<H>(pub H);
 
-impl<H: Host + 'static> Node for End<H> {
+impl<H: Host + Send + 'static> Node for End<H> {
     fn receive(&mut self, now: Instant, from: PeerId, bytes: &[u8]) {
         // Why it was refused is in its own counters.
         let _ = self.0.handle_packet(now, from, bytes);
@@ -88,7 +88,7 @@ impl<E> Middle<E> {
     }
 }
 
-impl<E: Engine + 'static> Node for Middle<E> {
+impl<E: Engine + Send + 'static> Node for Middle<E> {
     fn receive(&mut self, now: Instant, from: PeerId, bytes: &[u8]) {
         let port = if self.above.contains(&from) { PortId::UPLINK } else { PortId::DOWNLINK };
         let verdict = self.engine.handle_packet(now, Source { port, peer: from }, bytes);

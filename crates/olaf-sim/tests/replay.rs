@@ -127,10 +127,11 @@ fn ages_are_the_area_of_the_sawtooth_up_to_the_last_departure() {
     // From 100 to 300 the age of cluster 0 climbs from 100 to 300.
     assert_eq!(clusters[0]["aom_mean_ns"], json!(200.0));
     assert_eq!(clusters[0]["aom_peak_mean_ns"], json!(300.0));
-    // From 200 to 300 the age of cluster 1 climbs from 150 to 250 and never drops.
-    assert_eq!(clusters[1]["aom_mean_ns"], json!(200.0));
+    // That of cluster 1 from 0 to 100 until its delivery at 200, and then from 150 to 250.
+    assert_eq!(clusters[1]["aom_mean_ns"], json!(125.0));
     assert_eq!(clusters[1]["aom_peak_mean_ns"], Value::Null);
-    assert_eq!(result["summary"]["fairness"], json!(1.0));
+    let fairness = 325.0 * 325.0 / (2.0 * (200.0 * 200.0 + 125.0 * 125.0));
+    assert_eq!(result["summary"]["fairness"], json!(fairness));
     assert_eq!(result["summary"]["end_ns"], json!(300));
 }
 
@@ -150,6 +151,25 @@ fn a_cluster_that_lost_everything_is_in_the_summary_too() {
     assert_eq!((&lost["cluster"], &lost["dropped"]), (&json!(7), &json!(2)));
     assert_eq!((&lost["loss"], &lost["aom_mean_ns"]), (&json!(1.0), &Value::Null));
     assert!((result["summary"]["loss"].as_f64().unwrap() - 2.0 / 3.0).abs() < 1e-12);
+}
+
+#[test]
+fn a_cluster_that_starves_grows_old_and_the_queue_is_not_fair() {
+    // Cluster 0 takes the only slot each time; of cluster 7 nothing ever departs.
+    let mut lines = Vec::new();
+    for at in (0..2_000).step_by(100) {
+        lines.push(format!("{at},0,1,{at},1,100"));
+        lines.push(format!("{},7,1,{at},1,100", at + 1));
+    }
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let result = run(&fifo(1), &lines);
+    let clusters = &result["summary"]["clusters"];
+    assert_eq!((&clusters[0]["loss"], &clusters[1]["loss"]), (&json!(0.0), &json!(1.0)));
+    // From the first departure's end at 100 to the last one's at 2,000.
+    assert_eq!(clusters[0]["aom_mean_ns"], json!(150.0));
+    assert_eq!(clusters[1]["aom_mean_ns"], json!(950.0));
+    let fairness = result["summary"]["fairness"].as_f64().unwrap();
+    assert!((fairness - 1_100.0 * 1_100.0 / (2.0 * 925_000.0)).abs() < 1e-12, "{fairness}");
 }
 
 #[test]

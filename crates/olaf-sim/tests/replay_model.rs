@@ -230,9 +230,14 @@ fn ages(lines: &[Line], left: &[Left], cluster: u8) -> (Option<f64>, Option<f64>
             (i128::from(left.end), i128::from(newest))
         })
         .collect();
-    let Some(first) = of.first().copied() else { return (None, None) };
+    // All are observed from the first departure's end; a cluster is as old as that is ago until
+    // its own.
+    let start = i128::from(left.first().map_or(0, |left| left.end));
+    let Some(first) = of.first().copied() else {
+        return ((last > start).then(|| (last - start) as f64 / 2.0), None);
+    };
     of.push((last, i128::MAX));
-    let (mut twice_area, mut peaks) = (0, Vec::new());
+    let (mut twice_area, mut peaks) = ((first.0 - start).pow(2), Vec::new());
     let mut newest = first.1;
     for pair in of.windows(2) {
         let (from, to) = (pair[0].0, pair[1].0);
@@ -242,7 +247,7 @@ fn ages(lines: &[Line], left: &[Left], cluster: u8) -> (Option<f64>, Option<f64>
             peaks.push((to - newest) as f64);
         }
     }
-    let mean = (last > first.0).then(|| twice_area as f64 / 2.0 / (last - first.0) as f64);
+    let mean = (last > start).then(|| twice_area as f64 / 2.0 / (last - start) as f64);
     let peak = (!peaks.is_empty()).then(|| peaks.iter().sum::<f64>() / peaks.len() as f64);
     (mean, peak)
 }

@@ -102,6 +102,27 @@ fn a_link_without_a_slot_for_what_is_on_it_holds_one_more() {
 }
 
 #[test]
+fn a_cluster_that_starves_grows_old_and_the_scenario_is_not_fair() {
+    // In step: the first cluster's update is on the wire when the second's meets the full queue.
+    let outcome = run(&scenario(json!({
+        "seed": 1, "duration_ns": 101 * MS, "head_keeps_slot": true,
+        "switches": [{"name": "A", "queue": "fifo", "slots": 1, "rate_bps": 1_000_000}],
+        "groups": [{"name": "G", "switch": "A", "clusters": 2, "workers": 1, "in_step": true,
+                    "interval_ns": 10 * MS, "packet_bytes": 125}],
+    })))
+    .unwrap();
+    let packets: Vec<u64> = outcome.clusters.iter().map(|cluster| cluster.packets).collect();
+    assert_eq!((packets[0] > 9, packets[1]), (true, 0));
+    // From the first delivery at 1 ms the one climbs from 1 to 11 ms again and again.
+    assert_eq!(outcome.clusters[0].age_mean_ns, Some(6e6));
+    assert_eq!(outcome.clusters[1].age_mean_ns, Some(50e6));
+    assert_eq!(outcome.clusters[1].worker_age_mean_ns, Some(50e6));
+    assert_eq!(outcome.clusters[1].workers_unheard, 1);
+    let fairness = outcome.fairness.unwrap();
+    assert!((fairness - 56.0 * 56.0 / (2.0 * (36.0 + 2_500.0))).abs() < 1e-9, "{fairness}");
+}
+
+#[test]
 fn what_is_not_sent_is_carried_or_counted() {
     let carried = run(&tree(3, "olaf", "fair", "carry", 100)).unwrap();
     assert_eq!(carried.fates.discarded, 0);

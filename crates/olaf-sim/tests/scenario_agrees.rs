@@ -120,6 +120,7 @@ fn whole(scenario: &Scenario, control: Control) -> Result {
         }
         let packet = olaf_wire::Packet::new_checked(&record.bytes).unwrap();
         if let Ok(update) = olaf_wire::Update::parse(&packet) {
+            ages.iter_mut().for_each(|age| age.observe_from(record.at));
             let cluster = update.address.cluster.0 as usize;
             newest[cluster] = update.generated_newest_ns.max(newest[cluster]);
             ages[cluster].deliver(record.at, update.generated_newest_ns);

@@ -37,6 +37,8 @@ struct Runs {
     until_ns: u64,
     /// By which tree the switches sum.
     tree: Option<Arc<Tree>>,
+    /// The job was given another tree, or none, since: also if it then got this one again.
+    changed: bool,
 }
 
 impl Job {
@@ -199,14 +201,14 @@ impl Reference {
         let setting = &self.checked.setting;
         let job = self.jobs.get_mut(&number).expect("it runs");
         if let Some(runs) = job.runs.take() {
-            if let Some(tree) = runs.tree {
+            if runs.tree.is_some() {
                 job.outcome.operations_with += 1;
                 job.outcome.in_network_ns += now_ns - runs.since_ns;
                 let window = setting.timeline.expect("the reference keeps lines");
                 if runs.since_ns < window.to_ns && now_ns > window.from_ns {
                     job.line.uses.push(Use { from_ns: runs.since_ns, to_ns: now_ns });
                 }
-                if job.tree.as_ref() != Some(&tree) {
+                if runs.changed {
                     job.usable_ns = now_ns + setting.migration_ns;
                 }
             } else {
@@ -259,6 +261,9 @@ impl Reference {
                 job.usable_ns = now_ns + self.checked.setting.migration_ns;
             }
             job.tree = change.to;
+            if let Some(runs) = &mut job.runs {
+                runs.changed = true;
+            }
         }
     }
 
@@ -364,6 +369,7 @@ impl Reference {
             since_ns: now_ns,
             until_ns: now_ns + durations[job.operation],
             tree: job.tree.clone().filter(|_| in_network),
+            changed: false,
         });
     }
 }

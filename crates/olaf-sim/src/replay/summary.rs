@@ -30,7 +30,7 @@ pub struct Summary {
     pub loss: Option<f64>,
     /// When the last departure ended.
     pub end_ns: Option<u64>,
-    /// Jain's index over the clusters' average ages, those that have one.
+    /// Jain's index over the clusters' average ages; none where nothing departed, or only at the end.
     pub fairness: Option<f64>,
     /// Each cluster, integers first, in order.
     pub clusters: Vec<ClusterSummary>,
@@ -50,8 +50,8 @@ pub struct ClusterSummary {
     pub counts: Counts,
     /// Dropped arrivals over arrivals.
     pub loss: Option<f64>,
-    /// Time average of its Age-of-Model, from its first delivery to the last departure's end;
-    /// none where that is no time.
+    /// Time average of its Age-of-Model, from the first departure's end to the last one's; none
+    /// where that is no time. Until its own first delivery its age is the time since then.
     pub aom_mean_ns: Option<f64>,
     /// Mean of its age just before each drop; none where it never dropped.
     pub aom_peak_mean_ns: Option<f64>,
@@ -111,6 +111,9 @@ impl Summary {
         for arrived in arrivals {
             tallies[arrived.cluster as usize].counts.count(arrived.fate);
             total.count(arrived.fate);
+        }
+        if let Some(first) = departures.first() {
+            tallies.iter_mut().for_each(|tally| tally.age.observe_from(first.end));
         }
         for departed in departures {
             let tally = &mut tallies[departed.cluster as usize];

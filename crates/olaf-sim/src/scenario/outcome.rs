@@ -38,13 +38,14 @@ pub struct ClusterOutcome {
     pub group: String,
     /// Its number.
     pub cluster: u32,
-    /// Time average of its Age-of-Model from its first delivery on, ns; none: nothing delivered.
+    /// Time average of its Age-of-Model from the scenario's first delivery on, ns; a cluster of
+    /// which nothing was delivered is as old as that is ago. None: nothing delivered of any.
     pub age_mean_ns: Option<f64>,
     /// Mean of its peaks, ns.
     pub age_peak_mean_ns: Option<f64>,
     /// Its highest peak, ns.
     pub age_peak_max_ns: Option<u64>,
-    /// Mean over its workers of each worker's own age, ns; workers without a delivery left out.
+    /// Mean over its workers of each worker's own age, ns, taken in the same way.
     pub worker_age_mean_ns: Option<f64>,
     /// Workers of which nothing was delivered.
     pub workers_unheard: u32,
@@ -81,7 +82,7 @@ pub struct Outcome {
     pub loss_packets: f64,
     /// Contributions in dropped datagrams over contributions sent.
     pub loss_contributions: f64,
-    /// Jain's index over the clusters' mean ages; clusters never delivered make it none.
+    /// Jain's index over the clusters' mean ages; none: nothing delivered of any.
     pub fairness: Option<f64>,
     /// The clusters.
     pub clusters: Vec<ClusterOutcome>,
@@ -115,7 +116,6 @@ pub(super) fn of(run: &Run<'_>) -> Outcome {
     let clusters = (0..).zip(&run.clusters);
     let clusters: Vec<ClusterOutcome> =
         clusters.map(|(id, c)| cluster_outcome(run.scenario, &run.workers, id, c, end)).collect();
-    let ages: Option<Vec<f64>> = clusters.iter().map(|c| c.age_mean_ns).collect();
     let packets_dropped = sum(|f| f.packets_dropped);
     let decisions = run.workers.iter().map(|w| w.sender.probability());
     let (chances, decisions) =
@@ -127,7 +127,7 @@ pub(super) fn of(run: &Run<'_>) -> Outcome {
         packets_merged: sum(|f| f.packets_merged),
         loss_packets: ratio(packets_dropped, run.packets_sent),
         loss_contributions: ratio(fates.dropped, run.contributions_sent),
-        fairness: ages.and_then(jain),
+        fairness: jain(clusters.iter().filter_map(|cluster| cluster.age_mean_ns)),
         fates,
         clusters,
         switches,
@@ -153,7 +153,9 @@ fn cluster_outcome(
         age_peak_max_ns: (cluster.peak_max_ns > 0).then_some(cluster.peak_max_ns),
         worker_age_mean_ns: (!ages.is_empty())
             .then(|| ages.iter().sum::<f64>() / ages.len() as f64),
-        workers_unheard: small(own.len() - ages.len()),
+        workers_unheard: small(
+            own.iter().filter(|w| w.age.newest_generation_ns().is_none()).count(),
+        ),
         packets: cluster.packets,
         contributions: cluster.contributions,
     }

@@ -58,6 +58,7 @@ pub(super) struct Run<'a> {
     pub(super) fan_in: Vec<u64>,
     pub(super) on_links: Shelf<Packet>,
     recent: Vec<RecentAge>,
+    ages_begun: bool,
     plans: BinaryHeap<Reverse<(Instant, u64, Plan)>>,
     planned: u64,
     answers: Shelf<Answer>,
@@ -82,6 +83,7 @@ impl<'a> Run<'a> {
             fan_in: Vec::new(),
             on_links: Shelf::default(),
             recent: Vec::new(),
+            ages_begun: false,
             plans: BinaryHeap::new(),
             planned: 0,
             answers: Shelf::default(),
@@ -220,6 +222,7 @@ impl<'a> Run<'a> {
             self.fan_in.resize(count as usize + 1, 0);
         }
         self.fan_in[count as usize] += 1;
+        self.begin_ages(now);
         for (worker, generated_ns) in &packet.holds {
             self.workers[*worker as usize].age.deliver(now, *generated_ns);
         }
@@ -233,6 +236,14 @@ impl<'a> Run<'a> {
         cluster.age.deliver(now, newest_ns);
         self.recent[packet.cluster as usize].deliver(now, newest_ns);
         self.answer(now, packet);
+    }
+
+    /// From the first delivery on, clusters and workers that starve have an age, too.
+    fn begin_ages(&mut self, now: Instant) {
+        if !core::mem::replace(&mut self.ages_begun, true) {
+            self.clusters.iter_mut().for_each(|cluster| cluster.age.observe_from(now));
+            self.workers.iter_mut().for_each(|worker| worker.age.observe_from(now));
+        }
     }
 
     fn answer(&mut self, now: Instant, packet: Packet) {
