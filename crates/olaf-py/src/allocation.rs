@@ -187,6 +187,14 @@ fn made_of(spec: &str) -> PyResult<(Arc<Topology>, Config)> {
     Ok((Arc::new(topology), config))
 }
 
+/// A policy for trees from its word and the parameters that were given; all others filled in.
+#[pyfunction]
+pub(crate) fn trees_policy(asked: &str) -> PyResult<String> {
+    let asked: trees::Asked = from_json("trees", asked)?;
+    let policy = asked.resolve().map_err(|error| PyValueError::new_err(error.to_string()))?;
+    Ok(json(&policy))
+}
+
 /// What a job wins by its tree, in host-nanoseconds a second.
 #[pyfunction]
 pub(crate) fn tree_gain(pattern: &str, network: &str, hosts: u32) -> PyResult<u64> {
@@ -221,16 +229,14 @@ impl Choice<trees::Policy> {
     fn resolved(&self) -> PyResult<trees::Policy> {
         match self {
             Self::Policy(policy) => Ok(*policy),
-            Self::Word(word) => match word.as_str() {
-                "none" => Ok(trees::Policy::None),
-                "first" => Ok(trees::Policy::First),
-                "random" => Ok(trees::Policy::Random),
-                "mina" => Ok(trees::Policy::MINA),
-                "gain" => Ok(trees::Policy::GAIN),
-                _ => Err(PyValueError::new_err(format!(
-                    "trees {word:?}: one of gain, mina, first, random, none"
-                ))),
-            },
+            // The service has no solver.
+            Self::Word(word) if word == "exact" => Err(PyValueError::new_err(
+                "trees \"exact\": one of gain, mina, first, first-gain, random, none",
+            )),
+            Self::Word(word) => {
+                let asked = trees::Asked { trees: word.clone(), ..trees::Asked::default() };
+                asked.resolve().map_err(|error| PyValueError::new_err(error.to_string()))
+            }
         }
     }
 }

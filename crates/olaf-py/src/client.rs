@@ -90,6 +90,22 @@ impl Client {
         waiting::until(py, timeout_s, |slice| self.0.wait(newer_than, slice))
     }
 
+    /// Ask the server for its newest model, without waiting for it.
+    fn refresh(&self, py: Python<'_>) {
+        py.detach(|| self.0.refresh());
+    }
+
+    /// Wait for the answer to `refresh`; whether it has come.
+    fn refreshed(&self, py: Python<'_>, timeout_s: f64) -> PyResult<bool> {
+        let here = |slice: Duration| self.0.wait_refreshed(slice).then_some(());
+        Ok(waiting::until(py, timeout_s, here)?.is_some())
+    }
+
+    /// Whether an update is under way of which nobody has said yet what became of it.
+    fn awaits_end(&self, py: Python<'_>) -> bool {
+        py.detach(|| self.0.awaits_end())
+    }
+
     /// Whether transmission control holds back what was pushed, so that no answer comes.
     fn holding(&self, py: Python<'_>) -> bool {
         py.detach(|| self.0.is_holding())

@@ -5,7 +5,7 @@ use numpy::{PyReadonlyArray1, PyReadwriteArray1};
 use olaf_engine::switch::QueueKind;
 use olaf_engine::{BitsPerSecond, units};
 use olaf_host::server::{Applied, Delivered, Rule};
-use olaf_net::ServerConfig;
+use olaf_net::{ClientConfig, ServerConfig};
 use olaf_sim::delivery::Delivery;
 use olaf_sim::replay::{Head, Parameters, ReplayError};
 use olaf_sim::scenario::Scenario;
@@ -17,6 +17,14 @@ use std::fs::File;
 #[pyfunction]
 pub(crate) fn queues() -> Vec<(&'static str, &'static str)> {
     QueueKind::ALL.iter().map(|(name, kind)| (*name, kind.about())).collect()
+}
+
+/// Bytes of UDP payload of one worker's update, as pacers count them.
+#[pyfunction]
+#[pyo3(signature = (parameters, config="{}"))]
+pub(crate) fn update_bytes(parameters: u32, config: &str) -> PyResult<u64> {
+    let config = ClientConfig::from_json(config).map_err(errors::start)?;
+    config.update_bytes(parameters).map_err(errors::start)
 }
 
 /// Bits per second of a rate as `tc` writes it: ``40gbit``, ``1.9mbit``.
@@ -137,8 +145,9 @@ fn scenario_of(json: &str) -> PyResult<Scenario> {
     })
 }
 
-/// An update as [`apply_rule`] takes it: sum of lanes, weight, reward, versions behind.
-type Given<'py> = (PyReadonlyArray1<'py, f32>, f64, f64, u32);
+/// An update as [`apply_rule`] takes it: sum of lanes, weight, reward, versions behind, contributors,
+/// contributions that changed the model since.
+type Given<'py> = (PyReadonlyArray1<'py, f32>, f64, f64, u32, u32, f64);
 
 /// Apply updates to weights by a server rule without a network (for tests and tuning).
 #[pyfunction]
@@ -154,7 +163,8 @@ pub(crate) fn apply_rule<'py>(
     let weights = weights.as_slice_mut().map_err(contiguous)?;
     let mut model = weights.to_vec();
     let mut applied = Vec::with_capacity(updates.len());
-    for (index, (sum, weight, reward, versions_behind)) in updates.iter().enumerate() {
+    for (index, given) in updates.iter().enumerate() {
+        let (sum, weight, reward, versions_behind, contributors, overlapped) = given;
         let sum: Vec<u8> = sum.as_array().iter().flat_map(|lane| lane.to_le_bytes()).collect();
         if sum.len() != model.len() * 4 {
             return Err(PyValueError::new_err(format!(
@@ -168,6 +178,8 @@ pub(crate) fn apply_rule<'py>(
             weight: *weight,
             reward: *reward,
             versions_behind: *versions_behind,
+            contributors: *contributors,
+            overlapped: *overlapped,
         };
         applied.push(rule.apply(&mut model, &delivered) == Applied::Yes);
     }

@@ -9,6 +9,7 @@ mod arrays;
 mod client;
 mod errors;
 mod functions;
+mod job;
 mod mina;
 mod protocol;
 mod roles;
@@ -21,7 +22,7 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _olaf {
     #[pymodule_export]
-    use crate::allocation::{Allocator, tree_gain};
+    use crate::allocation::{Allocator, tree_gain, trees_policy};
     #[pymodule_export]
     use crate::client::Client;
     #[pymodule_export]
@@ -29,8 +30,10 @@ mod _olaf {
     #[pymodule_export]
     use crate::functions::{
         apply_rule, deliver, format_rate, format_size, format_time, parse_rate, parse_size,
-        parse_time, queues, replay, simulate, time_engine,
+        parse_time, queues, replay, simulate, time_engine, update_bytes,
     };
+    #[pymodule_export]
+    use crate::job::VirtualJob;
     #[pymodule_export]
     use crate::mina::MinaSimulation;
     #[pymodule_export]

@@ -30,6 +30,11 @@ impl SharingController {
         Ok(py.detach(|| self.controller().run(time))?)
     }
 
+    /// What it did so far, as JSON.
+    fn statistics(&self) -> String {
+        self.controller().statistics()
+    }
+
     /// The switches refuse the job from now on.
     fn fenced(&self, job: u64) {
         self.controller().fenced(job);

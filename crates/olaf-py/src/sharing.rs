@@ -2,7 +2,7 @@
 
 use olaf_sched::sharing::Policy;
 use olaf_sched::sharing::bound::score_bound;
-use olaf_sched::sharing::group::{Until, score, simulate};
+use olaf_sched::sharing::group::{Until, score, simulate, simulate_each};
 use olaf_sched::{Network, Pattern, Steps};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -32,6 +32,8 @@ struct Member {
 #[serde(rename_all = "snake_case")]
 enum Span {
     Steps(u64),
+    /// Of each job.
+    StepsEach(Vec<u64>),
     Ns(u64),
 }
 
@@ -55,9 +57,14 @@ pub(crate) fn share_group(py: Python<'_>, group: &str) -> PyResult<String> {
     if group.jobs.is_empty() || group.jobs.len() > MOST_JOBS {
         return Err(wrong(&format!("{} jobs: from 1 to {MOST_JOBS}", group.jobs.len())));
     }
-    let until = match group.until {
-        Span::Steps(steps) => Until::Steps(steps),
-        Span::Ns(ns) => Until::Ns(ns),
+    let (until, each) = match group.until {
+        Span::Steps(steps) => (Until::Steps(steps), None),
+        Span::Ns(ns) => (Until::Ns(ns), None),
+        Span::StepsEach(steps) if steps.len() == group.jobs.len() => {
+            // No job runs longer than one that runs the most steps.
+            (Until::Steps(steps.iter().copied().max().unwrap_or(0)), Some(steps))
+        }
+        Span::StepsEach(_) => return Err(wrong("until.steps_each: a number for each job")),
     };
     let mut members = Vec::with_capacity(group.jobs.len());
     for (at, Member { pattern, hosts }) in group.jobs.into_iter().enumerate() {
@@ -83,7 +90,10 @@ pub(crate) fn share_group(py: Python<'_>, group: &str) -> PyResult<String> {
         return Err(wrong("until: the jobs may run for longer than 146 years"));
     }
     Ok(py.detach(|| {
-        let ran = simulate(group.policy, &jobs, until);
+        let ran = match each {
+            Some(steps) => simulate_each(group.policy, &jobs, &steps),
+            None => simulate(group.policy, &jobs, until),
+        };
         let each = jobs.iter().zip(&ran).map(|((steps, _), ran)| {
             json!({
                 "steps": ran.steps,
