@@ -24,6 +24,7 @@ __all__ = [
     "Sweep",
     "Switch",
     "UnreachableError",
+    "VirtualJob",
     "__version__",
     "apply_rule",
     "deliver",
@@ -39,6 +40,8 @@ __all__ = [
     "simulate",
     "time_engine",
     "tree_gain",
+    "trees_policy",
+    "update_bytes",
 ]
 
 __version__: str
@@ -107,6 +110,15 @@ class Client:
     def wait(self, newer_than: int, timeout_s: float) -> int | None:
         """Wait until a complete model above ``newer_than`` is here; its version, or None."""
 
+    def awaits_end(self) -> bool:
+        """Whether an update is under way of which nobody has said yet what became of it."""
+
+    def refresh(self) -> None:
+        """Ask the server for its newest model, without waiting for it."""
+
+    def refreshed(self, timeout_s: float) -> bool:
+        """Wait for the answer to `refresh`; whether it has come."""
+
     def holding(self) -> bool:
         """Whether transmission control holds back what was pushed, so that no answer comes."""
 
@@ -173,6 +185,77 @@ class Server:
         """(version, parameters) of a job now, or None while it has no model."""
 
     def stop(self) -> None: ...
+
+@final
+class VirtualJob:
+    """A training job in virtual time: real workers, a real switch and a real server in one process.
+
+    The learners are the caller's. The same configuration and calls give the same result to the bit.
+    """
+
+    def __new__(cls, config: str) -> Self:
+        """Put everybody in place; nobody has joined, and it is 0 ns.
+
+        config: JSON with ``seed`` (int), ``clusters`` (list: of each worker its cluster),
+        ``switch`` (as `Switch` takes it), and any of ``worker`` (as `Client` takes it), ``server``
+        (as `Server` takes it), ``edge`` (the links between workers and switch) and ``core`` (the
+        link between switch and server), each with any of ``delay_ns``, ``jitter_ns`` and ``loss``
+        (0 to below 1), alike in both directions. Addresses, cores and checkpoints have no meaning
+        here. Raises ValueError (names the key).
+        """
+
+    @property
+    def now_ns(self) -> int:
+        """Virtual nanoseconds since the beginning."""
+
+    def join(self, worker: int, weights: _Parts, timeout_ns: int, layout: str | None = None) -> int:
+        """Join as `Client.join` does, and let time pass until the worker is in; the version.
+
+        Raises ValueError for weights or a layout that cannot be, RefusedError, UnreachableError
+        when ``timeout_ns`` of virtual time is over.
+        """
+
+    def push(self, worker: int, parts: _Parts, *, reward: float, weight: float = 1.0) -> int:
+        """Send one update, now; its sequence number. Raises ValueError as `Client.push`."""
+
+    def pull(self, worker: int, parts: _Parts, newer_than: int) -> int | None:
+        """Copy the newest model that has come to the worker, if above ``newer_than``: its version.
+
+        What the worker pushes from here on counts as computed on it.
+        """
+
+    def wait(self, worker: int, newer_than: int) -> None:
+        """From here on the worker waits for a model above ``newer_than``, see `run_until`."""
+
+    def awaits_end(self, worker: int) -> bool:
+        """Whether an update of the worker is under way; see ``Client.awaits_end``."""
+
+    def refresh(self, worker: int) -> None:
+        """The worker asks for the server's newest model, now."""
+
+    def wait_refreshed(self, worker: int) -> None:
+        """From here on the worker waits for what it asked for: see ``run_until``."""
+
+    def end_wait(self, worker: int) -> None:
+        """The worker waits no more."""
+
+    def holding(self, worker: int) -> bool:
+        """Whether transmission control holds back what the worker pushed."""
+
+    def run_until(self, ns: int) -> list[int]:
+        """Let time pass: to ``ns``, or until workers that wait have their model.
+
+        Returns these workers, which wait no more; empty: it is ``ns`` now.
+        """
+
+    def model(self) -> tuple[int, NDArray[np.float32]] | None:
+        """The server's (version, parameters) now, or None while it has no model."""
+
+    def stats(self) -> str:
+        """JSON: ``now_ns``; ``server``, ``switch`` and the list ``workers`` as in
+        ``docs/reference/statistics.md``; ``links``: datagrams ``sent``, ``lost`` and ``delivered``
+        of ``edge_up``, ``edge_down``, ``core_up`` and ``core_down``.
+        """
 
 @final
 class MinaSimulation:
@@ -267,14 +350,21 @@ def format_size(bytes: int) -> str:
 def format_rate(bits_per_second: int) -> str:
     """Bits per second as a rate that `parse_rate` reads: ``400kbit``. Raises ValueError."""
 
+def update_bytes(parameters: int, config: str = "{}") -> int:
+    """Bytes of UDP payload of one worker's update, headers included, as an uplink's rate counts.
+
+    config: JSON as `Client` takes it. Raises ValueError for a key it cannot use.
+    """
+
 def queues() -> list[tuple[str, str]]:
     """The queue disciplines: of each its name, and what it does."""
 
 def apply_rule(config: str, weights: NDArray[np.float32], updates: Any) -> Any:
     """Apply updates to weights by a server rule without a network (for tests and tuning).
 
-    ``updates``: sequence of (sum of lanes, weight, reward, versions behind). Returns the list of
-    booleans, whether each was applied; ``weights`` is changed in place.
+    ``updates``: sequence of (sum of lanes, weight, reward, versions behind, contributors,
+    contributions that changed the model since). Returns the list of booleans, whether each was
+    applied; ``weights`` is changed in place.
     """
 
 def time_engine(lanes: int, *, merged: int = 1, batches: int = 100) -> list[float]:
@@ -355,6 +445,15 @@ def tree_gain(pattern: str, network: str, hosts: int) -> int:
     JSON in: ``Pattern`` and ``Network`` of ``crates/olaf-sched/src/pattern.rs``. Raises ValueError.
     """
 
+def trees_policy(asked: str) -> str:
+    """A policy that chooses trees, from its word and the parameters that were given; JSON.
+
+    Keys: ``trees`` (``none``, ``first``, ``first-gain``, ``random``, ``mina``, ``gain``,
+    ``exact``), and each null or left out for the policy's own: ``candidates``, ``join`` (``none``,
+    ``one``, ``several``), ``price_millis``. Raises ValueError for a word or parameter that the
+    policy does not have.
+    """
+
 @final
 class SharingController:
     """The sharing controller over UDP (MINA §IV-B); works while ``run`` is called."""
@@ -372,6 +471,9 @@ class SharingController:
 
         Raises OSError when the socket fails.
         """
+
+    def statistics(self) -> str:
+        """What it did so far, as JSON: rounds, and how late its timers were in microseconds."""
 
     def fenced(self, job: int) -> None:
         """The switches refuse the job from now on: what it held may be given on."""

@@ -6,8 +6,8 @@ Three calls push, and each says what it means:
 - ``push_gradient(module, learning_rate=..)``: a descent step, ``-learning_rate * gradient``;
 - ``push(update)``: the primitive under both.
 
-The server does ``model += factor * (1 + versions behind)^-power * mean(update)``. The factor is 1
-unless the server was told otherwise; `Connection.rule` holds what the server said at ``join``.
+The server does ``model += factor * k^-power * update``, while k workers push. The
+factor is 1 unless the server was told otherwise; `Connection.rule` holds what it said at ``join``.
 
 No copy is made that need not be: float32 arrays and CPU tensors are read and written where they
 lie, with the GIL released; other dtypes, devices and layouts go through one float32 copy.
@@ -176,8 +176,8 @@ class Connection:
     def push(self, update: Parameters, *, reward: float = 0.0, weight: float = 1.0) -> int:
         """Push what is to be added to the model. Returns the sequence number.
 
-        The server does ``model += factor * (1 + versions behind)^-power * mean(update)``, with
-        factor and power as `rule` says. `push_delta` and `push_gradient` make such updates.
+        The server does ``model += factor * k^-power * update``, while k workers push; factor and
+        power are those of `rule`. `push_delta` and `push_gradient` make such an update.
 
         update: arrays or tensors as `join` took weights, of the same sizes. A torch module is
             refused, because it could mean its weights or its gradients.

@@ -11,7 +11,8 @@ class Rule:
     """What a push does to the job's model; the server says it at ``join``.
 
     ``str(rule)`` is one sentence. A delta rule does
-    ``model += factor * (1 + versions behind)^-staleness_power * mean(update)``.
+    ``model += factor * k^-staleness_power * update``, where k is the number of workers that pushed
+    lately, or of the updates that overlap this one, whichever is more.
     """
 
     kind: str
@@ -19,13 +20,15 @@ class Rule:
     aggregate: str
     """When updates change the model: ``each`` at once, ``periodic`` or ``round`` together."""
     step: str
-    """A merge of n updates moves the model by their ``mean``, or by their ``sum``."""
+    """How far a merge of n updates moves the model: with ``overlap`` each of them counts as if it
+    had come alone; ``mean`` and ``sum`` take their mean, or n times that, and count versions."""
     gate: str
     """Which rewards the server takes: ``none`` is all, else above the ``best`` or ``recent``."""
     factor: float
     """The server multiplies every update by it (``server.learning_rate``)."""
     staleness_power: float
-    """An update computed on a model b versions old counts ``(1 + b)^-staleness_power``."""
+    """An update counts ``k^-staleness_power``; with ``mean`` and ``sum`` k - 1 is the number of
+    versions since the model that it was computed on."""
 
     @classmethod
     def from_json(cls, text: str) -> Rule:
@@ -57,9 +60,14 @@ class Rule:
                 "the server takes only an update whose reward beats the best so far, and then adds "
                 f"{self.factor:g} * the running average of what it took to the model"
             )
-        stale = ""
-        if self.staleness_power:
-            stale = f"(1 + versions behind)^-{self.staleness_power:g} * "
+        update, where = "update", ""
+        if self.step == "overlap" and self.staleness_power:
+            update = f"k^-{self.staleness_power:g} * update"
+            where = ", while k workers push"
+        elif self.step != "overlap":
+            update = f"{self.step}(update)"
+            if self.staleness_power:
+                update = f"(1 + versions behind)^-{self.staleness_power:g} * {update}"
         when = {
             "each": "",
             "periodic": ", for several updates together",
@@ -68,4 +76,4 @@ class Rule:
         only = ""
         if self.gate != "none":
             only = f", unless the reward is below the {self.gate} one"
-        return f"the server does model += {self.factor:g} * {stale}{self.step}(update){when}{only}"
+        return f"the server does model += {self.factor:g} * {update}{where}{when}{only}"

@@ -24,7 +24,7 @@ Array = NDArray[np.float32]
 PLAIN = {
     "kind": "delta",
     "aggregate": "each",
-    "step": "mean",
+    "step": "overlap",
     "gate": "none",
     "factor": 1.0,
     "staleness_power": 0.7,
@@ -394,9 +394,9 @@ def test_joining_says_what_a_push_will_do(client: Client, caplog: pytest.LogCapt
     assert (record.name, record.levelname) == ("olaf", "INFO")
     assert record.getMessage() == (
         "joined job 3 at 10.0.0.1:5555 (model version 1); pushes are applied at 1.0: the server "
-        "does model += 1 * (1 + versions behind)^-0.7 * mean(update)"
+        "does model += 1 * k^-0.7 * update, while k workers push"
     )
-    assert one.rule == olaf.Rule("delta", "each", "mean", "none", 1.0, 0.7)
+    assert one.rule == olaf.Rule("delta", "each", "overlap", "none", 1.0, 0.7)
 
 
 def test_a_quiet_connection_says_only_warnings(
@@ -427,8 +427,8 @@ def test_the_paper_literal_rule_is_a_warning(
     ("told", "sentence"),
     [
         ({"staleness_power": 0.0, "step": "sum"}, "model += 1 * sum(update)"),
-        ({"gate": "best"}, "mean(update), unless the reward is below the best one"),
-        ({"aggregate": "round"}, "mean(update), once a round of all workers"),
+        ({"gate": "best"}, "while k workers push, unless the reward is below the best one"),
+        ({"aggregate": "round"}, "while k workers push, once a round of all workers"),
         ({"aggregate": "periodic", "factor": 0.5}, "model += 0.5 * "),
     ],
 )

@@ -40,7 +40,7 @@ def test_the_reference_page_is_a_script_that_runs(tmp_path: Path) -> None:
     script = "\n".join(snippets("docs/reference/connection.md"))
     assert script.count("switch.") > 8
     out, errors = run(tmp_path, script)
-    assert "the server does model += 1 * (1 + versions behind)^-0.7 * mean(update)" in out
+    assert "the server does model += 1 * k^-0.7 * update, while k workers push" in out
     assert "pushes are applied at 1.0" in errors
 
 
@@ -74,7 +74,7 @@ def test_what_readme_pastes_learns(tmp_path: Path) -> None:
 
 
 def test_readme_and_the_pages_say_the_same_of_a_push() -> None:
-    sentence = "model += factor * (1 + versions behind)^-power * mean(update)"
+    sentence = "model += factor * k^-power * update"
     for page in ("docs/training.md", "docs/reference/connection.md", "python/olaf/connection.py"):
         assert sentence in (ROOT / page).read_text(encoding="utf-8"), page
     readme = (ROOT / "README.md").read_text(encoding="utf-8")

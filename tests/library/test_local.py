@@ -105,7 +105,7 @@ def test_the_servers_factor_is_known_at_join(caplog: pytest.LogCaptureFixture) -
         assert switch.wait(timeout_s=30)
         switch.pull(into=weights)
         np.testing.assert_array_equal(weights, [0.25, 0.25])
-        assert switch.rule == olaf.Rule("delta", "each", "mean", "none", 0.25, 0.0)
+        assert switch.rule == olaf.Rule("delta", "each", "overlap", "none", 0.25, 0.0)
         assert "applied at 0.25, not at 1" in caplog.text
 
 

@@ -94,6 +94,37 @@ def test_times_come_from_the_clock_that_was_given() -> None:
     assert (turn.seconds_env, turn.seconds_learn) == (1.0, 1.0)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_turn_in_two_halves_is_the_same_turn(kind: str) -> None:
+    ticks = itertools.count()
+    whole, halves = (
+        make_learner(SMALL.replaced(learner=kind), clock=lambda: float(next(ticks)))
+        for _ in range(2)
+    )
+    for _ in range(2):
+        turn = whole.iterate()
+        assert halves.collect() == turn.steps
+        for _ in range(7):
+            next(ticks)  # Time passes that is neither collecting nor learning.
+        half = halves.learn()
+        assert half.episode_rewards == turn.episode_rewards
+        assert (half.seconds_env, half.seconds_learn) == (1.0, 1.0)
+        for one, other in zip(half.update, turn.update, strict=True):
+            assert one.tobytes() == other.tobytes()
+    for one, other in zip(whole.parts(), halves.parts(), strict=True):
+        assert one.tobytes() == other.tobytes()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_is_learned_from_one_collection_twice(kind: str) -> None:
+    learner = make_learner(SMALL.replaced(learner=kind))
+    with pytest.raises(RuntimeError, match="collect"):
+        learner.learn()
+    learner.iterate()
+    with pytest.raises(RuntimeError, match="collect"):
+        learner.learn()
+
+
 def test_a_share_is_pushed_and_kept() -> None:
     whole, share = (make_learner(SMALL.replaced(strength=s, gamma=0.5)) for s in (1.0, 0.25))
     before = share.parts()[0].copy()

@@ -1,5 +1,6 @@
 """The embedded learner's mathematics: gradients, advantages, Adam, sampling."""
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ def a_batch(layout: Layout, weights: Doubles, rng: np.random.Generator, steps: i
         log_probability(policy, actions, views.get("log_std")) + rng.normal(0, 0.3, steps),
         rng.standard_normal(steps),
         rng.standard_normal(steps),
+        np.ones(steps),
     )
 
 
@@ -70,7 +72,7 @@ def test_a_fresh_batch_has_ratio_one() -> None:
     uniform = log_probability(policy, batch.actions, None)
     np.testing.assert_allclose(uniform, -np.log(3), rtol=1e-6)
     gradient = np.zeros_like(weights)
-    fresh = Batch(batch.observations, batch.actions, uniform, batch.advantages, batch.returns)
+    fresh = dataclasses.replace(batch, log_probabilities=uniform)
     losses = objective(layout, weights, fresh, LearnerConfig(), gradient)
     assert losses["clipped"] == 0
     assert losses["kl"] == pytest.approx(0, abs=1e-3)

@@ -11,6 +11,7 @@ from olaf.rl.learner import LearnerConfig, LearnerError, make_learner, named_par
 from olaf.rl.local_job import JobConfig, LocalJob
 from olaf.rl.network import Layout
 from olaf.rl.ppo_numpy import Batch, NumpyLearner, objective
+from olaf.rl.worker_loop import LoopConfig
 
 SMALL = LearnerConfig(
     environment="CartPole-v1", steps_per_update=256, minibatch=64, learner="torch"
@@ -62,7 +63,7 @@ def test_the_embedded_gradient_is_torch_s(continuous: bool) -> None:
 
     config = LearnerConfig(entropy=0.03, value=0.5, clip=0.2)
     gradient = np.zeros(layout.size)
-    batch = Batch(seen, actions, old.numpy(), advantages, returns)
+    batch = Batch(seen, actions, old.numpy(), advantages, returns, np.ones_like(advantages))
     losses = objective(layout, weights.astype(np.float64), batch, config, gradient)
     assert losses["loss"] == pytest.approx(float(loss.detach()))
     assert module.flat.grad is not None
@@ -97,7 +98,8 @@ def test_a_module_of_the_user_s_own_learns_in_a_job(name: str) -> None:
     learner = make_learner(config)
     assert len(learner.parts()) == (9 if name == "Pendulum-v1" else 8)
     assert learner.parameters == sum(part.size for part in learner.parts())
-    outcome = LocalJob(JobConfig(learner=config, workers=2)).run(40)
+    loop = LoopConfig(push_every="turn")
+    outcome = LocalJob(JobConfig(learner=config, loop=loop, workers=2)).run(40)
     assert outcome.applied == 40
     if name == "CartPole-v1":
         assert outcome.reward > outcome.curve[0][2] + 20

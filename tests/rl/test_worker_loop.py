@@ -1,5 +1,6 @@
 """The loop against a connection made of lists: what is pushed, when weights are replaced."""
 
+import dataclasses
 from collections.abc import Callable
 
 import numpy as np
@@ -21,11 +22,39 @@ class Steady:
         return self.weights
 
     def iterate(self) -> Iteration:
+        self.collect()
+        return self.learn()
+
+    def collect(self) -> int:
         self.turns += 1
+        return 10
+
+    def learn(self, passes: int | None = None) -> Iteration:
         for part in self.weights:
             part[...] = part + 1
         update = [np.full_like(part, 1000) for part in self.weights]
-        return Iteration(update, float(self.turns), 10, (1.0, 2.0), 0.25, 0.5)
+        return Iteration(update, 0.001, float(self.turns), 10, (1.0, 2.0), 0.25, 0.5)
+
+
+class InPasses(Steady):
+    """Its turns have three passes, each of which moves the parts by +1."""
+
+    left = 0
+
+    def collect(self) -> int:
+        self.left = 3
+        return super().collect()
+
+    def learn(self, passes: int | None = None) -> Iteration:
+        count = self.left if passes is None else passes
+        is_first, self.left = self.left == 3, self.left - count
+        for part in self.weights:
+            part[...] = part + count
+        update = [np.full_like(part, 1000 * count) for part in self.weights]
+        steps, ended = (10, (1.0, 2.0)) if is_first else (0, ())
+        return Iteration(
+            update, 0.001, 1.5, steps, ended, 0.0, 0.5, passes=count, is_last=not self.left
+        )
 
 
 class Fake:
@@ -38,6 +67,7 @@ class Fake:
         self.pushed: list[tuple[float, float, float]] = []
         self.waited: list[tuple[int, float]] = []
         self.held: set[int] = set()
+        self.asked = 0
 
     def join(self, weights: Parts, timeout_s: float) -> int:
         self.offered.append(float(weights[0][0]))
@@ -58,6 +88,15 @@ class Fake:
     def wait(self, newer_than: int, timeout_s: float) -> int | None:
         self.waited.append((newer_than, timeout_s))
         return None
+
+    def awaits_end(self) -> bool:
+        return bool(self.pushed) and self.answers[len(self.pushed) - 1] is None
+
+    def refresh(self) -> None:
+        self.asked += 1
+
+    def refreshed(self, timeout_s: float) -> bool:
+        return True
 
     def holding(self) -> bool:
         return len(self.pushed) - 1 in self.held
@@ -121,9 +160,9 @@ def test_before_any_answer_going_back_means_the_model_joined_with() -> None:
 
 def test_it_waits_for_an_answer_only_with_patience() -> None:
     patient, hasty = Fake([None, (3, 0.0), None]), Fake([None] * 3)
-    run(patient, 3, LoopConfig(patience_s=0.02))
+    run(patient, 3)
     run(hasty, 3, LoopConfig(patience_s=0))
-    assert patient.waited == [(1, 0.02), (1, 0.02), (3, 0.02)]
+    assert [version for version, _ in patient.waited] == [1, 1, 3]
     assert hasty.waited == []
 
 
@@ -142,20 +181,107 @@ def test_nobody_waits_for_an_answer_to_what_is_held_back(config: LoopConfig) -> 
 
 
 def test_progress_adds_up() -> None:
-    ticks = iter(range(1000))
-    _, seen = run(Fake([None] * 4), 4, LoopConfig(weight=2.0), clock=lambda: float(next(ticks)))
+    connection = Waiting([(2, 0.0), (3, 0.0), (4, 0.0), (5, 0.0)], comes_after_s=0.01)
+    seen: list[Progress] = []
+    work(
+        Steady(), connection, worker=3, updates=4, config=LoopConfig(weight=2.0),
+        clock=lambda: connection.now, on_progress=seen.append,
+    )  # fmt: skip
     last = seen[-1]
     assert (last.worker, last.updates, last.steps, last.episodes) == (3, 4, 40, 8)
     assert last.episode_rewards == (1.0, 2.0)
     assert last.reward == 4.0
     assert (last.seconds_env, last.seconds_learn) == (1.0, 2.0)
-    assert last.seconds_network == 1 + 4 * 2  # one tick in join, in each push, in each take
+    assert last.seconds_network == pytest.approx(connection.now)
 
 
 def test_the_weight_travels() -> None:
     connection = Fake([None])
     run(connection, 1, LoopConfig(weight=2.5))
     assert connection.pushed[0][2] == 2.5
+
+
+def test_several_turns_are_pushed_as_one_and_no_model_is_taken_between() -> None:
+    connection = Fake([(5, 50.0), (6, 60.0)])
+    learner, seen = run(connection, 2, LoopConfig(turns_per_push=3, weight=2.0))
+    assert learner.turns == 6
+    # Each turn changes 1000 and has episodes of reward 1 and 2.
+    assert connection.pushed == [(3000.0, 1.5, 2.0), (3000.0, 1.5, 2.0)]
+    assert [len(now.pushes_at_s) for now in seen] == [0, 0, 1] * 2
+    assert [now.updates for now in seen] == [0, 0, 1, 1, 1, 2]
+    assert [now.steps for now in seen] == [10, 20, 30, 40, 50, 60]
+    assert [now.model_version for now in seen] == [1, 1, 1, 5, 5, 5]
+    assert connection.waited == [(1, 0.02), (5, 0.02)]
+    assert (learner.weights[0] == 60.0).all()
+
+
+def test_a_push_of_several_turns_has_the_reward_of_the_episodes_that_ended() -> None:
+    class Short(Steady):
+        """Its second turn ends an episode of reward 7, the others none."""
+
+        def learn(self, passes: int | None = None) -> Iteration:
+            turn = super().learn(passes)
+            ended = (7.0,) if self.turns == 2 else ()
+            return dataclasses.replace(turn, episode_rewards=ended)
+
+    connection = Fake([None, None])
+    config = LoopConfig(turns_per_push=2)
+    work(Short(), connection, worker=0, updates=2, config=config)
+    assert [reward for _, reward, _ in connection.pushed] == [7.0, 4.0]
+
+
+def test_each_pass_begins_from_the_newest_model_and_is_pushed_by_itself() -> None:
+    connection = Fake([(2, 20.0), (3, 30.0), (4, 40.0)])
+    seen: list[Progress] = []
+    learner = InPasses()
+    work(learner, connection, worker=0, updates=3, on_progress=seen.append)
+    assert [pushed for pushed, _, _ in connection.pushed] == [1000.0] * 3
+    assert [(now.updates, now.turns, now.steps, now.episodes) for now in seen] == [(3, 1, 10, 2)]
+    assert len(seen[0].pushes_at_s) == 3
+    assert connection.asked == 1
+    assert (learner.weights[0] == 40.0).all()
+
+
+def test_what_is_learnt_while_an_update_is_unanswered_goes_with_the_next_push() -> None:
+    # Nothing comes after the first push of the turn; its answer comes after the second.
+    connection = Fake([None, (2, 20.0)])
+    learner = InPasses()
+    work(learner, connection, worker=0, updates=2)
+    assert [pushed for pushed, _, _ in connection.pushed] == [1000.0, 2000.0]
+    assert (learner.weights[0] == 20.0).all()
+
+
+def test_what_is_not_pushed_yet_stays_on_top_of_a_model_that_comes() -> None:
+    class Late(Fake):
+        """The answer to the first push comes when the worker is about to make its third pass."""
+
+        pulls = 0
+
+        def pull(self, parts: Parts, newer_than: int) -> int | None:
+            self.pulls += 1
+            self.answers[0] = (2, 20.0) if self.pulls == 5 else None
+            return super().pull(parts, newer_than)
+
+    connection = Late([None, (3, 30.0)])
+    learner, loop_weights = InPasses(), list[float]()
+
+    class Watched(InPasses):
+        def learn(self, passes: int | None = None) -> Iteration:
+            loop_weights.append(float(self.weights[0][0]))
+            return super().learn(passes)
+
+    learner = Watched()
+    work(learner, connection, worker=0, updates=2)
+    # Before its passes: the joined model; that and what was pushed; the answer and the second pass.
+    assert loop_weights == [0.0, 1.0, 21.0]
+    assert [pushed for pushed, _, _ in connection.pushed] == [1000.0, 2000.0]
+
+
+def test_a_turn_may_be_pushed_as_one() -> None:
+    connection = Fake([(2, 20.0)])
+    work(InPasses(), connection, worker=0, updates=1, config=LoopConfig(push_every="turn"))
+    assert [pushed for pushed, _, _ in connection.pushed] == [3000.0]
+    assert connection.asked == 0
 
 
 def test_it_stops_when_told_before_the_next_turn() -> None:
@@ -173,7 +299,7 @@ def test_no_updates_is_no_turn() -> None:
 def test_a_push_needs_a_turn() -> None:
     loop = Loop(Steady(), Fake([]), worker=0)
     loop.join()
-    with pytest.raises(RuntimeError, match="compute"):
+    with pytest.raises(RuntimeError, match="learn"):
         loop.push()
 
 

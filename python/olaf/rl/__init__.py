@@ -2,7 +2,8 @@
 
 ``learner`` says what a learner is, ``ppo_numpy`` is the embedded one, ``ppo_torch`` the one for
 users' own networks, ``worker_loop`` ties a learner to a connection, ``baseline`` runs the same
-learners without a network, ``local_job`` emulates a whole job in virtual time.
+learners without a network, ``local_job`` runs a whole job in virtual time over the real switch and
+server, and ``compute`` says how long turns take there.
 """
 
 from olaf.rl.learner import (

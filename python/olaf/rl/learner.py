@@ -61,6 +61,11 @@ class LearnerConfig:
     epochs: int = 4
     """Passes over the collected steps."""
 
+    importance_clip: float = 2.0
+    """Largest importance of a step that an older policy collected: the ratio of the probabilities
+    of its action under the model that learns from it and under the one that took it. 1 for a
+    worker alone."""
+
     minibatch: int = 64
     """Steps per Adam step."""
 
@@ -114,11 +119,16 @@ class LearnerConfig:
     seed: int = 0
     """Seed of the job; a worker draws from (seed, worker)."""
 
+    @property
+    def passes(self) -> int:
+        """Passes over the steps of a turn; each may be an update of its own."""
+        return 1 if self.gradient_kind == "gradient" else self.epochs
+
     def check(self) -> "LearnerConfig":
         """Return self, or raise ``LearnerError`` that quotes the key and the values it allows."""
         positive = (
             "environments steps_per_update epochs minibatch learning_rate gamma strength "
-            "max_gradient_norm clip"
+            "max_gradient_norm clip importance_clip"
         )
         for key in positive.split():
             if not getattr(self, key) > 0:
@@ -160,14 +170,18 @@ class Iteration:
 
     update: Parts
     """g in w += gamma g, float32, same shapes as ``Learner.parts()``; the learner's own buffers,
-    good until the next ``iterate``."""
+    good until the next ``learn``."""
+
+    gamma: float
+    """The factor in w += gamma g."""
 
     reward: float
     """Mean reward of the episodes that ended in this turn; if none did, of the last that ended;
     before the very first, the mean reward so far of those running."""
 
     steps: int
-    """Environment steps taken."""
+    """Environment steps taken. Like the episodes and ``seconds_env``, a turn that is learnt from
+    in several calls has them in its first."""
 
     episode_rewards: tuple[float, ...]
     """Undiscounted, unscaled rewards of the episodes that ended, in order."""
@@ -177,6 +191,12 @@ class Iteration:
 
     seconds_learn: float
     """Seconds by the learner's clock spent on the update."""
+
+    passes: int = 1
+    """Passes over the turn's steps that the update holds."""
+
+    is_last: bool = True
+    """Whether the turn has no pass left."""
 
     losses: dict[str, float] = field(default_factory=dict)
     """Means over the last epoch: ``policy``, ``value``, ``entropy``, ``kl``, ``clipped``."""
@@ -201,11 +221,21 @@ class Learner(Protocol):
         Writing into them changes the policy at once; nothing else need be called.
         """
 
-    def iterate(self) -> Iteration:
-        """Collect, learn, give the update; the weights have then moved by gamma x update.
+    def collect(self) -> int:
+        """Run the policy in the environments for one turn; the environment steps taken."""
 
-        With ``gradient_kind = gradient`` the weights stay where they are.
+    def learn(self, passes: int | None = None) -> Iteration:
+        """Learn from the collected turn; the weights have then moved by gamma x update.
+
+        passes: how many of the turn's passes over its steps to make now; None: all that are left.
+        Before each call the weights may have been replaced by a newer model: the steps were then
+        collected by an older policy, and count by their importance for the newer one.
+        With ``gradient_kind = gradient`` the weights stay where they are, and a turn is one pass.
+        Raises ``RuntimeError`` where no turn is collected, or no pass of it is left.
         """
+
+    def iterate(self) -> Iteration:
+        """`collect`, then `learn`: a whole turn."""
 
 
 def named_parts(learner: Learner) -> dict[str, NDArray[np.float32]]:

@@ -1,259 +1,88 @@
-"""A whole asynchronous job in one process and in virtual time: for tuning and for tests.
+"""A whole job in one process and in virtual time: for tuning, for tests, for machines not had yet.
 
-Workers of varying speed run the real learners and the real loop; a server applies the real rules,
-written here in numpy; between them is an ideal network or a constrained queue. Time is counted,
-never slept: the same configuration and seed give the same result to the last bit.
-
-This is the twin of what the Rust core does over sockets, not a replacement for it: one segment an
-update, no loss on the wire, nobody dies.
+Workers of varying speed run the real learners and the real loop. Between them are the real switch,
+the real server and the workers' real end of the protocol (`olaf._olaf.VirtualJob`), joined by links
+that take their time and may lose datagrams. Time is counted, never slept: the same configuration
+and seed give the same result to the last bit, whatever else the machine does.
 """
 
 import heapq
 import json
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from olaf.rl.learner import Learner, LearnerConfig, Parts, make_learner
+from olaf._olaf import VirtualJob
+from olaf.rl.compute import Compute, Steady, speeds
+from olaf.rl.learner import LearnerConfig, Parts, make_learner
 from olaf.rl.worker_loop import Loop, LoopConfig, Progress
 
 Weights = NDArray[np.float32]
+Table = Mapping[str, Any]
+
+NS = 1_000_000_000
+WINDOW = 100
+"""Episodes that the mean reward is taken over, as in ``train.reward_window``."""
 
 
 @dataclass(frozen=True)
-class RuleConfig:
-    """How the server turns an update into the next model; names as in the server's settings."""
+class Link:
+    """What lies between two parties, alike in both directions."""
 
-    rule: Literal["delta", "paper-literal"] = "delta"
-    learning_rate: float = 1.0
-    step: Literal["mean", "sum"] = "mean"
-    """A merge moves the model by its mean, or by its weight times that: n for n updates."""
-    gate: Literal["none", "best", "recent"] = "none"
-    """Refuse an update whose reward is below the best so far, or below the recent mean."""
-    gate_margin: float = 0.0
-    staleness_power: float = 0.7
-    """Scale an update by (1 + versions behind)^-power: as many versions came between as there are
-    workers that moved the model without knowing of this one. Measured, see ``docs/training.md``."""
-    recent: float = 0.1
-    """Weight of the newest reward in the recent mean (``gate = recent``)."""
+    delay_s: float = 0.00025
+    """Seconds that a datagram takes one way."""
+    jitter_s: float = 0.0
+    """Up to this number of seconds more, drawn for each datagram."""
+    loss: float = 0.0
+    """How often a datagram is lost, 0 to below 1."""
 
-
-@dataclass(frozen=True)
-class NetworkConfig:
-    """What lies between workers and server, in virtual seconds."""
-
-    queue: Literal["olaf", "fifo"] = "olaf"
-    slots: int = 8
-    updates_per_s: float | None = None
-    """Departures a second of the uplink; None for a link on which nothing ever waits."""
-    latency_s: float = 0.0005
-    """From departure to the model's arrival at the worker."""
-    clusters: int = 8
-    """Worker i belongs to cluster i mod clusters; one slot of the queue is one cluster's."""
+    def to_core(self) -> dict[str, float]:
+        """As `VirtualJob` takes it."""
+        delay_ns, jitter_ns = round(self.delay_s * NS), round(self.jitter_s * NS)
+        return {"delay_ns": delay_ns, "jitter_ns": jitter_ns, "loss": self.loss}
 
 
 @dataclass(frozen=True)
 class JobConfig:
-    """A job in virtual time."""
+    """A job in virtual time. Tables have the keys and defaults of the real roles' JSON."""
 
     learner: LearnerConfig = field(default_factory=LearnerConfig)
     loop: LoopConfig = field(default_factory=LoopConfig)
-    rule: RuleConfig = field(default_factory=RuleConfig)
-    network: NetworkConfig = field(default_factory=NetworkConfig)
+    server: Table = field(default_factory=dict)
+    """As `olaf._olaf.Server` takes it: ``rule``, ``staleness_power``, ``aggregate``, .."""
+    switch: Table = field(default_factory=dict)
+    """As `olaf._olaf.Switch` takes it: ``queue``, ``slots``, ``uplink_bps``, .."""
+    worker: Table = field(default_factory=dict)
+    """As `olaf._olaf.Client` takes it: ``transmission``, ``segment_lanes``, .."""
+    edge: Link = field(default_factory=Link)
+    """Between each worker and the switch."""
+    core: Link = field(default_factory=Link)
+    """Between the switch and the server."""
     workers: int = 8
-    steps_per_s: float = 5000.0
-    """Environment steps that a worker of middling speed takes, learning included."""
-    spread: float = 0.3
-    """Workers' speeds are evenly spread over 1 - spread .. 1 + spread of that; and each turn's
-    length is drawn from +-10 % of its own."""
+    clusters: int = 8
+    """Worker i belongs to cluster i mod clusters; one slot of the queue is one cluster's."""
+    compute: Compute = field(default_factory=Steady)
+    """How long a turn takes on a machine of speed 1."""
+    speeds: float = 1.0
+    """The fastest machine's speed over the slowest's; the mean speed is 1."""
 
-
-@dataclass
-class Message:
-    """An update on its way: a sum, a weight, and whose it is."""
-
-    cluster: int
-    sum: Weights
-    weight: float
-    reward: float
-    oldest: int
-    """Oldest model version that a contributor computed on."""
-    newest: int
-    workers: list[int]
-
-
-class Server:
-    """The parameter server's rules, as plainly as they can be written."""
-
-    def __init__(self, config: RuleConfig) -> None:
-        self.config = config
-        self.weights: Weights | None = None
-        self.version = 0
-        self.applied = self.refused = 0
-        self.staleness: list[int] = []
-        self._best = -np.inf
-        self._recent: float | None = None
-        self._average: Weights | None = None
-
-    def start(self, weights: Weights) -> None:
-        """OLAF §2.1: the first worker's weights start the job, later ones' are discarded."""
-        if self.weights is None:
-            self.weights = weights.copy()
-            self.version = 1
-
-    def apply(self, message: Message) -> bool:
-        """Take one delivered update; whether it changed the model."""
-        if self.weights is None:
-            raise RuntimeError("no worker has joined")
-        behind = (self.version - message.oldest + self.version - message.newest) // 2
-        self.staleness.append(behind)
-        mean = message.sum / np.float32(message.weight)
-        literal = self.config.rule == "paper-literal"
-        taken = self._literal(message, mean) if literal else self._delta(message, mean, behind)
-        self.version += taken
-        self.applied += taken
-        self.refused += not taken
-        return taken
-
-    def _delta(self, message: Message, mean: Weights, behind: int) -> bool:
-        config, reward = self.config, message.reward
-        taken = True
-        if config.gate == "best":
-            taken = reward >= self._best - config.gate_margin
-        elif config.gate == "recent" and self._recent is not None:
-            taken = reward >= self._recent - config.gate_margin
-        self._best = max(self._best, reward)
-        last = reward if self._recent is None else self._recent
-        self._recent = last + config.recent * (reward - last)
-        if taken:
-            factor = config.learning_rate * (1.0 + behind) ** -config.staleness_power
-            if config.step == "sum":
-                factor *= message.weight
-            self._move(np.float32(factor) * mean)
-        return taken
-
-    def _literal(self, message: Message, mean: Weights) -> bool:
-        # OLAF §2.1, word for word: r_g = -inf at first; only if r_i > r_g, w <- w + gamma g_a
-        # with g_a = avg(g_a, g_i), and r_g becomes r_i. Freezes once a lucky episode set r_g.
-        if not message.reward > self._best:
-            return False
-        self._best = message.reward
-        average = mean if self._average is None else (self._average + mean) / np.float32(2)
-        self._average = average
-        self._move(np.float32(self.config.learning_rate) * average)
-        return True
-
-    def _move(self, step: Weights) -> None:
-        if self.weights is not None:
-            self.weights = self.weights + step
-
-
-class Uplink:
-    """A queue before a link: OLAF's, which merges and replaces, or FIFO."""
-
-    def __init__(self, config: NetworkConfig) -> None:
-        self.config = config
-        self.fates = {"alone": 0, "merged": 0, "replaced": 0, "dropped": 0}
-        self._queue: list[Message] = []
-        self._sending: Message | None = None
-
-    def arrive(self, message: Message) -> None:
-        """Queue an update: replace, merge, append or drop it (the architecture's rules 1 to 4)."""
-        used = len(self._queue) + (self._sending is not None)
-        if self.config.queue == "olaf":
-            for waiting in self._queue:
-                if waiting.cluster == message.cluster:
-                    self._combine(waiting, message)
-                    return
-        if used >= self.config.slots:
-            self.fates["dropped"] += 1
-            return
-        self._queue.append(message)
-
-    def _combine(self, waiting: Message, message: Message) -> None:
-        if waiting.workers == message.workers:
-            self.fates["replaced"] += 1
-            waiting.sum, waiting.reward = message.sum, message.reward
-            waiting.oldest, waiting.newest = message.oldest, message.newest
-            return
-        total = waiting.weight + message.weight
-        waiting.reward += (message.reward - waiting.reward) * message.weight / total
-        waiting.sum = waiting.sum + message.sum
-        waiting.weight = total
-        waiting.oldest = min(waiting.oldest, message.oldest)
-        waiting.newest = max(waiting.newest, message.newest)
-        waiting.workers = waiting.workers + message.workers
-
-    def begin(self) -> bool:
-        """Start to send the head if the link is free; whether it did."""
-        if self._sending is not None or not self._queue:
-            return False
-        self._sending = self._queue.pop(0)
-        return True
-
-    def finish(self) -> Message:
-        """Return the update that has now left."""
-        message, self._sending = self._sending, None
-        if message is None:
-            raise RuntimeError("nothing is being sent")
-        fate = "alone" if len(message.workers) == 1 else "merged"
-        self.fates[fate] += len(message.workers)
-        return message
-
-
-class EmulatedConnection:
-    """One worker's end of the emulated job. Implements ``Connection``."""
-
-    def __init__(self, job: "LocalJob", worker: int, cluster: int) -> None:
-        self._job, self._worker, self._cluster = job, worker, cluster
-        self._version = 0
-        self._newest: tuple[int, Weights] | None = None
-        self._pushed = 0
-
-    def join(self, weights: Parts, timeout_s: float) -> int:
-        """Offer weights; the model is there at once."""
-        server = self._job.server
-        server.start(np.concatenate([part.ravel() for part in weights]))
-        if server.weights is not None:
-            self._newest = (server.version, server.weights)
-        return server.version
-
-    def push(self, parts: Parts, *, reward: float, weight: float = 1.0) -> int:
-        """Put the update on the uplink."""
-        total = np.concatenate([part.ravel() for part in parts]) * np.float32(weight)
-        version = self._version
-        message = Message(self._cluster, total, weight, reward, version, version, [self._worker])
-        self._job.send(message)
-        self._pushed += 1
-        return self._pushed - 1
-
-    def pull(self, parts: Parts, newer_than: int) -> int | None:
-        """Copy the newest model that has arrived."""
-        if self._newest is None or self._newest[0] <= newer_than:
-            return None
-        self._version, flat = self._newest
-        offset = 0
-        for part in parts:
-            part[...] = flat[offset : offset + part.size].reshape(part.shape)
-            offset += part.size
-        return self._version
-
-    def wait(self, newer_than: int, timeout_s: float) -> int | None:
-        """Say what is here: the job has let the time pass already."""
-        return self._newest[0] if self._newest and self._newest[0] > newer_than else None
-
-    def holding(self) -> bool:
-        """Return False: there is no transmission control in here."""
-        return False
-
-    def answered(self, version: int, weights: Weights) -> None:
-        """Take in a model's arrival."""
-        if self._newest is None or version > self._newest[0]:
-            self._newest = (version, weights)
+    def to_core(self) -> str:
+        """As `VirtualJob` takes it."""
+        tables = {
+            "seed": self.learner.seed,
+            "clusters": [worker % self.clusters for worker in range(self.workers)],
+            "server": dict(self.server),
+            "switch": {"upstream": "server", **self.switch},
+            "worker": dict(self.worker),
+            "edge": self.edge.to_core(),
+            "core": self.core.to_core(),
+        }
+        return json.dumps(tables)
 
 
 @dataclass(frozen=True)
@@ -264,10 +93,14 @@ class Point:
     progress: Progress
 
 
+Act = Callable[[], Point | None]
+"""Something that happens at a virtual time; a `Point` where it ends a worker's turn."""
+
+
 @dataclass(frozen=True)
 class Outcome:
     """How a job ended. ``curve``: (environment steps of all workers, virtual seconds, mean reward
-    of the last 100 episodes of all workers), a point per update."""
+    of the last 100 episodes of all workers), a point per turn."""
 
     curve: list[tuple[int, float, float]]
     reward: float
@@ -277,145 +110,323 @@ class Outcome:
     time_s: float
     steps_to: int | None
     """Steps until that mean first reached ``until_reward``, over at least 100 episodes."""
-    applied: int
-    refused: int
-    fates: dict[str, int]
-    staleness_mean: float
+    time_to_s: float | None
+    """Virtual seconds until then."""
     weights: Weights
+    """The server's model; of a machine alone, its own."""
+    stats: dict[str, Any] = field(default_factory=dict)
+    """What the parties counted, see `olaf._olaf.VirtualJob.stats`; empty for a machine alone."""
+
+    @property
+    def applied(self) -> int:
+        """Contributions that changed the model, each segment of an update counted."""
+        fates = self._served["fates"]
+        return int(fates["delivered_alone"] + fates["delivered_merged"])
+
+    @property
+    def refused(self) -> int:
+        """Contributions that the server's gate refused, each segment of an update counted."""
+        return int(self._served["fates"]["gated"])
+
+    @property
+    def fates(self) -> dict[str, int]:
+        """What the switch did with contributions; ``alone`` and ``merged`` ones left it.
+
+        Each segment of an update is counted.
+        """
+        fates = self.stats["switch"]["fates"]
+        return {
+            "alone": fates["sent_alone"],
+            "merged": fates["merged"],
+            "replaced": fates["replaced"],
+            "filtered": fates["filtered"],
+            "dropped": sum(fates["dropped"].values()),
+        }
+
+    @property
+    def staleness_mean(self) -> float:
+        """Mean over contributions of the versions between."""
+        return float(self._served["staleness_mean"] or 0.0)
+
+    @property
+    def _served(self) -> dict[str, Any]:
+        (job,) = self.stats["server"]["jobs"]
+        return dict(job)
+
+
+class VirtualConnection:
+    """One worker's end of the job. Implements ``Connection``."""
+
+    def __init__(self, job: VirtualJob, worker: int) -> None:
+        self._job, self._worker = job, worker
+
+    def join(self, weights: Parts, timeout_s: float) -> int:
+        """Join; virtual time passes until the worker is in."""
+        return self._job.join(self._worker, weights, round(timeout_s * NS))
+
+    def push(self, parts: Parts, *, reward: float, weight: float = 1.0) -> int:
+        """Send the update at the virtual time it is."""
+        return self._job.push(self._worker, parts, reward=reward, weight=weight)
+
+    def pull(self, parts: Parts, newer_than: int) -> int | None:
+        """Copy the newest model that has come."""
+        return self._job.pull(self._worker, parts, newer_than)
+
+    def wait(self, newer_than: int, timeout_s: float) -> int | None:
+        """Raise: a worker's waiting is the job's, which lets time pass for all."""
+        raise RuntimeError("virtual time passes in LocalJob.progress(), not in a worker's call")
+
+    def awaits_end(self) -> bool:
+        """Whether an update is under way."""
+        return self._job.awaits_end(self._worker)
+
+    def refresh(self) -> None:
+        """Ask for the newest model at the virtual time it is."""
+        self._job.refresh(self._worker)
+
+    def refreshed(self, timeout_s: float) -> bool:
+        """Raise, as `wait`."""
+        raise RuntimeError("virtual time passes in LocalJob.progress(), not in a worker's call")
+
+    def holding(self) -> bool:
+        """Whether transmission control holds back what was pushed."""
+        return self._job.holding(self._worker)
 
 
 class LocalJob:
     """Runs a job; ``progress()`` yields every worker's turns in order of virtual time."""
 
     def __init__(self, config: JobConfig) -> None:
-        if config.loop.wait_for_model_s > 0:
-            raise ValueError("wait_for_model_s: no time passes while a worker waits in emulation")
+        """Make learners, switch and server. Raises ValueError for a key that cannot be."""
         self.config = config
-        self.server = Server(config.rule)
-        self.uplink = Uplink(config.network)
-        self.now = 0.0
-        self._events: list[tuple[float, int, Callable[[], Point | None]]] = []
+        self.job = VirtualJob(config.to_core())
+        self._begin_ns = 0
+        self._events: list[tuple[int, int, Act]] = []
         self._order = 0
-        self._rng = np.random.default_rng([config.learner.seed, 2**31])
-        self._learners: list[Learner] = [
-            make_learner(config.learner, worker) for worker in range(config.workers)
-        ]
-        self._connections = [
-            EmulatedConnection(self, worker, worker % config.network.clusters)
-            for worker in range(config.workers)
-        ]
+        self._waiting: dict[int, tuple[int, Act]] = {}
+        """By worker that waits: the order of the event that ends its wait, and what follows."""
+        seed = config.learner.seed
         self._loops = [
             Loop(
-                self._learners[worker],
-                self._connections[worker],
+                make_learner(config.learner, worker),
+                VirtualConnection(self.job, worker),
                 worker=worker,
                 config=config.loop,
-                clock=lambda: self.now,
+                clock=self.now,
             )
             for worker in range(config.workers)
         ]
-        self._speeds = config.steps_per_s * np.linspace(
-            1 - config.spread, 1 + config.spread, config.workers
-        )
+        self._turns = [config.compute.turns(seed, worker) for worker in range(config.workers)]
+        self._speeds = speeds(config.workers, config.speeds)
+        self._pass_s = [0.0] * config.workers
+
+    def now(self) -> float:
+        """Virtual seconds since all workers were in."""
+        return (self.job.now_ns - self._begin_ns) / NS
 
     def progress(self, updates: int) -> Iterator[Point]:
-        """Run until ``updates`` have been taken account of, over all workers."""
+        """Run until ``updates`` are pushed and taken account of, over all workers."""
         for loop in self._loops:
             loop.join()
+        self._begin_ns = self.job.now_ns
         for worker in range(self.config.workers):
-            self._at(0.0, partial(self._compute, worker))
+            self._after(0.0, partial(self._collect, worker))
         done = 0
         while done < updates:
-            self.now, _, act = heapq.heappop(self._events)
-            point = act()
-            if point is not None:
-                done += 1
-                yield point
+            at_ns = self._events[0][0]
+            answered = self.job.run_until(at_ns)
+            points: list[Point | None] = [self._answered(worker) for worker in answered]
+            for point in points or [self._next()]:
+                if point is not None and done < updates:
+                    done += len(point.progress.pushes_at_s)
+                    yield point
 
-    def run(self, updates: int, until_reward: float | None = None, stop: bool = True) -> Outcome:
-        """Run to the end, or to the reward if ``stop``."""
-        recent: list[float] = []
-        curve: list[tuple[int, float, float]] = []
-        steps, reached = 0, None
-        before = [0] * self.config.workers
+    def run(
+        self,
+        updates: int,
+        until_reward: float | None = None,
+        stop: bool = True,
+        *,
+        step_limit: float = math.inf,
+        on_steps: Callable[[int], None] = lambda steps: None,
+    ) -> Outcome:
+        """Run to the end, to so many environment steps of all, or to the reward if ``stop``.
+
+        on_steps: hears after each turn how many environment steps all have taken.
+        """
+        course = Course(until_reward)
         for point in self.progress(updates):
-            progress = point.progress
-            steps += progress.steps - before[progress.worker]
-            before[progress.worker] = progress.steps
-            recent = (recent + list(progress.episode_rewards))[-100:]
-            mean = float(np.mean(recent)) if recent else progress.reward
-            curve.append((steps, point.time_s, mean))
-            if until_reward is not None and len(recent) == 100 and mean >= until_reward:
-                reached = reached or steps
-                if stop:
-                    break
-        server = self.server
-        assert server.weights is not None, "joined before the first turn"
-        return Outcome(
-            curve=curve,
-            reward=curve[-1][2],
-            steps=steps,
-            updates=len(curve),
-            time_s=self.now,
-            steps_to=reached,
-            applied=server.applied,
-            refused=server.refused,
-            fates=dict(self.uplink.fates),
-            staleness_mean=float(np.mean(server.staleness or [0])),
-            weights=server.weights,
-        )
+            over = course.see(point) and stop
+            on_steps(course.steps)
+            if over or course.steps >= step_limit:
+                break
+        time_s = self.now()
+        model = self.job.model()
+        assert model is not None, "joined before the first turn"
+        return course.outcome(time_s, model[1], json.loads(self.job.stats()))
 
-    def send(self, message: Message) -> None:
-        """Take an update from a worker, at the time it is now."""
-        if self.config.network.updates_per_s is None:
-            self.uplink.fates["alone"] += 1
-            self._deliver(message)
-            return
-        self.uplink.arrive(message)
-        self._transmit()
+    def _collect(self, worker: int) -> None:
+        steps = self._loops[worker].collect()
+        collecting_s, learning_s = self._turns[worker].next(steps)
+        speed = self._speeds[worker]
+        self._pass_s[worker] = learning_s / speed / self.config.learner.passes
+        self._after(collecting_s / speed, partial(self._ask, worker))
 
-    def _transmit(self) -> None:
-        rate = self.config.network.updates_per_s
-        if rate is not None and self.uplink.begin():
-            self._at(self.now + 1 / rate, self._departed)
+    def _ask(self, worker: int) -> None:
+        waits_s = self._loops[worker].ask()
+        if waits_s == 0:
+            return self._learn(worker)
+        self.job.wait_refreshed(worker)
+        self._wait(worker, waits_s, partial(self._asked, worker))
+        return None
 
-    def _departed(self) -> None:
-        self._deliver(self.uplink.finish())
-        self._transmit()
+    def _asked(self, worker: int) -> None:
+        self._loops[worker].has_waited()
+        self._learn(worker)
 
-    def _deliver(self, message: Message) -> None:
-        self.server.apply(message)
-        version, weights = self.server.version, self.server.weights
-        assert weights is not None, "a worker joins before it sends"
-        connections = [self._connections[worker] for worker in message.workers]
+    def _learn(self, worker: int) -> None:
+        learnt = self._loops[worker].learn()
+        self._after(learnt.passes * self._pass_s[worker], partial(self._push, worker))
 
-        def arrive() -> None:
-            for connection in connections:
-                connection.answered(version, weights)
+    def _push(self, worker: int) -> Point | None:
+        loop = self._loops[worker]
+        loop.push()
+        waits_s = loop.waits_s()
+        if waits_s == 0:
+            return self._take(worker)
+        self.job.wait(worker, loop.version)
+        self._wait(worker, waits_s, partial(self._take, worker))
+        return None
 
-        self._at(self.now + self.config.network.latency_s, arrive)
+    def _take(self, worker: int) -> Point | None:
+        progress = self._loops[worker].take(waited=True)
+        if progress is None:
+            self._ask(worker)
+            return None
+        self._after(0.0, partial(self._collect, worker))
+        return Point(self.now(), progress)
 
-    def _compute(self, worker: int) -> None:
-        turn = self._loops[worker].compute()
-        took = turn.steps / self._speeds[worker] * self._rng.uniform(0.9, 1.1)
-        self._at(self.now + took, partial(self._push, worker))
+    def _wait(self, worker: int, seconds: float, then: Act) -> None:
+        order = self._after(seconds, partial(self._waited, worker, self._order))
+        self._waiting[worker] = order, then
 
-    def _push(self, worker: int) -> None:
-        self._loops[worker].push()
-        # differs: patience lets its whole time pass here; the real wait ends with the answer.
-        patience = min(self.config.loop.patience_s, self.config.network.latency_s * 2)
-        self._at(self.now + patience, partial(self._take, worker))
+    def _answered(self, worker: int) -> Point | None:
+        """Its model is here: the event that ends its wait finds that it waits no more."""
+        _, then = self._waiting.pop(worker)
+        return then()
 
-    def _take(self, worker: int) -> Point:
-        progress = self._loops[worker].take()
-        self._at(self.now, partial(self._compute, worker))
-        return Point(self.now, progress)
+    def _waited(self, worker: int, order: int) -> Point | None:
+        waiting = self._waiting.get(worker)
+        if waiting is None or waiting[0] != order:
+            return None
+        self.job.end_wait(worker)
+        return self._answered(worker)
 
-    def _at(self, time_s: float, act: Callable[[], Point | None]) -> None:
-        heapq.heappush(self._events, (time_s, self._order, act))
+    def _after(self, seconds: float, act: Act) -> int:
+        """Plan ``act``; its number in the order of planning."""
+        order = self._order
         self._order += 1
+        heapq.heappush(self._events, (self.job.now_ns + round(seconds * NS), order, act))
+        return order
+
+    def _next(self) -> Point | None:
+        _, _, act = heapq.heappop(self._events)
+        return act()
 
 
-def describe(config: JobConfig) -> str:
-    """Return the configuration as one line of JSON, for a result's provenance."""
-    return json.dumps(asdict(config))
+class Alone:
+    """One machine without a network: the same learner, the same turns, in virtual time."""
+
+    def __init__(self, config: JobConfig) -> None:
+        """Make the learner of worker 0."""
+        self.learner = make_learner(config.learner, 0)
+        self._applies = config.learner.gradient_kind == "gradient"
+        self._turns = config.compute.turns(config.learner.seed, 0)
+        self._factor = float(config.server.get("learning_rate", 1.0))
+
+    def progress(self, updates: int) -> Iterator[Point]:
+        """Run ``updates`` turns."""
+        progress, now_s = Progress(0), 0.0
+        for update in range(1, updates + 1):
+            turn = self.learner.iterate()
+            if self._applies:
+                # Nobody else applies it: the server's step, done here.
+                for part, change in zip(self.learner.parts(), turn.update, strict=True):
+                    np.add(part, self._factor * change, out=part)
+            now_s += sum(self._turns.next(turn.steps))
+            progress = Progress(
+                worker=0,
+                updates=update,
+                steps=progress.steps + turn.steps,
+                episodes=progress.episodes + turn.episodes,
+                episode_rewards=turn.episode_rewards,
+                reward=turn.reward,
+                pushes_at_s=(now_s,),
+                turns=progress.turns + 1,
+            )
+            yield Point(now_s, progress)
+
+    def run(
+        self,
+        updates: int,
+        until_reward: float | None = None,
+        stop: bool = True,
+        *,
+        step_limit: float = math.inf,
+        on_steps: Callable[[int], None] = lambda steps: None,
+    ) -> Outcome:
+        """As `LocalJob.run`."""
+        course, now_s = Course(until_reward), 0.0
+        for point in self.progress(updates):
+            now_s = point.time_s
+            over = course.see(point) and stop
+            on_steps(course.steps)
+            if over or course.steps >= step_limit:
+                break
+        flat = np.concatenate([part.ravel() for part in self.learner.parts()])
+        return course.outcome(now_s, flat, {})
+
+
+class Course:
+    """What the turns of all workers come to, seen in order of time."""
+
+    def __init__(self, until_reward: float | None) -> None:
+        self._until_reward = until_reward
+        self._recent: list[float] = []
+        self._curve: list[tuple[int, float, float]] = []
+        self.steps = self._updates = 0
+        self._steps_of: dict[int, int] = {}
+        self._reached: tuple[int, float] | None = None
+
+    def see(self, point: Point) -> bool:
+        """Take in one turn; whether the reward is, or was, reached."""
+        progress = point.progress
+        self._updates += len(progress.pushes_at_s)
+        self.steps += progress.steps - self._steps_of.get(progress.worker, 0)
+        self._steps_of[progress.worker] = progress.steps
+        self._recent = (self._recent + list(progress.episode_rewards))[-WINDOW:]
+        mean = float(np.mean(self._recent)) if self._recent else progress.reward
+        self._curve.append((self.steps, point.time_s, mean))
+        if (
+            self._reached is None
+            and self._until_reward is not None
+            and len(self._recent) == WINDOW
+            and mean >= self._until_reward
+        ):
+            self._reached = self.steps, point.time_s
+        return self._reached is not None
+
+    def outcome(self, time_s: float, weights: Weights, stats: dict[str, Any]) -> Outcome:
+        """What it came to."""
+        reached = self._reached or (None, None)
+        return Outcome(
+            curve=self._curve,
+            reward=self._curve[-1][2],
+            steps=self.steps,
+            updates=self._updates,
+            time_s=time_s,
+            steps_to=reached[0],
+            time_to_s=reached[1],
+            weights=weights,
+            stats=stats,
+        )

@@ -51,6 +51,7 @@ class NumpyLearner:
         self._scale = config.reward_scale or known_reward_scale(config.environment)
         self._running = RunningScale(config.environments, config.discount)
         self._last_reward: float | None = None
+        self._turn: Turn | None = None
         self._start()
 
     def _flat(self) -> bool:
@@ -103,28 +104,53 @@ class NumpyLearner:
 
     def iterate(self) -> Iteration:
         """Collect, run the local epochs, give the update."""
+        self.collect()
+        return self.learn()
+
+    def collect(self) -> int:
+        """Run the policy for one turn; the environment steps taken, over all copies."""
         begin = self._clock()
-        rollout, actions = self._collect()
-        collected = self._clock()
-        batch = self._batch(rollout, actions)
-        update, losses = self._learn(batch)
+        rollout, actions, log_probabilities = self._collect()
+        reward = self._reward(rollout.episode_rewards)
+        seconds = self._clock() - begin
+        self._turn = Turn(rollout, actions, log_probabilities, reward, seconds, self.config.passes)
+        return rollout.rewards.size
+
+    def learn(self, passes: int | None = None) -> Iteration:
+        """Make passes over the collected turn, give the update."""
+        turn = self._turn
+        if turn is None:
+            raise RuntimeError("learn() follows collect()")
+        begin, rollout = self._clock(), turn.rollout
+        is_first = turn.batch is None
+        batch = turn.batch = turn.batch or self._batch(turn)
+        count = turn.left if passes is None else min(passes, turn.left)
+        update, losses = self._learn(batch, count)
+        turn.left -= count
+        if not turn.left:
+            self._turn = None
         return Iteration(
             update=update,
-            reward=self._reward(rollout.episode_rewards),
-            steps=rollout.rewards.size,
-            episode_rewards=tuple(rollout.episode_rewards),
-            seconds_env=collected - begin,
-            seconds_learn=self._clock() - collected,
+            gamma=self.config.gamma,
+            reward=turn.reward,
+            steps=rollout.rewards.size if is_first else 0,
+            episode_rewards=tuple(rollout.episode_rewards) if is_first else (),
+            seconds_env=turn.seconds if is_first else 0.0,
+            seconds_learn=self._clock() - begin,
+            passes=count,
+            is_last=not turn.left,
             losses=losses,
         )
 
-    def _collect(self) -> tuple[Rollout, NDArray[Any]]:
-        """Run the policy; the rollout and its actions ``(steps, environments[, actions])``."""
+    def _collect(self) -> tuple[Rollout, NDArray[Any], NDArray[np.float32]]:
+        """Run the policy: the rollout, its actions ``(steps, environments[, actions])``, and the
+        logarithms of their probabilities ``(steps * environments,)``."""
         config, spaces = self.config, self.spaces
         count = config.environments
         turns = 256 if config.episodes_per_update else -(-config.steps_per_update // count)
         width = (count, spaces.actions)
         taken: list[NDArray[Any]] = []
+        heads: list[NDArray[np.float32]] = []
         noise = np.empty((0, *width), np.float32)
 
         def act(turn: int, observations: NDArray[np.float32]) -> list[Any]:
@@ -133,6 +159,7 @@ class NumpyLearner:
                 noise = draw(self._rng, (turns, *width), spaces.continuous)
             outputs = self._outputs(observations)
             log_std = self._log_std()
+            heads.append(outputs[:, :-1])
             if log_std is not None:
                 actions = outputs[:, :-1] + np.exp(log_std) * noise[turn % turns]
                 taken.append(actions)
@@ -142,10 +169,18 @@ class NumpyLearner:
             return [index + spaces.start for index in chosen.tolist()]
 
         rollout = self._collector.collect(act, turns, config.episodes_per_update)
-        return rollout, np.array(taken)
+        actions = np.array(taken)
+        flat = actions.reshape(-1, *actions.shape[2:])
+        return rollout, actions, log_probability(np.concatenate(heads), flat, self._log_std())
 
-    def _batch(self, rollout: Rollout, actions: NDArray[Any]) -> "Batch":
-        """Turn a rollout into what the objective needs, ``(steps * environments, ..)``."""
+    def _batch(self, turn: "Turn") -> "Batch":
+        """Turn a rollout into what the objective needs, ``(steps * environments, ..)``.
+
+        Values and probabilities are those of the present weights, which may be newer than those
+        that collected: PPO then bounds the policy by the newer one, and each step counts by its
+        importance for that (the decoupled objective of Hilton et al. 2022).
+        """
+        rollout, actions = turn.rollout, turn.actions
         turns, count = rollout.rewards.shape
         if self._scale is None:
             self._running.see(rollout.rewards, rollout.terminated | rollout.truncated)
@@ -158,8 +193,8 @@ class NumpyLearner:
             # A cut episode would have gone on: its last reward is followed by the value of the
             # state where it was cut, not of the state after the reset.
             cut = self._outputs(np.array([f[2] for f in rollout.final]))
-            for (turn, index, _), value in zip(rollout.final, cut[:, -1], strict=True):
-                following[turn, index] = value
+            for (at, index, _), value in zip(rollout.final, cut[:, -1], strict=True):
+                following[at, index] = value
         advantages = self._advantages(
             rewards,
             values[:-1],
@@ -169,12 +204,17 @@ class NumpyLearner:
         )
         steps = turns * count
         flat_actions = actions.reshape(steps, *actions.shape[2:])
+        now = log_probability(outputs[:steps, :-1], flat_actions, self._log_std())
+        ratio = np.exp(
+            np.minimum(now - turn.log_probabilities, np.log(self.config.importance_clip))
+        )
         return Batch(
             seen[:steps],
             flat_actions,
-            log_probability(outputs[:steps, :-1], flat_actions, self._log_std()),
+            now,
             advantages.reshape(steps),
             (advantages + values[:-1]).reshape(steps),
+            ratio.astype(np.float32),
         )
 
     def _advantages(
@@ -197,8 +237,8 @@ class NumpyLearner:
             trace=self.config.trace,
         )
 
-    def _learn(self, batch: "Batch") -> tuple[Parts, dict[str, float]]:
-        """Run the epochs in place on the weights; the update and the last epoch's mean losses."""
+    def _learn(self, batch: "Batch", passes: int) -> tuple[Parts, dict[str, float]]:
+        """Make passes in place on the weights; the update and the last pass's mean losses."""
         config = self.config
         before = self.weights.copy()
         gradient = np.empty_like(self.weights)
@@ -208,7 +248,7 @@ class NumpyLearner:
             np.negative(gradient, out=self._update)
             return [self._update], losses
         total: dict[str, float] = {}
-        for epoch in self._epochs(batch):
+        for epoch in self._epochs(batch, passes):
             total = {}
             for rows in epoch:
                 losses = objective(self.layout, self.weights, rows, config, gradient)
@@ -221,12 +261,12 @@ class NumpyLearner:
         settle(self.weights, before, self._update, config)
         return [self._update], total
 
-    def _epochs(self, batch: "Batch") -> Iterator[list["Batch"]]:
-        """Each epoch's minibatches: shuffled, of even size, advantages normalised in each."""
+    def _epochs(self, batch: "Batch", passes: int) -> Iterator[list["Batch"]]:
+        """The minibatches of each pass: shuffled, of even size, advantages normalised in each."""
         steps = len(batch.advantages)
         count = max(1, round(steps / self.config.minibatch))
         edges = [steps * index // count for index in range(count + 1)]
-        for _ in range(self.config.epochs):
+        for _ in range(passes):
             shuffled = batch.rows(self._rng.permutation(steps))
             yield [shuffled.rows(slice(low, high)).normalised() for low, high in pairwise(edges)]
 
@@ -255,6 +295,25 @@ def settle(
     update /= np.float32(config.gamma)
 
 
+@dataclass
+class Turn:
+    """A turn's experience from `NumpyLearner.collect` to its last pass."""
+
+    rollout: Rollout
+    actions: NDArray[Any]
+    """``(steps, environments[, actions])``"""
+    log_probabilities: NDArray[np.float32]
+    """``(steps * environments,)`` of the actions under the policy that took them."""
+    reward: float
+    """As `Iteration.reward`."""
+    seconds: float
+    """Seconds by the learner's clock that collecting took."""
+    left: int
+    """Passes that are still to be made."""
+    batch: "Batch | None" = None
+    """The steps as the first pass saw them."""
+
+
 @dataclass(frozen=True)
 class Batch:
     """Steps to learn from; every array has them as its first axis."""
@@ -264,11 +323,13 @@ class Batch:
     actions: NDArray[Any]
     """``(steps,)`` indices, or ``(steps, actions)`` floats before clipping."""
     log_probabilities: Floats
-    """``(steps,)`` of the actions under the policy that took them."""
+    """``(steps,)`` of the actions under the policy that PPO's bound is about."""
     advantages: Floats
     """``(steps,)``"""
     returns: Floats
     """``(steps,)`` targets of the value head, in scaled reward."""
+    importance: Floats
+    """``(steps,)`` factors on the advantages, 1 where the same policy collected."""
 
     def rows(self, which: Any) -> "Batch":
         """Some steps: a slice (views) or indices (copies)."""
@@ -278,17 +339,19 @@ class Batch:
             self.log_probabilities[which],
             self.advantages[which],
             self.returns[which],
+            self.importance[which],
         )
 
     def normalised(self) -> "Batch":
-        """Return the batch with advantages of mean 0 and standard deviation 1."""
+        """The batch with advantages of mean 0 and standard deviation 1, times their importance."""
         spread = self.advantages.std() + 1e-8
         return Batch(
             self.observations,
             self.actions,
             self.log_probabilities,
-            (self.advantages - self.advantages.mean()) / spread,
+            (self.advantages - self.advantages.mean()) / spread * self.importance,
             self.returns,
+            self.importance,
         )
 
 

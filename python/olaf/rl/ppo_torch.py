@@ -90,7 +90,7 @@ class TorchLearner(NumpyLearner):
     """PPO of a torch module. Implements ``Learner``.
 
     On the CPU, ``parts()`` are the parameters' own memory. On a GPU they are arrays beside it:
-    ``iterate`` begins by taking them over and ends by writing them.
+    ``collect`` and ``learn`` begin by taking them over, ``learn`` ends by writing them.
     """
 
     def _flat(self) -> bool:
@@ -128,13 +128,21 @@ class TorchLearner(NumpyLearner):
         """Buffers for a network that the host cannot read where it lies."""
         return None if self._device.type == "cpu" else Staging()
 
-    def iterate(self) -> Iteration:
-        """As `NumpyLearner.iterate`; a network on a GPU first takes over what was pulled."""
+    def collect(self) -> int:
+        """As `NumpyLearner.collect`; a network on a GPU first takes over what was pulled."""
+        self._take_over()
+        return super().collect()
+
+    def learn(self, passes: int | None = None) -> Iteration:
+        """As `NumpyLearner.learn`; a network on a GPU first takes over what was pulled."""
+        self._take_over()
+        return super().learn(passes)
+
+    def _take_over(self) -> None:
         if self._staging is not None:
             for index, (part, tensor) in enumerate(zip(self._parts, self._tensors, strict=True)):
                 self._staging.receiving(index, tensor)[...] = part
             self._staging.send(dict(enumerate(self._tensors)))
-        return super().iterate()
 
     def _trained(self) -> None:
         """Write what training made of the weights into ``parts()``."""
@@ -202,7 +210,7 @@ class TorchLearner(NumpyLearner):
         back: NDArray[np.float32] = advantages[..., 0].numpy().T
         return np.ascontiguousarray(back)
 
-    def _learn(self, batch: Batch) -> tuple[Parts, dict[str, float]]:
+    def _learn(self, batch: Batch, passes: int) -> tuple[Parts, dict[str, float]]:
         config = self.config
         if config.gradient_kind == "gradient":
             self._optimiser.zero_grad()
@@ -213,7 +221,7 @@ class TorchLearner(NumpyLearner):
             return self._updates, losses
         before = [part.copy() for part in self._parts]
         total: dict[str, float] = {}
-        for epoch in self._epochs(batch):
+        for epoch in self._epochs(batch, passes):
             total = {}
             for rows in epoch:
                 self._optimiser.zero_grad()

@@ -3,13 +3,20 @@
 OLAF §2.1: a worker sends its update and goes on; nobody waits for anybody. The loop knows a
 connection only by its protocol, so that the real client, the emulation and a test's fake serve
 alike.
+
+differs: the paper's worker pushes once a turn. Here each pass over the turn's steps begins from the
+newest model and is pushed by itself. An update is then old by the length of a pass, not of a turn,
+and many workers overshoot less (docs/training.md has the measurements).
 """
 
 import dataclasses
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
+
+import numpy as np
 
 from olaf.rl.learner import Iteration, Learner, OnRefused, Parts
 
@@ -32,6 +39,15 @@ class Connection(Protocol):
     def wait(self, newer_than: int, timeout_s: float) -> int | None:
         """Wait until a model above ``newer_than`` is here; its version, or None."""
 
+    def refresh(self) -> None:
+        """Ask for the newest model, without waiting for it."""
+
+    def refreshed(self, timeout_s: float) -> bool:
+        """Wait for the answer to `refresh`; whether it has come."""
+
+    def awaits_end(self) -> bool:
+        """Whether an update is under way of which nobody has said yet what became of it."""
+
     def holding(self) -> bool:
         """Whether transmission control holds back what was pushed, so that no answer comes."""
 
@@ -44,15 +60,29 @@ class LoopConfig:
     """What a worker does whose update brought no newer model (refused by a gate, lost, or still
     under way): ``continue`` from its own weights, or ``reset`` to the last model it was given."""
 
+    push_every: Literal["pass", "turn"] = "pass"
+    """``pass``: every pass over the collected steps begins from the newest model and is pushed by
+    itself. While an update of the worker is under way, what it learns waits for the next push; the
+    end of a turn is pushed in any case. ``turn``: all passes of a turn are one update."""
+
     patience_s: float = 0.02
-    """Seconds that a worker waits for the answer to its update before it collects again.
-    0 never waits; a few milliseconds on a quick network spare it one turn on an old model. An
-    update that transmission control holds back is not waited for."""
+    """Seconds that a worker waits for the answer to its update, and for the newest model before it
+    learns. 0 never waits; a few milliseconds on a quick network spare it a pass on an old model.
+    An update that transmission control holds back is not waited for."""
+
+    waiting_share: float = 0.2
+    """Largest share of a worker's time that its patience may cost: on a narrow uplink it goes on
+    with what it has."""
 
     wait_for_model_s: float = 0.0
     """Synchronous training, where the server aggregates in rounds: seconds a worker waits for a
     newer model than the one its update was computed on, before it says so and goes on with its
     own. 0 is asynchronous training: nobody waits for anybody."""
+
+    turns_per_push: int = 1
+    """Turns of the learner that are pushed as one update: the sum of what they changed, with the
+    mean reward of the episodes that ended in them. Above 1 a worker goes on from its own weights
+    between two pushes and takes no model, whatever ``push_every`` says."""
 
     join_timeout_s: float = 30.0
     """Seconds after which a job that cannot be joined is given up, with a message."""
@@ -63,18 +93,20 @@ class LoopConfig:
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a worker stands after an update. Counts and seconds are since the loop began."""
+    """Where a worker stands after a turn. Counts and seconds are since the loop began."""
 
     worker: int
     updates: int = 0
+    """Updates pushed."""
+    pushes_at_s: tuple[float, ...] = ()
+    """When this turn's updates were pushed, by the loop's clock: on Linux one for all processes."""
+    turns: int = 0
     steps: int = 0
     episodes: int = 0
     episode_rewards: tuple[float, ...] = ()
     """Rewards of the episodes that ended during the last turn only."""
     reward: float = 0.0
     """The mean reward that was pushed with the last update."""
-    pushed_at_s: float = 0.0
-    """When the last update was pushed, by the loop's clock: on Linux one for all processes."""
     model_version: int = 0
     """Version that the last update was computed on."""
     staleness: int = 0
@@ -88,9 +120,46 @@ class Progress:
     """Inside the connection's calls: copying, sending, waiting with patience."""
 
 
-class Loop:
-    """One worker's turns, in the steps of which time passes: `compute`, `push`, `take`.
+class _Unpushed:
+    """What has been learnt since the last push, summed."""
 
+    def __init__(self) -> None:
+        self.passes = self.turns = 0
+        self.sum: Parts = []
+        self._rewards: list[float] = []
+        self._gamma = 1.0
+
+    def add(self, learnt: Iteration) -> None:
+        """Add an update; it is the learner's own buffer, which its next pass overwrites."""
+        if not self.sum:
+            self.sum = [np.empty_like(part) for part in learnt.update]
+        for total, part in zip(self.sum, learnt.update, strict=True):
+            np.add(total, part, out=total) if self.passes else np.copyto(total, part)
+        self._rewards += learnt.episode_rewards
+        self._gamma = learnt.gamma
+        self.passes += 1
+        self.turns += learnt.is_last
+
+    def reward(self, otherwise: float) -> float:
+        """The mean reward of the episodes that ended meanwhile; without any, ``otherwise``."""
+        return sum(self._rewards) / len(self._rewards) if self._rewards else otherwise
+
+    def put_on(self, parts: Parts) -> None:
+        """Add to a model what of it nobody else knows yet."""
+        if self.passes:
+            for part, total in zip(parts, self.sum, strict=True):
+                np.add(part, np.float32(self._gamma) * total, out=part)
+
+    def clear(self) -> None:
+        """Begin anew: all of it is pushed."""
+        self.passes = self.turns = 0
+        self._rewards = []
+
+
+class Loop:
+    """One worker's turns, in the steps of which time passes.
+
+    A turn is `collect`, then `ask`, `learn`, `push` and `take` until `take` gives its `Progress`.
     ``work`` runs them one after the other; the emulation lets virtual time pass between them.
     """
 
@@ -110,9 +179,18 @@ class Loop:
         self._parts = learner.parts()
         self._served = [part.copy() for part in self._parts]
         self._version = 0
-        self._turn: Iteration | None = None
-        self._pushed_at_s = 0.0
+        self._learnt: Iteration | None = None
+        self._unpushed = _Unpushed()
+        self._is_pushed = self._is_first = False
+        self._asking_s = self.config.patience_s
+        """How long the last question took."""
+        self._joined_at_s = self._asked_at_s = self._waited_s = 0.0
         self._progress = Progress(worker)
+
+    @property
+    def updates(self) -> int:
+        """Updates pushed so far."""
+        return self._progress.updates
 
     def join(self) -> int:
         """Join the job and take its model; the version. Raises what the connection raises."""
@@ -120,62 +198,178 @@ class Loop:
         version = self._connection.join(self._parts, self.config.join_timeout_s)
         self._version = self._connection.pull(self._parts, 0) or version
         self._keep()
+        self._joined_at_s = self._clock()
         self._spent(begin)
         return self._version
 
-    def compute(self) -> Iteration:
-        """Collect and learn."""
-        self._turn = turn = self._learner.iterate()
-        return turn
+    def collect(self) -> int:
+        """Run the policy in the environments; the environment steps taken."""
+        self._progress = dataclasses.replace(self._progress, episode_rewards=(), pushes_at_s=())
+        self._is_first = True
+        return self._learner.collect()
+
+    def turn(self, updates: int | None = None) -> Progress:
+        """A whole turn, one step after the other; it is cut when ``updates`` are pushed."""
+        self.collect()
+        while True:
+            waits_s = self.ask()
+            if waits_s > 0:
+                self._connection.refreshed(waits_s)
+                self.has_waited()
+            self.learn()
+            self.push()
+            progress = self.take()
+            if progress is not None:
+                return progress
+            if updates is not None and self.updates >= updates:
+                return self._progress
+
+    def ask(self) -> float:
+        """Before `learn`: ask for the newest model; the seconds to wait for it.
+
+        0 where the answer to the last push has brought it already.
+        """
+        is_first, self._is_first = self._is_first, False
+        if not self._by_pass or self.config.patience_s == 0:
+            return 0.0
+        if not is_first and not self._connection.awaits_end():
+            return 0.0
+        begin = self._asked_at_s = self._clock()
+        self._connection.refresh()
+        self._spent(begin)
+        return self._patience_s()
+
+    def has_waited(self) -> None:
+        """After the wait that `ask` allowed: account for it."""
+        self._asking_s = self._clock() - self._asked_at_s
+        self._waited_s += self._asking_s
+        self._spent(self._asked_at_s)
+
+    def learn(self) -> Iteration:
+        """Make the next pass over what was collected, from the newest model; `push` follows.
+
+        All passes of the turn at once where a push holds them all.
+        """
+        if self.config.turns_per_push == 1:
+            begin = self._clock()
+            self._pull()
+            self._spent(begin)
+        self._learnt = learnt = self._learner.learn(1 if self._by_pass else None)
+        self._unpushed.add(learnt)
+        return learnt
 
     def push(self) -> None:
-        """Send the turn's update. Never waits."""
-        turn = self._turn
-        if turn is None:
-            raise RuntimeError("push() follows compute()")
-        begin = self._pushed_at_s = self._clock()
-        self._connection.push(turn.update, reward=turn.reward, weight=self.config.weight)
-        self._spent(begin)
+        """Send what has been learnt since the last push, if it is time to. Never waits.
 
-    def take(self) -> Progress:
-        """Wait as long as patience allows, take a newer model if there is one, and account."""
-        turn = self._turn
-        if turn is None:
-            raise RuntimeError("take() follows push()")
+        Over a transport that blocks (`olaf.tcp`), this waits until the network has taken it.
+        """
+        learnt = self._learnt
+        if learnt is None:
+            raise RuntimeError("push() follows learn()")
+        self._is_pushed = self._is_time_to_push(learnt)
+        if not self._is_pushed:
+            return
+        reward = learnt.reward
+        if self.config.turns_per_push > 1:
+            reward = self._unpushed.reward(otherwise=reward)
         begin = self._clock()
-        unanswered = 0
-        if self._connection.holding():
-            pass  # Nothing was sent that could be answered; the next push decides anew.
-        elif self.config.wait_for_model_s > 0:
-            unanswered = int(not self._model_comes())
-        elif self.config.patience_s > 0:
-            self._connection.wait(self._version, self.config.patience_s)
-        computed_on = self._version
-        newer = self._connection.pull(self._parts, self._version)
-        if newer is not None:
-            self._version = newer
-            self._keep()
-        elif self.config.on_refused == "reset":
-            for part, kept in zip(self._parts, self._served, strict=True):
-                part[...] = kept
+        self._connection.push(self._unpushed.sum, reward=reward, weight=self.config.weight)
+        self._unpushed.clear()
         self._spent(begin)
-        self._turn = None
+        self._progress = dataclasses.replace(
+            self._progress,
+            updates=self._progress.updates + 1,
+            pushes_at_s=(*self._progress.pushes_at_s, begin),
+            reward=reward,
+        )
+
+    @property
+    def version(self) -> int:
+        """Version of the model that the worker computes on."""
+        return self._version
+
+    def waits_s(self) -> float:
+        """Seconds that `take` would wait now, at most, for a model above `version`."""
+        if not self._is_pushed or self._connection.holding():
+            return 0.0  # Nothing was sent that could be answered; the next push decides anew.
+        if self.config.wait_for_model_s > 0:
+            return self.config.wait_for_model_s
+        # An update that takes much longer than a question waits in a queue: then asking is quicker.
+        quick_s = max(2 * self._asking_s, 0.001) if self._by_pass else math.inf
+        return min(self._patience_s(), quick_s)
+
+    def _patience_s(self) -> float:
+        """Seconds of patience that are left, of `patience_s` and of the worker's whole time."""
+        config, time_s = self.config, self._clock() - self._joined_at_s
+        left_s = config.patience_s + config.waiting_share * time_s - self._waited_s
+        return min(config.patience_s, max(0.0, left_s))
+
+    def take(self, *, waited: bool = False) -> Progress | None:
+        """Wait as long as patience allows, take a newer model if there is one.
+
+        Gives the progress at the end of a turn; None while passes of it are left.
+        waited: the caller has let the time of `waits_s` pass since the push, or a model came.
+        """
+        learnt = self._learnt
+        if learnt is None:
+            raise RuntimeError("take() follows push()")
+        computed_on = self._version
+        unanswered = self._take_model(waited) if self._is_pushed else 0
+        self._learnt = None
         so_far = self._progress
         self._progress = dataclasses.replace(
             so_far,
-            updates=so_far.updates + 1,
-            steps=so_far.steps + turn.steps,
-            episodes=so_far.episodes + turn.episodes,
-            episode_rewards=turn.episode_rewards,
-            reward=turn.reward,
-            pushed_at_s=self._pushed_at_s,
+            turns=so_far.turns + learnt.is_last,
+            steps=so_far.steps + learnt.steps,
+            episodes=so_far.episodes + learnt.episodes,
+            episode_rewards=so_far.episode_rewards + learnt.episode_rewards,
             model_version=computed_on,
             staleness=self._version - computed_on,
             unanswered=so_far.unanswered + unanswered,
-            seconds_env=so_far.seconds_env + turn.seconds_env,
-            seconds_learn=so_far.seconds_learn + turn.seconds_learn,
+            seconds_env=so_far.seconds_env + learnt.seconds_env,
+            seconds_learn=so_far.seconds_learn + learnt.seconds_learn,
         )
-        return self._progress
+        return self._progress if learnt.is_last else None
+
+    @property
+    def _by_pass(self) -> bool:
+        return self.config.push_every == "pass" and self.config.turns_per_push == 1
+
+    def _is_time_to_push(self, learnt: Iteration) -> bool:
+        if learnt.is_last:
+            return self._unpushed.turns >= self.config.turns_per_push
+        # A second update of this worker would replace its first one in a queue. What is learnt
+        # while the first is under way goes with the next push.
+        return self._by_pass and not self._connection.awaits_end()
+
+    def _take_model(self, waited: bool) -> int:
+        """Take the answer to a push, or another newer model; 1 where the wait for one failed."""
+        begin = self._progress.pushes_at_s[-1] if waited else self._clock()
+        waits_s = 0.0 if waited else self.waits_s()
+        expects = self.config.wait_for_model_s > 0 and not self._connection.holding()
+        if waits_s > 0:
+            if expects:
+                expects = not self._model_comes()
+            else:
+                self._connection.wait(self._version, waits_s)
+        if self.config.wait_for_model_s == 0:
+            self._waited_s += self._clock() - begin
+        is_newer = self._pull()
+        if not is_newer and self.config.on_refused == "reset":
+            for part, kept in zip(self._parts, self._served, strict=True):
+                part[...] = kept
+        self._spent(begin)
+        return int(expects and not is_newer)
+
+    def _pull(self) -> bool:
+        """Take the newest model if it is newer; what nobody else knows yet stays on top of it."""
+        newer = self._connection.pull(self._parts, self._version)
+        if newer is None:
+            return False
+        self._version = newer
+        self._keep()
+        self._unpushed.put_on(self._parts)
+        return True
 
     def _model_comes(self) -> bool:
         """Wait for a newer model; False when its time is over, True also when told to stop."""
@@ -217,8 +411,6 @@ def work(
     loop.join()
     progress = Progress(worker)
     while (updates is None or progress.updates < updates) and not stop():
-        loop.compute()
-        loop.push()
-        progress = loop.take()
+        progress = loop.turn(updates)
         on_progress(progress)
     return progress

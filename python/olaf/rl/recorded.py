@@ -1,0 +1,190 @@
+"""Turns of the default learner as they were timed once, for virtual time.
+
+A worker draws its turns from the recorded ones, with replacement, by (seed, worker): so its turns
+vary as real ones do, and a run does not depend on how busy the machine is that computes it.
+``python -m olaf.rl.recorded > turns.json`` records the environments that the package knows.
+"""
+
+import argparse
+import json
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import numpy as np
+
+from olaf.machine import processor
+from olaf.rl import process_environment
+from olaf.rl.compute import Compute
+from olaf.rl.learner import LearnerConfig, make_learner
+
+SHIPPED = ("LunarLander-v3", "CartPole-v1", "Acrobot-v1", "Pendulum-v1")
+TURNS = 60
+WARM_UP = 3
+"""First turns that are not kept: caches fill, pages are touched."""
+
+SAME = ("learner", "module", "device", "environments", "hidden", "minibatch", "gradient_kind")
+"""Fields of a learner that change how long a step takes; steps and epochs are scaled."""
+
+
+@dataclass(frozen=True)
+class Recorded(Compute):
+    """Recorded turns of one environment."""
+
+    turns_s: tuple[tuple[float, float], ...]
+    """Of each turn, seconds a step of collecting, and seconds a step and epoch of learning."""
+    epochs: int
+    """Epochs of the learner that is to be timed."""
+    source: Mapping[str, Any]
+    """Where they come from: ``cpu``, ``recorded_at``, .."""
+
+    def turns(self, seed: int, worker: int) -> "RecordedTurns":
+        """The turns of one worker."""
+        return RecordedTurns(self, np.random.default_rng([seed, 2**31, worker]))
+
+    def mean_s(self, steps: int) -> float:
+        """Mean seconds of a turn of so many steps."""
+        return float(np.mean([sum(self.seconds(n, steps)) for n in range(len(self.turns_s))]))
+
+    def seconds(self, index: int, steps: int) -> tuple[float, float]:
+        """Seconds of collecting and learning, had the turn of that index had so many steps."""
+        collecting_s, learning_s = self.turns_s[index]
+        return steps * collecting_s, steps * self.epochs * learning_s
+
+
+class RecordedTurns:
+    """One worker's turns, drawn from the recorded ones."""
+
+    def __init__(self, recorded: Recorded, rng: np.random.Generator) -> None:
+        self._recorded, self._rng = recorded, rng
+
+    def next(self, steps: int) -> tuple[float, float]:
+        """Seconds of collecting and of learning."""
+        index = int(self._rng.integers(len(self._recorded.turns_s)))
+        return self._recorded.seconds(index, steps)
+
+
+def shipped(config: LearnerConfig) -> Recorded | None:
+    """The package's turns for such a learner; None where nobody recorded any.
+
+    They were recorded at the default settings: steps and epochs are scaled, and a learner that
+    differs in `SAME` has no turns in the package.
+    """
+    record = _shipped()
+    timed = record["environments"].get(config.environment)
+    default = LearnerConfig()
+    alike = all(getattr(config, name) == getattr(default, name) for name in SAME)
+    return reread(config, record, timed) if timed and alike else None
+
+
+def reread(
+    config: LearnerConfig, record: Mapping[str, Any], timed: Mapping[str, Sequence[float]]
+) -> Recorded:
+    """The turns of one environment of a record, for a learner that is to be timed."""
+    epochs = record["learner"]["epochs"]
+    columns = zip(timed["steps"], timed["collect_s"], timed["learn_s"], strict=True)
+    turns = tuple((collect / steps, learn / steps / epochs) for steps, collect, learn in columns)
+    source = {key: value for key, value in record.items() if key not in ("environments", "learner")}
+    return Recorded(turns, config.epochs, {**source, "turns": len(turns)})
+
+
+def written(config: LearnerConfig, recorded: Recorded) -> dict[str, Any]:
+    """Turns as a record that `reread` reads back: the same runs on any machine."""
+    steps = config.steps_per_update
+    turns = [recorded.seconds(index, steps) for index in range(len(recorded.turns_s))]
+    return {
+        **recorded.source,
+        "learner": _learner_of(config),
+        "environments": {
+            config.environment: {
+                "steps": [steps] * len(turns),
+                "collect_s": [collect_s for collect_s, _ in turns],
+                "learn_s": [learn_s for _, learn_s in turns],
+            }
+        },
+    }
+
+
+def _learner_of(config: LearnerConfig) -> dict[str, Any]:
+    return {
+        **{name: getattr(config, name) for name in SAME},
+        "steps_per_update": config.steps_per_update,
+        "epochs": config.epochs,
+    }
+
+
+def record(
+    configs: Sequence[LearnerConfig],
+    turns: int = TURNS,
+    say: Callable[[str], None] = lambda text: None,
+) -> dict[str, Any]:
+    """Time turns of learners that differ in their environment only, in CPU seconds of this thread.
+
+    The processor's time, not the wall's: other work on the machine lengthens it a little (caches,
+    a sibling on the same core), not by the time that it takes.
+    """
+    environments: dict[str, Any] = {}
+    for config in configs:
+        learner = make_learner(config, clock=time.thread_time)
+        for _ in range(WARM_UP):
+            learner.iterate()
+        timed = []
+        for turn in range(turns):
+            timed.append(learner.iterate())
+            if turn % 10 == 9 or turn + 1 == turns:
+                say(f"{config.environment}: {turn + 1} of {turns} turns timed")
+        environments[config.environment] = {
+            "steps": [turn.steps for turn in timed],
+            "collect_s": [round(turn.seconds_env, 7) for turn in timed],
+            "learn_s": [round(turn.seconds_learn, 7) for turn in timed],
+        }
+    return {
+        "cpu": processor(),
+        "recorded_at": datetime.now(UTC).date().isoformat(),
+        "clock": "time.thread_time",
+        "numpy": np.__version__,
+        "learner": _learner_of(configs[0]),
+        "environments": environments,
+    }
+
+
+@cache
+def _shipped() -> dict[str, Any]:
+    file = resources.files("olaf.rl").joinpath("recorded_turns.json")
+    read: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return read
+
+
+def as_text(record: Mapping[str, Any]) -> str:
+    """A record as JSON, a line for each list."""
+    head = {key: value for key, value in record.items() if key != "environments"}
+    lines = [f"{json.dumps(head)[:-1]},", '"environments": {']
+    for name, timed in record["environments"].items():
+        columns = [f'  "{column}": {json.dumps(values)}' for column, values in timed.items()]
+        comma = "" if name == list(record["environments"])[-1] else ","
+        lines += [f' "{name}": {{', ",\n".join(columns), f" }}{comma}"]
+    return "\n".join([*lines, "}}"]) + "\n"
+
+
+def main() -> None:
+    """Record the environments of the command line and print the record as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--env", nargs="*", default=SHIPPED)
+    parser.add_argument("--turns", type=int, default=TURNS)
+    given = parser.parse_args()
+    configs = [LearnerConfig(environment=name) for name in given.env]
+    print(as_text(record(configs, given.turns)), end="")
+
+
+if __name__ == "__main__":
+    missing = process_environment().items() - os.environ.items()
+    if missing:
+        # The algebra library reads them when it is loaded, which has happened.
+        names = ", ".join(f"{name}={value}" for name, value in sorted(missing))
+        raise SystemExit(f"start it with {names}")
+    main()
