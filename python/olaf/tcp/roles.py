@@ -1,0 +1,31 @@
+"""The processes of a plain TCP job: what `olaf.jobs.roles` has for those of Olaf."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from olaf.jobs.lines import Control, Reporter
+
+
+def run_tcp_server(told: Mapping[str, Any], reporter: Reporter, control: Control) -> None:
+    """Serve until asked to stop; then keep the model."""
+    from olaf.jobs.roles import serve
+    from olaf.tcp.server import ServerConfig, TcpServer
+
+    server = TcpServer(ServerConfig(**told["tcp"]))
+
+    def save() -> None:
+        for file in filter(None, (told["model_file"], told["tcp"]["checkpoint"])):
+            server.save(Path(file))
+
+    serve(server, told["every_s"], reporter, control, before_stop=save)
+
+
+def run_relay(told: Mapping[str, Any], reporter: Reporter, control: Control) -> None:
+    """Forward until asked to stop."""
+    from olaf.jobs.roles import serve
+    from olaf.tcp.relay import Relay, RelayConfig
+
+    serve(Relay(RelayConfig(**told["tcp"])), told["every_s"], reporter, control)

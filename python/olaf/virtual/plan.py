@@ -1,0 +1,135 @@
+"""What is to be simulated: the settings of ``olaf train``, and what stands in for machines."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from olaf.jobs.settings import Settings
+from olaf.jobs.training import worker_job
+from olaf.jobs.usage import ConfigurationError
+from olaf.rl.learner import LearnerConfig
+from olaf.rl.local_job import JobConfig, Link
+from olaf.rl.recorded import Recorded
+from olaf.rl.worker_loop import LoopConfig
+
+ALONE = 0
+"""Stands for one machine without a network where a number of machines is asked for."""
+
+
+@dataclass(frozen=True)
+class Uplink:
+    """How fast the link from the switch to the server is."""
+
+    kind: Literal["settings", "free", "rate", "share"] = "settings"
+    """The settings' own, none at all, bits per second, or a share of what the workers push."""
+    value: float = 0.0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One question: settings, machines, links and the mark."""
+
+    settings: Settings
+    turns: Recorded
+    until_reward: float
+    step_limit: int
+    """Environment steps of all machines together after which a run is given up."""
+    uplink: Uplink = Uplink()
+    speeds: float = 1.0
+    """The fastest machine's speed over the slowest's; their mean is the machine that is alone."""
+    delay_s: float = 0.00025
+    """One way, on each of the links worker-switch and switch-server."""
+    loss: float = 0.0
+    """How often each of these links loses a datagram."""
+
+    def job(self, machines: int, seed: int) -> JobConfig:
+        """The job of so many machines; of `ALONE`, what one machine needs of it.
+
+        Raises ConfigurationError for what cannot be simulated.
+        """
+        settings = self.settings
+        told = worker_job(settings, switch="", worker=None, cluster=0, seed=seed)
+        learner = learner_of(settings, seed)
+        switch = json.loads(settings.switch.to_core())
+        workers = max(machines, 1)
+        job = JobConfig(
+            learner=learner,
+            loop=LoopConfig(**told.loop),
+            server=json.loads(settings.server.to_core()),
+            switch=switch,
+            worker=told.client,
+            edge=Link(self.delay_s, loss=self.loss),
+            core=Link(self.delay_s, loss=self.loss),
+            workers=workers,
+            clusters=min(settings.train.clusters, workers),
+            compute=self.turns,
+            speeds=self.speeds,
+        )
+        return dataclasses.replace(job, switch=self._paced(switch, workers))
+
+    def _paced(self, switch: dict[str, Any], workers: int) -> dict[str, Any]:
+        """The switch with the uplink that was asked for."""
+        if self.uplink.kind == "settings":
+            return switch
+        switch = {**switch, "credits": None, "uplink_bps": None}
+        if self.uplink.kind == "rate":
+            switch["uplink_bps"] = round(self.uplink.value)
+        elif self.uplink.kind == "share":
+            switch["uplink_bps"] = max(1, round(self.uplink.value * self.pushed_bps(workers)))
+        return switch
+
+    def pushed_bps(self, workers: int) -> float:
+        """Bits per second that so many workers push which never wait."""
+        from olaf._olaf import update_bytes
+        from olaf.rl.learner import make_learner
+
+        learner = learner_of(self.settings, 0)
+        told = worker_job(self.settings, switch="", worker=None, cluster=0, seed=0)
+        bits = 8 * update_bytes(make_learner(learner).parameters, json.dumps(told.client))
+        worker = self.settings.worker
+        pushes = 1 / worker.turns_per_push
+        if worker.push_every == "pass" and worker.turns_per_push == 1:
+            pushes = learner.passes
+        return workers * bits * pushes / self.turns.mean_s(learner.steps_per_update)
+
+
+def learner_of(settings: Settings, seed: int) -> LearnerConfig:
+    """The learner of the settings, as ``olaf train`` makes it."""
+    fields = worker_job(settings, switch="", worker=None, cluster=0, seed=seed).learner
+    return LearnerConfig(**{**fields, "hidden": tuple(fields["hidden"])}, seed=seed)
+
+
+def simulable(settings: Settings) -> Settings:
+    """The settings. Raises ConfigurationError for what virtual time does not have."""
+    if settings.train.leaves:
+        raise ConfigurationError(
+            f"`train.leaves` = {settings.train.leaves}: virtual time has one switch; for trees of "
+            "switches see `olaf simulate network`"
+        )
+    if settings.switch.admission is not None:
+        raise ConfigurationError(
+            f"`switch.admission` = {settings.switch.admission!r}: nobody is asked in virtual time; "
+            "set it to off"
+        )
+    return settings
+
+
+def mark_of(settings: Settings) -> float:
+    """The reward that ends a run. Raises ConfigurationError where there is none."""
+    from olaf.rl.environments import reward_threshold
+
+    wanted = settings.train.until_reward
+    if isinstance(wanted, float):
+        return wanted
+    environment = settings.learner.environment
+    threshold = reward_threshold(environment) if wanted == "solved" else None
+    if threshold is None:
+        why = "declares no reward at which it counts as solved" if wanted else "is not the question"
+        raise ConfigurationError(
+            f"`train.until_reward` = {wanted or 'off'!r}: {environment} {why}: give a mean reward, "
+            "as in --until-reward 200"
+        )
+    return threshold

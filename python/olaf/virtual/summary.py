@@ -1,0 +1,127 @@
+"""What the runs came to: medians, spreads, and what N machines are worth against one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from olaf.intervals import ENOUGH, RESAMPLES, expanded_tail
+from olaf.virtual.plan import ALONE
+from olaf.virtual.running import Run
+
+
+class Ends(BaseModel):
+    """A median over the seeds, and the lowest and highest; None: not reached within the limit."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    median: float | None
+    low: float | None
+    high: float | None
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Ends:
+        """The ends of one value a seed, infinite where the mark was not reached."""
+        return cls(
+            median=_finite(float(np.median(values))),
+            low=_finite(min(values)),
+            high=_finite(max(values)),
+        )
+
+
+class Arm(BaseModel):
+    """One number of machines, over all seeds."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+    machines: int
+    """0: one machine without a network."""
+    reached: int
+    """Seeds whose run reached the mark."""
+    seeds: int
+    time_s: Ends
+    """Virtual seconds to the mark."""
+    steps_per_machine: Ends
+    """Environment steps to the mark, divided by the machines."""
+    speed_up: float | None = None
+    """Median time of one machine without a network over the median time of these."""
+    speed_up_low: float | None = None
+    speed_up_high: float | None = None
+    """Its 95 % interval, a bootstrap over the seeds of both; None below 5 seeds."""
+    staleness_mean: float | None = None
+    merged: float | None = None
+    replaced: float | None = None
+    lost: float | None = None
+    age_of_model_s: float | None = None
+    """Means over the seeds."""
+
+
+def summarize(runs: Sequence[Run]) -> list[Arm]:
+    """An arm for each number of machines, in the order in which they were run."""
+    counts = list(dict.fromkeys(run.machines for run in runs))
+    alone = _times([run for run in runs if run.machines == ALONE])
+    return [_arm([run for run in runs if run.machines == count], alone) for count in counts]
+
+
+def _arm(runs: Sequence[Run], alone: Sequence[float]) -> Arm:
+    machines = runs[0].machines
+    times = _times(runs)
+    steps = [run.steps / max(machines, 1) if run.reached else math.inf for run in runs]
+    gains = (None, None, None) if machines == ALONE or not alone else speed_up(alone, times)
+    return Arm(
+        machines=machines,
+        reached=sum(run.reached for run in runs),
+        seeds=len(runs),
+        time_s=Ends.of(times),
+        steps_per_machine=Ends.of(steps),
+        speed_up=gains[0],
+        speed_up_low=gains[1],
+        speed_up_high=gains[2],
+        staleness_mean=_mean([run.staleness_mean for run in runs]),
+        merged=_mean([run.merged for run in runs]),
+        replaced=_mean([run.replaced for run in runs]),
+        lost=_mean([run.lost for run in runs]),
+        age_of_model_s=_mean([run.age_of_model_s for run in runs]),
+    )
+
+
+def speed_up(
+    alone: Sequence[float], times: Sequence[float]
+) -> tuple[float | None, float | None, float | None]:
+    """Ratio of medians, and its interval over resamples of the seeds of both, each on its own.
+
+    As in `olaf.intervals` the percentiles are moved outwards for few seeds. A time is infinite
+    where the mark was not reached. What is infinite or no number is None: the ratio where an arm's
+    median never got there, an end of the interval beyond which resamples did not.
+    """
+    rng = np.random.default_rng(0)
+    above, below = np.array(alone, float), np.array(times, float)
+    with np.errstate(invalid="ignore"):
+        value = _finite(float(np.median(above) / np.median(below)))
+        fewest = min(len(above), len(below))
+        if fewest < ENOUGH:
+            return value, None, None
+        drawn = [
+            np.median(values[rng.integers(len(values), size=(RESAMPLES, len(values)))], axis=1)
+            for values in (above, below)
+        ]
+        ratios = np.sort(drawn[0] / drawn[1])  # what is no number comes last
+    tail = expanded_tail(fewest)
+    low, high = (ratios[round(at * (RESAMPLES - 1))] for at in (tail, 1 - tail))
+    return value, _finite(float(low)), _finite(float(high))
+
+
+def _times(runs: Sequence[Run]) -> list[float]:
+    return [run.time_s if run.reached else math.inf for run in runs]
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
