@@ -30,6 +30,14 @@ def test_every_command_teaches_with_an_example(command: str) -> None:
         (["serve", "--store", "s.db", "--topology", "fat-tree:4", "--capacity", "x"], "capacity"),
         (["serve", "--store", "s.db", "--topology", "fat-tree:4", "--listen", "x"], "HOST:PORT"),
         (["serve", "--store", "s.db", "--topology", "none.toml"], "none.toml"),
+        (
+            [
+                *("serve", "--store", "s.db", "--topology", "fat-tree:4"),
+                *("--trees", "mina", "--join", "several"),
+            ],
+            "join one sharing group at most",
+        ),
+        (["serve", "--store", "s.db", "--join", "one"], "--join is for a new store"),
         (["serve", "--store", "s.db", "--topology", "fat-tree:4", "--bandwidth", "x"], "rate"),
         (["list", "--url", "ftp://x"], "http://"),
         (["list", "--token-file", "none"], "--token-file none"),

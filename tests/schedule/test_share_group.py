@@ -30,6 +30,12 @@ def test_one_of_two_goes_without_until_the_other_has_left() -> None:
     assert done["score"] == pytest.approx(150 / 200)
 
 
+def test_each_job_may_run_its_own_number_of_steps() -> None:
+    done = share(group("greedy", until={"steps_each": [1, 3]}))
+    assert [job["steps"] for job in done["jobs"]] == [1, 3]
+    assert [job["ns"] for job in done["jobs"]] == [50, 200]
+
+
 @pytest.mark.parametrize("policy", ["none", "greedy", "mina", "plan"])
 def test_no_policy_exceeds_the_bound(policy: str) -> None:
     done = share(group(policy, until={"ns": 100_000}))
@@ -44,6 +50,7 @@ def test_no_policy_exceeds_the_bound(policy: str) -> None:
         ({"policy": "fair"}, "unknown variant `fair`"),
         ({"jobs": []}, "0 jobs"),
         ({"network": {**NETWORK, "speedup_millis": 500}}, "speedup of 1000 or more"),
+        ({"until": {"steps_each": [1]}}, "a number for each job"),
         ({"until": {"ns": 1 << 62}}, "until: more than 10000000000"),
         ({"unit": 1}, "unknown field `unit`"),
     ],

@@ -74,12 +74,22 @@ class Lab:
         self.processes[name] = process
         return process
 
-    def controller(self, name: str) -> None:
+    def plays(self, job: int, compute_s: float, *operations: tuple[float, int]) -> None:
+        """Another step for this job: operations by start in seconds and bytes."""
+        step = [{"start": start, "size": size} for start, size in operations]
+        name = f"step-{job}.json"
+        (self.folder / name).write_text(json.dumps({"duration": compute_s, "allreduces": step}))
+        before, jobs = self.file.read_text().split(f"[[jobs]]\njob = {job}\n")
+        self.file.write_text(
+            f"{before}[[jobs]]\njob = {job}\n" + jobs.replace("step.json", name, 1)
+        )
+
+    def controller(self, name: str, *more: str) -> None:
         # The fence: a switch's door in this test is a file that notes who is refused.
         fence = f"{sys.executable} -c 'import sys; open(sys.argv[1], \"a\").write(sys.argv[2])'"
         log = self.folder / f"{name}.jsonl"
         self.start(
-            name, "share", "--fence", f"{fence} {self.folder / 'refused'}", "--log", str(log)
+            name, "share", "--fence", f"{fence} {self.folder / 'refused'}", "--log", str(log), *more
         )
 
     def host(self, job: int, rank: int) -> None:
@@ -151,6 +161,35 @@ def test_jobs_share_and_leave(labs: Callable[..., Lab], capsys: pytest.CaptureFi
     assert report["fenced"] == []
 
 
+@pytest.mark.parametrize("policy", ["plan", "none"])
+def test_sharing_gains_what_the_simulator_says_or_half_of_it(
+    labs: Callable[..., Lab], capsys: pytest.CaptureFixture[str], policy: str
+) -> None:
+    lab = labs([2, 2], 5 if policy == "plan" else 2)
+    # Steps of 2.4 s, of which the switches save a tenth: other work on the machine delays a step by
+    # some tens of milliseconds, and a round too.
+    lab.plays(1, 2.0, (1.2, 240_000_000), (1.92, 480_000_000))
+    lab.plays(2, 2.0, (0.8, 240_000_000), (1.80, 640_000_000))
+    lab.all_hosts()
+    lab.controller("controller", "--policy", policy, "--ahead", "60ms")
+    for name in ("host-1-0", "host-1-1", "host-2-0", "host-2-1", "controller"):
+        code, said = lab.ended(name)
+        assert code == 0, said
+    words = ["--cluster", str(lab.file), "--policy", policy]
+    assert run(["schedule", "shared", *words, *map(str, lab.logs())]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["wrong"] == []
+    assert report["late_us"]["controller_p50"] > 0
+    assert run(["schedule", "predict", *words]) == 0
+    assert json.loads(capsys.readouterr().out)["score"] == report["simulated"]
+    if policy == "none":
+        assert (report["grants"], report["simulated"]) == (0, 0.0)
+        assert report["score"] < 0.1
+    else:
+        assert report["simulated"] > 0.85
+        assert report["score"] > report["simulated"] / 2, report
+
+
 def test_a_killed_host_and_a_killed_controller_harm_nobody_else(labs: Callable[..., Lab]) -> None:
     # As many steps as it takes: a process starts in seconds where others compute.
     lab = labs([2, 2], 100_000, patience_ms=2000, silent_ms=400)
@@ -204,6 +243,46 @@ def test_broken_rules_are_told(labs: Callable[..., Lab]) -> None:
     fenced = json.dumps({"event": "fenced", "job": 1, "ns": 12}) + "\n"
     log.write_text(log.read_text().replace("false", "true") + fenced)
     assert not account(read_cluster(lab.file), [log]).wrong
+
+
+def test_what_cannot_be_simulated_is_checked_all_the_same(
+    labs: Callable[..., Lab], capsys: pytest.CaptureFixture[str]
+) -> None:
+    lab = labs([2, 2, 2], 1)
+    first, *rest = lab.file.read_text().replace("0 = 1\n", "0 = 1\n1 = 1\n").split("[[jobs]]")
+    uses = ["[0]", "[0, 1]", "[1]"]  # the second conflicts with both, and they not with each other
+    rest = [job.replace("[0]\n", f"{use}\n") for job, use in zip(rest, uses, strict=True)]
+    lab.file.write_text("[[jobs]]".join([first, *rest]))
+    log = lab.folder / "a.jsonl"
+    launch = {"at": "launch", "index": 0, "in_network": True, "locked_ns": 0, "decide_ns": 0}
+    launches = [{**launch, "job": job, "host": 0, "ns": job} for job in (2, 3)]
+    log.write_text("".join(json.dumps(line) + "\n" for line in launches))
+    assert run(["schedule", "shared", "--cluster", str(lab.file), str(log)]) == 1
+    said = capsys.readouterr()
+    report = json.loads(said.out)
+    assert report["simulated"] is None
+    assert report["wrong"] == ["resource 1 was used at 3 ns by jobs [2, 3] at once"]
+    assert "no simulated score: jobs 1, 2, 3: not each conflicts with each" in said.err
+
+
+@pytest.mark.parametrize("ahead", ["0", "99us", "101ms"])
+def test_a_time_ahead_that_cannot_work_is_refused(
+    labs: Callable[..., Lab], capsys: pytest.CaptureFixture[str], ahead: str
+) -> None:
+    lab = labs([1], 1)
+    assert run(["schedule", "share", "--cluster", str(lab.file), "--ahead", ahead]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "must be at least 100us and at most 100ms: a round with the hosts" in said
+
+
+@pytest.mark.parametrize("ahead", ["100us", "100ms"])
+def test_a_time_ahead_within_its_bounds_is_taken(
+    labs: Callable[..., Lab], capsys: pytest.CaptureFixture[str], ahead: str
+) -> None:
+    lab = labs([1], 1)
+    lab.file.write_text(lab.file.read_text().replace("resources = [0]", "resources = [9]"))
+    assert run(["schedule", "share", "--cluster", str(lab.file), "--ahead", ahead]) == 2
+    assert "it needs more of resource 9" in capsys.readouterr().err
 
 
 def test_every_controller_has_a_later_epoch(tmp_path: Path) -> None:

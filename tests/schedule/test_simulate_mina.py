@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from olaf.cli.main import run as olaf
+from olaf.schedule.simulation import Cluster, trees_policy
 
 SMALL = ["--topology", "leaf-spine:2,4,1"]
 
@@ -86,7 +87,7 @@ def test_the_same_command_says_the_same(
 
 
 @pytest.mark.parametrize("placement", ["first-fit", "random", "fragments"])
-@pytest.mark.parametrize("trees", ["none", "first", "random", "mina", "gain"])
+@pytest.mark.parametrize("trees", ["none", "first", "first-gain", "random", "mina", "gain"])
 def test_every_policy_runs_every_job_to_its_end(
     placement: str, trees: str, traces: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -100,6 +101,59 @@ def test_every_policy_runs_every_job_to_its_end(
         assert summary["jobs"] == 40
         assert summary["operations"] == sum(1 + n % 7 for n in range(40))
         assert 0 <= summary["score"] <= 1
+
+
+@pytest.mark.parametrize(
+    ("join", "trees"),
+    [
+        ("none", {"own": 2, "shared": 0, "without": 1, "one_host": 0}),
+        ("one", {"own": 2, "shared": 0, "without": 1, "one_host": 0}),
+        ("several", {"own": 0, "shared": 3, "without": 0, "one_host": 0}),
+    ],
+)
+def test_a_job_takes_turns_with_one_group_or_several_or_goes_without(
+    join: str,
+    trees: dict[str, int],
+    traces: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    # A job under each of two switches, each with room for one job; the one between needs both.
+    file = tmp_path / "jobs.txt"
+    file.write_text("talks 3 100\ntalks 2 10\ntalks 3 100\n")
+    placed = [*SMALL, "--capacity", "switch:1", "--placement", "first-fit"]
+    given = ["--jobs", str(file), "--traces", str(traces), *placed, "--join", join]
+    record = told(capsys, *given, "--sharing", "greedy")
+    assert record["setting"]["trees"]["join"] == join
+    assert record["summary"]["trees"] == trees
+
+
+def test_the_help_names_the_default_of_the_core(capsys: pytest.CaptureFixture[str]) -> None:
+    assert olaf(["simulate", "mina", "--help"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert f"Default: {trees_policy('gain')['join']} with gain and exact" in shown
+    assert trees_policy("gain")["join"] == trees_policy("exact")["join"]
+    assert f"Default: {Cluster().sharing}." in shown
+
+
+def test_a_pair_of_policies_that_starve_each_other_is_warned_of(
+    traces: Path, jobs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ["simulate", "mina", "--jobs", str(jobs), "--traces", str(traces), *SMALL]
+    assert olaf([*given, "--sharing", "mina", "--join", "several"]) == 0
+    assert "warning: --sharing mina" in capsys.readouterr().err
+    assert olaf([*given, "--sharing", "mina", "--join", "one"]) == 0
+    assert "warning" not in capsys.readouterr().err
+
+
+def test_what_is_at_stake_is_told_whatever_the_policy(
+    traces: Path, jobs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # 100 steps of 2.05 ms that could take 1.55 ms; 10 of 10 ms and 5 of 1.05 ms that gain nothing.
+    stake = 100 * 0.5 / (100 * 2.05 + 10 * 10 + 5 * 1.05)
+    for sharing in ("none", "plan"):
+        given = ["--jobs", jobs, "--traces", traces, *SMALL, "--sharing", sharing]
+        assert told(capsys, *given)["summary"]["headroom"] == pytest.approx(stake)
 
 
 def test_people_are_told_the_score_and_sizes(
@@ -169,6 +223,9 @@ def test_a_wrong_list_is_refused_with_its_line(
         (["--timeline", "out.html", "--timeline-window", "5s..4s"], "--timeline-window"),
         (["--timeline-window", "1s..2s"], "--timeline"),
         (["--traces", "nowhere"], "nowhere"),
+        (["--join", "all"], "--join"),
+        (["--trees", "first", "--join", "one"], "join: trees `first` has no such parameter"),
+        (["--trees", "mina", "--join", "several"], "one sharing group at most"),
     ],
 )
 def test_a_wrong_value_is_refused_by_name(

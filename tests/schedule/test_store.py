@@ -1,10 +1,13 @@
 """The file: what is refused, what is kept."""
 
+import json
+import signal
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
-from services import SPEC
+from services import SPEC, Service
 
 from olaf.jobs.outcome import Exit
 from olaf.jobs.usage import ConfigurationError
@@ -12,6 +15,20 @@ from olaf.schedule.controller import Controller, KeyTakenError
 from olaf.schedule.store import VERSION, Store, StoreError
 
 JOB = {"name": "a", "hosts": 2, "units": 1}
+
+
+def earlier(join: str) -> dict[str, Any]:
+    """The spec that an earlier Olaf wrote for `serve --topology fat-tree:4`, for `several`."""
+    trees = {"candidates": 64, "join": join, "price_millis": 50, "depth": 3, "work": 100_000}
+    return {
+        "topology": {"word": "fat-tree:4"},
+        "capacity": "port:1",
+        "placement": {"policy": "fragments", "alpha_millis": 500},
+        "trees": {"policy": "gain", **trees},
+        "seed": 0,
+        "most_queued": 10_000,
+        "most_ended": 1_000,
+    }
 
 
 def edited(file: Path, statement: str) -> None:
@@ -53,6 +70,33 @@ def test_a_store_is_for_one_cluster(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="made for capacity"):
         Store(file, SPEC | {"capacity": "switch:1"})
     Store(file, None).close()
+
+
+def test_a_store_of_an_earlier_olaf_is_gone_on_with(tmp_path: Path) -> None:
+    file = tmp_path / "s.db"
+    Store(file, earlier("several")).close()
+    for options in ((), ("--trees", "gain"), ("--join", "several")):
+        with Service(file, "--topology", "fat-tree:4", *options) as service:
+            status = json.loads(service.olaf("status", "--json").stdout)
+            assert status["trees"]["join"] == "several"
+            assert service.end(signal.SIGTERM) == 0
+    with pytest.raises(AssertionError, match=r'made for trees .*"several"'):
+        Service(file, "--topology", "fat-tree:4", "--join", "none")
+
+
+def test_a_store_that_says_nobody_says_none(tmp_path: Path) -> None:
+    file = tmp_path / "s.db"
+    Store(file, earlier("none")).close()
+    edited(file, "UPDATE facts SET value = replace(value, '\"none\"', '\"nobody\"')")
+    store = Store(file, earlier("none"))
+    assert store.spec == earlier("none")
+    store.close()
+    with pytest.raises(ConfigurationError, match="made for trees"):
+        Store(file, earlier("several"))
+    Store(file, earlier("several"), left_out=["join"]).close()
+    Store(file, {**earlier("none"), "trees": {"policy": "first"}}, left_out=["trees"]).close()
+    with pytest.raises(ConfigurationError, match="made for trees"):
+        Store(file, {**earlier("none"), "trees": {"policy": "first"}}, left_out=["join"])
 
 
 def test_one_process_has_it(tmp_path: Path) -> None:

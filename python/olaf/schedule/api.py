@@ -75,7 +75,8 @@ def _submitting(app: FastAPI, controller: Controller, known: Known) -> None:
         """Submit a job. With the header Idempotency-Key, asking again submits it once."""
         asked = body.model_dump()
         gain = known.gain(body.pattern, body.hosts)
-        came = await asyncio.wrap_future(controller.submit(asked, gain, idempotency_key))
+        kept = None if body.pattern is None else (body.pattern, known.text(body.pattern))
+        came = await asyncio.wrap_future(controller.submit(asked, gain, idempotency_key, kept))
         if came.repeated:
             response.status_code = 200
         if came.job is None:
@@ -179,7 +180,7 @@ def _cluster(app: FastAPI, controller: Controller, feed: Feed, known: Known) -> 
         text = await asyncio.wrap_future(controller.read(lambda core: core.cluster()))
         spec = {key: controller.spec[key] for key in ("placement", "trees")}
         return models.Cluster.model_validate(
-            {**json.loads(text), **spec, "patterns": known.names()}
+            {**json.loads(text), **spec, "network": known.network, "patterns": known.names()}
         )
 
     @app.get("/events")

@@ -138,13 +138,20 @@ class Controller:
 
     # What may be asked for.
 
-    def submit(self, request: dict[str, Any], gain: int, key: str | None) -> Future[Done]:
+    def submit(
+        self,
+        request: dict[str, Any],
+        gain: int,
+        key: str | None,
+        pattern: tuple[str, str] | None = None,
+    ) -> Future[Done]:
         """Submit a job; the same key and the same request again give the same job.
 
         request: the fields of the core's ``Request``. gain: what it wins by a tree, in
-        host-nanoseconds a second; no part of what makes two requests the same.
+        host-nanoseconds a second; no part of what makes two requests the same. pattern: name and
+        contents of what the gain was computed from, to be kept with the job.
         """
-        return self._enqueue(lambda: self._submit(request, gain, key))
+        return self._enqueue(lambda: self._submit(request, gain, key, pattern))
 
     def command(self, command: dict[str, Any]) -> Future[Done]:
         """Any other ``Command``."""
@@ -273,14 +280,20 @@ class Controller:
             missed = self.events - before
             self._tell(self.last_events[-missed:], self.events)
 
-    def _submit(self, request: dict[str, Any], gain: int, key: str | None) -> Done:
+    def _submit(
+        self,
+        request: dict[str, Any],
+        gain: int,
+        key: str | None,
+        pattern: tuple[str, str] | None,
+    ) -> Done:
         text = json.dumps(request, sort_keys=True)
         if key is not None and (known := self._known(key)) is not None:
             before, job = known
             if before != text:
                 raise KeyTakenError(job)
             return Done({}, self._view(job), repeated=True)
-        return self._command({"do": "submit", **request, "gain": gain}, key, text)
+        return self._command({"do": "submit", **request, "gain": gain}, key, text, pattern)
 
     def _break(self, why: str) -> None:
         """Nothing can be done any more: nobody shall wait for it."""
@@ -296,7 +309,11 @@ class Controller:
                     work.answer.set_exception(StoreError(why))
 
     def _command(
-        self, command: dict[str, Any], key: str | None = None, request: str | None = None
+        self,
+        command: dict[str, Any],
+        key: str | None = None,
+        request: str | None = None,
+        pattern: tuple[str, str] | None = None,
     ) -> Done:
         text = json.dumps(command, separators=(",", ":"))
         now_ms = self._clock_ms()
@@ -307,7 +324,7 @@ class Controller:
         job = outcome["submitted"] or command.get("job")
         if outcome["changed"]:
             self._accepted.append(
-                Accepted(now_ms, text, said["digest"], key, request, outcome["submitted"])
+                Accepted(now_ms, text, said["digest"], key, request, outcome["submitted"], pattern)
             )
             self._happened += outcome["events"]
         return Done(outcome, self._view(job) if job is not None else None)

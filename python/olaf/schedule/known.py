@@ -1,10 +1,15 @@
-"""The patterns that the service knows, and what a tree wins a job that has one."""
+"""The patterns that the service knows, and what a tree wins a job that has one.
+
+What was used once is kept in the store, by its contents: the same request has the same gain after
+a restart, whatever has become of the folders.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from olaf._olaf import tree_gain
@@ -27,29 +32,47 @@ class UnknownPatternError(Exception):
 
 
 class Known:
-    """``NAME.json`` in some folders; a file that is new or changed is read when it is named."""
+    """Patterns by name: those that are kept, and ``NAME.json`` in some folders for the others."""
 
-    def __init__(self, folders: list[Path], network: dict[str, int] | None = None) -> None:
+    def __init__(
+        self,
+        folders: list[Path],
+        network: Mapping[str, int] | None = None,
+        kept: Mapping[str, str] | None = None,
+    ) -> None:
+        """kept: contents by name, as ``read`` gives them; they go before the folders."""
         self._folders = folders
-        self._network = json.dumps(network or NETWORK)
-        self._read: dict[Path, tuple[int, str]] = {}
+        self.network = dict(network or NETWORK)
+        """The core's ``Network``."""
+        self._network = json.dumps(self.network)
+        self._kept = dict(kept or {})
 
     def names(self) -> list[str]:
         """Of all of them, sorted."""
-        return sorted({file.stem for folder in self._folders for file in folder.glob("*.json")})
+        return sorted({*self._kept, *(file.stem for file in _files(self._folders))})
 
     def gain(self, pattern: str | None, hosts: int) -> int:
         """Host-nanoseconds a second that a tree wins; 0 without a pattern.
 
         Raises UnknownPatternError.
         """
-        if pattern is None:
-            return 0
+        return 0 if pattern is None else tree_gain(self.text(pattern), self._network, hosts)
+
+    def text(self, pattern: str) -> str:
+        """Its contents; from now on these, though its file may change. Raises UnknownPatternError.
+
+        To be kept in the store with what depends on it.
+        """
+        if pattern in self._kept:
+            return self._kept[pattern]
         if NAME.fullmatch(pattern):
             for folder in self._folders:
                 file = folder / f"{pattern}.json"
                 if file.is_file():
-                    return tree_gain(self._text(file), self._network, hosts)
+                    try:
+                        return self._kept.setdefault(pattern, read(file))
+                    except ConfigurationError as error:
+                        raise UnknownPatternError(str(error), "mend the file") from None
         names = self.names()
         have = ", ".join(names[:12]) + (", .." if len(names) > 12 else "") if names else "none"
         raise UnknownPatternError(
@@ -58,12 +81,27 @@ class Known:
             "`olaf schedule record` makes one",
         )
 
-    def _text(self, file: Path) -> str:
-        changed = file.stat().st_mtime_ns
-        if self._read.get(file, (0, ""))[0] != changed:
+
+def read(file: Path) -> str:
+    """A pattern's contents, as the core takes them. Raises ConfigurationError."""
+    return json.dumps(dataclasses.asdict(read_pattern(file)))
+
+
+def contents(folders: list[Path]) -> dict[str, str]:
+    """What the folders have, by name; of one name, the first. Files that are none are left out.
+
+    A job that names one of those is told what is wrong with it.
+    """
+    found: dict[str, str] = {}
+    for file in _files(folders):
+        if file.stem not in found:
             try:
-                pattern = read_pattern(file)
-            except ConfigurationError as error:
-                raise UnknownPatternError(str(error), "mend the file") from None
-            self._read[file] = (changed, json.dumps(dataclasses.asdict(pattern)))
-        return self._read[file][1]
+                found[file.stem] = read(file)
+            except ConfigurationError:
+                continue
+    return found
+
+
+def _files(folders: list[Path]) -> Iterator[Path]:
+    for folder in folders:
+        yield from (f for f in sorted(folder.glob("*.json")) if NAME.fullmatch(f.stem))

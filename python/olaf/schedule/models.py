@@ -133,6 +133,9 @@ class Explanation(Answer):
     shares_with: list[int]
     waits_for: Wait | None
     blocked: list[Blocked]
+    again: Literal["free", "arrival", "never"] | None = Field(
+        description="Without a tree: when the policy looks again."
+    )
 
 
 class Cluster(Answer):
@@ -151,6 +154,7 @@ class Cluster(Answer):
     drained_hosts: list[str]
     placement: dict[str, Any]
     trees: dict[str, Any]
+    network: dict[str, int] = Field(description="What a tree wins is computed on this network.")
     patterns: list[str]
 
 

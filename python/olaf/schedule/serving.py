@@ -11,7 +11,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -26,8 +26,10 @@ from olaf.schedule import words
 from olaf.schedule.api import application
 from olaf.schedule.controller import MOST_EVENTS, Controller, no_fault
 from olaf.schedule.feed import Feed
-from olaf.schedule.known import Known
+from olaf.schedule.known import Known, contents
+from olaf.schedule.reading import BUNDLED
 from olaf.schedule.store import Store
+from olaf.schedule.worth import Worth, united
 
 MOST_LISTENERS = 2048
 MOST_CONNECTIONS = 4096
@@ -45,10 +47,15 @@ class Settings:
     listen: str = "127.0.0.1:7070"
     spec: dict[str, Any] | None = None
     """Of the allocator; none: what the store was made for."""
+    left_out: Collection[str] = ()
+    """Of ``trees`` and ``join``, what is a default in ``spec``: a store's own comes first."""
     token_file: Path | None = None
     patterns: list[Path] = field(default_factory=list)
-    network: dict[str, int] | None = None
-    """The core's ``Network``: what a tree wins is counted on it. None: the paper's."""
+    """Folders, beside those that come with Olaf and those that the store keeps."""
+    network: dict[str, int] = field(default_factory=dict)
+    """Fields of the core's ``Network`` that were given. The store keeps them, as the patterns."""
+    change: bool = False
+    """What was given may differ from what the store keeps; it is kept from now on."""
 
 
 def serve(
@@ -72,7 +79,15 @@ def serve(
     try:
         spec = None if settings.spec is None else _resolved(settings.spec)
         began = time.monotonic()
-        store = Store(settings.store, spec)
+        store = Store(settings.store, spec, left_out=settings.left_out)
+        kept = store.worth()
+        worth, changed = united(
+            settings.store,
+            kept,
+            Worth(settings.network, contents(settings.patterns)),
+            contents([BUNDLED]),
+            change=settings.change,
+        )
         feed = Feed(MOST_EVENTS, MOST_LISTENERS)
         talker = _Talker(as_json=as_json)
         say = talker.say
@@ -85,8 +100,10 @@ def serve(
         controller = Controller(store, tell=tell, at=at)
     except ValueError as error:
         raise ConfigurationError(str(error)) from None
+    if worth != kept:
+        store.keep(worth)
     feed.tell(controller.last_events, controller.events)
-    known = Known(settings.patterns, settings.network)
+    known = Known([*settings.patterns, BUNDLED], worth.network, worth.patterns)
     app = application(controller, feed, known, token=token)
     listener = _listener(host, port)
     shown_host, shown_port = listener.getsockname()[:2]
@@ -100,6 +117,8 @@ def serve(
             "took_s": round(time.monotonic() - began, 3),
         }
     )
+    for told in _of_the_store(store.spec, controller, kept, worth, changed):
+        say(told)
     try:
         _Server(app, feed, controller).run(sockets=[listener])
     finally:
@@ -109,6 +128,23 @@ def serve(
     talker.close()
     if controller.broken is not None:
         raise RunError(f"stopped, because the store failed: {controller.broken}", Exit.FAILED)
+
+
+def _of_the_store(
+    spec: dict[str, Any],
+    controller: Controller,
+    kept: Worth | None,
+    worth: Worth,
+    changed: list[str],
+) -> list[dict[str, Any]]:
+    """What a person should know of the store beside its jobs."""
+    said: list[dict[str, Any]] = [{"event": "changed", "what": what} for what in changed]
+    if kept is None and controller.events:
+        network = {"network": worth.network, "patterns": sorted(worth.patterns)}
+        said.append({"event": "completed", **network})
+    if spec["trees"].get("join", False) not in (False, "none", "nobody"):
+        said.append({"event": "shares", "join": spec["trees"]["join"]})
+    return said
 
 
 class _Server(uvicorn.Server):

@@ -40,6 +40,26 @@ class Account:
     decide_ns: list[int] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
     uses: list[Use] = field(default_factory=list)
+    summaries: dict[tuple[int, int], dict[str, Any]] = field(default_factory=dict)
+    """Of each host that has ended, by job and rank."""
+    late_us: dict[str, float] = field(default_factory=dict)
+    """How late timers were: half of them at most ``p50``, and so on, of the worst process."""
+
+
+def live_score(cluster: SharingCluster, said: Account) -> float | None:
+    """What the switches gained of what they could have, over all jobs; as the simulator's score.
+
+    None where a host has not ended, or where there is nothing to gain.
+    """
+    gained = possible = 0
+    for job in cluster.jobs:
+        hosts = [said.summaries.get((job.job, rank)) for rank in range(len(job.hosts))]
+        ended = [host for host in hosts if host is not None]
+        if len(ended) < len(hosts):
+            return None
+        gained += ended[0]["none_ns"] - max(host["took_ns"] for host in ended)
+        possible += ended[0]["none_ns"] - ended[0]["all_ns"]
+    return gained / possible if possible else None
 
 
 def account(cluster: SharingCluster, files: Iterable[Path]) -> Account:
@@ -61,6 +81,11 @@ def account(cluster: SharingCluster, files: Iterable[Path]) -> Account:
             said.decide_ns.append(line["decide_ns"])
         elif line.get("at") == "done":
             done[line["job"], line["index"]][line["host"]] = line["ns"]
+        elif line.get("at") == "ended":
+            said.summaries[line["job"], line["host"]] = line["summary"]
+            _later(said, "host", line["summary"])
+        elif line.get("event") == "ended":
+            _later(said, "controller", line)
         elif line.get("event") == "fenced":
             fenced.setdefault(line["job"], line["ns"])
             said.fenced.append(line["job"])
@@ -79,6 +104,12 @@ def account(cluster: SharingCluster, files: Iterable[Path]) -> Account:
             said.uses.append(Use(job, index, begin, end))
     said.wrong += _beyond(cluster, said.uses)
     return said
+
+
+def _later(said: Account, who: str, line: dict[str, Any]) -> None:
+    for key in ("p50", "p99"):
+        name = f"{who}_{key}"
+        said.late_us[name] = max(said.late_us.get(name, 0.0), line[f"late_us_{key}"])
 
 
 def _beyond(cluster: SharingCluster, uses: list[Use]) -> list[str]:

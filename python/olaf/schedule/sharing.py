@@ -70,15 +70,24 @@ def read_cluster(file: Path) -> SharingCluster:
         raise ConfigurationError(f"{file}: {key}: {first['msg']}") from None
 
 
-def controller_config(file: Path, cluster: SharingCluster, epoch: int) -> str:
-    """What the core's controller is told, as JSON."""
+def controller_config(
+    file: Path,
+    cluster: SharingCluster,
+    epoch: int,
+    *,
+    policy: str = "plan",
+    ahead_ns: int | None = None,
+) -> str:
+    """What the core's controller is told, as JSON. ahead_ns: none for the core's default."""
+    ahead = {} if ahead_ns is None else {"ahead_ns": ahead_ns}
     jobs = [
         {
             "job": job.job,
             "hosts": job.hosts,
             "resources": job.resources,
             "units": job.units,
-            "pattern": _pattern(file, job),
+            "pattern": pattern_of(file, job),
+            "steps": job.steps,
         }
         for job in cluster.jobs
     ]
@@ -90,6 +99,8 @@ def controller_config(file: Path, cluster: SharingCluster, epoch: int) -> str:
             "capacity": cluster.capacity,
             "network": cluster.network.model_dump(),
             "jobs": jobs,
+            "policy": policy,
+            **ahead,
             "silent_ns": cluster.silent_ms * 1_000_000,
         }
     )
@@ -110,12 +121,17 @@ def host_config(file: Path, cluster: SharingCluster, number: int, rank: int, log
             "rank": rank,
             "hosts": job.hosts,
             "network": cluster.network.model_dump(),
-            "pattern": _pattern(file, job),
+            "pattern": pattern_of(file, job),
             "steps": job.steps,
             "log": str(log),
             "patience_ns": cluster.patience_ms * 1_000_000,
         }
     )
+
+
+def pattern_of(file: Path, job: SharingJob) -> dict[str, Any]:
+    """The job's pattern, as the core takes it. Raises ConfigurationError."""
+    return asdict(read_pattern(file.parent / job.pattern))
 
 
 def next_epoch(file: Path) -> int:
@@ -144,7 +160,3 @@ def next_epoch(file: Path) -> int:
     finally:
         os.close(folder)
     return last + 1
-
-
-def _pattern(file: Path, job: SharingJob) -> dict[str, Any]:
-    return asdict(read_pattern(file.parent / job.pattern))

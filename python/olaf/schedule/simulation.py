@@ -16,6 +16,9 @@ from olaf.united import United
 SLICE_S = 0.1
 """The core goes on for so long between two looks at Ctrl-C."""
 
+Join = Literal["none", "one", "several"]
+"""With the jobs of how many sharing groups a job may take turns that has no tree of its own."""
+
 Tagged = dict[str, Any]
 """A policy as the core reads it: ``{"policy": name, ..its parameters}``."""
 
@@ -50,7 +53,8 @@ class Cluster(_Data):
     conflicts: Literal["capacity", "switch"] = "capacity"
     placement: Tagged = {"policy": "fragments", "alpha_millis": 500}
     trees: Tagged = {"policy": "first"}
-    sharing: Literal["none", "greedy", "mina", "plan"] = "plan"
+    sharing: Literal["none", "greedy", "mina", "plan"] = "greedy"
+    """How the default was chosen: docs/design/017-sharing-in-time.md."""
     network: Network = Network()
     compute_speed_millis: int = 1000
     migration_ns: int = 0
@@ -72,41 +76,26 @@ def placement_policy(name: str, *, alpha_millis: int = 500, seed: int = 0) -> Ta
 
 
 def trees_policy(
-    name: str, *, candidates: int | None = None, price_millis: int | None = None
+    name: str,
+    *,
+    candidates: int | None = None,
+    price_millis: int | None = None,
+    join: Join | None = None,
 ) -> Tagged:
-    """``none``, ``first``, ``random``, ``mina``, ``gain`` or ``exact`` as the core reads it.
+    """How trees are chosen, as the core reads it: ``none``, ``first``, ``first-gain`` and so on.
 
-    candidates, price_millis: None for the policy's own; where it has none they mean nothing.
+    candidates, price_millis, join: None for the policy's own, which the core knows
+    (``crates/olaf-sched/src/trees/policy.rs``). Raises ConfigurationError for a word that no policy
+    has, and for a parameter that the policy does not have.
     """
-    match name:
-        case "mina":
-            tagged: Tagged = {
-                "policy": "mina",
-                "candidates": 5,
-                "weight": "jobs",
-                "join": True,
-                "rounds": 50,
-            }
-        case "gain":
-            tagged = {
-                "policy": "gain",
-                "candidates": 64,
-                "join": "several",
-                "price_millis": 50,
-                "depth": 3,
-                "work": 100_000,
-            }
-            if price_millis is not None:
-                tagged["price_millis"] = price_millis
-        case "exact":
-            tagged = {"policy": "exact", "candidates": 64, "join": "several", "price_millis": 50}
-            if price_millis is not None:
-                tagged["price_millis"] = price_millis
-        case _:
-            return {"policy": name}
-    if candidates is not None:
-        tagged["candidates"] = candidates
-    return tagged
+    from olaf._olaf import trees_policy as resolve
+
+    asked = {"trees": name, "candidates": candidates, "price_millis": price_millis, "join": join}
+    try:
+        resolved: Tagged = json.loads(resolve(json.dumps(asked)))
+    except ValueError as error:
+        raise ConfigurationError(str(error)) from None
+    return resolved
 
 
 class JobOutcome(_Data):

@@ -11,18 +11,20 @@ import json
 import os
 import sqlite3
 import zlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from olaf._olaf import Allocator
 from olaf.jobs.outcome import Exit, RunError
 from olaf.jobs.usage import ConfigurationError
+from olaf.schedule.worth import Worth
 
 APPLICATION = 0x4F6C6166
 """``Olaf``: tells our files from other programs'."""
 
-VERSION = 1
+VERSION = 2
 """Of the tables. A file of a newer version is refused; one of an older is brought up to date."""
 
 TABLES = """
@@ -46,6 +48,8 @@ CREATE TABLE keys (
     job INTEGER NOT NULL
 ) STRICT;
 """
+PATTERNS = "CREATE TABLE IF NOT EXISTS patterns (name TEXT PRIMARY KEY, text TEXT NOT NULL) STRICT;"
+"""Since version 2, as is the fact ``network``."""
 
 
 KEYS_KEPT_MS = 7 * 86_400_000
@@ -77,6 +81,8 @@ class Accepted:
     """Of a submission: in the client's words, to be compared when it asks again."""
     job: int | None = None
     """Of a submission: the number that it got."""
+    pattern: tuple[str, str] | None = None
+    """Of a submission: its pattern's name and contents, kept if the store has none of the name."""
 
 
 class StoreError(RunError):
@@ -86,11 +92,15 @@ class StoreError(RunError):
 class Store:
     """The file. One process has it at a time."""
 
-    def __init__(self, file: Path, spec: dict[str, Any] | None) -> None:
+    def __init__(
+        self, file: Path, spec: dict[str, Any] | None, *, left_out: Collection[str] = ()
+    ) -> None:
         """Open it, or make it for this ``spec`` of the allocator.
 
-        Without a spec the file must be there. Raises ConfigurationError when it is not, or when it
-        was made for another spec; StoreError when it is no store, of a newer version, or in use.
+        Without a spec the file must be there. left_out: of ``trees`` and ``join`` (of the trees),
+        what nobody asked for in ``spec``; a file that is there may have another.
+        Raises ConfigurationError when it is not there, or was made for another spec; StoreError
+        when it is no store, of a newer version, or in use.
         """
         self.file = file
         if spec is None and not file.exists():
@@ -106,7 +116,7 @@ class Store:
             raise self._failed(error) from None
         try:
             self._db.execute("PRAGMA locking_mode = EXCLUSIVE")
-            self._check(spec)
+            self._check(spec, left_out)
         except sqlite3.Error as error:
             self._db.close()
             raise self._failed(error) from None
@@ -114,7 +124,7 @@ class Store:
             self._db.close()
             raise
 
-    def _check(self, spec: dict[str, Any] | None) -> None:
+    def _check(self, spec: dict[str, Any] | None, left_out: Collection[str]) -> None:
         (application,) = self._db.execute("PRAGMA application_id").fetchone()
         (version,) = self._db.execute("PRAGMA user_version").fetchone()
         (tables,) = self._db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
@@ -128,12 +138,21 @@ class Store:
             )
         self._db.execute("PRAGMA journal_mode = WAL")
         self._db.execute("PRAGMA synchronous = FULL")
+        # A store of version 1 reads as one without patterns; ``keep`` says that it is of 2.
         if not tables:
             self._make(spec)
-        made = json.loads(self._fact("spec"))
-        if spec is not None and spec != made:
-            raise ConfigurationError(f"--store {self.file}: {_difference(made, spec)}")
+        made = self._made()
+        if spec is not None and (wanted := _with_left_out(spec, made, left_out)) != made:
+            raise ConfigurationError(f"--store {self.file}: {_difference(made, wanted)}")
         self.spec: dict[str, Any] = made
+
+    def _made(self) -> dict[str, Any]:
+        """What it was made for, in this Olaf's words: an earlier one had others for the same."""
+        try:
+            made: dict[str, Any] = json.loads(Allocator.resolve(self._fact("spec")))
+        except ValueError as error:
+            raise StoreError(f"--store {self.file}: what it was made for: {error}") from None
+        return made
 
     def _make(self, spec: dict[str, Any] | None) -> None:
         if spec is None:
@@ -141,7 +160,7 @@ class Store:
                 f"--store {self.file}: empty; give --topology too, and it will be made"
             )
         # Written as one: a service that is killed here leaves an empty file, and makes it anew.
-        script = f"BEGIN IMMEDIATE; {TABLES}"
+        script = f"BEGIN IMMEDIATE; {TABLES} {PATTERNS}"
         self._db.executescript(script)
         self._db.execute("INSERT INTO facts VALUES ('spec', ?)", (json.dumps(spec),))
         self._db.execute(f"PRAGMA application_id = {APPLICATION}")
@@ -153,6 +172,35 @@ class Store:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+    def worth(self) -> Worth | None:
+        """What gains are computed from. None in a new store, and in one of version 1."""
+        row = self._db.execute("SELECT value FROM facts WHERE name = 'network'").fetchone()
+        if row is None:
+            return None
+        patterns = dict(self._db.execute("SELECT name, text FROM patterns").fetchall())
+        return Worth(json.loads(row[0]), patterns)
+
+    def keep(self, worth: Worth) -> None:
+        """From now on gains are computed from this. A file of version 1 becomes one of 2.
+
+        Raises StoreError; then it is as it was.
+        """
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            self._db.execute(PATTERNS)
+            self._db.execute(
+                "INSERT OR REPLACE INTO facts VALUES ('network', ?)", (json.dumps(worth.network),)
+            )
+            self._db.executemany(
+                "INSERT OR REPLACE INTO patterns VALUES (?, ?)", worth.patterns.items()
+            )
+            self._db.execute(f"PRAGMA user_version = {VERSION}")
+            self._db.execute("COMMIT")
+        except sqlite3.Error as error:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            raise self._failed(error) from None
 
     def load(self) -> Kept:
         """All that the state is made of. Raises StoreError when it cannot be read."""
@@ -184,6 +232,8 @@ class Store:
                     "INSERT INTO commands (at_ms, command, digest) VALUES (?, ?, ?)",
                     (each.at_ms, each.command, each.digest),
                 )
+                if each.pattern is not None:
+                    self._db.execute("INSERT OR IGNORE INTO patterns VALUES (?, ?)", each.pattern)
                 if each.key is not None:
                     self._db.execute(
                         "INSERT INTO keys VALUES (?, ?, ?, ?)",
@@ -240,6 +290,19 @@ class Store:
         if "not a database" in str(error):
             return StoreError(f"--store {self.file}: no database", Exit.USAGE)
         return StoreError(f"--store {self.file}: {error}")
+
+
+def _with_left_out(
+    spec: dict[str, Any], made: dict[str, Any], left_out: Collection[str]
+) -> dict[str, Any]:
+    """The spec, and in it what was left out as the store has it."""
+    if "trees" in left_out:
+        return {**spec, "trees": made["trees"]}
+    trees = spec["trees"]
+    same = trees["policy"] == made["trees"]["policy"]
+    if "join" in left_out and same and "join" in made["trees"]:
+        return {**spec, "trees": {**trees, "join": made["trees"]["join"]}}
+    return spec
 
 
 def _difference(made: dict[str, Any], wanted: dict[str, Any]) -> str:

@@ -83,6 +83,9 @@ class Summary(_Data):
     worst_decile: float | None
     """Mean score of the tenth of the jobs that can gain with the lowest scores of their own."""
     sizes: list[Size]
+    headroom: float
+    """What all aggregation together could save: the share of the jobs' time without it, summed over
+    jobs, that is saved if every all-reduce is by the switches."""
     utilisation: float
     """Share of a job's running time in which the switches sum for it, mean over jobs."""
     utilisation_by_hosts: float
@@ -119,6 +122,7 @@ def summarize(outcome: Outcome, hosts: Sequence[int]) -> Summary:
             )
             for size in sorted(set(hosts))
         ],
+        headroom=sum(_gain_ns(job) for job in jobs) / sum(job.none_ns for job in jobs),
         utilisation=_mean(job.in_network_ns / (job.end_ns - job.start_ns) for job in jobs),
         utilisation_by_hosts=in_network / busy,
         utilisation_of_cluster=in_network / cluster_ns,

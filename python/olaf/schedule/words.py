@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from olaf.schedule.worth import SAID, show
+
 Json = dict[str, Any]
 
 MOST_NAMES = 8
@@ -24,6 +26,23 @@ _EVENTS: dict[str, Callable[[Json], str]] = {
     "listening": lambda m: (
         f"listening on {m['url']}, store {m['store']}: {m['replayed']} commands replayed "
         f"in {m['took_s']:.2f} s"
+    ),
+    "changed": lambda m: f"changed, for jobs from now on: {m['what']}",
+    "completed": lambda m: (
+        "the store was written before stores kept bandwidth, speed-up and patterns; it has now "
+        + ", ".join(
+            f"{SAID[key]} {show(key, value)}"
+            for key, value in m["network"].items()
+            if key != "latency_ns"
+        )
+        + f" and {plural(len(m['patterns']), 'pattern')} ({names(m['patterns'])}); start it once "
+        "with other values and --change if its jobs were submitted under others"
+    ),
+    "shares": lambda m: (
+        "jobs of this store may share switches (join "
+        + (m["join"] if isinstance(m["join"], str) else "one")
+        + "): a switch may have more jobs than its capacity, and something of yours must make "
+        "them take turns. A new store shares nothing without --join"
     ),
     "left_out": lambda m: f"{plural(m['lines'], 'line')} left out: nobody read",
     "stopped": lambda m: f"stopped after {m['events']} events",
@@ -179,15 +198,32 @@ def _hosts(told: Json) -> list[tuple[str, str]]:
     return lines
 
 
+def _blocked(told: Json) -> list[tuple[str, str]]:
+    """What a job without a tree waits for: one line if all its trees need the same."""
+    blocked, again = told["blocked"], told.get("again")
+    if again == "never" and any(each["by"] for each in blocked):
+        return [("", "for good: this policy gives a tree when a job begins, or never")]
+    lines = []
+    for each in blocked:
+        by = each["by"]
+        held = f"{jobs(by)} {'hold' if len(by) > 1 else 'holds'}"
+        what = f"for {each['resource']}, which {held}" if by else f"{each['resource']} is drained"
+        lines.append((f"up to {each['root']}: ", what))
+    if len({what for _, what in lines}) == 1:
+        lines = [("", lines[0][1])]
+    said = [("waits" if at == 0 else "", f"{up}{what}") for at, (up, what) in enumerate(lines)]
+    if again == "arrival" and said:
+        said.append(("", "this policy looks again when the next job begins"))
+    return said
+
+
 def _tree(told: Json) -> list[tuple[str, str]]:
     job, held = told["job"], told["job"]["held"]
     lines = []
     if told["tree"] is None:
         why = tree(told["why_tree"]) if told["why_tree"] else "none was planned"
         lines.append(("tree", f"none: {why}"))
-        for blocked in told["blocked"]:
-            by = f"is used by {jobs(blocked['by'])}" if blocked["by"] else "is drained"
-            lines.append(("", f"up to {blocked['root']}: {blocked['resource']} {by}"))
+        lines += _blocked(told)
     else:
         switches = told["tree"]["switches"]
         lines.append(

@@ -1,0 +1,85 @@
+"""What decides the gain of a job, and is therefore kept in the store: a network, and patterns.
+
+A service that is started again with other values would give the same request another gain. It is
+refused, with both values, unless ``--change`` says that this is meant.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from olaf.jobs.usage import ConfigurationError
+from olaf.schedule.known import NETWORK
+
+SAID = {"bytes_per_second": "--bandwidth", "speedup_millis": "--speedup", "latency_ns": "latency"}
+
+
+@dataclass(frozen=True)
+class Worth:
+    """A network and patterns, by name, as ``known.read`` gives them."""
+
+    network: dict[str, int] = field(default_factory=dict)
+    """The fields of the core's ``Network`` that were given; in a store, all."""
+    patterns: dict[str, str] = field(default_factory=dict)
+
+
+def united(
+    file: Path,
+    kept: Worth | None,
+    given: Worth,
+    bundled: Mapping[str, str],
+    *,
+    change: bool,
+) -> tuple[Worth, list[str]]:
+    """What the store shall keep from now on, and what of it is other than before, in words.
+
+    kept: none in a new store, and in one that an Olaf before 0.1 with these fields wrote.
+    bundled: patterns that come with Olaf; they never replace one that is kept. Raises
+    ConfigurationError when ``given`` contradicts ``kept`` and ``change`` is not said.
+    """
+    before = kept or Worth()
+    differing = [
+        (SAID[key], show(key, before.network[key]), show(key, value))
+        for key, value in given.network.items()
+        if before.network.get(key, value) != value
+    ]
+    differing += [
+        (f"--patterns: {name}", _brief(before.patterns[name]), _brief(text))
+        for name, text in sorted(given.patterns.items())
+        if before.patterns.get(name, text) != text
+    ]
+    if differing and not change:
+        what, was, wanted = differing[0]
+        raise ConfigurationError(
+            f"--store {file}: made with {what} {was}, now {wanted}: the same job would have "
+            "another gain; leave the option out to go on as before, or add --change (jobs that "
+            "were submitted keep their gain)"
+        )
+    network = {**NETWORK, **before.network, **given.network}
+    patterns = {**bundled, **before.patterns, **given.patterns}
+    return Worth(network, patterns), [f"{what} {was} -> {new}" for what, was, new in differing]
+
+
+def show(key: str, value: int) -> str:
+    """``100 Gbit/s``, ``2``."""
+    if key == "bytes_per_second":
+        bits = value * 8
+        for unit, size in (("Gbit/s", 10**9), ("Mbit/s", 10**6), ("kbit/s", 10**3)):
+            if bits >= size:
+                return f"{bits / size:g} {unit}"
+        return f"{bits} bit/s"
+    return f"{value / 1000:g}" if key == "speedup_millis" else f"{value} ns"
+
+
+def _brief(text: str) -> str:
+    pattern = json.loads(text)
+    digest = hashlib.sha256(text.encode()).hexdigest()[:8]
+    total = sum(each["bytes"] for each in pattern["operations"])
+    return (
+        f"({len(pattern['operations'])} all-reduces, {total} bytes, "
+        f"{pattern['compute_ns'] / 1e6:g} ms, contents {digest})"
+    )
