@@ -7,14 +7,15 @@ from cli_doubles import Watcher, fake_command
 from rich.console import Console
 from rich.table import Table
 
-from olaf.jobs.comparison import summarize
 from olaf.jobs.lines import Control
 from olaf.jobs.reading import read_settings
 from olaf.jobs.result import conclude, write_run
+from olaf.jobs.summary import ratios, summarize
 from olaf.jobs.training import Training
 from olaf.report import tables
 from olaf.report.braille import bar, curve
-from olaf.report.page import comparison_page, run_page
+from olaf.report.comparing import comparison_page, comparison_table
+from olaf.report.page import run_page
 from olaf.report.plots import running_mean, thinned
 
 Record = dict[str, Any]
@@ -130,19 +131,29 @@ def test_the_table_says_how_a_server_that_collects_fared(record: Record) -> None
     assert "round: applied 1,200 times, 7 of them without somebody" in text
 
 
-def test_a_comparison_sets_runs_side_by_side(record: Record) -> None:
-    fifo = {**record, "result": {**record["result"], "queue": "fifo"}}
-    runs = [fifo, record]
+@pytest.mark.parametrize("seeds", [1, 5])
+def test_a_comparison_sets_arms_side_by_side(record: Record, seeds: int) -> None:
+    arms = ("fifo", "olaf", "push-less-often", "tcp")
+    runs = [
+        {**record, "result": {**record["result"], "arm": arm, "seed": seed}}
+        for seed in range(seeds)
+        for arm in arms
+    ]
     results = [run["result"] for run in runs]
     comparison = {
         "olaf": "0",
         "written_at": record["written_at"],
         "summary": summarize(results),
+        "ratios": ratios(results),
+        "runs": [{"folder": "", "result": result} for result in results],
     }
     page = comparison_page(comparison, runs)
     assert fetched(page) == []
-    assert "FIFO against OLAF" in page
-    assert "fifo" in text_of(tables.comparison_table(comparison["summary"], results))
+    assert "fifo against olaf against push-less-often against tcp" in page
+    text = text_of(comparison_table(comparison))
+    for head in (*arms, "over olaf", "time to the reward", "bytes on the uplink", "CPU seconds"):
+        assert head in text
+    assert ("[1.00, 1.00]" in text) == (seeds >= 5)  # each is compared with itself here
 
 
 def test_a_comparison_means_only_over_what_was_reached() -> None:
@@ -156,6 +167,8 @@ def test_a_comparison_means_only_over_what_was_reached() -> None:
         "staleness": {"mean": 1.0},
         "fairness": 1.0,
         "env_steps_per_s": 10.0,
+        "env_steps": 100,
+        "switches": [{"departures": 2}],
     }
     summary = summarize([{**run, "reached_s": 4.0}, {**run, "reached_s": None}])
     assert summary["olaf"]["reached"] == 1

@@ -50,6 +50,15 @@ class Client:
     def wait(self, newer_than: int, timeout_s: float) -> int | None:
         return None
 
+    def awaits_end(self) -> bool:
+        return False
+
+    def refresh(self) -> None:
+        pass
+
+    def refreshed(self, timeout_s: float) -> bool:
+        return True
+
     def holding(self) -> bool:
         return False
 
@@ -117,6 +126,7 @@ def task(*overrides: str) -> roles.WorkerJob:
             "learner.environment='CartPole-v1'",
             "learner.environments=1",
             "learner.steps_per_update=50",
+            "worker.push_every=turn",
             *overrides,
         ]
     )

@@ -107,8 +107,10 @@ def test_a_rule_is_tried_without_a_network() -> None:
     weights = np.zeros(2, np.float32)
     rule = json.dumps({"rule": "paper-literal", "learning_rate": 0.5})
     sums = np.array([4, -4], np.float32)
-    applied = _olaf.apply_rule(rule, weights, [(sums, 2.0, 10.0, 0), (sums, 2.0, 9.0, 0)])
+    applied = _olaf.apply_rule(
+        rule, weights, [(sums, 2.0, 10.0, 0, 2, 0.0), (sums, 2.0, 9.0, 0, 2, 0.0)]
+    )
     assert applied == [True, False]
     np.testing.assert_array_equal(weights, [1, -1])
     with pytest.raises(ValueError, match="update 0 has 3 lanes"):
-        _olaf.apply_rule("{}", weights, [(np.zeros(3, np.float32), 1.0, 0.0, 0)])
+        _olaf.apply_rule("{}", weights, [(np.zeros(3, np.float32), 1.0, 0.0, 0, 1, 0.0)])

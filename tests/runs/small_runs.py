@@ -75,6 +75,8 @@ LOCAL = (
     "--until-reward=off",
     "--set=learner.environments=2",
     "--set=learner.steps_per_update=200",
+    "--set=worker.push_every=turn",
+    "--set=worker.push_every=turn",
     "--set=train.every_s=0.05",
 )
 

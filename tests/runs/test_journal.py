@@ -24,6 +24,7 @@ def push(progress: Progress, updates: int, at_s: float, reward: float = 1.0) -> 
         "steps": updates * 100,
         "episode_rewards": [reward],
         "reward": reward,
+        "pushes_at_s": [at_s],
     }
     progress.take(Said("worker 0", 1, message), at_s)
 
@@ -146,6 +147,6 @@ def test_a_run_of_before_there_were_journals_has_its_settings(tmp_path: Path) ->
 def test_what_is_changed_is_said_and_what_cannot_change_is_refused() -> None:
     before = read_settings()
     now = read_settings(overrides=["train.updates=off", "switch.slots=4"])
-    assert changes(before, now) == ["train.updates: 4000 -> off", "switch.slots: 8 -> 4"]
+    assert changes(before, now) == ["train.updates: 16000 -> off", "switch.slots: 8 -> 4"]
     with pytest.raises(RunError, match=r"learner\.environment cannot change from LunarLander-v3"):
         changes(before, read_settings(overrides=["learner.environment=CartPole-v1"]))

@@ -39,7 +39,7 @@ def test_it_is_the_same_learner_in_the_same_environment(tmp_path: Path) -> None:
         overrides=[
             f"train.out='{tmp_path}'", "train.local=true", "train.updates=3", "train.seed=5",
             "train.until_reward=off", "learner.environment=CartPole-v1", "learner.hidden=[8]",
-            "learner.steps_per_update=100",
+            "learner.steps_per_update=100", "worker.push_every=turn",
         ]
     )  # fmt: skip
     outcome = TrainingAlone(settings, Nobody(), Control()).run()

@@ -24,6 +24,7 @@ RUN = (
     "--workers=2",
     "--set=learner.environments=2",
     "--set=learner.steps_per_update=200",
+    "--set=worker.push_every=turn",
     "--set=train.every_s=0.1",
     "--set=server.checkpoint_every_ms=200",
 )

@@ -1,4 +1,4 @@
-"""``olaf compare``: FIFO against OLAF, same seeds, same link."""
+"""``olaf compare``: FIFO, OLAF and two baselines, same seeds, same link."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ KEYS = {
     "clusters": "compare.clusters",
     "learner": "learner.learner",
     "queues": "compare.queues",
+    "baselines": "compare.baselines",
+    "turns_per_push": "compare.turns_per_push",
     "slots": "compare.slots",
     "uplink": "compare.uplink",
     "rule": "server.rule",
@@ -41,7 +43,9 @@ def _seeds(ctx: click.Context, parameter: click.Parameter, value: str | None) ->
         raise click.BadParameter(f"{value!r}: write seeds as 0,1,2") from None
 
 
-def _queues(ctx: click.Context, parameter: click.Parameter, value: str | None) -> list[str] | None:
+def _names(ctx: click.Context, parameter: click.Parameter, value: str | None) -> list[str] | None:
+    if value == "off":
+        return []
     return None if value is None else [name.strip() for name in value.split(",")]
 
 
@@ -50,14 +54,26 @@ def _queues(ctx: click.Context, parameter: click.Parameter, value: str | None) -
 @click.option("--workers", type=int, help="Worker processes.")
 @click.option("--clusters", type=int, help="Clusters the workers are dealt to.")
 @click.option("--learner", metavar="numpy|torch", help="torch needs the extra `torch`.")
-@click.option("--queues", callback=_queues, metavar="fifo,olaf,..", help=f"Of {', '.join(NAMES)}.")
+@click.option("--queues", callback=_names, metavar="fifo,olaf,..", help=f"Of {', '.join(NAMES)}.")
+@click.option(
+    "--baselines",
+    callback=_names,
+    metavar="push-less-often,tcp|off",
+    help="What a sceptic would do instead; both unless told otherwise.",
+)
+@click.option("--turns-per-push", metavar="K|off", help="Of push-less-often; off works it out.")
 @click.option("--slots", type=int, help="Updates the queue holds.")
 @click.option("--uplink", metavar="RATE", help="Rate of the uplink as tc writes it: 1.9mbit.")
 @click.option("--rule", metavar="delta|paper-literal", help="How an update changes the model.")
 @click.option("--updates", metavar="N|off", help="Stop a run after N updates in all.")
 @click.option("--until-reward", metavar="R|solved|off", help="Stop a run at this mean reward.")
 @click.option("--time-limit", metavar="TIME|off", help="Stop a run after TIME: 90s, 2min.")
-@click.option("--seeds", callback=_seeds, metavar="0,1,..", help="One pair of runs a seed.")
+@click.option(
+    "--seeds",
+    callback=_seeds,
+    metavar="0,1,..",
+    help="A run of each arm a seed; five give intervals.",
+)
 @click.option(
     "--out",
     metavar="DIR",
@@ -67,7 +83,12 @@ def _queues(ctx: click.Context, parameter: click.Parameter, value: str | None) -
 @options.configuration
 @click.pass_context
 def compare(ctx: click.Context, /, **given: Any) -> int:
-    """Train with FIFO and with OLAF on the same constrained uplink, and set them side by side.
+    """Train with FIFO, with OLAF and with two baselines on the same constrained uplink.
+
+    The baselines are what a sceptic would do instead. push-less-often: FIFO, and each worker pushes
+    the summed change of k turns, with k so that it needs no more of the uplink than OLAF did. tcp:
+    a plain TCP parameter server without a switch. The table has each of them over the best of ours,
+    paired by seed; from five seeds on with an interval.
 
     Runs follow each other, so that each has the whole machine. Leaves compare.json, compare.html
     and a folder a run in runs/<time>-compare-<environment>, which runs/latest-compare shows.
@@ -75,7 +96,8 @@ def compare(ctx: click.Context, /, **given: Any) -> int:
     \b
     Examples:
       olaf compare
-      olaf compare --uplink 400kbit --seeds 0,1,2
+      olaf compare --uplink 400kbit --seeds 0,1,2,3,4
+      olaf compare --baselines off
       olaf compare --queues olaf,freshest --clusters 8
       olaf compare --env CartPole-v1 --workers 4 --clusters 2 --until-reward 200
     """
@@ -87,22 +109,28 @@ def compare(ctx: click.Context, /, **given: Any) -> int:
 def run_comparison(settings: Settings, *, json_out: bool) -> int:
     """Run all, print the table, keep the record; the exit code."""
     from olaf.cli.train import run_training
-    from olaf.jobs.comparison import plan
+    from olaf.jobs.comparison import arms_of, plan
     from olaf.jobs.outcome import Exit
     from olaf.runs.folder import LATEST_COMPARISON, given_folder, new_folder
 
+    arms = arms_of(settings)  # what cannot be is said before there is a folder for it
     if settings.compare.out is None:
         name = f"compare-{settings.learner.environment}"
         out = new_folder(name, latest=LATEST_COMPARISON)
     else:
         out = given_folder(Path(settings.compare.out))
+    click.echo(_announcement(settings, arms), err=json_out)
     records: list[dict[str, Any]] = []
+    results: list[dict[str, Any]] = []
     code = Exit.OK
-    for planned in plan(settings, out):
-        click.echo(f"\n== {planned.name}", err=json_out)
+    for planned in plan(settings, out, results):
+        turns = planned.settings.worker.turns_per_push
+        more = f", {turns} turns a push" if turns > 1 else ""
+        click.echo(f"\n== {planned.name}{more}", err=json_out)
         run = run_training(planned.settings, json_out=json_out)
         click.echo(f"{run.result['outcome']}: {run.result['reason']}", err=json_out)
-        records.append(run.record)
+        results.append({**run.result, "arm": planned.arm})
+        records.append({**run.record, "result": results[-1]})
         if run.outcome.kind in ("failed", "interrupted"):
             code = run.outcome.code
             break
@@ -110,29 +138,47 @@ def run_comparison(settings: Settings, *, json_out: bool) -> int:
     return int(code)
 
 
+def _announcement(settings: Settings, arms: list[str]) -> str:
+    """How many runs there will be, how long they may take, and what intervals need."""
+    from olaf.intervals import ENOUGH
+
+    compare = settings.compare
+    runs = len(arms) * len(compare.seeds)
+    text = f"{runs} runs: {', '.join(arms)} with {len(compare.seeds)} seeds each"
+    if compare.time_limit_s is not None:
+        text += f", at most {runs * compare.time_limit_s / 60:.0f} minutes of training"
+    if len(compare.seeds) < ENOUGH:
+        text += f"; intervals need {ENOUGH} seeds (--seeds {','.join(map(str, range(ENOUGH)))})"
+    return text
+
+
 def _conclude(
     out: Path, settings: Settings, records: list[dict[str, Any]], *, json_out: bool
 ) -> None:
-    from olaf.jobs.comparison import summarize, verdict
-    from olaf.report.page import comparison_page
-    from olaf.report.tables import comparison_table
+    from olaf.jobs.summary import ratios, summarize, verdict
+    from olaf.report.comparing import comparison_page, comparison_table, notes_of
 
-    results = [record["result"] for record in records]
+    runs = [record["result"] for record in records]
+    # A run that was cut short says nothing of its arm.
+    results = [run for run in runs if run["outcome"] not in ("failed", "interrupted")]
     comparison = {
         "olaf": records[-1]["olaf"],
         "written_at": records[-1]["written_at"],
         "settings": settings.model_dump(mode="json"),
         "summary": (summary := summarize(results)),
+        "ratios": ratios(results),
         "verdict": verdict(summary, results),
-        "runs": [{"folder": f"{r['queue']}-seed{r['seed']}", "result": r} for r in results],
+        "runs": [{"folder": f"{r['arm']}-seed{r['seed']}", "result": r} for r in runs],
     }
     out.mkdir(parents=True, exist_ok=True)
     (out / "compare.json").write_text(json.dumps(comparison, indent=1) + "\n", encoding="utf-8")
     (out / "compare.html").write_text(comparison_page(comparison, records), encoding="utf-8")
     console = options.console(json_out=json_out)
     console.print()
-    console.print(comparison_table(comparison["summary"], results))
+    console.print(comparison_table(comparison))
+    console.print(" ".join(notes_of(comparison)), style="dim")
     console.print(f"\n{comparison['verdict']}", highlight=False)
     console.print(f"\nreport  {out / 'compare.html'}   record  {out / 'compare.json'}")
     if json_out:
-        click.echo(json.dumps({"summary": comparison["summary"], "runs": comparison["runs"]}))
+        keys = ("summary", "ratios", "verdict", "runs")
+        click.echo(json.dumps({key: comparison[key] for key in keys}))

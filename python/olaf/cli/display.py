@@ -53,11 +53,16 @@ def status(progress: Progress) -> str:
         f"c{n} {'-' if c.age_s is None else round(c.age_s * 1e3)}"
         for n, c in sorted(progress.clusters.items())
     )
+    if progress.settings.train.transport == "tcp":
+        where = f"in TCP's buffers {progress.awaited}"
+    else:
+        where = (
+            f"queue {used}/{slots}  alone {counts.get('sent_alone', 0)} "
+            f"merged {counts.get('merged', 0)} replaced {counts.get('replaced', 0)} "
+            f"filtered {counts.get('filtered', 0)} dropped {counts.get('dropped', 0)} "
+            f"rejected {counts.get('rejected', 0)}"
+        )
     return (
         f"updates {progress.updates} ({progress.updates_per_s:.0f}/s)  steps {progress.steps:,}  "
-        f"reward {'-' if reward is None else f'{reward:.1f}'}  age ms [{ages}]  "
-        f"queue {used}/{slots}  alone {counts.get('sent_alone', 0)} "
-        f"merged {counts.get('merged', 0)} replaced {counts.get('replaced', 0)} "
-        f"filtered {counts.get('filtered', 0)} dropped {counts.get('dropped', 0)} "
-        f"rejected {counts.get('rejected', 0)}"
+        f"reward {'-' if reward is None else f'{reward:.1f}'}  age ms [{ages}]  {where}"
     )

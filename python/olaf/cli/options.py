@@ -26,9 +26,10 @@ class Seconds(click.ParamType[float]):
 
     name = "TIME"
 
-    def __init__(self, least: float = 0.0, most: float = float("inf")) -> None:
+    def __init__(self, least: float = 0.0, most: float = float("inf"), why: str = "") -> None:
         self.least = least
         self.most = most
+        self.why = why
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -40,7 +41,9 @@ class Seconds(click.ParamType[float]):
             self.fail(f"{value!r}: {error}", param, ctx)
         if not self.least <= seconds <= self.most:
             bounds = [units.write("_s", end) for end in (self.least, self.most) if end < 1e9]
-            self.fail(f"{value!r}: must be at least {' and at most '.join(bounds)}", param, ctx)
+            why = f": {self.why}" if self.why else ""
+            within = " and at most ".join(bounds)
+            self.fail(f"{value!r}: must be at least {within}{why}", param, ctx)
         return seconds
 
 

@@ -74,7 +74,7 @@ def reproduce(
     Examples:
       olaf reproduce --list
       olaf reproduce olaf/latency
-      olaf reproduce olaf/fig8 --seeds 3 --set time_limit_s=30
+      olaf reproduce olaf/fig8 --seeds 3 --set iterations=30
       olaf reproduce --all --quick --out /tmp/figures
 
     \b

@@ -21,6 +21,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "mix": ("olaf.cli.schedule_mix:mix", "Jobs drawn by chance, as a list for the simulator."),
     "share": ("olaf.cli.schedule_sharing:share", "Run the sharing controller."),
     "host": ("olaf.cli.schedule_sharing:host", "Play one host of a job that shares."),
+    "predict": ("olaf.cli.schedule_sharing:predict", "What will jobs that share gain?"),
     "shared": ("olaf.cli.schedule_sharing:shared", "Did those that shared keep the rules?"),
     "record": ("olaf.cli.schedule_record:record", "What a model communicates in a step."),
     "timeline": ("olaf.cli.schedule_timeline:timeline", "Draw a record over time: page or trace."),

@@ -271,6 +271,7 @@ def status(**how: Any) -> None:
         click.echo(json.dumps(told))
         return
     from olaf.schedule import words
+    from olaf.schedule.worth import show
 
     def line(label: str, text: str) -> None:
         click.echo(f"{label:10} {text}")
@@ -286,6 +287,12 @@ def status(**how: Any) -> None:
             line("drained", words.names(told[f"drained_{what}"]))
     line("placement", words.policy(told["placement"]))
     line("trees by", words.policy(told["trees"]))
+    network = told["network"]
+    line(
+        "network",
+        f"{show('bytes_per_second', network['bytes_per_second'])}, "
+        f"{show('speedup_millis', network['speedup_millis'])} times as fast when switches sum",
+    )
     line("patterns", words.names(told["patterns"]) or "none")
 
 

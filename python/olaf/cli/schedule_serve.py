@@ -10,7 +10,10 @@ import click
 from olaf.cli import options
 
 PLACEMENTS = ("fragments", "first-fit", "random")
-TREES = ("gain", "mina", "first", "random", "none")
+TREES = ("gain", "mina", "first", "first-gain", "random", "none")
+JOINS = ("none", "one", "several")
+SHARING = ("gain", "mina")
+"""Policies for trees that can let jobs share switches."""
 DEFAULTS = {
     "capacity": "port:1",
     "placement": "fragments",
@@ -45,28 +48,40 @@ DEFAULTS = {
     "--placement", type=click.Choice(PLACEMENTS), help="How hosts are chosen. Default: fragments."
 )
 @click.option("--trees", type=click.Choice(TREES), help="How trees are chosen. Default: gain.")
+@click.option(
+    "--join",
+    type=click.Choice(JOINS),
+    help="With how many groups of jobs a job may share switches, where its trees conflict with "
+    "theirs. none: a switch never has more jobs than its capacity, and a job waits without a tree. "
+    "one, several: jobs share switches; something of yours must make them take turns. "
+    "Default: none, or what the store was made for.",
+)
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Of what is drawn. Default: 0.")
 @click.option(
     "--patterns",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     multiple=True,
     metavar="DIR",
-    help="Folder of patterns, NAME.json; beside those that come with Olaf. Repeatable.",
+    help="Folder of patterns, NAME.json, beside those that come with Olaf. Repeatable. The store "
+    "keeps their contents: a restart needs no folder.",
 )
 @click.option(
     "--bandwidth",
-    default="100gbit",
-    show_default=True,
     metavar="RATE",
-    help="Of an all-reduce among hosts alone, as tc writes it: from it, --speedup and a pattern "
-    "follows what a tree wins.",
+    help="Bandwidth of a host-only all-reduce, as tc writes it. Together with --speedup and the "
+    "pattern it determines how much time a tree saves. Kept in the store. Default: 100gbit.",
 )
 @click.option(
     "--speedup",
     type=click.FloatRange(1, 1000),
-    default=2.0,
-    show_default=True,
-    help="How much faster it is when the switches sum.",
+    help="How many times as fast an all-reduce is when the switches sum. Kept in the store. "
+    "Default: 2.",
+)
+@click.option(
+    "--change",
+    is_flag=True,
+    help="Take a --bandwidth, a --speedup or --patterns that differ from those in the store, for "
+    "jobs that are submitted from now on. Without it they are refused.",
 )
 @click.option(
     "--listen",
@@ -87,8 +102,9 @@ def serve(
     store: Path,
     topology: str | None,
     patterns: tuple[Path, ...],
-    bandwidth: str,
-    speedup: float,
+    bandwidth: str | None,
+    speedup: float | None,
+    change: bool,
     listen: str,
     token_file: Path | None,
     json_out: bool,
@@ -99,12 +115,15 @@ def serve(
     Jobs are submitted over HTTP and JSON (GET /openapi.json describes it). They begin in the order
     of submission; each gets its hosts and an aggregation tree, and its runtime hears through GET
     /events when to release a tree and when to acquire another. What was accepted is in --store
-    before anybody hears of it: a service that was killed goes on where it was.
+    before anybody hears of it: a service that was killed goes on where it was. The store keeps the
+    cluster, the policies, the bandwidth, the speed-up and the patterns too, so a restart needs
+    --store only, and the same request has the same gain.
 
     \b
     Examples:
       olaf schedule serve --topology fat-tree:16 --store cluster.db
       olaf schedule serve --store cluster.db                 # go on with it
+      olaf schedule serve --store cluster.db --bandwidth 25gbit --change
       olaf schedule serve --topology racks.toml --capacity slots:8 --store racks.db
       olaf schedule serve --topology fat-tree:16 --store c.db --listen 0.0.0.0:7070 \\
           --token-file token --json                          # one line of JSON an event
@@ -118,31 +137,39 @@ def serve(
 
     extras.need("schedule", "fastapi", "uvicorn", what="olaf schedule serve")
     from olaf._olaf import parse_rate
-    from olaf.schedule.known import LATENCY_NS
-    from olaf.schedule.reading import BUNDLED, read_topology
+    from olaf.schedule.reading import read_topology
     from olaf.schedule.serving import Settings
     from olaf.schedule.serving import serve as run
+    from olaf.schedule.simulation import trees_policy
 
-    try:
-        bits = parse_rate(bandwidth)
-    except ValueError as error:
-        raise click.UsageError(f"--bandwidth: {error}") from None
+    network = {}
+    if bandwidth is not None:
+        try:
+            network["bytes_per_second"] = max(parse_rate(bandwidth) // 8, 1)
+        except ValueError as error:
+            raise click.UsageError(f"--bandwidth: {error}") from None
+    if speedup is not None:
+        network["speedup_millis"] = round(speedup * 1000)
     given = {key: value for key, value in chosen.items() if value is not None}
     spec = None
+    left_out = () if "join" in given else ("join",) if "trees" in given else ("join", "trees")
     if topology is not None:
+        # The simulator shares by default. Here nothing makes the jobs take turns yet.
+        trees = given.get("trees", DEFAULTS["trees"])
+        join = given.pop("join", "none" if trees in SHARING else None)
         spec = {"topology": read_topology(topology), **DEFAULTS, **given}
+        if join is not None:
+            spec["trees"] = trees_policy(str(spec["trees"]), join=join)
     elif given:
         raise click.UsageError(f"--{next(iter(given))} is for a new store: give --topology too")
     settings = Settings(
         store=store,
         listen=listen,
         spec=spec,
+        left_out=left_out,
         token_file=token_file,
-        patterns=[*patterns, BUNDLED],
-        network={
-            "bytes_per_second": max(bits // 8, 1),
-            "speedup_millis": round(speedup * 1000),
-            "latency_ns": LATENCY_NS,
-        },
+        patterns=list(patterns),
+        network=network,
+        change=change,
     )
     run(settings, as_json=json_out)

@@ -9,6 +9,9 @@ from typing import IO, Any
 
 import click
 
+from olaf.cli import options
+
+POLICIES = ("plan", "mina", "greedy", "none")
 FILE = click.Path(path_type=Path, dir_okay=False)
 
 
@@ -28,8 +31,42 @@ FILE = click.Path(path_type=Path, dir_okay=False)
     help="Counts the controller's lives.  [default: FILE.toml.epoch]",
 )
 @click.option("--log", "log", type=FILE, metavar="FILE", help="Add what happens, as JSON lines.")
-def share(*, file: Path, fence: str, epoch_file: Path | None, log: Path | None) -> None:
+@click.option(
+    "--policy",
+    type=click.Choice(POLICIES),
+    default="plan",
+    show_default=True,
+    help="Which all-reduces use the switches: the simulator's policies, by the same code. "
+    "`olaf schedule predict` says what to expect.",
+)
+@click.option(
+    "--ahead",
+    type=options.Seconds(
+        0.0001,
+        0.1,
+        why="a round with the hosts takes longer than less, and a grant that is asked for earlier "
+        "keeps the switches from others",
+    ),
+    default="5ms",
+    show_default=True,
+    metavar="TIME",
+    help="Ask for a grant this long before its first all-reduce starts: some times what a round "
+    "with the hosts takes. Later, and the all-reduce goes without the switches; much earlier, and "
+    "others are kept from them for nothing. From 100us to 100ms.",
+)
+def share(
+    *,
+    file: Path,
+    fence: str,
+    epoch_file: Path | None,
+    log: Path | None,
+    policy: str,
+    ahead: float,
+) -> None:
     """Run the sharing controller of the jobs in a file, until all have ended.
+
+    The jobs' patterns are taken forward from what their hosts tell, and each all-reduce is decided
+    as the simulator would. The last line says how late its timers were.
 
     It first asks every host what its job holds, so it may be killed and started at any time: the
     jobs go on without it, and without the switches once their grants are used up.
@@ -37,6 +74,7 @@ def share(*, file: Path, fence: str, epoch_file: Path | None, log: Path | None) 
     \b
     Examples:
       olaf schedule share --cluster examples/schedule/sharing.toml
+      olaf schedule share --cluster jobs.toml --policy mina --ahead 500us
       olaf schedule share --cluster jobs.toml --fence "tear-down --now" --log controller.jsonl
     """
     from olaf.jobs.outcome import configuring
@@ -45,7 +83,7 @@ def share(*, file: Path, fence: str, epoch_file: Path | None, log: Path | None) 
 
     cluster = read_cluster(file)
     epoch = next_epoch(epoch_file or file.with_name(file.name + ".epoch"))
-    config = controller_config(file, cluster, epoch)
+    config = controller_config(file, cluster, epoch, policy=policy, ahead_ns=round(ahead * 1e9))
     stream: IO[str] | None = log.open("a", buffering=1) if log else None
 
     def say(event: dict[str, Any]) -> None:
@@ -96,19 +134,62 @@ def host(*, file: Path, job: int, rank: int, log: Path) -> None:
 
 @click.command()
 @click.option("--cluster", "file", type=FILE, required=True, metavar="FILE.toml")
+@click.option("--policy", type=click.Choice(POLICIES), default="plan", show_default=True)
+def predict(*, file: Path, policy: str) -> None:
+    """Simulate the jobs of a file, as `share` and `host` would run them, without delays.
+
+    The score is 1 if the jobs end as early as if each had the switches to itself, and 0 if they
+    end as late as without any. All jobs begin at once.
+
+    \b
+    Example:
+      olaf schedule predict --cluster examples/schedule/sharing.toml --policy greedy
+    """
+    from olaf.schedule.predicted import predicted
+    from olaf.schedule.sharing import read_cluster
+
+    click.echo(json.dumps(predicted(file, read_cluster(file), policy)))
+
+
+@click.command()
+@click.option("--cluster", "file", type=FILE, required=True, metavar="FILE.toml")
+@click.option(
+    "--policy",
+    type=click.Choice(POLICIES),
+    default="plan",
+    show_default=True,
+    help="What `share` ran with.",
+)
 @click.argument("logs", type=FILE, nargs=-1, required=True)
-def shared(*, file: Path, logs: tuple[Path, ...]) -> int:
+def shared(*, file: Path, logs: tuple[Path, ...], policy: str) -> int:
     """Check the logs of a run: no resource beyond its units, no all-reduce in two modes.
+
+    Where all hosts have ended, `score` says what the switches gained: 1 if the jobs took as long as
+    if each had them to itself, 0 if as long as without. `simulated` is the score that the
+    simulator has for these jobs and `--policy`; where it cannot simulate them, `simulated` is null
+    and stderr says why. `late_us` is how late timers were.
+
+    \b
+    Example:
+      olaf schedule shared --cluster sharing.toml host-*.jsonl controller.jsonl
 
     \b
     Exit codes: 0 both were kept; 1 one was broken; 2 no logs of these jobs.
     """
     from statistics import fmean
 
-    from olaf.schedule.shared import account
+    from olaf.jobs.usage import ConfigurationError
+    from olaf.schedule.predicted import predicted
+    from olaf.schedule.shared import account, live_score
     from olaf.schedule.sharing import read_cluster
 
-    said = account(read_cluster(file), logs)
+    cluster = read_cluster(file)
+    said = account(cluster, logs)
+    simulated = None
+    try:
+        simulated = predicted(file, cluster, policy)["score"]
+    except ConfigurationError as error:
+        click.echo(f"no simulated score: {error}", err=True)
     report = {
         "launches": said.launches,
         "in_network": said.in_network,
@@ -120,6 +201,9 @@ def shared(*, file: Path, logs: tuple[Path, ...]) -> int:
         "locked_us_max": max(said.locked_ns, default=0) / 1000,
         "decide_us_mean": fmean(said.decide_ns or [0]) / 1000,
         "decide_us_max": max(said.decide_ns, default=0) / 1000,
+        "score": live_score(cluster, said),
+        "simulated": simulated,
+        "late_us": said.late_us,
         "wrong": said.wrong,
     }
     click.echo(json.dumps(report))

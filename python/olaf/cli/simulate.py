@@ -11,6 +11,7 @@ import click
 
 from olaf.cli import options
 from olaf.cli.simulate_mina import mina
+from olaf.cli.simulate_training import training
 
 if TYPE_CHECKING:
     from olaf.scenarios import Outcome, Scenario, Summary
@@ -20,10 +21,11 @@ SEEDS = 5
 
 @click.group()
 def simulate() -> None:
-    """Simulate a network of workers, switches and a server, or a cluster of jobs, in virtual time.
+    """Simulate training, a network of updates, or a cluster of jobs, in virtual time.
 
     \b
     Examples:
+      olaf simulate training --env CartPole-v1 --workers 1,4
       olaf simulate network examples/scenarios/table3.toml
       olaf simulate network --help
       olaf simulate mina --help
@@ -31,6 +33,7 @@ def simulate() -> None:
 
 
 simulate.add_command(mina)
+simulate.add_command(training)
 
 
 @simulate.command()

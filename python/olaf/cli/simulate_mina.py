@@ -17,12 +17,19 @@ from olaf.cli import options
 if TYPE_CHECKING:
     from olaf.schedule.ilp import Solver
     from olaf.schedule.reading import Job
-    from olaf.schedule.simulation import Cluster, Costs, Outcome, Window
+    from olaf.schedule.simulation import Cluster, Costs, Join, Outcome, Window
     from olaf.schedule.summary import Cost, Summary
 
 PLACEMENTS = ["first-fit", "random", "fragments"]
-TREES = ["none", "first", "random", "mina", "gain", "exact"]
+TREES = ["none", "first", "first-gain", "random", "mina", "gain", "exact"]
+JOINS = ["none", "one", "several"]
 SHARING = ["none", "greedy", "mina", "plan"]
+
+
+BAD_PAIR = (
+    "warning: --sharing mina lets one job of a sharing group use the switches at a time, and with "
+    "--join several nearly all jobs may become one group; take --join one, or --sharing greedy"
+)
 
 
 class Nanoseconds(click.ParamType[int]):
@@ -125,9 +132,18 @@ class Thousandths(click.ParamType[int]):
     default="gain",
     show_default=True,
     help="Which aggregation tree a job gets: none; the first, or any, that conflicts with "
-    "nobody's; mina, as many jobs without conflict as can be, anew at each arrival (§III-C); gain, "
+    "nobody's; first-gain, the same as first for jobs that gain by a tree, and none for others; "
+    "mina, as many jobs without conflict as can be, anew at each arrival (§III-C); gain, "
     "ours, those that gain most, changed only where that pays; exact, the same, and HiGHS looks "
     "for a better choice whenever a job is left without a tree of its own.",
+)
+@click.option(
+    "--join",
+    type=click.Choice(JOINS),
+    help="With --trees mina, gain or exact: with whom a job takes turns that finds no tree of its "
+    "own. none: it goes without a tree; one: with the jobs of one sharing group (§III-C); several: "
+    "also with jobs of several groups, which become one. Default: several with gain and "
+    "exact; one with mina, which knows no several.",
 )
 @click.option(
     "--candidates",
@@ -155,10 +171,9 @@ class Thousandths(click.ParamType[int]):
 @click.option(
     "--sharing",
     type=click.Choice(SHARING),
-    default="plan",
-    show_default=True,
-    help="Which all-reduces use the tree: none; each that finds it free; mina, those worth more "
-    "than their rivals' (§III-D); plan, ours, what is better for all in the steps to come.",
+    help="Which all-reduces use the tree: none; greedy, each that finds the tree free; mina, those "
+    "worth more than their rivals' (§III-D); plan, ours, those that make all steps end less late. "
+    "plan is better where little waits for the network, greedy where much does. Default: greedy.",
 )
 @click.option(
     "--seed",
@@ -237,10 +252,11 @@ def mina(
     placement: str,
     alpha: int,
     trees: str,
+    join: Join | None,
     candidates: int | None,
     migration_price: int | None,
     solver_time: float,
-    sharing: Literal["none", "greedy", "mina", "plan"],
+    sharing: Literal["none", "greedy", "mina", "plan"] | None,
     seed: int,
     bandwidth: str,
     speedup: int,
@@ -278,8 +294,8 @@ def mina(
         capacity=capacity,
         conflicts=conflicts,
         placement=placement_policy(placement, alpha_millis=alpha, seed=seed),
-        trees=trees_policy(trees, candidates=candidates, price_millis=migration_price),
-        sharing=sharing,
+        trees=trees_policy(trees, candidates=candidates, price_millis=migration_price, join=join),
+        sharing=sharing or Cluster.model_fields["sharing"].default,
         network=Network(
             bytes_per_second=_bytes_per_second(bandwidth),
             speedup_millis=speedup,
@@ -290,6 +306,8 @@ def mina(
         ties=ties,
         seed=seed,
     )
+    if cluster.sharing == "mina" and cluster.trees.get("join") == "several":
+        click.echo(BAD_PAIR, err=True)
     window = _window(timeline, timeline_window)
     jobs = read_jobs(job_list)
     begin_s = time.process_time()
@@ -402,6 +420,11 @@ def _show(summary: Summary, cost: Cost) -> None:
             "  worst tenth",
             _number(summary.worst_decile),
             "mean of the lowest scores of single jobs",
+        ),
+        (
+            "at stake",
+            f"{summary.headroom:.2%}",
+            "of the jobs' time: what all aggregation together could save",
         ),
         ("utilisation", _number(summary.utilisation), "of a job's time, with the switches"),
         ("  by hosts", _number(summary.utilisation_by_hosts), ""),

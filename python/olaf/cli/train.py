@@ -42,6 +42,8 @@ KEYS = {
     "out": "train.out",
     "local": "train.local",
     "wandb": "train.wandb",
+    "against": "train.against",
+    "transport": "train.transport",
 }
 
 
@@ -58,6 +60,7 @@ KEYS = {
 @click.option("--credits", metavar="N", help="Updates outstanding towards the server.")
 @click.option("--gate", metavar="THRESHOLD|off", help="Reward gate of the switch.")
 @click.option("--transmission", metavar="off|paper|fair", help="When a worker sends (OLAF §5).")
+@click.option("--transport", metavar="udp|tcp", help="tcp: a plain TCP server, as a baseline.")
 @click.option("--rule", metavar="delta|paper-literal", help="How an update changes the model.")
 @click.option("--aggregate", metavar="each|periodic|round", help="When updates change the model.")
 @click.option("--updates", metavar="N|off", help="Stop after N updates in all.")
@@ -79,6 +82,11 @@ KEYS = {
     is_flag=True,
     default=None,
     help="Train in this one process, without any network: a baseline.",
+)
+@click.option(
+    "--against",
+    metavar="local|off",
+    help="Run the one-process baseline as well, and print it beside the run.",
 )
 @click.option(
     "--wandb",
@@ -111,6 +119,8 @@ def train(ctx: click.Context, /, **given: Any) -> int:
       olaf train --env CartPole-v1 --workers 4 --until-reward 200
       olaf train --resume runs/latest --updates 8000
       olaf train --local --env CartPole-v1
+      olaf train --against local
+      olaf train --transport tcp --uplink 200kbit
       olaf train --queue fifo --uplink 2mbit --slots 4 --clusters 4
       olaf train --clusters 4 --leaves 2 --set leaf.uplink=2mbit --uplink 3mbit
       olaf train --set learner.steps_per_update=500 --set server.step=sum
@@ -221,7 +231,13 @@ def resume_training(ctx: click.Context, named: Path, *, json_out: bool) -> Run:
 
 def show_result(result: dict[str, Any], out: Path, *, json_out: bool) -> None:
     """Print the last table, and the result as JSON if that was asked for."""
-    from olaf.report.tables import fates_table, result_table, switches_table
+    from olaf.report.tables import (
+        against_note,
+        against_table,
+        fates_table,
+        result_table,
+        switches_table,
+    )
 
     console = options.console(json_out=json_out)
     console.print()
@@ -232,6 +248,11 @@ def show_result(result: dict[str, Any], out: Path, *, json_out: bool) -> None:
         console.print()
     if len(result["switches"]) > 1:
         console.print(switches_table(result))
+        console.print()
+    if result.get("against"):
+        if "skipped" not in result["against"]:
+            console.print(against_table(result))
+        console.print(against_note(result), style="dim")
         console.print()
     console.print(f"report  {out / 'report.html'}   record  {out / 'run.json'}")
     if json_out:
@@ -256,6 +277,11 @@ def title(settings: Settings) -> str:
     switch, train = settings.switch, settings.train
     if train.local:
         return f"{settings.learner.environment}   one process, no network   seed {train.seed}"
+    if train.transport == "tcp":
+        return (
+            f"{settings.learner.environment}   {train.workers} workers, plain TCP parameter server"
+            f"   uplink {switch.uplink or 'no limit'}   seed {train.seed}"
+        )
     link = switch.uplink or (f"{switch.credits} credits" if switch.credits else "no limit")
     leaves = f" at {train.leaves} leaves" if train.leaves else ""
     return (

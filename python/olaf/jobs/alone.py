@@ -49,13 +49,14 @@ class TrainingAlone:
         self._next_sample_s = earlier.at_s
         self.progress = Progress(settings, earlier, local_version=0)
         self._limits = Limits(self.progress, control)
-        self._updates = self._steps = 0
+        self._updates = self._steps = self._turns = 0
 
     def run(self) -> Outcome:
         """Run to the end. Raises RunError for a learner that cannot be, or a broken checkpoint."""
         from olaf.runs.model import CHECKPOINT, MODEL
 
         folder = self._settings.train.folder
+        cpu_began_s = time.process_time()
         learner = self._learner()
         every_s = self._checkpoint_every_s()
         next_save_s = self._now() + every_s
@@ -78,7 +79,17 @@ class TrainingAlone:
         ended_s = self._now()
         self.progress.sample(ended_s)
         reward = self.progress.reward_so_far
-        return Outcome(kind, reason, code, ended_s, reward, self.progress, {}, folder / MODEL)
+        return Outcome(
+            kind,
+            reason,
+            code,
+            ended_s,
+            reward,
+            self.progress,
+            {},
+            folder / MODEL,
+            time.process_time() - cpu_began_s,
+        )
 
     def _checkpoint_every_s(self) -> float:
         server = self._settings.server
@@ -129,7 +140,12 @@ class TrainingAlone:
             # Nobody else applies it: the server's step, done here.
             for part, update in zip(learner.parts(), turn.update, strict=True):
                 np.add(part, self._settings.server.learning_rate * update, out=part)
-        self._updates += 1
+        self._turns += 1
+        worker = self._settings.worker
+        if worker.turns_per_push > 1:
+            self._updates += self._turns % worker.turns_per_push == 0
+        else:
+            self._updates += turn.passes if worker.push_every == "pass" else 1
         self._steps += turn.steps
         self.progress.local_version = (self.progress.local_version or 0) + 1
         self._hear(
@@ -138,7 +154,7 @@ class TrainingAlone:
             steps=self._steps,
             episode_rewards=turn.episode_rewards,
             reward=turn.reward,
-            pushed_at_s=self._clock(),
+            pushes_at_s=[self._clock()],
         )
 
     def _hear(self, event: str, **fields: Any) -> None:

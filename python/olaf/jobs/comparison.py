@@ -1,13 +1,28 @@
-"""The same training once with each discipline and seed, and what that says."""
+"""The same training once with each arm and seed: the queues of a switch, and two baselines.
+
+The baselines are what a sceptic would do instead. `push-less-often` is FIFO whose workers push the
+summed change of k turns, with k so that it needs no more of the uplink than our queue took.
+`tcp` is a plain TCP parameter server without a switch, behind a link of the same rate.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from olaf.jobs.settings import Settings
+from olaf.jobs.outcome import Exit, RunError
+from olaf.jobs.settings import LearnerSettings, Settings
+from olaf.jobs.tcp_settings import check_transport
+
+Result = Mapping[str, Any]
+
+PUSH_LESS_OFTEN = "push-less-often"
+TCP = "tcp"
+PLAIN_QUEUES = ("fifo",)
+"""Queues of a switch that are no work of ours."""
 
 
 @dataclass(frozen=True)
@@ -15,36 +30,131 @@ class Planned:
     """One run of a comparison."""
 
     name: str
+    arm: str
     settings: Settings
 
 
-def plan(settings: Settings, out: Path) -> Iterator[Planned]:
-    """All runs, seed by seed, so that a comparison cut short still compares; folders in ``out``."""
+def arm_of(result: Result) -> str:
+    """The arm that a result is of; that of a record of before there were arms is its queue."""
+    return str(result.get("arm") or result["queue"])
+
+
+def arms_of(settings: Settings) -> list[str]:
+    """The arms in the order they are run: queues, then baselines.
+
+    Raises RunError for a baseline that was asked for and cannot be; one that is only the default is
+    left out.
+    """
     compare = settings.compare
-    for seed in compare.seeds:
-        for queue in compare.queues:
-            name = f"{queue}-seed{seed}"
-            train: dict[str, Any] = {
-                "seed": seed,
-                "clusters": _clusters(settings),
-                "time_limit_s": compare.time_limit_s,
-                "out": str(out / name),
-            }
-            if "updates" not in settings.train.model_fields_set:
-                # Time ends a run, not the number of updates: the two disciplines push alike.
-                train["updates"] = None
-            switch: dict[str, Any] = {"queue": queue, "slots": compare.slots}
-            if settings.switch.credits is None:
-                switch["uplink"] = compare.uplink
-            yield Planned(
-                name,
-                settings.model_copy(
-                    update={
-                        "train": settings.train.model_copy(update=train),
-                        "switch": settings.switch.model_copy(update=switch),
-                    }
-                ),
-            )
+    arms: list[str] = list(compare.queues)
+    asked = "baselines" in compare.model_fields_set
+    for baseline in compare.baselines:
+        why = _obstacle(settings, baseline)
+        if why is None:
+            arms.append(baseline)
+        elif asked:
+            raise RunError(f"--baselines {baseline}: {why}", Exit.USAGE)
+    return arms
+
+
+def _obstacle(settings: Settings, baseline: str) -> str | None:
+    if baseline == TCP:
+        try:
+            check_transport(_over_tcp(settings))
+        except ValueError as error:
+            return str(error)
+    elif settings.compare.turns_per_push is None and _model_of(settings) is None:
+        return (
+            "its pushes are as many as OLAF's departures: add olaf to --queues, or give "
+            "--turns-per-push"
+        )
+    return None
+
+
+def _model_of(settings: Settings) -> str | None:
+    """The queue of ours whose use of the uplink `push-less-often` is given."""
+    ours = [queue for queue in settings.compare.queues if queue not in PLAIN_QUEUES]
+    return "olaf" if "olaf" in ours else next(iter(ours), None)
+
+
+def plan(settings: Settings, out: Path, results: Sequence[Result]) -> Iterator[Planned]:
+    """All runs, seed by seed, so that a comparison cut short still compares; folders in ``out``.
+
+    results: of the runs so far, which the caller goes on filling: a later run may depend on them.
+    """
+    for seed in settings.compare.seeds:
+        for arm in arms_of(settings):
+            yield _planned(settings, out, arm, seed, results)
+
+
+def _planned(
+    settings: Settings, out: Path, arm: str, seed: int, results: Sequence[Result]
+) -> Planned:
+    compare = settings.compare
+    name = f"{arm}-seed{seed}"
+    train: dict[str, Any] = {
+        "seed": seed,
+        "clusters": _clusters(settings),
+        "time_limit_s": compare.time_limit_s,
+        "out": str(out / name),
+        "against": None,
+    }
+    if "updates" not in settings.train.model_fields_set:
+        # Time ends a run, not the number of updates: the arms do not push alike.
+        train["updates"] = None
+    switch: dict[str, Any] = {"slots": compare.slots}
+    if arm in compare.queues:
+        switch["queue"] = arm
+    else:
+        switch["queue"] = "fifo"
+    if settings.switch.credits is None:
+        switch["uplink"] = compare.uplink
+    worker: dict[str, Any] = {}
+    if arm == PUSH_LESS_OFTEN:
+        worker["push_every"] = "turn"
+        worker["turns_per_push"] = compare.turns_per_push or _turns(settings, seed, results)
+    made = settings.model_copy(
+        update={
+            "train": settings.train.model_copy(update=train),
+            "switch": settings.switch.model_copy(update=switch),
+            "worker": settings.worker.model_copy(update=worker),
+        }
+    )
+    return Planned(name, arm, _over_tcp(made) if arm == TCP else made)
+
+
+def _over_tcp(settings: Settings) -> Settings:
+    train = settings.train.model_copy(update={"transport": "tcp"})
+    return settings.model_copy(update={"train": train})
+
+
+def _turns(settings: Settings, seed: int, results: Sequence[Result]) -> int:
+    model = _model_of(settings)
+    of_seed = [one for one in results if arm_of(one) == model and one["seed"] == seed]
+    if not of_seed:
+        raise RunError(f"{PUSH_LESS_OFTEN}: the run of {model} with seed {seed} is not there")
+    return turns_per_push(of_seed[-1], settings.learner)
+
+
+def turns_per_push(result: Result, learner: LearnerSettings) -> int:
+    """The turns to push at once, so that as many updates cross the uplink as crossed it here.
+
+    Rounded up: not more bytes than those of the run it is compared with. Turns of whole episodes
+    have no fixed length: there each push counts as one.
+    """
+    turns, departed = result["fates"]["pushed"], carried(result)
+    if not learner.episodes_per_update:
+        turns = result["env_steps"] / learner.steps_per_update
+    return max(math.ceil(turns / departed), 1) if departed else 1
+
+
+def carried(result: Result) -> int:
+    """Updates, merged or not, that crossed the uplink (of a model of n segments: n each)."""
+    switches = result["switches"]
+    if switches:
+        return int(switches[-1]["departures"])
+    fates = result["fates"]["rows"]
+    return sum(row["count"] for row in fates if row["fate"].startswith("delivered"))
 
 
 def _clusters(settings: Settings) -> int:
@@ -53,59 +163,3 @@ def _clusters(settings: Settings) -> int:
     if "clusters" in settings.compare.model_fields_set:
         return clusters
     return min(clusters, settings.train.workers)
-
-
-def summarize(results: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Means over the runs of each discipline; of the time to the reward, over those it reached."""
-    by_queue: dict[str, list[Mapping[str, Any]]] = {}
-    for result in results:
-        by_queue.setdefault(result["queue"], []).append(result)
-    return {
-        queue: {
-            "runs": len(runs),
-            "reached": sum(run["reached_s"] is not None for run in runs),
-            "reached_s": _mean([run["reached_s"] for run in runs]),
-            "reward": _mean([run["reward"]["mean"] for run in runs]),
-            "wall_s": _mean([run["wall_s"] for run in runs]),
-            "updates": _mean([run["updates"] for run in runs]),
-            "loss": _mean([run["loss"] for run in runs]),
-            "aom_mean_s": _mean([run["age_of_model"]["mean_s"] for run in runs]),
-            "aom_peak_mean_s": _mean([run["age_of_model"]["peak_mean_s"] for run in runs]),
-            "staleness": _mean([run["staleness"]["mean"] for run in runs]),
-            "fairness": _mean([run["fairness"] for run in runs]),
-            "env_steps_per_s": _mean([run["env_steps_per_s"] for run in runs]),
-        }
-        for queue, runs in by_queue.items()
-    }
-
-
-def verdict(summary: Mapping[str, Mapping[str, Any]], results: Sequence[Mapping[str, Any]]) -> str:
-    """What the comparison says, in a few lines; what the uplink carried comes first."""
-    fifo, olaf = summary.get("fifo"), summary.get("olaf")
-    if fifo is None or olaf is None:
-        return ""
-    lines = []
-    first = next(result for result in results if result["queue"] == "fifo")
-    if fifo["loss"] is not None:
-        lines.append(
-            f"With an uplink of {first['uplink']} and {first['slots']} slots, FIFO lost "
-            f"{fifo['loss']:.0%} of the updates, OLAF {olaf['loss'] or 0:.0%}."
-        )
-    if fifo["aom_mean_s"] and olaf["aom_mean_s"]:
-        lines.append(f"FIFO's models were {fifo['aom_mean_s'] / olaf['aom_mean_s']:.1f}x as old.")
-    freshest = summary.get("freshest")
-    if freshest is not None and freshest["aom_mean_s"] and olaf["aom_mean_s"]:
-        lines.append(f"OLAF's were {olaf['aom_mean_s'] / freshest['aom_mean_s']:.2f}x freshest's.")
-    if fifo["reward"] is not None and olaf["reward"] is not None:
-        ahead = olaf["reward"] - fifo["reward"]
-        share = f" ({ahead / fifo['reward']:+.0%})" if fifo["reward"] > 0 else ""
-        lines.append(
-            f"OLAF ended at {olaf['reward']:.1f}, FIFO at {fifo['reward']:.1f}{share}; the paper's "
-            "Figure 8 has OLAF 82 to 86.5 % above, in a setting it does not give in full."
-        )
-    return " ".join(lines)
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None

@@ -19,6 +19,7 @@ RECENT_S = 5.0
 
 ROUTINE = {
     "update",
+    "turn",
     "stats",
     "finished",
     "stopped",
@@ -331,14 +332,39 @@ class Progress:
         roles = ("worker", "leaf", "switch", "server")
         parties: dict[str, list[Incarnation]] = {role: [] for role in roles}
         for key in sorted(self.reports):
-            parties[key[0].split()[0]].append(self.reports[key])
+            parties.setdefault(key[0].split()[0], []).append(self.reports[key])
         return settle(
             parties["worker"],
             parties["switch"],
             parties["server"],
             self.settings.worker.job,
             leaves=parties["leaf"],
+            is_tcp=self.settings.train.transport == "tcp",
         )
+
+    @property
+    def uplink_bytes(self) -> int | None:
+        """Bytes that reached the server in this session; None where there is no server."""
+        counts = [
+            one.stats["io"]["received_bytes"]
+            for (name, _), one in self.reports.items()
+            if name == "server" and "io" in one.stats
+        ]
+        return sum(counts) if counts else None
+
+    @property
+    def awaited(self) -> int:
+        """Over TCP: updates that were handed to it and have not reached the server."""
+        sent = sum(
+            one.stats["sent"] for (name, _), one in self.reports.items() if name[:6] == "worker"
+        )
+        return int(sent - (self.served["received"] if self.served else 0))
+
+    @property
+    def machines(self) -> int:
+        """Machines that workers have run on."""
+        clocks = {told.get("clock") for told in self.ready.values()}
+        return max(len(clocks), 1)
 
     def switches(self) -> list[dict[str, Any]]:
         """Each switch's fates over its incarnations, leaves first: what came, what became of it."""
@@ -384,7 +410,7 @@ class Progress:
             self.reports[name, incarnation] = Incarnation(
                 name, incarnation, message["stats"], final=True
             )
-        if event == "update":
+        if event in ("update", "turn"):
             self._count(name, incarnation, message, at_s)
         elif event == "listening":
             self.addresses[name] = message["address"]
@@ -417,13 +443,14 @@ class Progress:
     def _count(self, name: str, incarnation: int, message: Mapping[str, Any], at_s: float) -> None:
         self.updates_of[name, incarnation] = message
         worker = int(message["worker"])
-        self._iterations[worker] = self._iterations.get(worker, 0) + 1
-        told = message if self._shares_our_clock(name) else {}
-        pushed_at_s = float(told.get("pushed_at_s", time.monotonic()))
-        self.pushes.append(
-            Push(pushed_at_s, worker, self._iterations[worker], float(message["reward"]))
-        )
-        self._recent.append(at_s)
+        if message["event"] == "update":
+            reward, ours = float(message["reward"]), self._shares_our_clock(name)
+            for told_s in message.get("pushes_at_s", [None]):
+                known = ours and told_s is not None
+                pushed_at_s = float(told_s) if known else time.monotonic()
+                number = self._iterations[worker] = self._iterations.get(worker, 0) + 1
+                self.pushes.append(Push(pushed_at_s, worker, number, reward))
+                self._recent.append(at_s)
         self.first_update_s = at_s if self.first_update_s is None else self.first_update_s
         self.last_update_s = at_s
         for reward in message["episode_rewards"]:

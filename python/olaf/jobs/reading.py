@@ -25,7 +25,7 @@ from olaf.jobs.usage import ConfigurationError
 
 Tables = dict[str, Any]
 
-FOLLOWING = ("train.clusters",)
+FOLLOWING = ("train.clusters", "server.staleness_power", "worker.push_every")
 """Keys whose value follows others where nobody gives it."""
 
 

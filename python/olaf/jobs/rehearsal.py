@@ -9,7 +9,12 @@ from __future__ import annotations
 import os
 
 from olaf.jobs.outcome import Exit, RunError
+from olaf.jobs.section import Section
 from olaf.jobs.settings import Settings, WorkerSettings
+
+PASSES_POWER = 0.33
+"""``server.staleness_power`` for updates of single passes, where nobody set it. They are fresher
+than the updates of whole turns that the server's own default is for (docs/training.md)."""
 
 UPDATES_IN_QUEUE = 8
 """Whole updates a queue holds where nobody set ``switch.slots`` or ``leaf.slots``: the paper's 8
@@ -20,6 +25,7 @@ def rehearse(settings: Settings) -> Settings:
     """Return the settings with what follows from the model. Raises RunError for a bad learner."""
     from olaf.rl import process_environment
     from olaf.rl.learner import LearnerConfig, LearnerError, make_learner
+    from olaf.tcp import frames
 
     for name, value in process_environment().items():
         os.environ.setdefault(name, value)
@@ -30,12 +36,37 @@ def rehearse(settings: Settings) -> Settings:
     except LearnerError as error:
         raise RunError(str(error), Exit.USAGE) from None
     segments = -(-learner.parameters // _segment_lanes(settings.worker))
-    queues = {
+    queues: dict[str, Section] = {
         name: queue.model_copy(update={"slots": UPDATES_IN_QUEUE * segments})
         for name, queue in (("switch", settings.switch), ("leaf", settings.leaf))
         if "slots" not in queue.model_fields_set
     }
-    return settings.model_copy(update=queues)
+    tcp = settings.tcp
+    if tcp.buffer_bytes is None:
+        buffer_bytes = frames.largest(learner.parameters)
+        queues["tcp"] = tcp.model_copy(update={"buffer_bytes": buffer_bytes})
+    return with_power(settings.model_copy(update=queues))
+
+
+def with_power(settings: Settings) -> Settings:
+    """The settings with what goes together, where nobody set it.
+
+    Where updates are collected (`server.aggregate`), the passes of a round all begin from one model
+    and overshoot together: whole turns are pushed. Elsewhere passes have a staleness power of
+    their own.
+    """
+    server, worker = settings.server, settings.worker
+    if server.aggregate != "each":
+        if "push_every" in worker.model_fields_set:
+            return settings
+        return settings.model_copy(
+            update={"worker": worker.model_copy(update={"push_every": "turn"})}
+        )
+    by_pass = worker.push_every == "pass" and worker.turns_per_push == 1
+    if not by_pass or "staleness_power" in server.model_fields_set:
+        return settings
+    fresher = server.model_copy(update={"staleness_power": PASSES_POWER})
+    return settings.model_copy(update={"server": fresher})
 
 
 def _segment_lanes(worker: WorkerSettings) -> int:

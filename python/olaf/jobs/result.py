@@ -43,6 +43,7 @@ def conclude(outcome: Outcome) -> Result:
             "training_s": training_s,
         },
         "wall_s": outcome.ended_s,
+        "joined_s": _since(progress.joined_at_s, progress.earlier.at_s),
         "ready_s": _since(progress.first_update_s, progress.earlier.at_s),
         "training_s": progress.trained_s,
         "reached_s": outcome.ended_s if outcome.kind == "reached" else None,
@@ -91,6 +92,9 @@ def conclude(outcome: Outcome) -> Result:
             "file": outcome.model_file.name if outcome.model_file.exists() else None,
         },
         "restarts": outcome.restarts,
+        "cpu_s": outcome.cpu_s,
+        "machines": progress.machines,
+        "uplink_bytes": progress.uplink_bytes,
     }
 
 
@@ -173,6 +177,8 @@ def _setting(settings: Settings) -> Mapping[str, Any]:
         "workers": 1 if local else settings.train.workers,
         "clusters": 1 if local else settings.train.clusters,
         "leaves": settings.train.leaves,
+        "transport": settings.train.transport,
+        "turns_per_push": settings.worker.turns_per_push,
         "queue": switch.queue,
         "slots": switch.slots,
         "uplink": link,

@@ -53,6 +53,10 @@ def run_told(role: str, told: Mapping[str, Any], reporter: Reporter, control: Co
     """Do what a role was told, in the words that `olaf.jobs.training` tells it."""
     if role == "switch":
         run_switch(told["core"], told["every_s"], reporter, control, told.get("admission"))
+    elif "tcp" in told and role == "server":
+        from olaf.tcp.roles import run_tcp_server
+
+        run_tcp_server(told, reporter, control)
     elif role == "server":
         run_server(
             told["core"],
@@ -83,14 +87,14 @@ def run_switch(
     with configuring():
         switch = Switch(core)
     if admission is None:
-        _serve(switch, every_s, reporter, control)
+        serve(switch, every_s, reporter, control)
         return
     from olaf.jobs.admission import Admission, Policy, Program
 
     policy = Policy(**admission)
     asks = Program(policy.command, policy.file)
     desk = Admission(policy, switch.decide, asks)
-    _serve(switch, every_s, reporter, control, before_stop=desk.stop, desk=desk)
+    serve(switch, every_s, reporter, control, before_stop=desk.stop, desk=desk)
 
 
 def run_server(
@@ -125,7 +129,7 @@ def run_server(
             save_model(file, *model)
         reporter.say("saved", job=job, file=None if file is None else str(file))
 
-    _serve(server, every_s, reporter, control, before_stop=save, hand_over=hand_over)
+    serve(server, every_s, reporter, control, before_stop=save, hand_over=hand_over)
 
 
 def save_model(file: Path, version: int, parameters: Any, **more: Any) -> None:
@@ -139,7 +143,7 @@ def save_model(file: Path, version: int, parameters: Any, **more: Any) -> None:
     half.replace(file)
 
 
-def _serve(
+def serve(
     endpoint: Endpoint,
     every_s: float,
     reporter: Reporter,
@@ -149,6 +153,7 @@ def _serve(
     desk: Admission | None = None,
     hand_over: Callable[[int], None] = lambda job: None,
 ) -> None:
+    """Start an endpoint, pass on what it says, and report until asked to stop."""
     endpoint.start()
     reporter.say("listening", address=endpoint.address, pid=os.getpid())
     due = time.monotonic() + every_s
@@ -200,6 +205,8 @@ class WorkerJob:
     """Fields of `olaf.rl.worker_loop.LoopConfig`."""
     learner: dict[str, Any] = field(default_factory=dict)
     """Fields of `olaf.rl.LearnerConfig` but the seed."""
+    tcp: dict[str, Any] | None = None
+    """``timeout_s`` and ``buffer_bytes`` of `olaf.tcp.client.TcpClient`, where that is the way."""
 
 
 def run_worker(task: WorkerJob, reporter: Reporter, control: Control) -> None:
@@ -208,19 +215,14 @@ def run_worker(task: WorkerJob, reporter: Reporter, control: Control) -> None:
 
     for name, value in process_environment().items():
         os.environ.setdefault(name, value)
-    from olaf._olaf import Client
     from olaf.rl.environments import reward_threshold
     from olaf.rl.learner import LearnerConfig, LearnerError, layout_of, make_learner, named_parts
     from olaf.rl.worker_loop import LoopConfig, Progress, work
 
-    with configuring():
-        client = Client(
-            task.switch,
-            job=task.job,
-            cluster=task.cluster,
-            worker=task.id,
-            config=json.dumps(task.client),
-        )
+    def is_over() -> bool:
+        return control.stopping or control.finishing
+
+    client = _client_of(task, is_over)
     settings = dict(task.learner)
     settings["hidden"] = tuple(settings.get("hidden", LearnerConfig.hidden))
     try:
@@ -256,14 +258,14 @@ def run_worker(task: WorkerJob, reporter: Reporter, control: Control) -> None:
                 address=task.switch,
             )
         reporter.say(
-            "update",
+            "update" if now.pushes_at_s else "turn",
             worker=now.worker,
             updates=now.updates,
             steps=now.steps,
             episodes=now.episodes,
             episode_rewards=now.episode_rewards,
             reward=now.reward,
-            pushed_at_s=now.pushed_at_s,
+            pushes_at_s=now.pushes_at_s,
             model_version=now.model_version,
             seconds_env=now.seconds_env,
             seconds_learn=now.seconds_learn,
@@ -275,13 +277,16 @@ def run_worker(task: WorkerJob, reporter: Reporter, control: Control) -> None:
         """The client, which reports when it has joined."""
 
         def join(self, weights: Any, timeout_s: float) -> int:
-            version = client.join(weights, timeout_s, layout_of(learner))
+            version: int = client.join(weights, timeout_s, layout_of(learner))
             reporter.say("joined", worker=client.worker, version=version)
             return version
 
         push = staticmethod(client.push)
         pull = staticmethod(client.pull)
         wait = staticmethod(client.wait)
+        awaits_end = staticmethod(client.awaits_end)
+        refresh = staticmethod(client.refresh)
+        refreshed = staticmethod(client.refreshed)
         holding = staticmethod(client.holding)
 
     try:
@@ -290,7 +295,7 @@ def run_worker(task: WorkerJob, reporter: Reporter, control: Control) -> None:
             Joined(),
             worker=client.worker,
             updates=task.updates,
-            stop=lambda: control.stopping or control.finishing,
+            stop=is_over,
             on_progress=progress,
             config=LoopConfig(**task.loop),
         )
@@ -308,3 +313,28 @@ def run_worker(task: WorkerJob, reporter: Reporter, control: Control) -> None:
     reporter.say(
         "stopped", why=control.why or "done", worker=client.worker, flushed=flushed, stats=stats
     )
+
+
+def _client_of(task: WorkerJob, stop: Callable[[], bool]) -> Any:
+    """The worker's end: ``_olaf.Client``, or its twin over TCP."""
+    if task.tcp is not None:
+        from olaf.tcp.client import TcpClient
+
+        return TcpClient(
+            task.switch,
+            cluster=task.cluster,
+            worker=task.id,
+            flush_s=task.flush_timeout_s,
+            stop=stop,
+            **task.tcp,
+        )
+    from olaf._olaf import Client
+
+    with configuring():
+        return Client(
+            task.switch,
+            job=task.job,
+            cluster=task.cluster,
+            worker=task.id,
+            config=json.dumps(task.client),
+        )

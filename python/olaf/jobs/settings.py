@@ -29,6 +29,7 @@ from olaf.jobs import queues
 from olaf.jobs.admission import Policy
 from olaf.jobs.place_settings import On, RaySettings, SlurmSettings
 from olaf.jobs.section import Explained, NoneIs, Section
+from olaf.jobs.tcp_settings import TcpSettings, check_transport
 from olaf.rl.learner import LearnerConfig, LearnerError
 from olaf.rl.worker_loop import LoopConfig
 
@@ -171,24 +172,29 @@ class ServerSettings(Section):
     """delta applies every update; paper-literal only those whose reward beats the best so far,
     and freezes (measured: 4 to 24 of 1,600 applied)."""
     learning_rate: float = Field(default=1.0, gt=0)
-    """The factor in model += factor * (1 + versions behind)^-staleness_power * mean(update). 1
-    applies a push as it is; the paper has 0.001. Workers learn the factor when they join."""
-    step: Literal["mean", "sum"] = "mean"
-    """mean: a merge of n updates moves the model by their mean; sum: by n times that."""
+    """Every update is multiplied by this number. 1 applies a push as it is; the paper has 0.001.
+    Workers learn the factor when they join."""
+    step: Literal["overlap", "mean", "sum"] = "overlap"
+    """How far a merge of n updates moves the model. overlap: by n times their mean, scaled by
+    k^-staleness_power, where k is the number of workers that push, or of the updates that overlap
+    (those of the merge, and those that changed the model since the one they were computed on),
+    whichever is more. mean and sum: by their mean, or n times that, scaled by
+    (1 + versions behind)^-staleness_power."""
     gate: Literal["none", "best", "recent"] = "none"
     """Reward gate of the delta rule: refuse below the best, or the recent, reward."""
     gate_margin: float = Field(default=0.0, ge=0)
     """How far below the gate's reference a reward may be, in units of reward."""
     staleness_power: float = Field(default=0.7, ge=0)
-    """The power in model += factor * (1 + versions behind)^-power * mean(update). The versions
-    between are workers that moved the model without knowing of this update. 0.7 learned best; 0
-    counts all alike."""
+    """While k workers push, an update counts k^-power (see step); 0 counts all alike. 0.7 is for
+    updates of whole turns, which are a round of the others old and overshoot together. Where
+    nothing is set, `olaf train` takes 0.33 for workers that push each pass (worker.push_every):
+    their updates are fresher."""
     aggregate: Literal["each", "periodic", "round"] = "each"
     """When updates change the model: each when it comes, as OLAF has it; periodic, a number of
     them together while their workers go on; round, one of every worker that is here, for which
     all wait (synchronous training)."""
     aggregate_updates: OffInt = Field(default=8, ge=1)
-    """periodic: this number of contributions changes the model together, by their mean; off
+    """periodic: this number of contributions changes the model together; off
     leaves it to aggregate_within."""
     aggregate_ms: int = Field(default=2000, ge=1)
     """periodic: apply what there is when this time has passed since the first of it. round: end a
@@ -241,12 +247,22 @@ class WorkerSettings(Section):
     """How long to wait for the answer to an update before collecting again; 0 never waits. A
     moment on a quick network spares a turn on an old model. An update that transmission control
     holds back is not waited for: it has no answer."""
+    waiting_share: float = Field(default=LoopConfig.waiting_share, ge=0, le=1)
+    """Largest share of a worker's time that patience_s may cost. On a narrow uplink the worker then
+    goes on with what it has."""
     wait_for_model_s: float = Field(default=LoopConfig.wait_for_model_s, ge=0)
     """Where the server aggregates in rounds: how long to wait for the model before saying so and
     going on without. 0 is asynchronous: nobody waits. `olaf train` takes three times
     `server.aggregate_within` for rounds where nothing is set."""
     weight: float = Field(default=LoopConfig.weight, gt=0)
     """Weight of this worker's updates in a merge."""
+    push_every: Literal["pass", "turn"] = LoopConfig.push_every
+    """pass: each pass over the collected steps begins from the newest model and is an update of its
+    own, unless the last update is still unanswered. turn: all passes of a turn are one update.
+    `olaf train` takes it where server.aggregate is not each and nothing is set."""
+    turns_per_push: int = Field(default=LoopConfig.turns_per_push, ge=1)
+    """Push less often: the summed change of this number of turns as one update. Between two pushes
+    a worker goes on from its own weights and takes no model, whatever push_every says."""
     join_timeout_s: float = Field(default=20.0, gt=0)
     """How long to try to join before giving up and naming the peer."""
     flush_timeout_s: float = Field(default=2.0, ge=0)
@@ -291,7 +307,7 @@ class TrainSettings(Section):
     leaves: int = Field(default=0, ge=0, le=256)
     """Leaf switches between the workers and the switch, each with its share of the clusters:
     cluster c is at leaf c mod leaves, whose queue is that of `[leaf]`. 0: one switch for all."""
-    updates: OffInt = Field(default=4000, ge=1)
+    updates: OffInt = Field(default=16000, ge=1)
     """Stop after this number of updates of all workers together; off sets no limit."""
     until_reward: Annotated[float | Literal["solved"] | None, NoneIs("off")] = "solved"
     """Stop at this mean reward of the last `reward_window` training episodes over all workers;
@@ -305,6 +321,12 @@ class TrainSettings(Section):
     local: bool = False
     """Train in this one process, without workers, switch, server or network: the same learner in
     the same environment, as a baseline."""
+    transport: Literal["udp", "tcp"] = "udp"
+    """udp: Olaf's server, switch and workers. tcp: a plain TCP parameter server without a switch,
+    as a baseline; a relay between it and the workers has the rate of `switch.uplink`."""
+    against: Annotated[Literal["local"] | None, NoneIs("off")] = None
+    """local: train in one process as well, after the run, with the same learner, seed and limits;
+    the last table sets the two side by side."""
     out: Annotated[str | None, NoneIs("new")] = None
     """Folder of the run, which must not hold a run yet; new makes runs/<time>-<environment> and
     lets the link runs/latest show it."""
@@ -349,6 +371,8 @@ class TrainSettings(Section):
 
     @model_validator(mode="after")
     def _one_place(self) -> TrainSettings:
+        if self.local and self.against is not None:
+            raise ValueError("local and against = 'local' are both set: the run is the baseline")
         if self.local and self.on != "local":
             raise ValueError(
                 f"local and on = {self.on!r} are both set: a run is in this one process or on a "
@@ -372,20 +396,27 @@ class TrainSettings(Section):
 
 
 class CompareSettings(Section):
-    """FIFO against OLAF on the same constrained uplink with the same seeds."""
+    """FIFO against OLAF, and two baselines, on the same constrained uplink with the same seeds."""
 
     seeds: list[int] = Field(default=[0, 1], min_length=1)
-    """Each seed is run once with each discipline."""
+    """Each seed is run once with each arm. An interval needs five: [0, 1, 2, 3, 4]."""
     queues: list[QueueName] = Field(default=["fifo", "olaf"], min_length=1)
     """Disciplines in the order they are run, of those of `switch.queue`."""
+    baselines: list[Literal["push-less-often", "tcp"]] = Field(default=["push-less-often", "tcp"])
+    """What a sceptic would do instead, after the queues: push-less-often is FIFO, and a worker
+    pushes the summed change of several turns; tcp is a plain TCP parameter server without a switch,
+    behind a link of the same rate."""
+    turns_per_push: OffInt = Field(default=None, ge=1)
+    """Turns of a push in push-less-often; off takes the number at which it needs no more of the
+    uplink than OLAF's run of the same seed did."""
     uplink: OffRate = "200kbit"
-    """Rate of the uplink in both. 200kbit carries 2.8 of the default network's updates a second,
+    """Rate of the uplink in all. 200kbit carries 2.8 of the default network's updates a second,
     where eight workers on two cores push thirty to seventy: nine in ten are lost in FIFO."""
     slots: int = Field(default=8, ge=1)
-    """Slots of the queue in both: more than clusters, so that OLAF need not drop, and long enough
+    """Slots of the queue in all: more than clusters, so that OLAF need not drop, and long enough
     for FIFO to grow old in (OLAF §8.1 has 8)."""
     clusters: int = Field(default=2, ge=1)
-    """Clusters in both."""
+    """Clusters in all."""
     time_limit_s: OffFloat = Field(default=90.0, gt=0)
     """Stop each run when this training time has passed, reward reached or not."""
     out: Annotated[str | None, NoneIs("new")] = None
@@ -445,6 +476,8 @@ if TYPE_CHECKING:
         environment: str
         learner: str
         gamma: float
+        steps_per_update: int
+        episodes_per_update: int
 
 else:
     LearnerSettings = _section_of(
@@ -465,8 +498,14 @@ class Settings(Section):
     leaf: LeafSettings = LeafSettings()
     server: ServerSettings = ServerSettings()
     compare: CompareSettings = CompareSettings()
+    tcp: TcpSettings = TcpSettings()
     ray: RaySettings = RaySettings()
     slurm: SlurmSettings = SlurmSettings()
+
+    @model_validator(mode="after")
+    def _tcp_is_plain(self) -> Self:
+        check_transport(self)
+        return self
 
     @model_validator(mode="after")
     def _rounds_are_sent(self) -> Self:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import resource
 import selectors
 import signal
 import subprocess
@@ -148,6 +149,7 @@ class Supervisor:
         self._children: dict[str, _Child] = {}
         self._selector = selectors.DefaultSelector()
         self._notices: list[Notice] = []
+        self._cpu_s = 0.0
         _SUPERVISORS.add(self)
 
     def start(self, program: Program) -> None:
@@ -232,6 +234,10 @@ class Supervisor:
     def bring(self, name: str, files: Sequence[Path]) -> None:
         """What a child wrote is here already."""
 
+    def cpu_s(self) -> float | None:
+        """Processor seconds of all children that have ended, their start included."""
+        return self._cpu_s
+
     def close(self) -> None:
         """Kill what still runs and let go of everything."""
         for child in self._children.values():
@@ -239,7 +245,7 @@ class Supervisor:
             child.asked_to_stop = True
             if child.process is not None:
                 child.process.kill()
-                child.process.wait()
+                self._reap(child.process)
                 self._let_go(child.process)
                 child.process = None
         self._selector.close()
@@ -315,10 +321,10 @@ class Supervisor:
         if process is None:
             return
         try:
-            code = process.wait(timeout=5)
+            code = self._reap(process, timeout_s=5)
         except subprocess.TimeoutExpired:  # it closed its outputs and goes on: no use to anyone
             process.kill()
-            code = process.wait()
+            code = self._reap(process)
         self._let_go(process)
         child.process = None
         expected = code == 0 or child.asked_to_stop
@@ -326,6 +332,13 @@ class Supervisor:
         self._notices.append(
             Ended(child.program.name, child.incarnation, code, expected, back_in_s)
         )
+
+    def _reap(self, process: subprocess.Popen[bytes], timeout_s: float | None = None) -> int:
+        """Wait for the end of a child and count its processor time; its exit code."""
+        before_s = _cpu_of_children_s()
+        code = process.wait(timeout_s)
+        self._cpu_s += _cpu_of_children_s() - before_s
+        return code
 
     def _plan_return(self, child: _Child, code: int) -> float | None:
         # A configuration that cannot be used is no better the second time.
@@ -342,6 +355,11 @@ class Supervisor:
             if stream is not None:
                 with contextlib.suppress(OSError):
                     stream.close()
+
+
+def _cpu_of_children_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _understand(output: _Output, line: str) -> Said | Printed:

@@ -23,6 +23,7 @@ from olaf.jobs.progress import Earlier, Happening, Progress
 from olaf.jobs.roles import WorkerJob
 from olaf.jobs.settings import LeafSettings, ServerSettings, Settings, SwitchSettings
 from olaf.jobs.supervisor import HERE, Ended, Notice, Program, Said, Supervisor
+from olaf.jobs.tcp_settings import relay_told, server_told, worker_told
 from olaf.rl import process_environment
 
 AGES_S = 1.0
@@ -61,6 +62,8 @@ class Outcome:
     progress: Progress
     restarts: dict[str, int]
     model_file: Path
+    cpu_s: float | None = None
+    """Processor seconds of all processes of this session; None where nobody counts them."""
 
 
 Command = Callable[[str], Sequence[str]]
@@ -69,6 +72,8 @@ Command = Callable[[str], Sequence[str]]
 
 def olaf_command(role: str) -> Sequence[str]:
     """Start a role with this Python and this package."""
+    if role == "relay":
+        return [sys.executable, "-m", "olaf.tcp"]
     return [sys.executable, "-m", "olaf", role, "--json", "--attached"]
 
 
@@ -103,6 +108,7 @@ class Training:
             restarts=settings.train.restarts,
             restart_delay_s=settings.train.restart_delay_s,
         )
+        self._is_tcp = settings.train.transport == "tcp"
         self._homes: dict[str, str] = {}
         """Where the others look for each switch and the server."""
         self._phase = "starting"
@@ -111,7 +117,7 @@ class Training:
     def run(self) -> Outcome:
         """Run to the end. Raises RunError where not even a start was made."""
         with self._place:
-            for name in ("server", "switch", *self._leaves):
+            for name in ("server", *self._between):
                 self._listening(name)
             self._phase = "workers starting"
             for worker in range(self._train.workers):
@@ -129,6 +135,7 @@ class Training:
                 self.progress,
                 self._place.restarts(),
                 self.model_file,
+                self._place.cpu_s(),
             )
 
     def kill(self, name: str) -> None:
@@ -178,6 +185,8 @@ class Training:
             return self._server_program()
         if name == "switch":
             return self._switch_program()
+        if name == "relay":
+            return self._relay_program()
         if name in self._leaves:
             return self._leaf_program(name)
         return self._worker_program(int(name.removeprefix("worker ")))
@@ -200,6 +209,9 @@ class Training:
             changes["checkpoint"] = str(self._train.folder / CHECKPOINT)
         if "checkpoint_every_ms" not in server.model_fields_set:
             changes["checkpoint_every_ms"] = CHECKPOINT_EVERY_MS
+        if self._is_tcp:
+            told = server_told(self._settings, server.model_copy(update=changes))
+            return self._program("server", {**told, "model_file": str(self.model_file)})
         return self._program(
             "server",
             {
@@ -216,12 +228,21 @@ class Training:
         changes = {"listen": self._listen("switch", switch), "upstream": self._homes["server"]}
         return self._program("switch", self._told_to(switch.model_copy(update=changes)))
 
+    def _relay_program(self) -> Program:
+        listen = self._listen("relay", self._settings.switch)
+        return self._program("relay", relay_told(self._settings, listen, self._homes["server"]))
+
     def _told_to(self, switch: SwitchSettings) -> dict[str, Any]:
         return {
             "core": switch.to_core(),
             "every_s": self._train.every_s,
             "admission": switch.to_admission(),
         }
+
+    @property
+    def _between(self) -> list[str]:
+        """What lies between the server and the workers, from the server on."""
+        return ["relay"] if self._is_tcp else ["switch", *self._leaves]
 
     @property
     def _leaves(self) -> list[str]:
@@ -244,7 +265,7 @@ class Training:
 
     def _home_of(self, worker: int) -> str:
         """The switch or leaf that a worker joins through."""
-        homes = self._leaves or ["switch"]
+        homes = self._leaves or self._between
         return homes[worker % self._train.clusters % len(homes)]
 
     def _program(self, name: str, told: dict[str, Any], files: Sequence[Path] = ()) -> Program:
@@ -348,7 +369,7 @@ class Training:
     def _followers(self, name: str) -> list[str]:
         """Who was told the address of a switch or the server, of those that have been started."""
         if name == "server":
-            return ["switch"] if "switch" in self._homes else []
+            return [first for first in self._between[:1] if first in self._homes]
         leaves = [leaf for leaf in self._leaves if name == "switch" and leaf in self._homes]
         alive = self._place.alive()
         workers = [n for n in range(self._train.workers) if self._home_of(n) == name]
@@ -381,7 +402,7 @@ class Training:
         self._drain()
         self._phase = "stopping"
         self._take(self._place.stop(workers, timeout_s=max(deadline - self._clock(), 2.0)))
-        for name in (*self._leaves, "switch", "server"):
+        for name in (*reversed(self._between), "server"):
             if name in self._place.alive():
                 self._take(self._place.stop([name], timeout_s=5.0))
         self._place.bring("server", [self.model_file, self._train.folder / CHECKPOINT])
@@ -390,7 +411,7 @@ class Training:
     def _drain(self) -> None:
         """Until the queues are empty and the server counts no more, or the deadline."""
         deadline = self._clock() + self._train.drain_timeout_s
-        parties = (*self._leaves, "switch", "server")
+        parties = (*self._between, "server")
         before = None
         while self._clock() < deadline and set(parties) <= set(self._place.alive()):
             for name in parties:
@@ -406,6 +427,9 @@ class Training:
 
     def _still_on_the_way(self) -> tuple[int, ...]:
         """Contributions that wait in queues; and at each hop, how many left and did not arrive."""
+        if self._is_tcp:
+            # TCP loses nothing: what did not arrive waits in its buffers.
+            return (self.progress.awaited,)
         roles = ("leaf", "switch") if self._leaves else ("switch",)
         tiers = [self.progress.switch_counts(role) for role in roles]
         served = self.progress.served
@@ -458,9 +482,13 @@ def worker_job(
         loop={
             "on_refused": own.on_refused,
             "patience_s": own.patience_s,
+            "waiting_share": own.waiting_share,
             "wait_for_model_s": wait_for_model_s,
             "weight": own.weight,
+            "push_every": own.push_every,
+            "turns_per_push": own.turns_per_push,
             "join_timeout_s": own.join_timeout_s,
         },
         learner=learner,
+        tcp=worker_told(settings) if settings.train.transport == "tcp" else None,
     )

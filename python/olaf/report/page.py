@@ -49,7 +49,9 @@ def run_page(record: Record) -> str:
     local = result.get("local", False)
     figures = [plots.reward_plot(record), plots.reward_plot(record, plots.STEPS)]
     if not local:
-        figures += [plots.age_plot(record), plots.queue_plot(record), plots.fates_plot(record)]
+        figures.append(plots.age_plot(record))
+    if not local and not tables.is_tcp(result):
+        figures += [plots.queue_plot(record), plots.fates_plot(record)]
     figures.append(plots.speed_plot(record))
     segments = tables.segments_of(result)
     body = [
@@ -58,7 +60,7 @@ def run_page(record: Record) -> str:
         f'<p class="soft">Olaf {escape(record["olaf"])}, {escape(record["written_at"])}</p>',
         _tiles(result),
         '<div class="plots">',
-        *(_figure(figure) for figure in figures),
+        *(figure(plot) for plot in figures),
         "</div>",
     ]
     if not local:
@@ -66,52 +68,22 @@ def run_page(record: Record) -> str:
         if segments > 1:
             note = escape(tables.unit_note(segments).capitalize())
             body.append(f'<p class="soft">{note}.</p>')
-        body.append(_fates(result))
+        body.append(fates(result))
     body += [
         "<h2>Measures</h2>",
-        _table(["", ""], [[name.strip(), text] for name, text in tables.measures(result)]),
+        table(["", ""], [[name.strip(), text] for name, text in tables.measures(result)]),
     ]
+    if result.get("against"):
+        heads = ["", "this run", "one process", "ratio"]
+        body += [
+            "<h2>Against one process without a network</h2>",
+            table(heads, tables.against_rows(result), numbers_from=1),
+            f'<p class="soft">{escape(tables.against_note(result))}</p>',
+        ]
     if not local:
         body += ["<h2>Clusters</h2>", _clusters(result)]
-    body += [_events(record["events"]), _settings(record["settings"])]
-    return _page(f"{result['environment']} through Olaf", body)
-
-
-def comparison_page(comparison: Record, runs: Sequence[Record]) -> str:
-    """The report of a comparison: compare.json, and run.json of each of its runs."""
-    results = [run["result"] for run in runs]
-    first = results[0]
-    summary = comparison["summary"]
-    body = [
-        f"<h1>{' against '.join(q.upper() for q in summary)}: {escape(first['environment'])}</h1>",
-        f"<p>{first['workers']} workers in {first['clusters']} clusters, {first['slots']} slots, "
-        f"uplink {escape(first['uplink'])}; same seeds, same link.</p>",
-        f"<p>{escape(comparison.get('verdict', ''))}</p>",
-        f'<p class="soft">Olaf {escape(comparison["olaf"])}, '
-        f"{escape(comparison['written_at'])}</p>",
-        _comparison_tiles(summary),
-        '<div class="plots">',
-        _figure(plots.compared_rewards(runs, plots.TIME)),
-        _figure(plots.compared_rewards(runs, plots.STEPS)),
-        _figure(
-            plots.compared_bars(
-                runs, "Age-of-Model, mean", "ms", lambda r: (r["age_of_model"]["mean_s"] or 0) * 1e3
-            )
-        ),
-        _figure(plots.compared_bars(runs, "Loss", "%", lambda r: (r["loss"] or 0) * 100)),
-        "</div>",
-        "<h2>Run by run</h2>",
-        _table(
-            ["", *(f"{r['queue']}, seed {r['seed']}" for r in results)],
-            [[name, *texts] for name, texts in tables.comparison_rows(results)],
-            numbers_from=1,
-        ),
-        "".join(
-            f"<h2>Fates: {escape(r['queue'])}, seed {r['seed']}</h2>{_fates(r)}" for r in results
-        ),
-        _settings(runs[0]["settings"]),
-    ]
-    return _page("FIFO against OLAF", body)
+    body += [_events(record["events"]), settings_of(record["settings"])]
+    return whole(f"{result['environment']} through Olaf", body)
 
 
 def _verdict(result: Mapping[str, Any]) -> str:
@@ -140,17 +112,6 @@ def _tiles(result: Mapping[str, Any]) -> str:
     return _tile_row(tiles)
 
 
-def _comparison_tiles(summary: Mapping[str, Mapping[str, Any]]) -> str:
-    tiles = []
-    for queue, means in summary.items():
-        tiles += [
-            (tables.duration(means["reached_s"]), f"{queue}: time to the reward, mean"),
-            (tables.percent(means["loss"]), f"{queue}: loss"),
-            (tables.duration(means["aom_mean_s"]), f"{queue}: mean Age-of-Model"),
-        ]
-    return _tile_row(tiles)
-
-
 def _tile_row(tiles: Sequence[tuple[str, str]]) -> str:
     cells = "".join(
         f'<div class="tile"><b>{escape(value)}</b><span>{escape(name)}</span></div>'
@@ -159,9 +120,10 @@ def _tile_row(tiles: Sequence[tuple[str, str]]) -> str:
     return f'<div class="tiles">{cells}</div>'
 
 
-def _fates(result: Mapping[str, Any]) -> str:
-    fates, segments = result["fates"], tables.segments_of(result)
-    pushed = fates["pushed"]
+def fates(result: Mapping[str, Any]) -> str:
+    """Every update's fate, and whether the sums match."""
+    found, segments = result["fates"], tables.segments_of(result)
+    pushed = found["pushed"]
     rows = [
         [
             row["fate"],
@@ -170,16 +132,16 @@ def _fates(result: Mapping[str, Any]) -> str:
             row["counted"],
             row["note"],
         ]
-        for row in fates["rows"]
+        for row in found["rows"]
     ]
-    rows.append(["sum", tables.in_updates(fates["total"], segments), "", "", ""])
-    rows.append(["pushed", tables.in_updates(pushed, segments), "", "workers", fates["note"]])
+    rows.append(["sum", tables.in_updates(found["total"], segments), "", "", ""])
+    rows.append(["pushed", tables.in_updates(pushed, segments), "", "workers", found["note"]])
     matches = '<p class="good">The sums match.</p>'
-    if not fates["matches"]:
-        reasons = "; ".join(fates["discrepancies"]) or "sum and pushed differ"
+    if not found["matches"]:
+        reasons = "; ".join(found["discrepancies"]) or "sum and pushed differ"
         matches = f'<p class="bad">The sums do not match: {escape(reasons)}</p>'
     heads = ["fate", "updates", "share", "counted by", "note"]
-    return _table(heads, rows, numbers_from=1, numbers_to=3) + matches
+    return table(heads, rows, numbers_from=1, numbers_to=3) + matches
 
 
 def _clusters(result: Mapping[str, Any]) -> str:
@@ -197,17 +159,18 @@ def _clusters(result: Mapping[str, Any]) -> str:
         ]
         for c in result["age_of_model"]["clusters"]
     ]
-    return _table(heads, rows, numbers_from=1)
+    return table(heads, rows, numbers_from=1)
 
 
 def _events(events: Sequence[Mapping[str, Any]]) -> str:
     if not events:
         return ""
     rows = [[f"{event['at_s']:.1f} s", event["text"]] for event in events]
-    return f"<h2>What happened</h2>{_table(['', ''], rows)}"
+    return f"<h2>What happened</h2>{table(['', ''], rows)}"
 
 
-def _settings(settings: Mapping[str, Any]) -> str:
+def settings_of(settings: Mapping[str, Any]) -> str:
+    """The settings, folded away."""
     lines = [
         f"{section}.{key} = {value}"
         for section, keys in settings.items()
@@ -217,19 +180,22 @@ def _settings(settings: Mapping[str, Any]) -> str:
     return f"<details><summary>Settings</summary><pre>{escape(chr(10).join(lines))}</pre></details>"
 
 
-def _figure(svg: str, *, wide: bool = False) -> str:
+def figure(svg: str, *, wide: bool = False) -> str:
+    """A plot in its frame."""
     return f"<figure{' class=wide' if wide else ''}>{svg}</figure>"
 
 
-def _table(
+def table(
     heads: Sequence[str],
     rows: Sequence[Sequence[str]],
     numbers_from: int = 99,
     numbers_to: int = 99,
 ) -> str:
+    """A table; of a cell with several lines each is one."""
+
     def cell(tag: str, index: int, text: str) -> str:
         kind = ' class="n"' if numbers_from <= index < numbers_to else ""
-        return f"<{tag}{kind}>{escape(text)}</{tag}>"
+        return f"<{tag}{kind}>{escape(text).replace(chr(10), '<br>')}</{tag}>"
 
     head = "".join(cell("th", i, h) for i, h in enumerate(heads)) if any(heads) else ""
     body = "".join(
@@ -239,7 +205,8 @@ def _table(
     return f'<div class="scroll"><table><tr>{head}</tr>{body}</table></div>'
 
 
-def _page(title: str, body: Sequence[str]) -> str:
+def whole(title: str, body: Sequence[str]) -> str:
+    """The page around a body."""
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'

@@ -11,6 +11,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from olaf.jobs.comparison import arm_of
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -263,14 +265,18 @@ def speed_plot(record: Mapping[str, Any]) -> str:
 
 def compared_rewards(runs: Sequence[Mapping[str, Any]], x: str) -> str:
     """Mean reward of every run against ``wall time`` or ``environment steps``."""
-    queues = list(dict.fromkeys(run["result"]["queue"] for run in runs))
+    queues = list(dict.fromkeys(arm_of(run["result"]) for run in runs))
 
     def fill(axes: Axes) -> None:
         named: set[str] = set()
         for run in runs:
-            queue = run["result"]["queue"]
+            queue = arm_of(run["result"])
             if x == TIME:
-                points = running_mean(run["episodes"], run["result"]["reward"]["window"])
+                # How long processes take to start says nothing of an arm.
+                joined_s = run["result"].get("joined_s") or 0.0
+                window = run["result"]["reward"]["window"]
+                mean = running_mean(run["episodes"], window)
+                points = [(at_s - joined_s, reward) for at_s, reward in mean]
             else:
                 points = [
                     (s["steps"] / 1e3, s["reward"])
@@ -280,29 +286,90 @@ def compared_rewards(runs: Sequence[Mapping[str, Any]], x: str) -> str:
             if points:
                 axes.plot(
                     *zip(*thinned(points), strict=True),
-                    color=SERIES[queues.index(queue)],
+                    color=SERIES[queues.index(queue) % len(SERIES)],
                     linewidth=1.3,
                     label=None if queue in named else queue,
                 )
                 named.add(queue)
         if named:
             axes.legend(loc="lower right")
-        axes.set(title=f"Reward against {_name(x)}", xlabel=x, ylabel="mean reward")
+        label = "seconds since the first worker joined" if x == TIME else x
+        axes.set(title=f"Reward against {_name(x)}", xlabel=label, ylabel="mean reward")
 
     return draw(fill)
 
 
-def compared_bars(runs: Sequence[Mapping[str, Any]], title: str, unit: str, key: Any) -> str:
-    """One bar a run: a measure that ``key`` reads from its result."""
+def compared_dots(runs: Sequence[Mapping[str, Any]], title: str, unit: str, key: Any) -> str:
+    """A dot a run and a line at the mean of each arm: a measure that ``key`` reads."""
+    arms: dict[str, list[float]] = {}
+    for run in runs:
+        values = arms.setdefault(arm_of(run["result"]), [])
+        if (value := key(run["result"])) is not None:
+            values.append(value)
 
     def fill(axes: Axes) -> None:
-        queues = list(dict.fromkeys(run["result"]["queue"] for run in runs))
-        labels = [f"{run['result']['queue']}\nseed {run['result']['seed']}" for run in runs]
-        values = [key(run["result"]) or 0.0 for run in runs]
-        colors = [SERIES[queues.index(run["result"]["queue"])] for run in runs]
-        axes.bar(range(len(runs)), values, color=colors, alpha=0.85, width=0.7)
-        axes.set_xticks(range(len(runs)), labels)
+        for index, values in enumerate(arms.values()):
+            color = SERIES[index % len(SERIES)]
+            if not values:
+                continue
+            axes.scatter([index] * len(values), values, s=14, alpha=0.6, color=color, linewidths=0)
+            mean = sum(values) / len(values)
+            axes.plot([index - 0.25, index + 0.25], [mean, mean], color=color, linewidth=2.4)
+        axes.set_xticks(range(len(arms)), list(arms))
         axes.grid(visible=False, axis="x")
-        axes.set(title=title, ylabel=unit)
+        axes.set_xlim(-0.6, len(arms) - 0.4)
+        axes.set_ylim(bottom=0)
+        axes.set(title=f"{title}, run by run", ylabel=unit)
 
     return draw(fill, height=2.6)
+
+
+RATIOS = {
+    "until_s": "time to the reward",
+    "env_steps": "environment steps",
+    "cpu_s": "CPU seconds",
+    "uplink_bytes": "bytes on the uplink",
+    "aom_mean_s": "Age-of-Model",
+    "staleness": "staleness",
+}
+
+
+TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100)
+
+
+def ratio_plot(ratios: Mapping[str, Any], arms: Sequence[str]) -> str:
+    """Each baseline over the best of ours, by measure, with its interval, on a log scale.
+
+    arms: in the order of the other plots, for the colours.
+    """
+
+    def fill(axes: Axes) -> None:
+        names = list(RATIOS)
+        for index, (baseline, own) in enumerate(ratios["of"].items()):
+            color = SERIES[arms.index(baseline) % len(SERIES)]
+            label: str | None = baseline
+            for row, name in enumerate(names):
+                found = own["measures"].get(name)
+                if found is None or (name == "until_s" and own["bound"] == "unknown"):
+                    continue
+                at = row + 0.16 * (2 * index - 1)
+                axes.plot([found["value"]], [at], "o", markersize=4, color=color, label=label)
+                label = None
+                if found["low"] is not None:
+                    axes.plot([found["low"], found["high"]], [at, at], color=color, linewidth=1.6)
+        axes.axvline(1.0, color=INK, linewidth=0.8, linestyle="--", alpha=0.6)
+        axes.set_xscale("log")
+        low, high = axes.get_xlim()
+        axes.set_xlim(min(low, 0.8), max(high, 1.25))
+        low, high = axes.get_xlim()
+        shown = [tick for tick in TICKS if low <= tick <= high]
+        axes.set_xticks(shown, [f"{tick:g}" for tick in shown])
+        axes.set_xticks([], minor=True)
+        axes.set_yticks(range(len(names)), list(RATIOS.values()))
+        axes.invert_yaxis()
+        axes.grid(visible=False, axis="y")
+        if axes.get_legend_handles_labels()[0]:
+            axes.legend(loc="best")
+        axes.set(title=f"Baselines over {ratios['best']}", xlabel="ratio; 1 is no difference")
+
+    return draw(fill, height=3.0)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -61,14 +62,14 @@ def values_of_episode(episode: Episode) -> dict[str, float]:
     }
 
 
-class _Following:
+class _Following(ABC):
     """An observer of a run that sees each sample and each episode once, in order of steps."""
 
     def __init__(self) -> None:
         self._samples = self._episodes = -1
         self._recent: list[Sample] = []
 
-    def happened(self, happening: Happening) -> None:
+    def happened(self, happening: Happening) -> None:  # noqa: B027 - not all draw it
         """Nothing to draw."""
 
     def stands(self, progress: Progress, phase: str) -> None:
@@ -87,13 +88,13 @@ class _Following:
             self._recent.append(sample)
         self._samples, self._episodes = len(progress.samples), len(progress.episodes)
 
+    @abstractmethod
     def write(self, values: Mapping[str, float], steps: int) -> None:
-        """Write scalars at so many environment steps."""
-        raise NotImplementedError
+        """Write scalars; ``steps`` is their place on the axis, in environment steps."""
 
+    @abstractmethod
     def close(self) -> None:
         """Write what is still in memory."""
-        raise NotImplementedError
 
     def __enter__(self) -> Self:
         return self

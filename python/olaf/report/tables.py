@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rich.table import Table
@@ -147,11 +147,21 @@ def headline(result: Result) -> str:
             f"{result['environment']}, one process without a network, {result['learner']} learner, "
             f"seed {result['seed']}"
         )
+    if is_tcp(result):
+        return (
+            f"{result['environment']}, {result['workers']} workers, plain TCP parameter server, "
+            f"uplink {result['uplink']}, rule {result['rule']}, seed {result['seed']}"
+        )
     return (
         f"{result['environment']}, {result['workers']} workers in {result['clusters']} clusters, "
         f"{result['queue']} queue of {result['slots']}, uplink {result['uplink']}, "
         f"rule {result['rule']}, seed {result['seed']}"
     )
+
+
+def is_tcp(result: Result) -> bool:
+    """Whether a run had a plain TCP parameter server, and no switch."""
+    return bool(result.get("transport", "udp") == "tcp")
 
 
 def result_table(result: Result) -> Table:
@@ -206,6 +216,8 @@ def comparison_rows(runs: Sequence[Result]) -> list[tuple[str, list[str]]]:
         ("best reward", lambda r: number(r["reward"]["best"])),
         ("wall time", lambda r: duration(r["wall_s"])),
         ("updates", lambda r: f"{r['updates']:,}"),
+        ("environment steps", lambda r: f"{r['env_steps']:,}"),
+        ("CPU seconds", lambda r: number(r.get("cpu_s"))),
         ("env steps/s", lambda r: number(r["env_steps_per_s"], 0)),
         ("loss", lambda r: percent(r["loss"])),
         ("Age-of-Model, mean", lambda r: duration(r["age_of_model"]["mean_s"])),
@@ -215,6 +227,58 @@ def comparison_rows(runs: Sequence[Result]) -> list[tuple[str, list[str]]]:
         ("sums match", lambda r: "yes" if r["fates"]["matches"] else "NO"),
     ]
     return [(name, [text(run) for run in runs]) for name, text in measure]
+
+
+AGAINST: tuple[tuple[str, str, Callable[[float | None], str]], ...] = (
+    ("to_the_mark_s", "seconds to the mark", lambda value: number(value, 2)),
+    ("env_steps", "environment steps", lambda value: number(value, 0)),
+    ("env_steps_per_machine", "environment steps per machine", lambda value: number(value, 0)),
+    ("env_steps_per_worker", "environment steps per worker", lambda value: number(value, 0)),
+    ("cpu_s", "CPU seconds", lambda value: number(value, 1)),
+    ("reward", "reward at the end", lambda value: number(value, 1)),
+)
+"""Measure, its name, and how its value is written: a run beside its baseline."""
+
+
+def against_rows(result: Result) -> list[list[str]]:
+    """A run beside its one-process baseline: measure, the run, the baseline, and the ratio."""
+    against = result["against"]
+    if "skipped" in against:
+        return []
+    return [
+        [
+            name,
+            text(against["run"][key]),
+            text(against["local"][key]),
+            number(against["ratios"][key], 2),
+        ]
+        for key, name, text in AGAINST
+    ]
+
+
+def against_note(result: Result) -> str:
+    """What must be known to read `against_rows`."""
+    against = result["against"]
+    if "skipped" in against:
+        return f"not run: {against['skipped']}"
+    ends = f"The baseline: {against['outcome']}, {against['reason']}."
+    if against["outcome"] == "interrupted":
+        return f"{ends} It was cut short, so that its numbers are not its last."
+    return (
+        f"{ends} Seconds count from the launch, CPU seconds are those of all processes of a run "
+        "with one session; the ratio is the run over the baseline."
+    )
+
+
+def against_table(result: Result) -> Table:
+    """A run beside its baseline, see `olaf.runs.against`."""
+    table = Table(title="Against one process without a network", title_justify="left", box=None)
+    table.add_column("", style="bold")
+    for name in ("this run", "one process", "ratio"):
+        table.add_column(name, justify="right")
+    for row in against_rows(result):
+        table.add_row(*row)
+    return table
 
 
 SWITCH_COLUMNS = (
@@ -241,39 +305,6 @@ def switches_table(result: Result) -> Table:
         table.add_column(name, justify="right")
     for row in result["switches"]:
         table.add_row(row["name"], *(in_updates(row[name], segments) for name in SWITCH_COLUMNS))
-    return table
-
-
-def comparison_table(summary: Mapping[str, Mapping[str, Any]], runs: Sequence[Result]) -> Table:
-    """Runs side by side, grouped by discipline, then the means of each."""
-    first = runs[0]
-    table = Table(
-        title=f"{first['environment']}, {first['workers']} workers in {first['clusters']} "
-        f"clusters, {first['slots']} slots, uplink {first['uplink']}",
-        title_justify="left",
-        box=None,
-    )
-    table.add_column("")
-    for run in runs:
-        table.add_column(f"{run['queue']}\nseed {run['seed']}", justify="right")
-    for queue in summary:
-        table.add_column(f"{queue}\nmean", justify="right", style="bold")
-    means = {
-        "time to the reward": lambda s: duration(s["reached_s"]),
-        "reward at the end": lambda s: number(s["reward"]),
-        "wall time": lambda s: duration(s["wall_s"]),
-        "updates": lambda s: number(s["updates"], 0),
-        "loss": lambda s: percent(s["loss"]),
-        "Age-of-Model, mean": lambda s: duration(s["aom_mean_s"]),
-        "Age-of-Model, peak": lambda s: duration(s["aom_peak_mean_s"]),
-        "staleness, versions": lambda s: number(s["staleness"]),
-        "fairness": lambda s: number(s["fairness"], 4),
-        "env steps/s": lambda s: number(s["env_steps_per_s"], 0),
-        "outcome": lambda s: f"{s['reached']}/{s['runs']} reached",
-    }
-    for name, texts in comparison_rows(runs):
-        mean = means.get(name)
-        table.add_row(name, *texts, *(mean(s) if mean else "" for s in summary.values()))
     return table
 
 

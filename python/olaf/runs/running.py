@@ -70,7 +70,7 @@ def start(
     try:
         with Hold(folder).take() as hold:
             session = Session(folder, hold, Earlier(), control, command, signals)
-            return session.run(settings, rehearsed, observe)
+            return session.beside(session.run(settings, rehearsed, observe), settings, observe)
     except Exception:
         if learnt_nothing(folder):
             # Nothing was learnt, so that nothing is there to keep: the same command may come again.
@@ -105,7 +105,8 @@ def resume(session: Session, settings: Settings, observe: Observe) -> Run:
     rehearsed = rehearse(settings)
     if (session.folder.parent / folders.LATEST).is_symlink():
         folders.show_latest(session.folder)
-    return session.run(settings, rehearsed, observe, said=anew)
+    run = session.run(settings, rehearsed, observe, said=anew)
+    return session.beside(run, settings, observe)
 
 
 def nothing_left(settings: Settings, earlier: Earlier) -> None:
@@ -207,6 +208,14 @@ class Session:
         if trace is not None:  # last: should it fail, everything else is there
             write_trace(trace, outcome.progress)
         return Run(self.folder, outcome, result, record)
+
+    def beside(self, run: Run, settings: Settings, observe: Observe) -> Run:
+        """The run with the baseline that ``train.against`` asks for, if it does."""
+        if settings.train.against is None:
+            return run
+        from olaf.runs.against import add_baseline
+
+        return add_baseline(run, settings, observe, self.control)
 
     def _trace_file(self, settings: Settings) -> Path | None:
         """Where the pushes of this session go. Raises RunError where nothing can be written."""

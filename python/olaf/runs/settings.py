@@ -55,6 +55,10 @@ def tables_of(line: Mapping[str, Any]) -> Tables:
             if key in given or (key in known and known[key] != value and key not in follows)
         }
     tables.get("train", {}).pop("out", None)
+    if "push_every" not in line["settings"].get("worker", {"push_every": ""}):
+        # A run of before there were updates of passes goes on as it was.
+        tables["worker"] |= {"push_every": "turn", "waiting_share": 1.0}
+        tables["server"]["staleness_power"] = line["settings"]["server"]["staleness_power"]
     return tables
 
 

@@ -26,7 +26,11 @@ class Fates(_Data):
 
 
 class Cluster(_Data):
-    """One cluster; ages are None while nothing of it was delivered."""
+    """One cluster. Peaks are None while nothing of it was delivered.
+
+    Its mean age counts from the scenario's first delivery on, and so does that of a cluster of
+    which nothing was ever delivered: it is None only where nothing was delivered of any.
+    """
 
     group: str
     cluster: int
@@ -71,7 +75,7 @@ class Outcome(_Data):
     loss_contributions: float
     """Contributions in dropped datagrams over contributions sent, 0 to 1."""
     fairness: float | None
-    """Jain's index over the clusters' mean ages; None while a cluster was never delivered."""
+    """Jain's index over the clusters' mean ages; None where nothing was delivered of any."""
     clusters: list[Cluster]
     switches: list[Switch]
     probability_mean: float

@@ -46,7 +46,7 @@ class Summary(_Data):
     seeds: list[int]
     groups: list[GroupSummary]
     fairness: Spread | None
-    """Jain's index; without the seeds in which a cluster was never delivered."""
+    """Jain's index; without the seeds in which nothing was delivered of any cluster."""
     loss_packets: Spread
     loss_contributions: Spread
     probability_mean: Spread

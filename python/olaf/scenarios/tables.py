@@ -55,7 +55,7 @@ def _unheard(group: GroupSummary, seeds: int) -> str:
 
 def _measures(summary: Summary) -> Table:
     table = Table(box=None, show_header=False)
-    fairness = "- (a cluster was never heard)"
+    fairness = "- (nothing was delivered)"
     if summary.fairness is not None:
         fairness = _digits(summary.fairness)
     table.add_row("fairness (Jain's index of the clusters' mean AoM)", fairness)

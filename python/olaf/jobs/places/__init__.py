@@ -59,6 +59,9 @@ class Place(Protocol):
     def bring(self, name: str, files: Sequence[Path]) -> None:
         """See that what this process wrote to these files is at the same paths here."""
 
+    def cpu_s(self) -> float | None:
+        """Processor seconds of the processes that have ended; None where nobody counts them."""
+
     def close(self) -> None:
         """Kill what still runs and let go of everything."""
 

@@ -189,6 +189,10 @@ class RayPlace:
                 text = f"{file} stays on {actor.where.name}: {_first_line(error)}"
                 self._notices.append(Printed(name, actor.incarnation, text))
 
+    def cpu_s(self) -> float | None:
+        """Nobody counts the processor time of actors."""
+        return None
+
     def close(self) -> None:
         """End all actors; leave the cluster, and end it where it is our own."""
         for actor in self._actors.values():

@@ -55,6 +55,10 @@ class SlurmPlace(Supervisor):
             self._addresses[node] = address_of(node, self._nodes, self._slurm.address)
         return self._addresses[node]
 
+    def cpu_s(self) -> float | None:
+        """See `Place.cpu_s`: what srun itself takes is not what its processes take."""
+        return None
+
     def _as_step(self, program: Program) -> Program:
         step = step_command(program.name, self._node_of[program.name], self._slurm)
         return dataclasses.replace(program, argv=[*step, *program.argv])

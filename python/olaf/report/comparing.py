@@ -1,0 +1,169 @@
+"""A comparison as a table for a terminal and as a page: arms side by side, and the ratios."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
+from typing import Any, NamedTuple
+
+from rich.table import Table
+
+from olaf.intervals import ENOUGH
+from olaf.jobs.comparison import arm_of
+from olaf.report import page, plots, tables
+from olaf.report.tables import number
+
+Record = Mapping[str, Any]
+Text = Callable[[float | None], str]
+
+
+class Row(NamedTuple):
+    """A measure of `olaf.jobs.summary.MEASURES`, and how it is written."""
+
+    key: str
+    name: str
+    factor: float = 1.0
+    """From the measure's unit to the row's."""
+    digits: int = 1
+
+    def text(self, value: float | None) -> str:
+        """The value in the unit of the row."""
+        return number(None if value is None else value * self.factor, self.digits)
+
+
+ROWS = (
+    Row("until_s", "training time to the reward, s", digits=2),
+    Row("reward", "reward at the end"),
+    Row("env_steps", "environment steps, thousands", 1e-3),
+    Row("cpu_s", "CPU seconds"),
+    Row("updates", "updates pushed", digits=0),
+    Row("carried", "updates carried", digits=0),
+    Row("uplink_bytes", "bytes on the uplink, kB", 1e-3, 0),
+    Row("loss", "loss, %", 100),
+    Row("aom_mean_s", "Age-of-Model, mean, s", digits=2),
+    Row("staleness", "staleness, versions"),
+)
+
+
+def arm_rows(comparison: Record) -> tuple[list[str], list[list[str]]]:
+    """Heads and rows: a column an arm, then each baseline over the best of ours.
+
+    A cell is the mean, with its interval on a second line where there are seeds enough.
+    """
+    summary, ratios = comparison["summary"], comparison.get("ratios")
+    compared = ratios["of"] if ratios else {}
+    heads = ["", *(_head(arm, own) for arm, own in summary.items())]
+    heads += [f"{baseline}\nover {ratios['best']}" for baseline in compared] if ratios else []
+    rows = [["reward reached", *(f"{own['reached']} of {own['runs']}" for own in summary.values())]]
+    rows[0] += ["" for _ in compared]
+    for row in ROWS:
+        cells = [_cell(own["intervals"][row.key], row.text) for own in summary.values()]
+        for own in compared.values():
+            cell = _cell(own["measures"][row.key], lambda value: number(value, 2))
+            bound = own["bound"] if row.key == "until_s" else ""
+            cells.append(f"{bound} {cell}".strip() if bound != "unknown" else "-")
+        rows.append([row.name, *cells])
+    return heads, rows
+
+
+def _head(arm: str, own: Mapping[str, Any]) -> str:
+    turns = own["turns_per_push"]
+    if turns == [1]:
+        return arm
+    return f"{arm}\nk = {', '.join(str(k) for k in turns)}"
+
+
+def _cell(found: Mapping[str, Any] | None, text: Text) -> str:
+    if found is None:
+        return "-"
+    if found["low"] is None:
+        return text(found["value"])
+    return f"{text(found['value'])}\n[{text(found['low'])}, {text(found['high'])}]"
+
+
+def title_of(comparison: Record) -> str:
+    """What was compared, in one line."""
+    first = comparison["runs"][0]["result"]
+    return (
+        f"{first['environment']}, {first['workers']} workers in {first['clusters']} clusters, "
+        f"{first['slots']} slots, uplink {first['uplink']}"
+    )
+
+
+def notes_of(comparison: Record) -> list[str]:
+    """What must be known to read the table."""
+    notes = [
+        "Time counts from the first worker's joining. A run that did not reach the reward counts "
+        "with its whole time, which is then too little."
+    ]
+    seeds = max((own["runs"] for own in comparison["summary"].values()), default=0)
+    if seeds >= ENOUGH:
+        notes.append(
+            f"[low, high]: 95 % bootstrap interval over {seeds} seeds; ratios are paired by seed, "
+            "and a resample draws both runs of a pair."
+        )
+    if "push-less-often" in comparison["summary"]:
+        notes.append("k: turns of the learner that push-less-often pushes as one, seed by seed.")
+    return notes
+
+
+def comparison_table(comparison: Record) -> Table:
+    """Arms side by side, then each baseline over the best of ours."""
+    heads, rows = arm_rows(comparison)
+    table = Table(title=title_of(comparison), title_justify="left", box=None)
+    arms = len(comparison["summary"])
+    for index, head in enumerate(heads):
+        style = "bold" if index == 0 or index > arms else ""
+        table.add_column(head, justify="right" if index else "left", style=style)
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def comparison_page(comparison: Record, runs: Sequence[Record]) -> str:
+    """The report of a comparison: compare.json, and run.json of each of its runs."""
+    results = [run["result"] for run in runs]
+    heads, rows = arm_rows(comparison)
+    ratios = comparison.get("ratios")
+    body = [
+        f"<h1>{' against '.join(escape(arm) for arm in comparison['summary'])}</h1>",
+        f"<p>{escape(title_of(comparison))}; same seeds, same link.</p>",
+        *(f"<p>{escape(line)}</p>" for line in [comparison.get("verdict", "")] if line),
+        f'<p class="soft">Olaf {escape(comparison["olaf"])}, '
+        f"{escape(comparison['written_at'])}</p>",
+        page.table(heads, rows, numbers_from=1),
+        *(f'<p class="soft">{escape(note)}</p>' for note in notes_of(comparison)),
+        '<div class="plots">',
+        page.figure(plots.compared_rewards(runs, plots.TIME)),
+        page.figure(plots.compared_rewards(runs, plots.STEPS)),
+        *(
+            [page.figure(plots.ratio_plot(ratios, list(comparison["summary"])))]
+            if ratios and ratios["of"]
+            else []
+        ),
+        page.figure(
+            plots.compared_dots(
+                runs, "Age-of-Model, mean", "s", lambda r: r["age_of_model"]["mean_s"]
+            )
+        ),
+        page.figure(
+            plots.compared_dots(
+                runs, "Bytes on the uplink", "MB", lambda r: (r.get("uplink_bytes") or 0) / 1e6
+            )
+        ),
+        page.figure(plots.compared_dots(runs, "Loss", "%", lambda r: (r["loss"] or 0) * 100)),
+        "</div>",
+        "<h2>Run by run</h2>",
+        page.table(
+            ["", *(f"{arm_of(r)}, seed {r['seed']}" for r in results)],
+            [[name, *texts] for name, texts in tables.comparison_rows(results)],
+            numbers_from=1,
+        ),
+        *(
+            f"<details><summary>Fates: {escape(arm_of(r))}, seed {r['seed']}</summary>"
+            f"{page.fates(r)}</details>"
+            for r in results
+        ),
+        page.settings_of(runs[0]["settings"]),
+    ]
+    return page.whole("FIFO against OLAF", body)
