@@ -16,16 +16,18 @@ IMAGES = HERE.parents[1] / "docs" / "img"
 
 def one_run(task: tuple[str, dict[str, Any], int]) -> dict[str, Any]:
     """Run one configuration with one seed; what it measured."""
+    from olaf.rl.compute import Steady
     from olaf.rl.learner import LearnerConfig
-    from olaf.rl.local_job import JobConfig, LocalJob, NetworkConfig, RuleConfig
+    from olaf.rl.local_job import JobConfig, LocalJob
     from olaf.rl.worker_loop import LoopConfig
 
     name, options, seed = task
     config = JobConfig(
         learner=LearnerConfig(seed=seed).replaced(**options.get("learner", {})),
         loop=LoopConfig(**options.get("loop", {})),
-        rule=RuleConfig(**options.get("rule", {})),
-        network=NetworkConfig(**options.get("network", {})),
+        server=options.get("server", {}),
+        switch=options.get("switch", {}),
+        compute=Steady(),
         **options.get("job", {}),
     )
     begin = time.process_time()

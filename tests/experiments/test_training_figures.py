@@ -8,8 +8,8 @@ import pytest
 
 from olaf.cli.main import run as olaf
 from olaf.experiments.catalog import find, plan
-from olaf.experiments.olaf import fig3, fig7, fig8
-from olaf.experiments.training import Trained, band, mean_over, train
+from olaf.experiments.olaf import fig3, fig7
+from olaf.experiments.training import Trained, band, mean_over
 from olaf.jobs.outcome import RunError
 from olaf.jobs.progress import Push
 
@@ -50,13 +50,21 @@ def test_iterations_to_the_mark_are_the_run_s_length_where_it_is_not_reached() -
     assert fig3.reached(trained([[1.0, 2.0]]), given) == 40.0
 
 
-def test_how_far_olaf_is_above_fifo_is_over_the_size_of_fifo_s_reward() -> None:
-    given = plan(find("olaf/fig8"), overrides=["last=1"]).parameters
-    assert isinstance(given, fig8.Parameters)
-    assert fig8.above_percent(trained([[180.0]]), trained([[100.0]]), given) == pytest.approx(80.0)
-    # From -100 to -50 is up, by half of what it was.
-    assert fig8.above_percent(trained([[-50.0]]), trained([[-100.0]]), given) == pytest.approx(50.0)
-    assert fig8.bits(trained([[0.0]], parameters=2205)) == 8 * 8916
+def test_a_reward_counts_for_as_long_as_it_is_the_last() -> None:
+    # Worker 0 pushes 0, 4, 8 at 0, 1, 2 s; worker 1 pushes 10 at 0 s.
+    one = trained([[0.0, 4.0, 8.0], [10.0]])
+    assert one.reward_until(2.0) == pytest.approx((0 + 4 + 10 + 10) / 4)
+    assert one.reward_until(4.0) == pytest.approx((0 + 4 + 2 * 8 + 4 * 10) / 8)
+    with pytest.raises(ValueError, match="nobody pushed"):
+        one.reward_until(0.0)
+
+
+def test_a_curve_by_time_has_the_last_pushes_of_each_worker() -> None:
+    one = trained([[0.0, 4.0, 8.0], [10.0]])
+    assert one.curve_by_time(2, 1) == [(1.0, 7.0), (2.0, 9.0)]
+    ((at_s, mean),) = one.curve_by_time(1, 2)
+    assert at_s == 2.0
+    assert mean == pytest.approx((4 + 8 + 10) / 3)
 
 
 def test_a_run_is_recorded_as_a_trace_that_replay_reads(
@@ -94,13 +102,6 @@ def test_a_run_is_recorded_as_a_trace_that_replay_reads(
     intervals, packet_bytes = fig7.read_trace(str(trace))
     assert len(intervals) == 2
     assert packet_bytes == int(rows[0]["bytes"])
-
-
-def test_a_run_that_fails_is_an_error_that_names_it(tmp_path: Path) -> None:
-    tables: dict[str, dict[str, Any]]
-    tables = {"learner": {"environment": "NoSuch-v0"}, "train": {"workers": 1, "clusters": 1}}
-    with pytest.raises(RunError, match="NoSuch"):
-        train(tables, name="a run", scratch=tmp_path, say=lambda text, share=None: None)
 
 
 @pytest.mark.parametrize(

@@ -43,8 +43,9 @@ The module has the parameters' types (no defaults: the values are data) and ``ru
         row = Row(
             quantity="update loss", where="OLAF, 40 Gbit/s", unit="%",
             paper=task.paper["loss_olaf_40"], ours=Spread.of(loss["olaf"]),
-            # gives the row a direction, so that "same direction" can be said of it:
-            baseline=Baseline(name="FIFO", paper=task.paper["loss_fifo_40"], ours=fifo.mean),
+            # gives the row a direction, so that "same direction" can be said of it; measured, it
+            # is a spread with the row's own seeds, for its variance counts:
+            baseline=Baseline(name="FIFO", paper=task.paper["loss_fifo_40"], ours=fifo),
         )
         chart = Chart(title=.., x=.., y=.., series=[Series(name="OLAF", points=[(0, 1), ..])])
         return Result(rows=[row], charts=[chart], differences=[f"measured: .."])

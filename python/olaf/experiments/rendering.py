@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 import tomlkit
 
-from olaf.experiments.result import TOLERANCE, Column, Goal, Record, Row, Spread, Table
+from olaf.experiments.result import Column, Goal, Record, Row, Spread, Table
+from olaf.experiments.verdicts import TOLERANCE
+from olaf.intervals import CONFIDENCE
 from olaf.report.tables import duration
 
 if TYPE_CHECKING:
@@ -19,7 +21,8 @@ if TYPE_CHECKING:
 
 THOUSANDS = 1000
 LONG = 6
-"""A parameter of more values than this is printed over several lines of the README."""
+"""A parameter of more values than this is printed over several lines of the README; of seeds in a
+row only the first and the last."""
 
 
 def number(value: float, digits: int | None = None) -> str:
@@ -46,12 +49,15 @@ def paper_text(row: Row) -> str:
 
 
 def spread_text(spread: Spread, unit: str, digits: int | None = None) -> str:
-    """``44.1 ± 0.3 ms (43.8 .. 44.5)``; a value that never varied stands alone."""
+    """``44.1 ± 0.3 ms (43.8 .. 44.5)``: the mean, half of its 95 % interval, lowest and highest.
+
+    A value that never varied stands alone, as does that of a single seed.
+    """
     text = number(spread.mean, digits)
     if spread.low == spread.high:
         return f"{text}{_unit(unit)}"
     between = f"{number(spread.low, digits)} .. {number(spread.high, digits)}"
-    return f"{text} ± {_as_fine(spread.sd, text)}{_unit(unit)} ({between})"
+    return f"{text} ± {_as_fine(spread.half_width, text)}{_unit(unit)} ({between})"
 
 
 def _as_fine(value: float, text: str) -> str:
@@ -65,7 +71,7 @@ def verdict_text(row: Row) -> str:
     """The verdict, and whether a goal was kept."""
     text: str = row.verdict
     if row.goal is not None:
-        text += f"; goal {goal_text(row.goal, row.unit)} {'met' if row.goal_met else 'missed'}"
+        text += f"; goal {goal_text(row.goal, row.unit)} {row.goal_verdict}"
     return text
 
 
@@ -80,19 +86,24 @@ def goal_text(goal: Goal, unit: str) -> str:
 
 
 def summary(rows: Sequence[Row]) -> str:
-    """Verdicts counted: ``3 match, 1 same direction, 2 differ; goals: 2 of 3 met``."""
+    """Verdicts counted: ``3 match, 2 differ; goals: 2 of 3 met, 1 on average``."""
     counts = Counter(row.verdict for row in rows)
     words = {
         "matches": "match",
         "same direction": "same direction",
         "differs": "differ",
+        "undecided": "undecided",
         "paper prints no number": "without a number in the paper",
         "not comparable": "not comparable",
     }
     parts = [f"{counts[key]} {word}" for key, word in words.items() if counts[key]]  # type: ignore[index]
-    goals = [row.goal_met for row in rows if row.goal_met is not None]
+    goals = Counter(row.goal_verdict for row in rows if row.goal_verdict is not None)
     text = ", ".join(parts)
-    return f"{text}; goals: {sum(goals)} of {len(goals)} met" if goals else text
+    if goals:
+        text += f"; goals: {goals['met']} of {goals.total()} met"
+        if goals["met on average"]:
+            text += f", {goals['met on average']} on average"
+    return text
 
 
 def result_table(record: Record) -> RichTable:
@@ -107,7 +118,7 @@ def result_table(record: Record) -> RichTable:
         table.add_column(name, justify="right", overflow="fold")
     table.add_column("verdict", overflow="fold")
     for row in record.rows:
-        style = {"differs": "yellow"}.get(row.verdict, "")
+        style = {"differs": "yellow", "undecided": "dim"}.get(row.verdict, "")
         ours = spread_text(row.ours, row.unit, row.digits)
         table.add_row(
             row.quantity, row.where, paper_text(row), ours, verdict_text(row), style=style
@@ -169,13 +180,17 @@ def figure_page(record: Record) -> str:
 def _how(record: Record) -> str:
     machine = record.machine
     command = f"olaf reproduce {record.figure}{' --quick' if record.quick else ''}"
+    first, last = record.seeds[0], record.seeds[-1]
     seeds = ", ".join(map(str, record.seeds))
+    if len(record.seeds) > LONG and record.seeds == list(range(first, last + 1)):
+        seeds = f"{first} to {last}"
     warning = "**A quick run: it shows that everything works, not what it measures.** "
     return (
         f"{warning if record.quick else ''}`{command}` took {duration(record.run_s)} on "
         f"{machine.processor}, {machine.cores} cores (load average {machine.load_before} before, "
-        f"{machine.load_after} after); seeds {seeds}. Ours is mean ± standard deviation (lowest .. "
-        "highest) over the seeds. This page and the plots are rendered from results.json.\n"
+        f"{machine.load_after} after); seeds {seeds}. Ours is mean ± half of the mean's "
+        "95 % interval (lowest .. highest) over the seeds. This page and the plots are rendered "
+        "from results.json.\n"
     )
 
 
@@ -240,12 +255,19 @@ def _toml(record: Record) -> str:
 
 def rule_text() -> str:
     """How a verdict is reached, for the foot of a page."""
+    within, sure = f"{TOLERANCE:.0%}", f"{CONFIDENCE:.0%}"
     return (
-        f"A row *matches* when our mean is within {TOLERANCE:.0%} of the paper's number or that "
-        "number lies between our lowest and highest seed; it has the *same direction* when it is "
-        "further off but on the same side of its baseline (FIFO, or 1 for a ratio) as in the "
-        "paper, or where the paper only draws that side; otherwise it *differs*. A row of other "
-        "inputs than the paper's is *not comparable*. The rule is in `olaf.experiments.result`.\n"
+        f"The verdicts come from the {sure} interval of our mean over the seeds (Student's t; "
+        "± is half of it). A row *matches* when the whole interval is within "
+        f"{within} of the paper's number. It has the *same direction* when it does not match, and "
+        f"the whole {sure} interval of its difference to its baseline (FIFO, or 1 for a ratio) is "
+        "on the paper's side. That interval holds the spread of both, seed by seed. A row "
+        f"*differs* when its whole interval is more than {within} off, or the whole difference is "
+        "on the other side, or, where the paper only draws a side, it is shown to be within "
+        f"{within} of its baseline. Otherwise it is *undecided*: there is too much spread to "
+        "tell. A row of other inputs than the paper's is *not comparable*. A goal is *met* or "
+        "*missed* when the whole interval is, and else only *on average*. The rule is in "
+        "`olaf.experiments.verdicts`.\n"
     )
 
 

@@ -9,16 +9,12 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, computed_field, model_validator
 
-TOLERANCE = 0.10
-"""A mean so near the paper's value, in shares of it, matches."""
-
-Verdict = Literal[
-    "matches", "same direction", "differs", "paper prints no number", "not comparable"
-]
+from olaf.experiments import verdicts
+from olaf.experiments.verdicts import GoalVerdict, Verdict
 
 
 class Data(BaseModel):
@@ -26,12 +22,16 @@ class Data(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    once_computed: ClassVar[tuple[str, ...]] = ()
+    """Keys that earlier versions computed: records keep them."""
+
     @model_validator(mode="before")
     @classmethod
     def _without_computed(cls, data: Any) -> Any:
         if not isinstance(data, dict):
             return data
-        return {key: value for key, value in data.items() if key not in cls.model_computed_fields}
+        computed = {*cls.model_computed_fields, *cls.once_computed}
+        return {key: value for key, value in data.items() if key not in computed}
 
 
 class Spread(Data):
@@ -61,6 +61,32 @@ class Spread(Data):
             high=max(numbers),
         )
 
+    @classmethod
+    def ratio(cls, ours: Self, theirs: Self) -> Self:
+        """The mean of ours over the mean of theirs, with the spread of both.
+
+        A value a seed is what its pair contributes to the ratio of the two means (delta method),
+        so that their interval is that of the ratio. Seed by seed ratios would leave it to the
+        seed with the smallest denominator. Raises ValueError where theirs is 0 on average.
+        """
+        if len(ours.values) != len(theirs.values):
+            raise ValueError("a ratio needs as many values on both sides")
+        if theirs.mean == 0:
+            raise ValueError("a ratio to a mean of 0")
+        ratio = ours.mean / theirs.mean
+        pairs = zip(ours.values, theirs.values, strict=True)
+        return cls.of([ratio + (mine - ratio * other) / theirs.mean for mine, other in pairs])
+
+    @property
+    def interval(self) -> verdicts.Interval:
+        """Where the mean lies with 95 % confidence."""
+        return verdicts.interval(self.values)
+
+    @property
+    def half_width(self) -> float:
+        """Half of that interval; infinite for one value."""
+        return verdicts.half_width(self.values)
+
 
 class Baseline(Data):
     """What a row is above or below, in the paper and with us: FIFO for OLAF, 1 for a speed-up."""
@@ -68,7 +94,13 @@ class Baseline(Data):
     name: str
     paper: float | None = None
     """None where the paper prints no number: then the row says the ``direction``."""
-    ours: float
+    ours: Spread | float
+    """A spread, by the row's own seeds, where it was measured; a number where it is fixed."""
+
+    @property
+    def mean(self) -> float:
+        """Ours, over the seeds."""
+        return self.ours.mean if isinstance(self.ours, Spread) else self.ours
 
 
 class Goal(Data):
@@ -77,14 +109,11 @@ class Goal(Data):
     at_least: float | None = None
     at_most: float | None = None
 
-    def is_met(self, value: float) -> bool:
-        """Whether a mean keeps within the mark."""
-        above = self.at_least is None or value >= self.at_least
-        return above and (self.at_most is None or value <= self.at_most)
-
 
 class Row(Data):
     """One number of the paper beside ours."""
+
+    once_computed = ("goal_met",)
 
     quantity: str
     """What is measured: ``update loss``."""
@@ -112,44 +141,48 @@ class Row(Data):
     @computed_field  # type: ignore[prop-decorator]
     @property
     def verdict(self) -> Verdict:
-        """By rule, from the numbers alone.
+        """By rule, from the 95 % intervals alone (`olaf.experiments.verdicts`).
 
-        - ``matches``: the mean is within 10 % of the paper's value, or that value lies between our
-          lowest and highest seed; and not on the other side of the baseline, if there is one;
-        - ``same direction``: on the same side of the baseline as in the paper, by more than the
-          seeds' standard deviation, but further off;
-        - ``differs``: neither;
-        - where the paper only draws or says on which side of the baseline it is: ``same direction``
-          or ``differs``;
+        - ``matches``: the whole interval of our mean is within 10 % of the paper's value;
+        - ``same direction``: the whole interval of the difference to the baseline is on the
+          paper's side, but the value does not match;
+        - ``differs``: the whole interval is further than 10 % off, or the whole difference is on
+          the other side; where the paper prints no number, also within 10 % of the baseline;
+        - ``undecided``: the interval is too wide, or too near an edge, to say any of these;
         - ``paper prints no number``: there is nothing to compare with;
         - ``not comparable``: there is, but it is of other inputs.
         """
         if not self.comparable:
             return "not comparable"
-        if self.paper is None:
-            if self.baseline is None or self.direction is None:
-                return "paper prints no number"
-            same = self._side(self.baseline.ours) == _SIDES[self.direction]
-            return "same direction" if same else "differs"
-        ours = theirs = 0
-        if self.baseline is not None and self.baseline.paper is not None:
-            theirs = _sign(self.paper - self.baseline.paper)
-            ours = self._side(self.baseline.ours)
-        near = abs(self.ours.mean - self.paper) <= TOLERANCE * abs(self.paper)
-        if (near or self.ours.low <= self.paper <= self.ours.high) and ours * theirs >= 0:
-            return "matches"
-        return "same direction" if theirs != 0 and ours == theirs else "differs"
+        against = self._against()
+        if self.paper is not None:
+            side = 0 if self.direction is None else _SIDES[self.direction]
+            if self.baseline is not None and self.baseline.paper is not None:
+                side = _sign(self.paper - self.baseline.paper)
+            return verdicts.judge_number(self.ours.interval, self.paper, against, side)
+        if self.baseline is None or against is None or self.direction is None:
+            return "paper prints no number"
+        side = _SIDES[self.direction]
+        return verdicts.judge_direction(against, self.baseline.mean, side)
 
-    def _side(self, baseline: float) -> int:
-        """Above (1) or below (-1) the baseline by more than the seeds' spread; else 0."""
-        by = self.ours.mean - baseline
-        return _sign(by) if abs(by) > self.ours.sd else 0
+    def _against(self) -> verdicts.Interval | None:
+        """The interval of the difference to the baseline, with the spread of both."""
+        if self.baseline is None:
+            return None
+        if isinstance(self.baseline.ours, Spread):
+            return verdicts.difference(self.ours.values, self.baseline.ours.values)
+        fixed = self.baseline.ours
+        return verdicts.interval([value - fixed for value in self.ours.values])
 
     @computed_field  # type: ignore[prop-decorator]
     @property
-    def goal_met(self) -> bool | None:
-        """Whether our mean keeps the goal; None where there is no goal."""
-        return None if self.goal is None else self.goal.is_met(self.ours.mean)
+    def goal_verdict(self) -> GoalVerdict | None:
+        """Whether the goal is kept by the whole interval, on average, or not; None: no goal."""
+        if self.goal is None:
+            return None
+        return verdicts.judge_goal(
+            self.ours.mean, self.ours.interval, self.goal.at_least, self.goal.at_most
+        )
 
 
 _SIDES = {"above": 1, "below": -1}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 import tempfile
 import time
 from collections.abc import Iterator
@@ -42,7 +41,7 @@ def run(plan: Plan, say: Says) -> Record:
         run_s=round(run_s, 3),
         expected_s=figure.expected_s,
         machine=Machine(
-            processor=_processor(),
+            processor=machine.processor(),
             cores=machine.cores(),
             load_before=before,
             load_after=_load(),
@@ -99,16 +98,6 @@ def overview(out: Path) -> Path:
 
 def _load() -> float:
     return round(os.getloadavg()[0], 2)
-
-
-def _processor() -> str:
-    try:
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()
 
 
 def _version() -> str:

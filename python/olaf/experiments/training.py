@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from olaf.experiments.catalog import Says
@@ -13,9 +12,9 @@ from olaf.experiments.result import Series
 from olaf.jobs.lines import Control
 from olaf.jobs.outcome import Exit, RunError
 from olaf.jobs.progress import Happening, Progress, Push
-from olaf.jobs.reading import read_settings
 from olaf.jobs.rehearsal import rehearse
 from olaf.jobs.result import conclude
+from olaf.jobs.settings import Settings
 from olaf.jobs.training import Training
 
 SAY_EVERY_S = 5.0
@@ -27,6 +26,8 @@ class Trained:
 
     result: dict[str, Any]
     pushes: list[Push]
+    rewards: list[tuple[float, float]] = field(default_factory=list)
+    """``(seconds since the launch, mean reward of the last episodes)``, a point a report."""
 
     @property
     def workers(self) -> int:
@@ -43,6 +44,42 @@ class Trained:
         last = max(push.iteration for push in self.pushes)
         late = [push.reward for push in self.pushes if push.iteration > last - iterations]
         return sum(late) / len(late)
+
+    def reward_until(self, time_s: float) -> float:
+        """Mean of the rewards that were pushed until then, each for the time until the next push
+        of its worker: the height of the curve over time, not over pushes."""
+        total = lasted = 0.0
+        for own in self._by_worker().values():
+            until = [push.at_s for push in own[1:]] + [time_s]
+            for push, end in zip(own, until, strict=True):
+                length = min(end, time_s) - push.at_s
+                if length > 0:
+                    total += push.reward * length
+                    lasted += length
+        if lasted == 0:
+            raise ValueError(f"nobody pushed before {time_s} s")
+        return total / lasted
+
+    def curve_by_time(self, points: int, smoothing: int) -> list[tuple[float, float]]:
+        """(seconds, mean reward): at evenly spread times, of each worker its last pushes."""
+        end_s = max(push.at_s for push in self.pushes)
+        curve = []
+        for at in range(1, points + 1):
+            now_s = end_s * at / points
+            rewards = [
+                push.reward
+                for own in self._by_worker().values()
+                for push in [push for push in own if push.at_s <= now_s][-smoothing:]
+            ]
+            if rewards:
+                curve.append((now_s, sum(rewards) / len(rewards)))
+        return curve
+
+    def _by_worker(self) -> dict[int, list[Push]]:
+        by_worker: dict[int, list[Push]] = {}
+        for push in self.pushes:
+            by_worker.setdefault(push.worker, []).append(push)
+        return by_worker
 
     def curve(self, smoothing: int) -> list[tuple[float, float]]:
         """(iteration, mean over workers of the reward pushed), smoothed over so many iterations."""
@@ -61,20 +98,12 @@ class Trained:
         return points
 
 
-def train(
-    tables: Mapping[str, Mapping[str, Any]], *, name: str, scratch: Path, say: Says
-) -> Trained:
-    """Run one job to its end; ``tables`` is a configuration as `olaf config` prints it.
+def train_with(settings: Settings, *, name: str, say: Says) -> Trained:
+    """Run one job to its end, in the folder of the settings (``train.out``).
 
     Raises RunError when the run fails, is interrupted, or its accounts do not match.
     """
-    options = {
-        f"{table}.{key}": (name, value)
-        for table, keys in tables.items()
-        for key, value in keys.items()
-    }
-    options["train.out"] = (name, str(scratch / name.replace(" ", "-").replace("/", "-")))
-    settings = rehearse(read_settings(None, options))
+    settings = rehearse(settings)
     # No signal handler: Ctrl-C raises in the figure's own process, which ends its children.
     outcome = Training(settings, _Quiet(name, say), Control()).run()
     result = conclude(outcome)
@@ -82,7 +111,8 @@ def train(
         raise RunError(f"{name}: {outcome.reason}", Exit(outcome.code))
     if not result["fates"]["matches"]:
         raise RunError(f"{name}: the accounts do not match: {result['fates']['discrepancies']}")
-    return Trained(result, outcome.progress.pushes)
+    history = [(s.at_s, s.reward) for s in outcome.progress.samples if s.reward is not None]
+    return Trained(result, outcome.progress.pushes, history)
 
 
 def mean_over(pushes: Sequence[Push]) -> float:

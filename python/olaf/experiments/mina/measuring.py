@@ -20,6 +20,7 @@ from olaf.schedule.reading import Job
 from olaf.schedule.simulation import (
     Cluster,
     Costs,
+    Join,
     Network,
     Outcome,
     Window,
@@ -35,11 +36,20 @@ Sharing = Literal["none", "greedy", "mina", "plan"]
 Policies = tuple[str, str, Sharing]
 BASELINE: Policies = ("first-fit", "first", "greedy")
 """Placement, trees, sharing (MINA §V-A)."""
+SKIP: Policies = ("first-fit", "first-gain", "greedy")
+"""The baseline, but a job that gains nothing by a tree gets none."""
 AUTHORS: Policies = ("fragments", "mina", "mina")
 OURS: Policies = ("fragments", "gain", "plan")
+"""As the pages have it. The default of `olaf simulate mina` shares greedily: see mina/settings."""
 
 RANDOM = ("random", "mina", "gain")
 """Policies that draw: what they come to depends on the seed."""
+
+
+def default_join() -> Join:
+    """Of our trees, as the core has it."""
+    join: Join = trees_policy("gain")["join"]
+    return join
 
 
 class Given(Parameters):
@@ -110,6 +120,8 @@ class Case:
     """Trees of each job that are looked at; 0: all; None: as many as the policy does by itself."""
     price: float | None = None
     """Of changing a running job's tree, in parts of what it gains; None: the policy's own."""
+    join: Join | None = None
+    """With whom a job takes turns that finds no tree of its own; None: the policy's own."""
     migration_ms: float = 0.0
     keep: bool = False
     """Whether MINA's trees that are there weigh in the next choice; in the paper they do not."""
@@ -146,7 +158,9 @@ class Case:
     def trees_policy(self) -> dict[str, Any]:
         """For the simulator."""
         price_millis = None if self.price is None else round(self.price * 1000)
-        policy = trees_policy(self.trees, candidates=self.candidates, price_millis=price_millis)
+        policy = trees_policy(
+            self.trees, candidates=self.candidates, price_millis=price_millis, join=self.join
+        )
         return {**policy, "keep": self.keep} if self.trees == "mina" else policy
 
 

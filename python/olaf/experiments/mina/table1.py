@@ -14,6 +14,7 @@ from olaf.experiments.mina.measuring import (
     AUTHORS,
     BASELINE,
     OURS,
+    SKIP,
     Bench,
     Case,
     Conflicts,
@@ -49,6 +50,8 @@ class Cases:
     authors: dict[Conflicts, dict[str, Case]]
     """By rule and by which of the three are MINA's: ``+-+``."""
     ours: dict[Conflicts, Case]
+    skip: Case
+    """The baseline by port, but jobs that gain nothing by a tree get none."""
     untreed: Case
     """As ours, but no tree changes once a job has it."""
     hard: dict[str, Case]
@@ -66,7 +69,7 @@ def run(task: Task[Parameters]) -> Result:
     bench = Bench(given.data, task.seeds, task.say)
     for case in [
         *(case for by_rule in cases.authors.values() for case in by_rule.values()),
-        *cases.ours.values(), *cases.hard.values(), cases.untreed,
+        *cases.ours.values(), *cases.hard.values(), cases.untreed, cases.skip,
     ]:  # fmt: skip
         bench.want_given(case, "all", jobs)
     for case in cases.per_switch.values():
@@ -84,6 +87,7 @@ def run(task: Task[Parameters]) -> Result:
     return Result(
         rows=[
             *told.ablation(cases, all_jobs),
+            *told.easy(cases, all_jobs),
             *told.goals(cases, all_jobs),
             *told.hard(cases, all_jobs),
             *told.per_switch(cases, fewer_jobs, given),
@@ -120,6 +124,7 @@ def cases_of(given: Parameters) -> Cases:
     return Cases(
         authors=authors,
         ours=ours,
+        skip=given.case(*SKIP),
         untreed=replace(ours["capacity"], trees="first"),
         hard={
             name: at_speed(case, given.hard_compute_speed, given.hard_speedup)
@@ -155,7 +160,7 @@ class Told:
                         "score", f"{name}: {case.words}", printed.get(which),
                         spread(runs(case), lambda ran: ran.score), digits=4,
                         baseline=None if which == "---" else Baseline(
-                            name="the baseline", paper=printed.get("---"), ours=base.mean
+                            name="the baseline", paper=printed.get("---"), ours=base
                         ),
                         headline=which in HEADLINES and rule == "switch",
                         note=theirs(revision.get(which)),
@@ -178,6 +183,20 @@ class Told:
             for which in in_order(used)
         ]  # fmt: skip
         return rows
+
+    def easy(self, cases: Cases, runs: Callable[[Case], list[Ran]]) -> list[Row]:
+        """How little is at stake on this list, and that a sceptic's baseline gets all of it."""
+        skip = runs(cases.skip)
+        return [
+            self.row(
+                "score", f"by port: {cases.skip.words} (skips jobs that gain nothing)", None,
+                spread(skip, lambda ran: ran.score), digits=4,
+            ),
+            self.row(
+                "what all aggregation together is worth, of the jobs' time", "whatever the policy",
+                None, spread(skip, lambda ran: 100 * ran.summary.headroom), unit="%", digits=2,
+            ),
+        ]  # fmt: skip
 
     def goals(self, cases: Cases, runs: Callable[[Case], list[Ran]]) -> list[Row]:
         """Migrations and time of the whole."""
@@ -322,6 +341,7 @@ def every_case(cases: Cases) -> list[tuple[str, Case]]:
         for case in (
             *(cases.authors[rule][which] for which in in_order(cases.authors[rule])),
             cases.ours[rule],
+            *([cases.skip] if rule == "capacity" else []),
         )
     ]
 

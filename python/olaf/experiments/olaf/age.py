@@ -7,17 +7,33 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import Iterable
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from olaf import _olaf, experiments
-from olaf.experiments import Bound, Chart, Column, Goal, Result, Row, Series, Spread, Table, Task
+from olaf.experiments import (
+    Baseline,
+    Bound,
+    Chart,
+    Column,
+    Goal,
+    Result,
+    Row,
+    Series,
+    Spread,
+    Table,
+    Task,
+)
 from olaf.experiments.olaf.least_age import Exact, least_age
 from olaf.jobs.outcome import RunError
 
 QUEUES = ("fifo", "olaf", "freshest")
+Sized: TypeAlias = dict[tuple[int, str], list[tuple[float, float]]]
+"""By slots and queue: age in services and loss in percent, once a seed."""
 WORKERS = 8
 """Of each cluster."""
 
@@ -44,6 +60,22 @@ class Setting(BaseModel):
         return np.asarray(load * weights / weights.sum())
 
 
+class Sweep(BaseModel):
+    """One load through queues of rising size: OLAF §8.1 has FIFO's age grow with it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    clusters: int = Field(ge=1)
+    slots: list[int] = Field(min_length=2)
+    """In rising order."""
+    load: float = Field(gt=0)
+    """Arrivals in one service, all clusters together."""
+
+    def setting(self, slots: int) -> Setting:
+        """One size."""
+        return Setting(clusters=self.clusters, slots=slots)
+
+
 class Parameters(experiments.Parameters):
     """Which settings are measured at which loads."""
 
@@ -59,6 +91,8 @@ class Parameters(experiments.Parameters):
     """The age-optimal queue's age is to be at most so many times the bound."""
     settings: list[Setting] = Field(min_length=1)
     """Who shares which queue. The first is drawn."""
+    sweep: Sweep
+    """The queue's size."""
     exact: list[Exact]
     """Small cases, of which the best of all policies is computed."""
 
@@ -69,6 +103,7 @@ def run(task: Task[Parameters]) -> Result:
     service_ns = round(given.bytes * 8e9 / _olaf.parse_rate(given.rate))
     ages: dict[tuple[int, float, str], list[float]] = defaultdict(list)
     losses: dict[tuple[int, float, str], list[float]] = defaultdict(list)
+    sized: Sized = defaultdict(list)
     for seed in task.each_seed():
         for at, setting in enumerate(given.settings):
             task.say(f"seed {seed}: {setting.name}")
@@ -79,7 +114,14 @@ def run(task: Task[Parameters]) -> Result:
                     age, loss = replayed(trace, queue, setting, given)
                     ages[at, load, queue].append(age / service_ns)
                     losses[at, load, queue].append(100 * loss)
-    rows, tables = [], []
+        task.say(f"seed {seed}: sizes of the queue")
+        trace = task.scratch / "trace.csv"
+        write_trace(trace, given.sweep.setting(1).rates(given.sweep.load), given, service_ns, seed)
+        for slots in given.sweep.slots:
+            for queue in QUEUES:
+                age, loss = replayed(trace, queue, given.sweep.setting(slots), given)
+                sized[slots, queue].append((age / service_ns, 100 * loss))
+    rows, tables = list(size_rows(given.sweep, sized)), [size_table(given.sweep, sized)]
     for at, setting in enumerate(given.settings):
         rows.append(worst_row(setting, given, {q: ages_of(ages, at, q) for q in QUEUES}))
         tables.append(table(at, setting, given, ages, losses))
@@ -90,7 +132,7 @@ def run(task: Task[Parameters]) -> Result:
     return Result(
         rows=rows,
         tables=[*tables, exact_table(exact)],
-        charts=[chart(given, ages)],
+        charts=[chart(given, ages), size_chart(given.sweep, sized)],
         notes=NOTES,
         bounds=[
             Bound(
@@ -137,8 +179,7 @@ def replayed(trace: Path, queue: str, setting: Setting, given: Parameters) -> tu
     ages = [c["aom_mean_ns"] for c in summary["clusters"]]
     if None in ages:
         raise RunError(
-            f"{queue}, {setting.clusters} clusters: {ages.count(None)} were never delivered: there "
-            "is no mean age of all; set more arrivals"
+            f"{queue}, {setting.clusters} clusters: at most one update departed; set more arrivals"
         )
     return sum(ages) / len(ages), summary["loss"]
 
@@ -214,6 +255,76 @@ def table(
         title=f"Average AoM in services, {setting.name}",
         columns=[Column(name=n, digits=d) for n, d in zip(columns, digits, strict=True)],
         rows=lines,
+    )
+
+
+def size_rows(sweep: Sweep, sized: Sized) -> Iterable[Row]:
+    """Whether a larger queue makes models older: the paper says so of FIFO."""
+    small, large = sweep.slots[0], sweep.slots[-1]
+    for queue in QUEUES:
+        ages = {slots: Spread.of([age for age, _ in sized[slots, queue]]) for slots in sweep.slots}
+        yield Row(
+            quantity=f"average AoM with {large} slots over that with {small}",
+            where=f"{queue}, {sweep.clusters} clusters, load {sweep.load:g}",
+            ours=Spread.ratio(ages[large], ages[small]),
+            baseline=Baseline(name="1", ours=1.0) if queue == "fifo" else None,
+            direction="above" if queue == "fifo" else None,
+        )
+    yield Row(
+        quantity="average AoM, FIFO over OLAF",
+        where=f"{sweep.clusters} clusters, load {sweep.load:g}, {large} slots each",
+        ours=Spread.ratio(
+            Spread.of([age for age, _ in sized[large, "fifo"]]),
+            Spread.of([age for age, _ in sized[large, "olaf"]]),
+        ),
+    )
+
+
+def size_table(sweep: Sweep, sized: Sized) -> Table:
+    """Age and loss by the queue's size."""
+    columns = [Column(name="slots", digits=0)]
+    columns += [Column(name=f"{queue} AoM", digits=2) for queue in QUEUES]
+    columns += [Column(name=f"{queue} loss, %", digits=1) for queue in QUEUES]
+    lines: list[list[Spread | float | str | None]] = [
+        [
+            float(slots),
+            *(Spread.of([age for age, _ in sized[slots, queue]]) for queue in QUEUES),
+            *(Spread.of([lost for _, lost in sized[slots, queue]]) for queue in QUEUES),
+        ]
+        for slots in sweep.slots
+    ]
+    return Table(
+        title=f"Average AoM in services by the queue's size, {sweep.clusters} clusters, "
+        f"load {sweep.load:g}",
+        columns=columns,
+        rows=lines,
+        note="A FIFO queue with more slots loses no less at this load, and what it sends has "
+        "waited longer. OLAF has at most one update of a cluster in its queue: beyond as many "
+        "slots as clusters it stays as it is.",
+    )
+
+
+def size_chart(sweep: Sweep, sized: Sized) -> Chart:
+    """Ages by the queue's size."""
+
+    def line(queue: str) -> Series:
+        ages = [[age for age, _ in sized[slots, queue]] for slots in sweep.slots]
+        return Series(
+            name=queue,
+            points=[(slots, float(np.mean(a))) for slots, a in zip(sweep.slots, ages, strict=True)],
+            low=[min(a) for a in ages],
+            high=[max(a) for a in ages],
+        )
+
+    return Chart(
+        name="slots",
+        title=f"Average AoM by the queue's size, {sweep.clusters} clusters, load {sweep.load:g}",
+        x="slots",
+        y="average AoM, services",
+        x_scale="log",
+        from_zero=True,
+        marked=True,
+        series=[line(queue) for queue in QUEUES],
     )
 
 

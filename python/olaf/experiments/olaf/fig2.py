@@ -1,32 +1,40 @@
-"""OLAF §2.1, Figure 2: three ways in which a server can treat updates, by iteration."""
+"""OLAF §2.1, Figure 2: three ways in which a server can treat updates, by iteration and by time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeAlias
 
 from pydantic import Field
 
 from olaf import experiments
-from olaf.experiments import Baseline, Chart, Result, Row, Spread, Task
-from olaf.experiments.training import Trained, band, mean_over, train
+from olaf.experiments import Baseline, Chart, Result, Row, Series, Spread, Task
+from olaf.experiments.training import Trained, band, mean_over
+from olaf.experiments.virtual import LEFT_OUT, Job, train_all
 
 MODES = {
     "each": "asynchronous",
     "periodic": "periodic aggregation",
     "round": "synchronous",
 }
+POINTS = 40
+"""Of a curve over time."""
+
+Runs: TypeAlias = dict[tuple[float, str], list[Trained]]
+"""By ratio of speeds and mode, one run a seed."""
 
 
 class Parameters(experiments.Parameters):
-    """A job, trained once in each mode."""
+    """A job, trained once in each mode on machines of each kind."""
 
     environment: str
     """Any id that gymnasium.make knows."""
     workers: int = Field(ge=2)
-    """Worker processes."""
+    """Workers, each with a machine of its own."""
     clusters: int = Field(ge=1)
     """Clusters they are dealt to."""
+    speeds: list[float] = Field(min_length=1)
+    """The fastest machine's speed over the slowest's, once each; 1: all alike."""
     iterations: int = Field(ge=1)
     """Updates of each worker; a run ends after so many times the workers in all."""
     aggregate_updates: int = Field(ge=1)
@@ -37,33 +45,30 @@ class Parameters(experiments.Parameters):
     """Iterations that a point of the plot is the mean of."""
     last: int = Field(ge=1)
     """Iterations that the reward at the end is the mean of."""
-    time_limit_s: float = Field(gt=0)
-    """A run ends after so long at the latest."""
 
 
 def run(task: Task[Parameters]) -> Result:
-    """Train in each mode with each seed."""
-    runs: dict[str, list[Trained]] = {mode: [] for mode in MODES}
-    for seed in task.each_seed():
-        for mode, own in runs.items():
-            name = f"{MODES[mode]}, seed {seed}"
-            told = tables(task.parameters, mode, seed)
-            own.append(train(told, name=name, scratch=task.scratch, say=task.say))
+    """Train in each mode, with each ratio of speeds and each seed."""
     given = task.parameters
+    cases = [(ratio, mode) for ratio in given.speeds for mode in MODES]
+    jobs = [
+        Job(
+            name=f"{MODES[mode]}, {machines(ratio)}, seed {seed}",
+            tables=tables(given, mode, seed),
+            speeds=ratio,
+        )
+        for seed in task.seeds
+        for ratio, mode in cases
+    ]
+    runs: Runs = {case: [] for case in cases}
+    for at, one in enumerate(train_all(jobs, task.say)):
+        runs[cases[at % len(cases)]].append(one)
     return Result(
-        rows=[*lead_rows(runs, given), *reward_rows(runs, given)],
-        charts=[
-            Chart(
-                title="Mean reward of the workers", x="iteration of each worker", y="reward",
-                series=[
-                    band(MODES[mode], [one.curve(given.smoothing) for one in own])
-                    for mode, own in runs.items()
-                ],
-            )
-        ],
-        differences=order(runs, given),
-        notes=notes(runs),
-    )  # fmt: skip
+        rows=[*lead_rows(runs, given), *time_rows(runs), *reward_rows(runs, given)],
+        charts=charts(runs, given),
+        differences=[LEFT_OUT],
+        notes=[answer(runs, given), *notes(runs)],
+    )
 
 
 def tables(given: Parameters, mode: str, seed: int) -> dict[str, dict[str, Any]]:
@@ -75,7 +80,6 @@ def tables(given: Parameters, mode: str, seed: int) -> dict[str, dict[str, Any]]
             "clusters": given.clusters,
             "updates": given.workers * given.iterations,
             "until_reward": "off",
-            "time_limit_s": given.time_limit_s,
             "seed": seed,
         },
         "server": {
@@ -86,71 +90,158 @@ def tables(given: Parameters, mode: str, seed: int) -> dict[str, dict[str, Any]]
     }
 
 
-def lead_rows(runs: dict[str, list[Trained]], given: Parameters) -> Iterable[Row]:
-    """What the paper claims: asynchronous is above the two others, throughout."""
-    measures: dict[str, Callable[[Trained], float]] = {
+def machines(ratio: float) -> str:
+    """A ratio of speeds in words."""
+    return "equal machines" if ratio == 1 else f"machines {ratio:g}x apart"
+
+
+def by_iteration(given: Parameters) -> dict[str, Callable[[Trained], float]]:
+    """What is compared in the paper's plot."""
+    return {
         "mean over all iterations": lambda one: mean_over(one.pushes),
         f"last {given.last} iterations": lambda one: one.reward_at_end(given.last),
     }
-    return [
-        Row(
-            quantity=f"reward, asynchronous less {MODES[other]}",
-            where=where,
-            unit="reward",
-            ours=Spread.of(
-                [
-                    of(own) - of(against)
-                    for own, against in zip(runs["each"], runs[other], strict=True)
-                ]
-            ),
-            baseline=Baseline(name="0", ours=0.0),
-            direction="above",
-        )
-        for other in ("periodic", "round")
-        for where, of in measures.items()
-    ]
 
 
-def reward_rows(runs: dict[str, list[Trained]], given: Parameters) -> Iterable[Row]:
-    """The rewards behind the differences."""
-    return [
-        Row(
+def by_time(runs: Runs, ratio: float) -> dict[str, list[float]]:
+    """By mode, mean reward over the time that every mode trained with that seed."""
+    own = {mode: runs[ratio, mode] for mode in MODES}
+    shared = [min(one.result["time_s"] for one in same) for same in zip(*own.values(), strict=True)]
+    return {
+        mode: [one.reward_until(end_s) for one, end_s in zip(ones, shared, strict=True)]
+        for mode, ones in own.items()
+    }
+
+
+def lead_rows(runs: Runs, given: Parameters) -> Iterable[Row]:
+    """What the paper claims: asynchronous is above the two others, throughout."""
+    for ratio in given.speeds:
+        for other in ("periodic", "round"):
+            for where, of in by_iteration(given).items():
+                yield lead_row(
+                    f"{where}, {machines(ratio)}",
+                    [of(one) for one in runs[ratio, "each"]],
+                    [of(one) for one in runs[ratio, other]],
+                    other,
+                )
+
+
+def time_rows(runs: Runs) -> Iterable[Row]:
+    """The same over the same virtual time, in which the modes do not push equally often."""
+    for ratio in dict.fromkeys(ratio for ratio, _ in runs):
+        means = by_time(runs, ratio)
+        for other in ("periodic", "round"):
+            yield lead_row(
+                f"mean over the same virtual time, {machines(ratio)}",
+                means["each"],
+                means[other],
+                other,
+            )
+
+
+def lead_row(where: str, ours: Sequence[float], theirs: Sequence[float], other: str) -> Row:
+    """Asynchronous against another mode, seed by seed."""
+    beside = Spread.of(theirs)
+    return Row(
+        quantity=f"asynchronous reward, against {MODES[other]}",
+        where=where,
+        ours=Spread.of(ours),
+        baseline=Baseline(name=MODES[other], ours=beside),
+        direction="above",
+        note=f"{MODES[other]}: {beside.mean:.0f}",
+    )
+
+
+def reward_rows(runs: Runs, given: Parameters) -> Iterable[Row]:
+    """The rewards at the end, and the time it took."""
+    for (ratio, mode), own in runs.items():
+        where = f"{MODES[mode]}, {machines(ratio)}"
+        yield Row(
             quantity=f"reward, last {given.last} iterations",
-            where=MODES[mode],
-            unit="reward",
+            where=where,
             ours=Spread.of([one.reward_at_end(given.last) for one in own]),
             headline=False,
         )
-        for mode, own in runs.items()
-    ]
+        yield Row(
+            quantity=f"virtual time of {given.iterations} iterations of each worker, on average",
+            where=where,
+            unit="s",
+            ours=Spread.of([one.result["time_s"] for one in own]),
+            headline=False,
+        )
 
 
-def order(runs: dict[str, list[Trained]], given: Parameters) -> list[str]:
-    """What to say where the paper's order did not come out."""
-    ends = {
-        mode: sum(one.reward_at_end(given.last) for one in own) / len(own)
-        for mode, own in runs.items()
-    }
-    ahead = [MODES[mode] for mode in ("periodic", "round") if ends[mode] > ends["each"]]
-    if not ahead:
-        return []
-    return [
-        f"The paper's order does not come out for {' and '.join(ahead)}: by iteration it ends "
-        "above asynchronous training here. A round takes in only what was computed on the very "
-        "model that it changes, and their mean is steadier than eight steps of which most are "
-        "several versions old. The seeds spread widely beside these differences."
-    ]
+def charts(runs: Runs, given: Parameters) -> list[Chart]:
+    """By iteration, then by time, for each ratio of speeds."""
+    made = []
+    for ratio in given.speeds:
+        own = {mode: runs[ratio, mode] for mode in MODES}
+        # A dot in a file's name would begin its suffix.
+        apart = f"{ratio:g}x".replace(".", "-")
+        made.append(
+            Chart(
+                name=f"iteration-{apart}",
+                title=f"Mean reward of the workers, {machines(ratio)}",
+                x="iteration of each worker",
+                y="reward",
+                series=[
+                    band(MODES[mode], [one.curve(given.smoothing) for one in ones])
+                    for mode, ones in own.items()
+                ],
+            )
+        )
+        made.append(
+            Chart(
+                name=f"time-{apart}",
+                title=f"Mean reward of the workers by virtual time, {machines(ratio)}",
+                x="virtual time, s",
+                y="reward",
+                series=[by_time_series(MODES[mode], ones, given) for mode, ones in own.items()],
+            )
+        )
+    return made
 
 
-def notes(runs: dict[str, list[Trained]]) -> list[str]:
-    """How fast the modes were, and whether rounds were whole."""
-    speeds = ", ".join(
-        f"{MODES[mode]} {sum(one.updates_per_s for one in own) / len(own):.0f}"
-        for mode, own in runs.items()
+def by_time_series(name: str, ones: Sequence[Trained], given: Parameters) -> Series:
+    """One line over time: means over the seeds of the n-th of `POINTS` points."""
+    curves = [one.curve_by_time(POINTS, given.smoothing) for one in ones]
+    length = min(len(curve) for curve in curves)
+    points = list(zip(*(curve[-length:] for curve in curves), strict=True))
+    values = [[reward for _, reward in same] for same in points]
+    times = [sum(at for at, _ in same) / len(same) for same in points]
+    return Series(
+        name=name,
+        points=[(round(t, 3), sum(v) / len(v)) for t, v in zip(times, values, strict=True)],
+        low=[min(v) for v in values],
+        high=[max(v) for v in values],
     )
-    collected = [one.result["aggregate"] for one in runs["round"]]
+
+
+def answer(runs: Runs, given: Parameters) -> str:
+    """Whether asynchronous beats synchronous here."""
+    told = []
+    for row in [*lead_rows(runs, given), *time_rows(runs)]:
+        assert row.baseline is not None
+        if row.baseline.name == MODES["round"]:
+            word = {"same direction": "yes", "differs": "no"}.get(row.verdict, "undecided")
+            told.append(
+                f"{row.where}: {word} ({row.ours.mean:.0f} against {row.baseline.mean:.0f})"
+            )
+    return f"Does asynchronous training beat synchronous training here? {'; '.join(told)}."
+
+
+def notes(runs: Runs) -> list[str]:
+    """How fast the modes were, and whether rounds were whole."""
+    speeds = "; ".join(
+        f"{MODES[mode]}, {machines(ratio)} {sum(one.updates_per_s for one in own) / len(own):.1f}"
+        for (ratio, mode), own in runs.items()
+    )
+    collected = [
+        one.result["aggregate"] for (_, mode), own in runs.items() for one in own if mode == "round"
+    ]
     short = sum(one["rounds_short"] for one in collected)
+    rounds = sum(one["collections"] for one in collected)
     return [
-        f"Updates a second over all workers: {speeds}.",
-        f"Of {sum(one['collections'] for one in collected)} rounds {short} ended without somebody.",
+        f"Updates a virtual second over all workers: {speeds}.",
+        f"Of {rounds} rounds {short} ended without somebody.",
     ]

@@ -10,7 +10,8 @@ from pydantic import Field
 
 from olaf import experiments
 from olaf.experiments import Baseline, Chart, Result, Row, Spread, Task
-from olaf.experiments.training import Trained, band, train
+from olaf.experiments.training import Trained, band
+from olaf.experiments.virtual import LEFT_OUT, Job, train_all
 
 
 class Parameters(experiments.Parameters):
@@ -19,7 +20,7 @@ class Parameters(experiments.Parameters):
     environment: str
     """Any id that gymnasium.make knows."""
     workers: list[int] = Field(min_length=1)
-    """Numbers of worker processes, in rising order."""
+    """Numbers of workers, each with a machine of its own, in rising order."""
     iterations: int = Field(ge=1)
     """Updates of each worker; a run ends after so many times the workers in all."""
     mark: float
@@ -28,19 +29,16 @@ class Parameters(experiments.Parameters):
     """Iterations that a point of the plot is the mean of."""
     last: int = Field(ge=1)
     """Iterations that the reward at the end is the mean of."""
-    time_limit_s: float = Field(gt=0)
-    """A run ends after so long at the latest."""
 
 
 def run(task: Task[Parameters]) -> Result:
     """Train with each number of workers and each seed."""
     given = task.parameters
+    cases = [(count, seed) for seed in task.seeds for count in given.workers]
+    jobs = [Job(f"{n} workers, seed {seed}", tables(given, n, seed)) for n, seed in cases]
     runs: dict[int, list[Trained]] = {count: [] for count in given.workers}
-    for seed in task.each_seed():
-        for count, own in runs.items():
-            told = tables(given, count, seed)
-            name = f"{count} workers, seed {seed}"
-            own.append(train(told, name=name, scratch=task.scratch, say=task.say))
+    for (count, _), one in zip(cases, train_all(jobs, task.say), strict=True):
+        runs[count].append(one)
     return Result(
         rows=[*iteration_rows(runs, given), *reward_rows(runs, given)],
         charts=[
@@ -52,6 +50,7 @@ def run(task: Task[Parameters]) -> Result:
                 ],
             )
         ],
+        differences=[LEFT_OUT],
     )  # fmt: skip
 
 
@@ -64,7 +63,6 @@ def tables(given: Parameters, count: int, seed: int) -> dict[str, dict[str, Any]
             "clusters": min(2, count),
             "updates": count * given.iterations,
             "until_reward": "off",
-            "time_limit_s": given.time_limit_s,
             "seed": seed,
         },
     }
@@ -89,7 +87,7 @@ def iteration_rows(runs: dict[int, list[Trained]], given: Parameters) -> Iterabl
             ours=spread,
             baseline=None
             if (fewer := before[count]) is None
-            else Baseline(name=f"N = {fewer}", ours=spreads[fewer].mean),
+            else Baseline(name=f"N = {fewer}", ours=spreads[fewer]),
             direction=None if before[count] is None else "below",
         )
         for count, spread in spreads.items()

@@ -9,7 +9,8 @@ from pydantic import Field
 
 from olaf import experiments
 from olaf.experiments import Baseline, Chart, Goal, Result, Row, Spread, Task
-from olaf.experiments.training import Trained, band, train
+from olaf.experiments.training import Trained, band
+from olaf.experiments.virtual import LEFT_OUT, Job, train_all, update_bits
 
 NO_LOSS = "no loss"
 
@@ -20,13 +21,15 @@ class Parameters(experiments.Parameters):
     environment: str
     """Any id that gymnasium.make knows."""
     workers: int = Field(ge=2)
-    """Worker processes."""
+    """Workers, each with a machine of its own."""
     clusters: int = Field(ge=1)
     """Clusters they are dealt to."""
     slots: int = Field(ge=1)
     """Updates the queue holds."""
     shares: list[float] = Field(min_length=1)
     """Rates of the uplink, over what the workers offer."""
+    patience_s: float = Field(ge=0)
+    """Seconds that a worker waits for an answer; with 0 it offers the same whatever is lost."""
     iterations: int = Field(ge=1)
     """Updates of each worker; a run ends after so many times the workers in all."""
     smoothing: int = Field(ge=1)
@@ -35,27 +38,29 @@ class Parameters(experiments.Parameters):
     """Iterations that the reward at the end is the mean of."""
     goal_percent: float
     """How far OLAF is to end above FIFO."""
-    time_limit_s: float = Field(gt=0)
-    """A run ends after so long at the latest."""
 
 
 def run(task: Task[Parameters]) -> Result:
-    """Train without loss, then with each queue at each share, seed by seed."""
+    """Train without loss, then with each queue at each share of what was offered then."""
     given = task.parameters
-    runs: dict[str, list[Trained]] = {}
-    shares: dict[str, list[float]] = {}
-    for seed in task.each_seed():
-        newest = one_run(task, NO_LOSS, seed, None)
-        runs.setdefault(NO_LOSS, []).append(newest)
-        for share in given.shares:
-            for queue in ("fifo", "olaf"):
-                # Pushing does not wait for the network: the run before says what this one offers.
-                uplink_bps = share * newest.updates_per_s * bits(newest)
-                name = label(queue, share)
-                newest = one_run(task, name, seed, (queue, uplink_bps))
-                runs.setdefault(name, []).append(newest)
-                came = uplink_bps / (newest.updates_per_s * bits(newest))
-                shares.setdefault(name, []).append(came)
+    free = train_all([job(given, NO_LOSS, seed) for seed in task.seeds], task.say)
+    cases = [(queue, share) for share in given.shares for queue in ("fifo", "olaf")]
+    jobs = [
+        # Both queues have the same uplink: a share of what these workers offer without loss.
+        job(given, label(queue, share), seed, (queue, share * offered_bps(beside)))
+        for seed, beside in zip(task.seeds, free, strict=True)
+        for queue, share in cases
+    ]
+    runs: dict[str, list[Trained]] = {NO_LOSS: free}
+    for at, one in enumerate(train_all(jobs, task.say)):
+        runs.setdefault(label(*cases[at % len(cases)]), []).append(one)
+    shares = {
+        label(queue, share): [
+            share * offered_bps(beside) / offered_bps(one)
+            for beside, one in zip(free, runs[label(queue, share)], strict=True)
+        ]
+        for queue, share in cases
+    }
     return Result(
         rows=[
             *lead_rows(runs, task),
@@ -71,6 +76,7 @@ def run(task: Task[Parameters]) -> Result:
                 ],
             )
         ],
+        differences=[LEFT_OUT],
         notes=[verdict_in_words(runs, task)],
     )  # fmt: skip
 
@@ -80,14 +86,11 @@ def label(queue: str, share: float) -> str:
     return f"{queue.upper()}, uplink {share:g}"
 
 
-def one_run(
-    task: Task[Parameters], name: str, seed: int, link: tuple[str, float] | None
-) -> Trained:
+def job(given: Parameters, name: str, seed: int, link: tuple[str, float] | None = None) -> Job:
     """One training run; ``link``: discipline and bits a second, or None without a limit."""
-    given = task.parameters
     switch: dict[str, Any] = {"slots": given.slots}
     if link is not None:
-        switch |= {"queue": link[0], "uplink": f"{max(link[1], 1):.0f}bit"}
+        switch["queue"] = link[0]
     tables: dict[str, dict[str, Any]] = {
         "learner": {"environment": given.environment},
         "train": {
@@ -95,60 +98,47 @@ def one_run(
             "clusters": given.clusters,
             "updates": given.workers * given.iterations,
             "until_reward": "off",
-            "time_limit_s": given.time_limit_s,
             "seed": seed,
         },
         "switch": switch,
+        "worker": {"patience_s": given.patience_s},
     }
-    return train(tables, name=f"{name}, seed {seed}", scratch=task.scratch, say=task.say)
+    uplink_bps = None if link is None else max(link[1], 1.0)
+    return Job(f"{name}, seed {seed}", tables, uplink_bps=uplink_bps)
 
 
-def bits(one: Trained) -> int:
-    """Bits of an update on the link: a header of 96 bytes and the parameters."""
-    return 8 * (96 + 4 * int(one.result["model"]["parameters"]))
+def offered_bps(one: Trained) -> float:
+    """What the workers of a run pushed, bits a virtual second."""
+    return one.updates_per_s * update_bits(one)
 
 
-def above_percent(own: Trained, other: Trained, given: Parameters) -> float:
-    """By how many percent of the other's reward at the end this one's is above it."""
-    mine, theirs = own.reward_at_end(given.last), other.reward_at_end(given.last)
-    return 100 * (mine - theirs) / abs(theirs)
+def above_percent(olaf: list[Trained], fifo: list[Trained], given: Parameters) -> Spread:
+    """By how many percent of FIFO's mean reward at the end OLAF's mean is above it.
+
+    With the spread of both: a ratio of two means, not the mean of ratios.
+    """
+    ends = [Spread.of([one.reward_at_end(given.last) for one in own]) for own in (olaf, fifo)]
+    over = Spread.ratio(*ends)
+    sign = 1 if ends[1].mean > 0 else -1
+    return Spread.of([sign * 100 * (value - 1) for value in over.values])
 
 
 def lead_rows(runs: dict[str, list[Trained]], task: Task[Parameters]) -> Iterable[Row]:
     """The paper's two numbers: how far OLAF ends above FIFO."""
     given = task.parameters
-    rows = []
-    for share in given.shares:
-        olaf, fifo = runs[label("olaf", share)], runs[label("fifo", share)]
-        # Over FIFO's mean: a ratio of each pair is at the mercy of the seed with the least reward.
-        theirs = sum(one.reward_at_end(given.last) for one in fifo) / len(fifo)
-        rows.append(
-            Row(
-                quantity="OLAF's reward above FIFO's mean",
-                where=f"uplink {share:g} of the offered rate",
-                unit="%",
-                paper=task.paper.get(f"{share:g}"),
-                ours=Spread.of(
-                    [100 * (one.reward_at_end(given.last) - theirs) / abs(theirs) for one in olaf]
-                ),
-                baseline=Baseline(name="FIFO", paper=0.0, ours=0.0),
-                goal=Goal(at_least=given.goal_percent),
-            )
+    return [
+        Row(
+            quantity="OLAF's mean reward above FIFO's",
+            where=f"uplink {share:g} of the offered rate",
+            unit="%",
+            paper=task.paper.get(f"{share:g}"),
+            ours=above_percent(runs[label("olaf", share)], runs[label("fifo", share)], given),
+            baseline=Baseline(name="FIFO", paper=0.0, ours=0.0),
+            goal=Goal(at_least=given.goal_percent),
+            note="ratio of the two means, with the spread of both",
         )
-        rows.append(
-            Row(
-                quantity="OLAF's reward above FIFO's, seed by seed",
-                where=f"uplink {share:g} of the offered rate",
-                unit="%",
-                ours=Spread.of(
-                    [above_percent(a, b, given) for a, b in zip(olaf, fifo, strict=True)]
-                ),
-                baseline=Baseline(name="FIFO", ours=0.0),
-                direction="above",
-                headline=False,
-            )
-        )
-    return rows
+        for share in given.shares
+    ]
 
 
 def own_rows(name: str, own: list[Trained], given: Parameters) -> Iterable[Row]:

@@ -120,10 +120,9 @@ def virtual_rows(runs: Runs, paper: dict[str, Any]) -> list[Row]:
                 headline=theirs is not None,
             )
             if queue == "olaf" and of_fifo is not None:
-                own = mean(one.received if name == "received" else 100 * one.loss for one in fifo)
-                row = row.model_copy(
-                    update={"baseline": Baseline(name="FIFO", paper=of_fifo, ours=own)}
-                )
+                own = [one.received if name == "received" else 100 * one.loss for one in fifo]
+                base = Baseline(name="FIFO", paper=of_fifo, ours=Spread.of(own))
+                row = row.model_copy(update={"baseline": base})
             rows.append(row)
         rows += age_rows(runs, rate, where, paper)
     return rows
@@ -155,7 +154,7 @@ def real_rows(runs: Runs, paper: dict[str, Any], sent: int) -> list[Row]:
     rows = []
     for rate in dict.fromkeys(rate for rate, _ in runs):
         where = f"{rate.removesuffix('gbit')} Gbit/s, slowed down, real sockets"
-        fifo_loss = mean(100 * one.loss for one in runs[rate, "fifo"])
+        fifo_loss = Spread.of([100 * one.loss for one in runs[rate, "fifo"]])
         for queue in ("fifo", "olaf"):
             counts = runs[rate, queue]
             received = printed(paper, f"received_{queue}", rate)

@@ -24,6 +24,7 @@ from olaf.experiments.multihop_pages import (
     locked_clocks,
     olaf_ages,
     paper_rows,
+    per_worker_twice,
     two_simulators,
 )
 
@@ -58,6 +59,7 @@ def run(task: Task[Parameters]) -> Result:
             locked_clocks(task.seeds, network, fifo),
             fifo_ages(network, task.paper, fifo),
             olaf_ages(task.paper, dict(measured["ns-3"])[OLAF]),
+            per_worker_twice(task.paper, fifo, dict(measured["ns-3"])[OLAF]),
         ],
     )
 
