@@ -73,8 +73,7 @@ def test_a_run_writes_its_scalars_at_environment_steps(olaf: Olaf) -> None:
     assert episodes == [(e.steps, e.reward) for e in journal.episodes]
     # A resumed run goes on in a second file, at the steps that follow.
     olaf("train", "--resume=runs/latest", "--updates=9")
-    # Two files, or one where both sessions began in one second: it is appended to.
-    assert 1 <= len(list(folder.glob("events.out.tfevents.*"))) <= 2
+    assert len(list(folder.glob("events.out.tfevents.*"))) == 2
     steps = [step for tag, step, _ in events(folder) if tag == "train/updates"]
     assert steps == sorted(steps)
     assert steps[-1] == 9 * 200
@@ -95,6 +94,19 @@ def test_scalars_are_on_disk_while_the_run_goes(tmp_path: Path) -> None:
             progress.samples.append(sample(time.monotonic(), 100))
             scalars.stands(progress, "training")
             time.sleep(0.05)
+
+
+def test_sessions_that_begin_within_a_second_keep_a_file_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tensorboardX.event_file_writer.time.time", lambda: 1_700_000_000.25)
+    progress = Progress(Settings())
+    for session in range(12):
+        with Scalars(tmp_path) as scalars:
+            progress.samples = [sample(1.0, 100 * session)]
+            scalars.stands(progress, "training")
+    steps = [step for tag, step, _ in events(tmp_path) if tag == "train/updates"]
+    assert steps == [100 * session for session in range(12)]
 
 
 def test_rates_are_over_the_seconds_before() -> None:

@@ -19,7 +19,7 @@ pub struct AgeOfModel {
 #[derive(Clone, Debug)]
 struct State {
     observed_from: Instant,
-    /// Of what was delivered; nothing while the cluster starves.
+    /// Generation time of the newest update that was delivered; none while the cluster starves.
     newest_generation_ns: Option<u64>,
     last_change: Instant,
     /// Integral of the age up to `last_change`, in nanoseconds squared.

@@ -1,4 +1,4 @@
-//! What a server says of a cluster of which nothing arrives: it grows old, and the job is unfair.
+//! A cluster from which nothing arrives grows old, and the server calls its job unfair.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 

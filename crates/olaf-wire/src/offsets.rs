@@ -30,7 +30,7 @@
 /// First bytes of every datagram of ours.
 pub const MAGIC: [u8; 4] = *b"OLAF";
 /// Version of the format this crate reads and writes.
-pub const VERSION: u8 = 2;
+pub const VERSION: u8 = 3;
 
 /// Fields that every message has.
 pub mod common {

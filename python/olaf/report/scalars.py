@@ -108,6 +108,10 @@ class _Following(ABC):
         self.close()
 
 
+EVENTS = "events.out.tfevents.*"
+"""Event files in a run's folder."""
+
+
 class Scalars(_Following):
     """Writes event files of TensorBoard into the run's folder, a file a session."""
 
@@ -115,7 +119,11 @@ class Scalars(_Following):
         super().__init__()
         from tensorboardX import SummaryWriter  # type: ignore[import-untyped]
 
-        self._writer: Any = SummaryWriter(str(folder), flush_secs=FLUSH_S)
+        # The writer names its file by the second and truncates a file that is there: a session that
+        # is resumed within a second would destroy the first one's scalars. Readers sort by name.
+        earlier = len(list(folder.glob(EVENTS)))
+        suffix = f".{earlier:04d}" if earlier else ""
+        self._writer: Any = SummaryWriter(str(folder), flush_secs=FLUSH_S, filename_suffix=suffix)
 
     def write(self, values: Mapping[str, float], steps: int) -> None:
         """Add scalars."""

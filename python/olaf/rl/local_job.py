@@ -9,7 +9,7 @@ and seed give the same result to the last bit, whatever else the machine does.
 import heapq
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -250,16 +250,13 @@ class LocalJob:
         step_limit: float = math.inf,
         on_steps: Callable[[int], None] = lambda steps: None,
     ) -> Outcome:
-        """Run to the end, to so many environment steps of all, or to the reward if ``stop``.
+        """Run ``updates`` updates. End earlier at ``step_limit`` environment steps, all workers
+        together, or, if ``stop``, where the mean reward reaches ``until_reward``.
 
         on_steps: hears after each turn how many environment steps all have taken.
         """
         course = Course(until_reward)
-        for point in self.progress(updates):
-            over = course.see(point) and stop
-            on_steps(course.steps)
-            if over or course.steps >= step_limit:
-                break
+        course.follow(self.progress(updates), stop, step_limit, on_steps)
         time_s = self.now()
         model = self.job.model()
         assert model is not None, "joined before the first turn"
@@ -376,13 +373,8 @@ class Alone:
         on_steps: Callable[[int], None] = lambda steps: None,
     ) -> Outcome:
         """As `LocalJob.run`."""
-        course, now_s = Course(until_reward), 0.0
-        for point in self.progress(updates):
-            now_s = point.time_s
-            over = course.see(point) and stop
-            on_steps(course.steps)
-            if over or course.steps >= step_limit:
-                break
+        course = Course(until_reward)
+        now_s = course.follow(self.progress(updates), stop, step_limit, on_steps)
         flat = np.concatenate([part.ravel() for part in self.learner.parts()])
         return course.outcome(now_s, flat, {})
 
@@ -397,6 +389,23 @@ class Course:
         self.steps = self._updates = 0
         self._steps_of: dict[int, int] = {}
         self._reached: tuple[int, float] | None = None
+
+    def follow(
+        self,
+        points: Iterable[Point],
+        stop: bool,
+        step_limit: float,
+        on_steps: Callable[[int], None],
+    ) -> float:
+        """See turns until they end, as `LocalJob.run` says. Returns the last turn's time, seconds."""
+        time_s = 0.0
+        for point in points:
+            time_s = point.time_s
+            over = self.see(point) and stop
+            on_steps(self.steps)
+            if over or self.steps >= step_limit:
+                break
+        return time_s
 
     def see(self, point: Point) -> bool:
         """Take in one turn; whether the reward is, or was, reached."""

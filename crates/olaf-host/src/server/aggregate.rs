@@ -23,11 +23,11 @@ use olaf_wire::{Address, AggregateKind, Answer, ClusterId, JobId, Update, Worker
 pub enum Aggregate {
     /// At once: asynchronous training as OLAF has it.
     Each,
-    /// So many contributions together, as one merge; their workers went on meanwhile.
+    /// The server merges the contributions of a period and applies them as one. Workers do not wait.
     Periodic {
-        /// How many; `None` leaves it to the time.
+        /// Contributions that end a period; `None` leaves the end to `after`.
         contributions: Option<u32>,
-        /// At the latest so long after the first of them.
+        /// The period ends at the latest this long after its first contribution.
         after: Duration,
     },
     /// One contribution of every worker that is here, as one merge: synchronous training. Workers

@@ -531,8 +531,8 @@ impl Job {
     }
 }
 
-/// A worker is active while its last contribution is among so many of the job's last ones, times the
-/// workers: a slow worker is one, a worker that stopped pushing is none.
+/// A worker is active while its last contribution is among the job's last `ACTIVE * workers` ones. A
+/// slow worker is active; a worker that stopped pushing is not.
 const ACTIVE: u64 = 4;
 
 /// Nobody's round trip is taken to be longer: a claim must not hold up a job.

@@ -6,7 +6,8 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-/// Versions of which the count is kept; an update on an older one counts from the oldest kept.
+/// The overlap of the last 1,024 versions is kept. An update on an older version counts from the oldest
+/// kept one.
 const KEPT: usize = 1024;
 
 /// Contributions that changed the model: in all, at each of the last versions, and since then.
