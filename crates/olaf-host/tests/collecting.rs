@@ -56,11 +56,16 @@ struct Served {
 }
 
 impl Served {
-    /// A model of one zero at version 1, and so many workers, all of cluster 0. The learning rate
-    /// is 1 and staleness does not count: the model is the sum of the means that changed it.
+    /// The learning rate is 1 and staleness does not count: the model is the sum of the means that
+    /// changed it.
     fn new(aggregate: Aggregate, workers: u32, gate: ServerGate) -> Self {
         let rule =
             RuleConfig { step: Step::Mean, staleness_power: 0.0, gate, ..RuleConfig::default() };
+        Self::with(rule, aggregate, workers)
+    }
+
+    /// A model of one zero at version 1; `workers` workers, all of cluster 0.
+    fn with(rule: RuleConfig, aggregate: Aggregate, workers: u32) -> Self {
         let config = ServerConfig { rule, aggregate, ..ServerConfig::default() };
         let mut served =
             Self { now: Instant(1_000_000), server: Server::new(config, 9).unwrap(), sent: 0 };
@@ -286,4 +291,24 @@ fn periodic_aggregation_takes_old_contributions_in() {
     }
     assert_eq!(served.model(), (3, 4.0));
     assert_eq!(served.rejected(Refused::Stale), 0);
+}
+
+#[test]
+fn a_merge_counts_as_its_updates_up_to_the_number_of_workers() {
+    let rule = RuleConfig { staleness_power: 0.5, ..RuleConfig::default() };
+    let mut served = Served::with(rule, Aggregate::Each, 8);
+    let merge = |count| Update { contributors: count, weight: f64::from(count), ..update(0) };
+    let moves = |served: &mut Served, version, count: u32| {
+        let before = served.model().1;
+        served.push(on(version, merge(count)), count as f32).unwrap();
+        served.model().1 - before
+    };
+    // The names of seven of the eight are not known; they count all the same.
+    let eight = moves(&mut served, 1, 8);
+    assert!((eight - 8.0 * 8f32.powf(-0.5)).abs() < 1e-5, "{eight}");
+    // The updates of a worker that waits for nothing add up in a merge: no more steps than workers.
+    let eighty = moves(&mut served, 2, 80);
+    assert!((eighty - eight).abs() < 1e-5, "{eighty} against {eight}");
+    let three = moves(&mut served, 3, 3);
+    assert!((three - 3.0 * 3f32.powf(-0.5)).abs() < 1e-5, "{three}");
 }

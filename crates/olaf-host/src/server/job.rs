@@ -394,7 +394,7 @@ impl Job {
             weight: update.weight,
             reward: update.reward,
             versions_behind: self.behind(update),
-            contributors: update.contributors.min(self.workers_in(update)),
+            contributors: update.contributors.min(self.here()),
             overlapped: self.overlapped(update),
         };
         match self.apply_segment(update.segment as usize, update.segments, &delivered, config) {
@@ -428,16 +428,17 @@ impl Job {
     /// lately, or those that changed the model since the one that it was computed on, whichever is
     /// more.
     fn overlapped(&self, update: &Update) -> f64 {
-        let others = self.workers_in(update).saturating_sub(update.contributors);
-        f64::from(others).max(self.changed_since(update))
+        let active = self.active_but(Some(update.address.worker)) + 1;
+        let others = active.saturating_sub(update.contributors as usize);
+        (others as f64).max(self.changed_since(update))
     }
 
-    /// Workers that an update can be of: those that contributed lately, and its own. A merge counts
-    /// as no more updates than that: the many updates of a worker that waits for nothing are steps
-    /// from one model.
-    fn workers_in(&self, update: &Update) -> u32 {
-        let others = self.active_but(Some(update.address.worker));
-        u32::try_from(others).unwrap_or(u32::MAX).saturating_add(1)
+    /// Workers that are not silent. A merge counts as no more updates than that: the many updates
+    /// of a worker that waits for nothing are steps from one model. Workers that contributed lately
+    /// are too few for it: of each merge only one name is known.
+    fn here(&self) -> u32 {
+        let here = self.members.values().filter(|member| !member.silent).count();
+        u32::try_from(here).unwrap_or(u32::MAX).max(1)
     }
 
     /// Contributions that changed the model since the one that an update was computed on; of a
