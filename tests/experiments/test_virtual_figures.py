@@ -60,6 +60,15 @@ def test_a_round_takes_one_update_of_every_worker() -> None:
     assert one.result["aggregate"]["rounds_short"] == 0
 
 
+def test_what_workers_offer_counts_every_push_and_a_point_every_turn() -> None:
+    by_pass = train(Job("passes", tables()))
+    by_turn = train(Job("turns", {**tables(), "worker": {"push_every": "turn"}}))
+    assert len(by_pass.pushes) == len(by_turn.pushes) == 18
+    assert by_turn.updates_per_s * by_turn.result["time_s"] == pytest.approx(18)
+    pushed = by_pass.updates_per_s * by_pass.result["time_s"]
+    assert 2 * 18 < pushed <= 4 * 18
+
+
 def test_a_narrow_uplink_loses_updates() -> None:
     free = train(Job("free", tables()))
     assert free.result["loss"] == 0

@@ -22,7 +22,7 @@ SAY_EVERY_S = 5.0
 
 @dataclass(frozen=True)
 class Trained:
-    """One run: its result as in run.json, and every push."""
+    """One run: its result as in run.json, and the last push of every turn."""
 
     result: dict[str, Any]
     pushes: list[Push]
@@ -36,7 +36,7 @@ class Trained:
 
     @property
     def updates_per_s(self) -> float:
-        """Of all workers together."""
+        """Updates that all workers together pushed, in a second."""
         return float(self.result["updates_per_s"] or 0.0)
 
     def reward_at_end(self, iterations: int) -> float:

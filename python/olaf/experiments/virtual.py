@@ -53,7 +53,7 @@ class Job:
 
     name: str
     tables: Mapping[str, Mapping[str, Any]]
-    """A configuration as `olaf config` prints it; ``train.updates`` ends the run."""
+    """A configuration as `olaf config` prints it; the run ends after ``train.updates`` turns."""
     uplink_bps: float | None = None
     """Bits a second of UDP payload; None: no limit."""
     speeds: float = 1.0
@@ -133,11 +133,14 @@ def _train(plan: Plan) -> Trained:
     train = plan.settings.train
     assert train.updates is not None, "figures end a run by the turns of all workers"
     local = LocalJob(plan.job(train.workers, train.seed))
-    pushes = [
+    points = list(itertools.islice(local.progress(sys.maxsize), train.updates))
+    turns = [
         Push(point.time_s, point.progress.worker, point.progress.turns, point.progress.reward)
-        for point in itertools.islice(local.progress(sys.maxsize), train.updates)
+        for point in points
     ]
-    return Trained(_result(local, plan.settings, len(pushes)), pushes)
+    # A turn has up to as many updates as the learner has passes.
+    updates = sum(len(point.progress.pushes_at_s) for point in points)
+    return Trained(_result(local, plan.settings, updates), turns)
 
 
 def _parameters(local: LocalJob) -> int:

@@ -397,7 +397,7 @@ class Course:
         step_limit: float,
         on_steps: Callable[[int], None],
     ) -> float:
-        """See turns until they end, as `LocalJob.run` says. Returns the last turn's time, seconds."""
+        """See turns until they end, as `LocalJob.run` says; the last one's time, seconds."""
         time_s = 0.0
         for point in points:
             time_s = point.time_s

@@ -36,7 +36,7 @@ class Parameters(experiments.Parameters):
     speeds: list[float] = Field(min_length=1)
     """The fastest machine's speed over the slowest's, once each; 1: all alike."""
     iterations: int = Field(ge=1)
-    """Updates of each worker; a run ends after so many times the workers in all."""
+    """Turns of each worker; a run ends after ``iterations * workers`` turns in all."""
     aggregate_updates: int = Field(ge=1)
     """Contributions applied together in periodic aggregation."""
     round_ms: int = Field(ge=1)

@@ -22,7 +22,7 @@ class Parameters(experiments.Parameters):
     workers: list[int] = Field(min_length=1)
     """Numbers of workers, each with a machine of its own, in rising order."""
     iterations: int = Field(ge=1)
-    """Updates of each worker; a run ends after so many times the workers in all."""
+    """Turns of each worker; a run ends after ``iterations * workers`` turns in all."""
     mark: float
     """The reward to which iterations are counted."""
     smoothing: int = Field(ge=1)

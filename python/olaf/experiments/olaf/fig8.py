@@ -31,7 +31,7 @@ class Parameters(experiments.Parameters):
     patience_s: float = Field(ge=0)
     """Seconds that a worker waits for an answer; with 0 it offers the same whatever is lost."""
     iterations: int = Field(ge=1)
-    """Updates of each worker; a run ends after so many times the workers in all."""
+    """Turns of each worker; a run ends after ``iterations * workers`` turns in all."""
     smoothing: int = Field(ge=1)
     """Iterations that a point of the plot is the mean of."""
     last: int = Field(ge=1)
@@ -101,7 +101,9 @@ def job(given: Parameters, name: str, seed: int, link: tuple[str, float] | None 
             "seed": seed,
         },
         "switch": switch,
-        "worker": {"patience_s": given.patience_s},
+        # Once a turn, as in the paper. Workers that push each pass hold back what they learn while
+        # an update is under way: they would offer less the slower the uplink is.
+        "worker": {"patience_s": given.patience_s, "push_every": "turn"},
     }
     uplink_bps = None if link is None else max(link[1], 1.0)
     return Job(f"{name}, seed {seed}", tables, uplink_bps=uplink_bps)
