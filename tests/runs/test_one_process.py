@@ -55,6 +55,28 @@ def test_it_is_the_same_learner_in_the_same_environment(tmp_path: Path) -> None:
     assert outcome.progress.steps == steps
 
 
+def test_it_computes_with_one_thread_as_a_worker_does(tmp_path: Path) -> None:
+    from threadpoolctl import threadpool_info, threadpool_limits
+
+    threads: list[int] = []
+
+    class Looks(Nobody):
+        def stands(self, progress: Progress, phase: str) -> None:
+            threads.extend(pool["num_threads"] for pool in threadpool_info())
+
+    settings = read_settings(
+        overrides=[
+            f"train.out='{tmp_path}'", "train.local=true", "train.updates=4",
+            "train.until_reward=off", "learner.environment=CartPole-v1",
+            "learner.steps_per_update=100",
+        ]
+    )  # fmt: skip
+    with threadpool_limits(2):
+        TrainingAlone(settings, Looks(), Control()).run()
+    assert threads
+    assert set(threads) == {1}
+
+
 def test_a_run_leaves_what_a_run_through_a_switch_leaves(trained: Olaf) -> None:
     folder = trained.folder / "runs" / "latest"
     names = {path.name for path in folder.iterdir()}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -53,11 +54,14 @@ class TrainingAlone:
 
     def run(self) -> Outcome:
         """Run to the end. Raises RunError for a learner that cannot be, or a broken checkpoint."""
+        cpu_began_s = time.process_time()
+        with _one_thread():
+            return self._train(self._learner(), cpu_began_s)
+
+    def _train(self, learner: Any, cpu_began_s: float) -> Outcome:
         from olaf.runs.model import CHECKPOINT, MODEL
 
         folder = self._settings.train.folder
-        cpu_began_s = time.process_time()
-        learner = self._learner()
         every_s = self._checkpoint_every_s()
         next_save_s = self._now() + every_s
         verdict: Verdict | None = None
@@ -185,3 +189,14 @@ class TrainingAlone:
 
     def _now(self) -> float:
         return self._clock() - self._begin
+
+
+def _one_thread() -> AbstractContextManager[object]:
+    """One thread in the algebra library, as in a worker's process.
+
+    `process_environment` is for libraries that are not loaded yet; numpy is. Two threads would take
+    twice the CPU time for matrices of this size, and make every comparison look good.
+    """
+    from threadpoolctl import threadpool_limits
+
+    return threadpool_limits(1)
