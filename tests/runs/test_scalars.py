@@ -1,7 +1,10 @@
 """TensorBoard and Weights & Biases: tags as documented, at environment steps, while a run goes."""
 
+import os
 import re
 import struct
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -109,6 +112,16 @@ def test_sessions_that_begin_within_a_second_keep_a_file_each(
     assert steps == [100 * session for session in range(12)]
 
 
+def test_torch_is_not_imported_for_scalars(tmp_path: Path) -> None:
+    (tmp_path / "torch.py").write_text("raise RuntimeError('torch was imported')")
+    code = (
+        "import pathlib, sys; from olaf.report.scalars import Scalars\n"
+        f"Scalars(pathlib.Path({str(tmp_path)!r})).close(); assert 'torch' not in sys.modules"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
+
+
 def test_rates_are_over_the_seconds_before() -> None:
     values = values_of(sample(6.0, 1600), sample(1.0, 600))
     assert values["train/env_steps_per_s"] == pytest.approx(200.0)
@@ -197,7 +210,6 @@ def test_a_service_that_does_not_begin_is_said_with_what_to_do(
 def test_without_the_extra_it_is_named_before_anything_is_trained(
     olaf: Olaf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import sys
 
     monkeypatch.setitem(sys.modules, "wandb", None)
     said = olaf(*LOCAL, "--updates=1", "--wandb", code=2).stderr

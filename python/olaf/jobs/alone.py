@@ -199,4 +199,5 @@ def _one_thread() -> AbstractContextManager[object]:
     """
     from threadpoolctl import threadpool_limits
 
-    return threadpool_limits(1)
+    limits: AbstractContextManager[object] = threadpool_limits(1)
+    return limits

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 import secrets
+import sys
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from types import ModuleType, TracebackType
+from typing import Any, Self, cast
 
 from olaf.jobs.outcome import Exit, RunError
 from olaf.jobs.progress import Episode, Happening, Progress, Sample
@@ -117,8 +119,8 @@ class Scalars(_Following):
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
-        from tensorboardX import SummaryWriter  # type: ignore[import-untyped]
-
+        with _without_torch():
+            from tensorboardX import SummaryWriter  # type: ignore[import-untyped]
         # The writer names its file by the second and truncates a file that is there: a session that
         # is resumed within a second would destroy the first one's scalars. Readers sort by name.
         earlier = len(list(folder.glob(EVENTS)))
@@ -133,6 +135,22 @@ class Scalars(_Following):
     def close(self) -> None:
         """Flush and close the file."""
         self._writer.close()
+
+
+@contextmanager
+def _without_torch() -> Iterator[None]:
+    """Hide torch from an import that takes it only where it is there.
+
+    tensorboardX does, for tensors that nobody logs here: three seconds before a run can begin.
+    """
+    hides = "torch" not in sys.modules
+    if hides:
+        sys.modules["torch"] = cast("ModuleType", None)
+    try:
+        yield
+    finally:
+        if hides:
+            del sys.modules["torch"]
 
 
 RUN_ID = "wandb-id"
