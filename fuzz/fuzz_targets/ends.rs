@@ -8,7 +8,7 @@ use libfuzzer_sys::fuzz_target;
 use olaf_engine::{Instant, PeerId};
 use olaf_host::server::Aggregate;
 use olaf_host::{Host, Server, ServerConfig, Worker, WorkerConfig};
-use olaf_wire::offsets::MAX_DATAGRAM;
+use olaf_wire::offsets::{MAGIC, MAX_DATAGRAM, VERSION};
 use olaf_wire::{Address, Answer, ClusterId, JobId, Packet, Session, Update, WorkerId};
 use std::time::Duration;
 
@@ -185,7 +185,7 @@ fn take(run: &mut Run, step: &Step, buf: &mut [u8]) {
                 if to < u32::from(WORKERS) { SERVER } else { PeerId(u32::from(at / 4 % WORKERS)) };
             run.damaged = true;
             run.arrive(from, to, bytes);
-            let ours = [b"OLAF\x02".as_slice(), &[kind % 10, 0, 0], bytes].concat();
+            let ours = [MAGIC.as_slice(), &[VERSION, kind % 10, 0, 0], bytes].concat();
             run.arrive(from, to, &ours);
             if let Ok(packet) = Packet::new_checked(&ours) {
                 let _ = (Update::parse(&packet), Answer::parse(&packet));

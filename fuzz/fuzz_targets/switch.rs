@@ -7,7 +7,7 @@ use libfuzzer_sys::fuzz_target;
 use olaf_engine::engine::Source;
 use olaf_engine::switch::{Admission, AnswerTo, Config, Pacing, QueueKind, Ruling};
 use olaf_engine::{BitsPerSecond, Engine, Instant, JobId, PeerId, PortId, Switch};
-use olaf_wire::offsets::MAX_DATAGRAM;
+use olaf_wire::offsets::{MAGIC, MAX_DATAGRAM, VERSION};
 use olaf_wire::{
     Address, Answer, ClusterId, Ends, Fetch, Join, JoinPath, Leave, Packet, QueueStatus, Session,
     Update, Welcome, WelcomeCode, WorkerId,
@@ -284,8 +284,14 @@ fn take(run: &mut Run, step: &Step, buf: &mut [u8]) {
             run.switch.decide(run.now, address.job, address.cluster, ruling);
         }
         Step::Fetch(who, first) => {
-            let len = Fetch { address: who.address(), version: 0, first: *first, mask: u64::MAX, have_version: 0 }
-                .emit(buf);
+            let len = Fetch {
+                address: who.address(),
+                version: 0,
+                first: *first,
+                mask: u64::MAX,
+                have_version: 0,
+            }
+            .emit(buf);
             run.recv(false, who.peer(), &mut buf[..len]);
         }
         Step::Wait(milliseconds) => {
@@ -296,7 +302,7 @@ fn take(run: &mut Run, step: &Step, buf: &mut [u8]) {
         Step::Drain(up, most) => run.drain(*up, usize::from(*most), buf),
         Step::Raw(up, peer, bytes) => {
             run.recv(*up, u32::from(*peer), &mut bytes.clone());
-            let mut ours = [b"OLAF\x02".as_slice(), bytes].concat();
+            let mut ours = [MAGIC.as_slice(), &[VERSION], bytes].concat();
             run.recv(*up, u32::from(*peer), &mut ours);
             // What may be an update with any first lane.
             run.damaged = true;

@@ -69,10 +69,8 @@ fn check(topology: Result<Topology, String>, input: &Input<'_>) {
             assert!(outer.start <= pod.places.start && pod.places.end <= outer.end);
         }
     }
-    let mut placer = Placer::new(
-        &topology,
-        Policy::Fragments { alpha_millis: u32::from(input.alpha) % 4001 },
-    );
+    let mut placer =
+        Placer::new(&topology, Policy::Fragments { alpha_millis: u32::from(input.alpha) % 4001 });
     for &hosts in &input.jobs {
         if let Ok(placement) = placer.place(hosts.into()) {
             assert_eq!(placement.hosts.len(), usize::from(hosts));

@@ -24,7 +24,7 @@ UPDATE, ACKNOWLEDGEMENT, JOIN = 1, 2, 4
 LANES = 10
 
 
-def common(kind: int, *, version: int = 2, flags: int = 0, job: int = 1, worker: int = 5) -> bytes:
+def common(kind: int, *, version: int = 3, flags: int = 0, job: int = 1, worker: int = 5) -> bytes:
     return b"OLAF" + struct.pack(">BBHIIII", version, kind, flags, job, 0, worker, 77)
 
 

@@ -40,7 +40,7 @@ def test_a_join_of_another_version_hears_which_one_is_spoken(
     old_join = b"OLAF\x01\x04" + bytes(58)
     plain_socket.sendto(old_join, (host, int(port)))
     answer = plain_socket.recv(65_536)
-    assert answer[:6] == b"OLAF\x02\x05"
+    assert answer[:6] == b"OLAF\x03\x05"
     # What is no join is not answered: nobody can be made to send more than they were sent.
     plain_socket.sendto(b"OLAF\x01\x01" + bytes(200), (host, int(port)))
     plain_socket.sendto(old_join[:24], (host, int(port)))

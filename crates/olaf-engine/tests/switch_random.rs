@@ -9,7 +9,7 @@ use core::time::Duration;
 use olaf_engine::engine::{DropReason, Event, Source, Verdict, WorkerSeen};
 use olaf_engine::switch::{Admission, AnswerTo, Config, Pacing, QueueKind, Ruling};
 use olaf_engine::{BitsPerSecond, Engine, JobId, PeerId, PortId};
-use olaf_wire::offsets::MAX_DATAGRAM;
+use olaf_wire::offsets::{MAGIC, MAX_DATAGRAM, VERSION};
 use olaf_wire::{Answer, Fetch, Leave, Packet, Update, WelcomeCode};
 use proptest::prelude::*;
 
@@ -328,7 +328,7 @@ impl Run {
             Step::DrainDown(most) => self.drain(PortId::DOWNLINK, *most),
             Step::Garbage(up, bytes) => {
                 self.recv(*up, 1, bytes.clone());
-                let mut ours = b"OLAF\x02".to_vec();
+                let mut ours = [MAGIC.as_slice(), &[VERSION]].concat();
                 ours.extend(bytes);
                 self.recv(*up, 1, ours);
             }

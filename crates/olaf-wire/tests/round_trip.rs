@@ -1,7 +1,7 @@
 //! What is written is read back the same, and no bytes make a reader panic.
 #![allow(clippy::unwrap_used, missing_docs)]
 
-use olaf_wire::offsets::{MAX_DATAGRAM, MAX_SEGMENT_LANES};
+use olaf_wire::offsets::{MAGIC, MAX_DATAGRAM, MAX_SEGMENT_LANES, VERSION};
 use olaf_wire::update::read_lanes;
 use olaf_wire::{
     Address, Ages, AggregateKind, Answer, ClusterId, Ends, Fetch, JobId, JobRule, Join, JoinPath,
@@ -304,7 +304,7 @@ proptest! {
 
     #[test]
     fn no_bytes_behind_a_good_start_make_a_reader_panic(kind in 0u8..10, bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-        let mut datagram = b"OLAF\x02".to_vec();
+        let mut datagram = [MAGIC.as_slice(), &[VERSION]].concat();
         datagram.extend([kind, 0, 0]);
         datagram.extend(bytes);
         let _ = survives(&datagram);
