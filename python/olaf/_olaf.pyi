@@ -111,7 +111,7 @@ class Client:
         """Wait until a complete model above ``newer_than`` is here; its version, or None."""
 
     def awaits_end(self) -> bool:
-        """Whether an update is under way of which nobody has said yet what became of it."""
+        """Whether the newest update is under way: no answer has told its fate yet."""
 
     def refresh(self) -> None:
         """Ask the server for its newest model, without waiting for it."""

@@ -101,7 +101,7 @@ impl Client {
         Ok(waiting::until(py, timeout_s, here)?.is_some())
     }
 
-    /// Whether an update is under way of which nobody has said yet what became of it.
+    /// Whether the newest update is under way: no answer has told its fate yet.
     fn awaits_end(&self, py: Python<'_>) -> bool {
         py.detach(|| self.0.awaits_end())
     }

@@ -166,7 +166,7 @@ impl VirtualJob {
         Ok(())
     }
 
-    /// Whether an update of the worker is under way of which nobody has said what became of it.
+    /// Whether the worker's newest update is under way: no answer has told its fate yet.
     fn awaits_end(&self, worker: u32) -> PyResult<bool> {
         self.check(worker)?;
         Ok(self.job().awaits_end(worker))

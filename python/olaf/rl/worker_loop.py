@@ -46,7 +46,7 @@ class Connection(Protocol):
         """Wait for the answer to `refresh`; whether it has come."""
 
     def awaits_end(self) -> bool:
-        """Whether an update is under way of which nobody has said yet what became of it."""
+        """Whether the newest update is under way: no answer has told its fate yet."""
 
     def holding(self) -> bool:
         """Whether transmission control holds back what was pushed, so that no answer comes."""

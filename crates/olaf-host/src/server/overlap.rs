@@ -36,7 +36,7 @@ impl Overlap {
     /// Notes that the model as it is now is this version.
     pub(super) fn publish(&mut self, version: u32) {
         if version != self.newest.wrapping_add(1) {
-            // The job has begun, or goes on from a checkpoint: nothing is known of what was before.
+            // The job has begun, or goes on from a checkpoint: earlier versions were not counted.
             self.at.clear();
         }
         let mean = self.since.iter().sum::<u64>() as f64 / self.since.len().max(1) as f64;

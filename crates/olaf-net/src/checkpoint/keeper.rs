@@ -56,8 +56,8 @@ struct Writer {
 }
 
 impl Keeper {
-    /// Takes up what is there, or puts it aside for good if `fresh`. Writes at once and then once in
-    /// `every`.
+    /// Goes on from the file that is there, or puts it aside for good if `fresh`. Writes at once, and
+    /// then once in `every`.
     pub(crate) fn new(
         files: Files,
         every: Duration,

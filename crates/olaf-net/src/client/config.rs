@@ -70,7 +70,7 @@ impl ClientConfig {
         })
     }
 
-    /// Bytes of UDP payload, as pacers count them, of one worker's update of so many parameters.
+    /// Bytes of UDP payload in one worker's update of `parameters` parameters, as pacers count them.
     ///
     /// # Errors
     /// [`StartError::Config`] that names the key.

@@ -30,7 +30,7 @@ pub struct SharingConfig {
     /// Which all-reduces use the switches: as in the simulator.
     #[serde(default = "default_policy")]
     pub policy: Policy,
-    /// A grant is asked for so long before its first operation starts.
+    /// A host asks for a grant this long before the grant's first operation starts.
     #[serde(default = "default_ahead_ns")]
     pub ahead_ns: u64,
     /// A host that does not answer for so long is dead.

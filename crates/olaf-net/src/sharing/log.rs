@@ -39,7 +39,7 @@ impl Log {
         writeln!(self.file, "{line}")
     }
 
-    /// The last line: the summary of what it played.
+    /// The last line: the summary of the steps that the host played.
     pub(super) fn ended(&mut self, summary: &str) -> std::io::Result<()> {
         let summary: serde_json::Value = serde_json::from_str(summary)?;
         let line = json!({"at": "ended", "summary": summary, "job": self.job, "host": self.host});

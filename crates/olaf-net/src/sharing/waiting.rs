@@ -9,7 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::net::UdpSocket;
 use std::time::Duration;
 
-/// The kernel may wake a sleeper so much late (its timer slack), and most wakes are within it.
+/// Timer slack: the kernel may wake a sleeper this late. Most wake-ups are earlier than that.
 const SPIN_NS: u64 = 60_000;
 
 /// Returns when there is something to read, or at `at`, a time of [`monotonic_ns`].

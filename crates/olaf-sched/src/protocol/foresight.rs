@@ -31,7 +31,7 @@ pub struct Sharer {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Foresight {
     policy: sharing::Policy,
-    /// A grant is asked for so long before its first operation starts.
+    /// A host asks for a grant this long before the grant's first operation starts.
     ahead_ns: u64,
     capacity: BTreeMap<u32, u32>,
     jobs: BTreeMap<JobId, Known>,

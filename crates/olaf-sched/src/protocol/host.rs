@@ -127,8 +127,8 @@ impl Host {
         Ok(launch)
     }
 
-    /// All hosts have launched the all-reduce that runs, in a step that began here so long ago: tells
-    /// the controller.
+    /// Tells the controller that all hosts have launched the current all-reduce. Its step began here
+    /// `step_age_ns` ago.
     pub fn began(&mut self, step_age_ns: u64) {
         if let Some(Launch { in_network, .. }) = self.running {
             let progress = Progress { next: self.next, in_network, step_age_ns };
