@@ -51,6 +51,8 @@ def main(store: str, rank: int, out: str) -> None:
         told[name] = recorder.pattern().document(**recorder.circumstances())
     with open(out, "w", encoding="utf-8") as file:
         json.dump(told, file)
+    # gloo aborts a process whose peer closes its connections first.
+    dist.barrier()
     dist.destroy_process_group()
 
 
