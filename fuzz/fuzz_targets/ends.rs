@@ -6,7 +6,7 @@
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use olaf_engine::{Instant, PeerId};
-use olaf_host::server::Aggregate;
+use olaf_host::push_pull::server::Aggregate;
 use olaf_host::{Host, Server, ServerConfig, Worker, WorkerConfig};
 use olaf_wire::offsets::{MAGIC, MAX_DATAGRAM, VERSION};
 use olaf_wire::{Address, Answer, ClusterId, JobId, Packet, Session, Update, WorkerId};

@@ -3,9 +3,10 @@
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
-use olaf_engine::switch::QueueKind;
+use olaf_engine::switch::native::QueueKind;
 use olaf_engine::{
-    Arrival, ClusterId, Discipline, Entry, Flow, JobId, Outcome, WorkerId, fifo, freshest, olaf,
+    Arrival, ClusterId, Discipline, Entry, Flow, JobId, Outcome, WorkerId, queue::fifo,
+    queue::freshest, queue::merging,
 };
 
 #[derive(Arbitrary, Debug)]
@@ -74,7 +75,7 @@ fuzz_target!(|input: (u8, u8, Option<u8>, Vec<Step>)| {
     let kind = QueueKind::ALL[usize::from(kind) % QueueKind::ALL.len()].1;
     let mut queue = kind.queue(slots, gate);
     let mut twin: Box<dyn Discipline> = match kind {
-        QueueKind::Olaf => Box::new(olaf::reference::Reference::new(slots, gate)),
+        QueueKind::Merging => Box::new(merging::reference::Reference::new(slots, gate)),
         QueueKind::Fifo => Box::new(fifo::reference::Reference::new(slots)),
         QueueKind::Freshest => Box::new(freshest::reference::Reference::new(slots, gate)),
     };

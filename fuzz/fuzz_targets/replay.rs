@@ -3,8 +3,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use olaf_engine::BitsPerSecond;
-use olaf_engine::switch::QueueKind;
-use olaf_sim::replay::{Head, Parameters, replay};
+use olaf_engine::switch::native::QueueKind;
+use olaf_sim::study::replay::{Head, Parameters, replay};
 
 fuzz_target!(|input: (u8, u16, u64, Option<i8>, &[u8])| {
     let (engine, slots, rate, gate, bytes) = input;

@@ -5,7 +5,7 @@
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use olaf_engine::engine::Source;
-use olaf_engine::switch::{Admission, AnswerTo, Config, Pacing, QueueKind, Ruling};
+use olaf_engine::switch::native::{Admission, AnswerTo, Config, Pacing, QueueKind, Ruling};
 use olaf_engine::{BitsPerSecond, Engine, Instant, JobId, PeerId, PortId, Switch};
 use olaf_wire::offsets::{MAGIC, MAX_DATAGRAM, VERSION};
 use olaf_wire::{

@@ -25,7 +25,7 @@ fn help_names_every_option_and_every_discipline() {
         }
     }
     let help = text(&ran(SWITCH, &["--help"]).stdout);
-    for (name, kind) in olaf_engine::switch::QueueKind::ALL {
+    for (name, kind) in olaf_engine::switch::native::QueueKind::ALL {
         assert!(help.contains(&format!("{name} {}", kind.about())), "{name} in {help}");
     }
 }

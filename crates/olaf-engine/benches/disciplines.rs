@@ -11,7 +11,7 @@
     reason = "a benchmark has a clock"
 )]
 
-use olaf_engine::switch::QueueKind;
+use olaf_engine::switch::native::QueueKind;
 use olaf_engine::{Arrival, ClusterId, Discipline, Flow, JobId, WorkerId};
 use std::hint::black_box;
 

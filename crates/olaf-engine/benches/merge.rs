@@ -11,7 +11,7 @@
     reason = "a benchmark has a clock"
 )]
 
-use olaf_engine::switch::{Config, Pacing};
+use olaf_engine::switch::native::{Config, Pacing};
 use olaf_engine::{
     Arrival, Discipline, Engine, Flow, Instant, JobId, Lanes, Outcome, PeerId, PortId, Source,
     Switch, Verdict, WorkerId,
@@ -114,14 +114,14 @@ fn plain_add(sum: &mut [f32], incoming: &[f32]) {
 
 /// The queue alone.
 struct Arrive {
-    queue: olaf_engine::olaf::Olaf,
+    queue: olaf_engine::queue::merging::Merging,
     datagram: Datagram,
     count: u32,
 }
 
 impl Arrive {
     fn new() -> Self {
-        let queue = olaf_engine::olaf::Olaf::new(8, None);
+        let queue = olaf_engine::queue::merging::Merging::new(8, None);
         Self { queue, datagram: Datagram::new(&update(address(1))), count: 0 }
     }
 

@@ -1,8 +1,8 @@
 //! The contract between a switch's brain and its body.
 
-use crate::discipline::Rejection;
 use crate::ids::{ClusterId, JobId, PeerId, PortId, WorkerId};
-use crate::switch::Ruling;
+use crate::queue::discipline::Rejection;
+use crate::switch::native::Ruling;
 use crate::time::Instant;
 use olaf_wire::{Refusal, WelcomeCode};
 

@@ -2,8 +2,8 @@
 //! steps that drive two queues side by side.
 #![allow(clippy::unwrap_used)]
 
-use crate::discipline::{Arrival, Discipline, Entry, Outcome, Rejection};
 use crate::ids::{ClusterId, Flow, JobId, WorkerId};
+use crate::queue::discipline::{Arrival, Discipline, Entry, Outcome, Rejection};
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;

@@ -7,7 +7,7 @@ use common::*;
 use core::time::Duration;
 use olaf_engine::BitsPerSecond;
 use olaf_engine::engine::{DropReason, Verdict};
-use olaf_engine::switch::{AnswerTo, Config, Pacing};
+use olaf_engine::switch::native::{AnswerTo, Config, Pacing};
 use olaf_wire::{Answer, QueueStatus, WelcomeCode};
 
 #[test]

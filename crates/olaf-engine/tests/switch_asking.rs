@@ -6,7 +6,7 @@ mod common;
 use common::*;
 use core::time::Duration;
 use olaf_engine::engine::{DropReason, Event, Verdict, Why, WorkerSeen};
-use olaf_engine::switch::{Admission, AdmissionCounts, Config, Ruling};
+use olaf_engine::switch::native::{Admission, AdmissionCounts, Config, Ruling};
 use olaf_engine::{ClusterId, Engine, JobId, PeerId, WorkerId};
 use olaf_wire::WelcomeCode;
 

@@ -7,7 +7,7 @@ mod common;
 use common::*;
 use core::time::Duration;
 use olaf_engine::engine::{DropReason, Event, Source, Verdict};
-use olaf_engine::switch::{Config, Pacing};
+use olaf_engine::switch::native::{Config, Pacing};
 use olaf_engine::{ClusterId, JobId, PeerId, PortId, Rejection, Session, WorkerId};
 use olaf_wire::{Address, Answer, Join, QueueStatus, Update, Welcome, WelcomeCode};
 

@@ -6,7 +6,7 @@ mod common;
 use common::*;
 use olaf_engine::engine::{DropReason, Source, Verdict};
 use olaf_engine::ids::PortId;
-use olaf_engine::switch::{Config, QueueKind};
+use olaf_engine::switch::native::{Config, QueueKind};
 use olaf_wire::{Join, Notice, Update};
 
 fn wants(sw: &mut Bench, who: W, wants_notices: bool) {

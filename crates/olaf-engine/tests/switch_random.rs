@@ -7,7 +7,7 @@ mod common;
 use common::*;
 use core::time::Duration;
 use olaf_engine::engine::{DropReason, Event, Source, Verdict, WorkerSeen};
-use olaf_engine::switch::{Admission, AnswerTo, Config, Pacing, QueueKind, Ruling};
+use olaf_engine::switch::native::{Admission, AnswerTo, Config, Pacing, QueueKind, Ruling};
 use olaf_engine::{BitsPerSecond, Engine, JobId, PeerId, PortId};
 use olaf_wire::offsets::{MAGIC, MAX_DATAGRAM, VERSION};
 use olaf_wire::{Answer, Fetch, Leave, Packet, Update, WelcomeCode};

@@ -5,9 +5,10 @@
 //! from each step, and read what it wrote.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, missing_docs)]
 
-use olaf_engine::switch::QueueKind;
+use olaf_engine::switch::native::QueueKind;
 use olaf_engine::{
-    Arrival, ClusterId, Discipline, Entry, Flow, JobId, Outcome, WorkerId, fifo, freshest, olaf,
+    Arrival, ClusterId, Discipline, Entry, Flow, JobId, Outcome, WorkerId, queue::fifo,
+    queue::freshest, queue::merging,
 };
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
@@ -197,7 +198,7 @@ fn every_queue_replays_every_vector() {
         let kind = QueueKind::parse(&vector.discipline).unwrap();
         let (slots, gate) = (vector.slots, vector.gate);
         let mut twin: Box<dyn Discipline> = match kind {
-            QueueKind::Olaf => Box::new(olaf::reference::Reference::new(slots, gate)),
+            QueueKind::Merging => Box::new(merging::reference::Reference::new(slots, gate)),
             QueueKind::Fifo => Box::new(fifo::reference::Reference::new(slots)),
             QueueKind::Freshest => Box::new(freshest::reference::Reference::new(slots, gate)),
             #[allow(unreachable_patterns, reason = "for the next discipline")]

@@ -6,7 +6,7 @@ use crate::sharers::SharedQueue;
 use crate::types::*;
 use core::ffi::c_char;
 use core::time::Duration;
-use olaf_engine::switch::{Config, QueueKind};
+use olaf_engine::switch::native::{Config, QueueKind};
 use olaf_engine::{Arrival, Flow, Instant, Rejection};
 use olaf_wire::offsets::{LANE, MAX_SEGMENT_LANES};
 use std::ffi::CString;

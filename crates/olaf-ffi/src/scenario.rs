@@ -4,7 +4,7 @@
 use crate::memory::{self, input, output};
 use crate::result::*;
 use core::ffi::{CStr, c_char};
-use olaf_sim::scenario::{self, Scenario};
+use olaf_sim::study::scenario::{self, Scenario};
 use std::ffi::CString;
 
 /// A tree of queues and the workers that send into it, behind a pointer.

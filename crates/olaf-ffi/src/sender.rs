@@ -6,7 +6,7 @@ use crate::scenario::olaf_scenario;
 use crate::types::olaf_queue_status;
 use olaf_engine::Instant;
 use olaf_host::transmission::Feedback;
-use olaf_sim::scenario::{Decision, Sender};
+use olaf_sim::study::scenario::{Decision, Sender};
 
 /// What a worker does with updates that are ready, behind a pointer.
 pub struct olaf_sender(Handle<Sender>);

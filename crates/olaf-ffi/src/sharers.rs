@@ -2,8 +2,8 @@
 
 use crate::types::{olaf_part, olaf_sharer};
 use core::time::Duration;
-use olaf_engine::active::activity;
-use olaf_engine::switch::Fates;
+use olaf_engine::party::active::activity;
+use olaf_engine::switch::native::Fates;
 use olaf_engine::{
     Arrival, ClusterId, Discipline, Entry, EntryId, Instant, JobId, Outcome, Rejection,
 };

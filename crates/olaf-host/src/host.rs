@@ -115,7 +115,7 @@ pub enum HostEvent {
         segment_lanes: u32,
     },
     /// Worker: the path does not carry what the job is cut to.
-    PathTooNarrow(crate::worker::TooNarrow),
+    PathTooNarrow(crate::push_pull::worker::TooNarrow),
     /// Worker: it does again.
     PathBack,
     /// Worker: the switch has not been heard for the configured time.

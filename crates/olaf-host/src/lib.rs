@@ -9,18 +9,13 @@ extern crate alloc;
 
 pub mod age;
 pub mod host;
-pub mod layout;
 mod liveness;
+pub mod push_pull;
 pub mod recent_age;
-mod round_trip;
-mod segments;
-pub mod server;
 pub mod transmission;
-pub mod worker;
 
 pub use host::{Host, HostEvent, Refused};
-pub use layout::{Layout, LayoutError, NamedArray};
-pub use segments::Shape;
-pub use server::{Server, ServerConfig};
+pub use push_pull::{
+    Layout, LayoutError, NamedArray, Server, ServerConfig, Shape, Worker, WorkerConfig,
+};
 pub use transmission::{Transmission, TransmissionConfig};
-pub use worker::{Worker, WorkerConfig};

@@ -2,11 +2,11 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use olaf_engine::{Instant, PeerId};
-use olaf_host::server::{
+use olaf_host::push_pull::server::{
     Aggregate, ClusterState, Counts, JobState, RestoreError, RuleConfig, RuleKind, RuleState,
     ServerGate, Staleness,
 };
-use olaf_host::worker::Standing;
+use olaf_host::push_pull::worker::Standing;
 use olaf_host::{
     Host, HostEvent, Layout, NamedArray, Server, ServerConfig, Shape, Worker, WorkerConfig,
 };

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use olaf_engine::{Instant, PeerId};
-use olaf_host::server::{Aggregate, RuleConfig, ServerGate, ServerStatistics, Step};
+use olaf_host::push_pull::server::{Aggregate, RuleConfig, ServerGate, ServerStatistics, Step};
 use olaf_host::{Host, HostEvent, Refused, Server, ServerConfig};
 use olaf_wire::{
     Address, Answer, ClusterId, JobId, Join, Kind, Packet, QueueStatus, Session, Update, WorkerId,

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use olaf_engine::{Instant, PeerId};
-use olaf_host::server::ServerStatistics;
+use olaf_host::push_pull::server::ServerStatistics;
 use olaf_host::{Host, Server, ServerConfig};
 use olaf_wire::{
     Address, Answer, ClusterId, JobId, Join, JoinPath, QueueStatus, Session, Update, WorkerId,

@@ -3,9 +3,9 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use olaf_engine::engine::{Engine, Source};
-use olaf_engine::switch::{Config, Pacing};
+use olaf_engine::switch::native::{Config, Pacing};
 use olaf_engine::{Instant, PeerId, PortId, Switch};
-use olaf_host::server::{RuleConfig, RuleKind};
+use olaf_host::push_pull::server::{RuleConfig, RuleKind};
 use olaf_host::{Host, Server, ServerConfig, Worker, WorkerConfig};
 use olaf_wire::{Address, AggregateKind, ClusterId, JobId, ServerGate, Session, Step, WorkerId};
 use std::time::Duration;
@@ -341,7 +341,7 @@ fn weights_that_are_no_numbers_start_no_job() {
     let mut net = Net::new(1, 2208, Pacing::Unlimited);
     let now = net.now;
     let refused = net.workers[0].join(now, &[&[0.0, f32::NAN]]);
-    assert_eq!(refused, Err(olaf_host::worker::PushError::NonFinite { index: 1 }));
+    assert_eq!(refused, Err(olaf_host::push_pull::worker::PushError::NonFinite { index: 1 }));
 }
 
 #[test]

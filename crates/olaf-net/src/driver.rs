@@ -1,12 +1,12 @@
 //! The loop that turns datagrams and time into calls, the same for a switch and for a server.
 
-use crate::address::canonical;
-use crate::inbox::Inbox;
-use crate::io_statistics::IoStatistics;
-use crate::outgoing::{Outgoing, Trouble};
-use crate::peers::Peers;
-use crate::socket::Socket;
-use crate::waker::Waker;
+use crate::io::address::canonical;
+use crate::io::inbox::Inbox;
+use crate::io::outgoing::{Outgoing, Trouble};
+use crate::io::peers::Peers;
+use crate::io::socket::Socket;
+use crate::io::statistics::IoStatistics;
+use crate::io::waker::Waker;
 use crate::{clock, events};
 use olaf_engine::{Instant, PeerId, Transmit};
 use serde_json::Value;

@@ -1,8 +1,8 @@
 //! What happened, as JSON objects with addresses that people know.
 
-use crate::peers::Peers;
+use crate::io::peers::Peers;
 use olaf_engine::engine::WorkerSeen;
-use olaf_engine::switch::Ruling;
+use olaf_engine::switch::native::Ruling;
 use olaf_engine::{Event, Instant, JobId, PeerId};
 use olaf_host::HostEvent;
 use serde_json::{Value, json};

@@ -9,31 +9,24 @@
 //! the next one leaves is settled in `olaf-engine` and `olaf-host`, which take the bytes and the
 //! time that this crate hands them.
 
-mod address;
 mod checkpoint;
 mod client;
 mod clock;
 mod driver;
 mod error;
 mod events;
-mod inbox;
-mod io_statistics;
+mod io;
 mod json;
-mod outgoing;
-mod peers;
 mod random;
+mod roles;
 mod running;
-mod server;
-mod sharing;
-mod socket;
-mod switch;
 mod system;
 mod timing;
-mod waker;
 
 pub use client::{Client, ClientConfig, Joining};
 pub use error::{AskError, ClientError, StartError};
-pub use server::{Server, ServerConfig};
-pub use sharing::{SharingConfig, SharingController, SharingHost, SharingHostConfig};
-pub use switch::{Switch, SwitchConfig};
+pub use roles::{
+    Server, ServerConfig, SharingConfig, SharingController, SharingHost, SharingHostConfig, Switch,
+    SwitchConfig,
+};
 pub use timing::{Timing, time_engine};

@@ -2,7 +2,7 @@
 
 use crate::driver::{Driver, Party};
 use crate::error::{AskError, StartError};
-use crate::waker::{self, Waker};
+use crate::io::waker::{self, Waker};
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
@@ -174,8 +174,8 @@ fn text_of(panic: &(dyn Any + Send)) -> String {
 mod tests {
     use super::*;
     use crate::driver::PassOn;
-    use crate::peers::Peers;
-    use crate::socket::Socket;
+    use crate::io::peers::Peers;
+    use crate::io::socket::Socket;
     use olaf_engine::{Instant, PeerId, Transmit};
     use serde_json::{Value, json};
     use std::collections::BTreeSet;

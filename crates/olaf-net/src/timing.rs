@@ -4,7 +4,7 @@
 //! nothing more leaves, on datagrams as they come from the wire.
 
 use olaf_engine::engine::{Source, Verdict};
-use olaf_engine::switch::{Config, Pacing};
+use olaf_engine::switch::native::{Config, Pacing};
 use olaf_engine::{Engine, Instant, PeerId, PortId, Switch};
 use olaf_wire::offsets::{MAX_DATAGRAM, MAX_SEGMENT_LANES};
 use olaf_wire::{

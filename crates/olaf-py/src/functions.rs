@@ -2,13 +2,13 @@
 
 use crate::errors;
 use numpy::{PyReadonlyArray1, PyReadwriteArray1};
-use olaf_engine::switch::QueueKind;
+use olaf_engine::switch::native::QueueKind;
 use olaf_engine::{BitsPerSecond, units};
-use olaf_host::server::{Applied, Delivered, Rule};
+use olaf_host::push_pull::server::{Applied, Delivered, Rule};
 use olaf_net::{ClientConfig, ServerConfig};
-use olaf_sim::delivery::Delivery;
-use olaf_sim::replay::{Head, Parameters, ReplayError};
-use olaf_sim::scenario::Scenario;
+use olaf_sim::study::delivery::Delivery;
+use olaf_sim::study::replay::{Head, Parameters, ReplayError};
+use olaf_sim::study::scenario::Scenario;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::fs::File;
@@ -93,7 +93,7 @@ pub(crate) fn replay(
     let parameters = Parameters { engine: kind, slots, rate: rate_of(rate)?, gate, head, full };
     let replayed = py.detach(|| {
         let file = File::open(trace).map_err(|error| ReplayError::Read(error.to_string()))?;
-        let replay = olaf_sim::replay::replay(file, &parameters)?;
+        let replay = olaf_sim::study::replay::replay(file, &parameters)?;
         Ok(serde_json::to_string(&replay).expect("a replay is plain data"))
     });
     replayed.map_err(|error: ReplayError| PyValueError::new_err(format!("{trace}: {error}")))
@@ -116,7 +116,7 @@ pub(crate) fn time_engine(
 #[pyfunction]
 pub(crate) fn simulate(py: Python<'_>, scenario: &str) -> PyResult<String> {
     let spec = scenario_of(scenario)?;
-    let outcome = py.detach(|| olaf_sim::scenario::run(&spec));
+    let outcome = py.detach(|| olaf_sim::study::scenario::run(&spec));
     let outcome = outcome.map_err(|error| PyValueError::new_err(format!("scenario: {error}")))?;
     Ok(serde_json::to_string(&outcome).expect("an outcome is plain data"))
 }
@@ -126,7 +126,7 @@ pub(crate) fn simulate(py: Python<'_>, scenario: &str) -> PyResult<String> {
 pub(crate) fn deliver(py: Python<'_>, delivery: &str) -> PyResult<String> {
     let spec: Delivery = serde_json::from_str(delivery)
         .map_err(|error| PyValueError::new_err(format!("delivery: {error}")))?;
-    let outcome = py.detach(|| olaf_sim::delivery::run(&spec));
+    let outcome = py.detach(|| olaf_sim::study::delivery::run(&spec));
     let outcome = outcome.map_err(|error| PyValueError::new_err(format!("delivery: {error}")))?;
     Ok(serde_json::to_string(&outcome).expect("an outcome is plain data"))
 }

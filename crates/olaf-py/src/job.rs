@@ -3,7 +3,7 @@
 use crate::{arrays, errors};
 use numpy::{PyArray1, ToPyArray};
 use olaf_engine::{ClusterId, PeerId};
-use olaf_host::worker::PushError;
+use olaf_host::push_pull::worker::PushError;
 use olaf_net::{ClientConfig, ServerConfig, SwitchConfig};
 use olaf_sim::Link;
 use olaf_sim::job::{Config, Job, JoinError};

@@ -1,6 +1,6 @@
-//! `olaf_sim::sweep`, step by step: deadlines, threads and Ctrl-C are Python's.
+//! `olaf_sim::study::sweep`, step by step: deadlines, threads and Ctrl-C are Python's.
 
-use olaf_sim::sweep;
+use olaf_sim::study::sweep;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::sync::{Mutex, MutexGuard};

@@ -1,6 +1,6 @@
 //! Time that somebody else keeps: recorded traces and whole networks, in one process, in order.
 //!
-//! What this crate is: [`replay`](replay::replay) sends recorded arrivals through the very queue
+//! What this crate is: [`replay`](study::replay::replay) sends recorded arrivals through the very queue
 //! and pacer that a switch runs; a [`Network`] joins switches, workers and servers by links that
 //! take their time, lose, repeat and reorder, and lets parties die and be born again; a
 //! [`Job`](job::Job) is such a network around learners that somebody else runs.
@@ -9,15 +9,12 @@
 //! does not fix, so that a run can be repeated to the bit.
 
 mod chance;
-pub mod delivery;
 pub mod job;
 pub mod link;
 pub mod mina;
 pub mod network;
 pub mod node;
-pub mod replay;
-pub mod scenario;
-pub mod sweep;
+pub mod study;
 pub mod trace;
 
 pub use link::{Link, LinkCounts};

@@ -2,7 +2,7 @@
 
 use crate::chance::Chance;
 use core::time::Duration;
-use olaf_engine::pacer::RatePacer;
+use olaf_engine::link::pacer::RatePacer;
 use olaf_engine::{BitsPerSecond, Instant};
 
 /// What a link does to datagrams. The default is instant, unlimited and faultless.

@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use olaf_engine::BitsPerSecond;
-use olaf_engine::switch::QueueKind;
-use olaf_sim::replay::{Head, Parameters, replay};
+use olaf_engine::switch::native::QueueKind;
+use olaf_sim::study::replay::{Head, Parameters, replay};
 use std::fmt::Write;
 
 const CLUSTERS: u32 = 27;
@@ -47,7 +47,7 @@ fn with_27_clusters_the_age_is_within_a_tenth_of_the_bound_at_every_load() {
         let freshest = age(QueueKind::Freshest, &trace) / bound(load);
         // The bound is of an average over chance: a trace may be a little below it.
         assert!((0.98..1.10).contains(&freshest), "load {load}: {freshest}");
-        let olaf = age(QueueKind::Olaf, &trace) / bound(load);
+        let olaf = age(QueueKind::Merging, &trace) / bound(load);
         assert!(olaf > freshest, "load {load}: {olaf} against {freshest}");
         assert!(load < 2.0 || olaf > 1.4, "load {load}: {olaf}");
     }

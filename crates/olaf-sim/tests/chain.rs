@@ -4,7 +4,7 @@
 mod common;
 
 use common::*;
-use olaf_engine::switch::Pacing;
+use olaf_engine::switch::native::Pacing;
 use olaf_engine::{BitsPerSecond, PeerId, Switch};
 use olaf_host::{HostEvent, Worker};
 use olaf_sim::{End, Middle, Notice};

@@ -8,7 +8,7 @@ use common::*;
 use core::time::Duration;
 use olaf_engine::engine::Event;
 use olaf_engine::{Instant, PeerId};
-use olaf_host::worker::Standing;
+use olaf_host::push_pull::worker::Standing;
 use olaf_host::{HostEvent, Worker};
 use olaf_sim::{End, Link, Notice};
 use olaf_wire::WorkerId;

@@ -2,7 +2,7 @@
 //! from the accounts.
 #![allow(clippy::unwrap_used, missing_docs)]
 
-use olaf_sim::delivery::{Delivery, Outcome, run};
+use olaf_sim::study::delivery::{Delivery, Outcome, run};
 use proptest::prelude::*;
 
 const MS: u64 = 1_000_000;

@@ -5,10 +5,10 @@
 mod common;
 
 use common::*;
-use olaf_engine::switch::Pacing;
+use olaf_engine::switch::native::Pacing;
 use olaf_engine::{BitsPerSecond, PeerId, WorkerId};
 use olaf_host::Worker;
-use olaf_host::worker::WorkerStatistics;
+use olaf_host::push_pull::worker::WorkerStatistics;
 use olaf_sim::{End, Link, Lot};
 use proptest::prelude::*;
 use std::collections::BTreeMap;

@@ -6,7 +6,7 @@ mod common;
 
 use common::*;
 use core::time::Duration;
-use olaf_engine::switch::Pacing;
+use olaf_engine::switch::native::Pacing;
 use olaf_engine::{BitsPerSecond, Switch};
 
 use olaf_sim::{Link, Lot, Middle};

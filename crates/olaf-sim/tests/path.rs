@@ -6,9 +6,9 @@ mod common;
 
 use common::*;
 use core::time::Duration;
-use olaf_engine::switch::Pacing;
+use olaf_engine::switch::native::Pacing;
 use olaf_engine::{Instant, PeerId};
-use olaf_host::worker::{PathConfig, Standing, WorkerStatistics};
+use olaf_host::push_pull::worker::{PathConfig, Standing, WorkerStatistics};
 use olaf_host::{HostEvent, Worker, WorkerConfig};
 use olaf_sim::{End, Link, Lot, Notice};
 use olaf_wire::offsets::SEGMENT_HEADER;

@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use olaf_engine::BitsPerSecond;
-use olaf_engine::switch::QueueKind;
-use olaf_sim::replay::{Head, Parameters, replay};
+use olaf_engine::switch::native::QueueKind;
+use olaf_sim::study::replay::{Head, Parameters, replay};
 use serde_json::{Value, json};
 
 const HEADER: &str = "t_ns,cluster,worker,seq,reward,bytes";
@@ -11,7 +11,14 @@ const HEADER: &str = "t_ns,cluster,worker,seq,reward,bytes";
 /// At 8 Gbit/s a byte takes a nanosecond.
 fn olaf(slots: usize) -> Parameters {
     let rate = BitsPerSecond::parse("8gbit").unwrap();
-    Parameters { engine: QueueKind::Olaf, slots, rate, gate: None, head: Head::Locked, full: true }
+    Parameters {
+        engine: QueueKind::Merging,
+        slots,
+        rate,
+        gate: None,
+        head: Head::Locked,
+        full: true,
+    }
 }
 
 fn fifo(slots: usize) -> Parameters {

@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use olaf_engine::BitsPerSecond;
-use olaf_engine::switch::QueueKind;
-use olaf_sim::replay::{Head, Parameters, ReplayError, replay};
+use olaf_engine::switch::native::QueueKind;
+use olaf_sim::study::replay::{Head, Parameters, ReplayError, replay};
 use proptest::prelude::*;
 
 const HEADER: &str = "t_ns,cluster,worker,seq,reward,bytes";
@@ -11,7 +11,7 @@ const HEADER: &str = "t_ns,cluster,worker,seq,reward,bytes";
 fn parameters() -> Parameters {
     let rate = BitsPerSecond::parse("8gbit").unwrap();
     Parameters {
-        engine: QueueKind::Olaf,
+        engine: QueueKind::Merging,
         slots: 2,
         rate,
         gate: None,

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use olaf_engine::BitsPerSecond;
-use olaf_engine::switch::QueueKind;
-use olaf_sim::replay::{Head, Parameters, replay};
+use olaf_engine::switch::native::QueueKind;
+use olaf_sim::study::replay::{Head, Parameters, replay};
 use proptest::prelude::*;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -353,7 +353,7 @@ fn settings() -> impl Strategy<Value = Parameters> {
     // of a mean would decide.
     let gate = prop_oneof![Just(None), Just(Some(0.0371)), Just(Some(1.437)), Just(Some(3.119))];
     let engine = prop_oneof![
-        3 => Just(QueueKind::Olaf),
+        3 => Just(QueueKind::Merging),
         1 => Just(QueueKind::Fifo),
         3 => Just(QueueKind::Freshest),
     ];

@@ -1,7 +1,7 @@
 //! Scenarios: nothing is lost silently, a seed is a seed, and a small one by hand.
 #![allow(clippy::unwrap_used, missing_docs)]
 
-use olaf_sim::scenario::{Fates, Outcome, Scenario, ready_times, run};
+use olaf_sim::study::scenario::{Fates, Outcome, Scenario, ready_times, run};
 use proptest::prelude::*;
 use serde_json::json;
 

@@ -3,12 +3,12 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use core::time::Duration;
-use olaf_engine::switch::{Config, Pacing};
+use olaf_engine::switch::native::{Config, Pacing};
 use olaf_engine::{BitsPerSecond, Instant, PeerId, Switch};
 use olaf_host::age::AgeOfModel;
 use olaf_host::transmission::{Control, Fair, TransmissionConfig, Unsent};
 use olaf_host::{Server, ServerConfig, Worker, WorkerConfig};
-use olaf_sim::scenario::{Scenario, ready_times, run};
+use olaf_sim::study::scenario::{Scenario, ready_times, run};
 use olaf_sim::{End, Link, Middle, Network};
 use olaf_wire::{Address, ClusterId, JobId, Session, WorkerId};
 use serde_json::json;

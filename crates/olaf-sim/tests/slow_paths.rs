@@ -7,8 +7,8 @@ mod common;
 use common::*;
 use core::time::Duration;
 use olaf_engine::PeerId;
-use olaf_engine::switch::Pacing;
-use olaf_host::worker::{Standing, WorkerStatistics};
+use olaf_engine::switch::native::Pacing;
+use olaf_host::push_pull::worker::{Standing, WorkerStatistics};
 use olaf_host::{HostEvent, Worker};
 use olaf_sim::{End, Link, Notice};
 

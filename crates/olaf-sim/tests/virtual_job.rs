@@ -3,9 +3,9 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use core::time::Duration;
-use olaf_engine::switch::{self, Pacing};
+use olaf_engine::switch::native::{self as switch, Pacing};
 use olaf_engine::{BitsPerSecond, ClusterId, PeerId};
-use olaf_host::server::{Aggregate, RuleConfig};
+use olaf_host::push_pull::server::{Aggregate, RuleConfig};
 use olaf_host::{ServerConfig, WorkerConfig};
 use olaf_sim::Link;
 use olaf_sim::job::{Config, Job, JoinError, SetupError};

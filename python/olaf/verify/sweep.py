@@ -1,7 +1,7 @@
 """The prover that runs them all: every class of phases of deterministic senders, in the engine.
 
 What it says is of the queue itself and of no model of it. How it stays with few runs is told in
-``crates/olaf-sim/src/sweep``.
+``crates/olaf-sim/src/study/sweep``.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ struct Options {
 }
 
 fn queues() -> String {
-    let names = olaf_engine::switch::QueueKind::ALL;
+    let names = olaf_engine::switch::native::QueueKind::ALL;
     let told: Vec<_> =
         names.iter().map(|(name, kind)| format!("{name} {}", kind.about())).collect();
     format!("Discipline of the uplink's queue: {}", told.join("; "))

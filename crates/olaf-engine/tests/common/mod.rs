@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test file uses a part")]
 
 use olaf_engine::engine::{DropReason, Event, Source, Verdict};
-use olaf_engine::switch::Config;
+use olaf_engine::switch::native::Config;
 use olaf_engine::{Engine, Instant, PeerId, PortId, Switch};
 use olaf_wire::offsets::MAX_DATAGRAM;
 use olaf_wire::update::read_lanes;

@@ -1,9 +1,9 @@
 //! A job's state as an `.npz`, see `docs/reference/checkpoint.md`.
 
 use super::npy;
-use olaf_host::layout::{Layout, NamedArray};
-use olaf_host::server::{ClusterState, Counts, JobState, RuleState, Staleness};
-use olaf_host::{Shape, worker::Rule};
+use olaf_host::push_pull::layout::{Layout, NamedArray};
+use olaf_host::push_pull::server::{ClusterState, Counts, JobState, RuleState, Staleness};
+use olaf_host::{Shape, push_pull::worker::Rule};
 use olaf_wire::offsets::DEFAULT_SEGMENT_LANES;
 use olaf_wire::{ClusterId, JobId, JobRule};
 use serde::{Deserialize, Serialize};

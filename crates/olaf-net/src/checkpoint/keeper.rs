@@ -4,7 +4,7 @@ use super::{Files, file};
 use crate::clock;
 use crate::error::StartError;
 use olaf_engine::{Instant, JobId};
-use olaf_host::server::{JobState, Server as Brain};
+use olaf_host::push_pull::server::{JobState, Server as Brain};
 use olaf_wire::JobRule;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

@@ -8,7 +8,7 @@ pub(crate) use keeper::Keeper;
 
 use crate::error::StartError;
 use file::Saved;
-use olaf_host::server::Server as Brain;
+use olaf_host::push_pull::server::Server as Brain;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,8 @@
 use super::*;
 use olaf_engine::{Instant, PeerId};
-use olaf_host::server::{ClusterState, Counts, JobState, RuleState, ServerConfig, Staleness};
+use olaf_host::push_pull::server::{
+    ClusterState, Counts, JobState, RuleState, ServerConfig, Staleness,
+};
 use olaf_host::{Host, Layout, NamedArray, Shape};
 use olaf_wire::{
     Address, AggregateKind, ClusterId, JobId, JobRule, Join, JoinPath, RuleKind, ServerGate, Step,

@@ -3,8 +3,8 @@
 use crate::error::StartError;
 use olaf_engine::PeerId;
 use olaf_host::WorkerConfig;
+use olaf_host::push_pull::worker::PathConfig;
 use olaf_host::transmission::{TransmissionConfig, Words};
-use olaf_host::worker::PathConfig;
 use olaf_wire::Address;
 use olaf_wire::offsets::{
     DEFAULT_SEGMENT_LANES, LANE, MAX_DATAGRAM, MAX_SEGMENT_LANES, SEGMENT_HEADER, update,

@@ -7,10 +7,10 @@ mod words;
 pub use config::ClientConfig;
 
 use crate::error::{ClientError, StartError};
-use crate::peers::Peers;
-use crate::socket::Socket;
-use crate::{address, clock, random};
-use olaf_host::worker::{PushError, Standing, TooNarrow};
+use crate::io::peers::Peers;
+use crate::io::socket::Socket;
+use crate::{clock, io::address, random};
+use olaf_host::push_pull::worker::{PushError, Standing, TooNarrow};
 use olaf_host::{Worker, WorkerConfig};
 use olaf_wire::{Address, ClusterId, JobId, Session, WelcomeCode, WorkerId};
 use shared::{Shared, State};

@@ -6,15 +6,15 @@
 
 use crate::driver::{self, TELL_TROUBLE_EVERY};
 use crate::error::ClientError;
-use crate::inbox::Inbox;
-use crate::io_statistics::IoStatistics;
-use crate::outgoing::{Outgoing, Trouble};
-use crate::peers::Peers;
-use crate::socket::Socket;
-use crate::waker::{self, Waker};
+use crate::io::inbox::Inbox;
+use crate::io::outgoing::{Outgoing, Trouble};
+use crate::io::peers::Peers;
+use crate::io::socket::Socket;
+use crate::io::statistics::IoStatistics;
+use crate::io::waker::{self, Waker};
 use crate::{clock, events};
 use olaf_engine::PeerId;
-use olaf_host::worker::{Standing, TooNarrow, WorkerStatistics};
+use olaf_host::push_pull::worker::{Standing, TooNarrow, WorkerStatistics};
 use olaf_host::{Host, HostEvent, Worker};
 use serde_json::Value;
 use std::collections::VecDeque;

@@ -1,6 +1,6 @@
 //! What a person is told when a job cannot be joined, and what to do about it.
 
-use olaf_host::worker::{TooNarrow, WorkerStatistics};
+use olaf_host::push_pull::worker::{TooNarrow, WorkerStatistics};
 use olaf_wire::{Address, JobId, WelcomeCode};
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -6,7 +6,7 @@ use crate::link::Link;
 use crate::network::Network;
 use crate::node::{End, Middle, Node};
 use olaf_engine::Instant;
-use olaf_engine::switch::{self, Switch};
+use olaf_engine::switch::native::{self as switch, Switch};
 use olaf_host::{Server, ServerConfig, Worker, WorkerConfig};
 use olaf_wire::{Address, ClusterId, Session, WorkerId};
 

@@ -1,10 +1,10 @@
 //! What cannot be, and why a worker is not in.
 
 use core::fmt;
-use olaf_engine::switch::ConfigError;
+use olaf_engine::switch::native::ConfigError;
 use olaf_host::LayoutError;
-use olaf_host::server::RuleError;
-use olaf_host::worker::PushError;
+use olaf_host::push_pull::server::RuleError;
+use olaf_host::push_pull::worker::PushError;
 use olaf_wire::WelcomeCode;
 
 /// A set-up that cannot be.

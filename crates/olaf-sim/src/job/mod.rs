@@ -15,10 +15,10 @@ pub use statistics::Statistics;
 use crate::network::Network;
 use crate::node::{End, Middle};
 use core::time::Duration;
-use olaf_engine::switch::Switch;
+use olaf_engine::switch::native::Switch;
 use olaf_engine::{Instant, PeerId};
 use olaf_host::Server;
-use olaf_host::worker::{PushError, Standing, Worker};
+use olaf_host::push_pull::worker::{PushError, Standing, Worker};
 use olaf_wire::{JobId, WelcomeCode};
 use std::collections::BTreeMap;
 

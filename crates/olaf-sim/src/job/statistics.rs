@@ -2,9 +2,9 @@
 
 use super::{Job, SERVER, SWITCH, place};
 use crate::link::LinkCounts;
-use olaf_engine::switch;
-use olaf_host::server::ServerStatistics;
-use olaf_host::worker::WorkerStatistics;
+use olaf_engine::switch::native as switch;
+use olaf_host::push_pull::server::ServerStatistics;
+use olaf_host::push_pull::worker::WorkerStatistics;
 use serde::Serialize;
 
 /// Everything counted so far.

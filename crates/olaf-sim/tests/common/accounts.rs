@@ -1,7 +1,7 @@
 //! Every contribution from the workers' push to the server's model, hop by hop.
 
 use super::{Job, SERVER, switch, update_of};
-use olaf_engine::switch::Fates;
+use olaf_engine::switch::native::Fates;
 use olaf_engine::{PeerId, Switch};
 use olaf_host::{Server, Worker};
 use olaf_sim::{End, Lot, Middle};

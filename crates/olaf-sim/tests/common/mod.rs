@@ -9,10 +9,10 @@ pub(crate) use accounts::{everyone_learns, everything_is_accounted_for};
 pub(crate) use tree::{Hop, Tree, switch};
 
 use core::time::Duration;
-use olaf_engine::switch::{Admission, Pacing};
+use olaf_engine::switch::native::{Admission, Pacing};
 use olaf_engine::{BitsPerSecond, Instant, PeerId};
-use olaf_host::server::{Aggregate, RuleConfig, Step};
-use olaf_host::worker::{PathConfig, Standing};
+use olaf_host::push_pull::server::{Aggregate, RuleConfig, Step};
+use olaf_host::push_pull::worker::{PathConfig, Standing};
 use olaf_host::{Server, ServerConfig, Worker, WorkerConfig};
 use olaf_sim::{End, Link, Lot, Network};
 use olaf_wire::update::read_lanes;

@@ -1,7 +1,7 @@
 //! Switches in a row or a tree between workers and server.
 
 use super::{SERVER, SWITCH, Setting};
-use olaf_engine::switch::{Config, Pacing};
+use olaf_engine::switch::native::{Config, Pacing};
 use olaf_engine::{PeerId, Switch};
 use olaf_sim::{Link, Middle, Network};
 

@@ -1,0 +1,212 @@
+//! All arithmetic on payload lanes: one pass that adds or copies and notices what is not finite.
+//!
+//! Each kernel is one plain loop, compiled for every machine, for AVX2 and for AVX-512. Lanes come as little-endian bytes and need no alignment.
+//!
+//! What is not finite is noticed by adding up everything a kernel writes: an infinity or a NaN
+//! makes such a sum not finite and stays in it, at the cost of one addition a vector. Where that
+//! happens to numbers that are only very large, a second look at each of them decides.
+
+mod buffer;
+
+pub use buffer::Lanes;
+
+const MAGNITUDE: u32 = 0x7fff_ffff;
+const INFINITY: u32 = f32::INFINITY.to_bits();
+
+/// Whether every lane is a finite number.
+#[must_use]
+pub fn all_finite(incoming: &[u8]) -> bool {
+    looks_finite(incoming) || lanes(incoming).all(f32::is_finite)
+}
+
+/// Writes `incoming` into `out`, which takes its length; whether all of it is finite. `out` is
+/// garbage where it is not.
+pub fn copy(out: &mut Lanes, incoming: &[u8]) -> bool {
+    out.resize(incoming.len() / 4);
+    copy_lanes(out, incoming) || out.iter().all(|lane| lane.is_finite())
+}
+
+/// Writes `have + incoming` into `out`, which takes their length; whether all of it is finite.
+/// `out` is garbage where it is not, and `have` is as it was.
+///
+/// The sum of a finite lane is not finite exactly when the incoming one is not, or when the two
+/// overflow: both are refused, so looking at the sum alone is enough.
+///
+/// # Panics
+/// When `incoming` is not four bytes for each lane of `have`.
+pub fn add(out: &mut Lanes, have: &[f32], incoming: &[u8]) -> bool {
+    assert_eq!(incoming.len(), have.len() * 4, "callers compare the lengths first");
+    out.resize(have.len());
+    add_lanes(out, have, incoming) || out.iter().all(|lane| lane.is_finite())
+}
+
+/// Compiles a kernel for wider registers as well, and takes the widest that the processor has.
+macro_rules! dispatched {
+    ($name:ident, $kernel:ident, ($($argument:ident: $type:ty),*)) => {
+        #[cfg(target_arch = "x86_64")]
+        #[allow(unsafe_code, reason = "code for wider registers is sound only where they are")]
+        fn $name($($argument: $type),*) -> bool {
+            cpufeatures::new!(avx2, "avx2");
+            #[cfg(has_avx512)]
+            cpufeatures::new!(avx512, "avx512f");
+
+            #[target_feature(enable = "avx2")]
+            fn wide($($argument: $type),*) -> bool {
+                $kernel::<32>($($argument),*)
+            }
+            #[cfg(has_avx512)]
+            #[target_feature(enable = "avx512f")]
+            fn widest($($argument: $type),*) -> bool {
+                $kernel::<64>($($argument),*)
+            }
+
+            #[cfg(has_avx512)]
+            if avx512::get() {
+                // SAFETY: the processor was just seen to have AVX-512F, all that this asks for.
+                return unsafe { widest($($argument),*) };
+            }
+            if avx2::get() {
+                // SAFETY: the processor was just seen to have AVX2, all that this asks for.
+                return unsafe { wide($($argument),*) };
+            }
+            $kernel::<16>($($argument),*)
+        }
+
+        #[cfg(not(target_arch = "x86_64"))]
+        fn $name($($argument: $type),*) -> bool {
+            $kernel::<16>($($argument),*)
+        }
+    };
+}
+
+dispatched!(add_lanes, add_loop, (out: &mut [f32], have: &[f32], incoming: &[u8]));
+dispatched!(copy_lanes, copy_loop, (out: &mut [f32], incoming: &[u8]));
+dispatched!(looks_finite, look_loop, (incoming: &[u8]));
+
+/// Handles `N` lanes at once: four registers, so that their additions need not wait for each other.
+#[inline(always)]
+fn add_loop<const N: usize>(out: &mut [f32], have: &[f32], incoming: &[u8]) -> bool {
+    let mut sums = [0f32; N];
+    let (out_strides, out_rest) = out.as_chunks_mut::<N>();
+    let (have_strides, have_rest) = have.as_chunks::<N>();
+    let (strides, rest) = incoming.as_chunks::<4>().0.as_chunks::<N>();
+    for ((out, have), incoming) in out_strides.iter_mut().zip(have_strides).zip(strides) {
+        for i in 0..N {
+            let sum = have[i] + f32::from_le_bytes(incoming[i]);
+            out[i] = sum;
+            sums[i] += sum;
+        }
+    }
+    let rests = out_rest.iter_mut().zip(have_rest).zip(rest);
+    for (((out, have), incoming), sum) in rests.zip(&mut sums) {
+        *out = have + f32::from_le_bytes(*incoming);
+        *sum += *out;
+    }
+    all_are_finite(&sums)
+}
+
+#[inline(always)]
+fn copy_loop<const N: usize>(out: &mut [f32], incoming: &[u8]) -> bool {
+    let mut sums = [0f32; N];
+    let (out_strides, out_rest) = out.as_chunks_mut::<N>();
+    let (strides, rest) = incoming.as_chunks::<4>().0.as_chunks::<N>();
+    for (out, incoming) in out_strides.iter_mut().zip(strides) {
+        for i in 0..N {
+            let lane = f32::from_le_bytes(incoming[i]);
+            out[i] = lane;
+            sums[i] += lane;
+        }
+    }
+    for ((out, incoming), sum) in out_rest.iter_mut().zip(rest).zip(&mut sums) {
+        *out = f32::from_le_bytes(*incoming);
+        *sum += *out;
+    }
+    all_are_finite(&sums)
+}
+
+#[inline(always)]
+fn look_loop<const N: usize>(incoming: &[u8]) -> bool {
+    let mut sums = [0f32; N];
+    let (strides, rest) = incoming.as_chunks::<4>().0.as_chunks::<N>();
+    for incoming in strides {
+        for i in 0..N {
+            sums[i] += f32::from_le_bytes(incoming[i]);
+        }
+    }
+    for (incoming, sum) in rest.iter().zip(&mut sums) {
+        *sum += f32::from_le_bytes(*incoming);
+    }
+    all_are_finite(&sums)
+}
+
+#[inline(always)]
+fn all_are_finite(sums: &[f32]) -> bool {
+    // Not by one more sum: each of its additions would wait for the one before.
+    sums.iter().fold(0, |worst, sum| worst.max(sum.to_bits() & MAGNITUDE)) < INFINITY
+}
+
+fn lanes(bytes: &[u8]) -> impl Iterator<Item = f32> {
+    bytes.as_chunks::<4>().0.iter().map(|lane| f32::from_le_bytes(*lane))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+    use proptest::prelude::*;
+
+    fn bytes(lanes: &[f32]) -> Vec<u8> {
+        lanes.iter().flat_map(|lane| lane.to_le_bytes()).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn adding_is_adding_each_lane(pairs in prop::collection::vec((-1e30f32..1e30, any::<f32>()), 0..200)) {
+            let (have, incoming): (Vec<f32>, Vec<f32>) = pairs.iter().copied().unzip();
+            let expected: Vec<f32> = pairs.iter().map(|(a, b)| a + b).collect();
+            let finite = expected.iter().all(|lane| lane.is_finite());
+            let mut out = Lanes::default();
+            prop_assert_eq!(add(&mut out, &have, &bytes(&incoming)), finite);
+            if finite {
+                prop_assert_eq!(&*out, expected.as_slice());
+            }
+        }
+
+        #[test]
+        fn copying_keeps_bits_and_notices_what_is_not_finite(lanes in prop::collection::vec(any::<f32>(), 0..200)) {
+            let finite = lanes.iter().all(|lane| lane.is_finite());
+            let mut out = Lanes::default();
+            prop_assert_eq!(copy(&mut out, &bytes(&lanes)), finite);
+            prop_assert_eq!(all_finite(&bytes(&lanes)), finite);
+            prop_assert_eq!(bytes(&out), bytes(&lanes));
+        }
+    }
+
+    #[test]
+    fn one_bad_lane_anywhere_is_noticed() {
+        for at in 0..100 {
+            for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+                let mut lanes = alloc::vec![1.0f32; 100];
+                lanes[at] = bad;
+                assert!(!add(&mut Lanes::default(), &[1.0; 100], &bytes(&lanes)), "{bad} at {at}");
+                assert!(!copy(&mut Lanes::default(), &bytes(&lanes)), "{bad} at {at}");
+                assert!(!all_finite(&bytes(&lanes)), "{bad} at {at}");
+            }
+        }
+    }
+
+    #[test]
+    fn large_numbers_are_numbers() {
+        let lanes = alloc::vec![f32::MAX; 100];
+        assert!(all_finite(&bytes(&lanes)) && copy(&mut Lanes::default(), &bytes(&lanes)));
+        let half = alloc::vec![f32::MAX / 2.0; 100];
+        assert!(add(&mut Lanes::default(), &half, &bytes(&half)));
+        let infinities = [f32::INFINITY, f32::NEG_INFINITY];
+        assert!(!all_finite(&bytes(&infinities)), "they do not cancel out");
+    }
+
+    #[test]
+    fn a_sum_that_overflows_is_noticed() {
+        assert!(!add(&mut Lanes::default(), &[f32::MAX], &bytes(&[f32::MAX])));
+    }
+}

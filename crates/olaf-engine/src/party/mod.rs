@@ -1,0 +1,8 @@
+//! Parties: who is active, which numbers of a sender came, and how datagrams pass from hop to hop.
+
+pub mod active;
+pub mod ends;
+pub mod hops;
+
+pub use ends::FlowEnds;
+pub use hops::Hops;

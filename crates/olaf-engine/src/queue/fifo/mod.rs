@@ -1,0 +1,69 @@
+//! First in, first out: what a switch does that does not merge. The same slots as OLAF's.
+
+#[cfg(any(test, feature = "reference"))]
+pub mod reference;
+#[cfg(test)]
+mod tests;
+
+use crate::queue::discipline::{Arrival, Discipline, Entry, EntryId, Outcome};
+use crate::queue::slots::{SlotId, Slots};
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+/// The queue.
+#[derive(Debug)]
+pub struct Fifo {
+    pub(crate) slots: Slots,
+    /// Waiting slots in departure order.
+    pub(crate) order: VecDeque<SlotId>,
+    departing: Option<SlotId>,
+}
+
+impl Fifo {
+    /// An empty queue of `slots` segments, the one on the wire included.
+    #[must_use]
+    pub fn new(slots: usize) -> Self {
+        Self { slots: Slots::new(slots), order: VecDeque::with_capacity(slots), departing: None }
+    }
+}
+
+impl Discipline for Fifo {
+    fn arrive(&mut self, arrival: &Arrival<'_>) -> Outcome {
+        match self.slots.fill(arrival) {
+            Ok(Some(slot)) => {
+                self.order.push_back(slot);
+                Outcome::Appended(self.slots.entry(slot).id)
+            }
+            Ok(None) => Outcome::Dropped,
+            Err(rejection) => Outcome::Rejected(rejection),
+        }
+    }
+
+    fn begin_departure(&mut self) -> Option<&Entry> {
+        if self.departing.is_some() {
+            return None;
+        }
+        self.departing = Some(self.order.pop_front()?);
+        self.departing()
+    }
+
+    fn departing(&self) -> Option<&Entry> {
+        self.departing.map(|slot| self.slots.entry(slot))
+    }
+
+    fn end_departure(&mut self) -> Option<EntryId> {
+        self.departing.take().map(|slot| self.slots.clear(slot))
+    }
+
+    fn slots(&self) -> usize {
+        self.slots.count()
+    }
+
+    fn used(&self) -> usize {
+        self.slots.used()
+    }
+
+    fn entries(&self) -> Vec<&Entry> {
+        self.departing.iter().chain(&self.order).map(|slot| self.slots.entry(*slot)).collect()
+    }
+}

@@ -1,0 +1,71 @@
+//! The slow, obvious twin of [`Fifo`](super::Fifo): a list, its front on the wire.
+
+use crate::queue::discipline::{Arrival, Discipline, Entry, EntryId, Outcome, Rejection};
+use crate::queue::merging::reference::{finite, fresh};
+use alloc::vec::Vec;
+
+/// The queue.
+#[derive(Debug)]
+pub struct Reference {
+    slots: usize,
+    /// Every entry; the first is the locked one while `locked`.
+    entries: Vec<Entry>,
+    locked: bool,
+    next_id: u64,
+}
+
+impl Reference {
+    /// An empty queue of `slots` segments, the one on the wire included.
+    #[must_use]
+    pub fn new(slots: usize) -> Self {
+        Self { slots, entries: Vec::new(), locked: false, next_id: 0 }
+    }
+}
+
+impl Discipline for Reference {
+    fn arrive(&mut self, arrival: &Arrival<'_>) -> Outcome {
+        let lanes = finite(arrival).filter(|_| arrival.reward.is_finite());
+        let Some(lanes) = lanes else {
+            return Outcome::Rejected(Rejection::NonFinite);
+        };
+        if self.entries.len() == self.slots {
+            return Outcome::Dropped;
+        }
+        let id = EntryId(self.next_id);
+        self.next_id += 1;
+        self.entries.push(fresh(id, arrival, lanes));
+        Outcome::Appended(id)
+    }
+
+    fn begin_departure(&mut self) -> Option<&Entry> {
+        if self.locked || self.entries.is_empty() {
+            return None;
+        }
+        self.locked = true;
+        self.entries.first()
+    }
+
+    fn departing(&self) -> Option<&Entry> {
+        if self.locked { self.entries.first() } else { None }
+    }
+
+    fn end_departure(&mut self) -> Option<EntryId> {
+        if !self.locked {
+            return None;
+        }
+        self.locked = false;
+        Some(self.entries.remove(0).id)
+    }
+
+    fn slots(&self) -> usize {
+        self.slots
+    }
+
+    fn used(&self) -> usize {
+        self.entries.len()
+    }
+
+    fn entries(&self) -> Vec<&Entry> {
+        self.entries.iter().collect()
+    }
+}

@@ -1,0 +1,217 @@
+//! The slow, obvious twin of [`Freshest`](super::Freshest): a list of what waits, looked through
+//! from end to end for every decision.
+
+use super::Limits;
+use crate::ids::Flow;
+use crate::queue::discipline::{Arrival, Discipline, Entry, EntryId, Outcome, Rejection};
+use crate::queue::merging::Gate;
+use crate::queue::merging::reference::{finite, fresh, meet};
+use alloc::vec::Vec;
+
+/// The queue.
+#[derive(Debug)]
+pub struct Reference {
+    gate: Gate,
+    limits: Limits,
+    slots: usize,
+    locked: Option<Entry>,
+    /// What waits, in the order in which it came, and departures up to then.
+    waiting: Vec<Entry>,
+    joined: Vec<u64>,
+    /// Flows, the newest generation time that left, and arrivals in a row that were no newer; the
+    /// flow that left last is the last.
+    served: Vec<(Flow, u64, u32)>,
+    sent_last: Option<Flow>,
+    departures: u64,
+    next_id: u64,
+}
+
+impl Reference {
+    /// An empty queue of `slots` segments, the one on the wire included.
+    #[must_use]
+    pub fn new(slots: usize, gate: Gate) -> Self {
+        Self::with_limits(slots, gate, Limits::of(slots))
+    }
+
+    /// The same with limits of one's own.
+    #[must_use]
+    pub fn with_limits(slots: usize, gate: Gate, limits: Limits) -> Self {
+        Self {
+            gate,
+            limits,
+            slots,
+            locked: None,
+            waiting: Vec::new(),
+            joined: Vec::new(),
+            served: Vec::new(),
+            sent_last: None,
+            departures: 0,
+            next_id: 0,
+        }
+    }
+
+    /// What a departure is worth: infinite for a flow whose server has nothing.
+    fn worth(&self, flow: Flow, newest_ns: u64, bytes: u32, segments: u32) -> f64 {
+        let Some(served) = self.served.iter().find(|served| served.0 == flow) else {
+            return f64::INFINITY;
+        };
+        if newest_ns <= served.1 {
+            return 0.0;
+        }
+        let drop_ns = (newest_ns - served.1) as f64;
+        drop_ns * drop_ns / (f64::from(bytes.max(1)) * f64::from(segments.max(1)))
+    }
+
+    fn worth_of(&self, entry: &Entry) -> f64 {
+        self.worth(entry.flow, entry.generated_ns.1, entry.bytes, entry.segments)
+    }
+
+    fn append(&mut self, arrival: &Arrival<'_>, lanes: Vec<f32>) -> EntryId {
+        let id = EntryId(self.next_id);
+        self.next_id += 1;
+        self.waiting.push(fresh(id, arrival, lanes));
+        self.joined.push(self.departures);
+        id
+    }
+
+    fn place(&mut self, arrival: &Arrival<'_>) -> Outcome {
+        let Some(lanes) = finite(arrival).filter(|_| arrival.reward.is_finite()) else {
+            return Outcome::Rejected(Rejection::NonFinite);
+        };
+        if self.used() < self.slots {
+            return Outcome::Appended(self.append(arrival, lanes));
+        }
+        let own = self.worth(arrival.flow, arrival.generated_ns.1, arrival.bytes, arrival.segments);
+        // The least worth; of equals the one that came last.
+        let mut least: Option<usize> = None;
+        for at in 0..self.waiting.len() {
+            let worth = self.worth_of(&self.waiting[at]);
+            if least.is_none_or(|least| worth <= self.worth_of(&self.waiting[least])) {
+                least = Some(at);
+            }
+        }
+        match least {
+            Some(at) if self.worth_of(&self.waiting[at]) < own => {
+                let gone = self.waiting.remove(at);
+                self.joined.remove(at);
+                let entry = self.append(arrival, lanes);
+                let (evicted, flow, dropped) = (gone.id, gone.flow, gone.contributors);
+                Outcome::Evicted { entry, evicted, flow, dropped }
+            }
+            _ => Outcome::Dropped,
+        }
+    }
+
+    fn next(&self) -> Option<usize> {
+        if let Some(last) = self.sent_last {
+            let above = |flow: Flow| {
+                (flow.job, flow.cluster) == (last.job, last.cluster) && flow.segment > last.segment
+            };
+            let mut following: Option<usize> = None;
+            for at in 0..self.waiting.len() {
+                let flow = self.waiting[at].flow;
+                if above(flow)
+                    && following.is_none_or(|f| flow.segment < self.waiting[f].flow.segment)
+                {
+                    following = Some(at);
+                }
+            }
+            if following.is_some() {
+                return following;
+            }
+        }
+        let mut chosen = 0;
+        if self.waiting.is_empty() {
+            return None;
+        }
+        if self.departures - self.joined[0] < self.limits.patience {
+            for at in 1..self.waiting.len() {
+                if self.worth_of(&self.waiting[at]) > self.worth_of(&self.waiting[chosen]) {
+                    chosen = at;
+                }
+            }
+        }
+        let of = self.waiting[chosen].flow;
+        for at in 0..self.waiting.len() {
+            let flow = self.waiting[at].flow;
+            if (flow.job, flow.cluster) == (of.job, of.cluster)
+                && flow.segment < self.waiting[chosen].flow.segment
+            {
+                chosen = at;
+            }
+        }
+        Some(chosen)
+    }
+}
+
+impl Discipline for Reference {
+    fn arrive(&mut self, arrival: &Arrival<'_>) -> Outcome {
+        if !arrival.reward.is_finite() {
+            return Outcome::Rejected(Rejection::NonFinite);
+        }
+        let outcome = match self.waiting.iter().position(|entry| entry.flow == arrival.flow) {
+            Some(at) => meet(&mut self.waiting, at, self.gate, arrival),
+            None => self.place(arrival),
+        };
+        if let Outcome::Rejected(_) = outcome {
+            return outcome;
+        }
+        if let Some(at) = self.served.iter().position(|served| served.0 == arrival.flow) {
+            if arrival.generated_ns.1 > self.served[at].1 {
+                self.served[at].2 = 0;
+            } else {
+                self.served[at].2 += 1;
+            }
+            if self.served[at].2 >= self.limits.disbelief {
+                self.served.remove(at);
+            }
+        }
+        outcome
+    }
+
+    fn begin_departure(&mut self) -> Option<&Entry> {
+        if self.locked.is_some() {
+            return None;
+        }
+        let at = self.next()?;
+        let entry = self.waiting.remove(at);
+        self.joined.remove(at);
+        self.departures += 1;
+        self.sent_last = Some(entry.flow);
+        let mut record = (entry.flow, entry.generated_ns.1, 0);
+        if let Some(at) = self.served.iter().position(|served| served.0 == entry.flow) {
+            let before = self.served.remove(at);
+            record = (entry.flow, record.1.max(before.1), before.2);
+        }
+        self.served.push(record);
+        if self.served.len() > self.limits.remembered {
+            self.served.remove(0);
+        }
+        self.locked = Some(entry);
+        self.locked.as_ref()
+    }
+
+    fn departing(&self) -> Option<&Entry> {
+        self.locked.as_ref()
+    }
+
+    fn end_departure(&mut self) -> Option<EntryId> {
+        self.locked.take().map(|entry| entry.id)
+    }
+
+    fn slots(&self) -> usize {
+        self.slots
+    }
+
+    fn used(&self) -> usize {
+        self.waiting.len() + usize::from(self.locked.is_some())
+    }
+
+    fn entries(&self) -> Vec<&Entry> {
+        let mut waiting: Vec<&Entry> = self.waiting.iter().collect();
+        let next = self.next().map(|at| waiting.remove(at));
+        // The sort keeps the order of equals: who came first.
+        waiting.sort_by(|a, b| self.worth_of(b).total_cmp(&self.worth_of(a)));
+        self.locked.iter().chain(next).chain(waiting).collect()
+    }
+}

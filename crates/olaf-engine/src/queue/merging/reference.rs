@@ -1,0 +1,191 @@
+//! The slow, obvious twin of [`Merging`](super::Merging): one list, searched from the front, every sum in
+//! a plain loop. It is written from the settled rules and shares no code with what it checks.
+
+use crate::queue::discipline::{Arrival, Discipline, Entry, EntryId, Outcome, Rejection};
+use crate::queue::merging::Gate;
+use alloc::vec::Vec;
+
+/// The queue.
+#[derive(Debug)]
+pub struct Reference {
+    gate: Gate,
+    slots: usize,
+    /// Every entry; the first is the locked one while `locked`.
+    entries: Vec<Entry>,
+    locked: bool,
+    next_id: u64,
+}
+
+impl Reference {
+    /// An empty queue of `slots` segments, the one on the wire included.
+    #[must_use]
+    pub fn new(slots: usize, gate: Gate) -> Self {
+        Self { gate, slots, entries: Vec::new(), locked: false, next_id: 0 }
+    }
+}
+
+/// Rules 2 and 4: where the open entry `entries[at]` and the arrival meet.
+pub(crate) fn meet(entries: &mut [Entry], at: usize, gate: Gate, arrival: &Arrival<'_>) -> Outcome {
+    let open = &entries[at];
+    let id = open.id;
+    let newer_of_the_same =
+        open.replaceable && arrival.contributors == 1 && arrival.worker == open.worker;
+    if newer_of_the_same {
+        return replace(&mut entries[at], arrival);
+    }
+    if let Some(threshold) = gate {
+        let better_by = arrival.reward - open.reward;
+        if better_by > threshold {
+            return replace(&mut entries[at], arrival);
+        }
+        if better_by < -threshold {
+            return match finite(arrival) {
+                Some(_) => Outcome::Filtered(id),
+                None => Outcome::Rejected(Rejection::NonFinite),
+            };
+        }
+    }
+    match merged(open, arrival) {
+        Ok(merged) => {
+            entries[at] = merged;
+            Outcome::Merged(id)
+        }
+        Err(rejection) => Outcome::Rejected(rejection),
+    }
+}
+
+fn replace(open: &mut Entry, arrival: &Arrival<'_>) -> Outcome {
+    let Some(lanes) = finite(arrival) else {
+        return Outcome::Rejected(Rejection::NonFinite);
+    };
+    let (id, displaced) = (open.id, open.contributors);
+    *open = fresh(id, arrival, lanes);
+    Outcome::Replaced { entry: id, displaced }
+}
+
+impl Discipline for Reference {
+    fn arrive(&mut self, arrival: &Arrival<'_>) -> Outcome {
+        if !arrival.reward.is_finite() {
+            return Outcome::Rejected(Rejection::NonFinite);
+        }
+        let first_open = usize::from(self.locked);
+        for at in first_open..self.entries.len() {
+            if self.entries[at].flow == arrival.flow {
+                return meet(&mut self.entries, at, self.gate, arrival);
+            }
+        }
+        let Some(lanes) = finite(arrival) else {
+            return Outcome::Rejected(Rejection::NonFinite);
+        };
+        if self.entries.len() == self.slots {
+            return Outcome::Dropped;
+        }
+        let id = EntryId(self.next_id);
+        self.next_id += 1;
+        self.entries.push(fresh(id, arrival, lanes));
+        Outcome::Appended(id)
+    }
+
+    fn begin_departure(&mut self) -> Option<&Entry> {
+        if self.locked || self.entries.is_empty() {
+            return None;
+        }
+        self.locked = true;
+        self.entries.first()
+    }
+
+    fn departing(&self) -> Option<&Entry> {
+        if self.locked { self.entries.first() } else { None }
+    }
+
+    fn end_departure(&mut self) -> Option<EntryId> {
+        if !self.locked {
+            return None;
+        }
+        self.locked = false;
+        Some(self.entries.remove(0).id)
+    }
+
+    fn slots(&self) -> usize {
+        self.slots
+    }
+
+    fn used(&self) -> usize {
+        self.entries.len()
+    }
+
+    fn entries(&self) -> Vec<&Entry> {
+        self.entries.iter().collect()
+    }
+}
+
+/// An entry that holds one arrival.
+pub(crate) fn fresh(id: EntryId, arrival: &Arrival<'_>, lanes: Vec<f32>) -> Entry {
+    Entry {
+        id,
+        flow: arrival.flow,
+        worker: arrival.worker,
+        sequence: arrival.sequence,
+        segments: arrival.segments,
+        contributors: arrival.contributors,
+        weight: arrival.weight,
+        reward: arrival.reward,
+        generated_ns: arrival.generated_ns,
+        versions: arrival.versions,
+        hops: arrival.hops,
+        bytes: arrival.bytes,
+        replaceable: arrival.contributors == 1,
+        lanes: lanes.as_slice().into(),
+    }
+}
+
+/// The arrival's lanes, if all of them are finite.
+pub(crate) fn finite(arrival: &Arrival<'_>) -> Option<Vec<f32>> {
+    let mut lanes = Vec::new();
+    for bytes in arrival.lanes.chunks(4) {
+        let lane = f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+        if !lane.is_finite() {
+            return None;
+        }
+        lanes.push(lane);
+    }
+    Some(lanes)
+}
+
+fn merged(open: &Entry, arrival: &Arrival<'_>) -> Result<Entry, Rejection> {
+    if arrival.lanes.len() != 4 * open.lanes.len() {
+        return Err(Rejection::WrongSize);
+    }
+    let contributors = u64::from(open.contributors) + u64::from(arrival.contributors);
+    let contributors = u32::try_from(contributors).map_err(|_| Rejection::Overflow)?;
+    let weight = open.weight + arrival.weight;
+    if weight.is_infinite() {
+        return Err(Rejection::Overflow);
+    }
+    let more = finite(arrival).ok_or(Rejection::NonFinite)?;
+    let mut lanes = Vec::new();
+    for (a, b) in open.lanes.iter().zip(&more) {
+        if !(a + b).is_finite() {
+            return Err(Rejection::NonFinite);
+        }
+        lanes.push(a + b);
+    }
+    Ok(Entry {
+        contributors,
+        weight,
+        reward: open.reward + (arrival.reward - open.reward) * (arrival.weight / weight),
+        generated_ns: (
+            open.generated_ns.0.min(arrival.generated_ns.0),
+            open.generated_ns.1.max(arrival.generated_ns.1),
+        ),
+        versions: (
+            open.versions.0.min(arrival.versions.0),
+            open.versions.1.max(arrival.versions.1),
+        ),
+        hops: open.hops.max(arrival.hops),
+        bytes: open.bytes.max(arrival.bytes),
+        replaceable: false,
+        lanes: lanes.as_slice().into(),
+        ..open.clone()
+    })
+}

@@ -1,0 +1,181 @@
+//! Slots: fixed storage for entries, with buffers that live as long as the queue.
+
+use crate::lanes;
+use crate::lanes::Lanes;
+use crate::queue::discipline::{Arrival, Entry, EntryId, Rejection};
+use alloc::vec::Vec;
+
+/// Names a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SlotId(usize);
+
+/// So many slots, each empty or holding an [`Entry`].
+///
+/// Sums are written beside the entry they are of and swapped in when they turn out finite: one
+/// pass over the lanes, and a refused contribution leaves no trace.
+#[derive(Debug)]
+pub struct Slots {
+    entries: Vec<Option<Entry>>,
+    free: Vec<SlotId>,
+    /// Lane buffers of freed slots, and one more for the sum under way.
+    spare: Vec<Lanes>,
+    next_id: u64,
+}
+
+impl Slots {
+    /// `count` empty slots.
+    #[must_use]
+    pub fn new(count: usize) -> Self {
+        Self {
+            entries: (0..count).map(|_| None).collect(),
+            free: (0..count).rev().map(SlotId).collect(),
+            spare: Vec::with_capacity(count + 1),
+            next_id: 0,
+        }
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// How many hold an entry.
+    #[must_use]
+    pub fn used(&self) -> usize {
+        self.entries.len() - self.free.len()
+    }
+
+    /// The entry in a slot.
+    #[must_use]
+    pub fn entry(&self, slot: SlotId) -> &Entry {
+        self.entries[slot.0].as_ref().expect("a discipline names only slots that it filled")
+    }
+
+    fn entry_mut(&mut self, slot: SlotId) -> &mut Entry {
+        self.entries[slot.0].as_mut().expect("a discipline names only slots that it filled")
+    }
+
+    /// Puts an arrival into a free slot; nothing when there is none.
+    ///
+    /// # Errors
+    /// [`Rejection::NonFinite`].
+    pub fn fill(&mut self, arrival: &Arrival<'_>) -> Result<Option<SlotId>, Rejection> {
+        let Some(slot) = self.free.last().copied() else {
+            // A refusal is the worker's own doing and goes before the queue's: what cannot be
+            // summed is rejected, whether or not there was room.
+            return if arrival.reward.is_finite() && lanes::all_finite(arrival.lanes) {
+                Ok(None)
+            } else {
+                Err(Rejection::NonFinite)
+            };
+        };
+        let lanes = self.checked_copy(arrival)?;
+        self.free.pop();
+        let id = EntryId(self.next_id);
+        self.next_id += 1;
+        self.entries[slot.0] = Some(entry(id, arrival, lanes));
+        Ok(Some(slot))
+    }
+
+    /// Puts an arrival in the place of a slot's entry, which keeps its name; returns how many
+    /// contributions are gone.
+    ///
+    /// # Errors
+    /// [`Rejection::NonFinite`]; the entry stays as it was.
+    pub fn replace(&mut self, slot: SlotId, arrival: &Arrival<'_>) -> Result<u32, Rejection> {
+        let lanes = self.checked_copy(arrival)?;
+        let id = self.entry(slot).id;
+        let replaced = self.entries[slot.0].replace(entry(id, arrival, lanes));
+        let replaced = replaced.expect("a discipline names only slots that it filled");
+        self.spare.push(replaced.lanes);
+        Ok(replaced.contributors)
+    }
+
+    /// Adds an arrival to a slot's entry.
+    ///
+    /// # Errors
+    /// Why the two have no sum; the entry stays as it was.
+    pub fn merge(&mut self, slot: SlotId, arrival: &Arrival<'_>) -> Result<(), Rejection> {
+        let mut sum = self.spare.pop().unwrap_or_default();
+        let result = merge_into(self.entry_mut(slot), arrival, &mut sum);
+        self.spare.push(sum);
+        result
+    }
+
+    /// Empties a slot.
+    pub fn clear(&mut self, slot: SlotId) -> EntryId {
+        let entry =
+            self.entries[slot.0].take().expect("a discipline names only slots that it filled");
+        self.spare.push(entry.lanes);
+        self.free.push(slot);
+        entry.id
+    }
+
+    fn checked_copy(&mut self, arrival: &Arrival<'_>) -> Result<Lanes, Rejection> {
+        let mut copy = self.spare.pop().unwrap_or_default();
+        if arrival.reward.is_finite() && lanes::copy(&mut copy, arrival.lanes) {
+            Ok(copy)
+        } else {
+            self.spare.push(copy);
+            Err(Rejection::NonFinite)
+        }
+    }
+}
+
+fn entry(id: EntryId, arrival: &Arrival<'_>, lanes: Lanes) -> Entry {
+    Entry {
+        id,
+        flow: arrival.flow,
+        worker: arrival.worker,
+        sequence: arrival.sequence,
+        segments: arrival.segments,
+        contributors: arrival.contributors,
+        weight: arrival.weight,
+        reward: arrival.reward,
+        generated_ns: arrival.generated_ns,
+        versions: arrival.versions,
+        hops: arrival.hops,
+        bytes: arrival.bytes,
+        // What an earlier switch merged holds others' experience too: never replaceable.
+        replaceable: arrival.contributors == 1,
+        lanes,
+    }
+}
+
+/// differs: OLAF §3 computes an average at each merge, which weighs late contributors more; a sum
+/// and a weight give the same mean in any order, and the server divides once.
+fn merge_into(entry: &mut Entry, arrival: &Arrival<'_>, sum: &mut Lanes) -> Result<(), Rejection> {
+    if arrival.lanes.len() != entry.lanes.len() * olaf_wire::offsets::LANE {
+        return Err(Rejection::WrongSize);
+    }
+    if !arrival.reward.is_finite() {
+        return Err(Rejection::NonFinite);
+    }
+    let contributors =
+        entry.contributors.checked_add(arrival.contributors).ok_or(Rejection::Overflow)?;
+    let weight = entry.weight + arrival.weight;
+    // By shares, not by sums: the products of a huge weight could overflow where the mean does not.
+    let reward =
+        entry.reward * (entry.weight / weight) + arrival.reward * (arrival.weight / weight);
+    if !weight.is_finite() || !reward.is_finite() {
+        return Err(Rejection::Overflow);
+    }
+    if !lanes::add(sum, &entry.lanes, arrival.lanes) {
+        return Err(Rejection::NonFinite);
+    }
+    core::mem::swap(&mut entry.lanes, sum);
+    entry.contributors = contributors;
+    entry.weight = weight;
+    entry.reward = reward;
+    entry.generated_ns = widen(entry.generated_ns, arrival.generated_ns);
+    entry.versions = widen(entry.versions, arrival.versions);
+    entry.hops = entry.hops.max(arrival.hops);
+    entry.bytes = entry.bytes.max(arrival.bytes);
+    entry.replaceable = false;
+    Ok(())
+}
+
+fn widen<T: Ord>(a: (T, T), b: (T, T)) -> (T, T) {
+    (a.0.min(b.0), a.1.max(b.1))
+}

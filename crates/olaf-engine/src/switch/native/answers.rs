@@ -1,0 +1,253 @@
+//! The way down: acknowledgements and models fan out to the workers concerned.
+
+use super::job::{Cluster, Job};
+use super::neighbours::everyone;
+use super::{AnswerTo, Down, Switch};
+use crate::engine::{DropReason, Source, Verdict};
+use crate::ids::{ClusterId, Flow, JobId, PeerId, WorkerId};
+use crate::link::pacer::Acknowledged;
+use crate::time::Instant;
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use olaf_wire::{Address, Answer, Ends, Kind, Packet, Welcome, serial};
+
+/// Unanswered departures remembered for each cluster; of older ones the answer goes to the whole
+/// cluster.
+pub(super) const UNANSWERED_LIMIT: usize = 4096;
+
+/// Who hears an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Hearer {
+    /// A worker of this switch's own.
+    Worker(WorkerId),
+    /// The switch before this one, which knows who shared in its merges.
+    Switch(PeerId),
+}
+
+/// Somebody whose update met a departing entry, and the newest of their own numbers in it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sharer {
+    pub(super) hearer: Hearer,
+    pub(super) sequence: u32,
+}
+
+/// A departure that nobody answered yet.
+pub(super) struct Unanswered {
+    pub(super) hop_sequence: u32,
+    pub(super) segment: u32,
+    pub(super) sharers: Vec<Sharer>,
+}
+
+/// The model answer that comes down for a cluster: all its segments go to the same receivers.
+pub(super) struct Answering {
+    /// Its version and what it acknowledges: a gated update is answered with the same version.
+    of: (u32, u32),
+    receivers: BTreeMap<Hearer, u32>,
+}
+
+impl Switch {
+    pub(super) fn handle_answer(
+        &mut self,
+        now: Instant,
+        from: Source,
+        packet: &Packet<'_>,
+        bytes: &[u8],
+    ) -> Verdict {
+        let answer = match Answer::parse(packet) {
+            Ok(answer) => answer,
+            Err(refusal) => return Verdict::Drop(DropReason::Malformed(refusal)),
+        };
+        let id = answer.address.job;
+        if let Err(reason) = self.heard_server(now, id, from.peer, answer.epoch) {
+            return Verdict::Drop(reason);
+        }
+        let acknowledged = Acknowledges::of(&answer, packet.kind());
+        if let Some(of) = acknowledged.credits(&answer) {
+            self.uplink.acknowledge(of, answer.acknowledges);
+        }
+        let to_cluster = self.config.answer_to == AnswerTo::Cluster;
+        let Some(job) = self.jobs.get_mut(&id) else {
+            return Verdict::Drop(DropReason::UnknownJob);
+        };
+        let is_model = packet.kind() == Kind::Model;
+        let mut told = Vec::new();
+        let receivers = if answer.address.worker == WorkerId::ALL {
+            let cluster = job.clusters.entry(answer.address.cluster).or_default();
+            if answer.ends.newest != 0 {
+                told = cluster.ends.settle(answer.segment, &answer.ends);
+            }
+            let concerned = if is_model {
+                model_receivers(cluster, &answer, acknowledged)
+            } else {
+                acknowledge(cluster, answer.acknowledges, acknowledged)
+            };
+            // Who is known to share, or, after a restart of this switch, everyone.
+            let answers = is_model || answer.acknowledges != 0;
+            if to_cluster && answers || concerned.is_empty() && is_model {
+                whole_cluster(job, answer.address.cluster, &concerned)
+            } else {
+                concerned
+            }
+        } else {
+            BTreeMap::from([(Hearer::Worker(answer.address.worker), 0)])
+        };
+        // Those who hear the answer are told in it; the others apart.
+        let ends_of = |hearer| {
+            let cluster = job.clusters.get(&answer.address.cluster);
+            cluster.map_or(Ends::NONE, |cluster| cluster.ends.of(hearer, answer.segment))
+        };
+        told.retain(|(hearer, ends)| !receivers.contains_key(hearer) || *ends != ends_of(*hearer));
+        let newest = answer.segments == 1 || !is_model;
+        let receivers: Vec<(Hearer, u32, Ends)> = receivers
+            .into_iter()
+            .map(|(hearer, sequence)| {
+                (hearer, sequence, if newest { ends_of(hearer) } else { Ends::NONE })
+            })
+            .collect();
+        let flow = Flow { job: id, cluster: answer.address.cluster, segment: answer.segment };
+        self.tell_ends(flow, told);
+        let bytes: Arc<[u8]> = bytes.into();
+        let mut verdict = Verdict::Absorb;
+        for (hearer, sequence, ends) in receivers {
+            let Some((peer, address)) = self.place_of(id, answer.address.cluster, hearer) else {
+                if answer.address.worker != WorkerId::ALL {
+                    verdict = Verdict::Drop(DropReason::UnknownReceiver);
+                }
+                continue;
+            };
+            let down =
+                Down { peer, bytes: bytes.clone(), receiver: Some((address, sequence, ends)) };
+            if let Verdict::Drop(reason) = self.send_down(down) {
+                self.counters.refuse(reason);
+            }
+        }
+        verdict
+    }
+
+    /// Where a hearer is, and by what name.
+    pub(super) fn place_of(
+        &self,
+        id: JobId,
+        cluster: ClusterId,
+        hearer: Hearer,
+    ) -> Option<(PeerId, Address)> {
+        match hearer {
+            Hearer::Switch(peer) => Some((peer, Address { cluster, ..everyone(id) })),
+            Hearer::Worker(worker) => {
+                let member = self.jobs.get(&id)?.members.get(&worker)?;
+                let session = member.session;
+                Some((member.peer, Address { job: id, cluster, worker, session }))
+            }
+        }
+    }
+
+    /// Sends a welcome of this switch's own.
+    pub(super) fn reply(&mut self, peer: PeerId, welcome: &Welcome) {
+        let mut bytes = [0; olaf_wire::offsets::welcome::LEN];
+        let len = welcome.emit(&mut bytes);
+        if let Verdict::Drop(reason) =
+            self.send_down(Down { peer, bytes: bytes[..len].into(), receiver: None })
+        {
+            self.counters.refuse(reason);
+        }
+    }
+}
+
+/// Which departures an answer's number speaks of, that one and all before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Acknowledges {
+    /// All of the cluster, and of the job: a server answers in the order in which it was sent to.
+    All,
+    /// Those of one segment: another switch sends on what it holds of the others when their turn
+    /// comes.
+    Segment(u32),
+    /// None: through another switch each segment has an acknowledgement of its own, and the model
+    /// comes beside them.
+    Nothing,
+}
+
+impl Acknowledges {
+    fn of(answer: &Answer, kind: Kind) -> Self {
+        match kind {
+            _ if answer.queue.switches == 0 => Self::All,
+            Kind::Model if answer.segments > 1 => Self::Nothing,
+            _ => Self::Segment(answer.segment),
+        }
+    }
+
+    /// What comes back of the uplink's credits.
+    fn credits(self, answer: &Answer) -> Option<Acknowledged> {
+        let Address { job, cluster, .. } = answer.address;
+        match self {
+            Self::All => Some(Acknowledged::Job(job)),
+            Self::Segment(segment) => Some(Acknowledged::Flow(Flow { job, cluster, segment })),
+            Self::Nothing => None,
+        }
+    }
+
+    fn includes(self, segment: u32) -> bool {
+        match self {
+            Self::All => true,
+            Self::Segment(only) => segment == only,
+            Self::Nothing => false,
+        }
+    }
+}
+
+/// Who shared in the departures up to `up_to`, which are acknowledged now; they are owed a model
+/// from here on.
+fn acknowledge(cluster: &mut Cluster, up_to: u32, of: Acknowledges) -> BTreeMap<Hearer, u32> {
+    let mut concerned = BTreeMap::new();
+    let mut at = 0;
+    while up_to != 0
+        && let Some(unanswered) = cluster.unanswered.get(at)
+        && !serial::is_after(unanswered.hop_sequence, up_to)
+    {
+        if !of.includes(unanswered.segment) {
+            at += 1;
+            continue;
+        }
+        let answered = cluster.unanswered.remove(at).expect("looked at just above");
+        for sharer in answered.sharers {
+            let newest: &mut u32 = concerned.entry(sharer.hearer).or_default();
+            *newest = serial::later(*newest, sharer.sequence);
+        }
+    }
+    cluster.owed.extend(concerned.iter().map(|(hearer, sequence)| (*hearer, *sequence)));
+    concerned
+}
+
+/// Whom a model is for, the same for each of its segments.
+fn model_receivers(
+    cluster: &mut Cluster,
+    answer: &Answer,
+    acknowledges: Acknowledges,
+) -> BTreeMap<Hearer, u32> {
+    let of = (answer.model_version, answer.acknowledges);
+    // Those acknowledged only now are owed a model; in the middle of one they wait for the next.
+    acknowledge(cluster, answer.acknowledges, acknowledges);
+    if cluster.answering.as_ref().is_none_or(|a| a.of != of) {
+        let receivers = core::mem::take(&mut cluster.owed);
+        cluster.answering = Some(Answering { of, receivers });
+    }
+    let answering = cluster.answering.as_ref().expect("set just above when it was not");
+    answering.receivers.clone()
+}
+
+/// Everyone in a cluster, with the numbers of those who have one; a switch stands for all behind it.
+fn whole_cluster(
+    job: &Job,
+    cluster: ClusterId,
+    concerned: &BTreeMap<Hearer, u32>,
+) -> BTreeMap<Hearer, u32> {
+    let members = job.members.iter().filter(|(_, member)| member.cluster == cluster);
+    members
+        .map(
+            |(id, member)| {
+                if member.behind_switch { Hearer::Switch(member.peer) } else { Hearer::Worker(*id) }
+            },
+        )
+        .map(|hearer| (hearer, concerned.get(&hearer).copied().unwrap_or(0)))
+        .collect()
+}

@@ -1,0 +1,98 @@
+//! What happened to every contribution, by reason.
+
+use crate::engine::DropReason;
+use crate::queue::discipline::{Outcome, Rejection};
+use alloc::collections::BTreeMap;
+use serde::Serialize;
+
+/// Fates of contributions. At all times
+/// `received = sent_alone + merged + replaced + filtered + dropped + rejected + waiting`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Fates {
+    /// Contributions that came, well-formed.
+    pub received: u64,
+    /// Left as they came.
+    pub sent_alone: u64,
+    /// Left in a merge with others.
+    pub merged: u64,
+    /// A newer or better one took their place.
+    pub replaced: u64,
+    /// Below the reward gate.
+    pub filtered: u64,
+    /// Found the queue full.
+    pub dropped: u64,
+    /// Gave its slot to one whose departure helped more: dropped too.
+    pub evicted: u64,
+    /// Turned away, by [`Rejection::index`].
+    pub rejected: [u64; Rejection::ALL.len()],
+    /// Datagrams that left.
+    pub departures: u64,
+}
+
+impl Fates {
+    /// Takes in what became of an arrival of so many contributions.
+    pub fn count(&mut self, contributors: u32, outcome: Outcome) {
+        let n = u64::from(contributors);
+        self.received += n;
+        match outcome {
+            Outcome::Appended(_) | Outcome::Merged(_) => {}
+            Outcome::Replaced { displaced, .. } => self.replaced += u64::from(displaced),
+            Outcome::Filtered(_) => self.filtered += n,
+            Outcome::Dropped => self.dropped += n,
+            Outcome::Evicted { dropped, .. } => self.evicted += u64::from(dropped),
+            Outcome::Rejected(rejection) => self.rejected[rejection.index()] += n,
+        }
+    }
+
+    /// Takes in that a datagram of so many contributions has left.
+    pub fn departed(&mut self, contributors: u32) {
+        self.departures += 1;
+        if contributors == 1 {
+            self.sent_alone += 1;
+        } else {
+            self.merged += u64::from(contributors);
+        }
+    }
+
+    /// All rejections.
+    #[must_use]
+    pub fn rejected_sum(&self) -> u64 {
+        self.rejected.iter().sum()
+    }
+
+    /// Contributions whose fate is settled.
+    #[must_use]
+    pub fn settled(&self) -> u64 {
+        self.sent_alone
+            + self.merged
+            + self.replaced
+            + self.filtered
+            + self.dropped
+            + self.evicted
+            + self.rejected_sum()
+    }
+}
+
+/// What the switch counts beside its clusters.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct Counters {
+    #[serde(skip)]
+    pub(super) total: Fates,
+    pub(super) refused: BTreeMap<&'static str, u64>,
+    pub(super) forwarded_up: u64,
+    pub(super) forwarded_down: u64,
+    pub(super) forwarded_untouched: u64,
+    pub(super) events_forgotten: u64,
+}
+
+impl Counters {
+    /// Counts a datagram that never became a contribution; what did is in the fates.
+    pub(super) fn refuse(&mut self, reason: DropReason) {
+        if !matches!(
+            reason,
+            DropReason::Contribution(_) | DropReason::QueueFull | DropReason::Filtered
+        ) {
+            *self.refused.entry(reason.name()).or_default() += 1;
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! What became of each update, told to whoever sent it: not what was answered, but what arrived.
+//!
+//! Who hears an answer is [`super::answers`]' affair; here is only which of a hearer's own numbers
+//! were in what arrived above, and which of them never will be.
+
+use super::answers::{Hearer, UNANSWERED_LIMIT};
+use super::job::Cluster;
+use super::{Down, Switch};
+use crate::ids::{ClusterId, Flow, JobId};
+use crate::party::ends::{FlowEnds, Numbers, Order};
+use crate::queue::discipline::EntryId;
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::vec;
+use alloc::vec::Vec;
+use olaf_wire::{Address, Ages, Answer, Ends, QueueStatus, WorkerId, serial};
+
+/// Departures so far behind what is answered that nobody will speak of them any more.
+const FORGOTTEN: u32 = 256;
+
+/// Whose updates are in an entry, by their own numbers.
+pub(super) type Holds = Vec<(Hearer, Numbers)>;
+
+/// Of one cluster.
+#[derive(Default)]
+pub(super) struct ClusterEnds {
+    /// What is known of each sender's numbers, segment by segment.
+    known: BTreeMap<(Hearer, u32), FlowEnds>,
+    /// This switch's own count of what it sent, segment by segment.
+    sent: BTreeMap<u32, u32>,
+    /// What left and was not spoken of yet.
+    departed: VecDeque<Departed>,
+}
+
+/// What left for the server.
+struct Departed {
+    segment: u32,
+    number: u32,
+    holds: Holds,
+}
+
+/// What is to be told beside what is known of the newest numbers.
+type Told = Vec<(Hearer, Ends)>;
+
+impl ClusterEnds {
+    /// An update comes; whether it may be taken.
+    pub(super) fn arrives(&mut self, hearer: Hearer, segment: u32, number: u32) -> bool {
+        // A worker's segment is never taken after a newer one of its own.
+        let order = if matches!(hearer, Hearer::Worker(_)) { Order::Kept } else { Order::Any };
+        self.known.entry((hearer, segment)).or_default().arrives(number, order)
+    }
+
+    /// An entry leaves; its number in its flow, counted from where this switch's life begins.
+    pub(super) fn departs(&mut self, segment: u32, holds: Holds, life: u32) -> u32 {
+        let sent = self.sent.entry(segment).or_insert_with(|| serial::of_life(life));
+        *sent = serial::next(*sent);
+        if self.departed.len() == UNANSWERED_LIMIT {
+            self.departed.pop_front();
+        }
+        self.departed.push_back(Departed { segment, number: *sent, holds });
+        *sent
+    }
+
+    /// What is known of a sender's newest numbers.
+    pub(super) fn of(&self, hearer: Hearer, segment: u32) -> Ends {
+        self.known.get(&(hearer, segment)).map_or(Ends::NONE, FlowEnds::ends)
+    }
+
+    /// The server, or the switch above, said what became of departures: what that says to whom. Each
+    /// hearer is told once what is known of its newest numbers, and of older ones apart.
+    pub(super) fn settle(&mut self, segment: u32, said: &Ends) -> Told {
+        let (mut told, mut concerned) = (Told::new(), BTreeSet::new());
+        let departed = core::mem::take(&mut self.departed);
+        for one in departed {
+            let delivered = said.is_delivered(one.number);
+            if one.segment != segment || !(delivered || said.has_ended(one.number)) {
+                let behind = said.newest.wrapping_sub(one.number);
+                if one.segment != segment || !(FORGOTTEN..1 << 31).contains(&behind) {
+                    self.departed.push_back(one);
+                }
+                continue;
+            }
+            for (hearer, numbers) in one.holds {
+                told.extend(self.note(hearer, segment, numbers.ends(delivered)));
+                concerned.insert(hearer);
+            }
+        }
+        told.extend(concerned.into_iter().map(|hearer| (hearer, self.of(hearer, segment))));
+        told
+    }
+
+    /// Notes what became of some numbers of a sender; what is too old to be noted is to be told.
+    fn note(&mut self, hearer: Hearer, segment: u32, ends: Ends) -> Option<(Hearer, Ends)> {
+        let known = self.known.entry((hearer, segment)).or_default();
+        known.note(&ends);
+        let oldest = 63 - (ends.delivered | ends.ended).leading_zeros();
+        (!known.remembers(ends.newest.wrapping_sub(oldest))).then_some((hearer, ends))
+    }
+
+    /// Waiting numbers will never leave; whom that concerns.
+    pub(super) fn end(&mut self, segment: u32, holds: Holds) -> Told {
+        let mut told = Told::new();
+        for (hearer, numbers) in holds {
+            told.extend(self.note(hearer, segment, numbers.ends(false)));
+            told.push((hearer, self.of(hearer, segment)));
+        }
+        told
+    }
+
+    /// The server began a new life: nobody will speak of what went to the old one.
+    pub(super) fn give_up(&mut self) {
+        self.departed.clear();
+    }
+
+    /// Forgets senders that are gone.
+    pub(super) fn keep(&mut self, is_here: impl Fn(Hearer) -> bool) {
+        self.known.retain(|(hearer, _), _| is_here(*hearer));
+    }
+}
+
+impl Cluster {
+    /// Notes that a number that came will never leave, for its sender's next answer.
+    pub(super) fn ended(&mut self, hearer: Hearer, segment: u32, number: u32) {
+        if number != 0 {
+            self.ends.end(segment, vec![(hearer, Numbers::one(number))]);
+        }
+    }
+}
+
+impl Switch {
+    /// An update waits in an entry.
+    pub(super) fn hold(&mut self, entry: EntryId, hearer: Hearer, number: u32) {
+        if number == 0 {
+            return;
+        }
+        let holds = self.holds.entry(entry).or_default();
+        let known = holds.iter_mut().rev().find(|(known, _)| *known == hearer);
+        if !known.is_some_and(|(_, numbers)| numbers.add(number)) {
+            holds.push((hearer, Numbers::one(number)));
+        }
+    }
+
+    /// What waited in an entry will never leave. Everyone but `except`, whose next answer says it,
+    /// is told at once: they may have nothing else on the way.
+    pub(super) fn end_all_in(&mut self, entry: EntryId, flow: Flow, except: Option<Hearer>) {
+        let Some(holds) = self.holds.remove(&entry) else { return };
+        let Some(job) = self.jobs.get_mut(&flow.job) else { return };
+        let cluster = job.clusters.entry(flow.cluster).or_default();
+        let mut told = cluster.ends.end(flow.segment, holds);
+        told.retain(|(hearer, _)| Some(*hearer) != except);
+        self.tell_ends(flow, told);
+    }
+
+    /// An update that came will never leave: its sender is told at once.
+    pub(super) fn end_at_once(&mut self, flow: Flow, hearer: Hearer, number: u32) {
+        let Some(job) = self.jobs.get_mut(&flow.job) else { return };
+        if number == 0 {
+            return;
+        }
+        let cluster = job.clusters.entry(flow.cluster).or_default();
+        let told = cluster.ends.end(flow.segment, vec![(hearer, Numbers::one(number))]);
+        self.tell_ends(flow, told);
+    }
+
+    /// Says by itself what became of updates: no word of the server's, so that it names no life of
+    /// it, and nobody takes it for a sign that the server is there.
+    pub(super) fn tell_ends(&mut self, flow: Flow, told: Told) {
+        let Flow { job: id, cluster, segment } = flow;
+        let Some(shape) = self.jobs.get(&id).and_then(|job| job.shape) else { return };
+        for (hearer, ends) in told {
+            let answer = Answer {
+                address: Address { job: id, cluster, worker: WorkerId::ALL, ..Address::default() },
+                acknowledges: 0,
+                segment,
+                segments: shape.segments(),
+                model_version: 0,
+                parameters: shape.parameters,
+                epoch: 0,
+                delivered_version: 0,
+                delivered_newest_ns: 0,
+                server_time_ns: 0,
+                queue: QueueStatus::default(),
+                ages: Ages::default(),
+                ends,
+            };
+            self.say(id, cluster, hearer, &answer);
+        }
+    }
+
+    fn say(&mut self, id: JobId, cluster: ClusterId, hearer: Hearer, answer: &Answer) {
+        if answer.ends == Ends::NONE {
+            return;
+        }
+        let Some((peer, address)) = self.place_of(id, cluster, hearer) else { return };
+        let mut bytes = [0; olaf_wire::offsets::answer::PAYLOAD];
+        let len = answer.emit(&[], &mut bytes);
+        let receiver = Some((address, 0, answer.ends));
+        let down = Down { peer, bytes: bytes[..len].into(), receiver };
+        if let crate::engine::Verdict::Drop(reason) = self.send_down(down) {
+            self.counters.refuse(reason);
+        }
+    }
+}

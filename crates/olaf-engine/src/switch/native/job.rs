@@ -1,0 +1,146 @@
+//! What a switch remembers of a job: its server, shape, clusters and workers.
+
+use super::admission::Taken;
+use super::answers::{Answering, Hearer, Unanswered};
+use super::counters::Fates;
+use super::ends::ClusterEnds;
+use super::neighbours::{Below, Lives};
+use crate::ids::{ClusterId, PeerId, Session, WorkerId};
+use crate::queue::discipline::Rejection;
+use crate::time::Instant;
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use core::time::Duration;
+
+/// A job.
+pub(super) struct Job {
+    pub(super) server: PeerId,
+    /// Named in the configuration: kept although nobody is in it.
+    pub(super) configured: bool,
+    pub(super) last_join: Instant,
+    pub(super) server_heard: Option<Instant>,
+    pub(super) server_silent: bool,
+    pub(super) server_epoch: u32,
+    /// When the server was first asked for something without having been heard since.
+    pub(super) asked_since: Option<Instant>,
+    /// The switch above, by its lives; unknown where the server itself is.
+    pub(super) above: Lives,
+    /// Switches that workers joined through.
+    pub(super) below: BTreeMap<PeerId, Below>,
+    /// When its members were last asked to join again.
+    pub(super) asked_again: Option<Instant>,
+    /// The server says it; nobody else is believed.
+    pub(super) shape: Option<Shape>,
+    /// This switch's count of what it sent up for this job, from 1; 0 acknowledges nothing.
+    pub(super) hop_sequence: u32,
+    pub(super) members: BTreeMap<WorkerId, Member>,
+    pub(super) clusters: BTreeMap<ClusterId, Cluster>,
+}
+
+/// A model's size, as the job's server gave it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Shape {
+    pub(super) parameters: u32,
+    pub(super) segment_lanes: u32,
+}
+
+impl Shape {
+    pub(super) const fn segments(self) -> u32 {
+        self.parameters.div_ceil(self.segment_lanes)
+    }
+
+    /// Lanes of a segment; nothing where the model has no such segment.
+    pub(super) fn lanes(self, segment: u32) -> Option<u32> {
+        let start = segment.checked_mul(self.segment_lanes)?;
+        (start < self.parameters).then(|| (self.parameters - start).min(self.segment_lanes))
+    }
+}
+
+/// A worker.
+pub(super) struct Member {
+    pub(super) cluster: ClusterId,
+    pub(super) session: Session,
+    pub(super) peer: PeerId,
+    /// It joined through another switch, which sends for it and knows who is to hear the answers.
+    pub(super) behind_switch: bool,
+    /// Its last join: when the worker sent it, and how many switches it had passed.
+    pub(super) joined: (u64, u8),
+    /// It asked to hear what is taken in of its cluster.
+    pub(super) wants_notices: bool,
+    /// The server let it in.
+    pub(super) admitted: bool,
+    pub(super) last_heard: Instant,
+    pub(super) silent: bool,
+    pub(super) received: u64,
+    pub(super) rejected: u64,
+    pub(super) last_sequence: Option<u32>,
+    pub(super) taken: Taken,
+    /// When a rejection of each kind was last told, so that a flood of them is one line a second.
+    pub(super) told: [Option<Instant>; Rejection::ALL.len()],
+}
+
+impl Member {
+    pub(super) fn is(&self, peer: PeerId, session: Session) -> bool {
+        self.peer == peer && self.session == session
+    }
+}
+
+/// A cluster.
+#[derive(Default)]
+pub(super) struct Cluster {
+    pub(super) last_heard: Option<Instant>,
+    pub(super) fates: Fates,
+    /// What became of what its senders sent.
+    pub(super) ends: ClusterEnds,
+    /// Departures that nobody answered yet, oldest first.
+    pub(super) unanswered: VecDeque<Unanswered>,
+    /// Who is owed a model: their departures were acknowledged without one.
+    pub(super) owed: BTreeMap<Hearer, u32>,
+    pub(super) answering: Option<Answering>,
+    /// Workers that asked to hear what is taken in.
+    pub(super) wants_notices: BTreeSet<WorkerId>,
+}
+
+impl Job {
+    pub(super) fn new(server: PeerId) -> Self {
+        Self {
+            server,
+            configured: false,
+            last_join: Instant(0),
+            server_heard: None,
+            server_silent: false,
+            server_epoch: 0,
+            asked_since: None,
+            above: Lives::default(),
+            below: BTreeMap::new(),
+            asked_again: None,
+            shape: None,
+            hop_sequence: 0,
+            members: BTreeMap::new(),
+            clusters: BTreeMap::new(),
+        }
+    }
+
+    /// For how long the server has owed a sign of life.
+    pub(super) fn server_silence(&self, now: Instant) -> Duration {
+        match (self.asked_since, self.server_heard) {
+            (Some(asked), Some(heard)) => now.since(asked.max(heard)),
+            (Some(asked), None) => now.since(asked),
+            (None, _) => Duration::ZERO,
+        }
+    }
+}
+
+impl Cluster {
+    /// Whether a worker wants to hear what is taken in.
+    pub(super) fn note_wish(&mut self, worker: WorkerId, wants_notices: bool) {
+        if wants_notices {
+            self.wants_notices.insert(worker);
+        } else {
+            self.wants_notices.remove(&worker);
+        }
+    }
+
+    pub(super) fn is_active(&self, now: Instant, window: Duration) -> bool {
+        self.last_heard.is_some_and(|heard| now.since(heard) <= window)
+    }
+}

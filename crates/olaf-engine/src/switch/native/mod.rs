@@ -1,0 +1,348 @@
+//! The aggregation switch: the protocol around the queue.
+//!
+//! Updates come up and meet the [`Egress`](crate::link::egress::Egress); answers come down, take the
+//! queue's status along and fan out to the workers concerned; joins and the like pass through, and
+//! the switch remembers from them who its workers and servers are. One switch serves any number of
+//! jobs, which share the queue's slots.
+
+mod admission;
+mod answers;
+mod asking;
+mod config;
+mod counters;
+mod ends;
+mod job;
+mod membership;
+mod neighbours;
+mod notices;
+mod statistics;
+#[cfg(test)]
+mod tests;
+mod updates;
+
+pub use crate::queue::kind::QueueKind;
+pub use asking::Counts as AdmissionCounts;
+pub use config::{Admission, AnswerTo, Config, ConfigError, Pacing, Ruling};
+pub use counters::Fates;
+pub use statistics::{PeerAddress, Statistics};
+
+use crate::engine::{DropReason, Engine, Event, Source, Transmit, Verdict, Why};
+use crate::ids::{JobId, PeerId, PortId};
+use crate::link::egress::{Control, Egress, Leaving};
+use crate::party::active::{Activity, activity};
+use crate::queue::discipline::EntryId;
+use crate::time::Instant;
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use answers::Sharer;
+use asking::Asking;
+use core::time::Duration;
+use counters::Counters;
+use job::Job;
+use olaf_wire::answer::{patch_ends, patch_receiver, patch_status};
+use olaf_wire::{
+    Address, Ends, Kind, Packet, QueueStatus, Refusal, Update, WelcomeCode, join_of_another_version,
+};
+
+/// How often parties are looked at for silence.
+const SILENCE_CHECK: Duration = Duration::from_millis(100);
+/// Events kept for a driver that does not fetch them; the oldest give way.
+const EVENT_LIMIT: usize = 4096;
+
+/// The switch.
+pub struct Switch {
+    config: Config,
+    epoch: u32,
+    uplink: Egress,
+    downlink: VecDeque<Down>,
+    jobs: BTreeMap<JobId, Job>,
+    default_server: Option<PeerId>,
+    /// Who shares in each waiting entry, and hears the answer to it.
+    sharers: BTreeMap<EntryId, Vec<Sharer>>,
+    /// Whose updates are in each waiting entry, by their own numbers.
+    holds: BTreeMap<EntryId, ends::Holds>,
+    asking: Asking,
+    counters: Counters,
+    events: VecDeque<Event>,
+    next_silence_check: Instant,
+    /// Highest hop sequence of a job that was forgotten: one that comes again counts on from here,
+    /// for its server may still remember the numbers of this life of the switch.
+    forgotten_hop_sequence: u32,
+    /// When a rejection of an unknown worker was last told.
+    told_of_strangers: Option<Instant>,
+    /// When a loop was last told.
+    told_of_loops: Option<Instant>,
+}
+
+/// A datagram that waits for the downlink.
+struct Down {
+    peer: PeerId,
+    bytes: Arc<[u8]>,
+    /// Of an answer: whom it is for, what it acknowledges to them, and what became of their updates.
+    receiver: Option<(Address, u32, Ends)>,
+}
+
+impl Switch {
+    /// A switch without jobs. `epoch` names this life of it: draw it at random.
+    ///
+    /// # Errors
+    /// The key of `config` that cannot be, and why.
+    pub fn new(config: Config, epoch: u32) -> Result<Self, ConfigError> {
+        let config = config.check()?;
+        Ok(Self {
+            uplink: Egress::new(config.discipline(), config.pacer(), config.control_limit),
+            epoch: epoch.max(1),
+            downlink: VecDeque::new(),
+            jobs: BTreeMap::new(),
+            default_server: None,
+            sharers: BTreeMap::new(),
+            holds: BTreeMap::new(),
+            asking: Asking::default(),
+            counters: Counters::default(),
+            events: VecDeque::new(),
+            next_silence_check: Instant(0),
+            forgotten_hop_sequence: 0,
+            told_of_strangers: None,
+            told_of_loops: None,
+            config,
+        })
+    }
+
+    /// Names the server of every job that has none of its own.
+    pub fn set_default_server(&mut self, peer: PeerId) {
+        self.default_server = Some(peer);
+    }
+
+    /// Names the server of one job.
+    pub fn set_server(&mut self, job: JobId, peer: PeerId) {
+        let job = self.job(job, peer);
+        (job.server, job.configured) = (peer, true);
+    }
+
+    /// Whether the next update would find the queue full although nothing holds it back: a driver
+    /// that feeds a batch then sends first. On a link without a pacer nothing is ever dropped.
+    #[must_use]
+    pub fn must_send_first(&self) -> bool {
+        matches!(self.config.pacing, Pacing::Unlimited)
+            && self.uplink.queue().used() >= self.uplink.queue().slots()
+    }
+
+    /// Workers and switches below, those whose join waits included; a driver may forget the addresses of others.
+    #[must_use]
+    pub fn peers(&self) -> BTreeSet<PeerId> {
+        let members = self.jobs.values().flat_map(|job| job.members.values());
+        let switches = self.jobs.values().flat_map(|job| job.below.keys());
+        let waiting = self.asking.peers();
+        members.map(|member| member.peer).chain(switches.copied()).chain(waiting).collect()
+    }
+
+    /// The queue's state as it goes into answers (OLAF §5).
+    #[must_use]
+    pub fn queue_status(&self, now: Instant) -> QueueStatus {
+        let activity = self.activity(now);
+        QueueStatus {
+            active_clusters: u16::try_from(activity.clusters).unwrap_or(u16::MAX),
+            slots: u16::try_from(self.uplink.queue().slots()).unwrap_or(u16::MAX),
+            used: u16::try_from(self.uplink.queue().used()).unwrap_or(u16::MAX),
+            switches: 1,
+            round_us: u32::try_from(activity.round.as_micros()).unwrap_or(u32::MAX),
+        }
+    }
+
+    /// The active clusters of all jobs, and how long a round of them takes the uplink.
+    fn activity(&self, now: Instant) -> Activity {
+        let heard = self.jobs.values().flat_map(|job| {
+            let segments = job.shape.map_or(1, job::Shape::segments);
+            let heard = job.clusters.values().filter_map(|cluster| cluster.last_heard);
+            heard.map(move |heard| (heard, segments))
+        });
+        activity(heard, now, self.config.active, self.uplink.service())
+    }
+
+    fn job(&mut self, id: JobId, server: PeerId) -> &mut Job {
+        let hop_sequence = self.forgotten_hop_sequence;
+        self.jobs.entry(id).or_insert_with(|| Job { hop_sequence, ..Job::new(server) })
+    }
+
+    fn event(&mut self, event: Event) {
+        if self.events.len() == EVENT_LIMIT {
+            self.events.pop_front();
+            self.counters.events_forgotten += 1;
+        }
+        self.events.push_back(event);
+    }
+
+    fn handle_below(
+        &mut self,
+        now: Instant,
+        from: Source,
+        packet: &Packet<'_>,
+        bytes: &[u8],
+    ) -> Verdict {
+        match packet.kind() {
+            Kind::Update => match Update::parse(packet) {
+                Ok(update) => self.handle_update(now, from, &update, packet.lanes()),
+                Err(refusal) => Verdict::Drop(DropReason::Malformed(refusal)),
+            },
+            Kind::Join => self.handle_join(now, from, packet, bytes),
+            Kind::Leave => self.handle_leave(now, from, packet, bytes),
+            // An offer of a first model, a wish for segments of the newest, names of arrays.
+            Kind::Model | Kind::Fetch | Kind::Layout => self.pass_up(now, from, packet, bytes),
+            Kind::Acknowledgement | Kind::Welcome | Kind::Notice => {
+                Verdict::Drop(DropReason::WrongDirection)
+            }
+        }
+    }
+
+    fn handle_above(
+        &mut self,
+        now: Instant,
+        from: Source,
+        packet: &Packet<'_>,
+        bytes: &[u8],
+    ) -> Verdict {
+        match packet.kind() {
+            Kind::Acknowledgement | Kind::Model => self.handle_answer(now, from, packet, bytes),
+            Kind::Welcome => self.handle_welcome(now, from, packet, bytes),
+            Kind::Join => self.handle_join_from_above(now, from, packet),
+            _ => Verdict::Drop(DropReason::WrongDirection),
+        }
+    }
+
+    /// Passes a member's control datagram on to its job's server.
+    fn pass_up(
+        &mut self,
+        now: Instant,
+        from: Source,
+        packet: &Packet<'_>,
+        bytes: &[u8],
+    ) -> Verdict {
+        let address = packet.address();
+        let server = match self.jobs.get_mut(&address.job) {
+            Some(job) => {
+                let server = job.server;
+                match job.members.get_mut(&address.worker) {
+                    Some(member) if member.is(from.peer, address.session) => {
+                        member.last_heard = now;
+                        server
+                    }
+                    _ => return Verdict::Drop(DropReason::UnknownReceiver),
+                }
+            }
+            None => return Verdict::Drop(DropReason::UnknownJob),
+        };
+        self.send_up(now, server, bytes)
+    }
+
+    fn send_up(&mut self, now: Instant, peer: PeerId, bytes: &[u8]) -> Verdict {
+        if self.uplink.send_control(now, Control { peer, bytes: bytes.into() }) {
+            self.counters.forwarded_up += 1;
+            Verdict::Absorb
+        } else {
+            Verdict::Drop(DropReason::LinkFull)
+        }
+    }
+
+    fn send_down(&mut self, down: Down) -> Verdict {
+        if self.downlink.len() >= self.config.downlink_limit {
+            return Verdict::Drop(DropReason::LinkFull);
+        }
+        self.downlink.push_back(down);
+        self.counters.forwarded_down += 1;
+        Verdict::Absorb
+    }
+
+    fn transmit_up(&mut self, now: Instant, buf: &mut [u8]) -> Option<Transmit> {
+        let departure = self.uplink.due(now)?;
+        match departure.what {
+            Leaving::Control => {
+                let control = self.uplink.leaving_control().expect("due() said so");
+                let (peer, len) = (control.peer, control.bytes.len());
+                buf[..len].copy_from_slice(&control.bytes);
+                self.uplink.release(now, None);
+                Some(Transmit { peer, len })
+            }
+            Leaving::Update => Some(self.depart(now, buf)),
+        }
+    }
+
+    fn transmit_down(&mut self, now: Instant, buf: &mut [u8]) -> Option<Transmit> {
+        let down = self.downlink.pop_front()?;
+        let len = down.bytes.len();
+        let out = &mut buf[..len];
+        out.copy_from_slice(&down.bytes);
+        if let Some((address, acknowledges, ends)) = down.receiver {
+            patch_receiver(out, &address, acknowledges);
+            patch_ends(out, &ends);
+            let status = self.status_for(now, out);
+            patch_status(out, status);
+        }
+        Some(Transmit { peer: down.peer, len })
+    }
+
+    /// Of several queues on the path the most crowded one is told: the one with the most active
+    /// clusters for each slot.
+    fn status_for(&self, now: Instant, answer: &[u8]) -> QueueStatus {
+        let own = self.queue_status(now);
+        let earlier = Packet::new_checked(answer).and_then(|p| olaf_wire::Answer::parse(&p));
+        let Ok(olaf_wire::Answer { queue: earlier, .. }) = earlier else { return own };
+        earlier.passing(own)
+    }
+}
+
+impl Engine for Switch {
+    fn handle_packet(&mut self, now: Instant, from: Source, bytes: &[u8]) -> Verdict {
+        let below = from.port != PortId::UPLINK;
+        let verdict = match Packet::new_checked(bytes) {
+            // Rule 7: what is not ours is forwarded untouched.
+            Err(Refusal::NotOurs) => {
+                self.counters.forwarded_untouched += 1;
+                Verdict::Forward(if below { PortId::UPLINK } else { PortId::DOWNLINK })
+            }
+            Err(refusal) => {
+                if below && let Some(address) = join_of_another_version(bytes) {
+                    let welcome = self.welcome(now, address, 0, WelcomeCode::UnknownJob);
+                    self.reply(from.peer, &welcome);
+                }
+                Verdict::Drop(DropReason::Malformed(refusal))
+            }
+            Ok(packet) if below => self.handle_below(now, from, &packet, bytes),
+            Ok(packet) => self.handle_above(now, from, &packet, bytes),
+        };
+        if let Verdict::Drop(reason) = verdict {
+            self.counters.refuse(reason);
+        }
+        verdict
+    }
+
+    fn poll_transmit(&mut self, now: Instant, port: PortId, buf: &mut [u8]) -> Option<Transmit> {
+        if port == PortId::UPLINK {
+            self.transmit_up(now, buf)
+        } else {
+            self.transmit_down(now, buf)
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<(Instant, Why)> {
+        let departure = self.uplink.next_departure().map(|at| (at, Why::Departure));
+        let expiry = self.uplink.next_expiry().map(|at| (at, Why::CreditExpiry));
+        let silence =
+            (!self.jobs.is_empty()).then_some((self.next_silence_check, Why::SilenceCheck));
+        let admission = self.asking.deadline().map(|at| (at, Why::AdmissionDeadline));
+        [departure, expiry, silence, admission].into_iter().flatten().min_by_key(|(at, _)| *at)
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.uplink.expire(now);
+        self.check_deadline(now);
+        if now >= self.next_silence_check {
+            self.check_silence(now);
+            self.next_silence_check = now + SILENCE_CHECK;
+        }
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+}

@@ -1,0 +1,158 @@
+//! Other switches: those that workers joined through, and the one on the way to the server.
+
+use super::Switch;
+use super::job::Job;
+use crate::engine::{DropReason, Event, Source, Verdict};
+use crate::ids::{JobId, PeerId, Session, WorkerId};
+use crate::party::hops::Hops;
+use crate::queue::discipline::Rejection;
+use crate::time::Instant;
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+use core::time::Duration;
+use olaf_wire::{Address, Join, Packet, WelcomeCode};
+
+/// Members are asked to join again at most so often: one lost question costs this long.
+const ASK_AGAIN_EVERY: Duration = Duration::from_millis(100);
+/// A loop is told at most so often.
+const TELL_LOOP_EVERY: Duration = Duration::from_secs(1);
+
+/// A switch below this one: workers joined through it, and the server let them in.
+#[derive(Default)]
+pub(super) struct Below {
+    /// Which of what it sent came before, and when it was last heard.
+    pub(super) hops: Hops,
+    pub(super) lives: Lives,
+    pub(super) silent: bool,
+    pub(super) received: u64,
+    pub(super) rejected: u64,
+    /// When a rejection of each kind was last told.
+    pub(super) told: [Option<Instant>; Rejection::ALL.len()],
+}
+
+/// A party's life and the one before it, 0 where none is known: what the old one still had on the
+/// way is no news.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Lives {
+    now: u32,
+    before: u32,
+}
+
+impl Lives {
+    /// Notes the life that something was signed with; whether another one is over.
+    pub(super) fn heard(&mut self, life: u32) -> bool {
+        if life == 0 || life == self.now || life == self.before {
+            return false;
+        }
+        self.before = core::mem::replace(&mut self.now, life);
+        self.before != 0
+    }
+
+    pub(super) const fn is_known(self) -> bool {
+        self.now != 0
+    }
+}
+
+impl Switch {
+    /// Notes that a switch below lives, and which life of it.
+    pub(super) fn heard_below(&mut self, now: Instant, id: JobId, peer: PeerId, life: Session) {
+        let Some(below) = self.jobs.get_mut(&id).and_then(|job| job.below.get_mut(&peer)) else {
+            return;
+        };
+        below.hops.last_heard = now;
+        let was_silent = core::mem::take(&mut below.silent);
+        if below.lives.heard(life.0) {
+            self.event(Event::SwitchRestarted(id, peer));
+        } else if was_silent {
+            self.event(Event::SwitchBack(id, peer));
+        }
+    }
+
+    /// Asks everyone in a job to join again, because whoever is above has forgotten them. A switch
+    /// below is asked once, for all of its own.
+    pub(super) fn ask_again(&mut self, now: Instant, id: JobId) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        if job.asked_again.is_some_and(|asked| now.since(asked) < ASK_AGAIN_EVERY) {
+            return;
+        }
+        job.asked_again = Some(now);
+        let mut asked: Vec<(PeerId, Address)> = Vec::new();
+        let mut switches = BTreeSet::new();
+        for (worker, member) in &job.members {
+            let (cluster, session) = (member.cluster, member.session);
+            if !member.behind_switch {
+                asked.push((member.peer, Address { job: id, cluster, worker: *worker, session }));
+            } else if switches.insert(member.peer) {
+                asked.push((member.peer, everyone(id)));
+            }
+        }
+        for (peer, address) in asked {
+            let welcome = self.welcome(now, address, 0, WelcomeCode::JoinAgain);
+            self.reply(peer, &welcome);
+        }
+    }
+
+    /// A join that came from the servers' side: whoever is above has this switch above itself.
+    pub(super) fn handle_join_from_above(
+        &mut self,
+        now: Instant,
+        from: Source,
+        packet: &Packet<'_>,
+    ) -> Verdict {
+        match Join::parse(packet) {
+            Ok(join) => self.refuse_loop(now, from.peer, from.peer, &join),
+            Err(refusal) => Verdict::Drop(DropReason::Malformed(refusal)),
+        }
+    }
+
+    /// Refuses a join that goes in a circle: the operator is told by which neighbour it came back,
+    /// the worker, whose way is `towards`, that there is no server at the end of its way.
+    pub(super) fn refuse_loop(
+        &mut self,
+        now: Instant,
+        came_from: PeerId,
+        towards: PeerId,
+        join: &Join,
+    ) -> Verdict {
+        let code = WelcomeCode::Loop;
+        let welcome = self.welcome(now, join.address, join.sent_at_ns, code);
+        self.reply(towards, &welcome);
+        if self.told_of_loops.is_none_or(|told| now.since(told) >= TELL_LOOP_EVERY) {
+            self.told_of_loops = Some(now);
+            self.event(Event::Loop(join.address.job, came_from));
+        }
+        Verdict::Drop(DropReason::Refused(code))
+    }
+}
+
+impl Job {
+    /// Looks for switches below that should have been heard, and forgets those that nobody is
+    /// behind any more; who fell silent.
+    pub(super) fn check_switches(
+        &mut self,
+        now: Instant,
+        silent_after: Duration,
+        forget_after: Duration,
+    ) -> Vec<PeerId> {
+        let behind = self.members.values().filter(|member| member.behind_switch);
+        let needed: BTreeSet<PeerId> = behind.map(|member| member.peer).collect();
+        // What they merged last may still wait there when the last of their workers has left.
+        self.below.retain(|peer, below| {
+            needed.contains(peer) || now.since(below.hops.last_heard) < forget_after
+        });
+        let mut fell_silent = Vec::new();
+        for (peer, below) in &mut self.below {
+            let silent = now.since(below.hops.last_heard) >= silent_after;
+            if silent && !below.silent && needed.contains(peer) {
+                below.silent = true;
+                fell_silent.push(*peer);
+            }
+        }
+        fell_silent
+    }
+}
+
+/// Stands for all of a job's workers behind a switch.
+pub(super) fn everyone(job: JobId) -> Address {
+    Address { job, worker: WorkerId::ALL, ..Address::default() }
+}

@@ -1,0 +1,327 @@
+//! The switch's state as plain data, in the names of `docs/reference/statistics.md`.
+
+use super::counters::Fates;
+use super::{AdmissionCounts, Pacing, Switch};
+use crate::ids::{ClusterId, JobId, PeerId};
+use crate::link::pacer::Pacer;
+use crate::queue::discipline::Rejection;
+use crate::time::Instant;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use serde::Serialize;
+
+#[allow(missing_docs, reason = "each field stands in docs/reference/statistics.md")]
+mod schema {
+    use super::{BTreeMap, Serialize, Vec};
+
+    #[derive(Clone, Debug, Serialize)]
+    pub struct Statistics {
+        pub epoch: u32,
+        pub queue: Queue,
+        pub uplink: Uplink,
+        pub received: u64,
+        pub fates: FatesByReason,
+        pub departures: u64,
+        pub refused: BTreeMap<&'static str, u64>,
+        pub forwarded: Forwarded,
+        pub clusters: Vec<Cluster>,
+        pub workers: Vec<Worker>,
+        pub switches: Vec<SwitchBelow>,
+        pub servers: Vec<Server>,
+        pub admission: Option<Admission>,
+        pub events_forgotten: u64,
+    }
+
+    #[derive(Clone, Debug, Serialize)]
+    pub struct Queue {
+        pub discipline: &'static str,
+        pub slots: usize,
+        pub used: usize,
+        pub gate: Option<f64>,
+        pub active_clusters: u16,
+    }
+
+    #[derive(Clone, Debug, Serialize)]
+    pub struct Uplink {
+        pub pacer: &'static str,
+        pub bits_per_second: Option<u64>,
+        pub credits: Option<usize>,
+        pub outstanding: usize,
+        pub credits_expired: u64,
+    }
+
+    #[derive(Clone, Copy, Debug, Serialize)]
+    pub struct Admission {
+        #[serde(flatten)]
+        pub counts: super::AdmissionCounts,
+        pub open: usize,
+    }
+
+    #[derive(Clone, Debug, Serialize)]
+    pub struct FatesByReason {
+        pub sent_alone: u64,
+        pub merged: u64,
+        pub replaced: u64,
+        pub filtered: u64,
+        pub dropped: BTreeMap<&'static str, u64>,
+        pub rejected: BTreeMap<&'static str, u64>,
+        pub waiting: u64,
+    }
+
+    #[derive(Clone, Debug, Serialize)]
+    pub struct Forwarded {
+        pub up: u64,
+        pub down: u64,
+        pub untouched: u64,
+    }
+
+    #[derive(Clone, Debug, Serialize)]
+    pub struct Cluster {
+        pub job: u32,
+        pub cluster: u32,
+        pub active: bool,
+        pub received: u64,
+        pub departures: u64,
+        pub sent_alone: u64,
+        pub merged: u64,
+        pub replaced: u64,
+        pub filtered: u64,
+        pub dropped: u64,
+        pub rejected: u64,
+        pub waiting: u64,
+    }
+
+    #[derive(Clone, Debug, Serialize)]
+    pub struct Worker {
+        pub job: u32,
+        pub cluster: u32,
+        pub worker: u32,
+        /// The driver puts the address here.
+        pub address: super::PeerAddress,
+        pub alive: bool,
+        pub admitted: bool,
+        pub behind_switch: bool,
+        pub silent_ns: u64,
+        pub received: u64,
+        pub last_sequence: Option<u32>,
+        pub rejected: u64,
+    }
+
+    #[derive(Clone, Debug, Serialize)]
+    pub struct SwitchBelow {
+        pub job: u32,
+        pub address: super::PeerAddress,
+        pub alive: bool,
+        pub silent_ns: u64,
+        pub workers: usize,
+        pub received: u64,
+        pub rejected: u64,
+    }
+
+    #[derive(Clone, Debug, Serialize)]
+    pub struct Server {
+        pub job: u32,
+        pub address: super::PeerAddress,
+        /// Whether it is another switch, with the server somewhere behind it.
+        pub is_switch: bool,
+        pub alive: bool,
+        pub silent_ns: u64,
+        pub epoch: u32,
+    }
+}
+
+pub use schema::*;
+
+/// A party's place: a number until its driver has named it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PeerAddress {
+    /// As the engine knows it.
+    Peer(PeerId),
+    /// As the driver knows it.
+    Named(alloc::string::String),
+}
+
+impl Serialize for PeerAddress {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Peer(peer) => serializer.serialize_u32(peer.0),
+            Self::Named(name) => serializer.serialize_str(name),
+        }
+    }
+}
+
+impl Switch {
+    /// Everything counted so far, and who is here.
+    #[must_use]
+    pub fn statistics(&self, now: Instant) -> Statistics {
+        let waiting = self.waiting();
+        let all_waiting: u64 = waiting.values().sum();
+        let total = &self.counters.total;
+        debug_assert_eq!(
+            total.received,
+            total.settled() + all_waiting,
+            "every contribution has one fate"
+        );
+        Statistics {
+            epoch: self.epoch,
+            queue: Queue {
+                discipline: self.config.queue.name(),
+                slots: self.uplink.queue().slots(),
+                used: self.uplink.queue().used(),
+                gate: self.config.gate,
+                active_clusters: self.queue_status(now).active_clusters,
+            },
+            uplink: self.uplink_statistics(),
+            received: total.received,
+            fates: by_reason(total, all_waiting),
+            departures: total.departures,
+            refused: self.counters.refused.clone(),
+            forwarded: Forwarded {
+                up: self.counters.forwarded_up,
+                down: self.counters.forwarded_down,
+                untouched: self.counters.forwarded_untouched,
+            },
+            clusters: self.cluster_statistics(now, &waiting),
+            workers: self.worker_statistics(now),
+            switches: self.switch_statistics(now),
+            servers: self.server_statistics(now),
+            admission: self
+                .config
+                .admission
+                .map(|_| Admission { counts: self.asking.counts, open: self.asking.open() }),
+            events_forgotten: self.counters.events_forgotten,
+        }
+    }
+
+    /// Contributions that came so far, by fate, and those still waiting.
+    #[must_use]
+    pub fn fates(&self) -> (Fates, u64) {
+        (self.counters.total.clone(), self.waiting().values().sum())
+    }
+
+    fn waiting(&self) -> BTreeMap<(JobId, ClusterId), u64> {
+        let mut waiting = BTreeMap::new();
+        for entry in self.uplink.queue().entries() {
+            *waiting.entry((entry.flow.job, entry.flow.cluster)).or_default() +=
+                u64::from(entry.contributors);
+        }
+        waiting
+    }
+
+    fn uplink_statistics(&self) -> Uplink {
+        let (outstanding, credits_expired) = match self.uplink.pacer() {
+            Pacer::Credit(pacer) => (pacer.outstanding(), pacer.expired()),
+            _ => (0, 0),
+        };
+        let (pacer, bits_per_second, credits) = match self.config.pacing {
+            Pacing::Unlimited => ("unlimited", None, None),
+            Pacing::Rate(rate) => ("rate", Some(rate.get()), None),
+            Pacing::Credits { credits, .. } => ("credit", None, Some(credits)),
+        };
+        Uplink { pacer, bits_per_second, credits, outstanding, credits_expired }
+    }
+
+    fn cluster_statistics(
+        &self,
+        now: Instant,
+        waiting: &BTreeMap<(JobId, ClusterId), u64>,
+    ) -> Vec<Cluster> {
+        let window = self.activity(now).window;
+        let clusters = self.jobs.iter().flat_map(|(job, state)| {
+            state.clusters.iter().map(move |(cluster, state)| (*job, *cluster, state))
+        });
+        clusters
+            .map(|(job, cluster, state)| Cluster {
+                job: job.0,
+                cluster: cluster.0,
+                active: state.is_active(now, window),
+                received: state.fates.received,
+                departures: state.fates.departures,
+                sent_alone: state.fates.sent_alone,
+                merged: state.fates.merged,
+                replaced: state.fates.replaced,
+                filtered: state.fates.filtered,
+                dropped: state.fates.dropped + state.fates.evicted,
+                rejected: state.fates.rejected_sum(),
+                waiting: waiting.get(&(job, cluster)).copied().unwrap_or(0),
+            })
+            .collect()
+    }
+
+    fn worker_statistics(&self, now: Instant) -> Vec<Worker> {
+        let workers = self.jobs.iter().flat_map(|(job, state)| {
+            state.members.iter().map(move |(worker, member)| (*job, *worker, member))
+        });
+        workers
+            .map(|(job, worker, member)| Worker {
+                job: job.0,
+                cluster: member.cluster.0,
+                worker: worker.0,
+                address: PeerAddress::Peer(member.peer),
+                alive: !member.silent,
+                admitted: member.admitted,
+                behind_switch: member.behind_switch,
+                silent_ns: nanos(now.since(member.last_heard)),
+                received: member.received,
+                last_sequence: member.last_sequence,
+                rejected: member.rejected,
+            })
+            .collect()
+    }
+
+    fn switch_statistics(&self, now: Instant) -> Vec<SwitchBelow> {
+        let switches = self.jobs.iter().flat_map(|(job, state)| {
+            state.below.iter().map(move |(peer, below)| (*job, state, *peer, below))
+        });
+        switches
+            .map(|(job, state, peer, below)| SwitchBelow {
+                job: job.0,
+                address: PeerAddress::Peer(peer),
+                alive: !below.silent,
+                silent_ns: nanos(now.since(below.hops.last_heard)),
+                workers: state
+                    .members
+                    .values()
+                    .filter(|m| m.behind_switch && m.peer == peer)
+                    .count(),
+                received: below.received,
+                rejected: below.rejected,
+            })
+            .collect()
+    }
+
+    fn server_statistics(&self, now: Instant) -> Vec<Server> {
+        let servers = self.jobs.iter();
+        servers
+            .map(|(job, state)| Server {
+                job: job.0,
+                address: PeerAddress::Peer(state.server),
+                is_switch: state.above.is_known(),
+                alive: state.server_heard.is_some() && !state.server_silent,
+                silent_ns: nanos(state.server_silence(now)),
+                epoch: state.server_epoch,
+            })
+            .collect()
+    }
+}
+
+fn by_reason(fates: &Fates, waiting: u64) -> FatesByReason {
+    let mut dropped = BTreeMap::from([("queue_full", fates.dropped)]);
+    if fates.evicted > 0 {
+        dropped.insert("evicted", fates.evicted);
+    }
+    let rejected = Rejection::ALL.iter().map(|r| (r.name(), fates.rejected[r.index()]));
+    FatesByReason {
+        sent_alone: fates.sent_alone,
+        merged: fates.merged,
+        replaced: fates.replaced,
+        filtered: fates.filtered,
+        dropped,
+        rejected: rejected.filter(|(_, count)| *count > 0).collect(),
+        waiting,
+    }
+}
+
+fn nanos(duration: core::time::Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}

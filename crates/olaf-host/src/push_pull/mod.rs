@@ -1,0 +1,13 @@
+//! The ends of asynchronous learning (OLAF): workers push updates and pull models; a parameter
+//! server applies the updates and answers.
+
+pub mod layout;
+mod round_trip;
+mod segments;
+pub mod server;
+pub mod worker;
+
+pub use layout::{Layout, LayoutError, NamedArray};
+pub use segments::Shape;
+pub use server::{Server, ServerConfig};
+pub use worker::{Worker, WorkerConfig};

@@ -1,0 +1,163 @@
+//! Who comes: joins, and the word on them.
+
+use super::job::{self, Job};
+use super::{Server, seen};
+use crate::host::{HostEvent, Refused};
+use crate::push_pull::segments::Shape;
+use olaf_engine::{Instant, PeerId};
+use olaf_wire::{Address, Join, Packet, Welcome, WelcomeCode};
+
+impl Server {
+    pub(super) fn handle_join(
+        &mut self,
+        now: Instant,
+        from: PeerId,
+        packet: &Packet<'_>,
+    ) -> Result<(), Refused> {
+        let join = Join::parse(packet).map_err(Refused::Malformed)?;
+        let seen = seen(&join.address, from);
+        // As long as what came, so that the answer proves the path both ways, and never longer.
+        let padded_to = if join.path.padded_to > 0 { packet.len() } else { 0 };
+        let padded_to = u32::try_from(padded_to).unwrap_or(0);
+        let code = self.admission(now, &join);
+        if join.path.asks && !code.is_refusal() {
+            let code = WelcomeCode::Path;
+            let welcome = Welcome { padded_to, ..self.welcome(now, &join, code) };
+            self.answers.control(from, welcome);
+            return Ok(());
+        }
+        if code.is_refusal() {
+            let welcome = self.welcome(now, &join, code);
+            self.answers.control(from, welcome);
+            self.event(HostEvent::WorkerRefused(seen, code));
+            return Err(Refused::TurnedAway(code));
+        }
+        let config = &self.config;
+        let job = self.jobs.entry(join.address.job).or_insert_with(|| {
+            Job::new(Shape { parameters: join.parameters, segment_lanes: join.segment_lanes })
+        });
+        let newcomer = job.enter(now, from, &join);
+        self.hops.entry((from, join.address.job)).or_default().last_heard = now;
+        job.keep_ahead_of(join.have_version, config.keep_versions);
+        let patience = (config.offer_patience, config.restore_patience);
+        job.consider_offer(now, &join, patience.0, patience.1);
+        self.note_restored(now, &join);
+        let welcome = self.welcome(now, &join, WelcomeCode::Welcome);
+        self.answers.control(from, Welcome { padded_to, ..welcome });
+        match newcomer {
+            job::Entered::New => self.event(HostEvent::WorkerJoined(seen)),
+            job::Entered::Back => self.event(HostEvent::WorkerBack(seen)),
+            job::Entered::Known => {}
+        }
+        Ok(())
+    }
+
+    /// Whether a join may be.
+    fn admission(&mut self, now: Instant, join: &Join) -> WelcomeCode {
+        let config = &self.config;
+        if join.parameters > config.max_parameters {
+            return WelcomeCode::ModelTooLarge;
+        }
+        // Who only asks is told how the job is cut.
+        let asks = join.path.asks;
+        if !asks && config.segment_lanes.is_some_and(|lanes| lanes != join.segment_lanes) {
+            return WelcomeCode::WrongSegmentLanes;
+        }
+        let Some(job) = self.jobs.get_mut(&join.address.job) else {
+            let full = self.jobs.len() >= config.max_jobs;
+            return if full { WelcomeCode::Full } else { WelcomeCode::Welcome };
+        };
+        let shape = Shape { parameters: join.parameters, segment_lanes: join.segment_lanes };
+        if !asks && job.shape != shape && job.recut(now, shape, config.silent_after) {
+            return WelcomeCode::Welcome;
+        }
+        let fits = job.shape == shape || asks && job.shape.parameters == shape.parameters;
+        if !fits && !job.may_change_shape(now, config.silent_after) {
+            return if job.shape.parameters == join.parameters {
+                WelcomeCode::WrongSegmentLanes
+            } else {
+                WelcomeCode::WrongModelSize
+            };
+        }
+        if job.shape != shape && !asks {
+            // Nobody is left who would train the model that never was.
+            *job = Job::new(shape);
+        }
+        match job.members.get(&join.address.worker) {
+            Some(member)
+                if member.session != join.address.session
+                    && now.since(member.last_heard) < config.silent_after =>
+            {
+                WelcomeCode::WorkerIdInUse
+            }
+            None if job.members.len() >= config.max_workers => WelcomeCode::Full,
+            _ => WelcomeCode::Welcome,
+        }
+    }
+
+    /// A worker that speaks another version of the format reads of this only which one is spoken
+    /// here.
+    pub(super) fn answer_another_version(&mut self, now: Instant, from: PeerId, address: Address) {
+        let join = Join {
+            address,
+            have_version: 0,
+            parameters: 0,
+            segment_lanes: 0,
+            clock_error_us: 0,
+            sent_at_ns: 0,
+            clock_offset_ns: 0,
+            hops: 0,
+            wants_notices: false,
+            path: olaf_wire::JoinPath::default(),
+        };
+        let welcome = self.welcome(now, &join, WelcomeCode::UnknownJob);
+        self.answers.control(from, welcome);
+    }
+
+    fn layout_wanted(&self, now: Instant, job: &Job, address: &Address) -> Option<u32> {
+        let member = job.members.get(&address.worker).filter(|m| m.session == address.session)?;
+        if member.bad_layout {
+            return None;
+        }
+        job.description.wanted(now, address, self.config.silent_after)
+    }
+
+    pub(super) fn welcome(&self, now: Instant, join: &Join, code: WelcomeCode) -> Welcome {
+        let job = self.jobs.get(&join.address.job);
+        // A job that may begin again with another size says nothing of how it is cut.
+        let asks = code == WelcomeCode::Path;
+        let silent_after = self.config.silent_after;
+        let cut = job.filter(|job| !asks || !job.may_be_cut_anew(now, silent_after));
+        let (parameters, segment_lanes) =
+            cut.map_or((0, 0), |job| (job.shape.parameters, job.shape.segment_lanes));
+        let segment_lanes =
+            if segment_lanes == 0 && (asks || code == WelcomeCode::WrongSegmentLanes) {
+                self.config.segment_lanes.unwrap_or(0)
+            } else {
+                segment_lanes
+            };
+        let missing = job.and_then(|job| job.missing(&join.address));
+        let (first_missing, missing) = missing.unwrap_or((u32::MAX, 0));
+        Welcome {
+            address: join.address,
+            code,
+            ready: job.is_some_and(|job| job.model.is_some()),
+            version: job.map_or(0, |job| job.version),
+            parameters,
+            segment_lanes,
+            epoch: self.epoch,
+            first_missing,
+            echoed_sent_at_ns: join.sent_at_ns,
+            received_at_ns: now.0,
+            sent_at_ns: now.0,
+            switch_epoch: 0,
+            silent_ms: 0,
+            rule: Some(self.config.told()),
+            layout_missing: job
+                .and_then(|job| self.layout_wanted(now, job, &join.address))
+                .unwrap_or(u32::MAX),
+            missing,
+            padded_to: 0,
+        }
+    }
+}

@@ -1,0 +1,534 @@
+//! A parameter server: it applies what arrives, at once, and answers with the new model.
+//!
+//! # Models of several segments
+//! Each segment of an update is applied when it arrives, whatever became of the others; the server
+//! never waits for a missing one. Why it converges: a segment is a block of the parameters, and
+//! what the server does is asynchronous block-coordinate descent. Every block keeps being updated,
+//! because losses are not bound to a block, and every contribution carries the version it was
+//! computed on, so that its delay is bounded by the run's largest staleness, which is measured:
+//! these are the two conditions under which such iterations converge as the unsplit ones do.
+//! A model goes down only as a *version*: a snapshot of all segments, published when a cluster has
+//! had each of its segments delivered once, or some time after the first of them.
+//!
+//! With one segment all this is what OLAF §2.1 says: each delivered update is applied and answered
+//! with the model that resulted.
+
+mod aggregate;
+mod answers;
+mod checkpoint;
+mod describing;
+mod fates;
+mod job;
+mod joining;
+mod overlap;
+mod rule;
+mod statistics;
+
+pub use aggregate::Aggregate;
+pub use checkpoint::{ClusterState, Counts, JobState, RestoreError};
+pub use fates::Staleness;
+pub use rule::{
+    Applied, Delivered, Rule, RuleConfig, RuleError, RuleKind, RuleState, ServerGate, Step,
+};
+pub use statistics::ServerStatistics;
+
+use crate::host::{Host, HostEvent, Refused};
+use crate::recent_age::mean_of;
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use answers::{Answers, Outgoing};
+use core::time::Duration;
+use job::Job;
+use olaf_engine::engine::{Transmit, Why, WorkerSeen};
+use olaf_engine::party::ends::Order;
+use olaf_engine::{FlowEnds, Hops, Instant, PeerId};
+use olaf_wire::{
+    Address, Ages, Answer, ClusterId, Ends, Fetch, JobId, JobRule, Join, Kind, Leave, Packet,
+    Update, Welcome, WelcomeCode, join_of_another_version,
+};
+
+/// How often parties are looked at for silence.
+const SILENCE_CHECK: Duration = Duration::from_millis(100);
+const EVENT_LIMIT: usize = 4096;
+/// How often the mean age of all clusters is worked out.
+const MEAN_AGE_EVERY: Duration = Duration::from_millis(10);
+
+/// The set-up.
+#[derive(Clone, Debug)]
+pub struct ServerConfig {
+    /// How updates change the models.
+    pub rule: RuleConfig,
+    /// When updates change the models.
+    pub aggregate: Aggregate,
+    /// Lanes of a segment that every worker must have; `None`: as the job's first worker has them.
+    pub segment_lanes: Option<u32>,
+    /// Versions kept for workers that ask for segments they missed.
+    pub keep_versions: usize,
+    /// A worker unheard for this time is silent; its id may then be taken over.
+    pub silent_after: Duration,
+    /// Several segments: a cluster is answered at the latest so long after its first unanswered
+    /// segment.
+    pub round: Duration,
+    /// An offered model of which nothing came for this time is taken from another worker.
+    pub offer_patience: Duration,
+    /// A job restored from a checkpoint waits so long, from its first join on, for a worker that
+    /// has a newer model. Longer than a slow round trip and a keepalive together.
+    pub restore_patience: Duration,
+    /// The largest model, in parameters.
+    pub max_parameters: u32,
+    /// Jobs served at once.
+    pub max_jobs: usize,
+    /// Workers of one job.
+    pub max_workers: usize,
+    /// Datagrams and models that may wait to be sent.
+    pub answer_limit: usize,
+}
+
+impl Default for ServerConfig {
+    fn default() -> Self {
+        Self {
+            rule: RuleConfig::default(),
+            aggregate: Aggregate::Each,
+            segment_lanes: None,
+            keep_versions: 4,
+            silent_after: Duration::from_secs(2),
+            round: Duration::from_millis(50),
+            offer_patience: Duration::from_millis(300),
+            restore_patience: Duration::from_secs(2),
+            max_parameters: 1 << 28,
+            max_jobs: 1024,
+            max_workers: 65_536,
+            answer_limit: 65_536,
+        }
+    }
+}
+
+impl ServerConfig {
+    /// What every welcome tells a worker of the rule.
+    fn told(&self) -> JobRule {
+        JobRule {
+            kind: self.rule.kind,
+            aggregate: self.aggregate.kind(),
+            step: self.rule.step,
+            gate: self.rule.gate,
+            factor: self.rule.learning_rate,
+            staleness_power: self.rule.staleness_power,
+        }
+    }
+}
+
+/// The server.
+pub struct Server {
+    config: ServerConfig,
+    epoch: u32,
+    jobs: BTreeMap<JobId, Job>,
+    /// Hops that updates came over: duplicates of a datagram are known by its number there.
+    hops: BTreeMap<(PeerId, JobId), Hops>,
+    /// What became of what came over them, flow by flow.
+    ends: BTreeMap<(PeerId, JobId), BTreeMap<(ClusterId, u32), FlowEnds>>,
+    answers: Answers,
+    refused: BTreeMap<&'static str, u64>,
+    events: VecDeque<HostEvent>,
+    next_silence_check: Instant,
+    /// Mean age of all clusters, nanoseconds, and when it was that.
+    mean_age: Option<(f64, Instant)>,
+}
+
+impl Server {
+    /// A server without jobs. `epoch` names this life of it: draw it at random.
+    ///
+    /// # Errors
+    /// The key of the rule that cannot be.
+    pub fn new(config: ServerConfig, epoch: u32) -> Result<Self, RuleError> {
+        config.rule.check()?;
+        Ok(Self {
+            answers: Answers::new(config.answer_limit),
+            epoch: epoch.max(1),
+            jobs: BTreeMap::new(),
+            hops: BTreeMap::new(),
+            ends: BTreeMap::new(),
+            refused: BTreeMap::new(),
+            events: VecDeque::new(),
+            next_silence_check: Instant(0),
+            mean_age: None,
+            config,
+        })
+    }
+
+    /// A job's model now: its version and its segments in order; nothing while it has none.
+    #[must_use]
+    pub fn model(&self, job: JobId) -> Option<(u32, impl Iterator<Item = &[f32]>)> {
+        let job = self.jobs.get(&job)?;
+        let restored = job.restored.as_ref().map(checkpoint::Restored::segments);
+        let segments = job.model.as_ref().map(|model| &model.segments).or(restored)?;
+        Some((job.version, segments.iter().map(|segment| segment.as_slice())))
+    }
+
+    /// How updates change the models, as workers are told.
+    #[must_use]
+    pub fn rule(&self) -> JobRule {
+        self.config.told()
+    }
+
+    /// The peers that updates may come from; a driver may forget the addresses of others.
+    #[must_use]
+    pub fn peers(&self) -> BTreeSet<PeerId> {
+        self.hops.keys().map(|(peer, _)| *peer).collect()
+    }
+
+    /// Everything counted so far, and who is here.
+    #[must_use]
+    pub fn statistics(&self, now: Instant) -> ServerStatistics {
+        statistics::of(self, now)
+    }
+
+    fn event(&mut self, event: HostEvent) {
+        if self.events.len() == EVENT_LIMIT {
+            self.events.pop_front();
+        }
+        self.events.push_back(event);
+    }
+
+    fn handle_offer(
+        &mut self,
+        now: Instant,
+        from: PeerId,
+        packet: &Packet<'_>,
+    ) -> Result<(), Refused> {
+        let offer = Answer::parse(packet).map_err(Refused::Malformed)?;
+        let id = offer.address.job;
+        let job = self.jobs.get_mut(&id).ok_or(Refused::UnknownJob)?;
+        job.member(from, &offer.address)?.last_heard = now;
+        if !job.take_offer(now, &offer, packet.lanes(), &self.config)? {
+            return Ok(());
+        }
+        let started = HostEvent::ModelStarted {
+            job: id,
+            worker: offer.address.worker,
+            parameters: job.shape.parameters,
+            version: job.version,
+        };
+        self.tell_everyone(now, id);
+        self.event(started);
+        Ok(())
+    }
+
+    /// The job has its model, for which everyone waits: nobody should have to ask again first.
+    fn tell_everyone(&mut self, now: Instant, id: JobId) {
+        let Some(job) = self.jobs.get(&id) else { return };
+        let waiting = job.members.iter().map(|(worker, member)| (*worker, member.clone()));
+        for (worker, member) in waiting.collect::<alloc::vec::Vec<_>>() {
+            let address =
+                Address { job: id, cluster: member.cluster, worker, session: member.session };
+            let join = Join {
+                address,
+                have_version: 0,
+                parameters: 0,
+                segment_lanes: 0,
+                clock_error_us: 0,
+                sent_at_ns: member.last_join_sent_at_ns,
+                clock_offset_ns: 0,
+                hops: 0,
+                wants_notices: false,
+                path: olaf_wire::JoinPath::default(),
+            };
+            let welcome = Welcome {
+                received_at_ns: member.last_join_received_at_ns,
+                ..self.welcome(now, &join, WelcomeCode::Welcome)
+            };
+            self.answers.control(member.peer, welcome);
+        }
+    }
+
+    fn handle_update(
+        &mut self,
+        now: Instant,
+        from: PeerId,
+        packet: &Packet<'_>,
+    ) -> Result<(), Refused> {
+        let update = Update::parse(packet).map_err(Refused::Malformed)?;
+        let taken = self.take_update(now, from, &update, packet.lanes());
+        // What was refused has arrived all the same: whoever paces by answers waits for one.
+        if taken.is_err_and(|refused| refused != Refused::Duplicate) {
+            if taken != Err(Refused::Overtaken)
+                && let Some(flow) = self.flow_ends(from, &update)
+            {
+                flow.ended(update.flow_sequence);
+            }
+            let acknowledgement = self.answer_to(now, from, &update);
+            self.answers.acknowledge(from, acknowledgement);
+        }
+        taken
+    }
+
+    fn take_update(
+        &mut self,
+        now: Instant,
+        from: PeerId,
+        update: &Update,
+        lanes: &[u8],
+    ) -> Result<(), Refused> {
+        let id = update.address.job;
+        let cluster = update.address.cluster;
+        let job = self.jobs.get_mut(&id).ok_or(Refused::UnknownJob)?;
+        let Some(hop) = self.hops.get_mut(&(from, id)) else {
+            job.fates.reject(Refused::UnknownPeer, update.contributors);
+            return Err(Refused::UnknownPeer);
+        };
+        hop.last_heard = now;
+        if !hop.is_news(update.address.session, update.hop_sequence) {
+            job.fates.reject(Refused::Duplicate, 0);
+            return Err(Refused::Duplicate);
+        }
+        // Only of flows that can be: what comes from a network must not grow memory.
+        let can_be = update.segments == job.shape.segments() && job.clusters.contains_key(&cluster);
+        let flows = self.ends.entry((from, id)).or_default();
+        let mut unknown = FlowEnds::default();
+        let flow =
+            if can_be { flows.entry((cluster, update.segment)).or_default() } else { &mut unknown };
+        if !flow.arrives(update.flow_sequence, Order::Any) {
+            job.fates.reject(Refused::Overtaken, update.contributors);
+            return Err(Refused::Overtaken);
+        }
+        if self.config.aggregate != Aggregate::Each {
+            return self.collect_update(now, from, update, lanes);
+        }
+        let delivery = job.deliver(now, update, lanes, self.config.rule)?;
+        flow.delivered(update.flow_sequence);
+        let round_is_over = job.round_is_over(cluster, update.segment, update.segments);
+        let snapshot = round_is_over.then(|| job.publish(self.config.keep_versions));
+        let answer = Answer {
+            delivered_version: delivery.newest_version,
+            delivered_newest_ns: delivery.newest_generation_ns,
+            ages: self.ages(now, id, cluster),
+            ..self.answer_to(now, from, update)
+        };
+        if update.segments > 1 {
+            self.answers.acknowledge(from, answer);
+        }
+        let job = self.jobs.get_mut(&id).expect("it was there a few lines above");
+        let state = job.clusters.entry(cluster).or_default();
+        if let Some(snapshot) = snapshot {
+            let mut answers = state.end_round();
+            answers.insert(from, answer);
+            for (peer, answer) in answers {
+                let answer = Answer { model_version: job.version, server_time_ns: now.0, ..answer };
+                self.answers.model(peer, answer, job.shape, snapshot.clone());
+            }
+        } else {
+            state.note_round(now + self.config.round, from, answer);
+        }
+        Ok(())
+    }
+
+    /// A model for one worker that answers nothing in particular.
+    fn model_for(&self, now: Instant, id: JobId, address: Address) -> Answer {
+        let job = self.jobs.get(&id);
+        Answer {
+            address,
+            acknowledges: 0,
+            segment: 0,
+            segments: job.map_or(0, |job| job.shape.segments()),
+            model_version: job.map_or(0, |job| job.version),
+            parameters: job.map_or(0, |job| job.shape.parameters),
+            epoch: self.epoch,
+            delivered_version: 0,
+            delivered_newest_ns: 0,
+            server_time_ns: now.0,
+            queue: olaf_wire::QueueStatus::default(),
+            ages: Ages::default(),
+            ends: Ends::NONE,
+        }
+    }
+
+    /// How old a cluster's model is of late, and all clusters' on average, which is worked out anew
+    /// now and then only.
+    fn ages(&mut self, now: Instant, id: JobId, cluster: ClusterId) -> Ages {
+        if self.mean_age.is_none_or(|(_, at)| now.since(at) >= MEAN_AGE_EVERY) {
+            let clusters = self.jobs.values().flat_map(|job| job.clusters.values());
+            self.mean_age = Some((mean_of(clusters.map(|c| &c.recent_age), now), now));
+        }
+        let of = self.jobs.get(&id).and_then(|job| job.clusters.get(&cluster));
+        let own = of.and_then(|cluster| cluster.recent_age.mean_ns(now)).unwrap_or_default();
+        let mean = self.mean_age.map_or(0.0, |(mean, _)| mean);
+        // A conversion from a float saturates.
+        Ages { own_us: (own / 1000.0) as u32, mean_us: (mean / 1000.0) as u32 }
+    }
+
+    /// An answer to the cluster of an update, as far as the update itself says what is in it.
+    fn answer_to(&self, now: Instant, from: PeerId, update: &Update) -> Answer {
+        let id = update.address.job;
+        let cluster = Address {
+            job: id,
+            cluster: update.address.cluster,
+            worker: olaf_wire::WorkerId::ALL,
+            session: olaf_wire::Session(0),
+        };
+        Answer {
+            acknowledges: update.hop_sequence,
+            segment: update.segment,
+            segments: update.segments,
+            ends: self
+                .ends
+                .get(&(from, id))
+                .and_then(|flows| flows.get(&(update.address.cluster, update.segment)))
+                .map_or(Ends::NONE, FlowEnds::ends),
+            ..self.model_for(now, id, cluster)
+        }
+    }
+
+    fn flow_ends(&mut self, from: PeerId, update: &Update) -> Option<&mut FlowEnds> {
+        let flows = self.ends.get_mut(&(from, update.address.job))?;
+        flows.get_mut(&(update.address.cluster, update.segment))
+    }
+
+    fn handle_fetch(
+        &mut self,
+        now: Instant,
+        from: PeerId,
+        packet: &Packet<'_>,
+    ) -> Result<(), Refused> {
+        let fetch = Fetch::parse(packet).map_err(Refused::Malformed)?;
+        let job = self.jobs.get_mut(&fetch.address.job).ok_or(Refused::UnknownJob)?;
+        job.member(from, &fetch.address)?.last_heard = now;
+        let Some((version, snapshot, kept)) = job.snapshot(fetch.version) else {
+            return Ok(()); // No model yet: the worker will be told when there is one.
+        };
+        let segments = job.shape.segments();
+        let shape = job.shape;
+        let answer = Answer {
+            model_version: version,
+            ..self.model_for(now, fetch.address.job, fetch.address)
+        };
+        if kept {
+            let wanted = fetch.segments().filter(|s| *s < segments);
+            self.answers.segments(from, answer, &snapshot, wanted);
+        } else if version == fetch.have_version {
+            self.answers.segments(from, answer, &snapshot, 0..1);
+        } else {
+            self.answers.model(from, answer, shape, snapshot);
+        }
+        Ok(())
+    }
+
+    fn handle_leave(
+        &mut self,
+        now: Instant,
+        from: PeerId,
+        packet: &Packet<'_>,
+    ) -> Result<(), Refused> {
+        let leave = Leave::parse(packet).map_err(Refused::Malformed)?;
+        let job = self.jobs.get_mut(&leave.address.job).ok_or(Refused::UnknownJob)?;
+        job.member(from, &leave.address)?;
+        job.members.remove(&leave.address.worker);
+        self.event(HostEvent::WorkerLeft(seen(&leave.address, from)));
+        self.close_if_full(now, leave.address.job);
+        Ok(())
+    }
+
+    /// Answers the clusters whose round has lasted long enough.
+    fn end_rounds(&mut self, now: Instant) {
+        for job in self.jobs.values_mut() {
+            let over: alloc::vec::Vec<_> = job
+                .clusters
+                .iter()
+                .filter(|(_, cluster)| cluster.round_ends().is_some_and(|at| at <= now))
+                .map(|(id, _)| *id)
+                .collect();
+            for id in over {
+                let snapshot = job.publish(self.config.keep_versions);
+                let cluster = job.clusters.entry(id).or_default();
+                for (peer, answer) in cluster.end_round() {
+                    let answer =
+                        Answer { model_version: job.version, server_time_ns: now.0, ..answer };
+                    self.answers.model(peer, answer, job.shape, snapshot.clone());
+                }
+            }
+        }
+    }
+
+    fn check_silence(&mut self, now: Instant) {
+        let after = self.config.silent_after;
+        let mut fell_silent = alloc::vec::Vec::new();
+        for (id, job) in &mut self.jobs {
+            job.members.retain(|_, member| now.since(member.last_heard) < after * 30);
+            for (worker, member) in &mut job.members {
+                if !member.silent && now.since(member.last_heard) >= after {
+                    member.silent = true;
+                    let (job, cluster, worker, peer) = (*id, member.cluster, *worker, member.peer);
+                    fell_silent.push(WorkerSeen { job, cluster, worker, peer });
+                }
+            }
+        }
+        self.hops.retain(|_, hop| now.since(hop.last_heard) < after * 30);
+        let hops = &self.hops;
+        self.ends.retain(|hop, _| hops.contains_key(hop));
+        for worker in fell_silent {
+            self.event(HostEvent::WorkerSilent(worker));
+            self.close_if_full(now, worker.job);
+        }
+    }
+}
+
+fn seen(address: &Address, peer: PeerId) -> WorkerSeen {
+    WorkerSeen { job: address.job, cluster: address.cluster, worker: address.worker, peer }
+}
+
+impl Host for Server {
+    fn handle_packet(&mut self, now: Instant, from: PeerId, bytes: &[u8]) -> Result<(), Refused> {
+        let result = match Packet::new_checked(bytes) {
+            Err(refusal) => {
+                if let Some(address) = join_of_another_version(bytes) {
+                    self.answer_another_version(now, from, address);
+                }
+                Err(Refused::Malformed(refusal))
+            }
+            Ok(packet) => match packet.kind() {
+                Kind::Update => self.handle_update(now, from, &packet),
+                Kind::Join => self.handle_join(now, from, &packet),
+                Kind::Model => self.handle_offer(now, from, &packet),
+                Kind::Fetch => self.handle_fetch(now, from, &packet),
+                Kind::Leave => self.handle_leave(now, from, &packet),
+                Kind::Layout => self.handle_layout(now, from, &packet),
+                Kind::Acknowledgement | Kind::Welcome | Kind::Notice => {
+                    Err(Refused::WrongDirection)
+                }
+            },
+        };
+        if let Err(refused) = result {
+            *self.refused.entry(refused.name()).or_default() += 1;
+        }
+        result
+    }
+
+    fn poll_transmit(&mut self, _now: Instant, buf: &mut [u8]) -> Option<Transmit> {
+        let Outgoing { peer, len } = self.answers.emit(buf)?;
+        Some(Transmit { peer, len })
+    }
+
+    fn poll_timeout(&self) -> Option<(Instant, Why)> {
+        let rounds = self.jobs.values().flat_map(|job| job.clusters.values());
+        let round = rounds.filter_map(job::Cluster::round_ends).min().map(|at| (at, Why::RoundEnd));
+        let aggregate = self.config.aggregate;
+        let collected = self.jobs.values().filter_map(|job| job.collection.ends(aggregate)).min();
+        let collected = collected.map(|at| (at, Why::RoundEnd));
+        let silence =
+            (!self.jobs.is_empty()).then_some((self.next_silence_check, Why::SilenceCheck));
+        let resumed = self.jobs.values().filter_map(Job::resumes_at).min();
+        let resumed = resumed.map(|at| (at, Why::RoundEnd));
+        [round, collected, resumed, silence].into_iter().flatten().min_by_key(|(at, _)| *at)
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.end_rounds(now);
+        self.end_collections(now);
+        self.resume_due(now);
+        if now >= self.next_silence_check {
+            self.check_silence(now);
+            self.next_silence_check = now + SILENCE_CHECK;
+        }
+    }
+
+    fn poll_event(&mut self) -> Option<HostEvent> {
+        self.events.pop_front()
+    }
+}

@@ -1,0 +1,202 @@
+//! Models on their way down: put together version by version, never torn.
+
+use crate::host::Refused;
+use crate::push_pull::segments::{Present, Shape};
+use alloc::vec;
+use alloc::vec::Vec;
+use olaf_wire::offsets::LANE;
+use olaf_wire::update::read_lanes;
+use olaf_wire::{Address, Answer, Fetch};
+
+/// A complete model: every parameter of one version.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Model {
+    /// The server's count of models.
+    pub version: u32,
+    /// The parameters.
+    pub lanes: Vec<f32>,
+}
+
+/// The newest complete model, and at most two on their way: the one that began first, so that
+/// frequent versions do not keep each other from ever being complete, and the newest.
+#[derive(Debug, Default)]
+pub(super) struct Models {
+    newest: Option<Model>,
+    first: Option<Assembly>,
+    next: Option<Assembly>,
+    /// The server's life before this one.
+    old_epoch: u32,
+    newest_seen: u32,
+    pub(super) completed: u64,
+    pub(super) missed: u64,
+    spare: Vec<Vec<f32>>,
+}
+
+#[derive(Debug)]
+struct Assembly {
+    version: u32,
+    lanes: Vec<f32>,
+    present: Present,
+}
+
+impl Models {
+    pub(super) const fn newest(&self) -> Option<&Model> {
+        self.newest.as_ref()
+    }
+
+    /// The newest version that anything was heard of.
+    pub(super) fn newest_version_seen(&self) -> u32 {
+        self.newest_seen
+    }
+
+    pub(super) fn is_old_epoch(&self, epoch: u32) -> bool {
+        self.old_epoch != 0 && self.old_epoch == epoch
+    }
+
+    /// The server began a new life: what was on its way from the old one never comes.
+    pub(super) fn new_epoch(&mut self, old: u32) {
+        self.old_epoch = old;
+        self.missed += u64::from(self.first.is_some()) + u64::from(self.next.is_some());
+        (self.first, self.next) = (None, None);
+    }
+
+    /// The version that began first of those on their way.
+    pub(super) fn awaited(&self) -> Option<u32> {
+        self.first.as_ref().map(|assembly| assembly.version)
+    }
+
+    pub(super) const fn is_assembling(&self) -> bool {
+        self.first.is_some()
+    }
+
+    /// Wants a version of which nothing is on its way; whether there is now something to fetch.
+    pub(super) fn want(&mut self, shape: Shape, version: u32) -> bool {
+        self.newest_seen = self.newest_seen.max(version);
+        if self.is_assembling() || self.newest.as_ref().is_some_and(|m| m.version >= version) {
+            return false;
+        }
+        self.first = Some(self.begin(shape, version));
+        true
+    }
+
+    /// Takes in one segment.
+    pub(super) fn take(
+        &mut self,
+        shape: Shape,
+        answer: &Answer,
+        lanes: &[u8],
+    ) -> Result<(), Refused> {
+        if answer.parameters != shape.parameters
+            || answer.segments != shape.segments()
+            || shape.lanes(answer.segment) * LANE != lanes.len()
+        {
+            return Err(Refused::WrongSize);
+        }
+        let version = answer.model_version;
+        self.newest_seen = self.newest_seen.max(version);
+        match self.newest.as_ref().map(|model| model.version) {
+            // What is here already: the answer to an update that changed nothing.
+            Some(newest) if newest == version => return Ok(()),
+            Some(newest) if newest > version => return Err(Refused::Duplicate),
+            _ => {}
+        }
+        let assembly = self.assembly(shape, version).ok_or(Refused::Duplicate)?;
+        if !assembly.present.insert(answer.segment) {
+            return Err(Refused::Duplicate);
+        }
+        read_lanes(lanes, &mut assembly.lanes[shape.range(answer.segment)]);
+        if assembly.present.is_complete() {
+            self.complete(version);
+        }
+        Ok(())
+    }
+
+    /// What to ask for, the first begun first.
+    pub(super) fn missing(&self, address: Address) -> impl Iterator<Item = Fetch> + '_ {
+        let assemblies = self.first.iter().chain(&self.next);
+        assemblies.flat_map(move |assembly| {
+            assembly.present.missing_windows().map(move |(first, mask)| Fetch {
+                address,
+                version: assembly.version,
+                first,
+                mask,
+                have_version: self.newest.as_ref().map_or(0, |model| model.version),
+            })
+        })
+    }
+
+    /// Whether nothing of what was asked for is missing any more.
+    pub(super) fn has(&self, fetch: &Fetch) -> bool {
+        let assembly = self.first.iter().chain(&self.next).find(|a| a.version == fetch.version);
+        assembly.is_none_or(|a| fetch.segments().all(|segment| a.present.contains(segment)))
+    }
+
+    /// The server has nothing older than this version any more.
+    pub(super) fn give_up_below(&mut self, version: u32) {
+        if self.first.as_ref().is_some_and(|assembly| assembly.version < version) {
+            let given_up = self.first.take();
+            self.recycle(given_up);
+            self.first = self.next.take();
+        }
+    }
+
+    fn assembly(&mut self, shape: Shape, version: u32) -> Option<&mut Assembly> {
+        let at = |assembly: &Option<Assembly>| assembly.as_ref().map(|a| a.version);
+        let (first, next) = (at(&self.first), at(&self.next));
+        if first == Some(version) {
+            return self.first.as_mut();
+        }
+        if next == Some(version) {
+            return self.next.as_mut();
+        }
+        // A wish of which nothing has come yields to whatever comes.
+        let unbegun = self.first.as_ref().is_some_and(|a| a.present.is_empty());
+        if first.is_none() || (unbegun && first < Some(version)) {
+            let begun = self.begin(shape, version);
+            return Some(self.first.insert(begun));
+        }
+        if next.is_none_or(|next| next < version) && first < Some(version) {
+            let begun = self.begin(shape, version);
+            let dropped = self.next.replace(begun);
+            self.recycle(dropped);
+            return self.next.as_mut();
+        }
+        None
+    }
+
+    fn begin(&mut self, shape: Shape, version: u32) -> Assembly {
+        let parameters = shape.parameters as usize;
+        let mut lanes = self.spare.pop().unwrap_or_default();
+        if lanes.len() != parameters {
+            lanes = vec![0.0; parameters];
+        }
+        Assembly { version, lanes, present: Present::none_of(shape.segments()) }
+    }
+
+    fn recycle(&mut self, dropped: Option<Assembly>) {
+        if let Some(assembly) = dropped {
+            self.missed += 1;
+            self.spare.push(assembly.lanes);
+        }
+    }
+
+    fn complete(&mut self, version: u32) {
+        let first = self.first.take();
+        let next = self.next.take();
+        let (done, other) = match first {
+            Some(first) if first.version == version => (Some(first), next),
+            first => (next, first),
+        };
+        let Some(done) = done else { return };
+        self.completed += 1;
+        // Only what is newer than the complete one is still of use.
+        match other {
+            Some(other) if other.version > version => self.first = Some(other),
+            other => self.recycle(other),
+        }
+        if let Some(old) = self.newest.replace(Model { version, lanes: done.lanes }) {
+            self.spare.push(old.lanes);
+        }
+        self.spare.truncate(2);
+    }
+}

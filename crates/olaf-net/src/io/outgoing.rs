@@ -1,0 +1,344 @@
+//! What is on its way out: datagrams of one size to one peer leave together.
+
+use crate::io::peers::{Peers, Place};
+use crate::io::socket::Socket;
+use crate::io::statistics::IoStatistics;
+use olaf_engine::{PeerId, Transmit};
+use olaf_wire::offsets::MAX_DATAGRAM;
+use olaf_wire::packet::is_probe;
+use rustix::io::Errno;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+
+/// Peers for which datagrams are collected side by side, so that what fans out to many workers
+/// segment by segment still leaves in large sends.
+const RUNS: usize = 16;
+/// A run's bytes, and room to write the next datagram behind them.
+const RUN_BYTES: usize = 2 * (1 << 16);
+/// Segments one send may have, whatever the kernel says.
+const MAX_SEGMENTS: usize = 64;
+
+/// Where runs go: a socket, or a test's idea of one.
+pub(crate) trait Wire {
+    /// Datagrams of one size that one call may send.
+    fn segments_per_send(&self) -> usize;
+    /// Sends `contents` in datagrams of `segment` bytes.
+    fn send(
+        &self,
+        to: SocketAddr,
+        from: Option<IpAddr>,
+        contents: &[u8],
+        segment: usize,
+    ) -> io::Result<()>;
+}
+
+impl Wire for Socket {
+    fn segments_per_send(&self) -> usize {
+        Self::segments_per_send(self)
+    }
+
+    fn send(
+        &self,
+        to: SocketAddr,
+        from: Option<IpAddr>,
+        contents: &[u8],
+        segment: usize,
+    ) -> io::Result<()> {
+        Self::send(self, to, from, contents, segment)
+    }
+}
+
+/// A datagram that the system would not send.
+#[derive(Debug)]
+pub(crate) struct Trouble {
+    pub(crate) to: SocketAddr,
+    pub(crate) bytes: usize,
+    /// It was only to find out whether it fits.
+    pub(crate) is_probe: bool,
+    pub(crate) error: io::Error,
+}
+
+impl Trouble {
+    /// Whether the datagram is longer than the path takes.
+    pub(crate) fn is_too_large(&self) -> bool {
+        is(&self.error, Errno::MSGSIZE)
+    }
+
+    /// What happened and what to do about it.
+    pub(crate) fn advice(&self) -> String {
+        if self.is_too_large() {
+            format!(
+                "a datagram of {} bytes does not fit the path to {}: raise the path's MTU or set \
+                 mtu_bytes (or segment_lanes) lower, the same for all workers of the job",
+                self.bytes, self.to
+            )
+        } else {
+            format!("cannot send to {}: {}", self.to, self.error)
+        }
+    }
+}
+
+/// The runs.
+pub(crate) struct Outgoing {
+    runs: Vec<Run>,
+    /// The run last written to: the next datagram is written behind it.
+    current: usize,
+    /// What was written when the socket turned out to be full.
+    parked: Option<Run>,
+    blocked: bool,
+    opened: u64,
+    trouble: Option<Trouble>,
+}
+
+/// Datagrams of one size, but for the last, to one peer.
+#[derive(Default)]
+struct Run {
+    peer: Option<(PeerId, Place)>,
+    bytes: Vec<u8>,
+    start: usize,
+    len: usize,
+    segment: usize,
+    count: usize,
+    /// A shorter datagram ends a run.
+    ended: bool,
+    opened: u64,
+}
+
+impl Outgoing {
+    pub(crate) fn new() -> Self {
+        let mut runs: Vec<Run> = (0..RUNS).map(|_| Run::default()).collect();
+        runs[0].bytes.resize(RUN_BYTES, 0);
+        Self { runs, current: 0, parked: None, blocked: false, opened: 0, trouble: None }
+    }
+
+    /// Whether the socket is full: nothing more is taken before [`Outgoing::flush`] succeeds.
+    pub(crate) const fn is_blocked(&self) -> bool {
+        self.blocked
+    }
+
+    /// The newest trouble not yet told.
+    pub(crate) fn poll_trouble(&mut self) -> Option<Trouble> {
+        self.trouble.take()
+    }
+
+    /// Takes the datagram that `write` writes; false when it writes none or the socket is full.
+    pub(crate) fn take(
+        &mut self,
+        wire: &impl Wire,
+        peers: &Peers,
+        statistics: &mut IoStatistics,
+        write: impl FnOnce(&mut [u8]) -> Option<Transmit>,
+    ) -> bool {
+        let limit = wire.segments_per_send().min(MAX_SEGMENTS);
+        if self.blocked
+            || self.runs[self.current].is_full(limit) && !self.send(wire, statistics, self.current)
+        {
+            return false;
+        }
+        let run = &mut self.runs[self.current];
+        let Some(Transmit { peer, len }) = write(&mut run.bytes[run.len..]) else { return false };
+        let Some(place) = peers.place(peer) else {
+            statistics.unroutable += 1;
+            return true;
+        };
+        self.opened += 1;
+        let opened = self.opened;
+        if run.count == 0 {
+            run.open((peer, place), len, opened);
+            return true;
+        }
+        if run.is_for(peer) && run.fits(len, limit) {
+            run.extend(len);
+            return true;
+        }
+        self.move_on(wire, statistics, (peer, place), len, limit);
+        true
+    }
+
+    /// Sends all there is; false when the socket is full.
+    pub(crate) fn flush(&mut self, wire: &impl Wire, statistics: &mut IoStatistics) -> bool {
+        self.blocked = false;
+        while let Some(oldest) = self.oldest() {
+            if !self.send(wire, statistics, oldest) {
+                return false;
+            }
+        }
+        if let Some(mut parked) = self.parked.take()
+            && !send_run(&mut parked, wire, statistics, &mut self.trouble)
+        {
+            self.parked = Some(parked);
+            self.blocked = true;
+            return false;
+        }
+        true
+    }
+
+    /// Whether nothing waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.parked.is_none() && self.runs.iter().all(|run| run.count == 0)
+    }
+
+    /// The datagram behind the current run belongs into another.
+    fn move_on(
+        &mut self,
+        wire: &impl Wire,
+        statistics: &mut IoStatistics,
+        to: (PeerId, Place),
+        len: usize,
+        limit: usize,
+    ) {
+        let from = self.current;
+        let known = self.runs.iter().position(|run| run.count > 0 && run.is_for(to.0));
+        let target = known
+            .or_else(|| self.runs.iter().position(|run| run.count == 0))
+            .unwrap_or_else(|| self.oldest().expect("no run is empty"));
+        let appends = self.runs[target].is_for(to.0)
+            && self.runs[target].count > 0
+            && self.runs[target].fits(len, limit);
+        let tail = self.runs[from].len;
+        if !appends && self.runs[target].count > 0 && !self.send(wire, statistics, target) {
+            let mut parked =
+                Run { bytes: self.runs[from].bytes[tail..tail + len].to_vec(), ..Run::default() };
+            parked.open(to, len, self.opened);
+            self.parked = Some(parked);
+            return;
+        }
+        if target == from {
+            self.runs[from].bytes.copy_within(tail..tail + len, 0);
+        } else {
+            let [source, target] = self
+                .runs
+                .get_disjoint_mut([from, target])
+                .expect("the two were just seen to differ");
+            if target.bytes.is_empty() {
+                target.bytes.resize(RUN_BYTES, 0);
+            }
+            let at = if appends { target.len } else { 0 };
+            target.bytes[at..at + len].copy_from_slice(&source.bytes[tail..tail + len]);
+        }
+        let opened = self.opened;
+        if appends {
+            self.runs[target].extend(len);
+        } else {
+            self.runs[target].open(to, len, opened);
+        }
+        self.current = target;
+    }
+
+    fn oldest(&self) -> Option<usize> {
+        let open = self.runs.iter().enumerate().filter(|(_, run)| run.count > 0);
+        open.min_by_key(|(_, run)| run.opened).map(|(index, _)| index)
+    }
+
+    fn send(&mut self, wire: &impl Wire, statistics: &mut IoStatistics, index: usize) -> bool {
+        let sent = send_run(&mut self.runs[index], wire, statistics, &mut self.trouble);
+        self.blocked |= !sent;
+        sent
+    }
+}
+
+impl Run {
+    fn open(&mut self, peer: (PeerId, Place), len: usize, opened: u64) {
+        self.peer = Some(peer);
+        (self.start, self.len, self.segment, self.count) = (0, len, len, 1);
+        (self.ended, self.opened) = (false, opened);
+    }
+
+    fn extend(&mut self, len: usize) {
+        self.len += len;
+        self.count += 1;
+        self.ended = len < self.segment;
+    }
+
+    fn is_for(&self, peer: PeerId) -> bool {
+        self.peer.is_some_and(|(id, _)| id == peer)
+    }
+
+    fn fits(&self, len: usize, limit: usize) -> bool {
+        // An empty datagram has no size to split at.
+        !self.ended
+            && len > 0
+            && len <= self.segment
+            && self.count < limit
+            && self.len + len <= MAX_DATAGRAM
+    }
+
+    /// Whether it cannot take another like its first.
+    fn is_full(&self, limit: usize) -> bool {
+        self.count > 0 && !self.fits(self.segment, limit)
+    }
+
+    fn sent(&mut self, count: usize) {
+        self.start = self.len.min(self.start + count * self.segment);
+        self.count -= count;
+        if self.count == 0 {
+            (self.start, self.len) = (0, 0);
+        }
+    }
+}
+
+/// Sends a run; false when the socket is full, and what is left of the run then stays.
+fn send_run(
+    run: &mut Run,
+    wire: &impl Wire,
+    statistics: &mut IoStatistics,
+    trouble: &mut Option<Trouble>,
+) -> bool {
+    let Some((_, place)) = run.peer else { return true };
+    let mut one_by_one = false;
+    let mut refusals = 0;
+    while run.count > 0 {
+        let (count, end) = if one_by_one {
+            (1, run.len.min(run.start + run.segment))
+        } else {
+            (run.count, run.len)
+        };
+        let bytes = &run.bytes[run.start..end];
+        statistics.send_calls += 1;
+        match wire.send(place.address, place.reply_from, bytes, run.segment) {
+            Ok(()) => {
+                statistics.sent_datagrams += count as u64;
+                statistics.sent_bytes += bytes.len() as u64;
+                run.sent(count);
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                statistics.send_waits += 1;
+                return false;
+            }
+            // The answer to something sent earlier: this one has not been tried yet.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused && refusals < 2 => {
+                statistics.connection_refused += 1;
+                refusals += 1;
+            }
+            // No offload for this path, or a segment that is too large: the rest may still pass.
+            Err(error)
+                if count > 1
+                    && [Errno::IO, Errno::INVAL, Errno::MSGSIZE].iter().any(|e| is(&error, *e)) =>
+            {
+                one_by_one = true;
+            }
+            Err(error) => {
+                let is_probe = is_probe(bytes);
+                let bytes = bytes.len() / count;
+                let lost = Trouble { to: place.address, bytes, is_probe, error };
+                if is_probe && lost.is_too_large() {
+                    statistics.probes_too_large += count as u64;
+                } else {
+                    statistics.send_errors += count as u64;
+                    statistics.too_large += if lost.is_too_large() { count as u64 } else { 0 };
+                }
+                *trouble = Some(lost);
+                run.sent(count);
+            }
+        }
+    }
+    true
+}
+
+fn is(error: &io::Error, errno: Errno) -> bool {
+    error.raw_os_error() == Some(errno.raw_os_error())
+}
+
+#[cfg(test)]
+#[path = "outgoing_tests.rs"]
+mod tests;

@@ -1,0 +1,241 @@
+//! A switch of a scenario: the very queue and the very pacer of a real one, and who is in what.
+
+use super::spec::SwitchSpec;
+use core::time::Duration;
+use olaf_engine::ids::{ClusterId, Flow, JobId, WorkerId};
+use olaf_engine::link::pacer::RatePacer;
+use olaf_engine::party::active::activity;
+use olaf_engine::queue::discipline::{Arrival, Discipline, Entry, EntryId, Outcome};
+use olaf_engine::switch::native::QueueKind;
+use olaf_engine::{BitsPerSecond, Instant};
+use olaf_wire::QueueStatus;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// An update on its way: one worker's, or a merge.
+#[derive(Clone, Debug)]
+pub(super) struct Packet {
+    pub(super) cluster: u32,
+    pub(super) worker: u32,
+    pub(super) sequence: u32,
+    pub(super) contributors: u32,
+    pub(super) generated_ns: (u64, u64),
+    pub(super) hops: u8,
+    pub(super) bytes: u32,
+    /// Newest generation time of each worker whose contribution is in it.
+    pub(super) holds: Vec<(u32, u64)>,
+    /// Workers whose contribution met it and is not in it: they hear its answer all the same.
+    pub(super) met: Vec<u32>,
+}
+
+/// Contributions by fate at one switch; `packets_*` count datagrams, a merge as one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct HopFates {
+    /// Came in.
+    pub received: u64,
+    /// Left in a datagram with no other.
+    pub sent_alone: u64,
+    /// Left in a datagram with others.
+    pub merged: u64,
+    /// Gave way to a newer one of the same worker, or a better one.
+    pub replaced: u64,
+    /// Below the reward gate.
+    pub filtered: u64,
+    /// Met a full queue.
+    pub dropped: u64,
+    /// Refused.
+    pub rejected: u64,
+    /// Still here at the end.
+    pub waiting: u64,
+    /// Datagrams that came in.
+    pub packets_received: u64,
+    /// Datagrams that met others here and were merged into them.
+    pub packets_merged: u64,
+    /// Datagrams that met a full queue.
+    pub packets_dropped: u64,
+    /// Datagrams that left.
+    pub packets_sent: u64,
+}
+
+/// What came of an arrival.
+pub(super) struct Arrived {
+    /// It is in the queue, alone or merged, or there is a better one.
+    pub(super) taken: bool,
+    /// When the departure ends that began with it.
+    pub(super) departure_ends: Option<Instant>,
+}
+
+/// Whose contributions have met in an entry; as in [`Packet`].
+#[derive(Default)]
+struct Inside {
+    holds: Vec<(u32, u64)>,
+    met: Vec<u32>,
+}
+
+pub(super) struct Hop {
+    queue: Box<dyn Discipline + Send>,
+    pacer: RatePacer,
+    /// Who is in each entry.
+    inside: BTreeMap<EntryId, Inside>,
+    /// When each cluster was last heard.
+    heard: BTreeMap<u32, Instant>,
+    keeps_slot: bool,
+    /// What is on the wire.
+    on_wire: Option<Packet>,
+    pub(super) upstream: Option<usize>,
+    pub(super) delay: Duration,
+    /// How long the newest departure takes.
+    service_ns: u64,
+    pub(super) fates: HopFates,
+}
+
+impl Hop {
+    pub(super) fn new(spec: &SwitchSpec, upstream: Option<usize>, keeps_slot: bool) -> Self {
+        let kind = QueueKind::parse(&spec.queue).expect("checked with the scenario");
+        let rate = BitsPerSecond::new(spec.rate_bps).expect("checked with the scenario");
+        Self {
+            queue: kind.queue(spec.slots, spec.gate),
+            pacer: RatePacer::new(rate),
+            inside: BTreeMap::new(),
+            heard: BTreeMap::new(),
+            keeps_slot,
+            on_wire: None,
+            upstream,
+            delay: Duration::from_nanos(spec.delay_ns),
+            service_ns: 0,
+            fates: HopFates::default(),
+        }
+    }
+
+    /// A datagram comes in.
+    pub(super) fn arrive(&mut self, now: Instant, mut packet: Packet) -> Arrived {
+        let count = u64::from(packet.contributors);
+        self.heard.insert(packet.cluster, now);
+        self.fates.received += count;
+        self.fates.packets_received += 1;
+        packet.hops += 1;
+        let outcome = self.queue.arrive(&arrival(&packet));
+        match outcome {
+            Outcome::Appended(id) => {
+                self.inside.insert(id, Inside { holds: packet.holds, met: packet.met });
+            }
+            Outcome::Merged(id) => {
+                let inside = self.inside.entry(id).or_default();
+                inside.holds.extend(packet.holds);
+                inside.met.extend(packet.met);
+                self.fates.packets_merged += 1;
+            }
+            Outcome::Replaced { entry, displaced } => {
+                let inside = self.inside.entry(entry).or_default();
+                inside.met.extend(inside.holds.drain(..).map(|(worker, _)| worker));
+                inside.holds.extend(packet.holds);
+                self.fates.replaced += u64::from(displaced);
+            }
+            Outcome::Filtered(id) => {
+                let inside = self.inside.entry(id).or_default();
+                inside.met.extend(packet.holds.into_iter().map(|(worker, _)| worker));
+                self.fates.filtered += count;
+            }
+            Outcome::Evicted { entry, evicted, dropped, .. } => {
+                self.inside.remove(&evicted);
+                self.inside.insert(entry, Inside { holds: packet.holds, met: packet.met });
+                self.fates.dropped += u64::from(dropped);
+                self.fates.packets_dropped += 1;
+            }
+            Outcome::Dropped => {
+                self.fates.dropped += count;
+                self.fates.packets_dropped += 1;
+            }
+            Outcome::Rejected(_) => self.fates.rejected += count,
+        }
+        let taken = !matches!(outcome, Outcome::Dropped | Outcome::Rejected(_));
+        let departure_ends = if self.on_wire.is_some() { None } else { self.begin(now, false) };
+        Arrived { taken, departure_ends }
+    }
+
+    /// The departure under way has ended: what has left, and when the next one ends.
+    pub(super) fn depart(&mut self, now: Instant) -> (Packet, Option<Instant>) {
+        let packet = self.on_wire.take().expect("a departure was planned when it began");
+        if self.keeps_slot {
+            self.queue.end_departure();
+        }
+        let count = u64::from(packet.contributors);
+        if count == 1 {
+            self.fates.sent_alone += 1;
+        } else {
+            self.fates.merged += count;
+        }
+        self.fates.packets_sent += 1;
+        (packet, self.begin(now, true))
+    }
+
+    fn begin(&mut self, now: Instant, follows: bool) -> Option<Instant> {
+        let entry = self.queue.begin_departure()?;
+        let inside = self.inside.remove(&entry.id).unwrap_or_default();
+        let packet = packet(entry, inside);
+        let bytes = packet.bytes;
+        if !self.keeps_slot {
+            self.queue.end_departure();
+        }
+        self.on_wire = Some(packet);
+        let (start, end) =
+            if follows { self.pacer.follow(bytes) } else { self.pacer.begin(now, bytes) };
+        self.service_ns = end.0 - start.0;
+        Some(end)
+    }
+
+    /// The queue now, and how long it takes to serve each active cluster once, nanoseconds.
+    pub(super) fn status(&self, now: Instant, window: Duration) -> (QueueStatus, u64) {
+        let heard = self.heard.values().map(|heard| (*heard, 1));
+        let activity = activity(heard, now, window, Duration::from_nanos(self.service_ns));
+        let small = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
+        let status = QueueStatus {
+            active_clusters: small(activity.clusters),
+            slots: small(self.queue.slots()),
+            used: small(self.queue.used()),
+            switches: 1,
+            round_us: 0,
+        };
+        (status, u64::try_from(activity.round.as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// The fates, with what still waits.
+    pub(super) fn settle(&self) -> HopFates {
+        let entries = self.queue.entries().into_iter().map(|e| u64::from(e.contributors));
+        // What is on the wire without a slot is no longer among the entries.
+        let gone = self.on_wire.as_ref().filter(|_| !self.keeps_slot);
+        let waiting = entries.sum::<u64>() + gone.map_or(0, |p| u64::from(p.contributors));
+        HopFates { waiting, ..self.fates }
+    }
+}
+
+fn arrival(packet: &Packet) -> Arrival<'static> {
+    Arrival {
+        flow: Flow { job: JobId(1), cluster: ClusterId(packet.cluster), segment: 0 },
+        worker: WorkerId(packet.worker),
+        sequence: packet.sequence,
+        segments: 1,
+        contributors: packet.contributors,
+        weight: f64::from(packet.contributors),
+        reward: 0.0,
+        generated_ns: packet.generated_ns,
+        versions: (0, 0),
+        hops: packet.hops,
+        bytes: packet.bytes,
+        lanes: &[],
+    }
+}
+
+fn packet(entry: &Entry, inside: Inside) -> Packet {
+    Packet {
+        cluster: entry.flow.cluster.0,
+        worker: entry.worker.0,
+        sequence: entry.sequence,
+        contributors: entry.contributors,
+        generated_ns: entry.generated_ns,
+        hops: entry.hops,
+        bytes: entry.bytes,
+        holds: inside.holds,
+        met: inside.met,
+    }
+}
