@@ -1,9 +1,13 @@
 //! The roles that a process may play: a switch, a parameter server, a party of MINA's sharing.
 
 mod server;
+mod server_config;
 mod sharing;
 mod switch;
+mod switch_config;
 
-pub use server::{Server, ServerConfig};
+pub use server::Server;
+pub use server_config::ServerConfig;
 pub use sharing::{SharingConfig, SharingController, SharingHost, SharingHostConfig};
-pub use switch::{Switch, SwitchConfig};
+pub use switch::Switch;
+pub use switch_config::SwitchConfig;
