@@ -64,7 +64,11 @@ impl Run {
             let Some(sent) = sent else { break };
             assert!(Packet::new_checked(&buf[..sent.len]).is_ok(), "what is sent is well-formed");
             if self.flying.len() < 256 {
-                self.flying.push((from, sent.peer, buf[..sent.len].to_vec()));
+                self.flying.push((
+                    from,
+                    sent.to.one().expect("one receiver"),
+                    buf[..sent.len].to_vec(),
+                ));
             }
         }
     }

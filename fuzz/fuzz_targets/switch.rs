@@ -93,7 +93,7 @@ impl Run {
             self.damaged = true;
         }
         let port = if up { PortId::UPLINK } else { PortId::DOWNLINK };
-        let _ = self.switch.handle_packet(self.now, Source { port, peer: PeerId(peer) }, bytes);
+        let _ = self.switch.handle_packet(self.now, Source::new(port, PeerId(peer)), bytes);
     }
 
     fn accounts(&mut self) {

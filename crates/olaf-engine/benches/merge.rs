@@ -192,10 +192,10 @@ impl Packets {
         let mut buf = vec![0; 65_536];
         for (peer, address) in (1..).map(PeerId).zip(&addresses) {
             let len = join(*address).emit(&mut buf);
-            let from = Source { port: PortId::DOWNLINK, peer };
+            let from = Source::new(PortId::DOWNLINK, peer);
             assert_eq!(switch.handle_packet(Instant(1), from, &buf[..len]), Verdict::Absorb);
             let len = welcome(*address).emit(&mut buf);
-            let above = Source { port: PortId::UPLINK, peer: SERVER };
+            let above = Source::new(PortId::UPLINK, SERVER);
             assert_eq!(switch.handle_packet(Instant(1), above, &buf[..len]), Verdict::Absorb);
         }
         let headers = addresses.iter().map(|address| {
@@ -224,7 +224,7 @@ impl Packets {
         let datagram = self.datagram.bytes_mut();
         datagram[8..24].copy_from_slice(&self.headers[worker as usize]);
         datagram[at::SEQUENCE..at::SEQUENCE + 4].copy_from_slice(&self.count.to_be_bytes());
-        let from = Source { port: PortId::DOWNLINK, peer: PeerId(worker + 1) };
+        let from = Source::new(PortId::DOWNLINK, PeerId(worker + 1));
         self.switch.handle_packet(Instant(1), from, black_box(self.datagram.bytes()))
     }
 }

@@ -1,12 +1,12 @@
-//! The contract between a switch's brain and its body.
+//! The contract between an engine and the driver that owns its sockets, its clock and its links.
 
-use crate::ids::{ClusterId, JobId, PeerId, PortId, WorkerId};
-use crate::queue::discipline::Rejection;
-use crate::switch::native::Ruling;
+use crate::drop::DropReason;
+use crate::event::Event;
+use crate::ids::{PeerId, PortId};
 use crate::time::Instant;
-use olaf_wire::{Refusal, WelcomeCode};
+use alloc::sync::Arc;
 
-/// A switch's brain. A driver owns the body: sockets, a simulated network, a test bench.
+/// A switch, a server, a worker: a state machine that takes time and bytes as arguments.
 ///
 /// `handle_*` takes in, `poll_*` gives out. After every input a driver
 /// 1. drains [`poll_event`](Engine::poll_event),
@@ -33,6 +33,23 @@ pub trait Engine {
 
     /// What happened, for metrics and people; never needed for correctness.
     fn poll_event(&mut self) -> Option<Event>;
+
+    /// The number of ports: their ids are 0 to `ports() - 1`. An end of the network has one.
+    fn ports(&self) -> u16 {
+        1
+    }
+
+    /// Whether datagrams that are due must leave before the next one comes in.
+    fn must_drain(&self) -> bool {
+        false
+    }
+
+    /// Calls `keep` with each peer whose address the driver must not forget.
+    fn peers(&self, keep: &mut dyn FnMut(PeerId));
+
+    /// The system did not send a datagram of `bytes` bytes, because it is longer than the path
+    /// carries. `largest` is the longest datagram that the system would send, where it says so.
+    fn handle_too_long(&mut self, _now: Instant, _bytes: usize, _largest: Option<u32>) {}
 }
 
 /// Where a datagram came in.
@@ -42,15 +59,121 @@ pub struct Source {
     pub port: PortId,
     /// The party behind it.
     pub peer: PeerId,
+    /// The traffic class it came with.
+    pub class: TrafficClass,
+}
+
+impl Source {
+    /// A datagram without a traffic class.
+    #[must_use]
+    pub const fn new(port: PortId, peer: PeerId) -> Self {
+        Self { port, peer, class: TrafficClass::NONE }
+    }
 }
 
 /// A datagram to send.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transmit {
-    /// To whom.
-    pub peer: PeerId,
+    /// Its receivers.
+    pub to: Receivers,
     /// Its bytes, from the start of the buffer.
     pub len: usize,
+    /// The traffic class to send it with.
+    pub class: TrafficClass,
+}
+
+impl Transmit {
+    /// A datagram for one peer, without a traffic class.
+    #[must_use]
+    pub const fn to(peer: PeerId, len: usize) -> Self {
+        Self { to: Receivers::One(peer), len, class: TrafficClass::NONE }
+    }
+}
+
+/// The receivers of one datagram, which is written once for all of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Receivers {
+    /// One peer.
+    One(PeerId),
+    /// A group of peers; each of them gets the same bytes.
+    Many(Arc<[PeerId]>),
+}
+
+impl Receivers {
+    /// The receiver, where there is one.
+    #[must_use]
+    pub fn one(&self) -> Option<PeerId> {
+        match self.as_slice() {
+            [peer] => Some(*peer),
+            _ => None,
+        }
+    }
+
+    /// Every receiver, in order.
+    #[must_use]
+    pub fn as_slice(&self) -> &[PeerId] {
+        match self {
+            Self::One(peer) => core::slice::from_ref(peer),
+            Self::Many(peers) => peers,
+        }
+    }
+}
+
+/// The traffic-class byte of an IP header: six bits of class (DSCP), two bits of congestion (ECN).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TrafficClass(pub u8);
+
+impl TrafficClass {
+    /// No class, not ECN-capable.
+    pub const NONE: Self = Self(0);
+    const ECN: u8 = 0b11;
+
+    /// A class from its two parts; `dscp` below 64.
+    #[must_use]
+    pub const fn new(dscp: u8, ecn: Ecn) -> Self {
+        Self(dscp << 2 | ecn as u8)
+    }
+
+    /// The six bits of class.
+    #[must_use]
+    pub const fn dscp(self) -> u8 {
+        self.0 >> 2
+    }
+
+    /// The two bits of congestion.
+    #[must_use]
+    pub const fn ecn(self) -> Ecn {
+        match self.0 & Self::ECN {
+            0 => Ecn::NotCapable,
+            1 => Ecn::Capable1,
+            2 => Ecn::Capable0,
+            _ => Ecn::Marked,
+        }
+    }
+
+    /// The same class with the mark "congestion experienced", where the sender understands marks.
+    /// Example: `Capable0` becomes `Marked`; `NotCapable` stays.
+    #[must_use]
+    pub const fn marked(self) -> Self {
+        match self.ecn() {
+            Ecn::NotCapable => self,
+            _ => Self(self.0 | Self::ECN),
+        }
+    }
+}
+
+/// Explicit congestion notification (RFC 3168).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Ecn {
+    /// The sender does not understand marks.
+    NotCapable = 0,
+    /// ECT(1).
+    Capable1 = 1,
+    /// ECT(0).
+    Capable0 = 2,
+    /// A link on the way was congested.
+    Marked = 3,
 }
 
 /// What became of a datagram.
@@ -62,50 +185,6 @@ pub enum Verdict {
     Forward(PortId),
     /// Refused, and counted under the reason.
     Drop(DropReason),
-}
-
-/// Every reason to drop a datagram; metrics, logs and tests derive from it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum DropReason {
-    /// Its bytes are no message.
-    Malformed(Refusal),
-    /// A message that only travels down came from below, or the reverse.
-    WrongDirection,
-    /// From the servers' link, but not from the job's server.
-    NotTheServer,
-    /// Its job has no server here.
-    UnknownJob,
-    /// Its join was refused.
-    Refused(WelcomeCode),
-    /// The update met the queue, or the checks before it, and was turned away.
-    Contribution(Rejection),
-    /// The queue was full.
-    QueueFull,
-    /// Reward below the waiting update's by more than the gate's threshold.
-    Filtered,
-    /// The worker it is for is not known here.
-    UnknownReceiver,
-    /// Too many datagrams already wait for that link.
-    LinkFull,
-}
-
-impl DropReason {
-    /// A short stable name, for counters and logs.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Malformed(refusal) => refusal.name(),
-            Self::WrongDirection => "wrong_direction",
-            Self::NotTheServer => "not_the_server",
-            Self::UnknownJob => "unknown_job",
-            Self::Refused(code) => code.name(),
-            Self::Contribution(rejection) => rejection.name(),
-            Self::QueueFull => "queue_full",
-            Self::Filtered => "filtered",
-            Self::UnknownReceiver => "unknown_receiver",
-            Self::LinkFull => "link_full",
-        }
-    }
 }
 
 /// What a timeout is for.
@@ -123,57 +202,4 @@ pub enum Why {
     Retransmission,
     /// A host answers what it has, complete or not.
     RoundEnd,
-}
-
-/// What happened, for people and metrics.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// A worker was let in.
-    WorkerJoined(WorkerSeen),
-    /// A worker said good-bye.
-    WorkerLeft(WorkerSeen),
-    /// A worker has not been heard for the configured time.
-    WorkerSilent(WorkerSeen),
-    /// A silent worker is heard again.
-    WorkerBack(WorkerSeen),
-    /// A worker goes on from another address or in another cluster.
-    WorkerMoved(WorkerSeen),
-    /// A worker's join was refused.
-    WorkerRefused(WorkerSeen, WelcomeCode),
-    /// Whether this worker's cluster, which is new here, may join is asked:
-    /// [`Switch::decide`](crate::Switch::decide) takes the answer.
-    AdmissionWanted(WorkerSeen),
-    /// Nobody who knew answered in time: the stated answer was given.
-    AdmissionUnanswered(WorkerSeen, Ruling),
-    /// Too many questions were open to ask about this worker's cluster: the stated answer was given.
-    AdmissionNotAsked(WorkerSeen, Ruling),
-    /// A job's server has not been heard for the configured time.
-    ServerSilent(JobId, PeerId),
-    /// A silent server is heard again.
-    ServerBack(JobId, PeerId),
-    /// A job's server began a new life.
-    ServerRestarted(JobId, PeerId),
-    /// A switch, above or below, has not been heard for the configured time.
-    SwitchSilent(JobId, PeerId),
-    /// A silent switch is heard again.
-    SwitchBack(JobId, PeerId),
-    /// A switch, above or below, began a new life.
-    SwitchRestarted(JobId, PeerId),
-    /// What goes up for a job comes back from that neighbour: switches send in a circle.
-    Loop(JobId, PeerId),
-    /// A contribution was turned away.
-    ContributionRejected(WorkerSeen, Rejection),
-}
-
-/// The worker an event is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WorkerSeen {
-    /// Its job.
-    pub job: JobId,
-    /// Its cluster.
-    pub cluster: ClusterId,
-    /// Its id, or the id it claims.
-    pub worker: WorkerId,
-    /// Where the datagram came from.
-    pub peer: PeerId,
 }

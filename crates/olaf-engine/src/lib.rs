@@ -12,7 +12,9 @@
 
 extern crate alloc;
 
+pub mod drop;
 pub mod engine;
+pub mod event;
 pub mod ids;
 pub mod lanes;
 pub mod link;
@@ -24,7 +26,9 @@ mod testing;
 pub mod time;
 pub mod units;
 
-pub use engine::{Engine, Event, Source, Transmit, Verdict};
+pub use drop::DropReason;
+pub use engine::{Engine, Receivers, Source, TrafficClass, Transmit, Verdict, Why};
+pub use event::{Event, WorkerSeen};
 pub use ids::{ClusterId, Flow, JobId, PeerId, PortId, Session, WorkerId};
 pub use lanes::Lanes;
 pub use party::{FlowEnds, Hops};

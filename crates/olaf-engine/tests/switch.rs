@@ -6,7 +6,9 @@ mod common;
 
 use common::*;
 use core::time::Duration;
-use olaf_engine::engine::{DropReason, Event, Source, Verdict};
+use olaf_engine::drop::DropReason;
+use olaf_engine::engine::{Source, Verdict};
+use olaf_engine::event::Event;
 use olaf_engine::switch::native::{Config, Pacing};
 use olaf_engine::{BitsPerSecond, Engine, Instant, PeerId, PortId, Rejection};
 use olaf_wire::{Address, Answer, JobId, Session, WelcomeCode, WorkerId};
@@ -190,7 +192,7 @@ fn a_refusal_of_the_server_reaches_the_worker_and_forgets_it() {
     assert!(
         matches!(told.as_slice(), [(PeerId(1), Out::Welcome(to))] if to.code == WelcomeCode::WrongModelSize)
     );
-    assert!(!sw.switch.peers().contains(&PeerId(1)));
+    assert!(!sw.keeps(PeerId(1)));
 }
 
 #[test]
@@ -221,7 +223,7 @@ fn what_is_not_ours_is_forwarded_untouched() {
     let mut sw = default();
     for bytes in [&b""[..], b"OLA", b"GET / HTTP/1.1\r\n", &[0xff; 1500]] {
         assert_eq!(sw.recv(W1.source(), bytes), Verdict::Forward(PortId::UPLINK));
-        let above = Source { port: PortId::UPLINK, peer: SERVER };
+        let above = Source::new(PortId::UPLINK, SERVER);
         assert_eq!(sw.recv(above, bytes), Verdict::Forward(PortId::DOWNLINK));
     }
     assert_eq!(sw.switch.statistics(sw.now).forwarded.untouched, 8);
@@ -231,7 +233,7 @@ fn what_is_not_ours_is_forwarded_untouched() {
 fn messages_in_the_wrong_direction_are_dropped() {
     let mut sw = default();
     let mut buf = vec![0; 200];
-    let above = Source { port: PortId::UPLINK, peer: SERVER };
+    let above = Source::new(PortId::UPLINK, SERVER);
     let len = welcome(W1, WelcomeCode::Welcome).emit(&mut buf);
     assert_eq!(sw.recv(W1.source(), &buf[..len]), Verdict::Drop(DropReason::WrongDirection));
     let len = update(W1, 0).emit(&[1.0, 1.0], &mut buf);
@@ -245,7 +247,7 @@ fn only_the_jobs_server_speaks_for_it() {
     let other = PeerId(2000);
     let forged = sw.welcomes_from(other, welcome(W1, WelcomeCode::WrongModelSize));
     assert_eq!(forged, Verdict::Drop(DropReason::NotTheServer));
-    assert!(sw.switch.peers().contains(&PeerId(1)));
+    assert!(sw.keeps(PeerId(1)));
 }
 
 #[test]

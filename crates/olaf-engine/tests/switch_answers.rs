@@ -6,7 +6,8 @@ mod common;
 use common::*;
 use core::time::Duration;
 use olaf_engine::BitsPerSecond;
-use olaf_engine::engine::{DropReason, Verdict};
+use olaf_engine::drop::DropReason;
+use olaf_engine::engine::Verdict;
 use olaf_engine::switch::native::{AnswerTo, Config, Pacing};
 use olaf_wire::{Answer, QueueStatus, WelcomeCode};
 

@@ -5,7 +5,9 @@ mod common;
 
 use common::*;
 use core::time::Duration;
-use olaf_engine::engine::{DropReason, Event, Verdict, Why, WorkerSeen};
+use olaf_engine::drop::DropReason;
+use olaf_engine::engine::{Verdict, Why};
+use olaf_engine::event::{Event, WorkerSeen};
 use olaf_engine::switch::native::{Admission, AdmissionCounts, Config, Ruling};
 use olaf_engine::{ClusterId, Engine, JobId, PeerId, WorkerId};
 use olaf_wire::WelcomeCode;
@@ -107,7 +109,7 @@ fn a_join_of_a_new_cluster_waits_for_the_word_and_goes_on_without_a_retry() {
     assert_eq!(sw.events(), [wanted(W1)]);
     assert!(sw.joins_up().is_empty() && sw.running().is_empty());
     assert_eq!(sw.told(), [(1, WelcomeCode::AdmissionPending)], "its worker need not despair");
-    assert!(sw.switch.peers().contains(&PeerId(1)), "its address is still needed");
+    assert!(sw.keeps(PeerId(1)), "its address is still needed");
     assert!(sw.decides(W1, Ruling::Admit));
     assert_eq!((sw.joins_up(), sw.running()), (vec![1], vec![0]));
     sw.welcomes(welcome(W1, WelcomeCode::Welcome));

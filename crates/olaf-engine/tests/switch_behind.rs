@@ -6,7 +6,9 @@ mod common;
 
 use common::*;
 use core::time::Duration;
-use olaf_engine::engine::{DropReason, Event, Source, Verdict};
+use olaf_engine::drop::DropReason;
+use olaf_engine::engine::{Source, Verdict};
+use olaf_engine::event::Event;
 use olaf_engine::switch::native::{Config, Pacing};
 use olaf_engine::{ClusterId, JobId, PeerId, PortId, Rejection, Session, WorkerId};
 use olaf_wire::{Address, Answer, Join, QueueStatus, Update, Welcome, WelcomeCode};
@@ -323,7 +325,7 @@ fn two_switches_that_have_each_other_above_refuse_and_tell_it() {
         buf.truncate(len);
         buf
     };
-    let from_above = Source { port: PortId::UPLINK, peer: SERVER };
+    let from_above = Source::new(PortId::UPLINK, SERVER);
     for _ in 0..3 {
         assert_eq!(sw.recv(from_above, &bytes), REFUSED_LOOP);
     }

@@ -4,7 +4,8 @@
 mod common;
 
 use common::*;
-use olaf_engine::engine::{DropReason, Source, Verdict};
+use olaf_engine::drop::DropReason;
+use olaf_engine::engine::{Source, Verdict};
 use olaf_engine::ids::PortId;
 use olaf_engine::switch::native::{Config, QueueKind};
 use olaf_wire::{Join, Notice, Update};
@@ -78,5 +79,5 @@ fn a_notice_travels_down_only_and_not_through_a_switch() {
     let len = Notice { address: W1.address(), taken_newest_ns: 7 }.emit(&mut bytes);
     let wrong = Verdict::Drop(DropReason::WrongDirection);
     assert_eq!(sw.recv(W1.source(), &bytes[..len]), wrong);
-    assert_eq!(sw.recv(Source { port: PortId::UPLINK, peer: SERVER }, &bytes[..len]), wrong);
+    assert_eq!(sw.recv(Source::new(PortId::UPLINK, SERVER), &bytes[..len]), wrong);
 }

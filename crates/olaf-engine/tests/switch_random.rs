@@ -6,7 +6,9 @@ mod common;
 
 use common::*;
 use core::time::Duration;
-use olaf_engine::engine::{DropReason, Event, Source, Verdict, WorkerSeen};
+use olaf_engine::drop::DropReason;
+use olaf_engine::engine::{Source, Verdict};
+use olaf_engine::event::{Event, WorkerSeen};
 use olaf_engine::switch::native::{Admission, AnswerTo, Config, Pacing, QueueKind, Ruling};
 use olaf_engine::{BitsPerSecond, Engine, JobId, PeerId, PortId};
 use olaf_wire::offsets::{MAGIC, MAX_DATAGRAM, VERSION};
@@ -167,7 +169,7 @@ impl Run {
             }
         }
         let port = if up { PortId::UPLINK } else { PortId::DOWNLINK };
-        let verdict = self.bench.recv(Source { port, peer: PeerId(peer) }, &bytes);
+        let verdict = self.bench.recv(Source::new(port, PeerId(peer)), &bytes);
         let update =
             Packet::new_checked(&bytes).ok().and_then(|packet| Update::parse(&packet).ok());
         let Some(update) = update.filter(|_| !up) else { return };

@@ -151,15 +151,15 @@ pub enum HostEvent {
         version: u32,
     },
     /// Server: a worker was let in.
-    WorkerJoined(olaf_engine::engine::WorkerSeen),
+    WorkerJoined(olaf_engine::WorkerSeen),
     /// Server: a worker said good-bye.
-    WorkerLeft(olaf_engine::engine::WorkerSeen),
+    WorkerLeft(olaf_engine::WorkerSeen),
     /// Server: a worker was turned away.
-    WorkerRefused(olaf_engine::engine::WorkerSeen, WelcomeCode),
+    WorkerRefused(olaf_engine::WorkerSeen, WelcomeCode),
     /// Server: a worker has not been heard for the configured time.
-    WorkerSilent(olaf_engine::engine::WorkerSeen),
+    WorkerSilent(olaf_engine::WorkerSeen),
     /// Server: a silent worker is heard again.
-    WorkerBack(olaf_engine::engine::WorkerSeen),
+    WorkerBack(olaf_engine::WorkerSeen),
     /// Server: a round ended without this worker's contribution.
-    RoundWithout(olaf_engine::engine::WorkerSeen),
+    RoundWithout(olaf_engine::WorkerSeen),
 }

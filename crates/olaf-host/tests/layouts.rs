@@ -52,7 +52,7 @@ impl Net {
                 }
             }
             while let Some(sent) = self.server.poll_transmit(self.now, &mut buf) {
-                let to = &mut self.workers[sent.peer.0 as usize];
+                let to = &mut self.workers[sent.to.one().expect("one receiver").0 as usize];
                 let _ = to.handle_packet(self.now, SERVER, &buf[..sent.len]);
             }
             self.now = self.now + Duration::from_millis(1);

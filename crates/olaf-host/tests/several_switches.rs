@@ -69,7 +69,10 @@ fn models(server: &mut Server, now: Instant) -> Vec<(PeerId, u32)> {
     while let Some(sent) = server.poll_transmit(now, &mut buf) {
         let packet = Packet::new_checked(&buf[..sent.len]).unwrap();
         if packet.kind() == Kind::Model {
-            models.push((sent.peer, Answer::parse(&packet).unwrap().model_version));
+            models.push((
+                sent.to.one().expect("one receiver"),
+                Answer::parse(&packet).unwrap().model_version,
+            ));
         }
     }
     models.dedup();

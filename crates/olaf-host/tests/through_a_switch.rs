@@ -57,24 +57,24 @@ impl Net {
                     let peer = PeerId(u32::try_from(id).unwrap());
                     while let Some(t) = worker.poll_transmit(self.now, &mut buf) {
                         quiet = false;
-                        let from = Source { port: PortId::DOWNLINK, peer };
+                        let from = Source::new(PortId::DOWNLINK, peer);
                         self.switch.handle_packet(self.now, from, &buf[..t.len]);
                     }
                 }
                 while let Some(t) = self.switch.poll_transmit(self.now, PortId::UPLINK, &mut buf) {
                     quiet = false;
-                    assert_eq!(t.peer, SERVER);
+                    assert_eq!(t.to.one(), Some(SERVER));
                     let _ = self.server.handle_packet(self.now, SWITCH, &buf[..t.len]);
                 }
                 while let Some(t) = self.server.poll_transmit(self.now, &mut buf) {
                     quiet = false;
-                    let from = Source { port: PortId::UPLINK, peer: SERVER };
+                    let from = Source::new(PortId::UPLINK, SERVER);
                     self.switch.handle_packet(self.now, from, &buf[..t.len]);
                 }
                 while let Some(t) = self.switch.poll_transmit(self.now, PortId::DOWNLINK, &mut buf)
                 {
                     quiet = false;
-                    let worker = &mut self.workers[t.peer.0 as usize];
+                    let worker = &mut self.workers[t.to.one().expect("one receiver").0 as usize];
                     let _ = worker.handle_packet(self.now, SWITCH, &buf[..t.len]);
                 }
                 if quiet {

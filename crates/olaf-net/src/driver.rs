@@ -236,7 +236,7 @@ impl<P: Party> Driver<P> {
         let len = datagram.len();
         let taken = self.out.take(socket, &self.peers, &mut self.statistics, |buf| {
             buf[..len].copy_from_slice(datagram);
-            Some(Transmit { peer, len })
+            Some(Transmit::to(peer, len))
         });
         // Nobody waits for what is not ours, but it is counted.
         self.statistics.send_errors += u64::from(!taken);

@@ -1,7 +1,7 @@
 //! What happened, as JSON objects with addresses that people know.
 
 use crate::io::peers::Peers;
-use olaf_engine::engine::WorkerSeen;
+use olaf_engine::event::WorkerSeen;
 use olaf_engine::switch::native::Ruling;
 use olaf_engine::{Event, Instant, JobId, PeerId};
 use olaf_host::HostEvent;

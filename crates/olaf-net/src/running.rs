@@ -194,7 +194,7 @@ mod tests {
         fn poll_transmit(&mut self, _: Instant, buf: &mut [u8]) -> Option<Transmit> {
             let (peer, bytes) = self.0.pop()?;
             buf[..bytes.len()].copy_from_slice(&bytes);
-            Some(Transmit { peer, len: bytes.len() })
+            Some(Transmit::to(peer, bytes.len()))
         }
         fn poll_timeout(&self) -> Option<Instant> {
             None

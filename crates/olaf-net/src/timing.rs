@@ -141,10 +141,10 @@ impl Bench {
     }
 }
 
-const SERVED: Source = Source { port: PortId::UPLINK, peer: SERVER };
+const SERVED: Source = Source::new(PortId::UPLINK, SERVER);
 
 fn source(worker: usize) -> Source {
-    Source { port: PortId::DOWNLINK, peer: PeerId(1 + worker as u32) }
+    Source::new(PortId::DOWNLINK, PeerId(1 + worker as u32))
 }
 
 fn address(worker: usize) -> Address {

@@ -277,7 +277,10 @@ impl Network {
                 }
             }
             if let Some(sent) = node.transmit(now, &mut buf) {
-                self.send(id, sent.peer, buf[..sent.len].into());
+                let bytes: Arc<[u8]> = buf[..sent.len].into();
+                for to in sent.to.as_slice() {
+                    self.send(id, *to, bytes.clone());
+                }
                 continue;
             }
             match node.next_timeout() {

@@ -1,6 +1,7 @@
 //! Who sits at the nodes of a network: ends and switches, behind one face.
 
-use olaf_engine::engine::{Engine, Event, Source, Transmit, Verdict};
+use olaf_engine::engine::{Engine, Source, Transmit, Verdict};
+use olaf_engine::event::Event;
 use olaf_engine::{Instant, PeerId, PortId};
 use olaf_host::{Host, HostEvent};
 use std::any::Any;
@@ -91,7 +92,7 @@ impl<E> Middle<E> {
 impl<E: Engine + Send + 'static> Node for Middle<E> {
     fn receive(&mut self, now: Instant, from: PeerId, bytes: &[u8]) {
         let port = if self.above.contains(&from) { PortId::UPLINK } else { PortId::DOWNLINK };
-        let verdict = self.engine.handle_packet(now, Source { port, peer: from }, bytes);
+        let verdict = self.engine.handle_packet(now, Source::new(port, from), bytes);
         if let Verdict::Forward(port) = verdict {
             let (up, down) = self.default_peers;
             let to = if port == PortId::UPLINK { up } else { down };
@@ -102,7 +103,7 @@ impl<E: Engine + Send + 'static> Node for Middle<E> {
     fn transmit(&mut self, now: Instant, buf: &mut [u8]) -> Option<Transmit> {
         if let Some((peer, bytes)) = self.untouched.pop_front() {
             buf[..bytes.len()].copy_from_slice(&bytes);
-            return Some(Transmit { peer, len: bytes.len() });
+            return Some(Transmit::to(peer, bytes.len()));
         }
         let up = self.engine.poll_transmit(now, PortId::UPLINK, buf);
         up.or_else(|| self.engine.poll_transmit(now, PortId::DOWNLINK, buf))

@@ -6,7 +6,7 @@ mod common;
 
 use common::*;
 use core::time::Duration;
-use olaf_engine::engine::Event;
+use olaf_engine::event::Event;
 use olaf_engine::switch::native::{Admission, Ruling};
 use olaf_engine::{ClusterId, Instant, PeerId, Switch};
 use olaf_host::push_pull::worker::Standing;

@@ -6,7 +6,7 @@ mod common;
 
 use common::*;
 use core::time::Duration;
-use olaf_engine::engine::Event;
+use olaf_engine::event::Event;
 use olaf_engine::{Instant, PeerId};
 use olaf_host::push_pull::worker::Standing;
 use olaf_host::{HostEvent, Worker};

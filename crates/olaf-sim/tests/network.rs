@@ -28,7 +28,7 @@ impl Node for Parrot {
     fn transmit(&mut self, _now: Instant, buf: &mut [u8]) -> Option<Transmit> {
         let (peer, bytes) = self.to_send.pop_front()?;
         buf[..bytes.len()].copy_from_slice(&bytes);
-        Some(Transmit { peer, len: bytes.len() })
+        Some(Transmit::to(peer, bytes.len()))
     }
     fn next_timeout(&self) -> Option<Instant> {
         None

@@ -5,7 +5,7 @@ mod common;
 
 use common::*;
 use core::time::Duration;
-use olaf_engine::engine::Event;
+use olaf_engine::event::Event;
 use olaf_engine::switch::native::Pacing;
 use olaf_engine::{BitsPerSecond, Instant, JobId, PeerId, Switch};
 use olaf_host::push_pull::worker::Standing;

@@ -3,6 +3,8 @@
 pub mod active;
 pub mod ends;
 pub mod hops;
+pub mod ruling;
 
 pub use ends::FlowEnds;
 pub use hops::Hops;
+pub use ruling::Ruling;

@@ -1,7 +1,9 @@
 //! A switch between made-up workers and servers, in words that make traces.
 #![allow(dead_code, reason = "each test file uses a part")]
 
-use olaf_engine::engine::{DropReason, Event, Source, Verdict};
+use olaf_engine::drop::DropReason;
+use olaf_engine::engine::{Source, Verdict};
+use olaf_engine::event::Event;
 use olaf_engine::switch::native::Config;
 use olaf_engine::{Engine, Instant, PeerId, PortId, Switch};
 use olaf_wire::offsets::MAX_DATAGRAM;
@@ -47,7 +49,7 @@ impl W {
     }
 
     pub(crate) fn source(self) -> Source {
-        Source { port: PortId::DOWNLINK, peer: PeerId(self.peer) }
+        Source::new(PortId::DOWNLINK, PeerId(self.peer))
     }
 }
 
@@ -214,6 +216,13 @@ impl Bench {
     }
 
     #[track_caller]
+    /// Whether a driver must keep the address of that peer.
+    pub(crate) fn keeps(&self, wanted: PeerId) -> bool {
+        let mut kept = false;
+        self.switch.peers(&mut |peer| kept |= peer == wanted);
+        kept
+    }
+
     pub(crate) fn recv(&mut self, from: Source, bytes: &[u8]) -> Verdict {
         let verdict = self.switch.handle_packet(self.now, from, bytes);
         self.accounts_are_in_order();
@@ -246,7 +255,7 @@ impl Bench {
     #[track_caller]
     pub(crate) fn welcomes_from(&mut self, peer: PeerId, welcome: Welcome) -> Verdict {
         let bytes = self.emit(|buf| welcome.emit(buf));
-        self.recv(Source { port: PortId::UPLINK, peer }, &bytes)
+        self.recv(Source::new(PortId::UPLINK, peer), &bytes)
     }
 
     /// Joins and is let in; whatever passed on the way is taken off both links.
@@ -304,7 +313,7 @@ impl Bench {
     #[track_caller]
     pub(crate) fn answers(&mut self, answer: Answer, lanes: &[f32]) -> Verdict {
         let bytes = self.emit(|buf| answer.emit(lanes, buf));
-        self.recv(Source { port: PortId::UPLINK, peer: SERVER }, &bytes)
+        self.recv(Source::new(PortId::UPLINK, SERVER), &bytes)
     }
 
     /// Everything that has left for the servers by now.
@@ -318,7 +327,7 @@ impl Bench {
     pub(crate) fn next_up(&mut self) -> Option<(PeerId, Out)> {
         let sent = self.switch.poll_transmit(self.now, PortId::UPLINK, &mut self.buf)?;
         self.accounts_are_in_order();
-        Some((sent.peer, read(&self.buf[..sent.len])))
+        Some((sent.to.one().expect("one receiver"), read(&self.buf[..sent.len])))
     }
 
     /// Everything that has left for the workers by now.
@@ -330,7 +339,7 @@ impl Bench {
     fn drain(&mut self, port: PortId) -> Vec<(PeerId, Out)> {
         let mut out = Vec::new();
         while let Some(sent) = self.switch.poll_transmit(self.now, port, &mut self.buf) {
-            out.push((sent.peer, read(&self.buf[..sent.len])));
+            out.push((sent.to.one().expect("one receiver"), read(&self.buf[..sent.len])));
             self.accounts_are_in_order();
         }
         out

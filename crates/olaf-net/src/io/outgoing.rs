@@ -3,12 +3,13 @@
 use crate::io::peers::{Peers, Place};
 use crate::io::socket::Socket;
 use crate::io::statistics::IoStatistics;
-use olaf_engine::{PeerId, Transmit};
+use olaf_engine::{PeerId, Receivers, Transmit};
 use olaf_wire::offsets::MAX_DATAGRAM;
 use olaf_wire::packet::is_probe;
 use rustix::io::Errno;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 /// Peers for which datagrams are collected side by side, so that what fans out to many workers
 /// segment by segment still leaves in large sends.
@@ -85,9 +86,18 @@ pub(crate) struct Outgoing {
     current: usize,
     /// What was written when the socket turned out to be full.
     parked: Option<Run>,
+    /// A datagram for several receivers that has not been put into all their runs yet.
+    group: Option<Group>,
     blocked: bool,
     opened: u64,
     trouble: Option<Trouble>,
+}
+
+/// One datagram and those who still get it.
+struct Group {
+    bytes: Vec<u8>,
+    to: Arc<[PeerId]>,
+    next: usize,
 }
 
 /// Datagrams of one size, but for the last, to one peer.
@@ -108,7 +118,15 @@ impl Outgoing {
     pub(crate) fn new() -> Self {
         let mut runs: Vec<Run> = (0..RUNS).map(|_| Run::default()).collect();
         runs[0].bytes.resize(RUN_BYTES, 0);
-        Self { runs, current: 0, parked: None, blocked: false, opened: 0, trouble: None }
+        Self {
+            runs,
+            current: 0,
+            parked: None,
+            group: None,
+            blocked: false,
+            opened: 0,
+            trouble: None,
+        }
     }
 
     /// Whether the socket is full: nothing more is taken before [`Outgoing::flush`] succeeds.
@@ -135,24 +153,66 @@ impl Outgoing {
         {
             return false;
         }
+        if self.group.is_some() {
+            return self.take_next_of_group(wire, peers, statistics);
+        }
         let run = &mut self.runs[self.current];
-        let Some(Transmit { peer, len }) = write(&mut run.bytes[run.len..]) else { return false };
+        let Some(transmit) = write(&mut run.bytes[run.len..]) else { return false };
+        match transmit.to {
+            Receivers::One(peer) => self.put(wire, peers, statistics, peer, transmit.len),
+            Receivers::Many(to) => {
+                let bytes = run.bytes[run.len..run.len + transmit.len].to_vec();
+                self.group = Some(Group { bytes, to, next: 0 });
+            }
+        }
+        true
+    }
+
+    /// Puts the group's datagram into the run of its next receiver.
+    fn take_next_of_group(
+        &mut self,
+        wire: &impl Wire,
+        peers: &Peers,
+        statistics: &mut IoStatistics,
+    ) -> bool {
+        let Some(mut group) = self.group.take() else { return false };
+        if let Some(peer) = group.to.get(group.next).copied() {
+            let run = &mut self.runs[self.current];
+            let len = group.bytes.len();
+            run.bytes[run.len..run.len + len].copy_from_slice(&group.bytes);
+            group.next += 1;
+            self.put(wire, peers, statistics, peer, len);
+        }
+        self.group = Some(group).filter(|group| group.next < group.to.len());
+        true
+    }
+
+    /// The datagram of `len` bytes that was written behind the current run is for `peer`.
+    fn put(
+        &mut self,
+        wire: &impl Wire,
+        peers: &Peers,
+        statistics: &mut IoStatistics,
+        peer: PeerId,
+        len: usize,
+    ) {
+        let limit = wire.segments_per_send().min(MAX_SEGMENTS);
+        let run = &mut self.runs[self.current];
         let Some(place) = peers.place(peer) else {
             statistics.unroutable += 1;
-            return true;
+            return;
         };
         self.opened += 1;
         let opened = self.opened;
         if run.count == 0 {
             run.open((peer, place), len, opened);
-            return true;
+            return;
         }
         if run.is_for(peer) && run.fits(len, limit) {
             run.extend(len);
-            return true;
+            return;
         }
         self.move_on(wire, statistics, (peer, place), len, limit);
-        true
     }
 
     /// Sends all there is; false when the socket is full.
@@ -175,7 +235,7 @@ impl Outgoing {
 
     /// Whether nothing waits.
     pub(crate) fn is_empty(&self) -> bool {
-        self.parked.is_none() && self.runs.iter().all(|run| run.count == 0)
+        self.parked.is_none() && self.group.is_none() && self.runs.iter().all(|run| run.count == 0)
     }
 
     /// The datagram behind the current run belongs into another.

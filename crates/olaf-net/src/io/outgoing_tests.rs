@@ -1,6 +1,7 @@
 //! Runs meet a wire that notes what it was given, and says no when told to.
 
 use super::*;
+use olaf_engine::TrafficClass;
 use std::cell::{Cell, RefCell};
 
 #[derive(Default)]
@@ -57,7 +58,7 @@ impl Bench {
     fn take(&mut self, peer: u32, fill: u8, len: usize) -> bool {
         self.out.take(&self.wire, &self.peers, &mut self.statistics, |buf| {
             buf[..len].fill(fill);
-            Some(Transmit { peer: PeerId(peer), len })
+            Some(Transmit::to(PeerId(peer), len))
         })
     }
 
@@ -218,4 +219,27 @@ fn a_peer_that_was_forgotten_is_counted() {
     assert!(bench.take(1, 2, 10));
     assert!(bench.flush());
     assert_eq!((bench.statistics.unroutable, bench.got(1)), (1, vec![(2, 10)]));
+}
+
+#[test]
+fn a_datagram_for_a_group_reaches_each_receiver_though_the_socket_is_full_meanwhile() {
+    let mut bench = Bench::new(64);
+    let group: Vec<PeerId> = (1..=30).map(PeerId).collect();
+    let mut written =
+        Some(Transmit { to: Receivers::Many(group.into()), len: 700, class: TrafficClass::NONE });
+    bench.wire.room.set(Some(3));
+    let mut write = |buf: &mut [u8]| {
+        buf[..700].fill(9);
+        written.take()
+    };
+    let Bench { wire, out, peers, statistics } = &mut bench;
+    while out.take(wire, peers, statistics, &mut write) {}
+    assert!(out.is_blocked() && !out.is_empty(), "more receivers than runs, and no room");
+    wire.room.set(None);
+    while !out.is_empty() {
+        out.flush(wire, statistics);
+        while out.take(wire, peers, statistics, &mut write) {}
+    }
+    assert!((1..=30).all(|peer| bench.got(peer) == [(9, 700)]));
+    assert_eq!(bench.statistics.sent_datagrams, 30);
 }

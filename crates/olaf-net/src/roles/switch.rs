@@ -24,7 +24,6 @@ impl Switch {
     /// [`StartError::Config`] names the key; [`StartError::System`] says what to do.
     pub fn bind(config: &SwitchConfig) -> Result<Self, StartError> {
         let engine = config.engine()?;
-        let unlimited = engine.pacing == Pacing::Unlimited;
         let listen = address::resolve(&config.listen, |_| true).map_err(in_key("listen"))?;
         // Never from a seed: a life that looked like the one before would pass for it.
         let epoch = random::draw();
@@ -51,7 +50,7 @@ impl Switch {
             engine.set_server(JobId(*job), peer);
             servers.insert(peer);
         }
-        let body = Body { engine, servers, upstream, unlimited };
+        let body = Body { engine, servers, upstream };
         Ok(Self(Running::new("switch", Driver::new(body, peers, socket), config.core)))
     }
 
@@ -116,14 +115,13 @@ struct Body {
     engine: switch::Switch,
     servers: BTreeSet<PeerId>,
     upstream: PeerId,
-    unlimited: bool,
 }
 
 impl Party for Body {
     fn handle_packet(&mut self, now: Instant, from: PeerId, bytes: &[u8]) -> PassOn {
         let above = self.servers.contains(&from);
         let port = if above { PortId::UPLINK } else { PortId::DOWNLINK };
-        match self.engine.handle_packet(now, Source { port, peer: from }, bytes) {
+        match self.engine.handle_packet(now, Source::new(port, from), bytes) {
             Verdict::Forward(PortId::UPLINK) => PassOn::To(self.upstream),
             // Nothing in it says for which of the workers it is.
             Verdict::Forward(_) => PassOn::Nobody,
@@ -157,12 +155,15 @@ impl Party for Body {
     }
 
     fn must_send_first(&self) -> bool {
-        // Without a pacer what came in one batch has waited together in the socket, and merges.
-        !self.unlimited || self.engine.must_send_first()
+        self.engine.must_drain()
     }
 
     fn peers(&self) -> BTreeSet<PeerId> {
-        self.engine.peers()
+        let mut known = BTreeSet::new();
+        self.engine.peers(&mut |peer| {
+            known.insert(peer);
+        });
+        known
     }
 
     fn statistics(&self, now: Instant, peers: &Peers) -> Value {

@@ -3,7 +3,8 @@
 use super::job::{Cluster, Job};
 use super::neighbours::everyone;
 use super::{AnswerTo, Down, Switch};
-use crate::engine::{DropReason, Source, Verdict};
+use crate::drop::DropReason;
+use crate::engine::{Source, Verdict};
 use crate::ids::{ClusterId, Flow, JobId, PeerId, WorkerId};
 use crate::link::pacer::Acknowledged;
 use crate::time::Instant;

@@ -5,10 +5,13 @@
 //! is settled.
 
 use super::Switch;
-use super::config::{Admission, Ruling};
+use super::config::Admission;
 use super::updates::seen;
-use crate::engine::{DropReason, Event, Source, Verdict, WorkerSeen};
+use crate::drop::DropReason;
+use crate::engine::{Source, Verdict};
+use crate::event::{Event, WorkerSeen};
 use crate::ids::{ClusterId, JobId, PeerId, WorkerId};
+use crate::party::Ruling;
 use crate::time::Instant;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::sync::Arc;

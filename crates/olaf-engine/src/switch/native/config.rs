@@ -1,6 +1,7 @@
 //! How a switch is set up: data, checked once.
 
 use crate::link::pacer::{CreditPacer, Pacer, RatePacer};
+use crate::party::Ruling;
 use crate::queue::discipline::Discipline;
 use crate::queue::kind::QueueKind;
 use crate::queue::merging::Gate;
@@ -33,35 +34,6 @@ pub enum AnswerTo {
     Shared,
     /// Every worker of its cluster (OLAF §7: a multicast group for each cluster).
     Cluster,
-}
-
-/// A word on whether a cluster may join.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ruling {
-    /// It may.
-    Admit,
-    /// It may not.
-    Refuse,
-}
-
-impl Ruling {
-    /// Every ruling and its name.
-    pub const ALL: [(&'static str, Self); 2] = [("admit", Self::Admit), ("refuse", Self::Refuse)];
-
-    /// The ruling of that name.
-    #[must_use]
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, ruling)| *ruling)
-    }
-
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Admit => "admit",
-            Self::Refuse => "refuse",
-        }
-    }
 }
 
 /// Asking before a cluster that is new here may join.

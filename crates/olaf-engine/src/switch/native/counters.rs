@@ -1,6 +1,6 @@
 //! What happened to every contribution, by reason.
 
-use crate::engine::DropReason;
+use crate::drop::DropReason;
 use crate::queue::discipline::{Outcome, Rejection};
 use alloc::collections::BTreeMap;
 use serde::Serialize;

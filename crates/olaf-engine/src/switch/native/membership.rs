@@ -5,7 +5,9 @@ use super::answers::Hearer;
 use super::job::{Member, Shape};
 use super::updates::seen;
 use super::{Down, Switch};
-use crate::engine::{DropReason, Event, Source, Verdict};
+use crate::drop::DropReason;
+use crate::engine::{Source, Verdict};
+use crate::event::Event;
 use crate::ids::{JobId, PeerId};
 use crate::queue::discipline::Rejection;
 use crate::time::Instant;
@@ -312,7 +314,7 @@ impl Switch {
                 if !member.silent && now.since(member.last_heard) >= silent_after {
                     member.silent = true;
                     let (job, cluster, worker, peer) = (*id, member.cluster, *worker, member.peer);
-                    let seen = crate::engine::WorkerSeen { job, cluster, worker, peer };
+                    let seen = crate::WorkerSeen { job, cluster, worker, peer };
                     events.push(Event::WorkerSilent(seen));
                 }
             }

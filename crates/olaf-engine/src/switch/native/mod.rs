@@ -20,19 +20,22 @@ mod statistics;
 mod tests;
 mod updates;
 
+pub use crate::party::Ruling;
 pub use crate::queue::kind::QueueKind;
 pub use asking::Counts as AdmissionCounts;
-pub use config::{Admission, AnswerTo, Config, ConfigError, Pacing, Ruling};
+pub use config::{Admission, AnswerTo, Config, ConfigError, Pacing};
 pub use counters::Fates;
 pub use statistics::{PeerAddress, Statistics};
 
-use crate::engine::{DropReason, Engine, Event, Source, Transmit, Verdict, Why};
+use crate::drop::DropReason;
+use crate::engine::{Engine, Source, Transmit, Verdict, Why};
+use crate::event::Event;
 use crate::ids::{JobId, PeerId, PortId};
 use crate::link::egress::{Control, Egress, Leaving};
 use crate::party::active::{Activity, activity};
 use crate::queue::discipline::EntryId;
 use crate::time::Instant;
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use answers::Sharer;
@@ -118,23 +121,6 @@ impl Switch {
     pub fn set_server(&mut self, job: JobId, peer: PeerId) {
         let job = self.job(job, peer);
         (job.server, job.configured) = (peer, true);
-    }
-
-    /// Whether the next update would find the queue full although nothing holds it back: a driver
-    /// that feeds a batch then sends first. On a link without a pacer nothing is ever dropped.
-    #[must_use]
-    pub fn must_send_first(&self) -> bool {
-        matches!(self.config.pacing, Pacing::Unlimited)
-            && self.uplink.queue().used() >= self.uplink.queue().slots()
-    }
-
-    /// Workers and switches below, those whose join waits included; a driver may forget the addresses of others.
-    #[must_use]
-    pub fn peers(&self) -> BTreeSet<PeerId> {
-        let members = self.jobs.values().flat_map(|job| job.members.values());
-        let switches = self.jobs.values().flat_map(|job| job.below.keys());
-        let waiting = self.asking.peers();
-        members.map(|member| member.peer).chain(switches.copied()).chain(waiting).collect()
     }
 
     /// The queue's state as it goes into answers (OLAF §5).
@@ -261,7 +247,7 @@ impl Switch {
                 let (peer, len) = (control.peer, control.bytes.len());
                 buf[..len].copy_from_slice(&control.bytes);
                 self.uplink.release(now, None);
-                Some(Transmit { peer, len })
+                Some(Transmit::to(peer, len))
             }
             Leaving::Update => Some(self.depart(now, buf)),
         }
@@ -278,7 +264,7 @@ impl Switch {
             let status = self.status_for(now, out);
             patch_status(out, status);
         }
-        Some(Transmit { peer: down.peer, len })
+        Some(Transmit::to(down.peer, len))
     }
 
     /// Of several queues on the path the most crowded one is told: the one with the most active
@@ -344,5 +330,25 @@ impl Engine for Switch {
 
     fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
+    }
+
+    fn ports(&self) -> u16 {
+        2
+    }
+
+    /// A paced link must have sent what is due before anything merges with it. Without a pacer the
+    /// datagrams of one batch have waited together in the socket, and they merge, as long as the
+    /// queue has room: on such a link nothing is ever dropped.
+    fn must_drain(&self) -> bool {
+        let queue = self.uplink.queue();
+        self.config.pacing != Pacing::Unlimited || queue.used() >= queue.slots()
+    }
+
+    /// Workers and switches below, and senders of joins that still wait for an answer.
+    fn peers(&self, keep: &mut dyn FnMut(PeerId)) {
+        let members = self.jobs.values().flat_map(|job| job.members.values());
+        let switches = self.jobs.values().flat_map(|job| job.below.keys());
+        members.map(|member| member.peer).chain(switches.copied()).for_each(&mut *keep);
+        self.asking.peers().for_each(keep);
     }
 }

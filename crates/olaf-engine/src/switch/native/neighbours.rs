@@ -2,7 +2,9 @@
 
 use super::Switch;
 use super::job::Job;
-use crate::engine::{DropReason, Event, Source, Verdict};
+use crate::drop::DropReason;
+use crate::engine::{Source, Verdict};
+use crate::event::Event;
 use crate::ids::{JobId, PeerId, Session, WorkerId};
 use crate::party::hops::Hops;
 use crate::queue::discipline::Rejection;

@@ -9,8 +9,8 @@ use alloc::vec::Vec;
 use olaf_wire::{Address, Answer, Join, Kind, Packet, QueueStatus, Update, Welcome, WelcomeCode};
 
 const SERVER: PeerId = PeerId(9);
-const WORKER: Source = Source { port: PortId::DOWNLINK, peer: PeerId(1) };
-const ABOVE: Source = Source { port: PortId::UPLINK, peer: SERVER };
+const WORKER: Source = Source::new(PortId::DOWNLINK, PeerId(1));
+const ABOVE: Source = Source::new(PortId::UPLINK, SERVER);
 const ADDRESS: Address =
     Address { job: JobId(1), cluster: ClusterId(0), worker: WorkerId(4), session: Session(3) };
 

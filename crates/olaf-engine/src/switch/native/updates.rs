@@ -5,7 +5,9 @@ use super::admission::admit;
 use super::answers::{Hearer, Sharer, UNANSWERED_LIMIT, Unanswered};
 use super::job::Job;
 use super::neighbours::everyone;
-use crate::engine::{DropReason, Event, Source, Transmit, Verdict, WorkerSeen};
+use crate::drop::DropReason;
+use crate::engine::{Source, Transmit, Verdict};
+use crate::event::{Event, WorkerSeen};
 use crate::ids::{ClusterId, Flow, PeerId};
 use crate::queue::discipline::{Arrival, EntryId, Outcome, Rejection};
 use crate::time::Instant;
@@ -161,7 +163,7 @@ impl Switch {
         cluster.unanswered.push_back(Unanswered { hop_sequence, segment, sharers });
         let peer = job.server;
         self.uplink.release(now, Some((flow, hop_sequence)));
-        Transmit { peer, len }
+        Transmit::to(peer, len)
     }
 
     /// An update whose worker, or whose switch, this switch does not know, as after a restart: they

@@ -13,7 +13,7 @@ use crate::host::{HostEvent, Refused};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::time::Duration;
-use olaf_engine::engine::WorkerSeen;
+use olaf_engine::event::WorkerSeen;
 use olaf_engine::{Instant, Lanes, PeerId};
 use olaf_wire::offsets::LANE;
 use olaf_wire::{Address, AggregateKind, Answer, ClusterId, JobId, Update, WorkerId};

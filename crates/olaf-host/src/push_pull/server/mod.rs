@@ -38,7 +38,8 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use answers::{Answers, Outgoing};
 use core::time::Duration;
 use job::Job;
-use olaf_engine::engine::{Transmit, Why, WorkerSeen};
+use olaf_engine::engine::{Transmit, Why};
+use olaf_engine::event::WorkerSeen;
 use olaf_engine::party::ends::Order;
 use olaf_engine::{FlowEnds, Hops, Instant, PeerId};
 use olaf_wire::{
@@ -502,7 +503,7 @@ impl Host for Server {
 
     fn poll_transmit(&mut self, _now: Instant, buf: &mut [u8]) -> Option<Transmit> {
         let Outgoing { peer, len } = self.answers.emit(buf)?;
-        Some(Transmit { peer, len })
+        Some(Transmit::to(peer, len))
     }
 
     fn poll_timeout(&self) -> Option<(Instant, Why)> {

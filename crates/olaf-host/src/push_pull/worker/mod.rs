@@ -427,7 +427,7 @@ impl Host for Worker {
 
     fn poll_transmit(&mut self, now: Instant, buf: &mut [u8]) -> Option<Transmit> {
         let peer = self.config.switch;
-        let sent = |len| Some(Transmit { peer, len });
+        let sent = |len| Some(Transmit::to(peer, len));
         if let Some(len) = self.emit_offer(buf) {
             return sent(len);
         }
