@@ -133,7 +133,10 @@ impl Served {
         while let Some(transmit) = self.server.poll_transmit(self.now, &mut buf) {
             let packet = Packet::new_checked(&buf[..transmit.len]).unwrap();
             if packet.kind() == Kind::Model {
-                models.push((transmit.peer.0, Answer::parse(&packet).unwrap().model_version));
+                models.push((
+                    transmit.to.one().expect("one receiver").0,
+                    Answer::parse(&packet).unwrap().model_version,
+                ));
             }
         }
         models

@@ -7,7 +7,7 @@ use crate::io::socket::Socket;
 use crate::roles::switch_config::SwitchConfig;
 use crate::running::Running;
 use crate::{clock, events, io::address, random};
-use olaf_engine::switch::native::{self as switch, Pacing, Ruling, Statistics};
+use olaf_engine::switch::native::{self as switch, Ruling, Statistics};
 use olaf_engine::{
     ClusterId, Engine, Event, Instant, JobId, PeerId, PortId, Source, Transmit, Verdict,
 };
