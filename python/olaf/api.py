@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
-    from olaf.jobs.lines import Control
     from olaf.jobs.settings import Settings
+    from olaf.lines import Control
     from olaf.runs.running import Run
 
 Display = Literal["auto", "live", "lines", "quiet"]
@@ -271,8 +271,8 @@ def _observer(settings: Settings, display: Display) -> Iterator[Any]:
 
 def _interruptible(run: Callable[[Control], T]) -> T:
     """Run in a thread of its own, so that an interrupt ends it in order, wherever it comes."""
-    from olaf.jobs.lines import Control
-    from olaf.jobs.outcome import failure_of
+    from olaf.lines import Control
+    from olaf.outcome import failure_of
 
     control, ended = Control(), threading.Event()
     results: list[T] = []
@@ -303,7 +303,7 @@ def _interruptible(run: Callable[[Control], T]) -> T:
 
 def _public(code: int) -> type[Exception]:
     from olaf._olaf import OlafError, RefusedError, UnreachableError
-    from olaf.jobs.outcome import Exit
+    from olaf.outcome import Exit
 
     kinds: dict[int, type[Exception]] = {
         Exit.USAGE: ValueError,

@@ -14,8 +14,8 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from olaf.jobs.outcome import Exit
 from olaf.jobs.supervisor import Ended, Notice, Printed, Program, Said, Supervisor
+from olaf.outcome import Exit
 from olaf.telling import tell
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def local(
     UnreachableError if a process does not listen within ``start_timeout_s``.
     """
     from olaf.jobs.reading import read_settings
-    from olaf.jobs.usage import ConfigurationError
+    from olaf.usage import ConfigurationError
 
     own = {
         "switch.queue": ("queue", queue),

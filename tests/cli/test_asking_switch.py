@@ -17,9 +17,9 @@ from cli_doubles import until
 
 from olaf import _olaf
 from olaf.jobs.admission import Admission, Answer, Policy, Program, Question, WireCluster
-from olaf.jobs.outcome import Exit
 from olaf.jobs.reading import read_settings
 from olaf.jobs.words import sentence
+from olaf.outcome import Exit
 
 POLICY = """
 [queue]

@@ -6,8 +6,8 @@ import pytest
 from click.testing import CliRunner
 
 from olaf.cli.main import COMMANDS, olaf, run
-from olaf.jobs.outcome import Exit
 from olaf.jobs.words import status_of_server
+from olaf.outcome import Exit
 
 
 def invoked(*argv: str) -> subprocess.CompletedProcess[str]:

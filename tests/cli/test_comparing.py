@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from olaf import intervals
 from olaf.jobs.comparison import arms_of, plan, turns_per_push
-from olaf.jobs.outcome import RunError
 from olaf.jobs.reading import read_settings
 from olaf.jobs.summary import best_of_ours, ratios, summarize, verdict
+from olaf.outcome import RunError
 
 
 def result(

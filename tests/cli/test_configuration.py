@@ -9,9 +9,9 @@ from olaf.jobs.queues import NAMES
 from olaf.jobs.reading import read_settings, write_toml
 from olaf.jobs.section import Section
 from olaf.jobs.settings import LearnerSettings, Settings
-from olaf.jobs.usage import ConfigurationError
 from olaf.rl.learner import LearnerConfig
 from olaf.runs.settings import described, tables_of
+from olaf.usage import ConfigurationError
 
 
 def refused(

@@ -16,12 +16,12 @@ import pytest
 from cli_doubles import Watcher, until
 
 from olaf import checkpoint
-from olaf.jobs.lines import Control
-from olaf.jobs.outcome import Exit
 from olaf.jobs.progress import Progress
 from olaf.jobs.reading import read_settings
 from olaf.jobs.result import conclude
 from olaf.jobs.training import Training
+from olaf.lines import Control
+from olaf.outcome import Exit
 
 SMALL = [
     "--env=CartPole-v1",

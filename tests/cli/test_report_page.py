@@ -7,13 +7,13 @@ from cli_doubles import Watcher, fake_command
 from rich.console import Console
 from rich.table import Table
 
-from olaf.jobs.lines import Control
+from olaf.drawing.braille import bar, curve
 from olaf.jobs.reading import read_settings
 from olaf.jobs.result import conclude, write_run
 from olaf.jobs.summary import ratios, summarize
 from olaf.jobs.training import Training
+from olaf.lines import Control
 from olaf.report import tables
-from olaf.report.braille import bar, curve
 from olaf.report.comparing import comparison_page, comparison_table
 from olaf.report.page import run_page
 from olaf.report.plots import running_mean, thinned

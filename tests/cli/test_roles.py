@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from olaf.cli.roles import _human
 from olaf.jobs import roles
-from olaf.jobs.lines import Control, Reporter
-from olaf.jobs.outcome import Exit, RunError
 from olaf.jobs.reading import read_settings
 from olaf.jobs.training import worker_job
+from olaf.lines import Control, Reporter
+from olaf.outcome import Exit, RunError
 
 Array = NDArray[np.float32]
 

@@ -16,7 +16,6 @@ import pytest
 from cli_doubles import until
 
 from olaf.cli.main import run
-from olaf.jobs.outcome import Exit, RunError
 from olaf.jobs.place_settings import SlurmSettings
 from olaf.jobs.places import open_place
 from olaf.jobs.places.slurm_batch import write_batch
@@ -24,7 +23,8 @@ from olaf.jobs.places.slurm_place import address_of, deal, role_names, step_comm
 from olaf.jobs.reading import read_settings
 from olaf.jobs.settings import TrainSettings
 from olaf.jobs.supervisor import Ended
-from olaf.jobs.usage import ConfigurationError
+from olaf.outcome import Exit, RunError
+from olaf.usage import ConfigurationError
 
 FAKES = Path(__file__).with_name("fake_slurm")
 

@@ -147,7 +147,7 @@ import json, sys, time
 from olaf.jobs.supervisor import Program, Said, Supervisor
 child = '''
 import json, os, sys
-from olaf.jobs.lines import Control
+from olaf.lines import Control
 control = Control()
 control.watch(sys.stdin)
 print(json.dumps({"event": "here", "pid": os.getpid()}), flush=True)

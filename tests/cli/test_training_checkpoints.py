@@ -14,11 +14,11 @@ import pytest
 from cli_doubles import Watcher, until
 
 from olaf import checkpoint
-from olaf.jobs.lines import Control
 from olaf.jobs.progress import Progress
 from olaf.jobs.reading import read_settings
 from olaf.jobs.result import conclude
 from olaf.jobs.training import Training
+from olaf.lines import Control
 
 
 def test_a_killed_server_is_started_by_hand_and_goes_on(tmp_path: Path) -> None:

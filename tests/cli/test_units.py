@@ -14,7 +14,7 @@ from olaf.cli.main import run
 from olaf.jobs.reading import read_settings, write_toml
 from olaf.jobs.section import Section
 from olaf.jobs.settings import Settings
-from olaf.jobs.usage import ConfigurationError
+from olaf.usage import ConfigurationError
 
 
 def written(tmp_path: Path, text: str) -> Path:

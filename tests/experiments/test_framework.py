@@ -22,8 +22,8 @@ from olaf.experiments.catalog import Plan, figures, find, plan
 from olaf.experiments.rendering import figure_page, number, overview_page, spread_text, summary
 from olaf.experiments.result import Machine
 from olaf.experiments.running import overview, records, render, run, write
-from olaf.jobs.outcome import RunError
-from olaf.jobs.usage import ConfigurationError
+from olaf.outcome import RunError
+from olaf.usage import ConfigurationError
 
 LATENCY = "olaf/latency"
 

@@ -15,8 +15,8 @@ from olaf.experiments.mina.data import VARIABLE, choose
 from olaf.experiments.mina.fig2 import fragments_of
 from olaf.experiments.mina.fig5 import turning_gbit
 from olaf.experiments.mina.measuring import Bench, Case
-from olaf.jobs.usage import ConfigurationError
 from olaf.schedule.mixes import Mix
+from olaf.usage import ConfigurationError
 
 # A step of 10 ms; gradients ready at 4, 6 and 8 ms; 10 MB each: at 100 Gbit/s 0.8 ms and 50 us.
 STEP: dict[str, Any] = {

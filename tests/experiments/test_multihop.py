@@ -31,8 +31,8 @@ from olaf.experiments.multihop import (
 from olaf.experiments.olaf.control import Limit
 from olaf.experiments.olaf.control import Parameters as Control
 from olaf.experiments.rendering import number
-from olaf.jobs.usage import ConfigurationError
 from olaf.scenarios import Outcome
+from olaf.usage import ConfigurationError
 
 SEEDS = (0, 1)
 CHECKOUT = Path(__file__).parents[2]

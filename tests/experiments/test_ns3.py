@@ -8,7 +8,7 @@ import pytest
 from olaf.experiments import ns3
 from olaf.experiments.catalog import find, plan
 from olaf.experiments.multihop import FIFO, OLAF, Network, View, scenario_of
-from olaf.jobs.outcome import RunError
+from olaf.outcome import RunError
 
 SEEDS = (0, 1)
 

@@ -10,8 +10,8 @@ from olaf.cli.main import run as olaf
 from olaf.experiments.catalog import find, plan
 from olaf.experiments.olaf import fig3, fig7
 from olaf.experiments.training import Trained, band, mean_over
-from olaf.jobs.outcome import RunError
 from olaf.jobs.progress import Push
+from olaf.outcome import RunError
 
 
 def trained(rewards: list[list[float]], parameters: int = 100) -> Trained:

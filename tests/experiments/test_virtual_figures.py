@@ -11,7 +11,7 @@ from olaf.experiments.olaf import fig2, fig8
 from olaf.experiments.training import Trained
 from olaf.experiments.virtual import Job, train, train_all, update_bits
 from olaf.jobs.progress import Push
-from olaf.jobs.usage import ConfigurationError
+from olaf.usage import ConfigurationError
 
 
 def quiet(text: str, share: float | None = None) -> None:

@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from olaf.jobs.lines import Control
-from olaf.jobs.outcome import Exit
 from olaf.jobs.places import ray_place
 from olaf.jobs.places.ray_place import RayPlace
 from olaf.jobs.progress import Happening, Progress
@@ -21,6 +19,8 @@ from olaf.jobs.result import conclude
 from olaf.jobs.settings import Settings
 from olaf.jobs.supervisor import Notice, Started
 from olaf.jobs.training import Outcome, Training
+from olaf.lines import Control
+from olaf.outcome import Exit
 
 pytestmark = [pytest.mark.ray, pytest.mark.timeout(600)]
 

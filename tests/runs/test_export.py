@@ -11,7 +11,7 @@ import pytest
 from small_runs import Olaf, observations
 
 from olaf import checkpoint
-from olaf.jobs.outcome import RunError
+from olaf.outcome import RunError
 from olaf.rl.learner import LearnerConfig, named_parts
 from olaf.rl.ppo_numpy import NumpyLearner
 from olaf.runs import exporting

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from olaf.jobs.outcome import Exit, RunError
 from olaf.jobs.progress import Earlier, Happening, Progress
 from olaf.jobs.reading import read_settings
 from olaf.jobs.settings import Settings
 from olaf.jobs.supervisor import Said
+from olaf.outcome import Exit, RunError
 from olaf.runs.journal import FILE, Journal, read_journal
 from olaf.runs.settings import changes, described, settings_of, tables_of, write_settings
 

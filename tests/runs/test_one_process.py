@@ -16,10 +16,10 @@ from small_runs import LOCAL, Olaf
 
 from olaf import checkpoint
 from olaf.jobs.alone import TrainingAlone
-from olaf.jobs.lines import Control
-from olaf.jobs.outcome import Exit, RunError
 from olaf.jobs.progress import Earlier, Happening, Progress
 from olaf.jobs.reading import read_settings
+from olaf.lines import Control
+from olaf.outcome import Exit, RunError
 from olaf.rl.learner import LearnerConfig
 from olaf.rl.ppo_numpy import NumpyLearner
 from olaf.runs.journal import read_journal

@@ -14,7 +14,7 @@ import pytest
 from small_runs import apart
 
 from olaf import checkpoint
-from olaf.jobs.outcome import RunError
+from olaf.outcome import RunError
 from olaf.runs.folder import Hold
 from olaf.runs.journal import read_journal
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from services import START_S, Service
 
-from olaf.jobs.outcome import Exit, RunError
+from olaf.outcome import Exit, RunError
 from olaf.schedule.client import Client, ProblemError
 
 CLUSTER = ("--topology", "fat-tree:4", "--capacity", "switch:1", "--trees", "gain")

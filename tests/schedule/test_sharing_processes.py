@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 from olaf.cli.main import run
-from olaf.jobs.usage import ConfigurationError
 from olaf.schedule.shared import account
 from olaf.schedule.sharing import next_epoch, read_cluster
+from olaf.usage import ConfigurationError
 
 DEADLINE_S = 60
 

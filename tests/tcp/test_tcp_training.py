@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from olaf.jobs.reading import read_settings
-from olaf.jobs.usage import ConfigurationError
+from olaf.usage import ConfigurationError
 
 TRAIN = (
     "train",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from olaf.jobs.outcome import RunError, failure_of
+from olaf.outcome import RunError, failure_of
 
 if TYPE_CHECKING:
     from rich.status import Status

@@ -110,7 +110,7 @@ def run_comparison(settings: Settings, *, json_out: bool) -> int:
     """Run all, print the table, keep the record; the exit code."""
     from olaf.cli.train import run_training
     from olaf.jobs.comparison import arms_of, plan
-    from olaf.jobs.outcome import Exit
+    from olaf.outcome import Exit
     from olaf.runs.folder import LATEST_COMPARISON, given_folder, new_folder
 
     arms = arms_of(settings)  # what cannot be is said before there is a folder for it

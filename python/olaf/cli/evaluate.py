@@ -123,7 +123,7 @@ def evaluate(ctx: click.Context, /, **given: Any) -> int:
 def _played(
     learner: Any, name: str, given: dict[str, Any], camera: Camera | None
 ) -> tuple[list[Episode], Film | None]:
-    from olaf.jobs.outcome import Exit, RunError
+    from olaf.outcome import Exit, RunError
     from olaf.rl.learner import LearnerError
     from olaf.runs.evaluation import play, watch
 

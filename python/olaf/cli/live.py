@@ -11,8 +11,8 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from olaf.drawing.braille import bar, curve
 from olaf.jobs.progress import Happening, Progress
-from olaf.report.braille import bar, curve
 
 REDRAW_S = 0.4
 """Redrawing costs the workers' time; so often is still alive."""

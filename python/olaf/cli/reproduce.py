@@ -14,7 +14,7 @@ from olaf.cli import options
 if TYPE_CHECKING:
     from olaf.experiments.catalog import Plan
     from olaf.experiments.result import Record
-    from olaf.jobs.outcome import RunError
+    from olaf.outcome import RunError
 
 
 def _seeds(ctx: click.Context, parameter: click.Parameter, value: str | None) -> list[int] | None:
@@ -109,7 +109,7 @@ def _list(*, json_out: bool) -> int:
 
 def _render(out: Path, *, json_out: bool) -> int:
     from olaf.experiments.running import overview, records, render
-    from olaf.jobs.outcome import Exit, RunError
+    from olaf.outcome import Exit, RunError
 
     known = list(records(out)) if out.is_dir() else []
     if not known:
@@ -132,7 +132,7 @@ def _reproduce(
 ) -> int:
     from olaf.experiments.catalog import figures, find, plan
     from olaf.experiments.running import overview
-    from olaf.jobs.outcome import Exit, RunError
+    from olaf.outcome import Exit, RunError
 
     chosen = [find(name) for name in names] or figures()
     # All are checked before the first of them takes its time.

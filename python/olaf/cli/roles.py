@@ -18,8 +18,8 @@ import click
 from olaf import extras
 from olaf.cli import options
 from olaf.jobs import roles as running
-from olaf.jobs.lines import Control, Message, Reporter
 from olaf.jobs.queues import METAVAR
+from olaf.lines import Control, Message, Reporter
 
 attached_option = click.option("--attached", is_flag=True, hidden=True)
 every_option = click.option(

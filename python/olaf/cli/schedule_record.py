@@ -143,7 +143,7 @@ def _recorded(
     import rich.console as _  # noqa: F401
 
     from olaf.cli.asking import Thinking
-    from olaf.jobs.outcome import RunError
+    from olaf.outcome import RunError
     from olaf.schedule.recording import RecordingError
     from olaf.torch.recording_models import record
 

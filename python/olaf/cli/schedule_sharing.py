@@ -77,7 +77,7 @@ def share(
       olaf schedule share --cluster jobs.toml --policy mina --ahead 500us
       olaf schedule share --cluster jobs.toml --fence "tear-down --now" --log controller.jsonl
     """
-    from olaf.jobs.outcome import configuring
+    from olaf.outcome import configuring
     from olaf.schedule.sharing import controller_config, next_epoch, read_cluster
     from olaf.schedule.sharing_controller import Fences, control
 
@@ -122,7 +122,7 @@ def host(*, file: Path, job: int, rank: int, log: Path) -> None:
     \b
     Exit codes: 0 played; 2 usage or configuration; 3 another host of the job is gone.
     """
-    from olaf.jobs.outcome import configuring
+    from olaf.outcome import configuring
     from olaf.schedule.runtime import play
     from olaf.schedule.sharing import host_config, read_cluster
 
@@ -178,10 +178,10 @@ def shared(*, file: Path, logs: tuple[Path, ...], policy: str) -> int:
     """
     from statistics import fmean
 
-    from olaf.jobs.usage import ConfigurationError
     from olaf.schedule.predicted import predicted
     from olaf.schedule.shared import account, live_score
     from olaf.schedule.sharing import read_cluster
+    from olaf.usage import ConfigurationError
 
     cluster = read_cluster(file)
     said = account(cluster, logs)

@@ -109,7 +109,7 @@ def network(
 
 def _seeds(file: Path, scenario: Scenario, count: int) -> list[int]:
     """The file's seed and those after it."""
-    from olaf.jobs.usage import ConfigurationError
+    from olaf.usage import ConfigurationError
 
     first = scenario.get("seed")
     if not isinstance(first, int) or first < 0:
@@ -122,8 +122,8 @@ def _seeds(file: Path, scenario: Scenario, count: int) -> list[int]:
 
 def _run(file: Path, scenario: Scenario, seeds: Sequence[int]) -> list[Outcome]:
     from olaf import scenarios
-    from olaf.jobs.usage import ConfigurationError
     from olaf.scenarios.running import watched
+    from olaf.usage import ConfigurationError
 
     outcomes: list[Outcome] = []
 
@@ -168,7 +168,7 @@ def _write(
 ) -> list[Path]:
     import tomlkit
 
-    from olaf.jobs.outcome import Exit, RunError
+    from olaf.outcome import Exit, RunError
 
     texts = {
         "scenario.toml": tomlkit.dumps(scenario),

@@ -350,9 +350,9 @@ def _run(
     solver: Solver | None,
 ) -> tuple[Outcome, Costs]:
     from olaf.cli.asking import Thinking
-    from olaf.jobs.usage import ConfigurationError
     from olaf.schedule.reading import BUNDLED, read_patterns
     from olaf.schedule.simulation import simulate
+    from olaf.usage import ConfigurationError
 
     names = list(dict.fromkeys(job.pattern for job in jobs))
     patterns = read_patterns(traces or BUNDLED, names, job_list)

@@ -182,7 +182,7 @@ def run_as_batch_job(
 
 def run_training(settings: Settings, *, json_out: bool) -> Run:
     """Run, watch, and keep what a run leaves behind."""
-    from olaf.jobs.lines import Control
+    from olaf.lines import Control
     from olaf.runs.running import start
 
     observe = partial(_observer, json_out=json_out)
@@ -191,8 +191,8 @@ def run_training(settings: Settings, *, json_out: bool) -> Run:
 
 def resume_training(ctx: click.Context, named: Path, *, json_out: bool) -> Run:
     """Go on with the run in a folder: its settings, changed by the options of this command."""
-    from olaf.jobs.lines import Control
-    from olaf.jobs.outcome import Exit, RunError
+    from olaf.lines import Control
+    from olaf.outcome import Exit, RunError
     from olaf.runs.folder import Hold, find_folder
     from olaf.runs.journal import read_journal
     from olaf.runs.running import ORPHANS_S, Session, resume

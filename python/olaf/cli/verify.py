@@ -261,7 +261,7 @@ def _numbered(path: Path, number: int, of: int, verdict: Verdict) -> Path:
 
 
 def _writing(path: Path, write: Any) -> None:
-    from olaf.jobs.outcome import Exit, RunError
+    from olaf.outcome import Exit, RunError
 
     try:
         write()

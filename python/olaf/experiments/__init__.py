@@ -52,7 +52,7 @@ The module has the parameters' types (no defaults: the values are data) and ``ru
 
 Verdicts are computed (`result.Row.verdict`), never written. Names in ``Row`` carry the unit beside
 the value. ``Chart`` and ``Series`` say what a plot can be; ``Table`` holds what is too much for
-rows. A figure that cannot be measured raises `olaf.jobs.outcome.RunError`. Files of a run go to
+rows. A figure that cannot be measured raises `olaf.outcome.RunError`. Files of a run go to
 ``task.scratch`` and are forgotten.
 
 Then ``olaf reproduce <paper>/<name> --out experiments`` measures and writes the figure's folder:

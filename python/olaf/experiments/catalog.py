@@ -18,9 +18,9 @@ from typing import Any, Generic, Protocol, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from olaf.experiments.result import Result
-from olaf.jobs.outcome import Exit, RunError
 from olaf.jobs.reading import complaint, parse_override
-from olaf.jobs.usage import ConfigurationError
+from olaf.outcome import Exit, RunError
+from olaf.usage import ConfigurationError
 
 PACKAGE = "olaf.experiments"
 

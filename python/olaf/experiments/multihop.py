@@ -14,7 +14,7 @@ from pydantic import Field
 
 from olaf import experiments, scenarios
 from olaf.experiments import Spread
-from olaf.jobs.outcome import RunError
+from olaf.outcome import RunError
 from olaf.scenarios import Outcome
 from olaf.scenarios.outcome import Cluster
 from olaf.scenarios.summary import NS_PER_MS, group_mean

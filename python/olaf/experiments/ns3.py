@@ -19,7 +19,7 @@ from olaf.experiments.multihop import (
     measure,
     scenario_of,
 )
-from olaf.jobs.outcome import RunError
+from olaf.outcome import RunError
 from olaf.scenarios import Outcome, Scenario
 
 NOT_BUILT = "ns-3: not built (`make ns3`), so that there is nothing beside olaf-sim's numbers."

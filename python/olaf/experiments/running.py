@@ -12,11 +12,11 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from olaf import machine
+from olaf.drawing.charts import draw
 from olaf.experiments.catalog import Plan, Says, Task
-from olaf.experiments.drawing import draw
 from olaf.experiments.rendering import figure_page, overview_page
 from olaf.experiments.result import Machine, Record
-from olaf.jobs.outcome import RunError
+from olaf.outcome import RunError
 
 
 def run(plan: Plan, say: Says) -> Record:

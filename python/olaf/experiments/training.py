@@ -9,13 +9,13 @@ from typing import Any
 
 from olaf.experiments.catalog import Says
 from olaf.experiments.result import Series
-from olaf.jobs.lines import Control
-from olaf.jobs.outcome import Exit, RunError
 from olaf.jobs.progress import Happening, Progress, Push
 from olaf.jobs.rehearsal import rehearse
 from olaf.jobs.result import conclude
 from olaf.jobs.settings import Settings
 from olaf.jobs.training import Training
+from olaf.lines import Control
+from olaf.outcome import Exit, RunError
 
 SAY_EVERY_S = 5.0
 

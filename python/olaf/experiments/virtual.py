@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any
 from olaf import machine
 from olaf.experiments.catalog import Says
 from olaf.experiments.training import Trained
-from olaf.jobs.outcome import Exit, RunError
 from olaf.jobs.progress import Push
 from olaf.jobs.reading import read_settings
 from olaf.jobs.rehearsal import rehearse
 from olaf.jobs.settings import Settings
+from olaf.outcome import Exit, RunError
 from olaf.virtual.plan import Plan, Uplink, learner_of, simulable
 from olaf.virtual.running import NEVER, time_turns
 

@@ -20,7 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
 
-from olaf.jobs.lines import Message
+from olaf.lines import Message
 
 STOP_PATIENCE_S = 5.0
 """How long a killed verifier may take to be gone."""

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 
 from olaf.jobs.limits import Limits, Verdict
-from olaf.jobs.lines import Control
-from olaf.jobs.outcome import Exit, RunError
 from olaf.jobs.progress import Earlier, Happening, Progress
 from olaf.jobs.settings import Settings
 from olaf.jobs.supervisor import Said
 from olaf.jobs.training import Observer, Outcome, session_seed
+from olaf.lines import Control
+from olaf.outcome import Exit, RunError
 
 WORKER = "worker 0"
 

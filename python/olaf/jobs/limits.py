@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from olaf.jobs.lines import Control
-from olaf.jobs.outcome import Exit
 from olaf.jobs.progress import Progress
+from olaf.lines import Control
+from olaf.outcome import Exit
 
 Verdict = tuple[str, str, Exit]
 """Why a run ends: its kind, its sentence, the exit code."""

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 from olaf.jobs import words
 from olaf.jobs.accounts import Accounts, Incarnation, nothing, settle
-from olaf.jobs.lines import clock_here
 from olaf.jobs.settings import Settings
 from olaf.jobs.supervisor import Ended, Notice, Printed, Said, Started
+from olaf.lines import clock_here
 
 RECENT_S = 5.0
 """Rates are taken over so many seconds."""

@@ -21,7 +21,7 @@ from pydantic.fields import FieldInfo
 from olaf import units
 from olaf.jobs.section import Explained, NoneIs, Section
 from olaf.jobs.settings import Settings
-from olaf.jobs.usage import ConfigurationError
+from olaf.usage import ConfigurationError
 
 Tables = dict[str, Any]
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 
-from olaf.jobs.outcome import Exit, RunError
 from olaf.jobs.section import Section
 from olaf.jobs.settings import Settings, WorkerSettings
+from olaf.outcome import Exit, RunError
 
 PASSES_POWER = 0.33
 """``server.staleness_power`` for updates of single passes, where nobody set it. They are fresher

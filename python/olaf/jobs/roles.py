@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from olaf.jobs.lines import Control, Reporter, clock_here
-from olaf.jobs.outcome import Exit, RunError, configuring
+from olaf.lines import Control, Reporter, clock_here
+from olaf.outcome import Exit, RunError, configuring
 
 if TYPE_CHECKING:
     from olaf.jobs.admission import Admission

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from olaf.jobs.backoff import STEADY_S, Backoff
-from olaf.jobs.outcome import Exit
+from olaf.outcome import Exit
 
 HERE = "<here>"
 """In a first line: the address of the machine that the program is started on."""

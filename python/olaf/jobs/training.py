@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from olaf.jobs.limits import Limits
-from olaf.jobs.lines import Control
-from olaf.jobs.outcome import Exit, RunError
 from olaf.jobs.places import Place
 from olaf.jobs.progress import Earlier, Happening, Progress
 from olaf.jobs.roles import WorkerJob
 from olaf.jobs.settings import LeafSettings, ServerSettings, Settings, SwitchSettings
 from olaf.jobs.supervisor import HERE, Ended, Notice, Program, Said, Supervisor
 from olaf.jobs.tcp_settings import relay_told, server_told, worker_told
+from olaf.lines import Control
+from olaf.outcome import Exit, RunError
 from olaf.rl import process_environment
 
 AGES_S = 1.0

@@ -35,7 +35,7 @@ except ModuleNotFoundError as missing:
     told = extras.missing(missing.name, extra="torch", what="learner = 'torch'")
     raise LearnerError(f"{told}, or take learner = 'numpy'") from missing
 
-from olaf.torch.staging import Staging
+from olaf.staging import Staging
 
 
 class ActorCritic(nn.Module):

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from olaf import extras
 from olaf.checkpoint import Checkpoint
-from olaf.jobs.outcome import Exit, RunError
+from olaf.outcome import Exit, RunError
 from olaf.runs.model import put_into, read_model, write_model
 
 KINDS = {"onnx": ".onnx", "torchscript": ".pt", "npz": ".npz"}

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
-from olaf.jobs.outcome import Exit, RunError
+from olaf.outcome import Exit, RunError
 
 RUNS = Path("runs")
 """Where folders are made when nobody names one."""

@@ -18,8 +18,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
-from olaf.jobs.outcome import Exit, RunError
 from olaf.jobs.progress import Earlier, Episode, Happening, Progress, Sample
+from olaf.outcome import Exit, RunError
 
 FILE = "history.jsonl"
 

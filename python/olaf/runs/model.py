@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from olaf import checkpoint
-from olaf.jobs.outcome import Exit, RunError
+from olaf.outcome import Exit, RunError
 
 if TYPE_CHECKING:
     from olaf.jobs.settings import Settings

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from olaf.jobs.lines import Control
-from olaf.jobs.outcome import Exit, RunError
 from olaf.jobs.progress import Earlier, Happening, Progress
 from olaf.jobs.settings import Settings
 from olaf.jobs.training import Command, Observer, Outcome, olaf_command
+from olaf.lines import Control
+from olaf.outcome import Exit, RunError
 from olaf.runs import folder as folders
 from olaf.runs.folder import Hold
 from olaf.runs.journal import FILE as JOURNAL

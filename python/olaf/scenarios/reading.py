@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from olaf import units
 from olaf.jobs.reading import parse_override
-from olaf.jobs.usage import ConfigurationError
+from olaf.usage import ConfigurationError
 
 Scenario: TypeAlias = dict[str, Any]
 """Tables of a scenario. Only the core checks what is in them, when it runs them."""

@@ -13,7 +13,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from olaf.jobs.usage import ConfigurationError
+from olaf.usage import ConfigurationError
 
 BUNDLED = Path(__file__).parent / "patterns"
 """Patterns that come with Olaf; ``olaf schedule record`` makes others."""

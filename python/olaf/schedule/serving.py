@@ -20,8 +20,7 @@ from typing import Any
 import uvicorn
 
 from olaf._olaf import Allocator
-from olaf.jobs.outcome import Exit, RunError
-from olaf.jobs.usage import ConfigurationError
+from olaf.outcome import Exit, RunError
 from olaf.schedule import words
 from olaf.schedule.api import application
 from olaf.schedule.controller import MOST_EVENTS, Controller, no_fault
@@ -30,6 +29,7 @@ from olaf.schedule.known import Known, contents
 from olaf.schedule.reading import BUNDLED
 from olaf.schedule.store import Store
 from olaf.schedule.worth import Worth, united
+from olaf.usage import ConfigurationError
 
 MOST_LISTENERS = 2048
 MOST_CONNECTIONS = 4096

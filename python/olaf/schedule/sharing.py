@@ -15,10 +15,10 @@ from typing import Any
 
 from pydantic import ConfigDict, Field, ValidationError
 
-from olaf.jobs.usage import ConfigurationError
 from olaf.schedule.reading import read_pattern
 from olaf.schedule.simulation import Network
 from olaf.united import United
+from olaf.usage import ConfigurationError
 
 
 class _Table(United):

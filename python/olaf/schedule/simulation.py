@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from olaf.jobs.usage import ConfigurationError
 from olaf.schedule.reading import Job, Pattern
 from olaf.united import United
+from olaf.usage import ConfigurationError
 
 SLICE_S = 0.1
 """The core goes on for so long between two looks at Ctrl-C."""

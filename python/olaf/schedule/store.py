@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from olaf._olaf import Allocator
-from olaf.jobs.outcome import Exit, RunError
-from olaf.jobs.usage import ConfigurationError
+from olaf.outcome import Exit, RunError
 from olaf.schedule.worth import Worth
+from olaf.usage import ConfigurationError
 
 APPLICATION = 0x4F6C6166
 """``Olaf``: tells our files from other programs'."""

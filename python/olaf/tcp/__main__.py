@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import sys
 
-from olaf.jobs.lines import Control, Reporter
-from olaf.jobs.outcome import failure_of
+from olaf.lines import Control, Reporter
+from olaf.outcome import failure_of
 from olaf.tcp.roles import run_relay
 
 

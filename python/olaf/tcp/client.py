@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from olaf.jobs.outcome import Exit, RunError
+from olaf.outcome import Exit, RunError
 from olaf.tcp import frames
 from olaf.tcp.frames import (
     NOTHING_APPLIED,

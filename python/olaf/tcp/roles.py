@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from olaf.jobs.lines import Control, Reporter
+from olaf.lines import Control, Reporter
 
 
 def run_tcp_server(told: Mapping[str, Any], reporter: Reporter, control: Control) -> None:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from olaf import units
-from olaf.jobs.usage import ConfigurationError
+from olaf.usage import ConfigurationError
 from olaf.verify.spec import ClusterSpec
 
 T = TypeVar("T", bound=BaseModel)

@@ -7,7 +7,7 @@ from fractions import Fraction
 from rich.markup import escape
 from rich.table import Table
 
-from olaf.report.braille import curve
+from olaf.drawing.braille import curve
 from olaf.report.tables import number
 from olaf.verify.drawing import sawtooth
 from olaf.verify.schedule import longest_gap, mean_age, mean_peak, on_ticks, peaks

@@ -7,7 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor, gcd
 
-from olaf.jobs.usage import ConfigurationError
+from olaf.usage import ConfigurationError
 from olaf.verify.instance import Control, Instance, Kind, Objective, Sender, Ties
 from olaf.verify.spec import LIMIT_KEYS, ObjectiveSpec, Spec, names_of
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from olaf.experiments.drawing import draw
+from olaf.drawing.charts import draw
 from olaf.experiments.result import Chart, Series
 from olaf.virtual.running import Run, named
 

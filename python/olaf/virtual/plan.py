@@ -9,11 +9,11 @@ from typing import Any, Literal
 
 from olaf.jobs.settings import Settings
 from olaf.jobs.training import worker_job
-from olaf.jobs.usage import ConfigurationError
 from olaf.rl.learner import LearnerConfig
 from olaf.rl.local_job import JobConfig, Link
 from olaf.rl.recorded import Recorded
 from olaf.rl.worker_loop import LoopConfig
+from olaf.usage import ConfigurationError
 
 ALONE = 0
 """Stands for one machine without a network where a number of machines is asked for."""

@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from olaf.jobs.accounts import Accounts, Incarnation, settle
-from olaf.jobs.outcome import Exit, RunError
+from olaf.outcome import Exit, RunError
 from olaf.report.plots import thinned
 from olaf.rl import process_environment
 from olaf.rl.learner import LearnerConfig, LearnerError

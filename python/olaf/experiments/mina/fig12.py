@@ -26,7 +26,7 @@ from olaf.experiments import (
     Task,
 )
 from olaf.experiments.mina.measuring import Given, Sharing
-from olaf.jobs.outcome import RunError
+from olaf.outcome import RunError
 
 POLICIES: dict[Sharing, str] = {"greedy": "greedy", "mina": "MINA's rule", "plan": "ours"}
 GOOD = 0.95

@@ -12,7 +12,7 @@ from pydantic import Field, field_validator
 
 from olaf.experiments import Baseline, Chart, Result, Row, Series, Spread, Task
 from olaf.experiments.mina.measuring import Given, run_with_lines
-from olaf.jobs.outcome import RunError
+from olaf.outcome import RunError
 from olaf.schedule.mixes import Mix, draw
 from olaf.schedule.simulation import Outcome
 

@@ -14,7 +14,7 @@ from olaf import machine
 from olaf.experiments import Parameters, Spread
 from olaf.experiments.catalog import Says
 from olaf.experiments.mina.data import Data, DataChoice
-from olaf.jobs.outcome import RunError
+from olaf.outcome import RunError
 from olaf.schedule.mixes import Mix
 from olaf.schedule.reading import Job
 from olaf.schedule.simulation import (

@@ -29,7 +29,7 @@ from olaf.experiments import (
     Task,
 )
 from olaf.experiments.olaf.least_age import Exact, least_age
-from olaf.jobs.outcome import RunError
+from olaf.outcome import RunError
 
 QUEUES = ("fifo", "olaf", "freshest")
 Sized: TypeAlias = dict[tuple[int, str], list[tuple[float, float]]]

@@ -15,7 +15,7 @@ from pydantic import Field
 from olaf import experiments
 from olaf.experiments import Baseline, Bound, Chart, Result, Row, Spread, Task
 from olaf.experiments.training import band
-from olaf.jobs.outcome import Exit, RunError
+from olaf.outcome import Exit, RunError
 
 QUEUES = ("fifo", "olaf")
 

@@ -12,7 +12,7 @@ from pydantic import Field
 from olaf import experiments
 from olaf.experiments import Chart, Result, Row, Series, Spread, Task
 from olaf.experiments.processes import Roles
-from olaf.jobs.outcome import Exit, RunError
+from olaf.outcome import Exit, RunError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,7 +14,7 @@ from olaf import _olaf
 from olaf.experiments.olaf.bursts import Counts, Traffic, mean_age_ns
 from olaf.experiments.olaf.latency import HEADER
 from olaf.experiments.processes import Roles
-from olaf.jobs.outcome import Exit, RunError
+from olaf.outcome import Exit, RunError
 
 JOB = 1
 

@@ -13,8 +13,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
 from olaf.extras import need
-from olaf.jobs.outcome import Exit, RunError
 from olaf.jobs.supervisor import Notice, Program, Supervisor
+from olaf.outcome import Exit, RunError
 
 if TYPE_CHECKING:
     from olaf.jobs.settings import Settings

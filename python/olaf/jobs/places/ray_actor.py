@@ -22,10 +22,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
 
-from olaf.jobs.lines import Control, Reporter
-from olaf.jobs.outcome import Exit, failure_of
 from olaf.jobs.roles import run_told
 from olaf.jobs.supervisor import HERE
+from olaf.lines import Control, Reporter
+from olaf.outcome import Exit, failure_of
 
 MOST_LINES = 100_000
 """A driver that stops asking is as good as gone; a role must not fill its machine meanwhile."""

@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any, Self
 
 from olaf.jobs.backoff import Backoff
-from olaf.jobs.outcome import Exit, RunError
 from olaf.jobs.places.ray_actor import Copy, Heard, RoleActor, Where
 from olaf.jobs.settings import Settings
 from olaf.jobs.supervisor import Ended, Notice, Printed, Program, Said, Started
+from olaf.outcome import Exit, RunError
 
 HEAR_S = 10.0
 """How long an actor that has nothing to say lets the driver wait; the driver does other things."""

@@ -13,10 +13,10 @@ import socket
 import subprocess
 from collections.abc import Sequence
 
-from olaf.jobs.outcome import Exit, RunError
 from olaf.jobs.place_settings import SlurmSettings
 from olaf.jobs.settings import Settings, TrainSettings
 from olaf.jobs.supervisor import LOOPBACK, Program, Supervisor
+from olaf.outcome import Exit, RunError
 
 ASK_S = 30.0
 """How long Slurm may take to spell a list of nodes out."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from olaf.jobs.outcome import Exit, RunError
+from olaf.outcome import Exit, RunError
 
 
 class ConfigurationError(RunError):
