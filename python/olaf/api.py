@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 if TYPE_CHECKING:
     from olaf.jobs.settings import Settings
     from olaf.lines import Control
-    from olaf.runs.running import Run
+    from olaf.runs.session import Run
 
 Display = Literal["auto", "live", "lines", "quiet"]
 DISPLAYS = ("auto", "live", "lines", "quiet")
@@ -194,7 +194,8 @@ def _resume(
     from olaf.jobs.reading import read_settings
     from olaf.runs.folder import Hold, find_folder
     from olaf.runs.journal import read_journal
-    from olaf.runs.running import ORPHANS_S, Session, resume
+    from olaf.runs.running import resume
+    from olaf.runs.session import ORPHANS_S, Session
     from olaf.runs.settings import resumed
 
     if file is not None or "train.out" in chosen:

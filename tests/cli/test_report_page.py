@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from olaf.drawing.braille import bar, curve
+from olaf.drawing.inline import thinned
 from olaf.jobs.reading import read_settings
 from olaf.jobs.result import conclude, write_run
 from olaf.jobs.summary import ratios, summarize
@@ -16,7 +17,7 @@ from olaf.lines import Control
 from olaf.report import tables
 from olaf.report.comparing import comparison_page, comparison_table
 from olaf.report.page import run_page
-from olaf.report.plots import running_mean, thinned
+from olaf.report.plots import running_mean
 
 Record = dict[str, Any]
 

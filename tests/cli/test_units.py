@@ -182,7 +182,7 @@ def test_a_scenario_with_a_wrong_amount_is_refused(
 
 
 def test_a_question_to_the_verifier_says_the_same_in_both_ways(tmp_path: Path) -> None:
-    from olaf.verify.spec import read
+    from olaf.verify.reading import read
 
     new = '[queue]\nslots = 2\nservice = "2ms"\n[[cluster]]\nname = "a"\ninterval = "12.5ms"\n'
     old = "[queue]\nslots = 2\nservice_ms = 2\n[[cluster]]\nname = 'a'\ninterval_ms = 12.5\n"

@@ -19,9 +19,10 @@ from olaf.experiments import (
     Table,
 )
 from olaf.experiments.catalog import Plan, figures, find, plan
-from olaf.experiments.rendering import figure_page, number, overview_page, spread_text, summary
+from olaf.experiments.rendering import figure_page, overview_page, spread_text, summary
 from olaf.experiments.result import Machine
 from olaf.experiments.running import overview, records, render, run, write
+from olaf.numbers import short
 from olaf.outcome import RunError
 from olaf.usage import ConfigurationError
 
@@ -101,7 +102,7 @@ def test_a_band_has_a_value_for_each_point() -> None:
 
 def test_numbers_have_the_digits_that_tell() -> None:
     values = [1152.4, 100.0, 44.12, 1.234, 0.03141, 3.0, -0.5, 0.0]
-    assert [number(value) for value in values] == [
+    assert [short(value) for value in values] == [
         "1,152", "100", "44.1", "1.23", "0.0314", "3", "-0.5", "0",
     ]  # fmt: skip
     assert spread_text(Spread.of([43.8, 44.4]), "ms") == "44.1 ± 3.8 ms (43.8 .. 44.4)"

@@ -30,7 +30,7 @@ from olaf.experiments.multihop import (
 )
 from olaf.experiments.olaf.control import Limit
 from olaf.experiments.olaf.control import Parameters as Control
-from olaf.experiments.rendering import number
+from olaf.numbers import short
 from olaf.scenarios import Outcome
 from olaf.usage import ConfigurationError
 
@@ -172,7 +172,7 @@ def test_the_design_note_quotes_what_was_measured() -> None:
         row = dict(zip(names, cells, strict=True))
         ages, index = (row["AoM S1, ms"], row["AoM S2, ms"]), row["fairness"]
         if row["queue"] == "olaf" and isinstance(index, Spread):
-            means = [number(age.mean) for age in ages if isinstance(age, Spread)]
+            means = [short(age.mean) for age in ages if isinstance(age, Spread)]
             text = ", ".join([*means, f"{index.mean:.4f}"])
             measured.setdefault(str(row["setting"]), []).append(text)
     note = (CHECKOUT / "docs" / "design" / "009-transmission-control.md").read_text()

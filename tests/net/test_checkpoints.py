@@ -99,7 +99,7 @@ def test_a_server_that_stops_in_order_writes_its_last_word(
 
 
 def test_the_model_of_a_run_is_taken_up_as_well(network: Network, tmp_path: Path) -> None:
-    from olaf.runs.model import write_model
+    from olaf.modelfile import write_model
 
     file = tmp_path / "model.npz"
     write_model(file, 7, {"w": np.full((2, 5), 0.5, np.float32)})

@@ -7,7 +7,8 @@ import json
 import pytest
 from conftest import Network, eventually, zeros
 
-from olaf.rl.learner import LearnerConfig, layout_of, make_learner
+from olaf.rl.learner import LearnerConfig, layout_of
+from olaf.rl.making import make_learner
 
 
 def test_the_names_of_a_learner_s_arrays_reach_the_server(network: Network) -> None:

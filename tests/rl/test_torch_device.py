@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from olaf.rl.learner import LearnerConfig, LearnerError, make_learner
+from olaf.rl.learner import LearnerConfig, LearnerError
+from olaf.rl.making import make_learner
 
 SMALL = LearnerConfig(
     environment="CartPole-v1", steps_per_update=256, minibatch=64, learner="torch"

@@ -11,11 +11,11 @@ import pytest
 from small_runs import Olaf, observations
 
 from olaf import checkpoint
+from olaf.modelfile import write_model
 from olaf.outcome import RunError
 from olaf.rl.learner import LearnerConfig, named_parts
 from olaf.rl.ppo_numpy import NumpyLearner
 from olaf.runs import exporting
-from olaf.runs.model import write_model
 
 
 def learner_of(name: str = "CartPole-v1") -> NumpyLearner:

@@ -12,7 +12,7 @@ import pytest
 from olaf.outcome import Exit, RunError
 from olaf.runs import folder as folders
 from olaf.runs.folder import Hold, find_folder, forget, given_folder, new_folder, plain
-from olaf.runs.running import learnt_nothing
+from olaf.runs.session import learnt_nothing
 
 
 def test_runs_that_start_in_one_second_get_folders_of_their_own(tmp_path: Path) -> None:

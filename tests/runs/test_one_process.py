@@ -19,12 +19,12 @@ from olaf.jobs.alone import TrainingAlone
 from olaf.jobs.progress import Earlier, Happening, Progress
 from olaf.jobs.reading import read_settings
 from olaf.lines import Control
+from olaf.modelfile import write_model
 from olaf.outcome import Exit, RunError
 from olaf.rl.learner import LearnerConfig
 from olaf.rl.ppo_numpy import NumpyLearner
 from olaf.runs.journal import read_journal
-from olaf.runs.model import write_model
-from olaf.runs.running import nothing_kept
+from olaf.runs.session import nothing_kept
 
 
 class Nobody:
@@ -192,7 +192,7 @@ def test_a_save_that_fails_is_said_and_the_run_goes_on(
             raise OSError(errno.ENOSPC, "No space left on device")
         write_model(file, *args, **more)
 
-    monkeypatch.setattr("olaf.runs.model.write_model", write)
+    monkeypatch.setattr("olaf.modelfile.write_model", write)
     done = olaf(*LOCAL, "--updates=4", "--set=server.checkpoint_every=1ms", "--json", code=1)
     assert done.stderr.count("checkpoint.npz could not be written: No space left on device") >= 3
     result = json.loads(done.stdout)

@@ -63,7 +63,7 @@ def admit(*, cluster: Path, running: Path, timeout: Decimal, json_out: bool) -> 
 
     extras.need("verify", "z3", "rich", what="olaf admit")
     from olaf.verify import admission
-    from olaf.verify.spec import read, read_newcomer
+    from olaf.verify.reading import read, read_newcomer
 
     asking.above_zero(timeout)
     newcomer, spec = read_newcomer(cluster), read(running)

@@ -85,9 +85,10 @@ def evaluate(ctx: click.Context, /, **given: Any) -> int:
     extras.need("train", "gymnasium", what="olaf evaluate")
     if given["render"] and given["video"]:
         raise click.UsageError("--render and --video exclude each other: run it once with each")
+    from olaf.modelfile import read_model
     from olaf.runs.evaluation import score, verdict
     from olaf.runs.filming import Camera, open_display
-    from olaf.runs.model import find_model, learner_with, read_model
+    from olaf.runs.model import find_model, learner_with
 
     found = find_model(given["run"])
     saved = read_model(found.file)

@@ -54,8 +54,9 @@ def export(ctx: click.Context, /, **given: Any) -> int:
       0 written and checked   1 it differs   2 usage, or a missing extra
     """
     extras.need("train", "gymnasium", what="olaf export")
+    from olaf.modelfile import read_model
     from olaf.runs import exporting
-    from olaf.runs.model import find_model, learner_with, read_model
+    from olaf.runs.model import find_model, learner_with
 
     found = find_model(given["run"])
     saved = read_model(found.file)

@@ -17,7 +17,7 @@ from olaf.jobs.queues import METAVAR
 
 if TYPE_CHECKING:
     from olaf.jobs.settings import Settings
-    from olaf.runs.running import Run
+    from olaf.runs.session import Run
 
 KEYS = {
     "env": "learner.environment",
@@ -195,7 +195,8 @@ def resume_training(ctx: click.Context, named: Path, *, json_out: bool) -> Run:
     from olaf.outcome import Exit, RunError
     from olaf.runs.folder import Hold, find_folder
     from olaf.runs.journal import read_journal
-    from olaf.runs.running import ORPHANS_S, Session, resume
+    from olaf.runs.running import resume
+    from olaf.runs.session import ORPHANS_S, Session
     from olaf.runs.settings import changes, resumed, settings_of
 
     for option, key in (("--out", "out"), ("--config", "config_file")):

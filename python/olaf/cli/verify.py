@@ -100,7 +100,7 @@ def verify(
     extras.need("verify", "z3", "rich", what="olaf verify")
     with asking.interruptible() as stop:
         from olaf.verify.drawing import check_ending
-        from olaf.verify.spec import read
+        from olaf.verify.reading import read
         from olaf.verify.ticks import instance_of, objective_of
 
         if plot is not None:

@@ -1,14 +1,17 @@
-"""Charts of a record as SVG and PNG files."""
+"""Charts as data, and their drawing as files."""
 
 from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from pydantic import Field, model_validator
 
 from olaf import extras
-from olaf.experiments.result import Chart, Series
-from olaf.report.plots import COLOURS, PAGE, PAGE_INK, thinned
+from olaf.drawing.inline import thinned
+from olaf.drawing.style import COLOURS, PAGE, PAGE_INK
+from olaf.spread import Data
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,6 +20,54 @@ MANY = 2
 """Sets of bars leave no room for a legend among them if there are more."""
 APART = 0.08
 """Between the arrows of two lines."""
+
+
+class Series(Data):
+    """One line, or one set of bars, of a chart."""
+
+    name: str
+    points: list[tuple[float, float]]
+    low: list[float] | None = None
+    """Lowest over the seeds at each point; drawn as a band together with ``high``."""
+    high: list[float] | None = None
+    of: Literal["ours", "paper"] = "ours"
+    """The paper's are drawn dashed."""
+    right: bool = False
+    """By the axis on the right."""
+    marks: bool = False
+    """Single points, whatever the chart's kind."""
+    beyond: list[tuple[float, float]] = Field(default=[])
+    """Points of which only a lower bound is known, a timeout say: drawn as an arrow upwards."""
+
+    @model_validator(mode="after")
+    def _band_fits(self) -> Self:
+        bands = [band for band in (self.low, self.high) if band is not None]
+        if len(bands) == 1 or any(len(band) != len(self.points) for band in bands):
+            raise ValueError("low and high go together and have a value for each point")
+        return self
+
+
+class Chart(Data):
+    """A plot as data. The first of a figure is written to plot.svg, others to plot-NAME.svg."""
+
+    name: str = ""
+    title: str
+    x: str
+    """Label of the axis, with its unit: ``environment steps, thousands``."""
+    y: str
+    right: str = ""
+    """Label of the axis on the right, if a series is drawn by it."""
+    kind: Literal["line", "step", "points", "bars", "map"] = "line"
+    """A map is a row of coloured cells for each series, from the top, at x = 0, 1, 2 .."""
+    series: list[Series]
+    x_scale: Literal["linear", "log"] = "linear"
+    y_scale: Literal["linear", "log"] = "linear"
+    ticks: list[str] | None = None
+    """Names of x = 0, 1, 2 .. (for bars and maps)."""
+    from_zero: bool = False
+    """Whether the y axis begins at 0."""
+    marked: bool = False
+    """Whether each point of a line is marked: where there are few."""
 
 
 def draw(chart: Chart, stem: Path) -> None:

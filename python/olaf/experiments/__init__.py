@@ -60,20 +60,19 @@ results.json (`result.Record`), README.md, plot.svg and plot.png; commit it. ``-
 pages anew from what was measured. Test: `tests/experiments` runs every figure with ``--quick``.
 """
 
+from olaf.drawing.charts import Chart, Series
 from olaf.experiments.catalog import Figure, Parameters, Task
 from olaf.experiments.result import (
     Baseline,
     Bound,
-    Chart,
     Column,
     Goal,
     Record,
     Result,
     Row,
-    Series,
-    Spread,
     Table,
 )
+from olaf.spread import Spread
 
 __all__ = [
     "Baseline",

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 import tomlkit
 
-from olaf.experiments.result import Column, Goal, Record, Row, Spread, Table
+from olaf.experiments.result import Column, Goal, Record, Row, Table
 from olaf.experiments.verdicts import TOLERANCE
 from olaf.intervals import CONFIDENCE
-from olaf.report.tables import duration
+from olaf.numbers import duration, short
+from olaf.spread import Spread
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -25,24 +26,10 @@ LONG = 6
 row only the first and the last."""
 
 
-def number(value: float, digits: int | None = None) -> str:
-    """Three or four digits that tell: ``1,152``, ``44.1``, ``0.031``; or so many decimals."""
-    if digits is not None:
-        return f"{value:,.{digits}f}"
-    size = abs(value)
-    if size >= THOUSANDS:
-        return f"{value:,.0f}"
-    if size >= 100 or value == round(value, 0):
-        return f"{value:.0f}"
-    if size >= 10:
-        return f"{value:.1f}"
-    return f"{value:.2f}" if size >= 1 else f"{value:.3g}"
-
-
 def paper_text(row: Row) -> str:
     """The paper's value with its unit, or a dash."""
     if row.paper is not None:
-        return f"{number(row.paper, row.digits)}{_unit(row.unit)}"
+        return f"{short(row.paper, row.digits)}{_unit(row.unit)}"
     if row.direction is not None and row.baseline is not None:
         return f"{row.direction} {row.baseline.name}"
     return "-"
@@ -53,17 +40,17 @@ def spread_text(spread: Spread, unit: str, digits: int | None = None) -> str:
 
     A value that never varied stands alone, as does that of a single seed.
     """
-    text = number(spread.mean, digits)
+    text = short(spread.mean, digits)
     if spread.low == spread.high:
         return f"{text}{_unit(unit)}"
-    between = f"{number(spread.low, digits)} .. {number(spread.high, digits)}"
+    between = f"{short(spread.low, digits)} .. {short(spread.high, digits)}"
     return f"{text} ± {_as_fine(spread.half_width, text)}{_unit(unit)} ({between})"
 
 
 def _as_fine(value: float, text: str) -> str:
     """A deviation with as many decimals as the mean it stands beside."""
     if value >= THOUSANDS:
-        return number(value)
+        return short(value)
     return f"{value:.{len(text.partition('.')[2])}f}"
 
 
@@ -79,9 +66,9 @@ def goal_text(goal: Goal, unit: str) -> str:
     """``>= 80 %``."""
     parts = []
     if goal.at_least is not None:
-        parts.append(f">= {number(goal.at_least)}{_unit(unit)}")
+        parts.append(f">= {short(goal.at_least)}{_unit(unit)}")
     if goal.at_most is not None:
-        parts.append(f"<= {number(goal.at_most)}{_unit(unit)}")
+        parts.append(f"<= {short(goal.at_most)}{_unit(unit)}")
     return " and ".join(parts)
 
 
@@ -164,7 +151,7 @@ def figure_page(record: Record) -> str:
     parts += [table_text(table) for table in record.tables]
     if record.bounds:
         lines = [
-            f"- **{b.quantity}: {number(b.value)}{_unit(b.unit)}.** {b.why}" for b in record.bounds
+            f"- **{b.quantity}: {short(b.value)}{_unit(b.unit)}.** {b.why}" for b in record.bounds
         ]
         parts.append("## Bounds\n\n" + "\n".join(lines) + "\n")
     if record.differences:
@@ -227,7 +214,7 @@ def cell_text(cell: Spread | float | str | None, column: Column) -> str:
     """``44.1 (43.8 .. 44.5)`` for what was measured once a seed; a dash for nothing."""
 
     def told(value: float) -> str:
-        return number(value) if column.digits is None else f"{value:,.{column.digits}f}"
+        return short(value) if column.digits is None else f"{value:,.{column.digits}f}"
 
     if cell is None:
         return "-"

@@ -6,86 +6,14 @@ wording are in `rendering` and `drawing`.
 
 from __future__ import annotations
 
-import math
-import statistics
-from collections.abc import Sequence
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, computed_field, model_validator
+from pydantic import Field, computed_field, model_validator
 
+from olaf.drawing.charts import Chart
 from olaf.experiments import verdicts
 from olaf.experiments.verdicts import GoalVerdict, Verdict
-
-
-class Data(BaseModel):
-    """A part of results.json: unknown keys are refused, computed ones are computed anew."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    once_computed: ClassVar[tuple[str, ...]] = ()
-    """Keys that earlier versions computed: records keep them."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _without_computed(cls, data: Any) -> Any:
-        if not isinstance(data, dict):
-            return data
-        computed = {*cls.model_computed_fields, *cls.once_computed}
-        return {key: value for key, value in data.items() if key not in computed}
-
-
-class Spread(Data):
-    """One number measured once for each seed."""
-
-    values: list[float]
-    """By seed, in the order of the seeds."""
-    mean: float
-    sd: float
-    """Sample standard deviation; 0 of a single value."""
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, values: Sequence[float]) -> Self:
-        """The spread of one value a seed. Raises ValueError for none, or one that is not finite."""
-        if not values:
-            raise ValueError("a spread needs at least one value")
-        if not all(math.isfinite(value) for value in values):
-            raise ValueError(f"a spread needs finite values, not {list(values)}")
-        numbers = [float(value) for value in values]
-        return cls(
-            values=numbers,
-            mean=statistics.fmean(numbers),
-            sd=statistics.stdev(numbers) if len(numbers) > 1 else 0.0,
-            low=min(numbers),
-            high=max(numbers),
-        )
-
-    @classmethod
-    def ratio(cls, ours: Self, theirs: Self) -> Self:
-        """The mean of ours over the mean of theirs, with the spread of both.
-
-        A value a seed is what its pair contributes to the ratio of the two means (delta method),
-        so that their interval is that of the ratio. Seed by seed ratios would leave it to the
-        seed with the smallest denominator. Raises ValueError where theirs is 0 on average.
-        """
-        if len(ours.values) != len(theirs.values):
-            raise ValueError("a ratio needs as many values on both sides")
-        if theirs.mean == 0:
-            raise ValueError("a ratio to a mean of 0")
-        ratio = ours.mean / theirs.mean
-        pairs = zip(ours.values, theirs.values, strict=True)
-        return cls.of([ratio + (mine - ratio * other) / theirs.mean for mine, other in pairs])
-
-    @property
-    def interval(self) -> verdicts.Interval:
-        """Where the mean lies with 95 % confidence."""
-        return verdicts.interval(self.values)
-
-    @property
-    def half_width(self) -> float:
-        """Half of that interval; infinite for one value."""
-        return verdicts.half_width(self.values)
+from olaf.spread import Data, Interval, Spread, difference, interval
 
 
 class Baseline(Data):
@@ -165,14 +93,14 @@ class Row(Data):
         side = _SIDES[self.direction]
         return verdicts.judge_direction(against, self.baseline.mean, side)
 
-    def _against(self) -> verdicts.Interval | None:
+    def _against(self) -> Interval | None:
         """The interval of the difference to the baseline, with the spread of both."""
         if self.baseline is None:
             return None
         if isinstance(self.baseline.ours, Spread):
-            return verdicts.difference(self.ours.values, self.baseline.ours.values)
+            return difference(self.ours.values, self.baseline.ours.values)
         fixed = self.baseline.ours
-        return verdicts.interval([value - fixed for value in self.ours.values])
+        return interval([value - fixed for value in self.ours.values])
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -229,69 +157,21 @@ class Table(Data):
         return self
 
 
-class Series(Data):
-    """One line, or one set of bars, of a chart."""
-
-    name: str
-    points: list[tuple[float, float]]
-    low: list[float] | None = None
-    """Lowest over the seeds at each point; drawn as a band together with ``high``."""
-    high: list[float] | None = None
-    of: Literal["ours", "paper"] = "ours"
-    """The paper's are drawn dashed."""
-    right: bool = False
-    """By the axis on the right."""
-    marks: bool = False
-    """Single points, whatever the chart's kind."""
-    beyond: list[tuple[float, float]] = []
-    """Points of which only a lower bound is known, a timeout say: drawn as an arrow upwards."""
-
-    @model_validator(mode="after")
-    def _band_fits(self) -> Self:
-        bands = [band for band in (self.low, self.high) if band is not None]
-        if len(bands) == 1 or any(len(band) != len(self.points) for band in bands):
-            raise ValueError("low and high go together and have a value for each point")
-        return self
-
-
-class Chart(Data):
-    """A plot as data. The first of a figure is written to plot.svg, others to plot-NAME.svg."""
-
-    name: str = ""
-    title: str
-    x: str
-    """Label of the axis, with its unit: ``environment steps, thousands``."""
-    y: str
-    right: str = ""
-    """Label of the axis on the right, if a series is drawn by it."""
-    kind: Literal["line", "step", "points", "bars", "map"] = "line"
-    """A map is a row of coloured cells for each series, from the top, at x = 0, 1, 2 .."""
-    series: list[Series]
-    x_scale: Literal["linear", "log"] = "linear"
-    y_scale: Literal["linear", "log"] = "linear"
-    ticks: list[str] | None = None
-    """Names of x = 0, 1, 2 .. (for bars and maps)."""
-    from_zero: bool = False
-    """Whether the y axis begins at 0."""
-    marked: bool = False
-    """Whether each point of a line is marked: where there are few."""
-
-
 class Result(Data):
     """What a figure's ``run`` gives back."""
 
     rows: list[Row]
     data: str = ""
     """What was measured with, where a run can be given other inputs than the paper's."""
-    charts: list[Chart] = []
-    tables: list[Table] = []
+    charts: list[Chart] = Field(default=[])
+    tables: list[Table] = Field(default=[])
     """Further numbers, below the table of rows."""
-    differences: list[str] = []
+    differences: list[str] = Field(default=[])
     """Where this setting is not the paper's and why: a sentence or two each, numbered in the
     README. They may quote measured numbers. Those that are known before a run stand in the TOML."""
-    notes: list[str] = []
+    notes: list[str] = Field(default=[])
     """What else a reader should know of this run."""
-    bounds: list[Bound] = []
+    bounds: list[Bound] = Field(default=[])
 
 
 class Machine(Data):
@@ -325,7 +205,7 @@ class Record(Data):
     data: str = ""
     rows: list[Row]
     charts: list[Chart]
-    tables: list[Table] = []
+    tables: list[Table] = Field(default=[])
     differences: list[str]
     notes: list[str]
     bounds: list[Bound]

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from olaf.drawing.charts import Series
 from olaf.experiments.catalog import Says
-from olaf.experiments.result import Series
 from olaf.jobs.progress import Happening, Progress, Push
 from olaf.jobs.rehearsal import rehearse
 from olaf.jobs.result import conclude

@@ -7,12 +7,9 @@ lies wholly where a verdict needs it decides.
 from __future__ import annotations
 
 import math
-import statistics
-from collections.abc import Sequence
-from functools import cache
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
-from olaf.intervals import CONFIDENCE, student_t
+from olaf.spread import Interval
 
 TOLERANCE = 0.10
 """A mean so near the paper's value, in shares of it, matches."""
@@ -26,64 +23,6 @@ Verdict: TypeAlias = Literal[
     "not comparable",
 ]
 GoalVerdict: TypeAlias = Literal["met", "met on average", "missed on average", "missed"]
-
-
-class Interval(NamedTuple):
-    """Where a mean lies with 95 % confidence."""
-
-    low: float
-    high: float
-
-    def is_within(self, low: float, high: float) -> bool:
-        """Whether all of it lies there."""
-        return low <= self.low and self.high <= high
-
-    def is_apart_from(self, low: float, high: float) -> bool:
-        """Whether none of it lies there."""
-        return self.high < low or high < self.low
-
-    @property
-    def side(self) -> int:
-        """1 if all of it is above 0, -1 if all is below, else 0."""
-        return (self.low > 0) - (self.high < 0)
-
-
-def interval(values: Sequence[float]) -> Interval:
-    """The 95 % interval of the mean of one value a seed, by Student's t.
-
-    Infinitely wide for one value: a single seed says nothing of the spread.
-    """
-    mean = statistics.fmean(values)
-    half = half_width(values)
-    return Interval(mean - half, mean + half)
-
-
-def half_width(values: Sequence[float]) -> float:
-    """Half of the 95 % interval of the mean; infinite for one value."""
-    n = len(values)
-    if n < 2:
-        return math.inf
-    return _t(n - 1) * statistics.stdev(values) / math.sqrt(n)
-
-
-def difference(ours: Sequence[float], theirs: Sequence[float]) -> Interval:
-    """The 95 % interval of the mean of ours less the mean of theirs.
-
-    As many values on both sides are of the same seeds and are paired; otherwise both variances
-    are added (Welch).
-    """
-    if len(ours) == len(theirs):
-        return interval([a - b for a, b in zip(ours, theirs, strict=True)])
-    by = statistics.fmean(ours) - statistics.fmean(theirs)
-    if min(len(ours), len(theirs)) < 2:
-        return Interval(-math.inf, math.inf)
-    parts = [(statistics.variance(each) / len(each), len(each) - 1) for each in (ours, theirs)]
-    total = sum(part for part, _ in parts)
-    if total == 0:
-        return Interval(by, by)
-    freedom = total**2 / sum(part**2 / degrees for part, degrees in parts)
-    half = _t(max(1, int(freedom))) * math.sqrt(total)
-    return Interval(by - half, by + half)
 
 
 def judge_number(
@@ -129,8 +68,3 @@ def judge_goal(
     if ours.is_apart_from(low, high):
         return "missed"
     return "met on average" if low <= mean <= high else "missed on average"
-
-
-@cache
-def _t(freedom: int) -> float:
-    return student_t((1 + CONFIDENCE) / 2, freedom)

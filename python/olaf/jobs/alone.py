@@ -59,7 +59,7 @@ class TrainingAlone:
             return self._train(self._learner(), cpu_began_s)
 
     def _train(self, learner: Any, cpu_began_s: float) -> Outcome:
-        from olaf.runs.model import CHECKPOINT, MODEL
+        from olaf.modelfile import CHECKPOINT, MODEL
 
         folder = self._settings.train.folder
         every_s = self._checkpoint_every_s()
@@ -102,10 +102,11 @@ class TrainingAlone:
         return float(server.model_dump()["checkpoint_every_ms"]) / 1000
 
     def _learner(self) -> Any:
+        from olaf.modelfile import CHECKPOINT, put_into, read_model
         from olaf.rl import process_environment
         from olaf.rl.environments import reward_threshold
-        from olaf.rl.learner import LearnerConfig, LearnerError, make_learner, named_parts
-        from olaf.runs.model import CHECKPOINT, put_into, read_model
+        from olaf.rl.learner import LearnerConfig, LearnerError, named_parts
+        from olaf.rl.making import make_learner
 
         for name, value in process_environment().items():
             os.environ.setdefault(name, value)
@@ -174,8 +175,8 @@ class TrainingAlone:
 
     def _save(self, learner: Any, file: Path) -> str | None:
         """Write the model, or say why not and keep the file of before; what was said."""
+        from olaf.modelfile import write_model
         from olaf.rl.learner import named_parts
-        from olaf.runs.model import write_model
 
         try:
             write_model(file, self.progress.local_version or 0, named_parts(learner))

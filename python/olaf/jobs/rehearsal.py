@@ -24,7 +24,8 @@ slots hold one segment each, and its models have one (OLAF §8.1)."""
 def rehearse(settings: Settings) -> Settings:
     """Return the settings with what follows from the model. Raises RunError for a bad learner."""
     from olaf.rl import process_environment
-    from olaf.rl.learner import LearnerConfig, LearnerError, make_learner
+    from olaf.rl.learner import LearnerConfig, LearnerError
+    from olaf.rl.making import make_learner
     from olaf.tcp import frames
 
     for name, value in process_environment().items():

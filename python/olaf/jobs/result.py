@@ -154,7 +154,7 @@ def _name_parts(outcome: Outcome) -> None:
     if not layout or not outcome.model_file.exists():
         return
     from olaf import checkpoint
-    from olaf.runs.model import named, write_model
+    from olaf.modelfile import named, write_model
 
     saved = checkpoint.load(outcome.model_file)
     flat = saved.parameters

@@ -13,40 +13,18 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from olaf.lines import Control, Reporter, clock_here
 from olaf.outcome import Exit, RunError, configuring
+from olaf.serving import POLL_S, pass_on, serve
 
 if TYPE_CHECKING:
-    from olaf.jobs.admission import Admission
-
-POLL_S = 0.1
-"""How often a role looks for events: soon for a person, rarely for a processor."""
+    pass
 
 
 LINGER_S = 60.0
 """How long a finished worker stays in the job unless told to stop."""
-
-
-class Endpoint(Protocol):
-    """A switch or a server of the core, see ``olaf/_olaf.pyi``."""
-
-    @property
-    def address(self) -> str:
-        """Where it listens."""
-
-    def start(self) -> None:
-        """Serve, in a thread of its own."""
-
-    def stats(self) -> str:
-        """Counters so far, as JSON."""
-
-    def events(self) -> list[str]:
-        """What happened since the last call, as JSON."""
-
-    def stop(self) -> None:
-        """Close."""
 
 
 def run_told(role: str, told: Mapping[str, Any], reporter: Reporter, control: Control) -> None:
@@ -143,51 +121,6 @@ def save_model(file: Path, version: int, parameters: Any, **more: Any) -> None:
     half.replace(file)
 
 
-def serve(
-    endpoint: Endpoint,
-    every_s: float,
-    reporter: Reporter,
-    control: Control,
-    *,
-    before_stop: Callable[[], None] = lambda: None,
-    desk: Admission | None = None,
-    hand_over: Callable[[int], None] = lambda job: None,
-) -> None:
-    """Start an endpoint, pass on what it says, and report until asked to stop."""
-    endpoint.start()
-    reporter.say("listening", address=endpoint.address, pid=os.getpid())
-    due = time.monotonic() + every_s
-    while not control.wait(min(POLL_S, every_s)):
-        _pass_on(endpoint, reporter, desk)
-        for job in control.saves_wanted():
-            hand_over(job)
-        now = time.monotonic()
-        if control.stats_wanted() or now >= due:
-            reporter.say("stats", stats=json.loads(endpoint.stats()))
-            due = now + every_s
-    _pass_on(endpoint, reporter)
-    before_stop()
-    # What the last checkpoint came to.
-    _pass_on(endpoint, reporter)
-    stats = json.loads(endpoint.stats())
-    endpoint.stop()
-    reporter.say("stopped", why=control.why, stats=stats)
-
-
-class _Events(Protocol):
-    def events(self) -> list[str]: ...
-
-
-def _pass_on(source: _Events, reporter: Reporter, desk: Admission | None = None) -> None:
-    for text in source.events():
-        event = json.loads(text)
-        if desk and event["event"] == "admission_wanted":
-            desk.take(event)
-        reporter.say(event.pop("event"), **event)
-    for message in desk.settled() if desk else ():
-        reporter.say(**message)
-
-
 @dataclass(frozen=True)
 class WorkerJob:
     """What a worker's process is told; JSON-able."""
@@ -216,7 +149,8 @@ def run_worker(task: WorkerJob, reporter: Reporter, control: Control) -> None:
     for name, value in process_environment().items():
         os.environ.setdefault(name, value)
     from olaf.rl.environments import reward_threshold
-    from olaf.rl.learner import LearnerConfig, LearnerError, layout_of, make_learner, named_parts
+    from olaf.rl.learner import LearnerConfig, LearnerError, layout_of, named_parts
+    from olaf.rl.making import make_learner
     from olaf.rl.worker_loop import LoopConfig, Progress, work
 
     def is_over() -> bool:
@@ -247,7 +181,7 @@ def run_worker(task: WorkerJob, reporter: Reporter, control: Control) -> None:
 
     def progress(now: Progress) -> None:
         nonlocal unanswered
-        _pass_on(client, reporter)
+        pass_on(client, reporter)
         if now.unanswered > unanswered:
             unanswered = now.unanswered
             reporter.say(
@@ -306,7 +240,7 @@ def run_worker(task: WorkerJob, reporter: Reporter, control: Control) -> None:
             deadline = time.monotonic() + LINGER_S
             while not control.wait(POLL_S) and time.monotonic() < deadline:
                 pass
-        _pass_on(client, reporter)
+        pass_on(client, reporter)
         stats = json.loads(client.stats())
     finally:
         client.leave()

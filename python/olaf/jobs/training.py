@@ -21,7 +21,7 @@ from olaf.jobs.progress import Earlier, Happening, Progress
 from olaf.jobs.roles import WorkerJob
 from olaf.jobs.settings import LeafSettings, ServerSettings, Settings, SwitchSettings
 from olaf.jobs.supervisor import HERE, Ended, Notice, Program, Said, Supervisor
-from olaf.jobs.tcp_settings import relay_told, server_told, worker_told
+from olaf.jobs.tcp_told import relay_told, server_told, worker_told
 from olaf.lines import Control
 from olaf.outcome import Exit, RunError
 from olaf.rl import process_environment
@@ -30,7 +30,7 @@ AGES_S = 1.0
 """How long the last look at the ages may take."""
 
 CHECKPOINT = "checkpoint.npz"
-"""What a run's server keeps in the run's folder, see `olaf.runs.model`."""
+"""What a run's server keeps in the run's folder, see `olaf.modelfile`."""
 
 CHECKPOINT_EVERY_MS = 10_000
 """How often a run's server keeps what was learnt, where nothing else is set."""

@@ -10,8 +10,8 @@ from rich.table import Table
 
 from olaf.intervals import ENOUGH
 from olaf.jobs.comparison import arm_of
+from olaf.numbers import number
 from olaf.report import page, plots, tables
-from olaf.report.tables import number
 
 Record = Mapping[str, Any]
 Text = Callable[[float | None], str]

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from olaf import numbers
 from olaf.report import plots, tables
 
 Record = Mapping[str, Any]
@@ -87,27 +88,27 @@ def run_page(record: Record) -> str:
 
 
 def _verdict(result: Mapping[str, Any]) -> str:
-    reward = tables.number(result["reward"]["mean"])
+    reward = numbers.number(result["reward"]["mean"])
     if result["outcome"] == "reached":
-        return f"reward {reward} in {tables.duration(result['reached_s'])}"
+        return f"reward {reward} in {numbers.duration(result['reached_s'])}"
     return f"reward {reward}, {result['reason']}"
 
 
 def _tiles(result: Mapping[str, Any]) -> str:
     age = result["age_of_model"]
     tiles = [
-        (tables.number(result["reward"]["mean"]), "mean reward of the last episodes"),
-        (tables.duration(result["wall_s"]), "wall time"),
-        (tables.number(result["env_steps_per_s"], 0), "environment steps/s"),
-        (tables.number(result["updates_per_s"]), "updates/s"),
+        (numbers.number(result["reward"]["mean"]), "mean reward of the last episodes"),
+        (numbers.duration(result["wall_s"]), "wall time"),
+        (numbers.number(result["env_steps_per_s"], 0), "environment steps/s"),
+        (numbers.number(result["updates_per_s"]), "updates/s"),
     ]
     if result.get("local"):
         return _tile_row(tiles)
     tiles += [
-        (tables.duration(age["mean_s"]), "mean Age-of-Model"),
-        (tables.percent(result["loss"]), "loss"),
-        (tables.number(result["staleness"]["mean"]), "versions behind, mean"),
-        (tables.number(result["fairness"], 3), "fairness of ages"),
+        (numbers.duration(age["mean_s"]), "mean Age-of-Model"),
+        (numbers.percent(result["loss"]), "loss"),
+        (numbers.number(result["staleness"]["mean"]), "versions behind, mean"),
+        (numbers.number(result["fairness"], 3), "fairness of ages"),
     ]
     return _tile_row(tiles)
 
@@ -128,7 +129,7 @@ def fates(result: Mapping[str, Any]) -> str:
         [
             row["fate"],
             tables.in_updates(row["count"], segments),
-            tables.percent(row["count"] / pushed if pushed else None, 1),
+            numbers.percent(row["count"] / pushed if pushed else None, 1),
             row["counted"],
             row["note"],
         ]
@@ -150,12 +151,12 @@ def _clusters(result: Mapping[str, Any]) -> str:
     rows = [
         [
             str(c["cluster"]),
-            tables.duration(c["mean_s"]),
-            tables.duration(c["peak_mean_s"]),
+            numbers.duration(c["mean_s"]),
+            numbers.duration(c["peak_mean_s"]),
             tables.in_updates(c["contributions"], segments),
             tables.in_updates(c["deliveries"], segments),
-            tables.number(c["staleness_mean"]),
-            tables.number(c["staleness_max"], 0),
+            numbers.number(c["staleness_mean"]),
+            numbers.number(c["staleness_max"], 0),
         ]
         for c in result["age_of_model"]["clusters"]
     ]

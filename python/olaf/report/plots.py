@@ -1,111 +1,16 @@
-"""Plots as SVG that takes its colours from the page: one drawing for light and for dark.
-
-matplotlib draws with marker colours, which are then replaced by the page's CSS variables; what
-could make a browser fetch anything (document type, namespaces, metadata) is left out.
-"""
+"""The plots of a run's page and of a comparison's."""
 
 from __future__ import annotations
 
-import io
-import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
+from olaf.drawing.inline import draw, thinned
+from olaf.drawing.style import INK, SERIES
 from olaf.jobs.comparison import arm_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-INK = "#fe00fe"
-SERIES = tuple(f"#fe00{index:02x}" for index in range(8))
-"""Marker colours; `_to_css` turns them into ``currentColor`` and ``var(--s0)`` .. ``var(--s7)``."""
-
-MOST_POINTS = 800
-
-STYLE: Any = {
-    "svg.fonttype": "none",
-    "svg.hashsalt": "olaf",
-    "font.size": 9,
-    "text.color": INK,
-    "axes.edgecolor": INK,
-    "axes.labelcolor": INK,
-    "axes.titlecolor": INK,
-    "axes.titlesize": 10,
-    "axes.titlelocation": "left",
-    "axes.titleweight": "bold",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.color": INK,
-    "grid.alpha": 0.12,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "legend.frameon": False,
-    "legend.fontsize": 8,
-    "lines.linewidth": 1.6,
-}
-
-PAGE_INK = "#44444c"
-COLOURS = ("#3465a4", "#c4622d", "#3d8b4f", "#8a5fa8", "#b8860b", "#2a8c8c", "#b0455a", "#6b6b6b")
-"""Told apart by people who see fewer colours; the same figure always draws alike."""
-
-PAGE: Any = {
-    **STYLE,
-    "svg.fonttype": "path",
-    "savefig.facecolor": "white",
-    "text.color": PAGE_INK,
-    "axes.edgecolor": PAGE_INK,
-    "axes.labelcolor": PAGE_INK,
-    "axes.titlecolor": PAGE_INK,
-    "grid.color": PAGE_INK,
-    "xtick.color": PAGE_INK,
-    "ytick.color": PAGE_INK,
-}
-"""For pictures in files of their own, which are white."""
-
-
-def draw(fill: Callable[[Axes], None], *, width: float = 6.4, height: float = 3.0) -> str:
-    """One plot as an ``<svg>`` element; ``fill`` draws on its axes."""
-    import matplotlib as mpl
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
-
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(width, height), layout="constrained")
-        FigureCanvasSVG(figure)
-        fill(figure.add_subplot())
-        text = io.StringIO()
-        nothing: dict[str, Any] = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-        figure.savefig(text, format="svg", transparent=True, metadata=nothing)
-    return _to_css(text.getvalue())
-
-
-def _to_css(svg: str) -> str:
-    svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    svg = re.sub(r'\s+xmlns(:\w+)?="[^"]*"', "", svg)
-    svg = svg.replace("xlink:href", "href")
-    svg = re.sub(r'(<svg[^>]*?)\swidth="[^"]*"', r"\1", svg, count=1)
-    svg = re.sub(r'(<svg[^>]*?)\sheight="[^"]*"', r'\1 role="img"', svg, count=1)
-    svg = re.sub(r"font: ([\d.]+)px [^;\"]*", r"font: \1px system-ui, sans-serif", svg)
-    svg = re.sub(
-        r"font: (bold|700) ([\d.]+)px [^;\"]*", r"font: 700 \2px system-ui, sans-serif", svg
-    )
-    svg = svg.replace(INK, "currentColor")
-    for index, colour in enumerate(SERIES):
-        svg = svg.replace(colour, f"var(--s{index})")
-    return svg.strip()
-
-
-T = TypeVar("T")
-
-
-def thinned(points: Sequence[T], most: int = MOST_POINTS) -> Sequence[T]:
-    """At most so many of the points, first and last among them."""
-    if len(points) <= most:
-        return points
-    step = (len(points) - 1) / (most - 1)
-    return [points[round(index * step)] for index in range(most)]
 
 
 def running_mean(episodes: Sequence[Sequence[float]], window: int) -> list[tuple[float, float]]:

@@ -6,13 +6,8 @@ learners without a network, ``local_job`` runs a whole job in virtual time over 
 server, and ``compute`` says how long turns take there.
 """
 
-from olaf.rl.learner import (
-    Iteration,
-    Learner,
-    LearnerConfig,
-    LearnerError,
-    make_learner,
-)
+from olaf.rl.learner import Iteration, Learner, LearnerConfig, LearnerError
+from olaf.rl.making import make_learner
 
 __all__ = [
     "Iteration",

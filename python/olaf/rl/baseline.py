@@ -12,7 +12,8 @@ import time
 from dataclasses import asdict, dataclass
 
 from olaf.rl import process_environment
-from olaf.rl.learner import LearnerConfig, LearnerError, make_learner
+from olaf.rl.learner import LearnerConfig, LearnerError
+from olaf.rl.making import make_learner
 
 
 @dataclass(frozen=True)

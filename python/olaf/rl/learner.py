@@ -6,7 +6,6 @@ weights be overwritten in place; it knows nothing of sockets, switches or server
 
 import dataclasses
 import json
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, runtime_checkable
 
@@ -254,22 +253,3 @@ def layout_of(learner: Learner) -> str:
     """Names and shapes of a learner's arrays, as ``_olaf.Client.join`` takes them."""
     arrays = named_parts(learner).items()
     return json.dumps([{"name": name, "shape": list(part.shape)} for name, part in arrays])
-
-
-def make_learner(
-    config: LearnerConfig, worker: int = 0, clock: Callable[[], float] | None = None
-) -> Learner:
-    """Make the learner that ``config`` names. Its randomness comes from (config.seed, worker).
-
-    clock: seconds, for the times that an ``Iteration`` reports; None takes the process's own.
-    Raises ``LearnerError`` (for an environment its kind ``UnusableEnvironmentError``), whose
-    message is for people.
-    """
-    config.check()
-    if config.learner == "torch":
-        from olaf.rl.ppo_torch import TorchLearner
-
-        return TorchLearner(config, worker=worker, clock=clock)
-    from olaf.rl.ppo_numpy import NumpyLearner
-
-    return NumpyLearner(config, worker=worker, clock=clock)

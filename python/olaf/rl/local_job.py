@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from olaf._olaf import VirtualJob
 from olaf.rl.compute import Compute, Steady, speeds
-from olaf.rl.learner import LearnerConfig, Parts, make_learner
+from olaf.rl.learner import LearnerConfig, Parts
+from olaf.rl.making import make_learner
 from olaf.rl.worker_loop import Loop, LoopConfig, Progress
 
 Weights = NDArray[np.float32]

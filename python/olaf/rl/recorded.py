@@ -21,7 +21,8 @@ import numpy as np
 from olaf.machine import processor
 from olaf.rl import process_environment
 from olaf.rl.compute import Compute
-from olaf.rl.learner import LearnerConfig, make_learner
+from olaf.rl.learner import LearnerConfig
+from olaf.rl.making import make_learner
 
 SHIPPED = ("LunarLander-v3", "CartPole-v1", "Acrobot-v1", "Pendulum-v1")
 TURNS = 60

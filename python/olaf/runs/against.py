@@ -18,15 +18,15 @@ from olaf.outcome import Exit, RunError
 from olaf.runs import folder as folders
 from olaf.runs.folder import Hold
 from olaf.runs.journal import read_journal
-from olaf.runs.running import (
+from olaf.runs.session import (
     ORPHANS_S,
     Observe,
     Run,
     Session,
+    begin,
+    go_on,
     learnt_nothing,
     nothing_left,
-    resume,
-    start,
 )
 
 FOLDER = "against-local"
@@ -40,7 +40,7 @@ def add_baseline(run: Run, settings: Settings, observe: Observe, control: Contro
     """Run the baseline of a run that has ended, and add ``against`` to its result and files.
 
     The baseline of an earlier session goes on where the run's limits are higher now, and else
-    stands as it is. Raises what `start` and `resume` raise.
+    stands as it is. Raises what `begin` and `go_on` raise.
     """
     from olaf.report.page import run_page
 
@@ -69,7 +69,7 @@ def _train(folder: Path, settings: Settings, observe: Observe, control: Control)
     if learnt_nothing(folder):
         if folder.exists():
             folders.forget(folder, made=False)
-        return start(own, observe, control).result
+        return begin(own, observe, control).result
     with Hold(folder).take(patience_s=ORPHANS_S) as hold:
         earlier = read_journal(folder)
         try:
@@ -78,7 +78,7 @@ def _train(folder: Path, settings: Settings, observe: Observe, control: Control)
             record: dict[str, Any] = json.loads((folder / "run.json").read_text(encoding="utf-8"))
             result: dict[str, Any] = record["result"]
             return result
-        return resume(Session(folder, hold, earlier, control), own, observe).result
+        return go_on(Session(folder, hold, earlier, control), own, observe).result
 
 
 def _alone(folder: Path, settings: Settings) -> Settings:

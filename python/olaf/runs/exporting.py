@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from olaf import extras
 from olaf.checkpoint import Checkpoint
+from olaf.modelfile import put_into, read_model, write_model
 from olaf.outcome import Exit, RunError
-from olaf.runs.model import put_into, read_model, write_model
 
 KINDS = {"onnx": ".onnx", "torchscript": ".pt", "npz": ".npz"}
 """What there is, and how the names of its files end."""

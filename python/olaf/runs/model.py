@@ -2,69 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
-import math
-import zipfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from olaf import checkpoint
+from olaf.modelfile import CHECKPOINT, MODEL, put_into
 from olaf.outcome import Exit, RunError
 
 if TYPE_CHECKING:
     from olaf.jobs.settings import Settings
     from olaf.rl.ppo_numpy import NumpyLearner
-
-Arrays = Mapping[str, NDArray[np.float32]]
-
-CHECKPOINT = "checkpoint.npz"
-MODEL = "model.npz"
-
-
-def write_model(file: Path, version: int, arrays: Arrays, **metadata: Any) -> None:
-    """Write a model in one step, as a checkpoint without a server's counts: `checkpoint.load`."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    about = {
-        "format": checkpoint.FORMAT,
-        "format_version": checkpoint.FORMAT_VERSION,
-        "version": version,
-        "parameters": sum(array.size for array in arrays.values()),
-        "layout": [{"name": name, "shape": list(array.shape)} for name, array in arrays.items()],
-        **metadata,
-    }
-    half = file.with_name(file.name + ".part")
-    try:
-        with half.open("wb") as stream:
-            entries: dict[str, Any] = dict(arrays)
-            np.savez(stream, **entries)
-        with zipfile.ZipFile(half, "a") as archive:
-            archive.writestr(checkpoint.METADATA, json.dumps(about))
-        half.replace(file)
-    except OSError:
-        with contextlib.suppress(OSError):
-            half.unlink()
-        raise
-
-
-def named(
-    flat: NDArray[np.float32], layout: Iterable[tuple[str, Sequence[int]]]
-) -> dict[str, NDArray[np.float32]]:
-    """Cut a model that lies in a row into its arrays: ``(name, shape)`` each."""
-    arrays: dict[str, NDArray[np.float32]] = {}
-    at = 0
-    for name, shape in layout:
-        size = math.prod(shape)
-        arrays[name] = flat[at : at + size].reshape(tuple(shape))
-        at += size
-    if at != flat.size:
-        raise ValueError(f"the layout has {at} parameters, the model {flat.size}")
-    return arrays
 
 
 @dataclass(frozen=True)
@@ -116,16 +65,6 @@ def newest_model(folder: Path) -> Path:
     return max(found, key=lambda file: file.stat().st_mtime)
 
 
-def read_model(file: Path) -> checkpoint.Checkpoint:
-    """Read a model, or a checkpoint. Raises RunError with the reason where it cannot be read."""
-    try:
-        return checkpoint.load(file)
-    except OSError as error:
-        raise RunError(f"{file}: {error.strerror}", Exit.USAGE) from None
-    except checkpoint.CheckpointError as error:
-        raise RunError(str(error), Exit.USAGE) from None
-
-
 def learner_with(
     settings: Settings, saved: checkpoint.Checkpoint, *, seed: int = 0
 ) -> NumpyLearner:
@@ -133,7 +72,8 @@ def learner_with(
 
     Raises RunError: for an unknown environment, a missing extra, a model that does not fit.
     """
-    from olaf.rl.learner import LearnerConfig, LearnerError, make_learner
+    from olaf.rl.learner import LearnerConfig, LearnerError
+    from olaf.rl.making import make_learner
 
     fields = settings.learner.model_dump()
     # One policy for a few observations: a GPU would not help, and may be missing here.
@@ -145,20 +85,3 @@ def learner_with(
     put_into(learner, saved)
     made: NumpyLearner = learner
     return made
-
-
-def put_into(learner: Any, saved: checkpoint.Checkpoint) -> None:
-    """Write the saved model into a learner's weights. Raises RunError where it does not fit."""
-    flat = saved.parameters
-    if flat.size != learner.parameters:
-        shape = learner.spaces.observation_shape
-        raise RunError(
-            f"the saved model has {flat.size:,} parameters, and the learner of these settings "
-            f"{learner.parameters:,} (observations {shape}, {learner.spaces.actions} actions): "
-            "name the run's own environment and network, as with --env and --set learner.hidden",
-            Exit.USAGE,
-        )
-    at = 0
-    for part in learner.parts():
-        part[...] = flat[at : at + part.size].reshape(part.shape)
-        at += part.size

@@ -1,47 +1,14 @@
-"""A training from the settings to everything it leaves: a new run, or one that is resumed.
+"""A training from the settings to everything it leaves, its baseline beside it.
 
 `olaf train`, `olaf compare` and `olaf.train` all come through here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
-
-from olaf.jobs.progress import Earlier, Happening, Progress
 from olaf.jobs.settings import Settings
-from olaf.jobs.training import Command, Observer, Outcome, olaf_command
+from olaf.jobs.training import Command, olaf_command
 from olaf.lines import Control
-from olaf.outcome import Exit, RunError
-from olaf.runs import folder as folders
-from olaf.runs.folder import Hold
-from olaf.runs.journal import FILE as JOURNAL
-from olaf.runs.journal import Journal, read_journal
-from olaf.runs.model import CHECKPOINT
-from olaf.runs.settings import changes, described, settings_of, write_settings
-
-Observe = Callable[[Settings], AbstractContextManager[Observer]]
-"""From the settings of a run to who watches it: a display, a log."""
-
-YOUNG_S = 30.0
-"""A run that trained less, and was killed before its first checkpoint, may begin anew."""
-
-ORPHANS_S = 20.0
-"""How long the processes of a parent that was killed may take to end, before a run is resumed."""
-
-
-@dataclass(frozen=True)
-class Run:
-    """A run that has ended."""
-
-    folder: Path
-    outcome: Outcome
-    result: dict[str, Any]
-    record: dict[str, Any]
-    """What stands in run.json."""
+from olaf.runs.session import Observe, Run, Session, Then, begin, go_on
 
 
 def start(
@@ -56,38 +23,8 @@ def start(
 
     signals: SIGTERM and Ctrl-C end the run, with everything that it leaves.
     """
-    from olaf.jobs.places import check_place
-    from olaf.jobs.rehearsal import rehearse
-
-    check_place(settings)
-    rehearsed = rehearse(settings)  # what cannot be is said before there is a folder for it
-    out, before = settings.train.out, folders.latest()
-    made = out is None or not Path(out).exists()
-    if out is None:
-        folder = folders.new_folder(settings.learner.environment)
-    else:
-        folder = folders.given_folder(Path(out), from_batch=settings.train.on == "srun")
-    try:
-        with Hold(folder).take() as hold:
-            session = Session(folder, hold, Earlier(), control, command, signals)
-            return session.beside(session.run(settings, rehearsed, observe), settings, observe)
-    except Exception:
-        if learnt_nothing(folder):
-            # Nothing was learnt, so that nothing is there to keep: the same command may come again.
-            folders.forget(folder, made=made)
-            if out is None:
-                folders.show_again(before)
-        raise
-
-
-def learnt_nothing(folder: Path) -> bool:
-    """Nothing to keep: no update in the journal, or no journal."""
-    if not (folder / JOURNAL).exists():
-        return True
-    try:
-        return not read_journal(folder).updates
-    except RunError:  # it cannot be read: it is kept
-        return False
+    then = _baseline(settings, observe, control)
+    return begin(settings, observe, control, command=command, signals=signals, then=then)
 
 
 def resume(session: Session, settings: Settings, observe: Observe) -> Run:
@@ -95,186 +32,17 @@ def resume(session: Session, settings: Settings, observe: Observe) -> Run:
 
     Raises RunError: a setting that cannot change, nothing left to do, no start could be made.
     """
-    from olaf.jobs.places import check_place
-    from olaf.jobs.rehearsal import rehearse
-
-    changes(settings_of(session.folder), settings)
-    nothing_left(settings, session.earlier)
-    anew = nothing_kept(session.folder, settings, session.earlier)
-    check_place(settings)
-    rehearsed = rehearse(settings)
-    if (session.folder.parent / folders.LATEST).is_symlink():
-        folders.show_latest(session.folder)
-    run = session.run(settings, rehearsed, observe, said=anew)
-    return session.beside(run, settings, observe)
+    return go_on(session, settings, observe, then=_baseline(settings, observe, session.control))
 
 
-def nothing_left(settings: Settings, earlier: Earlier) -> None:
-    """Raise RunError where a resumed run would end at once, with the limit that ends it."""
-    from olaf.jobs.limits import Limits
-    from olaf.rl.environments import reward_threshold
+def _baseline(settings: Settings, observe: Observe, control: Control) -> Then:
+    """Adds the baseline that ``train.against`` asks for, if it does."""
 
-    progress = Progress(settings, earlier)
-    threshold = reward_threshold(settings.learner.environment)
-    progress.ready["nobody"] = {"reward_threshold": threshold}
-    verdict = Limits(progress, Control()).enough(earlier.at_s)
-    if verdict is None:
-        return
-    kind, reason, _ = verdict
-    more = {
-        "reached": "ask for more with --until-reward REWARD, or --until-reward off",
-        "updates": "give a higher --updates, or --updates off",
-        "time": "give a higher --time-limit, or --time-limit off",
-    }[kind]
-    raise RunError(f"--resume: this run has ended: {reason}; {more}", Exit.USAGE)
-
-
-def nothing_kept(folder: Path, settings: Settings, earlier: Earlier) -> str | None:
-    """What to say of a run without a checkpoint; None where there is one.
-
-    Raises RunError where so much was learnt that it must not begin anew with a mere line.
-    """
-    missing, instead = missing_checkpoint(folder, settings)
-    if missing is None:
-        return None
-    if earlier.trained_s < YOUNG_S:
-        return f"{missing} yet: the run begins with a new model"
-    raise RunError(
-        f"--resume {folder}: {missing}, so that nothing can be taken up of what the "
-        f"run learnt in {earlier.trained_s:.0f} s; {instead}start a new run",
-        Exit.USAGE,
-    )
-
-
-def missing_checkpoint(folder: Path, settings: Settings) -> tuple[str | None, str]:
-    """What a resumed run would not find, and the way out; None where it finds its checkpoint."""
-    kept = (folder / CHECKPOINT).exists()
-    if settings.train.local or "checkpoint" not in settings.server.model_fields_set:
-        return (None if kept else f"there is no {CHECKPOINT}"), ""
-    own = "take up the run's own with `--set server.checkpoint=" + str(folder / CHECKPOINT) + "`, "
-    instead = f"{own}or " if kept else ""
-    told = settings.server.checkpoint
-    if told is None:
-        return "server.checkpoint is off and there is no checkpoint", instead
-    file = Path(told.replace("{job}", str(settings.worker.job)))
-    # Ray may have the server on another machine, whose files cannot be seen from here.
-    if file.exists() or (settings.ray.switches == "any" and settings.train.on.startswith("ray")):
-        return None, ""
-    return f"there is no {file} (server.checkpoint)", instead
-
-
-@dataclass(frozen=True)
-class Session:
-    """One start of a run in its folder: the first, or a resumption."""
-
-    folder: Path
-    hold: Hold
-    earlier: Earlier
-    control: Control
-    command: Command = field(default=olaf_command)
-    signals: bool = False
-
-    def run(
-        self, settings: Settings, rehearsed: Settings, observe: Observe, *, said: str | None = None
-    ) -> Run:
-        """Run to the end, and leave record and report.
-
-        settings: as they were given, to be given again; ``rehearsed``: as they are run.
-        said: what whoever watches is told first.
-        """
-        from olaf.jobs.recording import write_trace
-        from olaf.jobs.result import conclude, write_run
-        from olaf.report.page import run_page
-
-        trace = self._trace_file(settings)
-        write_settings(self.folder, settings)
-        train = rehearsed.train.model_copy(update={"out": str(self.folder)})
-        rehearsed = rehearsed.model_copy(update={"train": train})
-        with ExitStack() as stack:
-            observers: list[Any] = [stack.enter_context(observe(rehearsed))]
-            observers += [stack.enter_context(one) for one in self._writers(settings)]
-            everyone = Everyone(observers)
-            for text in filter(None, (self.hold.trouble, said)):
-                everyone.happened(Happening(self.earlier.at_s, "run", text, trouble=True))
-            outcome = self._training(rehearsed, everyone)
-            everyone.stands(outcome.progress, "ended")
-        result = conclude(outcome)
-        sessions = [
-            {key: line.get(key) for key in ("session", "began_at", "at_s")}
-            for line in read_journal(self.folder).sessions
-        ]
-        record = write_run(self.folder, outcome, result, sessions)
-        (self.folder / "report.html").write_text(run_page(record), encoding="utf-8")
-        if trace is not None:  # last: should it fail, everything else is there
-            write_trace(trace, outcome.progress)
-        return Run(self.folder, outcome, result, record)
-
-    def beside(self, run: Run, settings: Settings, observe: Observe) -> Run:
-        """The run with the baseline that ``train.against`` asks for, if it does."""
+    def beside(run: Run) -> Run:
         if settings.train.against is None:
             return run
         from olaf.runs.against import add_baseline
 
-        return add_baseline(run, settings, observe, self.control)
+        return add_baseline(run, settings, observe, control)
 
-    def _trace_file(self, settings: Settings) -> Path | None:
-        """Where the pushes of this session go. Raises RunError where nothing can be written."""
-        from olaf.jobs.recording import check_trace, session_trace
-
-        if settings.train.record is None:
-            return None
-        file = Path(settings.train.record)
-        if self.earlier.sessions:
-            file = session_trace(file, len(self.earlier.sessions) + 1)
-        check_trace(file)
-        return file
-
-    def _writers(self, settings: Settings) -> list[AbstractContextManager[Observer]]:
-        from olaf.jobs.result import version
-        from olaf.report.scalars import Scalars, WeightsAndBiases
-
-        number = len(self.earlier.sessions) + 1
-        at_s = self.earlier.at_s
-        line = {"session": number, "at_s": at_s, "olaf": version(), **described(settings)}
-        writers: list[Any] = [Journal(self.folder, line), Scalars(self.folder)]
-        if settings.train.wandb is not None:
-            told = settings.model_dump(mode="json")
-            writers.append(WeightsAndBiases(self.folder, settings.train.wandb, told))
-        return writers
-
-    def _training(self, settings: Settings, observer: Observer) -> Outcome:
-        if settings.train.local:
-            from olaf.jobs.alone import TrainingAlone
-
-            self._catch_signals()
-            return TrainingAlone(settings, observer, self.control, earlier=self.earlier).run()
-        from olaf.jobs.places import open_place
-        from olaf.jobs.training import Training
-
-        place = open_place(settings, descriptors=self.hold.descriptors)
-        self._catch_signals()  # only now: Ray takes signals for itself when it starts
-        control, command = self.control, self.command
-        return Training(
-            settings, observer, control, command, place=place, earlier=self.earlier
-        ).run()
-
-    def _catch_signals(self) -> None:
-        if self.signals:
-            self.control.catch_signals()
-
-
-class Everyone:
-    """Several observers as one."""
-
-    def __init__(self, observers: Sequence[Observer]) -> None:
-        self._observers = observers
-
-    def happened(self, happening: Happening) -> None:
-        """Tell all."""
-        for observer in self._observers:
-            observer.happened(happening)
-
-    def stands(self, progress: Progress, phase: str) -> None:
-        """Tell all."""
-        for observer in self._observers:
-            observer.stands(progress, phase)
+    return beside

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from olaf.experiments.rendering import number
-from olaf.report.tables import percent
+from olaf.numbers import percent, short
 
 if TYPE_CHECKING:
-    from olaf.experiments.result import Spread
     from olaf.scenarios.summary import GroupSummary, Summary
+    from olaf.spread import Spread
 
 
 def tables(summary: Summary) -> Iterator[tuple[str, Table]]:
@@ -110,8 +109,8 @@ def _text(spread: Spread | None) -> str:
     if spread is None:
         return "-"
     if spread.low == spread.high:
-        return number(spread.mean)
-    return f"{number(spread.mean)}\n{number(spread.low)} .. {number(spread.high)}"
+        return short(spread.mean)
+    return f"{short(spread.mean)}\n{short(spread.low)} .. {short(spread.high)}"
 
 
 def _share(spread: Spread) -> str:

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from olaf.lines import Control, Reporter
+from olaf.serving import serve
 
 
 def run_tcp_server(told: Mapping[str, Any], reporter: Reporter, control: Control) -> None:
     """Serve until asked to stop; then keep the model."""
-    from olaf.jobs.roles import serve
     from olaf.tcp.server import ServerConfig, TcpServer
 
     server = TcpServer(ServerConfig(**told["tcp"]))
@@ -25,7 +25,6 @@ def run_tcp_server(told: Mapping[str, Any], reporter: Reporter, control: Control
 
 def run_relay(told: Mapping[str, Any], reporter: Reporter, control: Control) -> None:
     """Forward until asked to stop."""
-    from olaf.jobs.roles import serve
     from olaf.tcp.relay import Relay, RelayConfig
 
     serve(Relay(RelayConfig(**told["tcp"])), told["every_s"], reporter, control)

@@ -65,9 +65,10 @@ if TYPE_CHECKING:
     from olaf.verify.instance import Control, Hears, Instance, Kind, Objective, Sender, Ties
     from olaf.verify.portfolio import PROVERS, DisagreementError, Portfolio
     from olaf.verify.prover import NoRun, Prover, UndecidedError
+    from olaf.verify.reading import read, read_newcomer
     from olaf.verify.record import verdict_record
     from olaf.verify.schedule import Delivery, Run, Schedule, Send, replay, trace_of, value
-    from olaf.verify.spec import ClusterSpec, Spec, read, read_newcomer
+    from olaf.verify.spec import ClusterSpec, Spec
     from olaf.verify.ticks import instance_of, objective_of
     from olaf.verify.verdict import Answer, Verdict, Witness
     from olaf.verify.verifying import decide, verify
@@ -120,7 +121,8 @@ _HOMES = {
     "prover": ("NoRun", "Prover", "UndecidedError"),
     "record": ("verdict_record",),
     "schedule": ("Delivery", "Run", "Schedule", "Send", "replay", "trace_of", "value"),
-    "spec": ("ClusterSpec", "Spec", "read", "read_newcomer"),
+    "spec": ("ClusterSpec", "Spec"),
+    "reading": ("read", "read_newcomer"),
     "ticks": ("instance_of", "objective_of"),
     "verdict": ("Answer", "Verdict", "Witness"),
     "verifying": ("decide", "verify"),

@@ -20,7 +20,8 @@ from typing import Any, Protocol
 from olaf.outcome import Exit, RunError
 from olaf.usage import ConfigurationError
 from olaf.verify.instance import Kind
-from olaf.verify.spec import ClusterSpec, ObjectiveSpec, Spec, names_of, read
+from olaf.verify.reading import read
+from olaf.verify.spec import ClusterSpec, ObjectiveSpec, Spec, names_of
 
 Wire = tuple[int, int]
 """A cluster as job and cluster id."""

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from olaf import extras
-from olaf.report.plots import COLOURS, PAGE, PAGE_INK
+from olaf.drawing.style import COLOURS, PAGE, PAGE_INK
 from olaf.usage import ConfigurationError
 from olaf.verify.schedule import Run, mean_peak, on_ticks
 from olaf.verify.verdict import Answer, Verdict

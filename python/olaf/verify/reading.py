@@ -12,18 +12,18 @@ from pydantic import BaseModel, ValidationError
 
 from olaf import units
 from olaf.usage import ConfigurationError
-from olaf.verify.spec import ClusterSpec
+from olaf.verify.spec import ClusterSpec, Spec
 
 T = TypeVar("T", bound=BaseModel)
 
 
-def read_table(file: Path, kind: type[T]) -> T:
-    """Read a file as ``kind``. Raises ConfigurationError."""
-    return checked(_load(file), kind, str(file))
+def read(file: Path) -> Spec:
+    """Read and check a SPEC.toml. Raises ConfigurationError: where, what, and what is allowed."""
+    return checked(_load(file), Spec, str(file))
 
 
-def read_newcomer_table(file: Path) -> ClusterSpec:
-    """Read the one cluster of a NEW.toml. Raises ConfigurationError."""
+def read_newcomer(file: Path) -> ClusterSpec:
+    """Read a NEW.toml: one ``[cluster]``. Raises ConfigurationError."""
     tables = _load(file)
     clusters = tables.pop("cluster", None)
     if isinstance(clusters, list) and len(clusters) == 1:

@@ -8,7 +8,6 @@ Times are milliseconds, to the microsecond; a file may write them with their uni
 from __future__ import annotations
 
 from decimal import Decimal
-from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
@@ -196,17 +195,3 @@ def names_of(group: ClusterSpec) -> list[str]:
     if group.count == 1:
         return [group.name]
     return [f"{group.name}-{number}" for number in range(1, group.count + 1)]
-
-
-def read(file: Path) -> Spec:
-    """Read and check a SPEC.toml. Raises ConfigurationError: where, what, and what is allowed."""
-    from olaf.verify.reading import read_table
-
-    return read_table(file, Spec)
-
-
-def read_newcomer(file: Path) -> ClusterSpec:
-    """Read a NEW.toml: one ``[cluster]``. Raises ConfigurationError."""
-    from olaf.verify.reading import read_newcomer_table
-
-    return read_newcomer_table(file)

@@ -8,7 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from olaf.drawing.braille import curve
-from olaf.report.tables import number
+from olaf.numbers import number
 from olaf.verify.drawing import sawtooth
 from olaf.verify.schedule import longest_gap, mean_age, mean_peak, on_ticks, peaks
 from olaf.verify.verdict import Verdict

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from olaf.drawing.charts import draw
-from olaf.experiments.result import Chart, Series
+from olaf.drawing.charts import Chart, Series, draw
 from olaf.virtual.running import Run, named
 
 POINTS = 120

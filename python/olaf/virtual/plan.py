@@ -84,7 +84,7 @@ class Plan:
     def pushed_bps(self, workers: int) -> float:
         """Bits per second that so many workers push which never wait."""
         from olaf._olaf import update_bytes
-        from olaf.rl.learner import make_learner
+        from olaf.rl.making import make_learner
 
         learner = learner_of(self.settings, 0)
         told = worker_job(self.settings, switch="", worker=None, cluster=0, seed=0)

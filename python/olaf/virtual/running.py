@@ -13,9 +13,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from olaf.drawing.inline import thinned
 from olaf.jobs.accounts import Accounts, Incarnation, settle
 from olaf.outcome import Exit, RunError
-from olaf.report.plots import thinned
 from olaf.rl import process_environment
 from olaf.rl.learner import LearnerConfig, LearnerError
 from olaf.rl.local_job import Alone, LocalJob, Outcome

@@ -1,0 +1,56 @@
+"""What a job over the plain TCP server tells its processes (`train.transport`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from olaf.jobs.settings import ServerSettings, Settings
+
+SPARE = 2
+"""Connections for each worker: one that died may be started again before its end is seen."""
+
+
+def server_told(settings: Settings, server: ServerSettings) -> dict[str, Any]:
+    """What the server's process is told, but its model's file; see `olaf.tcp.server`."""
+    rule = ("rule", "learning_rate", "step", "gate", "gate_margin", "staleness_power")
+    return {
+        "every_s": settings.train.every_s,
+        "tcp": {
+            "listen": server.listen,
+            "job": settings.worker.job,
+            "rule": {key: getattr(server, key) for key in rule},
+            "most_parameters": settings.switch.max_parameters,
+            "most_workers": SPARE * settings.train.workers,
+            "checkpoint": server.checkpoint,
+            "checkpoint_every_s": server.checkpoint_every_ms / 1000,
+            "fresh": server.fresh,
+            **_deadlines(settings),
+        },
+    }
+
+
+def relay_told(settings: Settings, listen: str, upstream: str) -> dict[str, Any]:
+    """What the relay's process is told, see `olaf.tcp.relay`."""
+    from olaf._olaf import parse_rate
+
+    uplink = settings.switch.uplink
+    return {
+        "every_s": settings.train.every_s,
+        "tcp": {
+            "listen": listen,
+            "upstream": upstream,
+            "rate_bps": None if uplink is None else parse_rate(uplink),
+            "most_connections": SPARE * settings.train.workers,
+            "buffer_bytes": settings.tcp.buffer_bytes,
+            **_deadlines(settings),
+        },
+    }
+
+
+def worker_told(settings: Settings) -> dict[str, Any]:
+    """What a worker is told of its connection, see `olaf.tcp.client`."""
+    return {"timeout_s": settings.tcp.timeout_s, "buffer_bytes": settings.tcp.buffer_bytes}
+
+
+def _deadlines(settings: Settings) -> dict[str, float]:
+    return {"timeout_s": settings.tcp.timeout_s, "idle_s": settings.tcp.idle_s}

@@ -1,0 +1,92 @@
+"""The files of a model: named arrays, written in one step, and read into a learner's weights."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import zipfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from olaf import checkpoint
+from olaf.outcome import Exit, RunError
+
+Arrays = Mapping[str, NDArray[np.float32]]
+
+
+CHECKPOINT = "checkpoint.npz"
+
+
+MODEL = "model.npz"
+
+
+def write_model(file: Path, version: int, arrays: Arrays, **metadata: Any) -> None:
+    """Write a model in one step, as a checkpoint without a server's counts: `checkpoint.load`."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    about = {
+        "format": checkpoint.FORMAT,
+        "format_version": checkpoint.FORMAT_VERSION,
+        "version": version,
+        "parameters": sum(array.size for array in arrays.values()),
+        "layout": [{"name": name, "shape": list(array.shape)} for name, array in arrays.items()],
+        **metadata,
+    }
+    half = file.with_name(file.name + ".part")
+    try:
+        with half.open("wb") as stream:
+            entries: dict[str, Any] = dict(arrays)
+            np.savez(stream, **entries)
+        with zipfile.ZipFile(half, "a") as archive:
+            archive.writestr(checkpoint.METADATA, json.dumps(about))
+        half.replace(file)
+    except OSError:
+        with contextlib.suppress(OSError):
+            half.unlink()
+        raise
+
+
+def named(
+    flat: NDArray[np.float32], layout: Iterable[tuple[str, Sequence[int]]]
+) -> dict[str, NDArray[np.float32]]:
+    """Cut a model that lies in a row into its arrays: ``(name, shape)`` each."""
+    arrays: dict[str, NDArray[np.float32]] = {}
+    at = 0
+    for name, shape in layout:
+        size = math.prod(shape)
+        arrays[name] = flat[at : at + size].reshape(tuple(shape))
+        at += size
+    if at != flat.size:
+        raise ValueError(f"the layout has {at} parameters, the model {flat.size}")
+    return arrays
+
+
+def read_model(file: Path) -> checkpoint.Checkpoint:
+    """Read a model, or a checkpoint. Raises RunError with the reason where it cannot be read."""
+    try:
+        return checkpoint.load(file)
+    except OSError as error:
+        raise RunError(f"{file}: {error.strerror}", Exit.USAGE) from None
+    except checkpoint.CheckpointError as error:
+        raise RunError(str(error), Exit.USAGE) from None
+
+
+def put_into(learner: Any, saved: checkpoint.Checkpoint) -> None:
+    """Write the saved model into a learner's weights. Raises RunError where it does not fit."""
+    flat = saved.parameters
+    if flat.size != learner.parameters:
+        shape = learner.spaces.observation_shape
+        raise RunError(
+            f"the saved model has {flat.size:,} parameters, and the learner of these settings "
+            f"{learner.parameters:,} (observations {shape}, {learner.spaces.actions} actions): "
+            "name the run's own environment and network, as with --env and --set learner.hidden",
+            Exit.USAGE,
+        )
+    at = 0
+    for part in learner.parts():
+        part[...] = flat[at : at + part.size].reshape(part.shape)
+        at += part.size

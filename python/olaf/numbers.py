@@ -1,0 +1,48 @@
+"""Numbers as people read them."""
+
+from __future__ import annotations
+
+
+def number(value: float | None, digits: int = 1, unit: str = "") -> str:
+    """A number for people: ``12,345.6 unit``, or a dash where there is none."""
+    return "-" if value is None else f"{value:,.{digits}f}{unit}"
+
+
+def duration(seconds: float | None) -> str:
+    """A time in the unit that suits it: ``1.2 ms``, ``3.4 s``."""
+    if seconds is None:
+        return "-"
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= size:
+            return f"{seconds / size:.{2 if unit == 's' else 1}f} {unit}"
+    return f"{seconds * 1e9:.0f} ns"
+
+
+def percent(part: float | None, digits: int = 2) -> str:
+    """A share: ``1.25 %``."""
+    return "-" if part is None else f"{part * 100:.{digits}f} %"
+
+
+def rate(bytes_per_s: float | None) -> str:
+    """Bytes a second as bits a second."""
+    if bytes_per_s is None:
+        return "-"
+    bits = bytes_per_s * 8
+    for unit, size in (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3)):
+        if bits >= size:
+            return f"{bits / size:.2f} {unit}"
+    return f"{bits:.0f} bit/s"
+
+
+def short(value: float, digits: int | None = None) -> str:
+    """Three or four digits that tell: ``1,152``, ``44.1``, ``0.031``; or so many decimals."""
+    if digits is not None:
+        return f"{value:,.{digits}f}"
+    size = abs(value)
+    if size >= 1000:
+        return f"{value:,.0f}"
+    if size >= 100 or value == round(value, 0):
+        return f"{value:.0f}"
+    if size >= 10:
+        return f"{value:.1f}"
+    return f"{value:.2f}" if size >= 1 else f"{value:.3g}"

@@ -1,0 +1,90 @@
+"""What every serving process does: start, pass on what happens, report, and stop when asked to."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol
+
+from olaf.lines import Control, Reporter
+
+POLL_S = 0.1
+"""How often a role looks for events: soon for a person, rarely for a processor."""
+
+
+class Endpoint(Protocol):
+    """A switch or a server of the core, see ``olaf/_olaf.pyi``."""
+
+    @property
+    def address(self) -> str:
+        """Where it listens."""
+
+    def start(self) -> None:
+        """Serve, in a thread of its own."""
+
+    def stats(self) -> str:
+        """Counters so far, as JSON."""
+
+    def events(self) -> list[str]:
+        """What happened since the last call, as JSON."""
+
+    def stop(self) -> None:
+        """Close."""
+
+
+class Desk(Protocol):
+    """What answers the questions of a switch: `olaf.jobs.admission.Admission`."""
+
+    def take(self, event: Mapping[str, Any]) -> None:
+        """Take a question in."""
+
+    def settled(self) -> Iterable[Mapping[str, Any]]:
+        """What was answered since the last call, as events."""
+
+
+def serve(
+    endpoint: Endpoint,
+    every_s: float,
+    reporter: Reporter,
+    control: Control,
+    *,
+    before_stop: Callable[[], None] = lambda: None,
+    desk: Desk | None = None,
+    hand_over: Callable[[int], None] = lambda job: None,
+) -> None:
+    """Start an endpoint, pass on what it says, and report until asked to stop."""
+    endpoint.start()
+    reporter.say("listening", address=endpoint.address, pid=os.getpid())
+    due = time.monotonic() + every_s
+    while not control.wait(min(POLL_S, every_s)):
+        pass_on(endpoint, reporter, desk)
+        for job in control.saves_wanted():
+            hand_over(job)
+        now = time.monotonic()
+        if control.stats_wanted() or now >= due:
+            reporter.say("stats", stats=json.loads(endpoint.stats()))
+            due = now + every_s
+    pass_on(endpoint, reporter)
+    before_stop()
+    # What the last checkpoint came to.
+    pass_on(endpoint, reporter)
+    stats = json.loads(endpoint.stats())
+    endpoint.stop()
+    reporter.say("stopped", why=control.why, stats=stats)
+
+
+class _Events(Protocol):
+    def events(self) -> list[str]: ...
+
+
+def pass_on(source: _Events, reporter: Reporter, desk: Desk | None = None) -> None:
+    """Report what has happened since the last call, and put its questions to the desk."""
+    for text in source.events():
+        event = json.loads(text)
+        if desk and event["event"] == "admission_wanted":
+            desk.take(event)
+        reporter.say(event.pop("event"), **event)
+    for message in desk.settled() if desk else ():
+        reporter.say(**message)
