@@ -41,9 +41,10 @@ format: env ## is everything formatted?
 	cargo fmt --all --check
 	$(BIN)/ruff format --check .
 
-lint: env ## clippy and ruff; warnings are errors
+lint: env ## clippy, ruff and the layers of python/olaf; warnings are errors
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	$(BIN)/ruff check .
+	$(BIN)/lint-imports --no-logo
 
 types: env ## mypy --strict, and the stubs against the binary
 	$(BIN)/mypy
