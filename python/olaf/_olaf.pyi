@@ -377,7 +377,8 @@ def time_engine(lanes: int, *, merged: int = 1, batches: int = 100) -> list[floa
 def deliver(delivery: str) -> str:
     """How long until a server has so many updates of each worker over one queue, in virtual time.
 
-    JSON in and out: the fields of ``Delivery`` and ``Outcome`` in ``crates/olaf-sim/src/study/delivery``.
+    JSON in and out: the fields of ``Delivery`` and ``Outcome`` in
+    ``crates/olaf-sim/src/study/delivery``.
     Raises ValueError for what cannot be.
     """
 
