@@ -1,13 +1,12 @@
-"""How a role's process and whoever started it talk: one JSON object a line each way.
+"""The protocol between a role's process and its parent: one JSON object per line, both ways.
 
-Out, on standard output: ``{"event": "listening", ..}`` or ``{"event": "joined", ..}`` at the
-start, events as they come, ``stats`` every so often, ``stopped`` at the end. In, on standard
-input, and only for a process that was started with ``--attached``: first its checked
-configuration, later ``stats`` (report now), ``save JOB`` (a server: write the model of this job and
-say ``saved`` with the file), ``finish`` (a worker: push no more, but stay in the
-job until what waits in the network has arrived) or ``stop``. The end of standard input means that
-the parent is gone, however it went; the process then stops, so that a killed parent leaves no
-orphans.
+A role writes to stdout: ``{"event": "listening", ..}`` or ``{"event": "joined", ..}`` at the start,
+events as they occur, ``stats`` at intervals, ``stopped`` at the end. Only a process that was
+started with ``--attached`` reads stdin. The first line is its checked configuration. Later lines
+are ``stats`` (report now), ``save JOB`` (a server: write the model of this job and answer ``saved``
+with the file), ``finish`` (a worker: push no more, but stay in the job until its updates have
+arrived) or ``stop``. The end of stdin means that the parent is gone; the process then stops, so a
+killed parent leaves no orphans.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ from typing import IO, Any
 Message = dict[str, Any]
 
 ORPHAN_GRACE_S = 10.0
-"""What an orphan may take to stop by itself before it is ended where it stands."""
+"""Seconds for an orphan to stop by itself before it is killed."""
 
 SAVES = 64
-"""Questions for a model that may wait; a parent asks one after the other."""
+"""Most pending requests for a model; a parent sends one after the other."""
 
 
 def clock_here() -> str:
-    """Which monotonic clock this process reads: one a machine and a start of it."""
+    """Identifies this process's monotonic clock: one per machine and boot."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:
@@ -45,7 +44,7 @@ def clock_here() -> str:
 
 
 class Reporter:
-    """Says what a role does: JSON lines for programs, sentences for people."""
+    """Prints the messages of a role: JSON lines for programs, sentences for people."""
 
     def __init__(
         self, *, as_json: bool, out: IO[str] | None = None, human: Callable[[Message], str]
@@ -55,7 +54,7 @@ class Reporter:
         self._human = human
 
     def say(self, event: str, **fields: Any) -> None:
-        """Report one event; a reader that is gone is no reason to fail."""
+        """Report one event; ignore a reader that is gone."""
         message = {"event": event, **fields}
         line = json.dumps(message) if self._as_json else self._human(message)
         if not line:
@@ -64,14 +63,14 @@ class Reporter:
             self._out.write(line + "\n")
             self._out.flush()
         except (BrokenPipeError, ValueError):
-            # Whoever read us has left. Standard input (or a signal) says when to stop.
+            # The reader is gone. Stdin or a signal says when to stop.
             self._out = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
 
 
 class Control:
-    """Whether a role should go on: signals, and the lines on standard input of an attached one.
+    """Tells a role whether to go on, from signals and from stdin of an attached role.
 
-    A signal handler may run anywhere, so that only a flag and a pipe are touched in it.
+    A signal handler may run anywhere, so the handler only sets a flag and writes to a pipe.
     """
 
     def __init__(self) -> None:
@@ -93,20 +92,20 @@ class Control:
     def watch(self, stream: IO[str], *, owns_process: bool = True) -> None:
         """Obey the lines of ``stream`` from now on, and stop at its end.
 
-        owns_process: the process is this role's alone, so that a role which does not stop in time
-            after its parent is gone takes the process with it.
+        owns_process: the process belongs to this role alone. If the role does not stop in time
+        after its parent is gone, the process is ended.
         """
         threading.Thread(target=self._obey, args=(stream, owns_process), daemon=True).start()
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait until something is asked for, at most so long; whether to stop."""
+        """Wait for a request, at most ``timeout_s`` seconds; return whether to stop."""
         if not self.stopping and not self._stats_wanted and not self._saves_wanted:
             select.select([self._wake_out], [], [], max(timeout_s, 0))
         self._drain()
         return self.stopping
 
     def stats_wanted(self) -> bool:
-        """Whether a report was asked for since the last call."""
+        """True if a report was asked for since the last call."""
         wanted, self._stats_wanted = self._stats_wanted, False
         return wanted
 
@@ -118,7 +117,7 @@ class Control:
         return wanted
 
     def stop(self, why: str) -> None:
-        """Ask the role to stop, once; the first reason stays."""
+        """Ask the role to stop, once; the first reason is kept."""
         if not self.stopping:
             self.why = why
             self.stopping = True
@@ -149,7 +148,7 @@ class Control:
             os._exit(1)
 
     def _wake(self) -> None:
-        with contextlib.suppress(BlockingIOError):  # full of wake-ups already
+        with contextlib.suppress(BlockingIOError):  # the pipe is full of wake-ups already
             os.write(self._wake_in, b"!")
 
     def _drain(self) -> None:

@@ -1,4 +1,4 @@
-"""How a command ends: one number for scripts, one sentence for people."""
+"""How a command ends: an exit code for scripts, a sentence for people."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ class Exit(IntEnum):
     """The exit codes of ``olaf`` and of each of its roles."""
 
     OK = 0
-    """What was asked for was done."""
+    """The command did what it was asked to do."""
     FAILED = 1
-    """The run failed, or ended without the reward it was asked to reach."""
+    """The run failed, or ended without the requested reward."""
     USAGE = 2
-    """A command line or configuration that cannot be used; nothing was started."""
+    """Invalid options or configuration; nothing was started."""
     UNREACHABLE = 3
     """A peer did not answer before its deadline; the message names the peer."""
     PORT_IN_USE = 4
-    """The address to listen on is taken."""
+    """The address to listen on is in use."""
     REFUSED = 5
     """The switch or the server refused this worker; the message says why."""
     INTERRUPTED = 130
-    """Stopped by Ctrl-C; what had been done by then was reported."""
+    """Stopped by Ctrl-C; the results so far were reported."""
 
 
 class RunError(Exception):
-    """A run that ends here: what to tell the person, and the exit code for the script."""
+    """Ends a run, with a message for the user and an exit code for scripts."""
 
     def __init__(self, message: str, code: Exit = Exit.FAILED) -> None:
         super().__init__(message)
@@ -36,12 +36,12 @@ class RunError(Exception):
 
 
 class ConfigurationError(ValueError):
-    """The core cannot use what it was configured with: an address, a key."""
+    """The core cannot use its configuration, such as an address or a key."""
 
 
 @contextmanager
 def configuring() -> Iterator[None]:
-    """What the core says of its configuration, a ValueError there, is the user's to mend."""
+    """Turn the core's ValueError about its configuration into a NotUsable for the user."""
     try:
         yield
     except ValueError as error:
@@ -52,7 +52,7 @@ def failure_of(error: BaseException) -> RunError | None:  # noqa: PLR0911
     """The failure that an error of the core or of the system means, or None if it is a bug."""
     if isinstance(error, RunError):
         return error
-    # By name, so that a command that never met the network needs no extension module.
+    # By name, so that a command without a network needs no extension module.
     kinds = {kind.__name__ for kind in type(error).__mro__}
     if "UnreachableError" in kinds:
         return RunError(str(error), Exit.UNREACHABLE)
@@ -69,7 +69,7 @@ def failure_of(error: BaseException) -> RunError | None:  # noqa: PLR0911
 
 
 def _missing_extra(error: ModuleNotFoundError) -> RunError | None:
-    """The extra that brings the module; None where no extra does."""
+    """The extra that provides the module, or None."""
     from olaf import extras
 
     if isinstance(error, extras.MissingExtraError):

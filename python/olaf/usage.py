@@ -1,4 +1,4 @@
-"""A configuration that cannot be used: apart from what reads it, which takes long to import."""
+"""The error for an invalid configuration; separate from its reader, which imports slowly."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from olaf.outcome import Exit, RunError
 
 
 class ConfigurationError(RunError):
-    """A configuration that cannot be used, with every key that is wrong."""
+    """The configuration is invalid; the message names every wrong key."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, Exit.USAGE)

@@ -100,7 +100,7 @@ def is_gone(pid: int) -> bool:
         ),
         ("import os; os._exit(7)", "the verifier exited with 7"),
         ("import os; os.kill(os.getpid(), 9)", "the verifier was killed by SIGKILL"),
-        ("print('yes')", "the verifier said 'yes', which is no answer"),
+        ("print('yes')", "the verifier printed 'yes', which is no answer"),
         ('print(\'{"answer": "perhaps", "reason": ""}\')', "the verifier answered 'perhaps'"),
     ],
 )
@@ -225,7 +225,7 @@ def test_the_settings_say_what_core_and_role_are_told(policy: Path) -> None:
     [
         (["--admission", "running.toml"], "running.toml: no cluster could join by it"),
         (["--admission", "gone.toml"], "gone.toml: No such file"),
-        (["--admission-timeout", "5"], "'5' is no time: write 100ms, 1.5s"),
+        (["--admission-timeout", "5"], "'5' is not a time: write 100ms, 1.5s"),
         (["--admission-unanswered", "perhaps"], "admit"),
     ],
 )

@@ -96,7 +96,10 @@ def test_config_prints_a_file_that_config_reads(
     [
         (["switch", "--listen", "127.0.0.1:0", "--upstream", "nohost.invalid:5"], "nohost.invalid"),
         (["worker", "--id", "99999999999999"], "4294967294"),
-        (["train", "--env", "CartPole-v1", "--out", "/proc/nowhere"], "name a folder of yours"),
+        (
+            ["train", "--env", "CartPole-v1", "--out", "/proc/nowhere"],
+            "name a folder that you can write to",
+        ),
     ],
 )
 def test_what_cannot_be_is_said_at_once_without_a_traceback(

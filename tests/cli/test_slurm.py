@@ -187,7 +187,7 @@ def test_a_job_whose_time_is_nearly_up_ends_in_order_and_goes_on_when_it_is_queu
     assert first["fates"]["matches"], first["fates"]
     subprocess.run(["sbatch", "--parsable", str(folder / "job.sbatch")], check=True)
     second = ended_early(folder, slurm, 2)["result"]
-    assert "going on with" in (folder / "slurm-17.out").read_text()
+    assert "continuing" in (folder / "slurm-17.out").read_text()
     assert second["updates"] > first["updates"] > 0
 
 
@@ -262,7 +262,7 @@ def test_an_unknown_environment_is_said_before_anything_waits_in_a_queue(
 
 def test_the_options_of_batch_jobs_are_for_batch_jobs(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["train", "--dry-run"]) == Exit.USAGE
-    assert "for --on slurm" in capsys.readouterr().err
+    assert "need --on slurm" in capsys.readouterr().err
 
 
 def test_steps_need_an_allocation() -> None:

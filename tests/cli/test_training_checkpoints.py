@@ -113,11 +113,11 @@ def test_training_goes_on_where_it_was_after_a_kill(tmp_path: Path, victims: lis
     training = Training(settings, watcher, control)
     outcome = training.run()
     assert outcome.kind == "interrupted", (outcome.reason, watcher.lines)
-    assert any("takes up" in line for line in watcher.lines), watcher.lines
+    assert any("continues from" in line for line in watcher.lines), watcher.lines
     # Not back to the first version, and never behind what was on the disk.
     assert min(versions) >= kept[0].version
     if victims != ["server"]:
-        assert any("goes on from the checkpoint" in line for line in watcher.lines), watcher.lines
+        assert any("continues from the checkpoint" in line for line in watcher.lines), watcher.lines
     fates = conclude(outcome)["fates"]
     assert fates["matches"], fates
     last = checkpoint.load(file)

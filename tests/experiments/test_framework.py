@@ -271,8 +271,8 @@ def test_the_list_says_name_source_and_time(capsys: pytest.CaptureFixture[str]) 
     [
         ([], "name a figure, or --all"),
         ([LATENCY, "--all"], "name a figure, or --all"),
-        (["--all", "--set", "a=1"], "--set belongs to one figure"),
-        ([LATENCY, "--seeds", "none"], "write how many (5), or which (3,7,8)"),
+        (["--all", "--set", "a=1"], "--set changes one figure"),
+        ([LATENCY, "--seeds", "none"], "write a number of seeds (5) or a list (3,7,8)"),
         ([LATENCY, "--seeds", "0"], "at least one seed"),
         ([LATENCY, "--seeds", "1,1"], "each once"),
         (["olaf/nothing"], "no figure `olaf/nothing`"),

@@ -73,4 +73,4 @@ def test_the_command_prints_a_list(capsys: pytest.CaptureFixture[str]) -> None:
     assert olaf(["schedule", "mix", "--hosts", "4:1", "--steps", "none"]) == 2
     assert "whole numbers" in capsys.readouterr().err
     assert olaf(["schedule", "mix", "--hosts", "4:1", "--patterns", "a b"]) == 2
-    assert "names, as in mlp,cnn" in capsys.readouterr().err
+    assert "use names, as in mlp,cnn" in capsys.readouterr().err

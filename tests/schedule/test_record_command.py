@@ -13,11 +13,11 @@ from olaf.schedule.shapes import SHAPES
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "give --model NAME or --all"),
-        (["--model", "mlp", "--all"], "give --model NAME or --all"),
+        ([], "give either --model NAME or --all"),
+        (["--model", "mlp", "--all"], "give either --model NAME or --all"),
         (["--model", "vgg"], "'mlp', 'cnn', 'transformer', 'resnet18'"),
         (["--model", "mlp", "--warmup", "1"], "x>=2"),
-        (["--model", "mlp", "--clock", "cpu"], "give --threads 1 with it"),
+        (["--model", "mlp", "--clock", "cpu"], "add --threads 1"),
     ],
 )
 def test_what_cannot_be_recorded_is_refused_at_once(

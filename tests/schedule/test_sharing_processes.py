@@ -272,7 +272,10 @@ def test_a_time_ahead_that_cannot_work_is_refused(
     lab = labs([1], 1)
     assert run(["schedule", "share", "--cluster", str(lab.file), "--ahead", ahead]) == 2
     said = " ".join(capsys.readouterr().err.split())
-    assert "must be at least 100us and at most 100ms: a round with the hosts" in said
+    assert (
+        "must be at least 100us and at most 100ms: a shorter time than a round trip to the hosts"
+        in said
+    )
 
 
 @pytest.mark.parametrize("ahead", ["100us", "100ms"])

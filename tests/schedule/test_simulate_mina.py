@@ -131,7 +131,7 @@ def test_a_job_takes_turns_with_one_group_or_several_or_goes_without(
 def test_the_help_names_the_default_of_the_core(capsys: pytest.CaptureFixture[str]) -> None:
     assert olaf(["simulate", "mina", "--help"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert f"Default: {trees_policy('gain')['join']} with gain and exact" in shown
+    assert f"Default: {trees_policy('gain')['join']} for gain and exact" in shown
     assert trees_policy("gain")["join"] == trees_policy("exact")["join"]
     assert f"Default: {Cluster().sharing}." in shown
 

@@ -149,7 +149,7 @@ BAD = {
     "timeout": (SMALL + FAIR, ["--timeout", "0s"], "above 0"),
     "plot": (SMALL + FAIR, ["--plot", "o.gif"], "a plot ends with"),
     "folder": (SMALL + FAIR, ["--trace", "/nowhere/o.csv"], "there is no folder /nowhere"),
-    "taken": (SMALL + UNFAIR, ["--trace", f"{'o' * 300}.csv"], "name a file of yours"),
+    "taken": (SMALL + UNFAIR, ["--trace", f"{'o' * 300}.csv"], "name a file that you can write"),
     "a yes for a number": (SMALL.replace("slots = 2", "slots = true") + FAIR, [], "queue.slots"),
     "escape": (SMALL.replace('"a"', '"\\u001b[31m"') + FAIR, [], "cluster.1.name"),
     "usage": (SMALL + FAIR, ["--speed"], "No such option"),

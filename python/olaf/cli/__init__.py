@@ -1,1 +1,1 @@
-"""The ``olaf`` program: what a person types, and what comes back."""
+"""The ``olaf`` program: commands, options and output."""

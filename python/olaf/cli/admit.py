@@ -1,4 +1,4 @@
-"""``olaf admit``: may a cluster join those that run?"""
+"""``olaf admit``: may a cluster join the running ones?"""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COLOURS = {"admit": "green", "refuse": "red", "undecided": "yellow"}
     type=click.Path(path_type=Path, dir_okay=False),
     required=True,
     metavar="NEW.toml",
-    help="One table [cluster]: who wants to join.",
+    help="The new cluster: one table [cluster].",
 )
 @click.option(
     "--to",
@@ -33,7 +33,7 @@ COLOURS = {"admit": "green", "refuse": "red", "undecided": "yellow"}
     type=click.Path(path_type=Path, dir_okay=False),
     required=True,
     metavar="RUNNING.toml",
-    help="A SPEC.toml: who runs, through which queue, and what must hold.",
+    help="A SPEC.toml: the running clusters, their queue, and the objectives.",
 )
 @click.option(
     "--timeout",
@@ -41,14 +41,14 @@ COLOURS = {"admit": "green", "refuse": "red", "undecided": "yellow"}
     default="60s",
     show_default=True,
     metavar="TIME",
-    help="For the answer and for what would fit.",
+    help="Time limit for the answer and the suggestion together.",
 )
 @options.as_json
 def admit(*, cluster: Path, running: Path, timeout: Decimal, json_out: bool) -> int:
-    """Prove that a cluster may join: all objectives of RUNNING.toml hold with it, or say why not.
+    """Prove that a cluster may join: with it, every objective of RUNNING.toml must still hold.
 
-    Where they do not, a larger interval, a quota or more slots are searched for with which all
-    hold. Only what was proved is suggested.
+    If an objective would not hold, the command also searches for a larger interval, a quota or
+    more slots with which all hold. It suggests only a change that it has proved.
 
     \b
     Examples:
@@ -57,7 +57,7 @@ def admit(*, cluster: Path, running: Path, timeout: Decimal, json_out: bool) -> 
 
     \b
     Exit codes:
-      0 admit   1 refuse   2 undecided within --timeout   3 bad input
+      0: admit   1: refuse   2: undecided within --timeout   3: invalid input
     """
     from olaf import extras
 
@@ -86,7 +86,7 @@ def admit(*, cluster: Path, running: Path, timeout: Decimal, json_out: bool) -> 
     if said.suggestion is not None:
         line(f"           would fit: {said.suggestion.key} = {said.suggestion.value}")
     if said.running_holds is False:
-        line("           those that run break it without the newcomer too: `olaf verify` shows how")
+        line("           the running clusters violate it alone: `olaf verify` shows how")
     return EXITS[said.answer]
 
 

@@ -1,4 +1,4 @@
-"""What ``olaf verify`` and ``olaf admit`` share: exit codes of their own, amounts, progress."""
+"""Shared by ``olaf verify`` and ``olaf admit``: their exit codes, amounts and progress."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from rich.status import Status
 
 YES, NO, UNDECIDED, BAD_INPUT, BUG = 0, 1, 2, 3, 70
-"""Exit codes. 1 is an answer: neither bad input nor a bug of ours may look like it."""
+"""Exit codes. 1 is an answer, so invalid input and our own bugs must have other codes."""
 
 QUIET_S = 2.0
-"""Shorter work says nothing of its progress."""
+"""Work that takes less time prints no progress."""
 LINE_EVERY_S = 5.0
 
 
 class Question(click.Command):
-    """A command that ends with an answer."""
+    """A command whose exit code is an answer."""
 
     def make_context(
         self,
@@ -37,7 +37,7 @@ class Question(click.Command):
         parent: click.Context | None = None,
         **extra: Any,
     ) -> click.Context:
-        """As click does; what cannot be used ends with BAD_INPUT."""
+        """As click does, but invalid options end with BAD_INPUT."""
         try:
             return super().make_context(info_name, args, parent, **extra)
         except click.ClickException as error:
@@ -45,7 +45,7 @@ class Question(click.Command):
             raise click.exceptions.Exit(BAD_INPUT) from None
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run it; bad input and bugs have codes of their own."""
+        """Run the command; invalid input and bugs have codes of their own."""
         try:
             return super().invoke(ctx)
         except (click.exceptions.Exit, click.Abort, KeyboardInterrupt, BrokenPipeError):
@@ -60,12 +60,12 @@ class Question(click.Command):
             raise click.exceptions.Exit(BAD_INPUT) from None
         except Exception:
             traceback.print_exc()
-            click.echo("olaf: this is a bug of ours and no answer; please report it", err=True)
+            click.echo("olaf: this is a bug in Olaf and not an answer; please report it", err=True)
             raise click.exceptions.Exit(BUG) from None
 
 
 def time_of(ctx: click.Context, parameter: click.Parameter, value: str | None) -> Decimal | None:
-    """Callback of an option that is a time: its milliseconds."""
+    """Callback of a time option: its value in milliseconds."""
     if value is None:
         return None
     try:
@@ -75,33 +75,33 @@ def time_of(ctx: click.Context, parameter: click.Parameter, value: str | None) -
 
 
 def milliseconds(text: str) -> Decimal:
-    """Of ``100ms``, ``1.5s``, ``20us``. Raises ValueError."""
+    """Read ``100ms``, ``1.5s`` or ``20us`` as milliseconds. Raises ValueError."""
     from olaf._olaf import parse_time
 
     try:
         return Decimal(parse_time(text)) / 1_000_000
     except ValueError:
-        raise ValueError(f"{text!r} is no time: write 100ms, 1.5s or 2min") from None
+        raise ValueError(f"{text!r} is not a time: write 100ms, 1.5s or 2min") from None
 
 
 def above_zero(timeout: Decimal) -> None:
-    """Of ``--timeout``."""
+    """Refuse a ``--timeout`` of 0 or less. Raises click.BadParameter."""
     if timeout <= 0:
         raise click.BadParameter("must be above 0", param_hint="--timeout")
 
 
 def share(text: str) -> Decimal:
-    """Of ``5%`` or ``0.05``. Raises ValueError."""
+    """Read ``5%`` or ``0.05`` as a share of one. Raises ValueError."""
     try:
         if text.strip().endswith("%"):
             return Decimal(text.strip()[:-1]) / 100
         return Decimal(text)
     except InvalidOperation:
-        raise ValueError(f"{text!r} is no share: write 5% or 0.05") from None
+        raise ValueError(f"{text!r} is not a share: write 5% or 0.05") from None
 
 
 class Thinking:
-    """Says on standard error how it stands, once it takes long."""
+    """Prints progress to stderr once the work takes longer than ``QUIET_S``."""
 
     def __init__(self) -> None:
         self._begin = time.monotonic()
@@ -121,7 +121,7 @@ class Thinking:
             self._status.stop()
 
     def say(self, text: str) -> None:
-        """A sentence of now."""
+        """Show the current step of the work."""
         elapsed_s = time.monotonic() - self._begin
         if self._status is not None:
             self._status.update(f"{elapsed_s:.0f} s  {text}")
@@ -139,7 +139,10 @@ class Thinking:
 
 @contextmanager
 def interruptible() -> Iterator[Event]:
-    """Ctrl-C and SIGTERM set the event, so that what is known can be told; twice means it."""
+    """Ctrl-C and SIGTERM set the event, so that a partial answer can be given.
+
+    The second Ctrl-C raises KeyboardInterrupt.
+    """
     stop = Event()
     if current_thread() is not main_thread():
         yield stop

@@ -1,4 +1,4 @@
-"""``olaf compare``: FIFO, OLAF and two baselines, same seeds, same link."""
+"""``olaf compare``: FIFO, OLAF and two baselines with the same seeds on the same link."""
 
 from __future__ import annotations
 
@@ -51,47 +51,54 @@ def _names(ctx: click.Context, parameter: click.Parameter, value: str | None) ->
 
 @click.command()
 @click.option("--env", metavar="ID", help="Any id that gymnasium.make knows, or module:ID.")
-@click.option("--workers", type=int, help="Worker processes.")
-@click.option("--clusters", type=int, help="Clusters the workers are dealt to.")
+@click.option("--workers", type=int, help="Number of worker processes.")
+@click.option("--clusters", type=int, help="Number of clusters; the workers are spread over them.")
 @click.option("--learner", metavar="numpy|torch", help="torch needs the extra `torch`.")
-@click.option("--queues", callback=_names, metavar="fifo,olaf,..", help=f"Of {', '.join(NAMES)}.")
+@click.option(
+    "--queues", callback=_names, metavar="fifo,olaf,..", help=f"Any of {', '.join(NAMES)}."
+)
 @click.option(
     "--baselines",
     callback=_names,
     metavar="push-less-often,tcp|off",
-    help="What a sceptic would do instead; both unless told otherwise.",
+    help="Baselines to run as well. Default: both.",
 )
-@click.option("--turns-per-push", metavar="K|off", help="Of push-less-often; off works it out.")
-@click.option("--slots", type=int, help="Updates the queue holds.")
-@click.option("--uplink", metavar="RATE", help="Rate of the uplink as tc writes it: 1.9mbit.")
+@click.option(
+    "--turns-per-push",
+    metavar="K|off",
+    help="For push-less-often: turns that a worker sums for one push; off measures a suitable K.",
+)
+@click.option("--slots", type=int, help="Number of updates that the queue holds.")
+@click.option("--uplink", metavar="RATE", help="Bandwidth of the uplink in tc's units: 1.9mbit.")
 @click.option("--rule", metavar="delta|paper-literal", help="How an update changes the model.")
-@click.option("--updates", metavar="N|off", help="Stop a run after N updates in all.")
-@click.option("--until-reward", metavar="R|solved|off", help="Stop a run at this mean reward.")
-@click.option("--time-limit", metavar="TIME|off", help="Stop a run after TIME: 90s, 2min.")
+@click.option("--updates", metavar="N|off", help="Stop each run after N updates.")
+@click.option("--until-reward", metavar="R|solved|off", help="Stop each run at this mean reward.")
+@click.option("--time-limit", metavar="TIME|off", help="Stop each run after TIME: 90s, 2min.")
 @click.option(
     "--seeds",
     callback=_seeds,
     metavar="0,1,..",
-    help="A run of each arm a seed; five give intervals.",
+    help="Random seeds: each queue and baseline runs once per seed. Intervals need five seeds.",
 )
 @click.option(
     "--out",
     metavar="DIR",
-    help="Folder of the comparison; otherwise runs/<time>-compare-<environment>.",
+    help="Folder of the comparison. Default: runs/<time>-compare-<environment>.",
 )
 @options.as_json
 @options.configuration
 @click.pass_context
 def compare(ctx: click.Context, /, **given: Any) -> int:
-    """Train with FIFO, with OLAF and with two baselines on the same constrained uplink.
+    """Train with FIFO, with OLAF and with two baselines on the same narrow uplink.
 
-    The baselines are what a sceptic would do instead. push-less-often: FIFO, and each worker pushes
-    the summed change of k turns, with k so that it needs no more of the uplink than OLAF did. tcp:
-    a plain TCP parameter server without a switch. The table has each of them over the best of ours,
-    paired by seed; from five seeds on with an interval.
+    The baselines need no switch that merges. push-less-often: FIFO, and each worker pushes the sum
+    of k turns; k is chosen so that it uses no more of the uplink than OLAF did. tcp: a plain TCP
+    parameter server without a switch. The table compares each baseline with our best queue, seed by
+    seed. With five seeds or more it shows an interval.
 
-    Runs follow each other, so that each has the whole machine. Leaves compare.json, compare.html
-    and a folder a run in runs/<time>-compare-<environment>, which runs/latest-compare shows.
+    Runs follow each other, so that each has the whole machine. The command writes compare.json,
+    compare.html and one folder per run to runs/<time>-compare-<environment>; runs/latest-compare
+    links to the newest comparison.
 
     \b
     Examples:
@@ -107,13 +114,13 @@ def compare(ctx: click.Context, /, **given: Any) -> int:
 
 
 def run_comparison(settings: Settings, *, json_out: bool) -> int:
-    """Run all, print the table, keep the record; the exit code."""
+    """Run all, print the table, keep the record; return the exit code."""
     from olaf.cli.train import run_training
     from olaf.jobs.comparison import arms_of, plan
     from olaf.outcome import Exit
     from olaf.runs.folder import LATEST_COMPARISON, given_folder, new_folder
 
-    arms = arms_of(settings)  # what cannot be is said before there is a folder for it
+    arms = arms_of(settings)  # refuse invalid settings before the folder exists
     if settings.compare.out is None:
         name = f"compare-{settings.learner.environment}"
         out = new_folder(name, latest=LATEST_COMPARISON)
@@ -125,7 +132,7 @@ def run_comparison(settings: Settings, *, json_out: bool) -> int:
     code = Exit.OK
     for planned in plan(settings, out, results):
         turns = planned.settings.worker.turns_per_push
-        more = f", {turns} turns a push" if turns > 1 else ""
+        more = f", {turns} turns per push" if turns > 1 else ""
         click.echo(f"\n== {planned.name}{more}", err=json_out)
         run = run_training(planned.settings, json_out=json_out)
         click.echo(f"{run.result['outcome']}: {run.result['reason']}", err=json_out)
@@ -139,7 +146,7 @@ def run_comparison(settings: Settings, *, json_out: bool) -> int:
 
 
 def _announcement(settings: Settings, arms: list[str]) -> str:
-    """How many runs there will be, how long they may take, and what intervals need."""
+    """Return the number of runs, their longest duration, and the seeds that intervals need."""
     from olaf.intervals import ENOUGH
 
     compare = settings.compare
@@ -159,7 +166,7 @@ def _conclude(
     from olaf.report.comparing import comparison_page, comparison_table, notes_of
 
     runs = [record["result"] for record in records]
-    # A run that was cut short says nothing of its arm.
+    # A run that was interrupted says nothing about its arm.
     results = [run for run in runs if run["outcome"] not in ("failed", "interrupted")]
     comparison = {
         "olaf": records[-1]["olaf"],

@@ -1,4 +1,4 @@
-"""``olaf config``: every key with its value and why."""
+"""``olaf config``: print every key with its value and an explanation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from olaf.cli import options
 
 
 @click.command()
-@click.option("--plain", is_flag=True, help="Without the explanations.")
+@click.option("--plain", is_flag=True, help="Leave out the explanations.")
 @options.configuration
 @click.pass_context
 def config(
@@ -20,9 +20,9 @@ def config(
     overrides: tuple[str, ...],
     print_config: bool,
 ) -> None:
-    """Print the effective configuration as TOML, each key explained.
+    """Print the effective configuration as TOML, with an explanation of each key.
 
-    What it prints is a valid configuration file: the defaults, changed by --config and --set.
+    The output is a valid configuration file: the defaults, changed by --config and --set.
 
     \b
     Examples:

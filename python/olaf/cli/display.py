@@ -1,4 +1,4 @@
-"""A run as it goes, as plain lines: a log that is read later, or a pipe."""
+"""Prints a running job as plain lines, for logs and pipes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ STATUS_EVERY_S = 2.0
 
 
 class Lines:
-    """Each event when it comes, and a status line every couple of seconds."""
+    """Prints each event when it occurs, and a status line every few seconds."""
 
     def __init__(self, out: IO[str], every_s: float = STATUS_EVERY_S) -> None:
         self._out = out
@@ -26,7 +26,7 @@ class Lines:
             self._print(happening.at_s, happening.text)
 
     def stands(self, progress: Progress, phase: str) -> None:
-        """Print the status if it is time, and each change of phase."""
+        """Print the status if it is due, and each change of phase."""
         if phase != self._phase:
             self._phase = phase
             self._print(progress.now_s, phase)
@@ -45,7 +45,7 @@ class Lines:
 
 
 def status(progress: Progress) -> str:
-    """Where a run stands, in one line."""
+    """The state of a run in one line."""
     used, slots = progress.queue
     counts = progress.switch_counts()
     reward = progress.reward_so_far

@@ -1,4 +1,4 @@
-"""``olaf evaluate``: how good the model of a run is, played greedily."""
+"""``olaf evaluate``: play greedily with the model of a run and report its reward."""
 
 from __future__ import annotations
 
@@ -43,33 +43,37 @@ def _at_least(
 @click.option(
     "--episodes",
     type=click.IntRange(min=1),
-    help=f"Episodes to play: {EPISODES}, or {EPISODES_DRAWN} where they are drawn.",
+    help=f"Number of episodes. Default: {EPISODES}, with --render or --video {EPISODES_DRAWN}.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="Episode i has seed SEED + i.")
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, help="Random seed; episode i has SEED + i."
+)
 @click.option("--render", is_flag=True, help="Show the episodes in a window.")
 @click.option(
     "--video",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE.mp4",
-    help="Film the episodes; needs the extra `video`.",
+    help="Record the episodes as a video; needs the extra `video`.",
 )
 @click.option(
     "--at-least",
     callback=_at_least,
     metavar="R|solved",
-    help="End with 1 if the mean is below this reward.",
+    help="Exit with 1 if the mean reward is lower.",
 )
-@click.option("--env", metavar="ID", help="Play this environment; otherwise that of the run.")
-@click.option("--learner", metavar="numpy|torch", help="Play with this learner's network.")
+@click.option("--env", metavar="ID", help="Environment to play. Default: the run's environment.")
+@click.option(
+    "--learner", metavar="numpy|torch", help="Learner whose network plays. Default: the run's."
+)
 @options.as_json
 @options.configuration
 @click.pass_context
 def evaluate(ctx: click.Context, /, **given: Any) -> int:
-    """Play episodes with the model of RUN, greedily, and say how good it is.
+    """Play episodes with the model of RUN, greedily, and print the mean reward.
 
-    RUN is the folder of a run, or a model.npz or checkpoint.npz. The likeliest action is taken each
-    time, nothing is drawn by chance but the environment's own beginnings, and the same seed gives
-    the same episodes. The interval holds the expected reward with 95 % confidence (bootstrap).
+    RUN is the folder of a run, or a model.npz or checkpoint.npz. The policy always takes its most
+    likely action. Only the environment draws random numbers, and the same seed gives the same
+    episodes. The interval contains the expected reward with 95 % confidence (bootstrap).
 
     \b
     Examples:
@@ -80,7 +84,7 @@ def evaluate(ctx: click.Context, /, **given: Any) -> int:
 
     \b
     Exit codes:
-      0 evaluated   1 below --at-least   2 usage, or a model that does not fit
+      0: evaluated   1: below --at-least   2: invalid options, or a model that does not fit
     """
     extras.need("train", "gymnasium", what="olaf evaluate")
     if given["render"] and given["video"]:
@@ -162,7 +166,7 @@ def _threshold(name: str, at_least: float | str | None) -> float | None:
 
 @contextmanager
 def _progress(count: int) -> Iterator[Any]:
-    """Pass episodes on, and say how many there have been where it takes more than a moment."""
+    """Pass episodes on, and print their number when playing takes long."""
     if sys.stderr.isatty():
         from rich.console import Console
         from rich.progress import track
@@ -189,7 +193,7 @@ def _interval(found: Score) -> str:
     from olaf.runs.evaluation import ENOUGH
 
     if found.low is None or found.high is None:
-        return f"too few episodes for an interval ({ENOUGH} at least)"
+        return f"too few episodes for an interval (at least {ENOUGH})"
     return f"between {found.low:.1f} and {found.high:.1f} with 95 % confidence"
 
 
@@ -202,7 +206,7 @@ def _show(about: dict[str, Any], found: Score, film: Film | None, *, json_out: b
         f"threshold     {about['verdict']}",
     ]
     if film is not None:
-        lines.append(f"film          {film.file}: {film.frames} pictures, {film.seconds:.1f} s")
+        lines.append(f"video         {film.file}: {film.frames} frames, {film.seconds:.1f} s")
     for line in lines:
         click.echo(line, err=json_out)
     if json_out:

@@ -1,4 +1,4 @@
-"""``olaf export``: the policy of a run as a file for other programs."""
+"""``olaf export``: write the policy of a run as a file for other programs."""
 
 from __future__ import annotations
 
@@ -28,20 +28,22 @@ KEYS = {"env": "learner.environment", "learner": "learner.learner"}
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="File to write; otherwise policy.onnx, policy.pt or policy.npz in the folder of RUN.",
+    help="File to write. Default: policy.onnx, policy.pt or policy.npz in the folder of RUN.",
 )
-@click.option("--env", metavar="ID", help="The environment; otherwise that of the run.")
-@click.option("--learner", metavar="numpy|torch", help="Take this learner's network.")
+@click.option("--env", metavar="ID", help="The environment. Default: the run's environment.")
+@click.option(
+    "--learner", metavar="numpy|torch", help="Learner whose network to export. Default: the run's."
+)
 @options.as_json
 @options.configuration
 @click.pass_context
 def export(ctx: click.Context, /, **given: Any) -> int:
-    """Write the policy of RUN for other programs, and check what was written.
+    """Write the policy of RUN for other programs, and check the written file.
 
     RUN is the folder of a run, or a model.npz or checkpoint.npz. ONNX and TorchScript files take
-    observations and give the action, the policy's outputs and the value; npz has the named arrays.
-    The file is loaded again and compared with the learner on random observations; the largest
-    difference is printed, and a file that differs is not kept.
+    observations and return the action, the policy's outputs and the value. An npz file holds the
+    named arrays. The command loads the file again, compares it with the learner on random
+    observations, and prints the largest difference. It deletes a file that differs.
 
     \b
     Examples:
@@ -51,7 +53,7 @@ def export(ctx: click.Context, /, **given: Any) -> int:
 
     \b
     Exit codes:
-      0 written and checked   1 it differs   2 usage, or a missing extra
+      0: written and checked   1: the file differs   2: invalid options, or a missing extra
     """
     extras.need("train", "gymnasium", what="olaf export")
     from olaf.modelfile import read_model

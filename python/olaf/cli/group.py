@@ -1,6 +1,6 @@
-"""A command with commands below it, each imported when it is run.
+"""A command with subcommands; each is imported only when it runs.
 
-``olaf --help`` must be quick, and so must the start of each of the many processes of a run.
+``olaf --help`` must be fast, and so must the start of each of a run's many processes.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ import click
 
 
 class Lazy(click.Group):
-    """Commands by name, each imported when it is needed."""
+    """Subcommands by name, imported on demand."""
 
     def __init__(self, *args: Any, table: Mapping[str, tuple[str, str]], **kwargs: Any) -> None:
-        """table: of each command its name, ``module:attribute`` and what it does, in a line."""
+        """table: name -> (``module:attribute``, one line of help)."""
         super().__init__(*args, **kwargs)
         self.table = table
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names in the order a newcomer needs them."""
+        """The names, in the order in which a newcomer needs them."""
         return list(self.table)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -42,7 +42,7 @@ class Lazy(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does, and suggest the near command for one that does not exist."""
+        """As click does, but suggest the nearest command for an unknown one."""
         if args and args[0] not in self.table and not args[0].startswith("-"):
             import difflib
 

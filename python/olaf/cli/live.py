@@ -1,4 +1,4 @@
-"""A run as it goes, on a terminal: the reward climbs, the queue fills and empties."""
+"""Shows a running job on a terminal: the reward, the queue, the clusters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from olaf.drawing.braille import bar, curve
 from olaf.jobs.progress import Happening, Progress
 
 REDRAW_S = 0.4
-"""Redrawing costs the workers' time; so often is still alive."""
+"""Redrawing takes CPU time from the workers, so the screen is redrawn this rarely."""
 
 EVENTS = 5
 FATES = (
@@ -30,7 +30,7 @@ FATES = (
 
 
 class Display:
-    """Redraws one screen part in place; a context manager."""
+    """Redraws one part of the screen in place; a context manager."""
 
     def __init__(self, console: Console, title: str) -> None:
         self._title = title

@@ -1,4 +1,4 @@
-"""The ``olaf`` program: finds the command, and turns every ending into an exit code."""
+"""The ``olaf`` program: finds the command, and turns every result and error into an exit code."""
 
 from __future__ import annotations
 
@@ -13,38 +13,38 @@ from olaf.outcome import Exit, failure_of
 
 COMMANDS = {
     "train": ("olaf.cli.train:train", "Train on this machine: server, switch and workers."),
-    "compare": ("olaf.cli.compare:compare", "The same training with FIFO and with OLAF."),
-    "evaluate": ("olaf.cli.evaluate:evaluate", "How good the model of a run is, played greedily."),
-    "export": ("olaf.cli.export:export", "The model of a run as ONNX, TorchScript or arrays."),
+    "compare": ("olaf.cli.compare:compare", "Train with FIFO, with OLAF and with two baselines."),
+    "evaluate": ("olaf.cli.evaluate:evaluate", "Play with the model of a run; print its reward."),
+    "export": ("olaf.cli.export:export", "Write a run's model as ONNX, TorchScript or arrays."),
     "switch": ("olaf.cli.roles:switch", "Run an aggregation switch."),
     "server": ("olaf.cli.roles:server", "Run a parameter server."),
     "worker": ("olaf.cli.roles:worker", "Run one worker that learns and pushes."),
-    "replay": ("olaf.cli.replay:replay", "Replay recorded arrivals through the pure queue."),
-    "simulate": ("olaf.cli.simulate:simulate", "Workers, switches and a server in virtual time."),
-    "verify": ("olaf.cli.verify:verify", "Does it hold in every run? Proved, or a counterexample."),
-    "admit": ("olaf.cli.admit:admit", "May a cluster join those that run, and what would fit?"),
-    "schedule": ("olaf.cli.schedule:schedule", "MINA's scheduler: hosts and trees for jobs."),
-    "reproduce": ("olaf.cli.reproduce:reproduce", "A paper's figures, measured again."),
+    "replay": ("olaf.cli.replay:replay", "Replay recorded arrivals through a queue."),
+    "simulate": ("olaf.cli.simulate:simulate", "Simulate training, a network or MINA's jobs."),
+    "verify": ("olaf.cli.verify:verify", "Prove that clusters stay fresh, or show a violation."),
+    "admit": ("olaf.cli.admit:admit", "Prove that a cluster may join the running ones."),
+    "schedule": ("olaf.cli.schedule:schedule", "MINA's scheduler: give jobs hosts and trees."),
+    "reproduce": ("olaf.cli.reproduce:reproduce", "Measure the papers' figures again."),
     "config": ("olaf.cli.config:config", "Print the configuration as TOML, each key explained."),
 }
 
 EPILOG = """\b
 Examples:
   olaf train                                   LunarLander-v3, eight workers, until solved
-  olaf train --env CartPole-v1 --workers 4     a smoke test of some seconds
+  olaf train --env CartPole-v1 --workers 4     a smoke test of a few seconds
   olaf train --uplink 2mbit --slots 4          through a narrow link
-  olaf train --resume runs/latest              go on where it stopped
-  olaf evaluate runs/latest                    how good the model is
-  olaf compare                                 FIFO against OLAF on a narrow link
-  olaf reproduce --list                        the papers' figures, measured again
-  olaf verify examples/verify/jitter.toml      do clusters stay fresh, in every run?
-  olaf config > my.toml                        every key, explained; then --config my.toml
+  olaf train --resume runs/latest              continue a run that stopped
+  olaf evaluate runs/latest                    the mean reward of the model
+  olaf compare                                 FIFO and OLAF on a narrow link
+  olaf reproduce --list                        the figures of the papers
+  olaf verify examples/verify/jitter.toml      do clusters stay fresh in every run?
+  olaf config > my.toml                        every key explained; use it with --config my.toml
 
 \b
 Exit codes:
-  0 done   1 failed, or the reward asked for was not reached   2 usage or configuration
-  3 a peer did not answer in time   4 port in use   5 refused by the job   130 interrupted
-  verify, admit:  0 holds   1 violated   2 undecided   3 bad input
+  0: done   1: failed, or --until-reward was not reached   2: invalid options or configuration
+    3: a peer did not answer in time   4: port in use   5: refused by the job   130: interrupted
+    verify, admit:  0: holds   1: violated   2: undecided   3: invalid input
 """
 
 
@@ -71,15 +71,15 @@ def _print_version(ctx: click.Context, parameter: click.Parameter, value: bool) 
     help="Print the version and stop.",
 )
 def olaf() -> None:
-    """Distributed reinforcement learning in which the network does part of the sum.
+    """Distributed reinforcement learning in which switches sum part of the updates.
 
-    Workers push their updates through an aggregation switch, which replaces and merges them while
-    they wait for its uplink (OLAF); a parameter server applies what arrives.
+    Workers push their updates to an aggregation switch. While updates wait for the uplink, the
+    switch replaces and merges them (OLAF). A parameter server applies the updates that arrive.
     """
 
 
 def run(argv: Sequence[str] | None = None) -> int:
-    """Run a command line; the exit code."""
+    """Run a command line and return the exit code."""
     try:
         result: Any = olaf.main(args=argv, prog_name="olaf", standalone_mode=False)
     except click.exceptions.Exit as end:
@@ -102,5 +102,5 @@ def run(argv: Sequence[str] | None = None) -> int:
 
 
 def main() -> NoReturn:
-    """Enter from the shell."""
+    """Entry point of the shell command."""
     sys.exit(run())

@@ -1,4 +1,4 @@
-"""Options that several commands share, and how they become settings."""
+"""Options that several commands share, and how options become settings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Seconds(click.ParamType[float]):
-    """A time with its unit, ``5s`` or ``800ms``, as seconds; a plain number is seconds."""
+    """A time with its unit, ``5s`` or ``800ms``, as seconds; a plain number means seconds."""
 
     name = "TIME"
 
@@ -34,7 +34,7 @@ class Seconds(click.ParamType[float]):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """The seconds, within the bounds."""
+        """The time in seconds, within the bounds."""
         try:
             seconds = float(units.read("_s", str(value)))
         except ValueError as error:
@@ -53,7 +53,7 @@ class Duration(click.ParamType[int]):
     name = "TIME"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The milliseconds; a number is some already."""
+        """The time in milliseconds; an integer is in milliseconds already."""
         if isinstance(value, int):
             return value
         try:
@@ -90,14 +90,14 @@ def configuration(command: F) -> F:
 def as_json(command: F) -> F:
     """``--json``."""
     return click.option(
-        "--json", "json_out", is_flag=True, help="JSON on standard output, sentences on the other."
+        "--json", "json_out", is_flag=True, help="Print JSON to stdout and messages to stderr."
     )(command)
 
 
 def given(ctx: click.Context, keys: Mapping[str, str]) -> dict[str, tuple[str, Any]]:
-    """Named options that were given on the command line, as ``{key: (option, value)}``.
+    """The named options that were given on the command line, as ``{key: (option, value)}``.
 
-    keys: from the parameter's name to the key of the configuration.
+    keys: parameter name -> configuration key.
     """
     chosen: dict[str, tuple[str, Any]] = {}
     options = {parameter.name: parameter for parameter in ctx.command.params}
@@ -115,9 +115,9 @@ def settings(
     *,
     base: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Settings:
-    """Check the file and the options of this command; print and stop if that was asked for.
+    """Check the file and the options of this command. With ``--print-config``, print and stop.
 
-    base: tables that stand below them, as of a run that is resumed.
+    base: tables with lower precedence than the file and the options, as from a resumed run.
     """
     from olaf.jobs.reading import read_settings, write_toml
 
@@ -130,7 +130,7 @@ def settings(
 
 
 def console(*, json_out: bool) -> Console:
-    """Where tables go: standard output, or the other one if that is for JSON."""
+    """The console for tables: stdout, or stderr if stdout is for JSON."""
     from olaf import extras
 
     extras.need("train", "rich", what="a table")
@@ -138,5 +138,5 @@ def console(*, json_out: bool) -> Console:
 
     made = Console(stderr=json_out, highlight=False)
     if not made.is_terminal:
-        made.width = max(made.width, WIDTH)  # a log has no right edge
+        made.width = max(made.width, WIDTH)  # a log has no right margin
     return made

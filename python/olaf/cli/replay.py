@@ -1,4 +1,4 @@
-"""``olaf replay``: recorded arrivals through the pure engine, in virtual time."""
+"""``olaf replay``: run recorded arrivals through the pure engine, in virtual time."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ from olaf.jobs.queues import EXPLAINED, NAMES
     type=click.IntRange(min=1),
     default=8,
     show_default=True,
-    help="Updates the queue holds, the one on the wire included.",
+    help="Number of updates that the queue holds, including the update on the wire.",
 )
-@click.option("--rate", required=True, metavar="RATE", help="Rate of the link: 40gbit, 1.9mbit.")
+@click.option("--rate", required=True, metavar="RATE", help="Bandwidth of the link: 1.9mbit.")
 @click.option(
     "--gate",
     default="off",
     show_default=True,
     metavar="THRESHOLD|off",
-    help="Reward gate, in units of reward.",
+    help="Reward gate: a threshold in units of reward.",
 )
 @click.option(
     "--head",
     type=click.Choice(["locked", "open", "gone"]),
     default="locked",
     show_default=True,
-    help="An update that is sent keeps its slot and takes nothing in, or still does, or has left.",
+    help="While an update is sent, its slot is locked, still merges (open), or is free (gone).",
 )
 @options.as_json
 def replay(**given: Any) -> None:
     """Run the arrivals of TRACE.csv through a queue in virtual time, to the last departure.
 
-    Columns: t_ns,cluster,worker,seq,reward,bytes in order of time. A departure starts when the
-    link is free and takes bytes*8/rate.
+    The columns are t_ns,cluster,worker,seq,reward,bytes, in order of time. A departure starts when
+    the link is free, and takes bytes*8/rate seconds.
 
     \b
     Examples:

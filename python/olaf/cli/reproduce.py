@@ -1,4 +1,4 @@
-"""``olaf reproduce``: a paper's figures, measured again."""
+"""``olaf reproduce``: measure a paper's figures again."""
 
 from __future__ import annotations
 
@@ -23,20 +23,22 @@ def _seeds(ctx: click.Context, parameter: click.Parameter, value: str | None) ->
     try:
         seeds = [int(seed) for seed in value.split(",")]
     except ValueError:
-        raise click.BadParameter(f"{value!r}: write how many (5), or which (3,7,8)") from None
+        raise click.BadParameter(
+            f"{value!r}: write a number of seeds (5) or a list (3,7,8)"
+        ) from None
     if len(seeds) == 1:
         seeds = list(range(seeds[0])) if "," not in value else seeds
     if not seeds or min(seeds) < 0 or len(set(seeds)) != len(seeds):
-        raise click.BadParameter(f"{value!r}: at least one seed, each once, none below 0")
+        raise click.BadParameter(f"{value!r}: give at least one seed, each once, none below 0")
     return seeds
 
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[PAPER/NAME]...")
-@click.option("--list", "list_only", is_flag=True, help="What there is, and how long it takes.")
-@click.option("--all", "everything", is_flag=True, help="All figures, one after the other.")
-@click.option("--seeds", callback=_seeds, metavar="N|A,B,..", help="How many seeds, or which.")
-@click.option("--quick", is_flag=True, help="Tiny: shows in seconds that a figure runs.")
+@click.option("--list", "list_only", is_flag=True, help="List the figures and their durations.")
+@click.option("--all", "everything", is_flag=True, help="Measure all figures, one by one.")
+@click.option("--seeds", callback=_seeds, metavar="N|A,B,..", help="Number or list of seeds.")
+@click.option("--quick", is_flag=True, help="Use tiny inputs: only tests that a figure runs.")
 @click.option(
     "--set",
     "overrides",
@@ -49,9 +51,9 @@ def _seeds(ctx: click.Context, parameter: click.Parameter, value: str | None) ->
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("runs/reproduce"),
     metavar="DIR",
-    help="Folder for PAPER/NAME/ and the table over all. Default: runs/reproduce.",
+    help="Output folder for PAPER/NAME/ and the summary table. Default: runs/reproduce.",
 )
-@click.option("--render", is_flag=True, help="Only write all pages below --out anew.")
+@click.option("--render", is_flag=True, help="Only write all pages below --out again.")
 @options.as_json
 def reproduce(
     *,
@@ -65,10 +67,11 @@ def reproduce(
     render: bool,
     json_out: bool,
 ) -> int:
-    """Measure a figure of a paper here, and set our numbers beside the paper's.
+    """Measure a figure of a paper here, and show our numbers beside the paper's.
 
-    Leaves a folder for each figure in --out: results.json, README.md with the table, the plots,
-    the numbered differences from the paper and the parameters; and README.md over all of them.
+    The command writes one folder per figure to --out, with results.json, the plots and README.md.
+    That page has the table, the numbered differences from the paper and the parameters. README.md
+    in --out lists all figures.
 
     \b
     Examples:
@@ -78,8 +81,8 @@ def reproduce(
       olaf reproduce --all --quick --out /tmp/figures
 
     \b
-    Exit codes: 0 measured, whatever the verdict; 1 a figure could not be measured;
-    2 no such figure or parameter; 130 interrupted.
+    Exit codes: 0: measured, whatever the verdict; 1: a figure could not be measured;
+    2: no such figure or parameter; 130: interrupted.
     """
     if list_only:
         return _list(json_out=json_out)
@@ -88,7 +91,7 @@ def reproduce(
     if bool(names) == everything:
         raise click.UsageError("name a figure, or --all; `olaf reproduce --list` shows them")
     if everything and overrides:
-        raise click.UsageError("--set belongs to one figure, not to --all")
+        raise click.UsageError("--set changes one figure: name it instead of --all")
     return _reproduce(names, seeds, quick, overrides, out, json_out=json_out)
 
 
@@ -135,7 +138,7 @@ def _reproduce(
     from olaf.outcome import Exit, RunError
 
     chosen = [find(name) for name in names] or figures()
-    # All are checked before the first of them takes its time.
+    # Check all figures before the first of them takes its time.
     plans = [plan(one, seeds=seeds, quick=quick, overrides=overrides) for one in chosen]
     done: list[Record] = []
     failures: list[RunError] = []

@@ -1,7 +1,7 @@
-"""``olaf switch``, ``olaf server``, ``olaf worker``: the roles one by one, for any machines.
+"""``olaf switch``, ``olaf server``, ``olaf worker``: one role per process, on any machines.
 
-A role that `olaf train` starts is ``--attached``: its configuration comes checked, as the first
-line of standard input, and the end of standard input stops it.
+`olaf train` starts its roles with ``--attached``. Such a role reads its checked configuration
+from the first line of stdin, and stops at the end of stdin.
 """
 
 from __future__ import annotations
@@ -28,31 +28,31 @@ every_option = click.option(
     default=5.0,
     show_default=True,
     metavar="TIME",
-    help="How often to print where things stand.",
+    help="Interval between status lines.",
 )
 
 
 @click.command()
-@click.option("--listen", metavar="HOST:PORT", help="Where workers and servers find this switch.")
+@click.option("--listen", metavar="HOST:PORT", help="Address that workers and servers send to.")
 @click.option("--upstream", metavar="HOST:PORT", help="The parameter server, or the next switch.")
 @click.option("--queue", metavar=METAVAR, help="Discipline of the uplink.")
-@click.option("--slots", type=int, help="Segments the queue holds.")
+@click.option("--slots", type=int, help="Number of segments that the queue holds.")
 @click.option("--gate", metavar="THRESHOLD|off", help="Reward gate.")
-@click.option("--uplink", metavar="RATE", help="Rate of the uplink as tc writes it: 1.9mbit.")
-@click.option("--credits", metavar="N", help="Updates outstanding towards a server.")
+@click.option("--uplink", metavar="RATE", help="Bandwidth of the uplink in tc's units: 1.9mbit.")
+@click.option("--credits", metavar="N", help="Most unanswered updates on the way to a server.")
 @click.option(
     "--admission",
     metavar="RUNNING.toml|off",
-    help="Ask the verifier whether a new cluster fits with those that are here.",
+    help="Ask the verifier whether a new cluster fits beside the present ones.",
 )
 @click.option(
     "--admission-timeout",
     "admission_timeout_ms",
     type=options.Duration(),
-    help="How long an answer may take: 5s, 800ms.",
+    help="Time limit for the verifier's answer: 5s, 800ms.",
 )
 @click.option(
-    "--admission-unanswered", metavar="admit|refuse", help="The answer when time runs out."
+    "--admission-unanswered", metavar="admit|refuse", help="The answer at the time limit."
 )
 @every_option
 @options.as_json
@@ -62,9 +62,9 @@ every_option = click.option(
 def switch(ctx: click.Context, /, **given: Any) -> None:
     """Run an aggregation switch until SIGTERM or Ctrl-C.
 
-    Workers send to it; it queues their updates for the server, replacing and merging those that
-    wait, and carries the answers back. Its upstream may be another switch: what this one merged,
-    that one merges on.
+    Workers send their updates to the switch. It queues them for the server, replaces and merges
+    waiting updates, and sends the answers back. Its upstream may be another switch, which merges
+    the merged updates further.
 
     \b
     Examples:
@@ -90,29 +90,27 @@ def switch(ctx: click.Context, /, **given: Any) -> None:
 
 
 @click.command()
-@click.option("--listen", metavar="HOST:PORT", help="Where the switch finds this server.")
+@click.option("--listen", metavar="HOST:PORT", help="Address that the switch sends to.")
 @click.option("--rule", metavar="delta|paper-literal", help="How an update changes the model.")
-@click.option("--learning-rate", type=float, help="Factor on every update; 1 applies it as it is.")
+@click.option("--learning-rate", type=float, help="Factor on every update; 1 changes nothing.")
 @click.option(
     "--model",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE.npz",
-    help="Keep the model of job 1 here at the end.",
+    help="Write the model of job 1 to this file at the end.",
 )
 @click.option(
     "--checkpoint",
     metavar="FILE.npz",
-    help="Keep the job here, and take it up from here. See docs/reference/checkpoint.md.",
+    help="Save the job to this file, and load it at start. See docs/reference/checkpoint.md.",
 )
 @click.option(
     "--checkpoint-every",
     type=options.Duration(),
     metavar="TIME",
-    help="How often, as 30s.",
+    help="Interval between two saves: 30s.",
 )
-@click.option(
-    "--fresh", is_flag=True, default=None, help="Begin anew although the checkpoint exists."
-)
+@click.option("--fresh", is_flag=True, default=None, help="Ignore an existing checkpoint.")
 @every_option
 @options.as_json
 @options.configuration
@@ -121,8 +119,8 @@ def switch(ctx: click.Context, /, **given: Any) -> None:
 def server(ctx: click.Context, /, **given: Any) -> None:
     """Run a parameter server until SIGTERM or Ctrl-C.
 
-    The first worker of a job brings the first model; every update that arrives changes it, and the
-    new model goes back to the update's cluster.
+    The first worker of a job sends the first model. Every update that arrives changes the model,
+    and the server sends the new model back to the update's cluster.
 
     \b
     Examples:
@@ -146,24 +144,24 @@ def server(ctx: click.Context, /, **given: Any) -> None:
 
 
 @click.command()
-@click.option("--switch", metavar="HOST:PORT", help="The switch to join through.")
-@click.option("--job", type=int, help="The job to take part in.")
-@click.option("--cluster", type=int, help="This worker's cluster.")
-@click.option("--id", type=int, help="This worker's id, unique in the job.")
+@click.option("--switch", metavar="HOST:PORT", help="Address of the switch.")
+@click.option("--job", type=int, help="Number of the job.")
+@click.option("--cluster", type=int, help="Number of this worker's cluster.")
+@click.option("--id", type=int, help="Number of this worker, unique in the job.")
 @click.option("--env", metavar="ID", help="Any id that gymnasium.make knows, or module:ID.")
 @click.option("--learner", metavar="numpy|torch", help="torch needs the extra `torch`.")
-@click.option("--transmission", metavar="off|paper|fair", help="When it sends (OLAF §5).")
+@click.option("--transmission", metavar="off|paper|fair", help="When the worker sends (OLAF §5).")
 @click.option("--updates", metavar="N", help="Stop after N updates.")
-@click.option("--seed", type=int, help="Seed of environment, policy and first weights.")
+@click.option("--seed", type=int, help="Random seed of environment, policy and first weights.")
 @every_option
 @options.as_json
 @options.configuration
 @attached_option
 @click.pass_context
 def worker(ctx: click.Context, /, **given: Any) -> None:
-    """Run one worker: play, learn, push, and take the new model when it has come.
+    """Run one worker: play, learn, push, and take each new model when it arrives.
 
-    With --json there is one line after every push; --every is for people.
+    --json prints one line after every push; --every applies to plain output only.
 
     \b
     Examples:
@@ -189,7 +187,7 @@ def worker(ctx: click.Context, /, **given: Any) -> None:
 
 
 def _begin(given: Mapping[str, Any]) -> tuple[Control, dict[str, Any] | None]:
-    """Be ready to be stopped; what the parent says, if there is one."""
+    """Prepare to be stopped; return the parent's message, if there is a parent."""
     control = Control().catch_signals()
     if not given["attached"]:
         return control, None
@@ -203,7 +201,7 @@ def _reporter(given: Mapping[str, Any], role: str) -> Reporter:
 
 
 def _human(role: str, every_s: float) -> Callable[[Message], str]:
-    """Sentences of a role; updates of a worker no more often than ``every_s``."""
+    """Prints messages of a role; a worker's updates at most every ``every_s`` seconds."""
     import time
 
     last = [float("-inf")]

@@ -1,4 +1,4 @@
-"""``olaf schedule submit`` and the other commands that ask a running service."""
+"""``olaf schedule submit`` and the other clients of a running service."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ def asks(command: F) -> F:
             default="10s",
             show_default=True,
             metavar="TIME",
-            help="How long to wait for an answer.",
+            help="Time limit for the service's answer.",
         ),
         click.option(
             "--token-file",
             type=click.Path(path_type=Path, dir_okay=False),
             metavar="FILE",
-            help="The service's token. Or OLAF_SCHEDULE_TOKEN_FILE.",
+            help="File with the service's token. Or set OLAF_SCHEDULE_TOKEN_FILE.",
         ),
         click.option(
             "--url",
             metavar="URL",
-            help="Where the service is. Or OLAF_SCHEDULE_URL; default: http://127.0.0.1:7070.",
+            help="URL of the service. Or set OLAF_SCHEDULE_URL. Default: http://127.0.0.1:7070.",
         ),
     ):
         command = option(command)
@@ -68,11 +68,13 @@ job_argument = click.argument("job", type=click.IntRange(1, 2**53), metavar="JOB
 
 @click.command()
 @click.argument("name")
-@click.option("--hosts", type=int, required=True, metavar="N", help="How many hosts.")
-@click.option("--pattern", metavar="NAME", help="What it communicates; `status` lists them.")
-@click.option("--units", type=int, default=1, show_default=True, help="Units of each resource.")
-@click.option("--steps", type=int, help="How many steps it takes, if that is known.")
-@click.option("--key", help="What this submission is called: given again, it is the same job.")
+@click.option("--hosts", type=int, required=True, metavar="N", help="Number of hosts.")
+@click.option("--pattern", metavar="NAME", help="Communication pattern; `status` lists them.")
+@click.option(
+    "--units", type=int, default=1, show_default=True, help="Units of each switch resource."
+)
+@click.option("--steps", type=int, help="Number of training steps, if known.")
+@click.option("--key", help="Name of this submission; the same key never makes a second job.")
 @asks
 def submit(
     *,
@@ -84,7 +86,7 @@ def submit(
     key: str | None,
     **how: Any,
 ) -> None:
-    """Submit a job. It is submitted once, even if the service restarts meanwhile.
+    """Submit a job. It is submitted only once, even if the service restarts meanwhile.
 
     \b
     Examples:
@@ -99,10 +101,10 @@ def submit(
 
 
 @click.command(name="list")
-@click.option("--state", type=click.Choice(STATES), help="Only those.")
+@click.option("--state", type=click.Choice(STATES), help="List only jobs in this state.")
 @asks
 def list_jobs(*, state: str | None, **how: Any) -> None:
-    """List jobs, in the order of submission. Those that ended long ago are forgotten.
+    """List jobs, in the order of submission. Jobs that ended long ago are left out.
 
     \b
     Examples:
@@ -145,7 +147,7 @@ def list_jobs(*, state: str | None, **how: Any) -> None:
 @job_argument
 @asks
 def explain(*, job: int, **how: Any) -> None:
-    """Say why a job sits where it sits: hosts, tree, with whom it shares, what it waits for.
+    """Explain a job's state: its hosts, its tree, the jobs that it shares with or waits for.
 
     \b
     Examples:
@@ -173,7 +175,7 @@ def _told(path: str, job: int, how: dict[str, Any], body: dict[str, Any] | None 
 @job_argument
 @asks
 def finish(*, job: int, **how: Any) -> None:
-    """Say that a job has ended well: it runs nowhere and uses no tree any more.
+    """Report that a job has ended well: it has no processes and uses no tree any more.
 
     \b
     Examples:
@@ -184,10 +186,10 @@ def finish(*, job: int, **how: Any) -> None:
 
 @click.command()
 @job_argument
-@click.option("--reason", default="said to have failed", show_default=True, help="For people.")
+@click.option("--reason", default="said to have failed", show_default=True, help="Text for people.")
 @asks
 def fail(*, job: int, reason: str, **how: Any) -> None:
-    """Say that a job is dead. Its hosts are free; its tree is fenced before others get it.
+    """Report that a job is dead. Its hosts are free; its tree is fenced before other jobs get it.
 
     \b
     Examples:
@@ -200,7 +202,7 @@ def fail(*, job: int, reason: str, **how: Any) -> None:
 @job_argument
 @asks
 def cancel(*, job: int, **how: Any) -> None:
-    """Stop a job: a waiting one ends, a running one is told to stop.
+    """Stop a job: a waiting job ends, a running job is told to stop.
 
     \b
     Examples:
@@ -227,10 +229,10 @@ def _nodes(names: tuple[str, ...], verb: str, how: dict[str, Any], *, hosts: boo
 
 @click.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
-@click.option("--host", "hosts", is_flag=True, help="They are hosts: no new job gets them.")
+@click.option("--host", "hosts", is_flag=True, help="The names are hosts: no new job gets them.")
 @asks
 def drain(*, names: tuple[str, ...], hosts: bool, **how: Any) -> None:
-    """Let no tree go through a switch any more; jobs move to other trees, or do without.
+    """Keep trees off a switch; its jobs move to other trees, or go without a tree.
 
     \b
     Examples:
@@ -242,10 +244,10 @@ def drain(*, names: tuple[str, ...], hosts: bool, **how: Any) -> None:
 
 @click.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
-@click.option("--host", "hosts", is_flag=True, help="They are hosts.")
+@click.option("--host", "hosts", is_flag=True, help="The names are hosts.")
 @asks
 def undrain(*, names: tuple[str, ...], hosts: bool, **how: Any) -> None:
-    """Let trees go through a switch again, or jobs have a host.
+    """Allow trees through a switch again, or jobs on a host.
 
     \b
     Examples:
@@ -258,7 +260,7 @@ def undrain(*, names: tuple[str, ...], hosts: bool, **how: Any) -> None:
 @click.command()
 @asks
 def status(**how: Any) -> None:
-    """Show the cluster: hosts, jobs, trees, what is drained, and how it is scheduled.
+    """Show the cluster: hosts, jobs, trees, drained switches and hosts, and the policies.
 
     \b
     Examples:
@@ -297,12 +299,12 @@ def status(**how: Any) -> None:
 
 
 @click.command()
-@click.option("--after", type=click.IntRange(0, 2**53), default=0, help="Behind this number.")
-@click.option("--job", type=click.IntRange(1, 2**53), help="Only of this job.")
-@click.option("--follow", is_flag=True, help="Go on until Ctrl-C.")
+@click.option("--after", type=click.IntRange(0, 2**53), default=0, help="Skip up to this number.")
+@click.option("--job", type=click.IntRange(1, 2**53), help="Print only events of this job.")
+@click.option("--follow", is_flag=True, help="Print new events until Ctrl-C.")
 @asks
 def events(*, after: int, job: int | None, follow: bool, **how: Any) -> None:
-    """Print what happened; with --follow, what happens.
+    """Print past events; with --follow, new events as well.
 
     \b
     Examples:

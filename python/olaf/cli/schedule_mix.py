@@ -1,4 +1,4 @@
-"""``olaf schedule mix``: a list of jobs drawn by chance."""
+"""``olaf schedule mix``: draw a random list of jobs."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def _steps(ctx: click.Context, parameter: click.Parameter, value: str) -> list[i
     try:
         steps = [int(each) for each in value.split(",")]
     except ValueError:
-        raise click.BadParameter(f"{value!r}: whole numbers, as in 10,20,30") from None
+        raise click.BadParameter(f"{value!r}: write whole numbers, as in 10,20,30") from None
     if min(steps) < 1:
-        raise click.BadParameter(f"{value!r}: at least one step")
+        raise click.BadParameter(f"{value!r}: each job needs at least one step")
     return steps
 
 
@@ -36,12 +36,12 @@ def _steps(ctx: click.Context, parameter: click.Parameter, value: str) -> list[i
     required=True,
     callback=_mix,
     metavar="HOSTS:WEIGHT,..",
-    help="How often a job asks for how many hosts, as in 1:10,2:5,4:5.",
+    help="Numbers of hosts and their weights: 1:10,2:5 draws one host twice as often as two.",
 )
 @click.option(
     "--patterns",
     metavar="NAME,..",
-    help="Patterns, each as likely as any other. Default: those that come with Olaf.",
+    help="Patterns, all equally likely. Default: the patterns that come with Olaf.",
 )
 @click.option(
     "--jobs", "count", type=click.IntRange(1, 10_000_000), default=2000, show_default=True
@@ -52,11 +52,11 @@ def _steps(ctx: click.Context, parameter: click.Parameter, value: str) -> list[i
     default="10,20,30,40,50,60,70,80,90,100",
     show_default=True,
     metavar="N,..",
-    help="Numbers of steps, each as likely as any other.",
+    help="Numbers of steps, all equally likely.",
 )
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
 def mix(*, mix: Mix, patterns: str | None, count: int, steps: list[int], seed: int) -> None:
-    """Draw a list of jobs, as `olaf simulate mina --jobs` reads it, and print it.
+    """Draw a random list of jobs, as `olaf simulate mina --jobs` reads it, and print it.
 
     \b
     Examples:
@@ -70,5 +70,5 @@ def mix(*, mix: Mix, patterns: str | None, count: int, steps: list[int], seed: i
         patterns.split(",") if patterns else sorted(file.stem for file in BUNDLED.glob("*.json"))
     )
     if not all(name.split() == [name] for name in names):
-        raise click.BadParameter(f"{patterns!r}: names, as in mlp,cnn", param_hint="--patterns")
+        raise click.BadParameter(f"{patterns!r}: use names, as in mlp,cnn", param_hint="--patterns")
     click.echo(text(draw(mix, names, count, seed, steps=steps)), nl=False)

@@ -1,4 +1,4 @@
-"""``olaf schedule record``: what a model communicates in a step, measured here."""
+"""``olaf schedule record``: measure the all-reduces of a model's training step here."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.option(
-    "--model", "name", type=click.Choice(list(SHAPES)), help="Record this one; --all is every one."
+    "--model", "name", type=click.Choice(list(SHAPES)), help="Record this model; or use --all."
 )
 @click.option("--all", "every", is_flag=True, help="Record every model; --out is then a folder.")
 @click.option(
     "--batch",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Samples a step. Default: "
+    help="Samples per step. Default: "
     + ", ".join(f"{name} {shape.batch}" for name, shape in SHAPES.items())
     + ".",
 )
@@ -36,29 +36,31 @@ if TYPE_CHECKING:
     default=5,
     show_default=True,
     metavar="N",
-    help="Steps to forget first; DDP arranges its buckets anew after the first.",
+    help="Steps to skip first; DDP arranges its buckets again after the first step.",
 )
 @click.option(
     "--threads",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Of torch's computation. Default: torch's own choice.",
+    help="Number of threads that torch computes with. Default: torch's own choice.",
 )
 @click.option(
     "--clock",
     type=click.Choice(["wall", "cpu"]),
     default="wall",
     show_default=True,
-    help="cpu: count what the training thread computes, which does not grow when others want the "
-    "same cores. Goes with --threads 1.",
+    help="cpu: count only the CPU time of the training thread, which other programs on the same "
+    "cores do not lengthen. Requires --threads 1.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Of weights and data.")
+@click.option(
+    "--seed", type=int, default=0, show_default=True, help="Random seed of weights and data."
+)
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
     required=True,
     metavar="FILE",
-    help="Pattern file to write; with --all a folder, and a file for each model.",
+    help="Pattern file to write; with --all, a folder with one file per model.",
 )
 @options.as_json
 def record(
@@ -76,9 +78,9 @@ def record(
 ) -> None:
     """Train a model on this machine's CPU for some steps and record its all-reduces.
 
-    One process alone, through PyTorch's DistributedDataParallel: times are those of computing, no
-    network has part in them. Writes what the scheduler and the simulator read. Needs the extra
-    `torch`. docs/patterns.md explains how to record a program of your own.
+    One process trains alone, through PyTorch's DistributedDataParallel. The times are therefore
+    compute times, without any network. The scheduler and the simulator read the written file. Needs
+    the extra `torch`. docs/patterns.md explains how to record a program of your own.
 
     \b
     Examples:
@@ -86,12 +88,12 @@ def record(
       olaf schedule record --all --steps 40 --threads 1 --clock cpu --out patterns
 
     \b
-    Exit codes: 0 written; 1 steps differed; 2 options that cannot be; 130 interrupted.
+    Exit codes: 0: written; 1: the steps differ; 2: invalid options; 130: interrupted.
     """
     if every == (name is not None):
-        raise click.UsageError("give --model NAME or --all, one of them")
+        raise click.UsageError("give either --model NAME or --all")
     if clock == "cpu" and threads != 1:
-        raise click.UsageError("--clock cpu counts one thread: give --threads 1 with it")
+        raise click.UsageError("--clock cpu counts one thread: add --threads 1")
     _ready_to_write(out, folder=every)
     _torch(threads)
     told: list[dict[str, Any]] = []
@@ -115,7 +117,7 @@ def record(
 
 
 def _ready_to_write(out: Path, *, folder: bool) -> None:
-    """Find out before the work whether its result can be kept."""
+    """Check before the work that its result can be written."""
     try:
         (out if folder else out.parent).mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -139,7 +141,7 @@ def _torch(threads: int | None) -> None:
 def _recorded(
     name: str, *, batch: int, steps: int, warmup: int, seed: int, clock: str
 ) -> tuple[Pattern, dict[str, object]]:
-    # rich: what speaks of progress loads it when it is due, in the middle of a step.
+    # Import rich now: progress would otherwise load it in the middle of a measured step.
     import rich.console as _  # noqa: F401
 
     from olaf.cli.asking import Thinking

@@ -13,7 +13,7 @@ PLACEMENTS = ("fragments", "first-fit", "random")
 TREES = ("gain", "mina", "first", "first-gain", "random", "none")
 JOINS = ("none", "one", "several")
 SHARING = ("gain", "mina")
-"""Policies for trees that can let jobs share switches."""
+"""The policies for trees under which jobs can share switches."""
 DEFAULTS = {
     "capacity": "port:1",
     "placement": "fragments",
@@ -30,71 +30,71 @@ DEFAULTS = {
     type=click.Path(path_type=Path, dir_okay=False),
     required=True,
     metavar="FILE",
-    help="Where everything that was accepted is kept. Made when it is not there.",
+    help="SQLite file in which the service keeps its state. Created if missing.",
 )
 @click.option(
     "--topology",
     metavar="fat-tree:16|FILE",
     help="Hosts and switches: fat-tree:DEGREE, leaf-spine:LEAVES,HOSTS,SPINES, or a graph in a "
-    "TOML or JSON file. A store has one for good.",
+    "TOML or JSON file. The topology of a store never changes.",
 )
 @click.option(
     "--capacity",
     metavar="port:1|switch:1|slots:8",
-    help="What the switches can sum for: so many jobs a port, jobs a switch, or slots a switch. "
-    "Default: port:1.",
+    help="Capacity of the switches: port:N (jobs per port), switch:N (jobs per switch) or slots:N "
+    "(slots per switch). Default: port:1.",
 )
 @click.option(
-    "--placement", type=click.Choice(PLACEMENTS), help="How hosts are chosen. Default: fragments."
+    "--placement", type=click.Choice(PLACEMENTS), help="Policy for hosts. Default: fragments."
 )
-@click.option("--trees", type=click.Choice(TREES), help="How trees are chosen. Default: gain.")
+@click.option("--trees", type=click.Choice(TREES), help="Policy for trees. Default: gain.")
 @click.option(
     "--join",
     type=click.Choice(JOINS),
-    help="With how many groups of jobs a job may share switches, where its trees conflict with "
-    "theirs. none: a switch never has more jobs than its capacity, and a job waits without a tree. "
-    "one, several: jobs share switches; something of yours must make them take turns. "
-    "Default: none, or what the store was made for.",
+    help="Number of job groups with which a job may share switches when its trees conflict with "
+    "theirs. none: a switch never has more jobs than its capacity, and a job may wait without a "
+    "tree. one, several: jobs share switches; a program of yours must make them take turns. "
+    "Default: none, or the value in the store.",
 )
-@click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Of what is drawn. Default: 0.")
+@click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Random seed. Default: 0.")
 @click.option(
     "--patterns",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     multiple=True,
     metavar="DIR",
-    help="Folder of patterns, NAME.json, beside those that come with Olaf. Repeatable. The store "
+    help="Folder of patterns, NAME.json, added to those that come with Olaf. Repeatable. The store "
     "keeps their contents: a restart needs no folder.",
 )
 @click.option(
     "--bandwidth",
     metavar="RATE",
-    help="Bandwidth of a host-only all-reduce, as tc writes it. Together with --speedup and the "
+    help="Bandwidth of a host-only all-reduce, in tc's units. Together with --speedup and the "
     "pattern it determines how much time a tree saves. Kept in the store. Default: 100gbit.",
 )
 @click.option(
     "--speedup",
     type=click.FloatRange(1, 1000),
-    help="How many times as fast an all-reduce is when the switches sum. Kept in the store. "
+    help="Speed of an all-reduce in the switches relative to host-only. Kept in the store. "
     "Default: 2.",
 )
 @click.option(
     "--change",
     is_flag=True,
-    help="Take a --bandwidth, a --speedup or --patterns that differ from those in the store, for "
-    "jobs that are submitted from now on. Without it they are refused.",
+    help="Accept a --bandwidth, --speedup or --patterns that differs from the store, for jobs "
+    "submitted from now on. Without --change the service refuses to start.",
 )
 @click.option(
     "--listen",
     default="127.0.0.1:7070",
     show_default=True,
     metavar="HOST:PORT",
-    help="Where clients find it; port 0 picks a free one.",
+    help="Address for clients; port 0 picks a free port.",
 )
 @click.option(
     "--token-file",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Who asks must send this token. Needed to listen where others can reach it.",
+    help="File with the token that every request must send. Required unless the address is local.",
 )
 @options.as_json
 def serve(
@@ -112,26 +112,26 @@ def serve(
 ) -> None:
     """Run the allocation controller until SIGTERM or Ctrl-C.
 
-    Jobs are submitted over HTTP and JSON (GET /openapi.json describes it). They begin in the order
-    of submission; each gets its hosts and an aggregation tree, and its runtime hears through GET
-    /events when to release a tree and when to acquire another. What was accepted is in --store
-    before anybody hears of it: a service that was killed goes on where it was. The store keeps the
-    cluster, the policies, the bandwidth, the speed-up and the patterns too, so a restart needs
-    --store only, and the same request has the same gain.
+    Clients submit jobs over HTTP and JSON (GET /openapi.json describes the API). Jobs start in the
+    order of submission. Each gets hosts and an aggregation tree. GET /events tells its runtime when
+    to release a tree and when to acquire another. The service writes each request to --store before
+    it answers, so it continues after a crash. The store also keeps the cluster, the policies, the
+    bandwidth, the speed-up and the patterns: a restart needs only --store, and the same request
+    has the same gain.
 
     \b
     Examples:
       olaf schedule serve --topology fat-tree:16 --store cluster.db
-      olaf schedule serve --store cluster.db                 # go on with it
+      olaf schedule serve --store cluster.db                 # continue with this store
       olaf schedule serve --store cluster.db --bandwidth 25gbit --change
       olaf schedule serve --topology racks.toml --capacity slots:8 --store racks.db
       olaf schedule serve --topology fat-tree:16 --store c.db --listen 0.0.0.0:7070 \\
-          --token-file token --json                          # one line of JSON an event
+          --token-file token --json                          # one line of JSON per event
 
     \b
     Exit codes:
-      0 stopped by SIGTERM or Ctrl-C   1 the store failed   2 it cannot be so
-      4 the address is taken
+      0: stopped by SIGTERM or Ctrl-C   1: the store failed   2: invalid options
+      4: the address is in use
     """
     from olaf import extras
 
@@ -154,7 +154,7 @@ def serve(
     spec = None
     left_out = () if "join" in given else ("join",) if "trees" in given else ("join", "trees")
     if topology is not None:
-        # The simulator shares by default. Here nothing makes the jobs take turns yet.
+        # The simulator shares by default. Here no program makes the jobs take turns yet.
         trees = given.get("trees", DEFAULTS["trees"])
         join = given.pop("join", "none" if trees in SHARING else None)
         spec = {"topology": read_topology(topology), **DEFAULTS, **given}

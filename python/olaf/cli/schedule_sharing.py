@@ -1,4 +1,4 @@
-"""``olaf schedule share``, ``host`` and ``shared``: the sharing protocol as processes."""
+"""``olaf schedule share``, ``host``, ``predict`` and ``shared``: sharing between processes."""
 
 from __future__ import annotations
 
@@ -21,38 +21,38 @@ FILE = click.Path(path_type=Path, dir_okay=False)
     "--fence",
     default="",
     metavar="COMMAND",
-    help="Tears the tree of a dead job down at the switches; its number is added, exit code 0 says "
-    "that it is down. Without it, what a dead job held stays held.",
+    help="Command that tears down the tree of a dead job at the switches. The job's number is "
+    "appended; exit code 0 means that the tree is down. Without it a dead job keeps its tree.",
 )
 @click.option(
     "--epoch-file",
     type=FILE,
     metavar="FILE",
-    help="Counts the controller's lives.  [default: FILE.toml.epoch]",
+    help="File that counts the controller's restarts.  [default: FILE.toml.epoch]",
 )
-@click.option("--log", "log", type=FILE, metavar="FILE", help="Add what happens, as JSON lines.")
+@click.option("--log", "log", type=FILE, metavar="FILE", help="Append events as JSON lines.")
 @click.option(
     "--policy",
     type=click.Choice(POLICIES),
     default="plan",
     show_default=True,
-    help="Which all-reduces use the switches: the simulator's policies, by the same code. "
-    "`olaf schedule predict` says what to expect.",
+    help="Policy that decides which all-reduces use the switches, as in the simulator. "
+    "`olaf schedule predict` predicts its score.",
 )
 @click.option(
     "--ahead",
     type=options.Seconds(
         0.0001,
         0.1,
-        why="a round with the hosts takes longer than less, and a grant that is asked for earlier "
-        "keeps the switches from others",
+        why="a shorter time than a round trip to the hosts is too late, and an earlier grant keeps "
+        "the switches from other jobs",
     ),
     default="5ms",
     show_default=True,
     metavar="TIME",
-    help="Ask for a grant this long before its first all-reduce starts: some times what a round "
-    "with the hosts takes. Later, and the all-reduce goes without the switches; much earlier, and "
-    "others are kept from them for nothing. From 100us to 100ms.",
+    help="Ask for a grant this long before its first all-reduce starts: a few round trips to the "
+    "hosts. If it is too short, the all-reduce goes without the switches; if it is too long, "
+    "other jobs wait for nothing. From 100us to 100ms.",
 )
 def share(
     *,
@@ -63,13 +63,13 @@ def share(
     policy: str,
     ahead: float,
 ) -> None:
-    """Run the sharing controller of the jobs in a file, until all have ended.
+    """Run the sharing controller for the jobs in a file, until all jobs have ended.
 
-    The jobs' patterns are taken forward from what their hosts tell, and each all-reduce is decided
-    as the simulator would. The last line says how late its timers were.
+    The hosts report their progress, the controller follows the jobs' patterns from there, and it
+    decides each all-reduce as the simulator would. The last line tells how late its timers were.
 
-    It first asks every host what its job holds, so it may be killed and started at any time: the
-    jobs go on without it, and without the switches once their grants are used up.
+    The controller first asks every host for the state of its job, so you can kill and restart it at
+    any time. Meanwhile the jobs continue, without the switches once their grants are used up.
 
     \b
     Examples:
@@ -107,20 +107,20 @@ def share(
     type=FILE,
     required=True,
     metavar="FILE",
-    help="Add a line for each begin and end of an all-reduce.",
+    help="Also log the begin and the end of each all-reduce.",
 )
 def host(*, file: Path, job: int, rank: int, log: Path) -> None:
     """Play one host of a job in real time: its recorded steps, all-reduce by all-reduce.
 
-    Each runs with or without the switches, as the controller's grants say at its launch; no bytes
-    are summed, the hosts of the job wait for each other and for the time that it would take.
+    The controller's grants decide whether an all-reduce uses the switches. No bytes are summed: the
+    hosts of the job wait for each other, and then for the time that the all-reduce would take.
 
     \b
     Example:
       olaf schedule host --cluster sharing.toml --job 1 --rank 0 --log host-1-0.jsonl
 
     \b
-    Exit codes: 0 played; 2 usage or configuration; 3 another host of the job is gone.
+    Exit codes: 0: played; 2: invalid options or configuration; 3: another host of the job is gone.
     """
     from olaf.outcome import configuring
     from olaf.schedule.runtime import play
@@ -138,8 +138,8 @@ def host(*, file: Path, job: int, rank: int, log: Path) -> None:
 def predict(*, file: Path, policy: str) -> None:
     """Simulate the jobs of a file, as `share` and `host` would run them, without delays.
 
-    The score is 1 if the jobs end as early as if each had the switches to itself, and 0 if they
-    end as late as without any. All jobs begin at once.
+    The score is 1 if the jobs end as early as with the switches to themselves, and 0 if they end as
+    late as without switches. All jobs start at once.
 
     \b
     Example:
@@ -158,23 +158,23 @@ def predict(*, file: Path, policy: str) -> None:
     type=click.Choice(POLICIES),
     default="plan",
     show_default=True,
-    help="What `share` ran with.",
+    help="The policy of the `share` that wrote the logs.",
 )
 @click.argument("logs", type=FILE, nargs=-1, required=True)
 def shared(*, file: Path, logs: tuple[Path, ...], policy: str) -> int:
-    """Check the logs of a run: no resource beyond its units, no all-reduce in two modes.
+    """Check the logs of a run: no overbooked resource, no all-reduce in two modes.
 
-    Where all hosts have ended, `score` says what the switches gained: 1 if the jobs took as long as
-    if each had them to itself, 0 if as long as without. `simulated` is the score that the
-    simulator has for these jobs and `--policy`; where it cannot simulate them, `simulated` is null
-    and stderr says why. `late_us` is how late timers were.
+    `score` tells what the switches gained, once all hosts have ended: 1 if the jobs took as long as
+    with the switches to themselves, 0 if as long as without. `simulated` is the simulator's score
+    for these jobs and `--policy`. If it cannot simulate them, `simulated` is null and stderr gives
+    the reason. `late_us` is the lateness of the timers in microseconds.
 
     \b
     Example:
       olaf schedule shared --cluster sharing.toml host-*.jsonl controller.jsonl
 
     \b
-    Exit codes: 0 both were kept; 1 one was broken; 2 no logs of these jobs.
+    Exit codes: 0: both rules hold; 1: a rule was broken; 2: no logs of these jobs.
     """
     from statistics import fmean
 

@@ -1,4 +1,4 @@
-"""``olaf schedule timeline``: who ran where, and who held which switch when, to look at."""
+"""``olaf schedule timeline``: draw which jobs ran on which hosts, and which held switches."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ import click
     help=".html: a page for any browser; .json: Chrome's trace format, for ui.perfetto.dev or "
     "chrome://tracing.",
 )
-@click.option("--title", default="", help="What was run, in words. Default: the record's name.")
+@click.option("--title", default="", help="Title of the drawing. Default: the record's name.")
 def timeline(*, file: Path, out: Path, title: str) -> None:
     """Draw the record of a simulation over time.
 
     `olaf simulate mina --timeline run.record.json` keeps a record; docs/patterns.md shows a page.
 
-    The page needs no network. Rows are hosts, with the jobs on them, and switches, with the trees
-    they hold; wheel and drag to move in time, shift and wheel for the rows, click for a job's
-    story. FILE.html#job=12&from=1.5&to=2 opens at a job and at these seconds.
+    The page works offline. Its rows are hosts, with their jobs, and switches, with their trees. The
+    wheel and dragging move in time, shift and wheel move the rows, and a click on a job shows its
+    history. FILE.html#job=12&from=1.5&to=2 opens the page at job 12 and these seconds.
 
     \b
     Examples:
@@ -33,7 +33,7 @@ def timeline(*, file: Path, out: Path, title: str) -> None:
       olaf schedule timeline run.record.json --out trace.json --title "1,000 jobs, first fit"
 
     \b
-    Exit codes: 0 drawn; 2 a record that is none, or a place that cannot be written to.
+    Exit codes: 0: drawn; 2: an invalid record, or a file that cannot be written.
     """
     from olaf.schedule.timeline import read, write
     from olaf.usage import ConfigurationError

@@ -1,4 +1,4 @@
-"""``olaf simulate``: what a network does to updates, in virtual time."""
+"""``olaf simulate``: simulations in virtual time."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ simulate.add_command(training)
     "--seeds",
     type=click.IntRange(min=1),
     metavar="N",
-    help=f"Run N seeds, the file's and those after it. Default: {SEEDS}.",
+    help=f"Run N seeds, starting with the file's seed. Default: {SEEDS}.",
 )
-@click.option("--seed", type=click.IntRange(min=0), metavar="S", help="Run this seed alone.")
+@click.option("--seed", type=click.IntRange(min=0), metavar="S", help="Run only this seed.")
 @click.option(
     "--set",
     "overrides",
@@ -56,7 +56,7 @@ simulate.add_command(training)
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Leave scenario.toml, as it was run, and results.json there.",
+    help="Write scenario.toml, as it was run, and results.json to this folder.",
 )
 @options.as_json
 def network(
@@ -70,9 +70,9 @@ def network(
 ) -> None:
     """Run the scenario of FILE.toml: many workers, a tree of queues, one server.
 
-    The queues, pacers, senders' control and ages are those of the real switch and hosts; a seed
-    gives the same numbers everywhere. docs/reference/scenarios.md explains every key; in --set a
-    switch or group is meant by its name.
+    The queues, pacers, sender control and ages are those of the real switch and hosts. A seed gives
+    the same numbers on every machine. docs/reference/scenarios.md explains every key. --set names
+    a switch or group by its name.
 
     \b
     Examples:
@@ -82,13 +82,13 @@ def network(
       olaf simulate network mine.toml --seed 7 --json > seed7.json
 
     \b
-    Exit codes: 0 simulated; 2 a file, key or value that cannot be; 130 interrupted.
+    Exit codes: 0: simulated; 2: an invalid file, key or value; 130: interrupted.
     """
     from olaf import scenarios
     from olaf.scenarios.tables import tables
 
     if seed is not None and seeds is not None:
-        raise click.UsageError("--seed is one, --seeds are several: give one of them")
+        raise click.UsageError("give --seed for one seed or --seeds for several, not both")
     scenario = scenarios.with_overrides(scenarios.read(file), overrides)
     chosen = _seeds(file, scenario, seeds or SEEDS) if seed is None else [seed]
     scenario["seed"] = chosen[0]
@@ -113,9 +113,9 @@ def _seeds(file: Path, scenario: Scenario, count: int) -> list[int]:
 
     first = scenario.get("seed")
     if not isinstance(first, int) or first < 0:
-        given = "is missing" if first is None else f"= {first!r} is none"
+        given = "is missing" if first is None else f"= {first!r} is invalid"
         raise ConfigurationError(
-            f"{file}: `seed` {given}: write a whole number from 0 on, or give --seed"
+            f"{file}: `seed` {given}: write a whole number of 0 or more, or give --seed"
         )
     return [first + n for n in range(count)]
 
@@ -179,6 +179,6 @@ def _write(
         for name, text in texts.items():
             (out / name).write_text(text, encoding="utf-8")
     except OSError as error:
-        reason = f"--out {out}: {error.strerror}; name a folder of yours"
+        reason = f"--out {out}: {error.strerror}; name a folder that you can write to"
         raise RunError(reason, Exit.USAGE) from None
     return [out / name for name in texts]

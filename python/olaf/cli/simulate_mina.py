@@ -1,4 +1,4 @@
-"""``olaf simulate mina``: jobs on a cluster whose switches sum for a few of them at a time."""
+"""``olaf simulate mina``: jobs on a cluster whose switches can sum for a few jobs at a time."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ BAD_PAIR = (
 
 
 class Nanoseconds(click.ParamType[int]):
-    """A time with its unit, ``50us`` or ``125ms``; ``0`` needs none."""
+    """A time with its unit, ``50us`` or ``125ms``; ``0`` needs no unit."""
 
     name = "TIME"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Whole nanoseconds."""
+        """The time in whole nanoseconds."""
         from olaf.cli.asking import milliseconds
 
         if isinstance(value, int):
@@ -64,10 +64,12 @@ class Thousandths(click.ParamType[int]):
         try:
             factor = Decimal(str(value))
         except ArithmeticError:
-            self.fail(f"{value!r} is no number", param, ctx)
+            self.fail(f"{value!r} is not a number", param, ctx)
         if not factor.is_finite() or not self._least <= factor <= 1000 or (factor * 1000) % 1:
             least = self._least
-            self.fail(f"{value}: from {least} to 1000, to the thousandth", param, ctx)
+            self.fail(
+                f"{value}: must be from {least} to 1000, with at most three decimals", param, ctx
+            )
         return int(factor * 1000)
 
 
@@ -78,52 +80,52 @@ class Thousandths(click.ParamType[int]):
     required=True,
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="The jobs in order of arrival, `pattern hosts steps` a line; # begins a comment.",
+    help="The jobs in order of arrival, `pattern hosts steps` per line; # begins a comment.",
 )
 @click.option(
     "--traces",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Recorded steps, a file PATTERN.json each. Default: those that come with Olaf.",
+    help="Folder of recorded steps, PATTERN.json each. Default: those that come with Olaf.",
 )
 @click.option(
     "--topology",
     default="fat-tree:16",
     show_default=True,
     metavar="SHAPE",
-    help="The cluster: fat-tree:DEGREE, fat-tree:HOSTS,TORS,PODS:AGGS,CORES (fewer links up than "
-    "down are oversubscription), leaf-spine:LEAVES,HOSTS,SPINES, or a graph in FILE.toml.",
+    help="The cluster: fat-tree:DEGREE, fat-tree:HOSTS,TORS,PODS:AGGS,CORES (oversubscribed if it "
+    "has fewer links up than down), leaf-spine:LEAVES,HOSTS,SPINES, or a graph in FILE.toml.",
 )
 @click.option(
     "--capacity",
     default="port:1",
     show_default=True,
     metavar="WHAT:N",
-    help="For how many jobs at once a port, or a whole switch, sums: port:1 is Quantum-2 NDR, "
-    "switch:1 is Quantum HDR.",
+    help="Number of jobs for which a port, or a whole switch, can sum at once: port:1 is Quantum-2 "
+    "NDR, switch:1 is Quantum HDR.",
 )
 @click.option(
     "--conflicts",
     type=click.Choice(["capacity", "switch"]),
     default="capacity",
     show_default=True,
-    help="When two trees conflict: they would overload something; or they meet in a switch, "
-    "whatever its capacity, as in the authors' code behind Table I.",
+    help="When two trees conflict. capacity: together they exceed a capacity; switch: they share a "
+    "switch, whatever its capacity, as in the authors' code for Table I.",
 )
 @click.option(
     "--placement",
     type=click.Choice(PLACEMENTS),
     default="fragments",
     show_default=True,
-    help="Which hosts a job gets: the first free ones; any; or those that leave job and cluster in "
-    "the fewest fragments (MINA §III-B).",
+    help="Policy for hosts. first-fit: the first free hosts; random: any free hosts; fragments: "
+    "the choice that leaves job and cluster in the fewest fragments (MINA §III-B).",
 )
 @click.option(
     "--alpha",
     type=Thousandths("0"),
     default="0.5",
     show_default=True,
-    help="With --placement fragments: what a fragment of what stays free weighs against one of "
+    help="For --placement fragments: weight of a fragment of free hosts relative to a fragment of "
     "the job, from 0 to 4.",
 )
 @click.option(
@@ -131,33 +133,33 @@ class Thousandths(click.ParamType[int]):
     type=click.Choice(TREES),
     default="gain",
     show_default=True,
-    help="Which aggregation tree a job gets: none; the first, or any, that conflicts with "
-    "nobody's; first-gain, the same as first for jobs that gain by a tree, and none for others; "
-    "mina, as many jobs without conflict as can be, anew at each arrival (§III-C); gain, "
-    "ours, those that gain most, changed only where that pays; exact, the same, and HiGHS looks "
-    "for a better choice whenever a job is left without a tree of its own.",
+    help="Policy for aggregation trees. none: no trees; first, random: the first or any tree "
+    "without a conflict; first-gain: as first, but only for jobs that gain by a tree; mina: as "
+    "many jobs without conflict as possible, chosen again at each arrival (§III-C); gain (ours): "
+    "the jobs that gain most, changed only where a change pays; exact: as gain, and HiGHS "
+    "searches for a better choice whenever a job has no tree of its own.",
 )
 @click.option(
     "--join",
     type=click.Choice(JOINS),
-    help="With --trees mina, gain or exact: with whom a job takes turns that finds no tree of its "
-    "own. none: it goes without a tree; one: with the jobs of one sharing group (§III-C); several: "
-    "also with jobs of several groups, which become one. Default: several with gain and "
-    "exact; one with mina, which knows no several.",
+    help="For --trees mina, gain or exact: the jobs with which a job takes turns if it finds no "
+    "tree of its own. none: no jobs, it goes without a tree; one: the jobs of one sharing group "
+    "(§III-C); several: also jobs of several groups, which are then merged. Default: several for "
+    "gain and exact; one for mina, which has no several.",
 )
 @click.option(
     "--candidates",
     type=click.IntRange(min=0),
     metavar="K",
-    help="With --trees mina, gain or exact: trees looked at for each job, 0 for all (MINA Figure "
-    "14). Default: 5 with mina, 64 otherwise.",
+    help="For --trees mina, gain or exact: number of candidate trees per job, 0 for all (MINA "
+    "Figure 14). Default: 5 for mina, 64 otherwise.",
 )
 @click.option(
     "--migration-price",
     type=Thousandths("0"),
     metavar="FACTOR",
-    help="With --trees gain or exact: what it costs to change a running job's tree, as a share of "
-    "what the job gains by it. Default: 0.05.",
+    help="For --trees gain or exact: cost of changing a running job's tree, as a fraction of what "
+    "the job gains by the tree. Default: 0.05.",
 )
 @click.option(
     "--solver-time",
@@ -165,15 +167,16 @@ class Thousandths(click.ParamType[int]):
     default=1.0,
     show_default=True,
     metavar="S",
-    help="With --trees exact: seconds for one choice. One that is cut short says how far from the "
-    "best it may be, and may differ on another machine.",
+    help="For --trees exact: time limit of one choice in seconds. A choice at the limit reports "
+    "how far from the best it may be, and may differ on another machine.",
 )
 @click.option(
     "--sharing",
     type=click.Choice(SHARING),
-    help="Which all-reduces use the tree: none; greedy, each that finds the tree free; mina, those "
-    "worth more than their rivals' (§III-D); plan, ours, those that make all steps end less late. "
-    "plan is better where little waits for the network, greedy where much does. Default: greedy.",
+    help="Policy for the all-reduces that use a tree. none: no all-reduces; greedy: each one that "
+    "finds the tree free; mina: those worth more than their rivals' (§III-D); plan (ours): those "
+    "that make all steps end less late. plan is better if jobs rarely wait for the network, "
+    "greedy if they often do. Default: greedy.",
 )
 @click.option(
     "--seed",
@@ -181,65 +184,66 @@ class Thousandths(click.ParamType[int]):
     default=0,
     show_default=True,
     metavar="S",
-    help="Of what is drawn: random hosts and trees, candidates.",
+    help="Random seed of the policies that draw: random hosts and trees, and candidates.",
 )
 @click.option(
     "--bandwidth",
     default="100gbit",
     show_default=True,
     metavar="RATE",
-    help="At which an all-reduce among hosts alone moves its bytes.",
+    help="Bandwidth of a host-only all-reduce, in tc's units.",
 )
 @click.option(
     "--speedup",
     type=Thousandths("1"),
     default="2",
     show_default=True,
-    help="How much faster that is when the switches sum.",
+    help="Speed of an all-reduce in the switches relative to host-only.",
 )
 @click.option(
     "--latency",
     type=Nanoseconds(),
     default="50us",
     show_default=True,
-    help="Of each all-reduce, however small.",
+    help="Fixed time of each all-reduce, however small.",
 )
 @click.option(
     "--compute-speed",
     type=Thousandths("0.001"),
     default="1",
     show_default=True,
-    help="How much faster than recorded the jobs compute: 1.5 makes the network matter more.",
+    help="Speed of the computation relative to the record: 1.5 makes the network matter more.",
 )
 @click.option(
     "--migration-time",
     type=Nanoseconds(),
     default="0",
     show_default=True,
-    help="For how long a running job has no tree when it is given another; the paper measures "
-    "559ms (§V-D), the authors' simulator takes none.",
+    help="Time that a running job is without a tree while it changes trees. The paper measures "
+    "559ms (§V-D); the authors' simulator uses 0.",
 )
 @click.option(
     "--ties",
     type=click.Choice(["together", "forwards", "backwards"]),
     default="together",
     show_default=True,
-    help="When jobs end at the same instant: all leave, then others are placed; or one leaves and "
-    "others are placed, then the next, in the list's order or from its end.",
+    help="Order when jobs end at the same instant. together: all leave, then waiting jobs are "
+    "placed; forwards, backwards: one leaves and jobs are placed, then the next leaves, in the "
+    "order of the list or in reverse.",
 )
 @click.option(
     "--timeline",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Draw who ran where and held which switch when: a page for a browser (.html), or Chrome's "
-    "trace format for ui.perfetto.dev (.json); or keep it for `olaf schedule timeline` "
+    help="Draw which jobs ran on which hosts and held which switches: a page for a browser (.html) "
+    "or Chrome's trace format for ui.perfetto.dev (.json). Or keep it for `olaf schedule timeline` "
     "(.record.json).",
 )
 @click.option(
     "--timeline-window",
     metavar="FROM..TO",
-    help="Show each use of the switches in this part of the run, as in 10s..12s. Default: the "
-    "first second.",
+    help="Show each use of the switches in this part of the run: 10s..12s. Default: the first "
+    "second.",
 )
 @options.as_json
 def mina(
@@ -268,12 +272,12 @@ def mina(
     timeline_window: str | None,
     json_out: bool,
 ) -> None:
-    """Simulate jobs that sum in the network, and say how much of what they could gain they get.
+    """Simulate jobs whose switches sum all-reduces, and print the share of the possible gain.
 
-    Jobs start in the order of the list as hosts become free, and repeat their recorded step. Each
-    all-reduce is summed by the switches of the job's tree or by the hosts; the score is 0 if all
-    are by the hosts, 1 if all are by the switches. The same options give the same numbers on
-    every machine. docs/mina.md is the tutorial.
+    Jobs start in the order of the list as hosts become free, and repeat their recorded step. Either
+    the switches of the job's tree or its hosts sum each all-reduce. The score is 0 if the hosts sum
+    all of them, and 1 if the switches do. The same options give the same numbers on every machine.
+    docs/mina.md is the tutorial.
 
     \b
     Examples:
@@ -283,7 +287,7 @@ def mina(
       olaf simulate mina --jobs jobs.txt --traces recorded/ --capacity switch:1 --json
 
     \b
-    Exit codes: 0 simulated; 2 a file or value that cannot be; 130 interrupted.
+    Exit codes: 0: simulated; 2: an invalid file or value; 130: interrupted.
     """
     from olaf.schedule.reading import read_jobs, read_topology
     from olaf.schedule.simulation import Cluster, Network, placement_policy, trees_policy
@@ -361,7 +365,7 @@ def _run(
 
             def say(over: int, running: int, now_ns: int) -> None:
                 thinking.say(
-                    f"{over} of {len(jobs)} jobs over, {running} running, at {now_ns / 1e9:.1f} s"
+                    f"{over} of {len(jobs)} jobs ended, {running} running, at {now_ns / 1e9:.1f} s"
                 )
 
             return simulate(cluster, patterns, jobs, timeline=window, say=say, solve=solver)
@@ -379,17 +383,17 @@ def _window(timeline: Path | None, text: str | None) -> Window | None:
 
     if timeline is None:
         if text is not None:
-            raise click.UsageError("--timeline-window is a part of --timeline: give that, too")
+            raise click.UsageError("--timeline-window needs --timeline FILE as well")
         return None
     if timeline.suffix.lower() not in (".html", ".htm", ".json"):
-        raise click.BadParameter("name it .html or .json", param_hint="--timeline")
+        raise click.BadParameter("the name must end with .html or .json", param_hint="--timeline")
     try:
         ends = [milliseconds(end) for end in (text or "0s..1s").split("..")]
         begin_ns, end_ns = (round(end * 1_000_000) for end in ends)
     except ValueError:
         begin_ns = end_ns = 0
     if begin_ns >= end_ns:
-        message = f"{text!r}: two times, as in 10s..12s"
+        message = f"{text!r}: write two times, as in 10s..12s"
         raise click.BadParameter(message, param_hint="--timeline-window")
     return Window(from_ns=begin_ns, to_ns=end_ns)
 
@@ -413,22 +417,22 @@ def _show(summary: Summary, cost: Cost) -> None:
         (
             "score",
             _number(summary.score),
-            "0: all by the hosts; 1: all by the switches, undisturbed",
+            "0: the hosts sum everything; 1: the switches do, undisturbed",
         ),
-        ("  by hosts", _number(summary.score_by_hosts), "each job counted for each of its hosts"),
+        ("  by hosts", _number(summary.score_by_hosts), "score, weighted by each job's hosts"),
         (
             "  worst tenth",
             _number(summary.worst_decile),
-            "mean of the lowest scores of single jobs",
+            "mean score of the worst-off 10 % of the jobs",
         ),
         (
             "at stake",
             f"{summary.headroom:.2%}",
-            "of the jobs' time: what all aggregation together could save",
+            "share of the jobs' time that aggregation could save at most",
         ),
-        ("utilisation", _number(summary.utilisation), "of a job's time, with the switches"),
+        ("utilisation", _number(summary.utilisation), "share of a job's time with the switches"),
         ("  by hosts", _number(summary.utilisation_by_hosts), ""),
-        ("  of the cluster", _number(summary.utilisation_of_cluster), "of all hosts' time"),
+        ("  of the cluster", _number(summary.utilisation_of_cluster), "share of all hosts' time"),
         ("hosts busy", _number(summary.hosts_busy), ""),
         (
             "jobs",
@@ -438,7 +442,7 @@ def _show(summary: Summary, cost: Cost) -> None:
         ),
         (
             "migrations",
-            f"{moves.per_job:.3f} a job",
+            f"{moves.per_job:.3f} per job",
             f"{moves.moved:,} trees moved, {moves.gained:,} gained, {moves.lost:,} lost",
         ),
         (
@@ -469,7 +473,7 @@ def _show(summary: Summary, cost: Cost) -> None:
 
 
 def _number(value: float | None) -> str:
-    """Four digits, or as many as tell a little less than all from all."""
+    """Four digits, or more if the value would otherwise round to 1."""
     if value is None:
         return "no gain"
     digits = next((n for n in range(4, 9) if value == 1 or f"{value:.{n}f}" < "1"), 9)

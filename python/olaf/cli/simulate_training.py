@@ -1,4 +1,4 @@
-"""``olaf simulate training``: what N machines are worth against one, in virtual time."""
+"""``olaf simulate training``: compare N machines with one, in virtual time."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ KEYS = {
     "until_reward": "train.until_reward",
 }
 TIMED_TURNS = 20
-"""Turns that are timed of a learner of which the package has none."""
+"""Number of turns to time for a learner without recorded turns in the package."""
 
 
 class Numbers(click.ParamType[list[int]]):
-    """Whole numbers with commas between them, each once."""
+    """Whole numbers separated by commas, each given once."""
 
     name = "N,N,.."
 
@@ -50,19 +50,19 @@ class Numbers(click.ParamType[list[int]]):
         except ValueError:
             self.fail(f"{value!r}: write whole numbers with commas, as in 1,2,4", param, ctx)
         if min(numbers) < self.least or len(set(numbers)) < len(numbers):
-            self.fail(f"{value!r}: each at least {self.least}, and none twice", param, ctx)
+            self.fail(f"{value!r}: each must be at least {self.least}, and given once", param, ctx)
         return numbers
 
 
 class UplinkRate(click.ParamType["Uplink"]):
-    """``free``, a rate with its unit, or a share of what the workers push."""
+    """``free``, a rate with its unit, or a fraction of the rate at which workers push."""
 
     name = "free|RATE|SHARE"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> Uplink:
-        """The uplink that was asked for."""
+        """The uplink as a settings value."""
         from olaf._olaf import parse_rate
         from olaf.virtual.plan import Uplink
 
@@ -74,9 +74,9 @@ class UplinkRate(click.ParamType["Uplink"]):
             try:
                 return Uplink("rate", parse_rate(value))
             except ValueError as error:
-                self.fail(f"{error}; or give a share of what the workers push: 0.25", param, ctx)
+                self.fail(f"{error}; or give a fraction of what the workers push: 0.25", param, ctx)
         if not 0 < share <= 1000:
-            self.fail(f"{value!r}: a share must be above 0; a rate has a unit: 2mbit", param, ctx)
+            self.fail(f"{value!r}: a fraction must be above 0; a rate needs a unit", param, ctx)
         return Uplink("share", share)
 
 
@@ -87,13 +87,13 @@ class UplinkRate(click.ParamType["Uplink"]):
     type=Numbers(1),
     default="1,2,4,8",
     show_default=True,
-    help="Numbers of machines, one worker each.",
+    help="Numbers of machines to simulate; each machine has one worker.",
 )
 @click.option(
     "--uplink",
     type=UplinkRate(),
-    help="Rate of the link from the switch to the server: free (nothing waits), a rate (2mbit), or "
-    "a share of what the workers push (0.25). Default: that of the settings, free.",
+    help="Bandwidth of the link from the switch to the server: free (nothing waits), a rate "
+    "(2mbit), or a fraction of what the workers push (0.25). Default: the settings' uplink, free.",
 )
 @click.option(
     "--speeds",
@@ -101,8 +101,8 @@ class UplinkRate(click.ParamType["Uplink"]):
     default=1.0,
     show_default=True,
     metavar="RATIO",
-    help="The fastest machine's speed over the slowest's, evenly spread; the mean speed stays "
-    "that of one machine.",
+    help="Speed of the fastest machine divided by the slowest's. Speeds are evenly spread; their "
+    "mean is the speed of one machine.",
 )
 @click.option(
     "--delay",
@@ -117,31 +117,31 @@ class UplinkRate(click.ParamType["Uplink"]):
     default=0.0,
     show_default=True,
     metavar="SHARE",
-    help="How often each of these links loses a datagram.",
+    help="Probability that one of these links loses a datagram.",
 )
 @click.option(
-    "--seeds", type=Numbers(0), default="0,1,2,3,4", show_default=True, help="Seeds of the runs."
+    "--seeds", type=Numbers(0), default="0,1,2,3,4", show_default=True, help="Random seeds."
 )
-@click.option("--until-reward", metavar="R|solved", help="The mark: the mean of 100 episodes.")
+@click.option("--until-reward", metavar="R|solved", help="Target: mean reward of 100 episodes.")
 @click.option(
     "--step-limit",
     type=click.IntRange(min=1),
     default=1_000_000,
     show_default=True,
     metavar="N",
-    help="Give a run up after N environment steps of all machines together.",
+    help="Stop a run after N environment steps of all machines together.",
 )
 @click.option("--learner", metavar="numpy|torch", help="torch needs the extra `torch`.")
 @click.option("--queue", metavar=METAVAR, help="Discipline of the switch's uplink.")
-@click.option("--slots", type=int, help="Updates the queue holds.")
+@click.option("--slots", type=int, help="Number of updates that the queue holds.")
 @click.option("--aggregate", metavar="each|periodic|round", help="When updates change the model.")
 @click.option("--transmission", metavar="off|paper|fair", help="When a worker sends (OLAF §5).")
 @click.option(
     "--turns",
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
     metavar="FILE",
-    help="Take the length of turns from this record (turns.json of an earlier --out, or what "
-    "python -m olaf.rl.recorded prints) instead of the package's.",
+    help="File with recorded lengths of turns, instead of the package's: turns.json of an earlier "
+    "--out, or the output of python -m olaf.rl.recorded.",
 )
 @click.option(
     "--jobs",
@@ -149,24 +149,24 @@ class UplinkRate(click.ParamType["Uplink"]):
     default=2,
     show_default=True,
     metavar="N",
-    help="Processes that simulate at the same time; the results do not depend on it.",
+    help="Number of simulating processes; the results do not depend on it.",
 )
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Leave results.json, the table, reward.svg and reward.png there.",
+    help="Write results.json, the table, reward.svg and reward.png to this folder.",
 )
 @options.as_json
 @options.configuration
 @click.pass_context
 def training(ctx: click.Context, /, **given: Any) -> None:
-    """Simulate training on N machines: when do they reach the mark, against one machine?
+    """Simulate training on N machines and on one: when do they reach the target reward?
 
-    Real learners, the real switch and the real server run in virtual time. How long a turn takes
-    was recorded on one core, so that a busy machine changes nothing: the same options give the same
-    numbers. One machine is one process with the same learner and no network. Learners without
-    recorded turns are timed first. docs/training.md explains the table.
+    Real learners, the real switch and the real server run in virtual time. The length of a turn was
+    recorded on one core, so a busy machine changes nothing: the same options give the same numbers.
+    One machine is one process with the same learner and no network. The command first times
+    learners without recorded turns. docs/training.md explains the table.
 
     \b
     Examples:
@@ -178,7 +178,7 @@ def training(ctx: click.Context, /, **given: Any) -> None:
       olaf simulate training --set learner.steps_per_update=250 --set server.staleness_power=0.5
 
     \b
-    Exit codes: 0 simulated; 2 an option or value that cannot be; 130 interrupted.
+    Exit codes: 0: simulated; 2: an invalid option or value; 130: interrupted.
     """
     extras.need("train", what="olaf simulate training")
     from olaf.virtual.plan import ALONE
@@ -205,7 +205,7 @@ def training(ctx: click.Context, /, **given: Any) -> None:
 
 
 def plan_of(settings: Settings, given: dict[str, Any]) -> Plan:
-    """What the options ask for. Raises ConfigurationError."""
+    """The plan that the options ask for. Raises ConfigurationError."""
     from olaf.jobs.rehearsal import rehearse
     from olaf.virtual.plan import Plan, Uplink, mark_of, simulable
 
@@ -235,8 +235,8 @@ def _turns(settings: Settings, file: Path | None) -> Recorded:
             return reread(config, record, record["environments"][config.environment])
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ConfigurationError(
-                f"--turns {file}: no record of turns of {config.environment} ({error!r}): name a "
-                "turns.json of an earlier --out"
+                f"--turns {file}: not a record of turns of {config.environment} ({error!r}): "
+                "name a turns.json of an earlier --out"
             ) from None
     known = shipped(config)
     if known is not None:
@@ -276,10 +276,10 @@ def _uplink(plan: Plan) -> str:
 
 def _legend(plan: Plan) -> str:
     return (
-        "virtual s: median over the seeds; a dash: not reached within "
+        "virtual s: median over the seeds; a dash: target not reached within "
         f"{plan.step_limit:,} environment steps.\n"
-        "speed-up: median of one machine without a network over this median, with its interval "
-        "over the seeds of both."
+        "speed-up: median of one machine without a network divided by this median, with its "
+        "interval over the seeds of both."
     )
 
 
@@ -324,6 +324,6 @@ def _write(
         title = f"{plan.settings.learner.environment}, uplink {_uplink(plan)}"
         draw_rewards(runs, title, plan.until_reward, out / "reward")
     except OSError as error:
-        reason = f"--out {out}: {error.strerror}; name a folder of yours"
+        reason = f"--out {out}: {error.strerror}; name a folder that you can write to"
         raise RunError(reason, Exit.USAGE) from None
     return [out / name for name in (*texts, "reward.svg", "reward.png")]

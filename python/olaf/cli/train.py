@@ -1,4 +1,4 @@
-"""``olaf train``: a whole job on this machine, watched and reported."""
+"""``olaf train``: run, watch and report a whole job on this machine."""
 
 from __future__ import annotations
 
@@ -50,68 +50,66 @@ KEYS = {
 @click.command()
 @click.option("--env", metavar="ID", help="Any id that gymnasium.make knows, or module:ID.")
 @click.option("--on", metavar="local|ray[:ADDRESS]|slurm", help="Where the processes run.")
-@click.option("--workers", type=int, help="Worker processes.")
-@click.option("--clusters", type=int, help="Clusters the workers are dealt to.")
-@click.option("--leaves", metavar="N", help="Leaf switches below the switch; clusters share them.")
+@click.option("--workers", type=int, help="Number of worker processes.")
+@click.option("--clusters", type=int, help="Number of clusters; the workers are spread over them.")
+@click.option("--leaves", metavar="N", help="Number of leaf switches; the clusters share them.")
 @click.option("--learner", metavar="numpy|torch", help="torch needs the extra `torch`.")
 @click.option("--queue", metavar=METAVAR, help="Discipline of the switch's uplink.")
-@click.option("--slots", type=int, help="Updates the queue holds.")
-@click.option("--uplink", metavar="RATE", help="Rate of the uplink as tc writes it: 1.9mbit.")
-@click.option("--credits", metavar="N", help="Updates outstanding towards the server.")
+@click.option("--slots", type=int, help="Number of updates that the queue holds.")
+@click.option("--uplink", metavar="RATE", help="Bandwidth of the uplink in tc's units: 1.9mbit.")
+@click.option("--credits", metavar="N", help="Most unanswered updates on the way to the server.")
 @click.option("--gate", metavar="THRESHOLD|off", help="Reward gate of the switch.")
 @click.option("--transmission", metavar="off|paper|fair", help="When a worker sends (OLAF §5).")
 @click.option("--transport", metavar="udp|tcp", help="tcp: a plain TCP server, as a baseline.")
 @click.option("--rule", metavar="delta|paper-literal", help="How an update changes the model.")
 @click.option("--aggregate", metavar="each|periodic|round", help="When updates change the model.")
-@click.option("--updates", metavar="N|off", help="Stop after N updates in all.")
+@click.option("--updates", metavar="N|off", help="Stop after N updates of all workers together.")
 @click.option("--until-reward", metavar="R|solved|off", help="Stop at this mean reward.")
 @click.option("--time-limit", metavar="TIME|off", help="Stop after TIME: 90s, 2min.")
-@click.option("--seed", type=int, help="Seed of the run.")
-@click.option("--record", metavar="FILE", help="Keep who pushed when, for `olaf replay`.")
-@click.option(
-    "--out", metavar="DIR", help="Folder of the run; otherwise runs/<time>-<environment>."
-)
+@click.option("--seed", type=int, help="Random seed of the run.")
+@click.option("--record", metavar="FILE", help="Record all pushes, for `olaf replay`.")
+@click.option("--out", metavar="DIR", help="Folder of the run. Default: runs/<time>-<environment>.")
 @click.option(
     "--resume",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Go on with the run in this folder, with its settings and what it learnt.",
+    help="Continue the run in this folder, with its settings, model and learners.",
 )
 @click.option(
     "--local",
     is_flag=True,
     default=None,
-    help="Train in this one process, without any network: a baseline.",
+    help="Train in this one process, without a network: a baseline.",
 )
 @click.option(
     "--against",
     metavar="local|off",
-    help="Run the one-process baseline as well, and print it beside the run.",
+    help="Also run the one-process baseline, and print it beside the run.",
 )
 @click.option(
     "--wandb",
     is_flag=False,
     flag_value="olaf",
     metavar="[PROJECT]",
-    help="Log to Weights & Biases too; needs the extra `wandb`.",
+    help="Also log to Weights & Biases; needs the extra `wandb`.",
 )
 @click.option("--dry-run", is_flag=True, help="With --on slurm: write the script, submit nothing.")
 @click.option(
     "--script",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="With --on slurm: write the script there, submit nothing.",
+    help="With --on slurm: write the script to FILE, submit nothing.",
 )
 @options.as_json
 @options.configuration
 @click.pass_context
 def train(ctx: click.Context, /, **given: Any) -> int:
-    """Train: a server, a switch and workers, real processes over UDP, on this machine or --on many.
+    """Train with a server, a switch and workers: processes over UDP, here or --on many machines.
 
-    Runs until the environment counts as solved (mean reward of the last 100 training episodes of
-    all workers), or to --updates. Processes that die are started again and named. Each run has a
-    folder of its own, runs/<time>-<environment>, with model, report, record and TensorBoard
-    scalars; runs/latest shows the newest. Nothing is overwritten.
+    Training stops when the environment is solved, judged by the mean reward of the last 100
+    episodes of all workers, or after --updates. A process that dies is reported and started again.
+    Each run writes its model, report, record and TensorBoard scalars to its own folder,
+    runs/<time>-<environment>; runs/latest links to the newest. Nothing is overwritten.
 
     \b
     Examples:
@@ -126,7 +124,7 @@ def train(ctx: click.Context, /, **given: Any) -> int:
       olaf train --set learner.steps_per_update=500 --set server.step=sum
       olaf train --on ray:auto --workers 64        actors of the Ray cluster that runs here
       olaf train --on slurm --workers 64 --set slurm.nodes=4 --set slurm.partition=cpu
-      olaf train --on slurm --dry-run              only writes the batch script
+      olaf train --on slurm --dry-run              write the batch script, submit nothing
     """
     extras.need("train", what="olaf train")
     batch = given["dry_run"] or given["script"] is not None
@@ -144,7 +142,7 @@ def train(ctx: click.Context, /, **given: Any) -> int:
                 json_out=given["json_out"],
             )
         if batch:
-            raise click.UsageError("--dry-run and --script are for --on slurm", ctx)
+            raise click.UsageError("--dry-run and --script need --on slurm", ctx)
         run = run_training(settings, json_out=given["json_out"])
     show_result(run.result, run.folder, json_out=given["json_out"])
     return int(run.outcome.code)
@@ -153,14 +151,14 @@ def train(ctx: click.Context, /, **given: Any) -> int:
 def run_as_batch_job(
     settings: Settings, script: Path | None, *, dry_run: bool, json_out: bool
 ) -> int:
-    """Write the batch script of a run, and submit it unless it is only to be looked at."""
+    """Write the batch script of a run, and submit it unless this is a dry run."""
     from olaf.jobs.places.slurm_batch import refuse_strangers, submit, write_batch
     from olaf.jobs.rehearsal import rehearse
     from olaf.runs import folder as folders
 
     rehearse(settings)
     if script is not None:
-        refuse_strangers(script)  # before there is a folder for the run
+        refuse_strangers(script)  # before the folder of the run exists
     out = settings.train.out
     if out is None:
         folder = folders.new_folder(settings.learner.environment)
@@ -202,8 +200,8 @@ def resume_training(ctx: click.Context, named: Path, *, json_out: bool) -> Run:
     for option, key in (("--out", "out"), ("--config", "config_file")):
         if ctx.params[key] is not None:
             raise RunError(
-                f"{option} does not go with --resume: a run goes on in its own folder with its own "
-                "settings; change single ones by their options, or by --set",
+                f"{option} does not go with --resume: a run continues in its own folder with its "
+                "own settings; change single settings by their options, or by --set",
                 Exit.USAGE,
             )
     folder = find_folder(named)
@@ -220,7 +218,7 @@ def resume_training(ctx: click.Context, named: Path, *, json_out: bool) -> Run:
         settings = options.settings(ctx, KEYS, base=resumed(folder, earlier))
         told = changes(before, settings)
         say(
-            f"going on with {folder}: {earlier.updates:,} updates, {earlier.steps:,} environment "
+            f"continuing {folder}: {earlier.updates:,} updates, {earlier.steps:,} environment "
             f"steps, {earlier.at_s:.1f} s so far"
         )
         for change in told:
@@ -231,7 +229,7 @@ def resume_training(ctx: click.Context, named: Path, *, json_out: bool) -> Run:
 
 
 def show_result(result: dict[str, Any], out: Path, *, json_out: bool) -> None:
-    """Print the last table, and the result as JSON if that was asked for."""
+    """Print the final table, and with --json the result."""
     from olaf.report.tables import (
         against_note,
         against_table,
@@ -274,7 +272,7 @@ def _observer(settings: Settings, *, json_out: bool) -> Any:
 
 
 def title(settings: Settings) -> str:
-    """Give the headline of a run: what is trained over which network."""
+    """The headline of a run: environment, workers and network."""
     switch, train = settings.switch, settings.train
     if train.local:
         return f"{settings.learner.environment}   one process, no network   seed {train.seed}"

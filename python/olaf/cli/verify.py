@@ -1,4 +1,4 @@
-"""``olaf verify``: does it hold in every run, or which run is it that breaks it?"""
+"""``olaf verify``: prove that objectives hold in every run, or show a run that violates one."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     "wanted",
     multiple=True,
     metavar="KIND[=LIMIT]",
-    help="fair_peak=100ms, fair_age=.., worst_peak=.., starvation=.., loss=5%; a kind alone means "
-    "the file's of that kind. Repeatable. Default: all of the file.",
+    help="KIND=LIMIT to prove: fair_peak=100ms, fair_age=.., worst_peak=.., starvation=.., "
+    "loss=5%. A KIND alone takes its limit from the file. Repeatable. Default: all of the file.",
 )
 @click.option(
-    "--horizon", callback=asking.time_of, metavar="TIME", help="Observe runs for so long."
+    "--horizon", callback=asking.time_of, metavar="TIME", help="Length of the observed runs."
 )
 @click.option(
     "--timeout",
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     default="60s",
     show_default=True,
     metavar="TIME",
-    help="For all objectives together.",
+    help="Time limit for all objectives together.",
 )
 @click.option("--tightest", is_flag=True, help="Find the smallest limit that holds.")
 @click.option(
@@ -51,19 +51,19 @@ if TYPE_CHECKING:
     type=click.Choice(["sweep", "timeline", "events", "all"]),
     default="all",
     show_default=True,
-    help="Which prover: they run side by side, the first answer counts.",
+    help="Prover to use. all: run them in parallel and take the first answer.",
 )
 @click.option(
     "--plot",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Draw the run that violates it, or comes nearest: .png, .svg or .pdf.",
+    help="Draw the run that violates the objective, or comes closest: .png, .svg or .pdf.",
 )
 @click.option(
     "--trace",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Write that run for `olaf replay`.",
+    help="Write that run as a trace for `olaf replay`.",
 )
 @options.as_json
 def verify(
@@ -78,11 +78,11 @@ def verify(
     trace: Path | None,
     json_out: bool,
 ) -> int:
-    """Prove that clusters can share a queue and stay fresh, or show the run in which they do not.
+    """Prove that clusters can share a queue and stay fresh, or show a run in which they do not.
 
-    SPEC.toml describes clusters, the queue before a narrow link and what must hold in every run,
-    whatever the phases and jitter of the workers. docs/verify.md teaches it,
-    docs/reference/verify.md lists every key. Ctrl-C answers with what is known by then.
+    SPEC.toml describes the clusters, the queue before a narrow link and the objectives. An
+    objective must hold in every run, whatever the phases and jitter of the workers. docs/verify.md
+    is the tutorial, docs/reference/verify.md lists every key. Ctrl-C prints what is known so far.
 
     \b
     Examples:
@@ -94,8 +94,8 @@ def verify(
 
     \b
     Exit codes:
-      0 holds   1 violated   2 undecided within --timeout   3 bad input
-      Of several objectives violated counts before undecided.
+      0: holds   1: violated   2: undecided within --timeout   3: invalid input
+      With several objectives, violated takes precedence over undecided.
     """
     extras.need("verify", "z3", "rich", what="olaf verify")
     with asking.interruptible() as stop:
@@ -106,10 +106,10 @@ def verify(
         if plot is not None:
             check_ending(plot)
         for left in (plot, trace):
-            # Said before anything is proved.
+            # Checked before the proof, which may take minutes.
             if left is not None and not left.parent.is_dir():
                 raise click.UsageError(
-                    f"{left}: there is no folder {left.parent}; name one of yours"
+                    f"{left}: there is no folder {left.parent}; name an existing folder"
                 )
         asking.above_zero(timeout)
         spec = with_horizon(read(file), horizon)
@@ -139,7 +139,7 @@ def verify(
 
 
 def with_horizon(spec: Spec, horizon_ms: Decimal | None) -> Spec:
-    """The spec, observed for as long as the option says."""
+    """The spec, with the horizon of the option."""
     if horizon_ms is None:
         return spec
     from olaf.verify.reading import checked
@@ -150,7 +150,7 @@ def with_horizon(spec: Spec, horizon_ms: Decimal | None) -> Spec:
 
 
 def chosen(spec: Spec, wanted: tuple[str, ...], file: Path) -> list[ObjectiveSpec]:
-    """The objectives of the options, else all of the file."""
+    """The objectives of the options, otherwise all of the file."""
     if not wanted:
         if not spec.objective:
             raise click.UsageError(
@@ -168,7 +168,7 @@ def _objectives(spec: Spec, text: str, file: Path) -> list[ObjectiveSpec]:
     name, has_limit, limit = text.partition("=")
     if name not in LIMIT_KEYS:
         raise click.BadParameter(
-            f"{name!r} is none of {', '.join(LIMIT_KEYS)}", param_hint="--objective"
+            f"{name!r} is not one of {', '.join(LIMIT_KEYS)}", param_hint="--objective"
         )
     kind = Kind(name)
     if not has_limit:
@@ -197,7 +197,7 @@ def _ask(
     provers: list[str] | None,
     stop: Event,
 ) -> list[Verdict]:
-    """One after the other: each has its part of the time left."""
+    """Decide one objective after the other; each gets its part of the remaining time."""
     from olaf.verify.portfolio import Portfolio
     from olaf.verify.verifying import decide
 
@@ -216,7 +216,7 @@ def _ask(
 
 
 def overall(verdicts: list[Verdict]) -> Answer:
-    """Of all together: violated beats undecided beats holds."""
+    """The answer for all objectives: violated beats undecided beats holds."""
     from olaf.verify.verdict import Answer
 
     given = {verdict.answer for verdict in verdicts}
@@ -225,14 +225,14 @@ def overall(verdicts: list[Verdict]) -> Answer:
 
 
 def exit_code(answer: Answer) -> int:
-    """Of an answer."""
+    """The answer's exit code."""
     return {"holds": asking.YES, "violated": asking.NO, "undecided": asking.UNDECIDED}[answer]
 
 
 def _leave(
     verdict: Verdict, number: int, of: int, plot: Path | None, trace: Path | None
 ) -> list[str]:
-    """Write plot and trace of a verdict's run; what to say of it."""
+    """Write plot and trace of a verdict's run; return the lines to print."""
     from olaf.verify.drawing import draw
     from olaf.verify.schedule import RATE, trace_of
 
@@ -254,7 +254,7 @@ def _leave(
 
 
 def _numbered(path: Path, number: int, of: int, verdict: Verdict) -> Path:
-    """Of several objectives each has a file."""
+    """With several objectives, each has its own file."""
     if of == 1:
         return path
     return path.with_name(f"{path.stem}-{number}-{verdict.objective.kind}{path.suffix}")
@@ -266,11 +266,13 @@ def _writing(path: Path, write: Any) -> None:
     try:
         write()
     except OSError as error:
-        raise RunError(f"{path}: {error.strerror}; name a file of yours", Exit.USAGE) from None
+        raise RunError(
+            f"{path}: {error.strerror}; name a file that you can write", Exit.USAGE
+        ) from None
 
 
 def headline(file: Path, instance: Instance) -> str:
-    """What is looked at, in a line."""
+    """The instance in one line."""
     from olaf.verify.instance import Kind
     from olaf.verify.words import amount
 

@@ -1,4 +1,4 @@
-"""Running a job: settings, the roles as processes, their supervision and the accounts at the end.
+"""Running a job: settings, the roles as processes, their supervision and the final accounts.
 
-Nothing in here draws or asks; `olaf.cli` does that, and `olaf.report` writes what is kept.
+Nothing here draws or prompts; `olaf.cli` does that, and `olaf.report` writes the files.
 """

@@ -1,10 +1,10 @@
-"""Where every contribution of a run ended, from the counters of those who saw it.
+"""Where every contribution of a run ended, from the counters of the processes.
 
-The sender counts what it pushed, the switch what it did with what came, the server what was
-delivered. What lies between two parties is the difference of their counters: zero, or lost on the
-way. A party that was killed takes with it what it did after its last report; then a difference is
-all there is, over the hops it touched, and the row says so. Nothing is adjusted: a difference that
-cannot be is reported as a discrepancy.
+The sender counts the contributions that it pushed, the switch each fate in its queue, the server
+the contributions that it received. The difference of two neighbours' counters is zero, or was lost
+between them. A killed process takes everything after its last report with it. Then only the
+difference over its hops is known, and the row says so. Counts are never adjusted: an impossible
+difference is reported as a discrepancy.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from typing import Any
 Stats = Mapping[str, Any]
 
 NEVER_SENT = ("replaced at worker", "discarded at worker", "unsent")
-"""Fates that workers themselves are the reason of."""
+"""Fates that the worker itself decides."""
 
 
 @dataclass(frozen=True)
 class Incarnation:
-    """The last report of one process, and whether that was its last word."""
+    """The last report of one process, and whether the process reported at its end."""
 
     name: str
     number: int
     stats: Stats
     final: bool
-    """True for the report at a clean end (or of a process that still runs): nothing came after."""
+    """True for the report at a clean end, or of a running process: no counts came after it."""
 
     @property
     def label(self) -> str:
@@ -37,14 +37,14 @@ class Incarnation:
 
 @dataclass(frozen=True)
 class Row:
-    """One fate and how many contributions met it."""
+    """One fate and the number of contributions that met it."""
 
     fate: str
     count: int
     counted: str
-    """Who counted: ``workers``, ``leaf``, ``switch``, ``server``, or ``difference``."""
+    """The party that counted: ``workers``, ``leaf``, ``switch``, ``server``, or ``difference``."""
     lost: bool = False
-    """Whether the design calls this a loss: dropped or lost."""
+    """True if the fate counts as a loss: dropped or lost."""
     note: str = ""
 
 
@@ -56,7 +56,7 @@ class Accounts:
     rows: list[Row]
     discrepancies: list[str] = field(default_factory=list)
     note: str = ""
-    """What must be known about `pushed`."""
+    """A remark about `pushed`, or an empty text."""
 
     @property
     def total(self) -> int:
@@ -65,7 +65,7 @@ class Accounts:
 
     @property
     def matches(self) -> bool:
-        """Every contribution has exactly one fate, at every hop."""
+        """True if every contribution has exactly one fate at every hop."""
         return self.total == self.pushed and not self.discrepancies
 
     @property
@@ -75,7 +75,7 @@ class Accounts:
 
     @property
     def loss(self) -> float | None:
-        """Dropped or lost, over sent (the design's word); None before anything was sent."""
+        """Dropped or lost contributions divided by sent ones; None before the first is sent."""
         unsent = sum(r.count for r in self.rows if r.fate in NEVER_SENT)
         sent = self.pushed - unsent
         return self.lost / sent if sent > 0 else None
@@ -85,7 +85,7 @@ class Accounts:
         return sum(r.count for r in self.rows if r.fate == fate or r.fate.startswith(fate + ":"))
 
     def to_json(self) -> dict[str, Any]:
-        """As written to run.json."""
+        """The accounts as written to run.json."""
         return {
             "pushed": self.pushed,
             "note": self.note,
@@ -106,7 +106,7 @@ class Accounts:
 
 
 def nothing(role: str) -> Stats:
-    """Statistics of a process that ended before it gave any."""
+    """Statistics of a process that ended before its first report."""
     none: dict[str, Stats] = {
         "worker": {
             "contributions": 0,
@@ -147,8 +147,8 @@ def settle(
 ) -> Accounts:
     """Draw up the accounts from the last report of every incarnation of every process.
 
-    leaves: the switches between the workers and ``switches``, where there are any.
-    is_tcp: there are no switches, and nothing is lost while all processes live.
+    leaves: the switches between the workers and ``switches``, if there are any.
+    is_tcp: true for runs without switches, which lose nothing while all processes live.
     """
     discrepancies: list[str] = []
     sent = _workers(workers, discrepancies)
@@ -164,10 +164,10 @@ def settle(
     if sent.replaced:
         rows.append(Row("replaced at worker", sent.replaced, "workers"))
     if sent.discarded:
-        note = "held back by transmission control, and given up"
+        note = "held back by transmission control, and then discarded"
         rows.append(Row("discarded at worker", sent.discarded, "workers", note=note))
     if sent.unsent:
-        rows.append(Row("unsent", sent.unsent, "workers", note="still with a worker at its end"))
+        rows.append(Row("unsent", sent.unsent, "workers", note="still at a worker when it ended"))
     way = _Way("worker", handed, killed_workers)
     for (name, tier), queue in zip(tiers, queues, strict=True):
         way.pass_through(name, queue, _killed(tier))
@@ -177,7 +177,7 @@ def settle(
     unreported = 0
     first = way.gaps[0]
     if first.count < 0 and killed_workers:
-        # The switch saw more than a killed worker lived to report: that was pushed, too.
+        # The switch received more than a killed worker reported: these were pushed, too.
         unreported = -first.count
         way.rows.remove(first)
     rows += [*way.rows, *result.rows]
@@ -188,7 +188,7 @@ def settle(
     if unreported:
         notes.append(f"{unreported} of them after the last report of {', '.join(killed_workers)}")
     if repeated := sum(queue.repeated for queue in queues):
-        notes.append(f"{repeated} that the network repeated were refused and count nowhere")
+        notes.append(f"{repeated} that the network repeated were refused and are not counted")
     return Accounts(sent.pushed + unreported, rows, discrepancies, "; ".join(notes))
 
 
@@ -197,7 +197,7 @@ def _killed(party: Sequence[Incarnation]) -> list[str]:
 
 
 class _Way:
-    """The way up, hop by hop: what one party handed on and the next received."""
+    """The way up, hop by hop: departures of one party and arrivals at the next."""
 
     def __init__(self, name: str, handed: int, killed: list[str]) -> None:
         self.rows: list[Row] = []
@@ -205,9 +205,9 @@ class _Way:
         self._from, self._handed, self._killed = name, handed, killed
 
     def pass_through(self, name: str, queue: _Queue, killed: list[str]) -> None:
-        """A tier of switches."""
+        """Add a tier of switches."""
         if killed:
-            # Its queue, and what it did after its last report, are gone: one gap over both hops.
+            # Its queue, and everything after its last report, are gone: one gap over both hops.
             self._handed -= queue.settled_here + queue.waiting
             self._killed = [*killed, *self._killed]
             self.rows += queue.rows
@@ -217,7 +217,7 @@ class _Way:
         self._from, self._handed, self._killed = name, queue.departed, []
 
     def end(self, name: str, received: int, killed: list[str]) -> None:
-        """The next party that counted all it received; what did not arrive there is a row."""
+        """Add the next party that counted its arrivals; missing contributions become a row."""
         gap = _gap(self._handed - received, f"{self._from} to {name}", [*self._killed, *killed])
         self.gaps.append(gap)
         self.rows.append(gap)
@@ -239,7 +239,7 @@ def _gap(count: int, between: str, killed: list[str]) -> Row:
         count,
         "difference",
         lost=True,
-        note="what is left over: held or under way at the kill, or done after the last report",
+        note="the rest: held or under way at the kill, or handled after the last report",
     )
 
 
@@ -257,8 +257,8 @@ def _workers(workers: Sequence[Incarnation], discrepancies: list[str]) -> _Sent:
         stats = one.stats
         total.pushed += stats["contributions"]
         total.replaced += stats["replaced_unsent"]
-        # What a killed worker had not sent when it last spoke may have gone out since: it belongs
-        # to the difference between workers and switch.
+        # A killed worker may have sent these after its last report: they belong to the difference
+        # between workers and switch.
         kept = stats["unsent"] + stats["held"]
         total.unsent += kept if one.final else 0
         total.discarded += stats["discarded"]
@@ -285,7 +285,7 @@ def _switches(tier: str, switches: Sequence[Incarnation], discrepancies: list[st
     ended: dict[str, int] = {"replaced": 0, "filtered": 0}
     for one in switches:
         fates = one.stats["fates"]
-        # What the network repeated was pushed once: a duplicate is no contribution of its own.
+        # A datagram that the network repeated was pushed once: a duplicate is no contribution.
         repeated = fates["rejected"].get("duplicate", 0)
         total.received += one.stats["received"] - repeated
         total.repeated += repeated
@@ -327,7 +327,7 @@ class _Result:
 
 
 def _of_this_life(served: Stats) -> Stats:
-    """A server's counts of a job without those that it took up from a checkpoint."""
+    """A server's counts for a job, without those that it loaded from a checkpoint."""
     before = served.get("restored")
     if not before:
         return served
@@ -365,7 +365,7 @@ def _servers(servers: Sequence[Incarnation], job: int, discrepancies: list[str])
             if one.final:
                 waiting += held
             else:
-                # What a killed server had collected is lost with it.
+                # Contributions that a killed server had collected are lost with it.
                 total.received -= held
     total.rows = [
         Row("delivered alone", alone, "server"),

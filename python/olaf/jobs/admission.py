@@ -1,8 +1,8 @@
-"""Answering a switch that asks before a cluster joins: by a program of its own, within its time.
+"""Answers a switch that asks before a cluster joins, through a separate program with a time limit.
 
-The switch never waits: questions are answered in a thread, and whoever proves something does so in
-a process that is killed when the time is up. Why it is one question at a time, and what the switch
-does without an answer, stands in ``docs/design/012-asking-before-a-cluster-joins.md``.
+The switch never waits: a thread answers questions, and a prover runs in a process that is killed
+at the time limit. ``docs/design/012-asking-before-a-cluster-joins.md`` explains why questions are
+answered one at a time, and what the switch does without an answer.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from typing import Any, Literal, NamedTuple, Protocol
 from olaf.lines import Message
 
 STOP_PATIENCE_S = 5.0
-"""How long a killed verifier may take to be gone."""
+"""Time limit for a killed verifier to disappear."""
 
 
 class WireCluster(NamedTuple):
-    """A cluster by the numbers it has on the wire."""
+    """A cluster, by its ids on the wire."""
 
     job: int
     cluster: int
@@ -35,47 +35,47 @@ class WireCluster(NamedTuple):
 
 @dataclass(frozen=True)
 class Policy:
-    """What a switch's process is told; JSON-able."""
+    """Admission settings of a switch's process; JSON-able."""
 
     file: str
     """The clusters that may run: a SPEC.toml whose clusters have ``ids``."""
     timeout_s: float
     unanswered: str
-    """``admit`` or ``refuse``: the answer where none comes in time."""
+    """``admit`` or ``refuse``: the answer if none arrives in time."""
     command: list[str] = field(default_factory=lambda: [sys.executable, "-m", "olaf.verify.ask"])
-    """Reads a `Question` with its file as JSON on standard input, and writes an `Answer`."""
+    """Program that reads a `Question` with its file as JSON on stdin, and writes an `Answer`."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """May that cluster join those?"""
+    """Asks whether a cluster may join the present ones."""
 
     newcomer: WireCluster
     running: tuple[WireCluster, ...]
     until_s: float
-    """When the switch gives its stated answer, Unix time."""
+    """Unix time in seconds at which the switch gives its configured answer."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The word, and why."""
+    """An answer with its reason."""
 
     answer: Literal["admit", "refuse", "undecided"]
     reason: str
 
 
 class Asks(Protocol):
-    """Whoever knows."""
+    """Anything that can answer a `Question`."""
 
     def ask(self, question: Question) -> Answer:
-        """The answer; undecided at the question's time at the latest."""
+        """Return the answer; undecided at the question's deadline at the latest."""
 
     def stop(self) -> None:
-        """No answer is wanted any more."""
+        """Stop answering."""
 
 
 class Program:
-    """Asks a program, started for each question and killed when its time is up."""
+    """Starts a program for each question, and kills it at the deadline."""
 
     def __init__(self, command: Sequence[str], file: str) -> None:
         self._command = list(command)
@@ -85,7 +85,7 @@ class Program:
         self._lock = threading.Lock()
 
     def ask(self, question: Question) -> Answer:
-        """The program's answer; undecided, with the reason, where it gave none."""
+        """The program's answer, or undecided with the reason."""
         began = time.time()
         left_s = max(question.until_s - began, 0.0)
         try:
@@ -96,7 +96,7 @@ class Program:
             out, complaint = process.communicate(json.dumps(self._told(question)), left_s)
         except subprocess.TimeoutExpired:
             _kill(process)
-            # What it has started ends with it, and holds its standard error until then.
+            # Its children end with it; they hold its stderr open until then.
             with suppress(subprocess.TimeoutExpired):
                 process.communicate(timeout=STOP_PATIENCE_S)
             return Answer("undecided", f"no answer within {left_s:.1f} s")
@@ -108,7 +108,7 @@ class Program:
         return _read(out)
 
     def stop(self) -> None:
-        """Kill what runs, and start nothing more."""
+        """Kill the running program, and start no more."""
         self._stopped.set()
         with self._lock:
             if self._running is not None:
@@ -124,7 +124,7 @@ class Program:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 text=True,
-                # Its own group, so that it dies with all it has started.
+                # A process group of its own, so that its children die with it.
                 start_new_session=True,
             )
             return self._running
@@ -152,7 +152,7 @@ class Admission:
         self._stopping = False
 
     def take(self, event: Mapping[str, Any]) -> None:
-        """An ``admission_wanted`` of the switch: its answer is on the way."""
+        """Take an ``admission_wanted`` event of the switch, and begin to answer it."""
         question = Question(
             WireCluster(event["job"], event["cluster"]),
             tuple(WireCluster(one["job"], one["cluster"]) for one in event["running"]),
@@ -164,14 +164,14 @@ class Admission:
         thread.start()
 
     def settled(self) -> list[Message]:
-        """What was answered since the last call: ``cluster_admitted`` or ``cluster_refused``."""
+        """The answers since the last call: ``cluster_admitted`` or ``cluster_refused`` events."""
         messages = []
         while not self._settled.empty():
             messages.append(self._settled.get())
         return messages
 
     def stop(self) -> None:
-        """Nothing is answered any more."""
+        """Stop answering."""
         self._stopping = True
         self._asks.stop()
         for thread in self._threads:
@@ -210,7 +210,7 @@ def _read(out: str) -> Answer:
         told = json.loads(out)
         answer, reason = told["answer"], str(told["reason"])
     except (ValueError, KeyError, TypeError):
-        return Answer("undecided", f"the verifier said {out.strip()[:80]!r}, which is no answer")
+        return Answer("undecided", f"the verifier printed {out.strip()[:80]!r}, which is no answer")
     if answer not in ("admit", "refuse", "undecided"):
         return Answer("undecided", f"the verifier answered {answer!r}")
     return Answer(answer, reason)

@@ -1,7 +1,7 @@
-"""``olaf train --local``: one learner in this one process, without a network, as a baseline.
+"""``olaf train --local``: one learner in one process, without a network, as a baseline.
 
-The same learner in the same environment, with the same record, curve and report as a run through
-a switch. Its model is at hand, so that this process writes the checkpoints itself.
+The run has the same learner, environment, record, curve and report as a run through a switch. The
+model is in this process, so this process writes the checkpoints itself.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class TrainingAlone:
         earlier: Earlier | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Prepare a run; ``earlier`` is what earlier sessions did, where a run is resumed."""
+        """Prepare a run; ``earlier`` holds the earlier sessions of a resumed run."""
         earlier = earlier or Earlier()
         self._settings = settings
         self._observer = observer
@@ -53,7 +53,7 @@ class TrainingAlone:
         self._updates = self._steps = self._turns = 0
 
     def run(self) -> Outcome:
-        """Run to the end. Raises RunError for a learner that cannot be, or a broken checkpoint."""
+        """Run to the end. Raises RunError for an invalid learner or a broken checkpoint."""
         cpu_began_s = time.process_time()
         with _one_thread():
             return self._train(self._learner(), cpu_began_s)
@@ -74,7 +74,7 @@ class TrainingAlone:
                     next_save_s = self._now() + every_s
                 verdict = self._limits.enough(now)
         finally:
-            # Also where the environment fails in the middle: what was learnt is kept.
+            # The model is also saved if the environment fails in the middle.
             failed = [self._save(learner, folder / name) for name in (CHECKPOINT, MODEL)]
             learner.close()
         kind, reason, code = verdict
@@ -139,10 +139,10 @@ class TrainingAlone:
         return learner
 
     def _turn(self, learner: Any) -> None:
-        """One turn of the learner, told as a worker tells it."""
+        """Play one turn of the learner, and report it as a worker does."""
         turn = learner.iterate()
         if learner.config.gradient_kind == "gradient":
-            # Nobody else applies it: the server's step, done here.
+            # No server applies the update, so its step is taken here.
             for part, update in zip(learner.parts(), turn.update, strict=True):
                 np.add(part, self._settings.server.learning_rate * update, out=part)
         self._turns += 1
@@ -193,10 +193,10 @@ class TrainingAlone:
 
 
 def _one_thread() -> AbstractContextManager[object]:
-    """One thread in the algebra library, as in a worker's process.
+    """Use one thread in the algebra library, as in a worker's process.
 
-    `process_environment` is for libraries that are not loaded yet; numpy is. Two threads would take
-    twice the CPU time for matrices of this size, and make every comparison look good.
+    `process_environment` works only for libraries that are not loaded yet, but numpy is. Two
+    threads would take twice the CPU time for matrices of this size, and flatter every comparison.
     """
     from threadpoolctl import threadpool_limits
 

@@ -1,22 +1,22 @@
-"""When a process that died is started again, and when it is given up. Pure: time is an argument."""
+"""When a dead process is started again, and when it is given up. Pure: time is an argument."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 LONGEST_DELAY_S = 5.0
-"""No pause before a restart is longer."""
+"""The longest pause before a restart, in seconds."""
 
 STEADY_S = 30.0
-"""A process that ran so long behaved well: what went wrong before is forgiven."""
+"""A process that ran this many seconds behaved well: its earlier deaths no longer count."""
 
 
 @dataclass
 class Backoff:
-    """The pauses of one process: they double from death to death, and shrink after a good run.
+    """The pauses of one process: they double with each death in a row, and shrink after a good run.
 
-    Only deaths in a row count towards ``restarts``: a process that dies once an hour comes back
-    each time, one that dies as soon as it starts does not.
+    Only deaths in a row count towards ``restarts``. A process that dies once an hour always comes
+    back; a process that dies at each start does not.
     """
 
     restarts: int
@@ -29,12 +29,12 @@ class Backoff:
     """Deaths in a row so far."""
 
     def died(self, ran_s: float) -> float | None:
-        """The pause before the next start of a process that ran ``ran_s``; None to give it up."""
+        """Seconds before the next start of a process that ran ``ran_s``; None to give it up."""
         if ran_s >= self.steady_s:
             self.failures = 0
         self.failures += 1
         if self.failures > self.restarts:
             return None
-        # The exponent has a bound, so that no number of restarts overflows.
+        # The exponent is bounded, so that no number of restarts overflows.
         doubled = self.delay_s * 2.0 ** min(self.failures - 1, 60)
         return min(doubled, self.longest_s)

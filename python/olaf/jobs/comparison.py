@@ -1,8 +1,8 @@
-"""The same training once with each arm and seed: the queues of a switch, and two baselines.
+"""Runs the same training once per arm and seed. Arms are queues of a switch, and two baselines.
 
-The baselines are what a sceptic would do instead. `push-less-often` is FIFO whose workers push the
-summed change of k turns, with k so that it needs no more of the uplink than our queue took.
-`tcp` is a plain TCP parameter server without a switch, behind a link of the same rate.
+`push-less-often` is FIFO whose workers push the sum of k turns; k is chosen so that it uses no more
+of the uplink than our queue did. `tcp` is a plain TCP parameter server without a switch, behind a
+link of the same rate.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Result = Mapping[str, Any]
 PUSH_LESS_OFTEN = "push-less-often"
 TCP = "tcp"
 PLAIN_QUEUES = ("fifo",)
-"""Queues of a switch that are no work of ours."""
+"""Queues that are not ours."""
 
 
 @dataclass(frozen=True)
@@ -35,15 +35,15 @@ class Planned:
 
 
 def arm_of(result: Result) -> str:
-    """The arm that a result is of; that of a record of before there were arms is its queue."""
+    """The arm of a result; a record from before there were arms has only its queue."""
     return str(result.get("arm") or result["queue"])
 
 
 def arms_of(settings: Settings) -> list[str]:
-    """The arms in the order they are run: queues, then baselines.
+    """The arms in the order in which they run: queues, then baselines.
 
-    Raises RunError for a baseline that was asked for and cannot be; one that is only the default is
-    left out.
+    Raises RunError for an impossible baseline that the user asked for. An impossible default
+    baseline is left out.
     """
     compare = settings.compare
     arms: list[str] = list(compare.queues)
@@ -72,15 +72,15 @@ def _obstacle(settings: Settings, baseline: str) -> str | None:
 
 
 def _model_of(settings: Settings) -> str | None:
-    """The queue of ours whose use of the uplink `push-less-often` is given."""
+    """Our queue that sets the uplink use of `push-less-often`."""
     ours = [queue for queue in settings.compare.queues if queue not in PLAIN_QUEUES]
     return "olaf" if "olaf" in ours else next(iter(ours), None)
 
 
 def plan(settings: Settings, out: Path, results: Sequence[Result]) -> Iterator[Planned]:
-    """All runs, seed by seed, so that a comparison cut short still compares; folders in ``out``.
+    """All runs, seed by seed, so that an interrupted comparison still compares; folders in ``out``.
 
-    results: of the runs so far, which the caller goes on filling: a later run may depend on them.
+    results: of the finished runs. The caller keeps adding to them: later runs may depend on them.
     """
     for seed in settings.compare.seeds:
         for arm in arms_of(settings):
@@ -100,7 +100,7 @@ def _planned(
         "against": None,
     }
     if "updates" not in settings.train.model_fields_set:
-        # Time ends a run, not the number of updates: the arms do not push alike.
+        # Time ends a run, not the number of updates: the arms push at different rates.
         train["updates"] = None
     switch: dict[str, Any] = {"slots": compare.slots}
     if arm in compare.queues:
@@ -137,10 +137,10 @@ def _turns(settings: Settings, seed: int, results: Sequence[Result]) -> int:
 
 
 def turns_per_push(result: Result, learner: LearnerSettings) -> int:
-    """The turns to push at once, so that as many updates cross the uplink as crossed it here.
+    """The number of turns per push at which as many updates cross the uplink as in this result.
 
-    Rounded up: not more bytes than those of the run it is compared with. Turns of whole episodes
-    have no fixed length: there each push counts as one.
+    Rounded up, so that the baseline never sends more bytes than that run. Turns that are whole
+    episodes have no fixed length: there each push counts as one turn.
     """
     turns, departed = result["fates"]["pushed"], carried(result)
     if not learner.episodes_per_update:
@@ -149,7 +149,7 @@ def turns_per_push(result: Result, learner: LearnerSettings) -> int:
 
 
 def carried(result: Result) -> int:
-    """Updates, merged or not, that crossed the uplink (of a model of n segments: n each)."""
+    """Updates, merged or not, that crossed the uplink (a model of n segments counts n each)."""
     switches = result["switches"]
     if switches:
         return int(switches[-1]["departures"])
@@ -158,7 +158,7 @@ def carried(result: Result) -> int:
 
 
 def _clusters(settings: Settings) -> int:
-    """As many as were asked for; where nobody asked, no more than there are workers."""
+    """The number of clusters that was set; by default, no more than there are workers."""
     clusters = settings.compare.clusters
     if "clusters" in settings.compare.model_fields_set:
         return clusters

@@ -1,4 +1,4 @@
-"""When a run has done what it was asked for."""
+"""Decides when a run has done what the settings ask for."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from olaf.lines import Control
 from olaf.outcome import Exit
 
 Verdict = tuple[str, str, Exit]
-"""Why a run ends: its kind, its sentence, the exit code."""
+"""Why a run ends: (kind, sentence, exit code)."""
 
 
 class Limits:
-    """The reward, the number of updates and the time that end a run; and whoever stops it."""
+    """The reward, the number of updates, the time limit, and a request to stop."""
 
     def __init__(self, progress: Progress, control: Control) -> None:
         self._progress = progress

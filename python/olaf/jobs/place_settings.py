@@ -1,4 +1,4 @@
-"""The configuration of the places other than this machine: a Ray cluster, a Slurm job."""
+"""The configuration of a Ray cluster or a Slurm job as the place of a run."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ On = Annotated[str, BeforeValidator(_on)]
 
 
 class RaySettings(Section):
-    """`olaf train --on ray`: what each actor asks of the cluster, and where it goes."""
+    """`olaf train --on ray`: the resources of each actor, and its node."""
 
     cpus_per_worker: float = Field(default=1.0, ge=0)
-    """CPUs that Ray sets aside for each worker."""
+    """CPUs that Ray reserves for each worker."""
     gpus_per_worker: float = Field(default=0.0, ge=0)
-    """GPUs that Ray sets aside for each worker; a part of one (0.25) shares it."""
+    """GPUs that Ray reserves for each worker; a fraction (0.25) shares a GPU."""
     cpus_per_switch: float = Field(default=1.0, ge=0)
-    """CPUs that Ray sets aside for the server, the switch and each leaf."""
+    """CPUs that Ray reserves for the server, the switch and each leaf."""
     switches: Literal["driver", "any"] = "driver"
-    """Where the server, the switch and the leaves go: the node of `olaf train` as long as it has
-    room, or whichever Ray takes."""
+    """Where the server, the switch and the leaves run. driver: on the node of `olaf train` while it
+    has room; any: on nodes of Ray's choice."""
     workers: Literal["spread", "pack"] = "spread"
-    """Workers go to as many nodes as there are, or fill one node after the other."""
+    """spread: put the workers on as many nodes as possible; pack: fill one node after the other."""
 
 
 def _time_limit(value: Any) -> Any:
@@ -68,34 +68,34 @@ OffWord = Annotated[str | None, BeforeValidator(_word), NoneIs("off")]
 
 
 class SlurmSettings(Section):
-    """`olaf train --on slurm`: what the batch job asks for. The server and the switch run on its
-    first node, workers on all."""
+    """`olaf train --on slurm`: the resources of the batch job. The server and the switch run on its
+    first node, workers on all nodes."""
 
     nodes: int = Field(default=1, ge=1)
-    """Nodes of the job; workers are dealt to them in turn."""
+    """Number of nodes of the job; workers are assigned to them in turn."""
     time: Annotated[str, BeforeValidator(_time_limit)] = "1:00:00"
-    """Time limit of the job, as sbatch writes it."""
+    """Time limit of the job, in sbatch's format."""
     cpus_per_worker: int = Field(default=1, ge=1)
-    """CPUs of each worker, and of the server and each switch."""
+    """CPUs of each worker, of the server and of each switch."""
     gpus_per_worker: int = Field(default=0, ge=0)
     """GPUs of each worker."""
     memory_per_cpu: Annotated[str | None, BeforeValidator(_memory), NoneIs("off")] = "2G"
-    """Memory of each CPU; off leaves it to the cluster's default."""
+    """Memory per CPU; off uses the cluster's default."""
     partition: OffWord = None
-    """Partition to submit to; off takes the cluster's default."""
+    """Partition of the job; off uses the cluster's default."""
     account: OffWord = None
-    """Account to charge; off takes yours."""
+    """Account to charge; off uses your default account."""
     options: list[Line] = Field(default=[])
-    """Further options of sbatch, each as a script has it: ["--constraint=ib", "--qos=low"]."""
+    """More options of sbatch, each as in a batch script: ["--constraint=ib", "--qos=low"]."""
     setup: list[Line] = Field(default=[])
-    """Shell commands before the start on each node's job: ["module load python/3.12"]. The Python
-    of `olaf train` is used in any case."""
+    """Shell commands that run first on each node: ["module load python/3.12"]. The job always uses
+    the Python of `olaf train`."""
     address: Annotated[str, BeforeValidator(_word)] = "auto"
-    """The address of the first node that the others find it under: auto looks its name up; name
-    one where that gives the wrong network."""
+    """Address of the first node, as the other nodes reach it. auto looks up the node's name; give
+    an address if that is on the wrong network."""
     stop_before_s: int = Field(default=120, ge=30)
-    """So long before the time limit the run is ended in order: workers finish, the model and the
+    """Time before the time limit at which the run begins to stop: workers finish, the model and the
     report are written. Whole seconds."""
     requeue: bool = True
-    """Let Slurm put the job back into the queue when it was preempted or a node failed; it goes on
-    from the last checkpoint."""
+    """Requeue the job when it was preempted or a node failed; it continues from the last
+    checkpoint."""

@@ -1,4 +1,4 @@
-"""Where a training run stands: fed with what its processes say, read by display and report."""
+"""The state of a training run, from the messages of its processes; display and report read it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from olaf.jobs.supervisor import Ended, Notice, Printed, Said, Started
 from olaf.lines import clock_here
 
 RECENT_S = 5.0
-"""Rates are taken over so many seconds."""
+"""Seconds over which rates are taken."""
 
 ROUTINE = {
     "update",
@@ -29,7 +29,7 @@ ROUTINE = {
     "worker_joined",
     "worker_left",
 }
-"""Events that are no news: what they say is shown otherwise."""
+"""Events that are no news: the display shows their contents in another place."""
 
 GOOD_NEWS = {
     "model_started",
@@ -43,19 +43,19 @@ GOOD_NEWS = {
 }
 
 ECHO_S = 3.0
-"""All workers notice the death of a switch: the first one is news, the others' are echoes."""
+"""All workers notice the death of a switch: the first report is news, the others are echoes."""
 
 
 @dataclass(frozen=True)
 class Happening:
-    """Something worth a line in the log."""
+    """An event that deserves a line in the log."""
 
     at_s: float
     who: str
     text: str
     trouble: bool = False
     echo: bool = False
-    """Another worker has just said the same: for the record, not for the display."""
+    """Another worker has just reported the same: for the record, not for the display."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Sample:
     queue_used: int
     version: int
     ages_s: dict[int, float]
-    """Age-of-Model of each cluster, now."""
+    """Age-of-Model of each cluster at this moment, in seconds."""
     counts: dict[str, int]
     """Cumulative contributions by fate at the switch."""
 
@@ -81,15 +81,15 @@ class Episode(NamedTuple):
     worker: int
     reward: float
     steps: int
-    """Environment steps of all workers when it was heard of."""
+    """Environment steps of all workers when the episode was reported."""
 
 
 @dataclass(frozen=True)
 class Earlier:
-    """What earlier sessions of a resumed run did."""
+    """Totals of the earlier sessions of a resumed run."""
 
     sessions: list[dict[str, Any]] = field(default_factory=list)
-    """What was said at the start of each, in order."""
+    """The record of each session's start, in order."""
     samples: list[Sample] = field(default_factory=list)
     episodes: list[Episode] = field(default_factory=list)
     happenings: list[Happening] = field(default_factory=list)
@@ -98,47 +98,47 @@ class Earlier:
 
     @property
     def at_s(self) -> float:
-        """How long the run had run."""
+        """Seconds that the run has lasted."""
         return self.samples[-1].at_s if self.samples else 0.0
 
     @property
     def updates(self) -> int:
-        """Updates that workers had pushed."""
+        """Updates that the workers pushed."""
         return self.samples[-1].updates if self.samples else 0
 
     @property
     def steps(self) -> int:
-        """Environment steps that had been taken."""
+        """Environment steps that the workers took."""
         return self.samples[-1].steps if self.samples else 0
 
     @property
     def version(self) -> int:
-        """The newest version of the model that was heard of."""
+        """The newest version of the model that was reported."""
         return max((sample.version for sample in self.samples), default=0)
 
     @property
     def counts(self) -> dict[str, int]:
-        """Contributions by fate at the switch; what waited there is gone."""
+        """Contributions by fate at the switch; updates that waited there are lost."""
         counts = self.samples[-1].counts if self.samples else {}
         return {fate: count for fate, count in counts.items() if fate != "waiting"}
 
 
 @dataclass(frozen=True)
 class Push:
-    """One update, as its worker tells of it."""
+    """One update, as its worker reports it."""
 
     at_s: float
-    """By a clock that all processes of this machine share; its zero means nothing. What a worker
-    on another machine pushed has the time at which we heard of it."""
+    """Time on a clock that all processes of this machine share; its zero has no meaning. An update
+    from another machine has the time at which its report arrived."""
     worker: int
     iteration: int
-    """The worker's count of its updates, from 1, through all its restarts."""
+    """The worker's number of the update, from 1, through all its restarts."""
     reward: float
 
 
 @dataclass
 class Cluster:
-    """What the server says of a cluster."""
+    """A server's statistics of one cluster."""
 
     age_s: float | None
     mean_s: float | None
@@ -152,20 +152,21 @@ class Cluster:
 
 @dataclass
 class Progress:
-    """All that is known of the run so far. Times are seconds since its launch."""
+    """The state of the run so far. Times are seconds since its launch."""
 
     settings: Settings
     earlier: Earlier = field(default_factory=Earlier)
-    """Of a resumed run, what came before; `updates`, `steps` and the curves go on from there."""
+    """Totals of a resumed run's earlier sessions; `updates`, `steps` and the curves continue
+    them."""
     reports: dict[tuple[str, int], Incarnation] = field(default_factory=dict)
     """Last statistics of each incarnation of each process."""
     updates_of: dict[tuple[str, int], Mapping[str, Any]] = field(default_factory=dict)
     """Last ``update`` message of each incarnation of each worker."""
     ready: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     finished: set[str] = field(default_factory=set)
-    """Workers that have said that they push no more."""
+    """Workers that have reported their last push."""
     stopped: dict[str, str] = field(default_factory=dict)
-    """Who has said its last, and why."""
+    """Processes that have stopped, and why."""
     addresses: dict[str, str] = field(default_factory=dict)
     episodes: list[Episode] = field(default_factory=list)
     """Every finished training episode."""
@@ -180,9 +181,9 @@ class Progress:
     now_s: float = 0.0
     best_reward: float | None = None
     local_version: int | None = None
-    """Version of the model where there is no server (`olaf train --local`)."""
+    """Version of the model if there is no server (`olaf train --local`)."""
     ages_at_end: Mapping[str, Any] | None = None
-    """The job as the server reported it when training ended, before queue and workers stopped."""
+    """The server's report of the job when training ended, before queue and workers stopped."""
     _recent: deque[float] = field(default_factory=deque)
     _window: deque[float] = field(default_factory=deque)
     _iterations: dict[int, int] = field(default_factory=dict)
@@ -198,7 +199,7 @@ class Progress:
         self._window.extend(episode.reward for episode in earlier.episodes[-window:])
 
     def take(self, notice: Notice, at_s: float) -> Happening | None:
-        """Take in what happened; the line of the log that it deserves, if any."""
+        """Take in a notice; return the line of the log that it deserves, if any."""
         self.now_s = at_s
         happening = self._understand(notice, at_s)
         if happening:
@@ -206,7 +207,7 @@ class Progress:
         return happening
 
     def sample(self, at_s: float) -> None:
-        """Remember how the run stands now."""
+        """Add a sample of the run's state."""
         self.now_s = at_s
         counts = self.switch_counts()
         for fate, count in self.earlier.counts.items():
@@ -226,7 +227,7 @@ class Progress:
 
     @property
     def updates(self) -> int:
-        """Updates pushed by all workers, of all their incarnations, in all sessions."""
+        """Updates pushed by all workers, in all incarnations and sessions."""
         return self.earlier.updates + self.session_updates
 
     @property
@@ -246,7 +247,7 @@ class Progress:
 
     @property
     def session_trained_s(self) -> float:
-        """Seconds from the first worker's joining to the last update, in this session."""
+        """Seconds from the first worker's join to the last update, in this session."""
         began_s = self.joined_at_s or 0.0
         return max((self.last_update_s or began_s) - began_s, 0.0)
 
@@ -263,12 +264,12 @@ class Progress:
 
     @property
     def reward_so_far(self) -> float | None:
-        """As `reward`, but of however few episodes there are."""
+        """As `reward`, but also with fewer episodes."""
         return sum(self._window) / len(self._window) if self._window else None
 
     @property
     def updates_per_s(self) -> float:
-        """Updates a second over the last few seconds."""
+        """Updates per second over the last few seconds."""
         while self._recent and self._recent[0] < self.now_s - RECENT_S:
             self._recent.popleft()
         span = min(RECENT_S, self.now_s - (self.joined_at_s or 0.0))
@@ -276,17 +277,17 @@ class Progress:
 
     @property
     def clusters(self) -> dict[int, Cluster]:
-        """Ages and staleness by cluster, as the server last said."""
+        """Ages and staleness by cluster, from the server's last report."""
         return clusters_of(self.served)
 
     @property
     def clusters_at_end(self) -> dict[int, Cluster]:
-        """As `clusters`, when training ended."""
+        """As `clusters`, at the end of training."""
         return clusters_of(self.ages_at_end or self.served)
 
     @property
     def served(self) -> Mapping[str, Any] | None:
-        """The server's statistics of this job, or None before there are any."""
+        """The server's statistics of this job, or None before the first."""
         stats = self.latest("server")
         jobs = [j for j in stats["jobs"] if j["job"] == self.settings.worker.job] if stats else []
         return jobs[0] if jobs else None
@@ -300,23 +301,23 @@ class Progress:
 
     @property
     def queue(self) -> tuple[int, int]:
-        """Slots used, and slots."""
+        """Used slots and all slots of the queue."""
         stats = self.latest("switch")
         if not stats:
             return 0, self.settings.switch.slots
         return int(stats["queue"]["used"]), int(stats["queue"]["slots"])
 
     def unfinished(self, alive: Iterable[str]) -> list[str]:
-        """Those of the living workers that may still push."""
+        """The living workers that may still push."""
         return [n for n in alive if n.startswith("worker") and n not in self.finished]
 
     def latest(self, name: str) -> Mapping[str, Any] | None:
-        """Statistics that the newest incarnation of a process last gave."""
+        """The last statistics of a process's newest incarnation."""
         known = [one for (who, _), one in self.reports.items() if who == name]
         return max(known, key=lambda one: one.number).stats if known else None
 
     def switch_counts(self, role: str = "switch") -> dict[str, int]:
-        """Contributions by fate at the switch, or all leaves, over incarnations, reasons summed."""
+        """Contributions by fate at the switch, or at all leaves, over all incarnations."""
         counts: dict[str, int] = {}
         for (name, _), one in self.reports.items():
             if name.split()[0] == role:
@@ -328,7 +329,7 @@ class Progress:
         return counts
 
     def accounts(self) -> Accounts:
-        """Where every contribution ended, as far as has been reported."""
+        """The fates of all contributions, as far as they were reported."""
         roles = ("worker", "leaf", "switch", "server")
         parties: dict[str, list[Incarnation]] = {role: [] for role in roles}
         for key in sorted(self.reports):
@@ -344,7 +345,7 @@ class Progress:
 
     @property
     def uplink_bytes(self) -> int | None:
-        """Bytes that reached the server in this session; None where there is no server."""
+        """Bytes that reached the server in this session; None if there is no server."""
         counts = [
             one.stats["io"]["received_bytes"]
             for (name, _), one in self.reports.items()
@@ -354,7 +355,7 @@ class Progress:
 
     @property
     def awaited(self) -> int:
-        """Over TCP: updates that were handed to it and have not reached the server."""
+        """Over TCP: updates that workers have sent and the server has not received."""
         sent = sum(
             one.stats["sent"] for (name, _), one in self.reports.items() if name[:6] == "worker"
         )
@@ -367,7 +368,7 @@ class Progress:
         return max(len(clocks), 1)
 
     def switches(self) -> list[dict[str, Any]]:
-        """Each switch's fates over its incarnations, leaves first: what came, what became of it."""
+        """Each switch's fates over its incarnations, leaves first: arrivals and their fates."""
         names = sorted({name for name, _ in self.reports if name.split()[0] in ("leaf", "switch")})
         return [{"name": name, **self._fates_of(name)} for name in names]
 
@@ -463,12 +464,12 @@ class Progress:
             self.best_reward = self.reward if best is None else max(best, self.reward)
 
     def _shares_our_clock(self, name: str) -> bool:
-        """Whether a worker's times mean anything here; on another machine they do not."""
+        """True if a worker's times are on this machine's clock."""
         ours = clock_here()
         return bool(self.ready.get(name, {}).get("clock", ours) == ours)
 
     def _close(self, notice: Ended) -> None:
-        """A report of a process that ended otherwise than asked was not its last word."""
+        """Mark the report of a process that ended unexpectedly as not its last."""
         key = notice.name, notice.incarnation
         if notice.code == 0 and key in self.reports:
             return

@@ -1,7 +1,7 @@
-"""From a TOML file, named options and ``--set key=value`` to checked settings, and back to TOML.
+"""Reads a TOML file, named options and ``--set key=value`` as checked settings; writes TOML.
 
-The last word wins: default, file, named option, ``--set``. An error quotes the key, says where it
-was written and what is allowed.
+Precedence, lowest first: default, file, named option, ``--set``. An error quotes the key, the place
+where it was written and the allowed values.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from olaf.usage import ConfigurationError
 Tables = dict[str, Any]
 
 FOLLOWING = ("train.clusters", "server.staleness_power", "worker.push_every")
-"""Keys whose value follows others where nobody gives it."""
+"""Keys whose default follows other keys."""
 
 
 def read_settings(
@@ -38,7 +38,7 @@ def read_settings(
 ) -> Settings:
     """Check the file, then the named options ``{key: (option, value)}``, then ``key=value``.
 
-    base: tables that stand below all of these, as of a run that is resumed.
+    base: tables with lower precedence than all of these, as from a resumed run.
     """
     tables: Tables = {name: dict(table) for name, table in (base or {}).items()}
     origins: dict[str, str] = {}
@@ -61,9 +61,9 @@ def read_settings(
 
 
 def write_toml(settings: Settings, *, comments: bool = True, given: bool = False) -> str:
-    """The settings as a TOML file that `read_settings` reads back as they are.
+    """The settings as a TOML file that `read_settings` reads back unchanged.
 
-    given: only the keys that somebody gave, without the defaults.
+    given: write only the keys that the user gave, without the defaults.
     """
     document = tomlkit.document()
     for name, section in settings:
@@ -80,7 +80,7 @@ def write_toml(settings: Settings, *, comments: bool = True, given: bool = False
                     table.add(tomlkit.comment(line))
             value = _toml_value(key, getattr(section, key), field)
             if f"{name}.{key}" in FOLLOWING and key not in section.model_fields_set:
-                # Written as given, it would no longer follow.
+                # If it were written as given, it would no longer follow.
                 table.add(tomlkit.comment(f"{units.key_of(key)} = {value}"))
             else:
                 table.add(units.key_of(key), value)
@@ -127,7 +127,7 @@ _KEY = re.compile(r"^\s*([A-Za-z0-9_\-.\"' ]+?)\s*=")
 
 
 def _key_lines(text: str) -> Iterable[tuple[str, int]]:
-    """Each dotted key of a TOML text with its line. Only messages use it, so near is enough."""
+    """The line of each dotted key of a TOML text. Approximate, since only messages use it."""
     table = ""
     for number, line in enumerate(text.splitlines(), 1):
         if header := _HEADER.match(line):
@@ -169,14 +169,14 @@ def _put(tables: Tables, key: str, value: Any, origin: str) -> None:
     fields = _keys_of(_sections().get(path[0], Section)) if len(path) == 2 else {}
     for field, spelled in fields.items():
         if path[-1] in (field, spelled):
-            # The last word wins, however the one before spelled the key.
+            # The last value wins, even if an earlier one spelled the key differently.
             table.pop(field, None)
             table.pop(spelled, None)
     table[path[-1]] = value
 
 
 def _keys_of(model: type[BaseModel]) -> dict[str, str]:
-    """Of each field of a table the key that a file has for it."""
+    """Each field of a table with its key in the file."""
     return {field: units.key_of(field) for field in model.model_fields}
 
 
@@ -185,7 +185,7 @@ def _sections() -> dict[str, type[BaseModel]]:
 
 
 def _explain(error: ValidationError, origins: Mapping[str, str]) -> str:
-    lines: dict[str, str] = {}  # one a key: a union's error comes once for each of its kinds
+    lines: dict[str, str] = {}  # one per key: a union reports an error for each of its types
     for problem in error.errors(include_url=False):
         path = [str(part) for part in problem["loc"]]
         key, model = _resolve(path)
@@ -196,7 +196,7 @@ def _explain(error: ValidationError, origins: Mapping[str, str]) -> str:
         elif key in lines:
             continue
         else:
-            # What no key alone is to blame for names its keys itself.
+            # An error of no single key names the keys itself.
             text = (
                 (f"`{key}`" + _complaint_of(path[-1], problem)) if key else complaint(problem)[2:]
             )
@@ -221,7 +221,7 @@ def _resolve(path: list[str]) -> tuple[str, type[BaseModel]]:
 
 
 def _complaint_of(field: str, problem: Any) -> str:
-    """As `complaint`; a bound of a time, a size or a rate with its unit."""
+    """As `complaint`; bounds of times, sizes and rates get their unit."""
     words = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
     given = problem.get("input")
     broken = [key for key in words if key in problem.get("ctx", {})]
@@ -233,7 +233,7 @@ def _complaint_of(field: str, problem: Any) -> str:
 
 
 def _as_written(key: str, origins: Mapping[str, str]) -> str:
-    """The key of a field as the file has it, or else as a file should have it."""
+    """The key of a field as the file has it, or as a file should have it."""
     table, _, field = key.rpartition(".")
     spelled = ".".join(part for part in (table, units.key_of(field)) if part)
     in_a_file = not origins.get(key, "--").startswith("--")
@@ -270,7 +270,7 @@ def _suggest(path: list[str], model: type[BaseModel]) -> str:
 
 
 def complaint(problem: Any) -> str:
-    """Say what is wrong with a value, from one of pydantic's errors: `` = 0: must be above 0``."""
+    """The text of one of pydantic's errors: `` = 0: must be above 0``."""
     message = str(problem["msg"])
     message = message.removeprefix("Value error, ")
     message = message[:1].lower() + message[1:]

@@ -1,4 +1,4 @@
-"""The pushes of a run as a trace: what `olaf replay` reads, and what OLAF §8.2 replays."""
+"""The pushes of a run as a trace, the input of `olaf replay`; OLAF §8.2 replays such traces."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from olaf.outcome import Exit, RunError
 COLUMNS = ("t_ns", "cluster", "worker", "seq", "reward", "bytes")
 
 HEADER_BYTES = 96
-"""Of each segment of an update, see ``crates/olaf-wire/src/offsets.rs``."""
+"""Header bytes of each segment of an update, see ``crates/olaf-wire/src/offsets.rs``."""
 
 
 def session_trace(file: Path, session: int) -> Path:
-    """A file of its own for a session that is not the first: ``trace-2.csv``.
+    """A separate file for each later session: ``trace-2.csv``.
 
-    Workers count their updates anew in each session, so that one file would not be one trace.
+    Workers number their updates anew in each session, so one file would not be one trace.
     """
     if not file.exists():
         return file
@@ -25,11 +25,11 @@ def session_trace(file: Path, session: int) -> Path:
         own = file.with_name(f"{file.stem}-{number}{file.suffix}")
         if not own.exists():
             return own
-    raise RunError(f"--record {file}: a thousand such files are there; name another", Exit.USAGE)
+    raise RunError(f"--record {file}: a thousand such files exist; use another name", Exit.USAGE)
 
 
 def check_trace(file: Path) -> None:
-    """Raise RunError where the trace could not be written at the end of the run."""
+    """Raise RunError if the trace could not be written at the end of the run."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         new = not file.exists()
@@ -45,10 +45,10 @@ def check_trace(file: Path) -> None:
 
 
 def write_trace(file: Path, progress: Progress) -> int:
-    """Write a line for each update that a worker pushed, in order of time; how many.
+    """Write a line for each update that a worker pushed, in order of time; return their number.
 
-    Times count from the first push. ``bytes`` are those of the update's datagrams together: a
-    model of several segments travels in as many. Raises RunError where the file cannot be written.
+    Times count from the first push. ``bytes`` are those of all datagrams of the update: a model of
+    several segments needs one datagram for each. Raises RunError if the file cannot be written.
     """
     served = progress.served or {}
     size = served.get("segments", 1) * HEADER_BYTES + 4 * served.get("parameters", 0)

@@ -1,7 +1,7 @@
-"""One learner made as the workers will make theirs, before anything is started.
+"""Builds one learner as the workers will build theirs, before any process starts.
 
-What cannot be (an unknown environment, a missing extra) is said at once and once, and the size of
-the model settles the size of the queue.
+An unknown environment or a missing extra is thus reported at once and only once. The size of the
+model then sets the size of the queue.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from olaf.jobs.settings import Settings, WorkerSettings
 from olaf.outcome import Exit, RunError
 
 PASSES_POWER = 0.33
-"""``server.staleness_power`` for updates of single passes, where nobody set it. They are fresher
-than the updates of whole turns that the server's own default is for (docs/training.md)."""
+"""Default ``server.staleness_power`` for updates of single passes. They are fresher than the
+updates of whole turns, for which the server's own default is made (docs/training.md)."""
 
 UPDATES_IN_QUEUE = 8
-"""Whole updates a queue holds where nobody set ``switch.slots`` or ``leaf.slots``: the paper's 8
-slots hold one segment each, and its models have one (OLAF §8.1)."""
+"""Default number of whole updates that a queue holds (``switch.slots``, ``leaf.slots``). The
+paper's 8 slots hold one segment each, and its models have one segment (OLAF §8.1)."""
 
 
 def rehearse(settings: Settings) -> Settings:
-    """Return the settings with what follows from the model. Raises RunError for a bad learner."""
+    """Return the settings with the defaults that follow from the model. Raises RunError."""
     from olaf.rl import process_environment
     from olaf.rl.learner import LearnerConfig, LearnerError
     from olaf.rl.making import make_learner
@@ -50,11 +50,11 @@ def rehearse(settings: Settings) -> Settings:
 
 
 def with_power(settings: Settings) -> Settings:
-    """The settings with what goes together, where nobody set it.
+    """Set the keys that depend on each other, unless the user set them.
 
-    Where updates are collected (`server.aggregate`), the passes of a round all begin from one model
-    and overshoot together: whole turns are pushed. Elsewhere passes have a staleness power of
-    their own.
+    If updates are collected (`server.aggregate`), the passes of a round all start from one model
+    and overshoot together. Workers then push whole turns. Otherwise, passes have a staleness power
+    of their own.
     """
     server, worker = settings.server, settings.worker
     if server.aggregate != "each":
@@ -71,7 +71,7 @@ def with_power(settings: Settings) -> Settings:
 
 
 def _segment_lanes(worker: WorkerSettings) -> int:
-    """Parameters in a segment, as the core will choose them."""
+    """Parameters per segment, as the core will choose them."""
     if worker.segment_lanes is not None:
         return worker.segment_lanes
     if worker.mtu_bytes is None:

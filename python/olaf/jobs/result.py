@@ -1,4 +1,4 @@
-"""What a run came to: the numbers of the last table, as JSON."""
+"""The result of a run: the numbers of the final table, as JSON."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def write_run(
 
 
 def history(progress: Progress) -> list[dict[str, Any]]:
-    """The curves of a run, one point a report."""
+    """The curves of a run, one point per report."""
     return [
         {
             "at_s": round(s.at_s, 3),
@@ -146,7 +146,7 @@ def history(progress: Progress) -> list[dict[str, Any]]:
 
 
 def _name_parts(outcome: Outcome) -> None:
-    """Write model.npz anew with the arrays by the names that the workers gave, in their shapes."""
+    """Write model.npz again, with the workers' names and shapes of the arrays."""
     ready = next(iter(outcome.progress.ready.values()), {})
     layout = ready.get("layout") or [
         [f"part_{index}", shape] for index, shape in enumerate(ready.get("shapes", ()))

@@ -1,8 +1,8 @@
-"""What the processes of a job do: serve as a switch or a server, or work.
+"""The main functions of a job's processes: switch, server and worker.
 
-These start often and several at once, so that nothing is imported here that a role does not need:
-an attached role takes its configuration as checked JSON and leaves pydantic and the command
-line's helpers alone.
+Many of these processes start at once, so this module imports only what a role needs. An attached
+role reads its configuration as checked JSON, without pydantic and without the command line's
+helpers.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 
 LINGER_S = 60.0
-"""How long a finished worker stays in the job unless told to stop."""
+"""Seconds that a finished worker stays in the job unless it is told to stop."""
 
 
 def run_told(role: str, told: Mapping[str, Any], reporter: Reporter, control: Control) -> None:
-    """Do what a role was told, in the words that `olaf.jobs.training` tells it."""
+    """Run the role that the first line of stdin describes; `olaf.jobs.training` writes it."""
     if role == "switch":
         run_switch(told["core"], told["every_s"], reporter, control, told.get("admission"))
     elif "tcp" in told and role == "server":
@@ -58,7 +58,7 @@ def run_switch(
 ) -> None:
     """Serve as an aggregation switch until asked to stop. ``core``: JSON for `_olaf.Switch`.
 
-    admission: fields of `olaf.jobs.admission.Policy`, where the switch asks before a cluster joins.
+    admission: fields of `olaf.jobs.admission.Policy`, if the switch asks before a cluster joins.
     """
     from olaf._olaf import Switch
 
@@ -85,9 +85,9 @@ def run_server(
     job: int = 1,
     save_folder: str | None = None,
 ) -> None:
-    """Serve as a parameter server until asked to stop; then keep the model in ``model_file``.
+    """Serve as a parameter server until asked to stop; then write the model to ``model_file``.
 
-    save_folder: where models go that are asked for with ``save JOB``.
+    save_folder: folder for models that the parent requests with ``save JOB``.
     """
     from olaf._olaf import Server
 
@@ -100,7 +100,7 @@ def run_server(
             save_model(Path(model_file), *model)
 
     def hand_over(job: int) -> None:
-        """Write a job's model for whoever asked, and say where; no file while there is none."""
+        """Write a job's model and report the file; report no file if there is no model yet."""
         file = None
         if save_folder and (model := server.model(job)):
             file = Path(save_folder) / f"model-{job}.npz"
@@ -111,7 +111,7 @@ def run_server(
 
 
 def save_model(file: Path, version: int, parameters: Any, **more: Any) -> None:
-    """Write a model as .npz in one step, so that a reader never sees half of one."""
+    """Write a model as .npz in one step, so that a reader never sees half a file."""
     import numpy as np
 
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -123,7 +123,7 @@ def save_model(file: Path, version: int, parameters: Any, **more: Any) -> None:
 
 @dataclass(frozen=True)
 class WorkerJob:
-    """What a worker's process is told; JSON-able."""
+    """Configuration of a worker's process; JSON-able."""
 
     switch: str
     job: int
@@ -137,9 +137,9 @@ class WorkerJob:
     loop: dict[str, Any] = field(default_factory=dict)
     """Fields of `olaf.rl.worker_loop.LoopConfig`."""
     learner: dict[str, Any] = field(default_factory=dict)
-    """Fields of `olaf.rl.LearnerConfig` but the seed."""
+    """Fields of `olaf.rl.LearnerConfig` except the seed."""
     tcp: dict[str, Any] | None = None
-    """``timeout_s`` and ``buffer_bytes`` of `olaf.tcp.client.TcpClient`, where that is the way."""
+    """For TCP: ``timeout_s`` and ``buffer_bytes`` of `olaf.tcp.client.TcpClient`."""
 
 
 def run_worker(task: WorkerJob, reporter: Reporter, control: Control) -> None:
@@ -208,7 +208,7 @@ def run_worker(task: WorkerJob, reporter: Reporter, control: Control) -> None:
         )
 
     class Joined:
-        """The client, which reports when it has joined."""
+        """The client, once it has joined."""
 
         def join(self, weights: Any, timeout_s: float) -> int:
             version: int = client.join(weights, timeout_s, layout_of(learner))
@@ -235,7 +235,8 @@ def run_worker(task: WorkerJob, reporter: Reporter, control: Control) -> None:
         )
         flushed = client.flush(task.flush_timeout_s)
         if control.finishing and not control.stopping:
-            # Updates may wait in a switch's queue; the server takes those of members only.
+            # Updates may still wait in a switch's queue; the server accepts updates of members
+            # only.
             reporter.say("finished", worker=client.worker, stats=json.loads(client.stats()))
             deadline = time.monotonic() + LINGER_S
             while not control.wait(POLL_S) and time.monotonic() < deadline:
@@ -250,7 +251,7 @@ def run_worker(task: WorkerJob, reporter: Reporter, control: Control) -> None:
 
 
 def _client_of(task: WorkerJob, stop: Callable[[], bool]) -> Any:
-    """The worker's end: ``_olaf.Client``, or its twin over TCP."""
+    """The worker's connection: ``_olaf.Client``, or its twin over TCP."""
     if task.tcp is not None:
         from olaf.tcp.client import TcpClient
 

@@ -1,4 +1,4 @@
-"""What a table of the configuration is made of."""
+"""The base class of the configuration's tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from olaf.united import United
 
 
 class NoneIs:
-    """TOML has no null: the word that stands for None in a field."""
+    """The word that stands for None in a field, since TOML has no null."""
 
     def __init__(self, word: str) -> None:
         self.word = word
@@ -26,14 +26,14 @@ class NoneIs:
 
 
 class Explained:
-    """What the description of a field ends with."""
+    """Text that is appended to the description of a field."""
 
     def __init__(self, text: str) -> None:
         self.text = text
 
 
 class Section(United):
-    """A table of the configuration; a key it does not know is an error."""
+    """A table of the configuration; an unknown key is an error."""
 
     model_config = ConfigDict(
         extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False

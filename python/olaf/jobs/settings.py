@@ -1,8 +1,8 @@
-"""The configuration of a job and of each role: typed, checked once, explained field by field.
+"""The configuration of a job and of each role: typed, checked once, each field explained.
 
-A file says times, sizes and rates with their units (``silent_after = "2s"``); a field holds a plain
-number, in the unit that its name ends in (``silent_after_ms``). See `olaf.units`.
-Reading files and overrides is in `olaf.jobs.reading`.
+A file has times, sizes and rates with their units (``silent_after = "2s"``). A field holds a plain
+number, in the unit at the end of its name (``silent_after_ms``). See `olaf.units`.
+`olaf.jobs.reading` reads files and overrides.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from olaf.rl.learner import LearnerConfig, LearnerError
 from olaf.rl.worker_loop import LoopConfig
 
 LARGEST_ID = 2**32 - 2
-"""Ids are 32 bits on the wire, and the last one stands for all workers."""
+"""Largest id: ids have 32 bits on the wire, and the last one means all workers."""
 
 JOB = 1
-"""The job id used where one job is all there is."""
+"""The job id that is used if there is only one job."""
 
 
 def _address(value: Any) -> Any:
@@ -69,47 +69,49 @@ DrawnInt = Annotated[int | None, NoneIs("drawn")]
 
 
 class LeafSettings(Section):
-    """The queue and uplink of each leaf switch (`train.leaves`), which the switch is above."""
+    """Queue and uplink of each leaf switch (`train.leaves`). Leaves are below the switch."""
 
     queue: QueueName = "olaf"
     """Discipline of the uplink's queue:"""
     slots: int = Field(default=8, ge=1)
-    """Segments the queue holds, the one on the wire included. 8 as in the paper's testbed; `olaf
-    train` takes 8 for each segment of the model where nothing is set."""
+    """Number of segments that the queue holds, including the one on the wire. 8 as in the paper's
+    testbed. If it is not set, `olaf train` uses 8 for each segment of the model."""
     gate: OffFloat = None
-    """Reward gate, in units of reward: an update that is better than the waiting one by more than
-    this replaces it, one that is worse by more is filtered, and others merge. off
-    merges always, which learned best."""
+    """Reward gate: a threshold in units of reward. A new update that is better than the waiting one
+    by more than the threshold replaces it. A new update that is worse by more is filtered. Others
+    merge. off always merges, which learned best."""
     uplink: OffRate = None
-    """Rate of the link towards the server, of UDP payload, as tc writes it ("1.9mbit"); off
-    sends at once. At most one of uplink and credits."""
+    """Bandwidth of the link towards the server in UDP payload, in tc's units ("1.9mbit"); off sends
+    at once. Set uplink or credits, not both."""
     credits: OffInt = Field(default=None, ge=1)
-    """Updates that may be unanswered towards a server; off is no limit. Adapts to a slow server
-    without knowing its rate."""
+    """Largest number of unanswered updates on the way to a server; off sets no limit. Credits adapt
+    to a slow server without knowing its rate."""
     credit_timeout_ms: int = Field(default=1000, ge=1)
-    """An unanswered credit comes back after this time, so that a lost answer stops nothing."""
+    """An unanswered credit is free again after this time, so a lost answer stops nothing."""
     answer_to: Literal["shared", "cluster"] = "shared"
-    """Who hears an answer: the workers that shared in the update, or their whole cluster."""
+    """Receivers of an answer. shared: the workers that contributed; cluster: their whole
+    cluster."""
     admission: Annotated[str | None, NoneIs("off")] = None
-    """Ask the verifier before a new cluster joins: a SPEC.toml of `olaf verify` whose clusters have
-    their `ids` on the wire; `[newcomer]` in it stands for clusters that it does not list. off lets
-    every cluster in."""
+    """SPEC.toml for `olaf verify`, which decides whether a new cluster may join. Its clusters need
+    their `ids` on the wire; `[newcomer]` in it describes clusters that it does not list. off admits
+    every cluster."""
     admission_timeout_ms: int = Field(default=5000, ge=1)
-    """How long an answer may take; clusters are asked about one at a time."""
+    """Time limit for the verifier's answer. Clusters are checked one at a time."""
     admission_unanswered: Literal["admit", "refuse"] = "refuse"
-    """The answer when time runs out, or the verifier does not know."""
+    """Answer at the time limit, or if the verifier is undecided."""
     admission_refused_for_ms: int = Field(default=10_000, ge=0)
-    """How long a refused cluster is refused again without asking."""
+    """Time in which a refused cluster is refused again without asking the verifier."""
     active_ms: int = Field(default=1000, ge=1)
-    """A cluster heard within this time counts as active in the queue status."""
+    """A cluster counts as active in the queue status if it was heard within this time."""
     silent_after_ms: int = Field(default=2000, ge=1)
-    """A peer that is not heard within this time is reported silent."""
+    """A peer is reported silent if it was not heard within this time."""
     max_parameters: int = Field(default=268_435_456, ge=1)
-    """Largest model a job may announce, in parameters: 1 GiB of float32."""
+    """Largest allowed model, in parameters. Default: 1 GiB of float32."""
     max_hops: int = Field(default=16, ge=1, le=255)
-    """Switches that an update or a join may pass: more are a circle, which is refused and named."""
+    """Largest number of switches on the path of an update or a join. A longer path is a loop, which
+    is refused and reported."""
     core: OffInt = Field(default=None, ge=0)
-    """Processor core to run on; off leaves it to the system."""
+    """CPU core of the process; off leaves the choice to the system."""
 
     @model_validator(mode="after")
     def _one_pacer(self) -> Self:
@@ -118,21 +120,21 @@ class LeafSettings(Section):
         return self
 
     def at(self, listen: str, upstream: str) -> SwitchSettings:
-        """A switch with this queue at those addresses."""
+        """The settings of a switch with this queue at these addresses."""
         return SwitchSettings(listen=listen, upstream=upstream, **self.model_dump())
 
 
 class SwitchSettings(LeafSettings):
-    """The aggregation switch: who talks to it, its queue, and how fast its uplink is."""
+    """The aggregation switch: its addresses, its queue, and its uplink."""
 
     listen: Address = "127.0.0.1:5555"
-    """Address and port for workers and servers alike; port 0 picks a free one. Loopback until
-    told otherwise, so that nothing is offered to a network by accident."""
+    """Address and port for workers and servers; port 0 picks a free port. The default is loopback,
+    so that no service is offered to a network by accident."""
     upstream: Address = "127.0.0.1:5556"
-    """The parameter server of every job that `routes` does not name, or the next switch on the way
-    to it: switches form chains and trees."""
+    """Address of the parameter server, or of the next switch on the way to it, for every job that
+    `routes` does not name. Switches form chains and trees."""
     routes: dict[str, Address] = Field(default={})
-    """Servers of single jobs, {"2" = "host:port"}."""
+    """Servers of single jobs: {"2" = "host:port"}."""
 
     def to_core(self) -> str:
         """The JSON that `olaf._olaf.Switch` takes."""
@@ -146,9 +148,9 @@ class SwitchSettings(LeafSettings):
         return json.dumps(fields)
 
     def to_admission(self) -> dict[str, Any] | None:
-        """Fields of `olaf.jobs.admission.Policy`; None where nobody is asked.
+        """Fields of `olaf.jobs.admission.Policy`, or None without admission.
 
-        Raises ConfigurationError where the file cannot be used.
+        Raises ConfigurationError if the file cannot be used.
         """
         if self.admission is None:
             return None
@@ -164,61 +166,63 @@ class SwitchSettings(LeafSettings):
 
 
 class ServerSettings(Section):
-    """The parameter server: the model and the rule by which updates change it."""
+    """The parameter server: the model, and the rule by which updates change it."""
 
     listen: Address = "127.0.0.1:5556"
-    """Address and port for the switch (or for workers that have none); port 0 picks a free one."""
+    """Address and port for the switch, or for workers without a switch; port 0 picks a free
+    port."""
     rule: Literal["delta", "paper-literal"] = "delta"
-    """delta applies every update; paper-literal only those whose reward beats the best so far,
-    and freezes (measured: 4 to 24 of 1,600 applied)."""
+    """delta applies every update. paper-literal applies only updates whose reward beats the best so
+    far, and soon stops learning (measured: 4 to 24 of 1,600 applied)."""
     learning_rate: float = Field(default=1.0, gt=0)
-    """Every update is multiplied by this number. 1 applies a push as it is; the paper has 0.001.
-    Workers learn the factor when they join."""
+    """Factor on every update. 1 applies a push unchanged; the paper has 0.001. Workers receive the
+    factor when they join."""
     step: Literal["overlap", "mean", "sum"] = "overlap"
-    """How far a merge of n updates moves the model. overlap: by n times their mean, scaled by
-    k^-staleness_power, where k is the number of workers that push, or of the updates that overlap
-    (those of the merge, and those that changed the model since the one they were computed on),
-    whichever is more. mean and sum: by their mean, or n times that, scaled by
-    (1 + versions behind)^-staleness_power."""
+    """Size of the step for a merge of n updates. overlap: n times their mean, scaled by
+    k^-staleness_power. Here k is the number of pushing workers or the number of overlapping
+    updates, whichever is larger. Overlapping updates are those of the merge, and those that changed
+    the model since the merge's version. mean: the mean; sum: n times the mean; both scaled by (1 +
+    versions behind)^-staleness_power."""
     gate: Literal["none", "best", "recent"] = "none"
-    """Reward gate of the delta rule: refuse below the best, or the recent, reward."""
+    """Reward gate of the delta rule: refuse updates below the best, or the recent, reward."""
     gate_margin: float = Field(default=0.0, ge=0)
-    """How far below the gate's reference a reward may be, in units of reward."""
+    """Margin of the gate: allowed distance below its reference, in units of reward."""
     staleness_power: float = Field(default=0.7, ge=0)
-    """While k workers push, an update counts k^-power (see step); 0 counts all alike. 0.7 is for
-    updates of whole turns, which are a round of the others old and overshoot together. Where
-    nothing is set, `olaf train` takes 0.33 for workers that push each pass (worker.push_every):
-    their updates are fresher."""
+    """With k pushing workers, an update counts k^-power (see step); 0 weighs all alike. 0.7 suits
+    updates of whole turns, which are one round old and overshoot together. If it is not set, `olaf
+    train` uses 0.33 for workers that push each pass (worker.push_every): their updates are
+    fresher."""
     aggregate: Literal["each", "periodic", "round"] = "each"
-    """When updates change the model: each when it comes, as OLAF has it; periodic, a number of
-    them together while their workers go on; round, one of every worker that is here, for which
-    all wait (synchronous training)."""
+    """When updates change the model. each: at each arrival, as in OLAF; periodic: several updates
+    together, while their workers go on; round: one update of every present worker together, and all
+    workers wait (synchronous training)."""
     aggregate_updates: OffInt = Field(default=8, ge=1)
-    """periodic: this number of contributions changes the model together; off
-    leaves it to aggregate_within."""
+    """For periodic: number of contributions that change the model together; off uses only
+    aggregate_within."""
     aggregate_ms: int = Field(default=2000, ge=1)
-    """periodic: apply what there is when this time has passed since the first of it. round: end a
-    round when this time has passed since its first contribution; the workers that are missing are
-    named."""
+    """For periodic: apply the collected updates when this time has passed since the first. For
+    round: end a round when this time has passed since its first contribution, and report the
+    missing workers."""
     keep_versions: int = Field(default=4, ge=1)
-    """Model versions kept for workers that ask for a missing segment."""
+    """Number of model versions kept for workers that ask for a missing segment."""
     segment_lanes: OffInt = Field(default=None, ge=1)
-    """Parameters in a segment, where the server is to insist; off takes the first worker's."""
+    """Parameters per segment that the server requires; off uses the first worker's value."""
     silent_after_ms: int = Field(default=2000, ge=1)
-    """A peer that is not heard within this time is reported silent."""
+    """A peer is reported silent if it was not heard within this time."""
     round_ms: int = Field(default=50, ge=1)
-    """Models of several segments: answer a cluster within this time after its first unanswered
+    """For models of several segments: answer a cluster within this time after its first unanswered
     segment."""
     core: OffInt = Field(default=None, ge=0)
-    """Processor core to run on; off leaves it to the system."""
+    """CPU core of the process; off leaves the choice to the system."""
     checkpoint: OffText = None
-    """File (.npz) that keeps the model and all that a server needs to go on with the job; a server
-    that starts takes it up. {job} in the name stands for the job. olaf train keeps its own in the
-    run's folder, checkpoint.npz."""
+    """File (.npz) with the model and the server's state. A server that starts continues from it.
+    {job} in the name stands for the job's number. `olaf train` uses checkpoint.npz in the run's
+    folder."""
     checkpoint_every_ms: int = Field(default=30_000, ge=1)
-    """How often the checkpoint is written while anything changes. olaf train: 10s."""
+    """Interval between checkpoints, while the model changes. `olaf train` uses 10s."""
     fresh: bool = False
-    """Begin anew although the checkpoint exists; the file is kept as FILE.before-1, -2 or so on."""
+    """Ignore an existing checkpoint; the old file is kept as FILE.before-1, FILE.before-2 and so
+    on."""
 
     def to_core(self) -> str:
         """The JSON that `olaf._olaf.Server` takes."""
@@ -226,137 +230,137 @@ class ServerSettings(Section):
 
 
 class WorkerSettings(Section):
-    """One worker: where it joins, and how it behaves towards the network."""
+    """One worker: the job that it joins, and when it sends and waits."""
 
     switch: Address = "127.0.0.1:5555"
-    """The switch to join through (or the server, without a switch)."""
+    """Address of the switch, or of the server if there is no switch."""
     job: int = Field(default=JOB, ge=0, le=LARGEST_ID)
-    """The job to take part in."""
+    """Number of the job."""
     cluster: int = Field(default=0, ge=0, le=LARGEST_ID)
-    """The cluster this worker belongs to; clusters share a slot of the queue."""
+    """Number of this worker's cluster; the workers of a cluster share a slot of the queue."""
     id: DrawnInt = Field(default=None, ge=0, le=LARGEST_ID)
-    """This worker's id, unique in the job; drawn picks one at random."""
+    """Number of this worker, unique in the job; drawn picks a random one."""
     updates: OffInt = Field(default=None, ge=1)
-    """Stop after this number of updates; off goes on until stopped."""
+    """Stop after this number of updates; off continues until stopped."""
     seed: int = Field(default=0, ge=0)
-    """Seed of the environment, the policy and the first weights, together with the id."""
+    """Random seed of environment, policy and first weights, combined with the id."""
     on_refused: Literal["continue", "reset"] = LoopConfig.on_refused
-    """After an update that brought no newer model: continue from the own weights, or reset to the
-    last model received."""
+    """After an update without a newer model in return: continue from the worker's own weights, or
+    reset to the last model received."""
     patience_s: float = Field(default=LoopConfig.patience_s, ge=0)
-    """How long to wait for the answer to an update before collecting again; 0 never waits. A
-    moment on a quick network spares a turn on an old model. An update that transmission control
-    holds back is not waited for: it has no answer."""
+    """Longest wait for the answer to an update before the worker collects again; 0 never waits. On
+    a fast network a short wait avoids a turn on an old model. A worker does not wait for an update
+    that transmission control holds back, since it has no answer."""
     waiting_share: float = Field(default=LoopConfig.waiting_share, ge=0, le=1)
     """Largest share of a worker's time that patience_s may cost. On a narrow uplink the worker then
-    goes on with what it has."""
+    continues with its present model."""
     wait_for_model_s: float = Field(default=LoopConfig.wait_for_model_s, ge=0)
-    """Where the server aggregates in rounds: how long to wait for the model before saying so and
-    going on without. 0 is asynchronous: nobody waits. `olaf train` takes three times
-    `server.aggregate_within` for rounds where nothing is set."""
+    """For a server that aggregates in rounds: wait this long for the model, then report it and
+    continue without. 0 never waits (asynchronous). If it is not set, `olaf train` uses three times
+    `server.aggregate_within` for rounds."""
     weight: float = Field(default=LoopConfig.weight, gt=0)
     """Weight of this worker's updates in a merge."""
     push_every: Literal["pass", "turn"] = LoopConfig.push_every
-    """pass: each pass over the collected steps begins from the newest model and is an update of its
-    own, unless the last update is still unanswered. turn: all passes of a turn are one update.
-    `olaf train` takes it where server.aggregate is not each and nothing is set."""
+    """pass: each pass over the collected steps starts from the newest model and is its own update,
+    unless the last update is still unanswered. turn: all passes of a turn are one update. If it is
+    not set, `olaf train` uses turn unless server.aggregate is each."""
     turns_per_push: int = Field(default=LoopConfig.turns_per_push, ge=1)
-    """Push less often: the summed change of this number of turns as one update. Between two pushes
-    a worker goes on from its own weights and takes no model, whatever push_every says."""
+    """Push less often: the sum of this number of turns is one update. Between two pushes a worker
+    continues from its own weights and takes no model, whatever push_every says."""
     join_timeout_s: float = Field(default=20.0, gt=0)
-    """How long to try to join before giving up and naming the peer."""
+    """Time limit for joining; then the worker gives up and names the peer."""
     flush_timeout_s: float = Field(default=2.0, ge=0)
-    """How long to wait at the end for the last updates to leave."""
+    """Time limit at the end for the last updates to leave."""
     keepalive_ms: int = Field(default=500, ge=1)
-    """How often to say that this worker lives, while it has nothing to push."""
+    """Interval between signs of life while the worker has nothing to push."""
     silent_after_ms: int = Field(default=2000, ge=1)
-    """Report a peer silent that is not heard within this time."""
+    """A peer is reported silent if it was not heard within this time."""
     segment_lanes: OffInt = Field(default=None, ge=1)
-    """Parameters in a segment, alike for all workers of a job; off is 2,208, which fit a
-    9,000-byte frame, or what fits mtu."""
+    """Parameters per segment, the same for all workers of a job. off uses 2,208, which fit a
+    9,000-byte frame, or the number that fits mtu."""
     transmission: Literal["off", "paper", "fair"] = "off"
-    """When to send: off sends every update at once; paper is the control of OLAF §5; fair sends one
-    update of each cluster a round of the slowest queue, whoever of it is first. Only off goes with
-    `server.aggregate` = "round", which waits for every worker's update."""
+    """When to send. off: every update at once; paper: with the control of OLAF §5; fair: one update
+    of each cluster per round of the slowest queue, from whichever worker is first.
+    `server.aggregate` = "round" requires off, since it waits for every worker's update."""
     unsent: Literal["carry", "discard", "retry"] = "carry"
-    """An update that is not sent joins the next one, is given up, or is decided on anew."""
+    """An update that is not sent joins the next one, is discarded, or is decided again later."""
     threshold_ms: int = Field(default=400, ge=1)
-    """Of the paper's control: feedback older than this is obsolete."""
+    """For the paper's control: age at which feedback is obsolete."""
     slope: str = "urgency"
-    """Of the paper's control: how fast the probability rises from there on: urgency (1/threshold),
-    fairness (the threshold in seconds), or a number, per second."""
+    """For the paper's control: slope of the sending probability beyond the threshold. urgency:
+    1/threshold; fairness: the threshold in seconds; or a number per second."""
     retry_ms: int = Field(default=10, ge=1)
-    """Of unsent = "retry": decide anew when this time has passed."""
+    """For unsent = "retry": decide again when this time has passed."""
     mtu_bytes: OffInt = Field(default=None, ge=576)
-    """The largest IP packet of the path to the switch, so that no segment is cut up; off does
-    not look."""
+    """Largest IP packet on the path to the switch, so that no segment is fragmented; off does not
+    limit it."""
 
 
 class TrainSettings(Section):
-    """A training run: how many processes, until when, and what it waits for."""
+    """A training run: its processes, its end, and its time limits."""
 
     on: On = "local"
-    """Where the processes run: local is this machine; ray is a Ray cluster, one of this machine's
-    own if no address follows (ray:auto, ray:HOST:PORT, ray:ray://HOST:10001); slurm submits a
-    batch job; srun is for inside one: the nodes of the allocation."""
+    """Where the processes run. local: this machine; ray: a Ray cluster, started on this machine if
+    no address follows (ray:auto, ray:HOST:PORT, ray:ray://HOST:10001); slurm: a batch job that is
+    submitted; srun: the nodes of the Slurm allocation that this command runs in."""
     workers: int = Field(default=8, ge=1, le=1024)
-    """Worker processes."""
+    """Number of worker processes."""
     clusters: int = Field(default=2, ge=1)
-    """Clusters the workers are dealt to in turn: worker w is in cluster w mod clusters. Where
-    nothing is set, as many as there are leaves, at least 2, and never more than workers."""
+    """Number of clusters; worker w is in cluster w mod clusters. If it is not set: one per leaf, at
+    least 2, and at most one per worker."""
     leaves: int = Field(default=0, ge=0, le=256)
-    """Leaf switches between the workers and the switch, each with its share of the clusters:
-    cluster c is at leaf c mod leaves, whose queue is that of `[leaf]`. 0: one switch for all."""
+    """Number of leaf switches between the workers and the switch. Cluster c is at leaf c mod
+    leaves; `[leaf]` describes each leaf's queue. 0: one switch for all."""
     updates: OffInt = Field(default=16000, ge=1)
     """Stop after this number of updates of all workers together; off sets no limit."""
     until_reward: Annotated[float | Literal["solved"] | None, NoneIs("off")] = "solved"
-    """Stop at this mean reward of the last `reward_window` training episodes over all workers;
-    solved takes the threshold the environment declares, if it has one; off never stops for it."""
+    """Stop at this mean reward of the last `reward_window` training episodes of all workers. solved
+    uses the environment's threshold, if it has one; off never stops for the reward."""
     reward_window: int = Field(default=100, ge=1)
-    """Finished episodes the mean reward is taken over; it counts once that number has ended."""
+    """Number of finished episodes in the mean reward; before that there is no mean."""
     time_limit_s: OffFloat = Field(default=None, gt=0)
-    """Stop when this training time has passed; off sets no limit."""
+    """Stop after this training time; off sets no limit."""
     seed: int = Field(default=0, ge=0)
-    """Seed of the run; every process derives its own from it."""
+    """Random seed of the run; every process derives its own seed from it."""
     local: bool = False
-    """Train in this one process, without workers, switch, server or network: the same learner in
-    the same environment, as a baseline."""
+    """Train in this one process, without workers, switch, server or network, as a baseline. Learner
+    and environment are the same."""
     transport: Literal["udp", "tcp"] = "udp"
     """udp: Olaf's server, switch and workers. tcp: a plain TCP parameter server without a switch,
-    as a baseline; a relay between it and the workers has the rate of `switch.uplink`."""
+    as a baseline. A relay before it limits the rate to `switch.uplink`."""
     against: Annotated[Literal["local"] | None, NoneIs("off")] = None
-    """local: train in one process as well, after the run, with the same learner, seed and limits;
-    the last table sets the two side by side."""
+    """local: after the run, also train in one process with the same learner, seed and limits; the
+    final table shows both."""
     out: Annotated[str | None, NoneIs("new")] = None
-    """Folder of the run, which must not hold a run yet; new makes runs/<time>-<environment> and
-    lets the link runs/latest show it."""
+    """Folder of the run; it must not hold a run yet. new makes runs/<time>-<environment> and points
+    the link runs/latest to it."""
     wandb: Annotated[str | None, NoneIs("off")] = None
-    """Project of Weights & Biases to log to; off does not. Needs the extra `wandb`."""
+    """Project of Weights & Biases to log to; off does not log. Needs the extra `wandb`."""
     record: Annotated[str | None, NoneIs("off")] = None
-    """File for who pushed when with which reward, as `olaf replay` reads it; off writes none. A
-    resumed run has a file for each session: trace.csv, trace-2.csv, .."""
+    """File that records each push with its time, worker and reward, for `olaf replay`; off writes
+    none. A resumed run writes one file per session: trace.csv, trace-2.csv, .."""
     every_s: float = Field(default=0.5, gt=0)
-    """How often the switch and the server report."""
+    """Interval between reports of the switch and the server."""
     start_timeout_s: float = Field(default=120.0, gt=0)
-    """How long each role may take to be ready, and the first update to come. Eight workers that
-    import torch for the first time take a minute of two cores; who dies is noticed at once."""
+    """Time limit for each role to be ready, and for the first update. Eight workers that import
+    torch for the first time take a minute on two cores. A process that dies is noticed at once."""
     stall_timeout_s: float = Field(default=60.0, gt=0)
-    """Give up, naming who is silent, after this time without any update from any worker."""
+    """Give up and name the silent workers after this time without any update."""
     drain_timeout_s: float = Field(default=5.0, ge=0)
-    """How long after the last update the queue may take to empty."""
+    """Time limit for the queue to empty after the last update."""
     stop_timeout_s: float = Field(default=10.0, gt=0)
-    """How long a worker may take to end the turn it is in, when asked to stop."""
+    """Time limit for a worker to finish its turn when it is asked to stop."""
     restarts: int = Field(default=5, ge=0)
-    """How often in a row a process that dies is started again before it is given up. A process that
-    ran for 30 seconds behaved well: its earlier deaths no longer count."""
+    """Number of restarts in a row of a process that dies, before it is given up. Deaths no longer
+    count once the process has run for 30 seconds."""
     restart_delay_s: float = Field(default=0.2, ge=0)
     """Pause before the first restart. It doubles with each death in a row, up to five seconds."""
 
     @model_validator(mode="after")
     def _clusters_follow(self) -> Self:
-        """One worker, or many leaves, need no second option.
+        """Set `clusters` from workers and leaves, unless the user set it.
 
-        What follows does not count as given: it follows again where a run is resumed.
+        The derived value does not count as given: a resumed run derives it again.
         """
         if "clusters" not in self.model_fields_set:
             self.__dict__["clusters"] = min(self.workers, max(2, self.leaves))
@@ -364,7 +368,7 @@ class TrainSettings(Section):
 
     @property
     def folder(self) -> Path:
-        """The folder of a run that has one: `olaf.runs.running` chooses where nobody did."""
+        """The folder of the run, which `olaf.runs.running` chooses if the user did not."""
         if self.out is None:
             raise ValueError("train.out is not set: a run has a folder once it is started")
         return Path(self.out)
@@ -396,32 +400,32 @@ class TrainSettings(Section):
 
 
 class CompareSettings(Section):
-    """FIFO against OLAF, and two baselines, on the same constrained uplink with the same seeds."""
+    """FIFO, OLAF and two baselines on the same narrow uplink with the same seeds."""
 
     seeds: list[int] = Field(default=[0, 1], min_length=1)
-    """Each seed is run once with each arm. An interval needs five: [0, 1, 2, 3, 4]."""
+    """Random seeds; each arm runs once per seed. An interval needs five: [0, 1, 2, 3, 4]."""
     queues: list[QueueName] = Field(default=["fifo", "olaf"], min_length=1)
-    """Disciplines in the order they are run, of those of `switch.queue`."""
+    """Queue disciplines in the order of their runs, see `switch.queue`."""
     baselines: list[Literal["push-less-often", "tcp"]] = Field(default=["push-less-often", "tcp"])
-    """What a sceptic would do instead, after the queues: push-less-often is FIFO, and a worker
-    pushes the summed change of several turns; tcp is a plain TCP parameter server without a switch,
-    behind a link of the same rate."""
+    """Baselines that run after the queues. push-less-often: FIFO, and a worker pushes the sum of
+    several turns; tcp: a plain TCP parameter server without a switch, behind a link of the same
+    rate."""
     turns_per_push: OffInt = Field(default=None, ge=1)
-    """Turns of a push in push-less-often; off takes the number at which it needs no more of the
-    uplink than OLAF's run of the same seed did."""
+    """For push-less-often: turns that a worker sums for one push. off uses the number at which it
+    needs no more of the uplink than OLAF's run of the same seed."""
     uplink: OffRate = "200kbit"
-    """Rate of the uplink in all. 200kbit carries 2.8 of the default network's updates a second,
-    where eight workers on two cores push thirty to seventy: nine in ten are lost in FIFO."""
+    """Bandwidth of the uplink in all runs. 200kbit carries 2.8 updates per second of the default
+    network, while eight workers on two cores push 30 to 70: FIFO loses nine in ten."""
     slots: int = Field(default=8, ge=1)
-    """Slots of the queue in all: more than clusters, so that OLAF need not drop, and long enough
-    for FIFO to grow old in (OLAF §8.1 has 8)."""
+    """Number of slots of the queue in all runs: more than clusters, so that OLAF need not drop, and
+    enough for updates to grow old in FIFO (OLAF §8.1 has 8)."""
     clusters: int = Field(default=2, ge=1)
-    """Clusters in all."""
+    """Number of clusters in all runs."""
     time_limit_s: OffFloat = Field(default=90.0, gt=0)
-    """Stop each run when this training time has passed, reward reached or not."""
+    """Stop each run after this training time, whether it reached the reward or not."""
     out: Annotated[str | None, NoneIs("new")] = None
-    """Folder for compare.json, compare.html and one folder a run; new makes
-    runs/<time>-compare-<environment> and lets the link runs/latest-compare show it."""
+    """Folder for compare.json, compare.html and one folder per run. new makes
+    runs/<time>-compare-<environment> and points the link runs/latest-compare to it."""
 
 
 def _section_of(kind: type[Any], name: str, doc: str, leave_out: set[str]) -> type[Section]:
@@ -471,7 +475,7 @@ def _field_docs(kind: type[Any]) -> dict[str, str]:
 if TYPE_CHECKING:
 
     class LearnerSettings(Section):
-        """As `LearnerConfig`, field by field."""
+        """The fields of `LearnerConfig`."""
 
         environment: str
         learner: str
@@ -483,13 +487,13 @@ else:
     LearnerSettings = _section_of(
         LearnerConfig,
         "LearnerSettings",
-        "What a worker plays and how it learns (fields of `olaf.rl.LearnerConfig`).",
+        "Environment and algorithm of a worker (the fields of `olaf.rl.LearnerConfig`).",
         leave_out={"seed"},
     )
 
 
 class Settings(Section):
-    """Everything `olaf` can be told, a table a role."""
+    """The whole configuration of `olaf`, one table per role."""
 
     train: TrainSettings = TrainSettings()
     worker: WorkerSettings = WorkerSettings()

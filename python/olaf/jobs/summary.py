@@ -1,7 +1,7 @@
-"""What a comparison came to: means by arm, ratios paired by seed, and a verdict that follows them.
+"""The result of a comparison: means by arm, ratios paired by seed, and the verdict from them.
 
-A ratio has an interval from five seeds on (`olaf.intervals`); its resamples draw the runs of the
-baseline and ours together, so that the spread of both is in it.
+A ratio has an interval from five seeds on (`olaf.intervals`). The bootstrap draws the runs of the
+baseline and of our queue together, so that the interval contains the spread of both.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ Results = Sequence[Result]
 
 
 def _until(result: Result) -> float:
-    """Seconds from the first worker's joining to the reward, or to the end of the run.
+    """Seconds from the first worker's join to the reward, or to the end of the run.
 
-    How long processes take to start says nothing of an arm.
+    The start-up time of processes says nothing about an arm.
     """
     return float(result["wall_s"] - (result.get("joined_s") or 0.0))
 
@@ -38,12 +38,12 @@ MEASURES: dict[str, Callable[[Result], float | None]] = {
     "aom_mean_s": lambda run: run["age_of_model"]["mean_s"],
     "staleness": lambda run: run["staleness"]["mean"],
 }
-"""What the arms are compared by. ``until_s`` is the training time to the reward, or to the end of a
+"""The measures of a comparison. ``until_s`` is the training time to the reward, or to the end of a
 run that did not reach it."""
 
 
 def by_arm(results: Results) -> dict[str, list[Result]]:
-    """The runs of each arm, in the order of the first of each."""
+    """The runs of each arm, in the order of their first runs."""
     arms: dict[str, list[Result]] = {}
     for result in results:
         arms.setdefault(arm_of(result), []).append(result)
@@ -51,7 +51,7 @@ def by_arm(results: Results) -> dict[str, list[Result]]:
 
 
 def summarize(results: Results) -> dict[str, dict[str, Any]]:
-    """Means over the runs of each arm; of the time to the reward, over those that reached it.
+    """Means over the runs of each arm; the time to the reward is over the runs that reached it.
 
     ``intervals`` has every measure of `MEASURES` with its interval over the seeds.
     """
@@ -84,9 +84,9 @@ def _known(runs: Results, of: Callable[[Result], float | None]) -> list[float]:
 
 
 def best_of_ours(results: Results) -> str | None:
-    """The queue of ours that did best: the most runs at the reward, then the least time to it.
+    """Our best queue: most runs that reached the reward, then the shortest mean time to it.
 
-    Where no run reached it, the highest reward at the end.
+    If no run reached it, the highest reward at the end.
     """
     baselines = (*PLAIN_QUEUES, PUSH_LESS_OFTEN, TCP)
     ours = {arm: runs for arm, runs in by_arm(results).items() if arm not in baselines}
@@ -106,11 +106,11 @@ def best_of_ours(results: Results) -> str | None:
 
 
 def ratios(results: Results) -> dict[str, Any] | None:
-    """Both baselines over the best of ours, by measure, paired by seed. None without one of ours.
+    """Both baselines relative to our best queue, by measure, paired by seed; None without one.
 
-    ``of[baseline][measure]`` is an `Interval` as a dict, or None where a ratio means nothing.
-    ``bound`` says what a ratio of times is where runs did not reach the reward: ``at least``,
-    ``at most``, ``unknown``; else it is empty.
+    ``of[baseline][measure]`` is an `Interval` as a dict, or None if a ratio has no meaning.
+    ``bound`` tells how to read a ratio of times when some runs did not reach the reward: ``at
+    least``, ``at most``, ``unknown``; otherwise it is empty.
     """
     best = best_of_ours(results)
     if best is None:
@@ -141,7 +141,7 @@ def _ratio(
 
 
 def _difference(pairs: Sequence[tuple[Result, Result]]) -> dict[str, Any] | None:
-    """The baseline's reward less ours: rewards below 0 have no ratio."""
+    """The baseline's reward minus ours: rewards below 0 have no ratio."""
     of = MEASURES["reward"]
     values = [(of(one), of(other)) for one, other in pairs]
     found = intervals.mean([a - b for a, b in values if a is not None and b is not None])
@@ -165,7 +165,7 @@ def seeds_in_words(count: int) -> str:
 
 
 def verdict(summary: Mapping[str, Mapping[str, Any]], results: Results) -> str:
-    """What the comparison says, in a few lines; what the uplink carried comes first."""
+    """The result of the comparison in a few lines; the load of the uplink comes first."""
     lines = [*_of_the_queues(summary, results)]
     found = ratios(results)
     if found is not None:
@@ -177,9 +177,9 @@ def verdict(summary: Mapping[str, Mapping[str, Any]], results: Results) -> str:
 
 
 def sentence(baseline: str, best: str, own: Mapping[str, Any]) -> str:
-    """What a ratio says, following its interval.
+    """The sentence for a ratio, according to its interval.
 
-    The time to the reward, where one of the two always reached it; else the reward at the end.
+    It compares the time to the reward if one arm always reached it, and otherwise the final reward.
     """
     time, ahead = own["measures"]["until_s"], own["reward_difference"]
     ours, seeds = best.upper(), seeds_in_words(own["seeds"])

@@ -1,7 +1,7 @@
-"""Child processes: started, listened to, started again when they die, and ended for certain.
+"""Child processes: started, read, restarted when they die, and reliably ended.
 
-One selector over all their outputs, no threads. Nothing here knows what a switch or a worker is;
-a child that dies is named, and comes back after a pause that doubles, up to a number of times in a
+One selector reads all their outputs, without threads. This module knows nothing about roles. A
+child that dies is reported, and restarts after a pause that doubles, up to a number of times in a
 row (`olaf.jobs.backoff`).
 """
 
@@ -25,21 +25,21 @@ from olaf.jobs.backoff import STEADY_S, Backoff
 from olaf.outcome import Exit
 
 HERE = "<here>"
-"""In a first line: the address of the machine that the program is started on."""
+"""Placeholder in a first line for the address of the child's machine."""
 
 LOOPBACK = "127.0.0.1"
 
 
 @dataclass(frozen=True)
 class Program:
-    """How to start a child. ``first_line`` goes to its standard input, which then stays open."""
+    """How to start a child. ``first_line`` goes to its stdin, which then stays open."""
 
     name: str
     argv: Sequence[str]
     first_line: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)
     files: Sequence[Path] = ()
-    """What it goes on from and writes to. On another machine these are copied there and back."""
+    """Files that it reads and writes. On another machine they are copied there and back."""
 
 
 @dataclass(frozen=True)
@@ -50,12 +50,12 @@ class Started:
     incarnation: int
     pid: int
     machine: str = ""
-    """Name of the machine it runs on, where that is not this one."""
+    """Name of its machine, if that is not this one."""
 
 
 @dataclass(frozen=True)
 class Said:
-    """A child wrote one JSON object to standard output."""
+    """A child printed one JSON object to stdout."""
 
     name: str
     incarnation: int
@@ -64,7 +64,7 @@ class Said:
 
 @dataclass(frozen=True)
 class Printed:
-    """A child wrote a line of anything else, on either output."""
+    """A child printed a line of anything else to stdout or stderr."""
 
     name: str
     incarnation: int
@@ -73,18 +73,18 @@ class Printed:
 
 @dataclass(frozen=True)
 class Ended:
-    """A child is gone."""
+    """A child has ended."""
 
     name: str
     incarnation: int
     code: int
     """Exit code; negative for the signal that killed it."""
     expected: bool
-    """It finished with code 0 or was asked to stop."""
+    """True if it ended with code 0 or was asked to stop."""
     back_in_s: float | None
-    """When it will be started again, or None if it will not."""
+    """Seconds until it restarts, or None if it will not."""
     detail: str = ""
-    """How it ended, where there are better words than its code."""
+    """A description of its end that is better than the code, or None."""
 
     @property
     def how(self) -> str:
@@ -95,7 +95,7 @@ class Ended:
             return f"killed by {signal.Signals(-self.code).name}"
         if self.code in list(Exit):
             return f"exited with {self.code} ({Exit(self.code).name.lower()})"
-        if self.code - 128 in list(signal.Signals):  # as a shell or srun has it
+        if self.code - 128 in list(signal.Signals):  # the convention of shells and srun
             return f"killed by {signal.Signals(self.code - 128).name}"
         return f"exited with {self.code}"
 
@@ -124,9 +124,9 @@ class _Output:
 
 
 class Supervisor:
-    """Keeps the children of one job. A context manager: at its end none is left.
+    """Keeps the children of one job. A context manager: no child outlives it.
 
-    host: the address under which others find this machine, see `HERE`.
+    host: the address of this machine as others reach it, see `HERE`.
     descriptors: open files that children inherit.
     """
 
@@ -153,7 +153,7 @@ class Supervisor:
         _SUPERVISORS.add(self)
 
     def start(self, program: Program) -> None:
-        """Start a child, or a new incarnation of it with what ``program`` says now."""
+        """Start a child, or a new incarnation with its newest program."""
         child = self._children.get(program.name)
         if child is None:
             backoff = Backoff(self._restarts, self._delay_s, steady_s=self._steady_s)
@@ -163,11 +163,11 @@ class Supervisor:
         self._spawn(child)
 
     def change(self, program: Program) -> None:
-        """From its next incarnation on, start the child of this name so."""
+        """Start the child of this name with ``program`` from its next incarnation on."""
         self._children[program.name].program = program
 
     def poll(self, timeout_s: float) -> list[Notice]:
-        """Wait at most so long for something to happen; what happened, in order."""
+        """Wait at most ``timeout_s`` seconds for a notice; return all notices in order."""
         now = self._clock()
         dues = [child.due for child in self._children.values() if child.due is not None]
         if self._notices:
@@ -185,7 +185,7 @@ class Supervisor:
         return notices
 
     def tell(self, name: str, line: str) -> None:
-        """Write a line to the child's standard input, if it lives."""
+        """Write a line to the child's stdin, if it lives."""
         child = self._children.get(name)
         if child and child.process and child.process.stdin:
             with contextlib.suppress(OSError):
@@ -193,28 +193,28 @@ class Supervisor:
                 child.process.stdin.flush()
 
     def retire(self, names: Iterable[str], line: str) -> None:
-        """Write a line to children whose end, from now on, is no surprise."""
+        """Write a line to children that are expected to end from now on."""
         for name in names:
             self._children[name].asked_to_stop = True
             self._children[name].due = None
             self.tell(name, line)
 
     def kill(self, name: str) -> None:
-        """Kill the child where it stands; it comes back like any child that dies."""
+        """Kill the child at once; it restarts like any child that dies."""
         process = self._children[name].process
         if process is not None:
             process.kill()
 
     def alive(self) -> list[str]:
-        """Names of the children that run or are about to be started again."""
+        """Names of the children that run or wait for their restart."""
         return [n for n, c in self._children.items() if c.process is not None or c.due is not None]
 
     def restarts(self) -> dict[str, int]:
-        """How often each child that died was started again."""
+        """The number of restarts of each child that died."""
         return {n: c.incarnation - 1 for n, c in self._children.items() if c.incarnation > 1}
 
     def stop(self, names: Iterable[str], timeout_s: float) -> Iterator[Notice]:
-        """Ask children to stop, pass on what they still say, kill those that overstay."""
+        """Ask children to stop, return their last messages, kill those that take too long."""
         waiting = set(names)
         self.retire(waiting, "stop")
         deadline = self._clock() + timeout_s
@@ -228,18 +228,18 @@ class Supervisor:
         yield from self.poll(0)
 
     def host(self, name: str) -> str:
-        """The address under which the others find the machine of this child."""
+        """The address of this child's machine, as others reach it."""
         return self._host
 
     def bring(self, name: str, files: Sequence[Path]) -> None:
-        """What a child wrote is here already."""
+        """Do nothing: a child writes its files on this machine."""
 
     def cpu_s(self) -> float | None:
-        """Processor seconds of all children that have ended, their start included."""
+        """CPU seconds of all children that have ended, including their start."""
         return self._cpu_s
 
     def close(self) -> None:
-        """Kill what still runs and let go of everything."""
+        """Kill all running children and release all resources."""
         for child in self._children.values():
             child.due = None
             child.asked_to_stop = True
@@ -257,10 +257,10 @@ class Supervisor:
         self.close()
 
     def let_go_in_fork(self) -> None:
-        """In a forked copy of this process: hold nothing that keeps the children running.
+        """In a forked copy of this process: close everything that keeps the children running.
 
-        A child stops when its standard input ends. A copy of this process, as multiprocessing makes
-        them, would hold that input open after this process is gone.
+        A child stops when its stdin ends. A copy of this process, as multiprocessing makes them,
+        would hold that input open after this process is gone.
         """
         for child in self._children.values():
             if child.process is not None and child.process.stdin is not None:
@@ -270,8 +270,8 @@ class Supervisor:
     def _spawn(self, child: _Child) -> None:
         program = child.program
         child.incarnation += 1
-        # A group of its own: Ctrl-C at the terminal is for the parent, which stops its children
-        # in the order that loses nothing.
+        # A process group of its own: Ctrl-C at the terminal is for the parent, which stops its
+        # children in the order that loses nothing.
         process = subprocess.Popen(
             list(program.argv),
             stdin=subprocess.PIPE,
@@ -322,7 +322,7 @@ class Supervisor:
             return
         try:
             code = self._reap(process, timeout_s=5)
-        except subprocess.TimeoutExpired:  # it closed its outputs and goes on: no use to anyone
+        except subprocess.TimeoutExpired:  # it closed its outputs but still runs: kill it
             process.kill()
             code = self._reap(process)
         self._let_go(process)
@@ -334,14 +334,14 @@ class Supervisor:
         )
 
     def _reap(self, process: subprocess.Popen[bytes], timeout_s: float | None = None) -> int:
-        """Wait for the end of a child and count its processor time; its exit code."""
+        """Wait for the end of a child and add its CPU time; return its exit code."""
         before_s = _cpu_of_children_s()
         code = process.wait(timeout_s)
         self._cpu_s += _cpu_of_children_s() - before_s
         return code
 
     def _plan_return(self, child: _Child, code: int) -> float | None:
-        # A configuration that cannot be used is no better the second time.
+        # An invalid configuration stays invalid: do not restart.
         if code == Exit.USAGE:
             return None
         now = self._clock()

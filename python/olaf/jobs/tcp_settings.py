@@ -1,4 +1,4 @@
-"""The plain TCP parameter server (`train.transport`): its settings, and what goes with it."""
+"""Settings of the plain TCP parameter server (`train.transport`), and the keys it excludes."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ class TcpSettings(Section):
     """The plain TCP parameter server of `train.transport` = "tcp", a baseline."""
 
     buffer_bytes: Annotated[int | None, NoneIs("auto")] = Field(default=None, ge=2048)
-    """Send buffer of each worker, and receive buffer of the relay for it. auto is the length of one
-    update. What waits in longer buffers grows old: Linux lets them grow to megabytes."""
+    """Send buffer of each worker, and receive buffer of its connection at the relay. auto is the
+    length of one update. Longer buffers hold older updates: Linux lets them grow to megabytes."""
     timeout_s: float = Field(default=60.0, gt=0)
-    """A connection that moves no byte of a frame within this time is given up, by name."""
+    """A connection that moves no byte of a frame within this time is closed, and its peer named."""
     idle_s: float = Field(default=600.0, gt=0)
     """A worker that pushes nothing within this time is disconnected."""
 

@@ -1,7 +1,7 @@
-"""A whole training run: server, switches, workers, and their end. A `Place` says where they run.
+"""A whole training run: server, switches, workers, and their end. A `Place` runs the processes.
 
-Every wait has a deadline and names whom it waited for. Workers stop first and flush; then the
-queue drains; then switch and server say their last, so that the accounts can be settled.
+Every wait has a deadline, and its error names the process. Workers stop first and flush; then the
+queue drains; then switch and server report their final counters, which settle the accounts.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ from olaf.outcome import Exit, RunError
 from olaf.rl import process_environment
 
 AGES_S = 1.0
-"""How long the last look at the ages may take."""
+"""Time limit for the final reading of the ages, in seconds."""
 
 CHECKPOINT = "checkpoint.npz"
 """What a run's server keeps in the run's folder, see `olaf.modelfile`."""
 
 CHECKPOINT_EVERY_MS = 10_000
-"""How often a run's server keeps what was learnt, where nothing else is set."""
+"""Default interval in milliseconds between the server's checkpoints in a run."""
 
 LOOK_S = 0.1
-"""How often the end is looked for when nothing is said."""
+"""Longest pause in seconds between two checks for the end of the run."""
 
 
 class Observer(Protocol):
-    """Who watches a run: a display, a log, a test."""
+    """Watches a run: a display, a log, a test."""
 
     def happened(self, happening: Happening) -> None:
-        """Something worth a line."""
+        """Take an event that deserves a line."""
 
     def stands(self, progress: Progress, phase: str) -> None:
-        """How the run stands; called several times a second."""
+        """Take the state of the run; called several times a second."""
 
 
 @dataclass(frozen=True)
@@ -58,16 +58,16 @@ class Outcome:
     code: Exit
     ended_s: float
     reward: float | None
-    """Mean reward of the last episodes when that was decided; more end while workers stop."""
+    """Mean reward of the last episodes at that moment; more episodes end while workers stop."""
     progress: Progress
     restarts: dict[str, int]
     model_file: Path
     cpu_s: float | None = None
-    """Processor seconds of all processes of this session; None where nobody counts them."""
+    """CPU seconds of all processes of this session, or None if unknown."""
 
 
 Command = Callable[[str], Sequence[str]]
-"""From a role's name to the argv of its process."""
+"""Returns the argv of a role's process."""
 
 
 def olaf_command(role: str) -> Sequence[str]:
@@ -91,7 +91,7 @@ class Training:
         place: Place | None = None,
         earlier: Earlier | None = None,
     ) -> None:
-        """Prepare a run; ``earlier`` is what earlier sessions did, where a run is resumed."""
+        """Prepare a run; ``earlier`` holds the earlier sessions of a resumed run."""
         self._settings = settings
         self._train = settings.train
         self._observer = observer
@@ -110,12 +110,12 @@ class Training:
         )
         self._is_tcp = settings.train.transport == "tcp"
         self._homes: dict[str, str] = {}
-        """Where the others look for each switch and the server."""
+        """The address of each switch and the server, as others reach it."""
         self._phase = "starting"
         self._next_sample_s = 0.0
 
     def run(self) -> Outcome:
-        """Run to the end. Raises RunError where not even a start was made."""
+        """Run to the end. Raises RunError if the run could not start."""
         with self._place:
             for name in ("server", *self._between):
                 self._listening(name)
@@ -159,21 +159,21 @@ class Training:
                     f"the {name} did not listen within {self._train.start_timeout_s:g} s",
                     Exit.UNREACHABLE,
                 )
-        # Should it die, it must come back where everybody looks for it.
+        # If it dies, it must come back at the same address.
         self._homes[name] = self._found_at(name)
         self._place.change(self._program_of(name))
 
     def _found_at(self, name: str) -> str:
-        """Where the others find it: who listens on every address has that of its machine."""
+        """The address as others reach it: a wildcard becomes the address of its machine."""
         host, _, port = self.progress.addresses[name].rpartition(":")
         return f"{self._place.host(name) if host in ('0.0.0.0', '[::]') else host}:{port}"
 
     def _listen(self, name: str, section: ServerSettings | LeafSettings) -> str:
-        """Where it is to listen: where it was told to, where it was, or at a port that is free."""
+        """The address to listen on: the configured one, the previous one, or a free port."""
         if "listen" in section.model_fields_set:
             listen = str(section.model_dump()["listen"])
             host, _, port = listen.rpartition(":")
-            # Loopback is what `olaf config` prints; from another machine it cannot be reached.
+            # Loopback, the default of `olaf config`, cannot be reached from another machine.
             if self._train.on == "local" or host not in ("127.0.0.1", "localhost", "[::1]"):
                 return listen
         else:
@@ -202,7 +202,7 @@ class Training:
         server = self._settings.server
         changes: dict[str, Any] = {
             "listen": self._listen("server", server),
-            # Asked for once: a server that died goes on where it was.
+            # --fresh applies once: a server that died continues where it was.
             "fresh": server.fresh and "server" not in self._homes,
         }
         if "checkpoint" not in server.model_fields_set:
@@ -241,7 +241,7 @@ class Training:
 
     @property
     def _between(self) -> list[str]:
-        """What lies between the server and the workers, from the server on."""
+        """The switches between the server and the workers, from the server on."""
         return ["relay"] if self._is_tcp else ["switch", *self._leaves]
 
     @property
@@ -276,7 +276,7 @@ class Training:
     # Running.
 
     def _watch(self) -> tuple[str, str, Exit]:
-        """Run until there is a reason to stop: its kind, its sentence, the exit code."""
+        """Run until there is a reason to stop: (kind, sentence, exit code)."""
         heard_s = self._now()
         while True:
             for notice in self._turn():
@@ -304,7 +304,7 @@ class Training:
         return self._limits.goal
 
     def _gone(self, notice: Ended) -> tuple[str, str, Exit] | None:
-        """What a process that will not come back means for the run."""
+        """The consequence for the run of a process that will not restart."""
         if notice.expected or notice.back_in_s is not None:
             return None
         said = self.progress.complaints.get(notice.name, notice.how)
@@ -352,7 +352,7 @@ class Training:
         self._observer.stands(self.progress, self._phase)
 
     def _tell_of_a_move(self, name: str) -> None:
-        """Who came back on another machine is looked for at the old address: start those anew."""
+        """Restart the children that still use the old address of a process that moved machines."""
         home = self._homes.get(name)
         if home is None or home == self._found_at(name):
             return
@@ -367,7 +367,7 @@ class Training:
             self._place.kill(follower)
 
     def _followers(self, name: str) -> list[str]:
-        """Who was told the address of a switch or the server, of those that have been started."""
+        """The running processes that know the address of this switch or server."""
         if name == "server":
             return [first for first in self._between[:1] if first in self._homes]
         leaves = [leaf for leaf in self._leaves if name == "switch" and leaf in self._homes]
@@ -381,7 +381,7 @@ class Training:
     # Ending.
 
     def _take_ages(self) -> None:
-        """Ages as they are while workers still push: the end of a run would only make them old."""
+        """Read the ages while workers still push: the end of a run would make them older."""
         deadline = self._clock() + AGES_S
         before = self.progress.served
         self._place.tell("server", "stats")
@@ -409,7 +409,7 @@ class Training:
         self.progress.sample(self._now())
 
     def _drain(self) -> None:
-        """Until the queues are empty and the server counts no more, or the deadline."""
+        """Wait until the queues are empty and the server's counts stop, or the deadline."""
         deadline = self._clock() + self._train.drain_timeout_s
         parties = (*self._between, "server")
         before = None
@@ -420,15 +420,16 @@ class Training:
             self._turn(0.05)
             now = self._still_on_the_way()
             waiting, *gaps = now
-            # What was lost on the way never comes: it is enough that nothing moves any more.
+            # Lost updates never arrive: it is enough that no counter moves any more.
             if waiting == 0 and (not any(gaps) or now == before):
                 return
             before = now
 
     def _still_on_the_way(self) -> tuple[int, ...]:
-        """Contributions that wait in queues; and at each hop, how many left and did not arrive."""
+        """Contributions that wait in queues; and at each hop, those that left and did not
+        arrive."""
         if self._is_tcp:
-            # TCP loses nothing: what did not arrive waits in its buffers.
+            # TCP loses nothing: missing contributions wait in its buffers.
             return (self.progress.awaited,)
         roles = ("leaf", "switch") if self._leaves else ("switch",)
         tiers = [self.progress.switch_counts(role) for role in roles]
@@ -440,7 +441,7 @@ class Training:
 
 
 def session_seed(seed: int, session: int) -> int:
-    """The seed of a session: a resumed run plays on, it does not play its beginning again."""
+    """The seed of a session: a resumed run continues with new random numbers."""
     if session == 0:
         return seed
     import numpy as np
@@ -451,7 +452,7 @@ def session_seed(seed: int, session: int) -> int:
 def worker_job(
     settings: Settings, *, switch: str, worker: int | None, cluster: int, seed: int
 ) -> WorkerJob:
-    """What a worker's process is told, from the settings of worker, learner and server."""
+    """Configuration of a worker's process, from the settings of worker, learner and server."""
     own = settings.worker
     learner = settings.learner.model_dump(mode="json")
     if "gamma" not in settings.learner.model_fields_set:

@@ -1,4 +1,4 @@
-"""Sentences for what happens: one place, so that log, display and report say the same."""
+"""Sentences for events, in one place, so that log, display and report use the same words."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _SENTENCES = {
     "listening": "listens on {address}",
     "ready": "plays {environment} with {parameters} parameters",
     "joined": "joined the job at model version {version}",
-    "model_started": "job {job}: worker {worker} brought the first model, {parameters} parameters",
-    "restored": "job {job}: takes up {file}, model version {version}",
-    "model_restored": "job {job}: goes on from the checkpoint at model version {version}",
+    "model_started": "job {job}: worker {worker} sent the first model, {parameters} parameters",
+    "restored": "job {job}: continues from {file}, model version {version}",
+    "model_restored": "job {job}: continues from the checkpoint at model version {version}",
     "checkpoint_failed": "job {job}: {file} could not be written: {reason}",
-    "checkpoint_set_aside": "{file} of before is kept as {kept_as}",
-    "checkpoint_skipped": "job {job}: not kept in {file}: {reason}",
+    "checkpoint_set_aside": "the previous {file} is kept as {kept_as}",
+    "checkpoint_skipped": "job {job}: not saved to {file}: {reason}",
     "worker_joined": "worker {worker} of cluster {cluster} joined job {job} from {address}",
     "worker_left": "worker {worker} of cluster {cluster} left job {job}",
     "worker_silent": "worker {worker} of cluster {cluster} is silent",
@@ -24,7 +24,7 @@ _SENTENCES = {
     "worker_moved": "worker {worker} of cluster {cluster} moved to {address}",
     "worker_refused": "worker {worker} at {address} refused: {reason}",
     "admission_wanted": "may cluster {cluster} of job {job} join? (worker {worker} at {address})",
-    "admission_unanswered": "nobody said in time whether cluster {cluster} of job {job} may join: "
+    "admission_unanswered": "no answer in time whether cluster {cluster} of job {job} may join: "
     "{answer}, as configured",
     "admission_not_asked": "too many clusters wait for an answer to ask about cluster {cluster} of "
     "job {job} too: {answer}, as configured",
@@ -36,7 +36,7 @@ _SENTENCES = {
     "switch_silent": "switch {address} is silent",
     "switch_back": "switch {address} is back",
     "switch_restarted": "switch {address} started again",
-    "loop": "what goes up for job {job} comes back from {address}: switches send in a circle, "
+    "loop": "updates for job {job} come back from {address}: the switches form a loop, "
     "correct their upstream",
     "path": "the path carries packets of {mtu_bytes} bytes: segments of {segment_lanes} values",
     "path_too_narrow": "{reason}",
@@ -44,7 +44,7 @@ _SENTENCES = {
     "turned_away": "turned away from job {job}: {reason}",
     "round_without": "a round ended without worker {worker} of cluster {cluster}",
     "model_missing": "no model newer than {model_version} came from {address} within {seconds} s: "
-    "goes on with its own",
+    "continuing with the worker's own",
     "contribution_rejected": "a contribution of worker {worker} rejected: {reason}",
 }
 
@@ -55,13 +55,13 @@ class _Blanks(dict[str, Any]):
 
 
 def sentence(message: Mapping[str, Any]) -> str:
-    """What an event says to a person; an event nobody described is shown as it is."""
+    """The sentence for an event; an event without a sentence is shown as it is."""
     event = str(message["event"])
     pattern = _SENTENCES.get(event)
     if pattern and event == "restored" and "reason" in message:
         pattern += "; the newest file cannot be used: {reason}"
     if pattern and "through" in message:
-        # A worker knows its server only through the switch.
+        # A worker reaches its server only through the switch.
         pattern = pattern.replace("{address}", "behind {through}")
     if pattern:
         return pattern.format_map(_Blanks(message))
@@ -70,7 +70,7 @@ def sentence(message: Mapping[str, Any]) -> str:
 
 
 def started(notice: Started) -> str:
-    """That a child runs, or runs again."""
+    """The sentence for the start or restart of a child."""
     process = f"process {notice.pid}" + (f" on {notice.machine}" if notice.machine else "")
     if notice.incarnation == 1:
         return f"{notice.name} started ({process})"
@@ -78,7 +78,7 @@ def started(notice: Started) -> str:
 
 
 def ended(notice: Ended) -> str:
-    """How a child ended and what becomes of it."""
+    """The sentence for the end of a child and its restart."""
     if notice.expected:
         return f"{notice.name} stopped"
     then = (
@@ -100,7 +100,7 @@ def status_of_switch(stats: Mapping[str, Any]) -> str:
 
 
 def refused(stats: Mapping[str, Any]) -> str:
-    """Datagrams that were no message this side takes, by reason, and what to do about them."""
+    """Refused datagrams by reason, with advice."""
     counts = {reason: count for reason, count in stats.get("refused", {}).items() if count}
     if not counts:
         return ""
@@ -125,7 +125,7 @@ def status_of_server(stats: Mapping[str, Any]) -> str:
 
 
 def milliseconds(ns: float | None) -> str:
-    """An age for people; before the first delivery there is none."""
+    """An age as text; a dash before the first delivery."""
     return "-" if ns is None else f"{ns / 1e6:.0f} ms"
 
 

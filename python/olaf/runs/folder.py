@@ -59,7 +59,7 @@ def new_folder(name: str, *, runs: Path = RUNS, latest: str = LATEST) -> Path:
     except OSError as error:
         raise RunError(
             f"{runs.resolve()}: cannot make the folder of the run there ({error.strerror}); "
-            "start in a folder of yours, or name one with --out DIR",
+            "start in a folder that you can write to, or name one with --out DIR",
             Exit.USAGE,
         ) from None
     raise RunError(f"{runs / stem}: a thousand runs began in this second", Exit.FAILED)
@@ -93,7 +93,8 @@ def given_folder(out: Path, *, from_batch: bool = False) -> Path:
         probe.unlink()
     except OSError as error:
         raise RunError(
-            f"--out {out}: cannot write there ({error.strerror}); name a folder of yours",
+            f"--out {out}: cannot write there ({error.strerror}); "
+            "name a folder that you can write to",
             Exit.USAGE,
         ) from None
     return out

@@ -1,8 +1,8 @@
 """Where the processes of a job run: this machine, a Ray cluster, the nodes of a Slurm job.
 
-`olaf.jobs.training.Training` says which roles there are and what each is told; a place starts them,
-listens to them, starts them again when they die, and ends them for certain. What a role says and
-what it is told are the same everywhere, and so are display, accounts and report.
+`olaf.jobs.training.Training` defines the roles and their instructions. A place starts the roles,
+reads their messages, restarts them when they die, and makes sure that they end. Messages and
+instructions are the same everywhere, and so are display, accounts and report.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Place(Protocol):
-    """Keeps the processes of one job. A context manager: at its end none is left.
+    """Keeps the processes of one job. A context manager: no process outlives it.
 
     `olaf.jobs.supervisor.Supervisor` is the place of this machine.
     """
@@ -30,40 +30,40 @@ class Place(Protocol):
         """Start a process. ``HERE`` in its first line becomes the address of its machine."""
 
     def change(self, program: Program) -> None:
-        """From its next incarnation on, start the process of this name so."""
+        """Start the process of this name with ``program`` from its next incarnation on."""
 
     def poll(self, timeout_s: float) -> list[Notice]:
-        """Wait at most so long for something to happen; what happened, in order."""
+        """Wait at most ``timeout_s`` seconds for a notice; return all notices in order."""
 
     def tell(self, name: str, line: str) -> None:
-        """Give a line to the process, if it lives."""
+        """Send a line to the process, if it lives."""
 
     def retire(self, names: Iterable[str], line: str) -> None:
-        """Give a line to processes whose end, from now on, is no surprise."""
+        """Send a line to processes that are expected to end from now on."""
 
     def kill(self, name: str) -> None:
-        """Kill the process where it stands; it comes back like any that dies."""
+        """Kill the process at once; it restarts like any that dies."""
 
     def alive(self) -> list[str]:
-        """Names of the processes that run or are about to be started again."""
+        """Names of the processes that run or wait for their restart."""
 
     def restarts(self) -> dict[str, int]:
-        """How often each process that died was started again."""
+        """The number of restarts of each process that died."""
 
     def stop(self, names: Iterable[str], timeout_s: float) -> Iterator[Notice]:
-        """Ask processes to stop, pass on what they still say, kill those that overstay."""
+        """Ask processes to stop, return their last messages, kill those that take too long."""
 
     def host(self, name: str) -> str:
-        """The address under which the others find the machine of this process."""
+        """The address of this process's machine, as other machines reach it."""
 
     def bring(self, name: str, files: Sequence[Path]) -> None:
-        """See that what this process wrote to these files is at the same paths here."""
+        """Make the files that this process wrote available at the same paths here."""
 
     def cpu_s(self) -> float | None:
-        """Processor seconds of the processes that have ended; None where nobody counts them."""
+        """CPU seconds of the processes that have ended; None if this place cannot tell."""
 
     def close(self) -> None:
-        """Kill what still runs and let go of everything."""
+        """Kill all running processes and release all resources."""
 
     def __enter__(self) -> Self: ...
 
@@ -76,7 +76,7 @@ class Place(Protocol):
 
 
 def check_place(settings: Settings) -> None:
-    """Raise before anything is begun where ``train.on`` cannot be: an extra, an allocation."""
+    """Raise before the start if ``train.on`` cannot work: a missing extra, no allocation."""
     kind = settings.train.on.partition(":")[0]
     if kind == "ray":
         need("ray", what="olaf train --on ray")
@@ -89,7 +89,7 @@ def check_place(settings: Settings) -> None:
 
 
 def open_place(settings: Settings, *, descriptors: Sequence[int] = ()) -> Place:
-    """The place that ``train.on`` names; of the others nothing is imported.
+    """The place that ``train.on`` names; the other places are not imported.
 
     descriptors: open files that processes of this machine inherit.
     """

@@ -1,7 +1,7 @@
-"""One role of a job in a process of Ray's: what runs at the far end of `RayPlace`.
+"""One role of a job in a Ray actor: the remote end of `RayPlace`.
 
-The role itself is the same code as in a process of `olaf train`; only its lines go another way:
-into a list that the driver asks for, and from the driver through a pipe, whose end stops the role.
+The role is the same code as in a process of `olaf train`; only its lines take another way. Messages
+go to a list that the driver reads. Instructions come through a pipe; its end stops the role.
 """
 
 from __future__ import annotations
@@ -28,47 +28,47 @@ from olaf.lines import Control, Reporter
 from olaf.outcome import Exit, failure_of
 
 MOST_LINES = 100_000
-"""A driver that stops asking is as good as gone; a role must not fill its machine meanwhile."""
+"""Most lines kept for a driver that has stopped reading, so that memory stays bounded."""
 
 AT_ONCE = 2_000
-"""Lines in one answer."""
+"""Most lines in one answer."""
 
 
 DRIVER_S = 150.0
-"""After so long without a question from the driver a role ends: the driver is gone, or has given
-it up and started another in its place, which an actor behind a broken network does not hear of."""
+"""A role ends after this many seconds without a call from the driver. The driver is then gone, or
+has replaced this actor without being able to tell it."""
 
 
 @dataclass(frozen=True)
 class Where:
-    """The process that a role found itself in."""
+    """The process in which a role runs."""
 
     pid: int
     address: str
-    """Of the node, as Ray knows it; for IPv6 in brackets."""
+    """Address of the node, as Ray knows it; IPv6 in brackets."""
     name: str
-    """Of the machine."""
+    """Name of the machine."""
     node: str
-    """Of the cluster, by Ray's id for it."""
+    """Ray's id of the node in the cluster."""
     life: str
-    """Drawn anew by each process: two that agree in it are one."""
+    """Random id of the process: equal ids mean the same process."""
 
 
 @dataclass(frozen=True)
 class Heard:
-    """What a role said since the driver last asked."""
+    """The messages of a role since the driver's last call."""
 
     lines: list[tuple[str, str]]
     """``("said", JSON)`` or ``("printed", text)``."""
     upto: int
-    """How many lines there have been."""
+    """Total number of lines so far."""
     code: int | None
-    """The exit code, once the role has ended and all its lines are in here."""
+    """The exit code, once the role has ended and this answer holds its last lines."""
 
 
 @dataclass(frozen=True)
 class Copy:
-    """A file on its way between machines."""
+    """A file in transit between machines."""
 
     file: str
     content: bytes
@@ -76,7 +76,7 @@ class Copy:
 
     @classmethod
     def of(cls, file: Path) -> Copy | None:
-        """A copy of a file as it is; None where there is none."""
+        """A copy of the file, or None if it does not exist."""
         try:
             return cls(str(file), file.read_bytes(), file.stat().st_mtime_ns)
         except OSError:
@@ -88,7 +88,7 @@ class Copy:
         return hashlib.sha256(self.content).hexdigest()
 
     def unfold(self) -> None:
-        """Write it here in one step, unless what is here is as new."""
+        """Write the file here in one step, unless the local file is as new."""
         file = Path(self.file)
         if file.exists() and file.stat().st_mtime_ns >= self.written_ns:
             return
@@ -100,13 +100,13 @@ class Copy:
 
 
 class RoleActor:
-    """What Ray makes an actor of. Its methods run in threads of their own."""
+    """The class of which Ray makes an actor. Its methods run in threads of their own."""
 
     def __init__(self) -> None:
         self._lock = threading.Condition()
         self._lines: list[tuple[str, str]] = []
         self._first = 0
-        """How many lines the driver has had and we have let go."""
+        """Number of lines that the driver has received and this actor has deleted."""
         self._code: int | None = None
         self._begun = False
         self._life = secrets.token_hex(8)
@@ -114,9 +114,9 @@ class RoleActor:
         self._asked_at = time.monotonic()
 
     def begin(self, role: str, first_line: str, folder: str, files: Sequence[Copy] = ()) -> Where:
-        """Start the role, unless it runs: then the driver had only lost sight of it.
+        """Start the role, unless it runs: then the driver had only lost the connection.
 
-        files: what the role goes on from, where this machine has nothing newer.
+        files: the files that the role continues from, unless this machine has newer ones.
         """
         address, node = _node()
         where = Where(os.getpid(), address, platform.node(), node, self._life)
@@ -138,7 +138,7 @@ class RoleActor:
         return where
 
     def hear(self, after: int, wait_s: float) -> Heard:
-        """Lines after so many, as soon as there are some; what was heard before is forgotten."""
+        """The lines after number ``after``, as soon as there are any; earlier lines are deleted."""
         with self._lock:
             self._asked_at = time.monotonic()
             had = max(after - self._first, 0)
@@ -156,11 +156,11 @@ class RoleActor:
                 self._orders.write(line + "\n")
 
     def read(self, file: str, unless: str) -> Copy | None:
-        """A file that the role wrote; None where there is none or its SHA-256 is ``unless``."""
+        """A file that the role wrote; None if it does not exist or its SHA-256 is ``unless``."""
         copy = Copy.of(Path(file))
         return None if copy is None or copy.digest == unless else copy
 
-    # What a stream has, so that a Reporter can write to us.
+    # The methods of a stream, so that a Reporter can write to this object.
 
     def write(self, line: str) -> int:
         """Keep a line for the driver."""
@@ -168,7 +168,7 @@ class RoleActor:
         return len(line)
 
     def flush(self) -> None:
-        """Nothing waits."""
+        """Do nothing: no line is buffered."""
 
     def _add(self, kind: str, text: str) -> None:
         with self._lock:
@@ -180,13 +180,13 @@ class RoleActor:
     def _watch_driver(self) -> None:
         while self._code is None:
             if time.monotonic() - self._asked_at > DRIVER_S:
-                print(f"olaf: the driver has not asked for {DRIVER_S:g} s", flush=True)
+                print(f"olaf: no call from the driver for {DRIVER_S:g} s", flush=True)
                 os._exit(int(Exit.UNREACHABLE))
             time.sleep(DRIVER_S / 30)
 
     def _run(self, role: str, told: dict[str, Any], orders: IO[str]) -> None:
         control = Control()
-        # Ray ends the process of an actor; `_watch_driver` does where its driver is gone.
+        # Ray ends the process of an actor; `_watch_driver` ends it if the driver is gone.
         control.watch(orders, owns_process=False)
         reporter = Reporter(as_json=True, out=cast(IO[str], self), human=lambda message: "")
         began = time.strftime("%Y-%m-%d %H:%M:%S")
@@ -201,7 +201,7 @@ class RoleActor:
 def _outcome(
     actor: RoleActor, role: str, told: dict[str, Any], reporter: Reporter, control: Control
 ) -> int:
-    """Run the role to its end, and say what a process would say on its error output."""
+    """Run the role to its end, and print what a process would print to stderr."""
     try:
         run_told(role, told, reporter, control)
     except Exception as error:
@@ -216,7 +216,7 @@ def _outcome(
 
 
 def _settle_in(folder: Path) -> None:
-    """Work in the driver's folder, where this machine has or can have one of that name."""
+    """Work in the driver's folder, if this machine has or can have a folder of that name."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         os.chdir(folder)
@@ -228,7 +228,7 @@ def _settle_in(folder: Path) -> None:
 
 
 def _node() -> tuple[str, str]:
-    """Address and id of the node that we are on."""
+    """Address and id of this node."""
     import importlib
 
     ray = importlib.import_module("ray")

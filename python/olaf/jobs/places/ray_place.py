@@ -1,9 +1,9 @@
 """The roles of a job as actors of a Ray cluster.
 
-Ray finds the nodes, sets resources aside, and starts an actor anew when its process or its node
-dies; who has died, and what it is told in its next life, is decided here. Each actor has one call
-under way at all times: ``begin`` until it runs, then ``hear``, which returns when there is
-something to hear. A call that fails says that the actor is gone.
+Ray finds the nodes, reserves resources, and starts an actor again when its process or its node
+dies. This module decides which actors count as dead, and how they restart. Each actor always has
+one call under way: ``begin`` until it runs, then ``hear``, which returns when there are messages.
+A call that fails means that the actor is gone.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from olaf.jobs.supervisor import Ended, Notice, Printed, Program, Said, Started
 from olaf.outcome import Exit, RunError
 
 HEAR_S = 10.0
-"""How long an actor that has nothing to say lets the driver wait; the driver does other things."""
+"""Seconds that ``hear`` waits for a message; the driver does other work meanwhile."""
 
 HOMELESS_S = 30.0
-"""After so long without a place for an actor it is said once what it waits for."""
+"""After this many seconds without a node for an actor, the missing resources are reported once."""
 
 MISS_S, MOST_MISSES = 0.25, 40
-"""Pause before an actor that Ray is still restarting is asked again, and how often."""
+"""Pause in seconds between calls to an actor that Ray is restarting, and their number."""
 
 REACH_S = 10.0
-"""How long the head of a cluster may take to let us in."""
+"""Time limit in seconds for the head of a cluster to accept the connection."""
 
 COPY_S = 10.0
-"""How often a file that a role keeps on another node is copied here."""
+"""Seconds between copies of a file that a role keeps on another node."""
 
 READ_S = 60.0
-"""How long a file may take from its node to here."""
+"""Time limit in seconds for one such copy."""
 
 THREADS = 4
-"""Of an actor: one hears, one is told, one reads a file, one is free."""
+"""Threads of an actor: one for ``hear``, one for ``tell``, one for files, one spare."""
 
 
 @dataclass
@@ -53,12 +53,12 @@ class _Actor:
     backoff: Backoff
     handle: Any
     asked: dict[str, float]
-    """Resources, for messages."""
+    """Requested resources, for messages."""
     call: Any = None
     """The call under way: ``begin`` while ``where`` is None, else ``hear``."""
     where: Where | None = None
     last: Where | None = None
-    """Where it was when it was given up for dead."""
+    """Its process when it was declared dead."""
     incarnation: int = 1
     heard: int = 0
     began_at: float = 0.0
@@ -67,7 +67,7 @@ class _Actor:
     warned: bool = False
     misses: int = 0
     copying: Any = None
-    """The file under way from its node to here."""
+    """The copy of a file from its node that is under way."""
     copy_at: float = 0.0
 
     @property
@@ -88,18 +88,18 @@ class RayPlace:
         if self._mine:
             self._connect(settings.train.on.partition(":")[2])
         self._client = bool(self._ray.util.client.ray.is_connected())
-        """Whether we are outside of the cluster: then no node's files are ours."""
+        """True outside of the cluster: then no node's files are local."""
         self._node = self._ray.get_runtime_context().get_node_id()
 
     def start(self, program: Program) -> None:
-        """Place an actor and have it begin."""
+        """Place an actor and start its role."""
         train = self._settings.train
         backoff = Backoff(train.restarts, train.restart_delay_s)
         asked = self._resources(program.name)
         remote = self._ray.remote(RoleActor).options(
             num_cpus=asked["CPU"],
             num_gpus=asked.get("GPU", 0),
-            # Ray starts it anew whenever it dies; how often that is of use is ours to say.
+            # Ray restarts it whenever it dies; this module decides how often that is useful.
             max_restarts=-1,
             max_task_retries=0,
             max_concurrency=THREADS,
@@ -138,7 +138,7 @@ class RayPlace:
             actor.handle.tell.remote(line)
 
     def retire(self, names: Iterable[str], line: str) -> None:
-        """See `Place.retire`. An actor that waits for a place need not wait any longer."""
+        """See `Place.retire`. An actor without a node no longer waits for one."""
         for name in names:
             actor = self._actors[name]
             actor.retired = True
@@ -176,7 +176,7 @@ class RayPlace:
         return where.address if where else "127.0.0.1"
 
     def bring(self, name: str, files: Sequence[Path]) -> None:
-        """Copy what an actor wrote on its node to here, where it is not here already."""
+        """Copy the file that an actor wrote on its node to here, unless it is here already."""
         actor = self._actors.get(name)
         if actor is None or actor.where is None:
             return
@@ -190,11 +190,11 @@ class RayPlace:
                 self._notices.append(Printed(name, actor.incarnation, text))
 
     def cpu_s(self) -> float | None:
-        """Nobody counts the processor time of actors."""
+        """None: the CPU time of actors is not counted."""
         return None
 
     def close(self) -> None:
-        """End all actors; leave the cluster, and end it where it is our own."""
+        """End all actors and leave the cluster; shut it down if this process started it."""
         for actor in self._actors.values():
             actor.call = actor.due = None
             with contextlib.suppress(Exception):  # a cluster that is gone has no actors either
@@ -213,7 +213,7 @@ class RayPlace:
     def _connect(self, address: str) -> None:
         own: dict[str, Any] = {"address": address}
         if not address:
-            # A cluster for this job alone: it may share its processors as processes would.
+            # This cluster serves this job alone: actors share its processors as processes would.
             needed = self._needed()
             own = {"address": "local", "include_dashboard": False}
             own["num_cpus"] = max(int(needed["CPU"] + 0.999), 1)
@@ -229,7 +229,7 @@ class RayPlace:
             ) from None
 
     def _needed(self) -> dict[str, float]:
-        """Resources of all actors together."""
+        """Sum of the resources of all actors."""
         train = self._settings.train
         names = ["server", "switch", *(f"leaf {n}" for n in range(train.leaves))]
         names += [f"worker {n}" for n in range(train.workers)]
@@ -288,9 +288,9 @@ class RayPlace:
         actor.where, actor.misses = where, 0
         name = actor.program.name
         if actor.last and actor.last.life == where.life:
-            # It never died: the network was away. It has kept what it had to say.
+            # It never died: only the network was down. The actor has kept its messages.
             actor.incarnation -= 1
-            self._notices.append(Printed(name, actor.incarnation, "is heard again: it had lived"))
+            self._notices.append(Printed(name, actor.incarnation, "answers again: it was not dead"))
         else:
             actor.heard = 0
             self._notices.append(Started(name, actor.incarnation, where.pid, where.name))
@@ -310,7 +310,7 @@ class RayPlace:
         if heard.code is None:
             self._hear(actor)
         elif heard.code == Exit.OK or actor.retired:
-            if name.startswith("worker"):  # others have files to bring
+            if name.startswith("worker"):  # the other roles have files to copy
                 self._ray.kill(actor.handle, no_restart=True)
             self._end(actor, heard.code, expected=True)
         elif heard.code == Exit.USAGE:
@@ -318,23 +318,23 @@ class RayPlace:
         else:
             self._return(actor, heard.code, "")
             if actor.due is not None:
-                # Its next life is in a process that has seen nothing.
+                # Its next incarnation is in a new process.
                 self._ray.kill(actor.handle, no_restart=False)
 
     def _lost(self, actor: _Actor) -> None:
-        """Its process is gone; Ray is starting another."""
+        """Handle the death of its process; Ray starts another."""
         if actor.retired:
             self._bury(actor, int(Exit.OK), "")
             return
         if actor.where is None and actor.misses < MOST_MISSES:
-            # Ray has not come round to starting it: that is no death of its own.
+            # Ray has not restarted it yet: that is not another death.
             actor.misses += 1
             actor.call, actor.due = None, time.monotonic() + MISS_S
             return
         self._return(actor, -signal.SIGKILL, f"its actor{self._place_of(actor)} is gone")
 
     def _gone(self, actor: _Actor, error: Exception) -> None:
-        """Ray will not start it again, or could not start it at all."""
+        """Handle an actor that Ray will not restart, or could not start at all."""
         expected = actor.retired
         detail = f"Ray gave its actor{self._place_of(actor)} up: {_last_words(error)}"
         code = int(Exit.FAILED)
@@ -347,7 +347,7 @@ class RayPlace:
         self._end(actor, code, detail, expected=expected)
 
     def _return(self, actor: _Actor, code: int, detail: str) -> None:
-        """Plan the next life of an actor, or give it up."""
+        """Schedule the next incarnation of an actor, or give it up."""
         back_in_s = actor.backoff.died(time.monotonic() - actor.began_at)
         if back_in_s is None:
             self._bury(actor, code, detail)
@@ -395,15 +395,15 @@ class RayPlace:
         )
 
     def _copy_files(self, actor: _Actor) -> None:
-        """Have what a role keeps on another node here too, so that its next life may be anywhere.
+        """Copy the files of a role on another node to here, so that it can restart on any node.
 
-        One file at a time, and nobody waits for it.
+        One file at a time, without waiting for it.
         """
         if actor.copying is not None:
             ready, _ = self._ray.wait([actor.copying], timeout=0)
             if ready:
                 actor.copying = None
-                # A node that died tells so elsewhere; what we have stays.
+                # The death of a node is reported elsewhere; the last copy stays valid.
                 with contextlib.suppress(self._errors.RayError, OSError):
                     self._keep(self._ray.get(ready[0]))
             return
@@ -426,7 +426,7 @@ class RayPlace:
 
 
 def _reach(address: str) -> None:
-    """Raise RunError where nobody listens at ``HOST:PORT``: Ray itself tries for minutes."""
+    """Raise RunError if nothing listens at ``HOST:PORT``: Ray itself tries for minutes."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not host or not port.isdigit():
         return  # auto, or a word that Ray knows or refuses

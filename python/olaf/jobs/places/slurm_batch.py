@@ -1,7 +1,7 @@
-"""A training run as a batch job of Slurm: its script, its configuration, and their submission.
+"""A training run as a Slurm batch job: its script, its configuration, and the submission.
 
-The script does one thing: it runs ``olaf train --on srun`` on the first node, which is the ordinary
-driver; so that display, accounts, restarts and report are those of every other run.
+The script only runs ``olaf train --on srun`` on the first node. That is the ordinary driver, so
+display, accounts, restarts and report are those of every other run.
 """
 
 from __future__ import annotations
@@ -22,40 +22,40 @@ from olaf.jobs.settings import Settings
 from olaf.outcome import Exit, RunError
 
 SUBMIT_S = 60.0
-"""How long ``sbatch`` may take."""
+"""Time limit for ``sbatch``, in seconds."""
 
 
 SCRIPT, CONFIGURATION = "job.sbatch", "job.toml"
-"""What is written to the run's folder."""
+"""Names of the files in the run's folder."""
 
 WRITTEN = "# Written by `olaf train --on slurm`"
-"""A file with a line that begins so is ours."""
+"""Files with a line that begins with `WRITTEN` are ours."""
 
 JOURNAL = "history.jsonl"
-"""See `olaf.runs.journal`: a folder that has one holds a run that can be resumed."""
+"""See `olaf.runs.journal`: a folder with this file holds a run that can be resumed."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """What `olaf train --on slurm` wrote."""
+    """The files that `olaf train --on slurm` wrote."""
 
     script: Path
     configuration: Path
     log: Path
-    """Where the job will print; ``%j`` is its number."""
+    """File that the job prints to; ``%j`` is its number."""
 
 
 def write_batch(settings: Settings, folder: Path, script: Path | None = None) -> Batch:
-    """Write the script of a run in this folder, and beside it the configuration that it reads."""
+    """Write the script of a run to this folder, and its configuration beside it."""
     folder = folder.absolute()
     script = (script or folder / SCRIPT).absolute()
-    # Never beside a script of the user's choice: a configuration of theirs may have that name.
+    # Never beside a script at a path of the user: a file of theirs may have that name.
     batch = Batch(script, folder / CONFIGURATION, folder / "slurm-%j.out")
     for path in (batch.script, batch.log, Path.cwd()):
         if re.search(r"[\x00-\x1f\"'\\]", str(path)):
             raise RunError(f"{path!s}: sbatch cannot read a path with such characters", Exit.USAGE)
     if "%" in str(folder):
-        raise RunError(f"--out {folder}: sbatch gives % a meaning of its own", Exit.USAGE)
+        raise RunError(f"--out {folder}: sbatch gives % a special meaning", Exit.USAGE)
     train = settings.train.model_copy(update={"on": "srun", "out": str(folder)})
     told = settings.model_copy(update={"train": train})
     for path in (batch.script, batch.configuration):
@@ -74,7 +74,7 @@ def write_batch(settings: Settings, folder: Path, script: Path | None = None) ->
 
 
 def refuse_strangers(path: Path) -> None:
-    """Raise RunError where a file stands there that `olaf train --on slurm` did not write."""
+    """Raise RunError if the path is a file that `olaf train --on slurm` did not write."""
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
@@ -120,7 +120,7 @@ def batch_script(settings: Settings, batch: Batch, folder: Path) -> str:
 
 
 def sbatch_options(settings: Settings, batch: Batch) -> list[str]:
-    """What the job asks for."""
+    """The sbatch options of the job."""
     slurm, train = settings.slurm, settings.train
     nodes = [str(number) for number in range(slurm.nodes)]
     load = Counter(deal(role_names(train), nodes).values())
@@ -150,7 +150,7 @@ def sbatch_options(settings: Settings, batch: Batch) -> list[str]:
 
 
 def submit(batch: Batch) -> str:
-    """Hand the script to Slurm; the number of the job."""
+    """Submit the script to Slurm; return the number of the job."""
     if not shutil.which("sbatch"):
         raise RunError(
             f"this machine has no sbatch: nothing was submitted. The script is {batch.script}: "
@@ -169,7 +169,7 @@ def submit(batch: Batch) -> str:
             Exit.UNREACHABLE,
         ) from None
     if said.returncode:
-        # Nothing waits for them: the same command, put right, may come again.
+        # Nothing depends on these files: delete them, so that a corrected command can write again.
         batch.script.unlink(missing_ok=True)
         batch.configuration.unlink(missing_ok=True)
         reason = said.stderr.strip() or f"it exited with {said.returncode}"

@@ -1,7 +1,7 @@
 """The roles of a job as steps of a Slurm allocation: each is started by ``srun`` on its node.
 
-To `Supervisor` a step is a child like any other: srun passes standard input, output, signals and
-the exit code on. Only the nodes and the addresses are found out here.
+`Supervisor` treats a step as any other child: srun passes stdin, stdout, signals and the exit code
+on. This module only finds the nodes and their addresses.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from olaf.jobs.supervisor import LOOPBACK, Program, Supervisor
 from olaf.outcome import Exit, RunError
 
 ASK_S = 30.0
-"""How long Slurm may take to spell a list of nodes out."""
+"""Time limit in seconds for Slurm to expand a list of nodes."""
 
 ANY_PORT = 9
-"""Nothing is sent: to connect a datagram socket only chooses the way."""
+"""Port for a datagram socket that never sends: connecting it only selects the route."""
 
 
 class SlurmPlace(Supervisor):
@@ -56,7 +56,7 @@ class SlurmPlace(Supervisor):
         return self._addresses[node]
 
     def cpu_s(self) -> float | None:
-        """See `Place.cpu_s`: what srun itself takes is not what its processes take."""
+        """See `Place.cpu_s`: None, since the CPU time of srun is not that of its processes."""
         return None
 
     def _as_step(self, program: Program) -> Program:
@@ -65,13 +65,13 @@ class SlurmPlace(Supervisor):
 
 
 def role_names(train: TrainSettings) -> list[str]:
-    """Every process of a job, in the order in which they are started."""
+    """All processes of a job, in the order in which they are started."""
     leaves = [f"leaf {number}" for number in range(train.leaves)]
     return ["server", "switch", *leaves, *(f"worker {number}" for number in range(train.workers))]
 
 
 def deal(names: Sequence[str], nodes: Sequence[str]) -> dict[str, str]:
-    """The node of each process: server and switch on the first, then whichever has the fewest."""
+    """The node of each process: server and switch on the first, then the one with the fewest."""
     load = dict.fromkeys(nodes, 0)
     placed: dict[str, str] = {}
     for name in names:
@@ -103,7 +103,7 @@ def step_command(name: str, node: str, slurm: SlurmSettings) -> list[str]:
 
 
 def allocated_nodes() -> list[str]:
-    """Names of the nodes of the allocation that we are in. Raises RunError outside of one."""
+    """Names of the nodes of this allocation. Raises RunError outside of an allocation."""
     listed = os.environ.get("SLURM_JOB_NODELIST")
     if not listed or not shutil.which("srun") or not shutil.which("scontrol"):
         raise RunError(
@@ -128,13 +128,13 @@ def allocated_nodes() -> list[str]:
 
 
 def address_of(node: str, nodes: Sequence[str], first: str = "auto") -> str:
-    """The address under which the other nodes find this one."""
+    """The address of this node, as the other nodes reach it."""
     if len(nodes) == 1:
         return LOOPBACK
     if node == nodes[0] and first != "auto":
         return first
     if node == os.environ.get("SLURMD_NODENAME"):
-        # We are on it, and its own name is often loopback to itself: ask which way leads out.
+        # A node's own name is often loopback on itself: use the address of the outgoing route.
         other = next(one for one in nodes if one != node)
         return _way_out(_resolved(other))
     address = _resolved(node)
