@@ -1,6 +1,6 @@
-"""Olaf: distributed learning with the network doing part of the sum.
+"""Olaf: distributed learning in which the network sums part of the updates.
 
-A training loop you already have joins a job with three calls::
+Your existing training loop joins a job with three calls::
 
     import olaf
 
@@ -11,7 +11,7 @@ A training loop you already have joins a job with three calls::
         switch.push_delta(before, weights, reward=episode_reward)
         switch.pull(into=weights)
 
-Everything is imported when it is first used, so that ``import olaf`` and ``olaf --help`` are quick.
+Each name is imported when it is first used, so that ``import olaf`` and ``olaf --help`` are fast.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    """Import what is asked for, once."""
+    """Import the name that is asked for, once."""
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'olaf' has no attribute {name!r}")

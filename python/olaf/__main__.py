@@ -1,4 +1,4 @@
-"""``python -m olaf`` is ``olaf``."""
+"""``python -m olaf`` is the same as ``olaf``."""
 
 from olaf.cli.main import main
 

@@ -1,9 +1,8 @@
-"""The Rust core as Python sees it. Wraps only: every decision is made in the crates.
+"""The Python interface of the Rust core. It only wraps: every decision is made in the crates.
 
-Arrays of model parameters are C-contiguous float32 buffers; a *list* of them is one model or
-one gradient, in order, and is read or written in place with the GIL released.
-Configurations go in, and statistics come out, as JSON: the schemas stand in
-``docs/reference/statistics.md``.
+Arrays of model parameters are C-contiguous float32 buffers. A *list* of them is one model or one
+gradient, in order; it is read or written in place with the GIL released.
+Configurations and statistics are JSON; ``docs/reference/statistics.md`` has the schemas.
 """
 
 from collections.abc import Callable, Sequence
@@ -49,17 +48,17 @@ __version__: str
 _Parts = Sequence[NDArray[np.float32]]
 
 class OlafError(Exception):
-    """Base of what goes wrong in the network."""
+    """Base class of network errors."""
 
 class UnreachableError(OlafError):
     """A peer did not answer before the deadline; the message names the peer."""
 
 class RefusedError(OlafError):
-    """The switch or the server answered with a refusal; the message says why and what to do."""
+    """The switch or the server refused; the message gives the reason and what to do."""
 
 @final
 class Client:
-    """A worker's end of a job: one UDP socket and one thread that keeps time."""
+    """A worker's connection to a job: one UDP socket and one thread that keeps time."""
 
     def __new__(
         cls,
@@ -70,15 +69,15 @@ class Client:
         worker: int | None = None,
         config: str = "{}",
     ) -> Self:
-        """Open the socket. Sends nothing yet.
+        """Open the socket, without sending anything yet.
 
         address: ``host:port``, ``[v6]:port`` or ``udp://host:port``.
-        worker: this worker's id in the job, unique; None draws one.
+        worker: this worker's id, unique in the job; None draws a random id.
         config: JSON with any of ``segment_lanes`` (int), ``keepalive_ms`` (int),
-        ``silent_after_ms`` (int: a peer unheard for so long is reported), ``seed`` (int),
+        ``silent_after_ms`` (int: report a peer that was not heard for this time), ``seed`` (int),
         ``mtu_bytes`` (int), ``transmission`` ("off", "paper", "fair"), ``unsent`` ("carry",
         "discard", "retry"), ``threshold_ms`` (int), ``slope`` (str), ``retry_ms`` (int).
-        Raises ValueError for an address or a key it cannot use.
+        Raises ValueError for an invalid address or key.
         """
 
     @property
@@ -88,70 +87,70 @@ class Client:
     def join(self, weights: _Parts, timeout_s: float, layout: str | None = None) -> int:
         """Join the job, offering ``weights`` as its first model; return the model version.
 
-        The first worker's weights start the job (OLAF 2.1); for later ones the job's model
-        is fetched: read it with ``pull(parts, 0)``, which then holds version >= 1.
-        layout: JSON ``[{"name": "w", "shape": [2, 3]}, ..]``, the model's arrays in the order of
-        their values; checkpoints then hold them by name. ValueError where it is not this model's.
-        Raises UnreachableError, RefusedError (id in use, other model size, ..).
+        The first worker's weights start the job (OLAF 2.1). Later workers fetch the job's model:
+        read it with ``pull(parts, 0)``; its version is 1 or more. layout: JSON ``[{"name": "w",
+        "shape": [2, 3]}, ..]``, the model's arrays in the order of their values; checkpoints store
+        them by name. Raises ValueError for another model's layout. Raises UnreachableError,
+        RefusedError (id in use, model of another size, ..).
         """
 
     def push(self, parts: _Parts, *, reward: float, weight: float = 1.0) -> int:
         """Send one update and return its sequence number, from 0. Never waits for an answer.
 
-        _Parts together have as many lanes as the joined model. Raises ValueError when not.
+        _Parts together must have as many lanes as the joined model, otherwise ValueError.
         """
 
     def pull(self, parts: _Parts, newer_than: int) -> int | None:
         """Copy the newest complete model into ``parts`` if its version is above ``newer_than``.
 
-        Returns its version or None; never waits; never writes a torn mixture.
+        Returns its version, or None. Never waits, and never mixes two versions.
         """
 
     def wait(self, newer_than: int, timeout_s: float) -> int | None:
-        """Wait until a complete model above ``newer_than`` is here; its version, or None."""
+        """Wait until a complete model above ``newer_than`` is here; return its version, or None."""
 
     def awaits_end(self) -> bool:
-        """Whether the newest update is under way: no answer has told its fate yet."""
+        """True while the newest update is unanswered."""
 
     def refresh(self) -> None:
         """Ask the server for its newest model, without waiting for it."""
 
     def refreshed(self, timeout_s: float) -> bool:
-        """Wait for the answer to `refresh`; whether it has come."""
+        """Wait for the answer to `refresh`; return whether it has come."""
 
     def holding(self) -> bool:
-        """Whether transmission control holds back what was pushed, so that no answer comes."""
+        """True if transmission control holds back an update, so that no answer comes."""
 
     def flush(self, timeout_s: float) -> bool:
-        """Wait until it is known what became of each update sent so far; False at the deadline."""
+        """Wait until the fate of each update so far is known; False at the deadline."""
 
     def rule(self) -> str | None:
-        """How the server applies an update, as its newest welcome says: JSON with ``kind``,
-        ``aggregate``, ``step``, ``gate``, ``factor`` and ``staleness_power``.
+        """The server's rule from its newest welcome: JSON with ``kind``, ``aggregate``, ``step``,
+        ``gate``, ``factor`` and ``staleness_power``.
 
         None before the first welcome.
         """
 
     def stats(self) -> str:
-        """JSON: see ``docs/reference/statistics.md#worker``."""
+        """Statistics as JSON: see ``docs/reference/statistics.md#worker``."""
 
     def events(self) -> list[str]:
-        """What happened since the last call, a JSON object each (``switch_silent``, ..)."""
+        """The events since the last call, one JSON object each (``switch_silent``, ..)."""
 
     def move_to(self, cluster: int) -> None:
-        """Go on in another cluster; what is pushed from here on is that cluster's."""
+        """Move to another cluster; later pushes belong to it."""
 
     def leave(self) -> None:
-        """Tell the job, then close. Idempotent."""
+        """Leave the job, then close. Idempotent."""
 
 @final
 class Switch:
-    """An aggregation switch: engine, pacer and socket in a thread of its own."""
+    """An aggregation switch: engine, pacer and socket in its own thread."""
 
     def __new__(cls, config: str) -> Self:
         """Bind the socket. ``config``: JSON, ``docs/reference/statistics.md#switch-configuration``.
 
-        Raises ValueError (names the key) or OSError (port in use: says which and what to do).
+        Raises ValueError (names the key) or OSError (port in use: names it and what to do).
         """
 
     @property
@@ -160,17 +159,17 @@ class Switch:
     def stats(self) -> str: ...
     def events(self) -> list[str]: ...
     def decide(self, job: int, cluster: int, admitted: bool | None) -> bool:
-        """Answer the ``admission_wanted`` among the events; whether the question was still open.
+        """Answer an ``admission_wanted`` event; return whether the question was still open.
 
-        ``None``: not known, so that the stated answer is given now. Questions come one at a time,
-        where ``admission_timeout_ms`` is set.
+        ``None`` means unknown: the switch then gives its configured answer at once. Questions come
+        one at a time, if ``admission_timeout_ms`` is set.
         """
 
     def stop(self) -> None: ...
 
 @final
 class Server:
-    """A parameter server: rule, model and socket in a thread of its own."""
+    """A parameter server: rule, model and socket in its own thread."""
 
     def __new__(cls, config: str) -> Self: ...
     @property
@@ -179,10 +178,10 @@ class Server:
     def stats(self) -> str: ...
     def events(self) -> list[str]: ...
     def finish(self) -> None:
-        """Take nothing in any more and write the last checkpoint; `events` tells what failed."""
+        """Accept nothing more and write the last checkpoint; `events` reports a failure."""
 
     def model(self, job: int) -> tuple[int, NDArray[np.float32]] | None:
-        """(version, parameters) of a job now, or None while it has no model."""
+        """(version, parameters) of a job, or None while it has no model."""
 
     def stop(self) -> None: ...
 
@@ -190,18 +189,19 @@ class Server:
 class VirtualJob:
     """A training job in virtual time: real workers, a real switch and a real server in one process.
 
-    The learners are the caller's. The same configuration and calls give the same result to the bit.
+    The caller provides the learners. The same configuration and calls give the same result to the
+    bit.
     """
 
     def __new__(cls, config: str) -> Self:
-        """Put everybody in place; nobody has joined, and it is 0 ns.
+        """Create all parties at 0 ns; no worker has joined yet.
 
-        config: JSON with ``seed`` (int), ``clusters`` (list: of each worker its cluster),
-        ``switch`` (as `Switch` takes it), and any of ``worker`` (as `Client` takes it), ``server``
-        (as `Server` takes it), ``edge`` (the links between workers and switch) and ``core`` (the
-        link between switch and server), each with any of ``delay_ns``, ``jitter_ns`` and ``loss``
-        (0 to below 1), alike in both directions. Addresses, cores and checkpoints have no meaning
-        here. Raises ValueError (names the key).
+        config: JSON with ``seed`` (int), ``clusters`` (list: each worker's cluster),
+        ``switch`` (keys of `Switch`), and any of ``worker`` (keys of `Client`), ``server`` (keys of
+        `Server`), ``edge`` (the links between workers and switch) and ``core`` (the link between
+        switch and server). A link has any of ``delay_ns``, ``jitter_ns`` and ``loss`` (0 to below
+        1), the same in both directions. Addresses, CPU cores and checkpoints are ignored. Raises
+        ValueError (names the key).
         """
 
     @property
@@ -209,47 +209,47 @@ class VirtualJob:
         """Virtual nanoseconds since the beginning."""
 
     def join(self, worker: int, weights: _Parts, timeout_ns: int, layout: str | None = None) -> int:
-        """Join as `Client.join` does, and let time pass until the worker is in; the version.
+        """Join as `Client.join` does; time passes until the worker is in. Returns the version.
 
-        Raises ValueError for weights or a layout that cannot be, RefusedError, UnreachableError
-        when ``timeout_ns`` of virtual time is over.
+        Raises ValueError for invalid weights or layout, RefusedError, and UnreachableError after
+        ``timeout_ns`` of virtual time.
         """
 
     def push(self, worker: int, parts: _Parts, *, reward: float, weight: float = 1.0) -> int:
-        """Send one update, now; its sequence number. Raises ValueError as `Client.push`."""
+        """Send one update now; return its number. Raises ValueError as `Client.push`."""
 
     def pull(self, worker: int, parts: _Parts, newer_than: int) -> int | None:
-        """Copy the newest model that has come to the worker, if above ``newer_than``: its version.
+        """Copy the worker's newest model, if above ``newer_than``; return its version.
 
-        What the worker pushes from here on counts as computed on it.
+        Later pushes of the worker count as computed on it.
         """
 
     def wait(self, worker: int, newer_than: int) -> None:
-        """From here on the worker waits for a model above ``newer_than``, see `run_until`."""
+        """Begin to wait for a model above ``newer_than``, see `run_until`."""
 
     def awaits_end(self, worker: int) -> bool:
-        """Whether an update of the worker is under way; see ``Client.awaits_end``."""
+        """True while an update of the worker is unanswered; see ``Client.awaits_end``."""
 
     def refresh(self, worker: int) -> None:
-        """The worker asks for the server's newest model, now."""
+        """Ask for the server's newest model now."""
 
     def wait_refreshed(self, worker: int) -> None:
-        """From here on the worker waits for what it asked for: see ``run_until``."""
+        """Begin to wait for the answer to `refresh`, see ``run_until``."""
 
     def end_wait(self, worker: int) -> None:
-        """The worker waits no more."""
+        """End the worker's wait."""
 
     def holding(self, worker: int) -> bool:
-        """Whether transmission control holds back what the worker pushed."""
+        """True if transmission control holds back an update of the worker."""
 
     def run_until(self, ns: int) -> list[int]:
-        """Let time pass: to ``ns``, or until workers that wait have their model.
+        """Let time pass: until ``ns``, or until waiting workers have their model.
 
-        Returns these workers, which wait no more; empty: it is ``ns`` now.
+        Returns these workers, which no longer wait. An empty list means that it is ``ns`` now.
         """
 
     def model(self) -> tuple[int, NDArray[np.float32]] | None:
-        """The server's (version, parameters) now, or None while it has no model."""
+        """The server's (version, parameters), or None while it has no model."""
 
     def stats(self) -> str:
         """JSON: ``now_ns``; ``server``, ``switch`` and the list ``workers`` as in
@@ -262,56 +262,57 @@ class MinaSimulation:
     """Jobs on a cluster whose switches sum, in virtual time (MINA §V)."""
 
     def __new__(cls, setting: str, solve: Callable[[str], str | None] | None = None) -> Self:
-        """Check; nothing is run yet.
+        """Check the setting; nothing runs yet.
 
-        setting: JSON, see docs/reference/mina.md. solve: with ``exact`` trees asked for a better
-        choice, a problem as JSON to a solution as JSON (`olaf.schedule.ilp`); what it raises,
-        `advance` raises. Raises ValueError (says what to change; what is
-        wrong with a job begins ``jobs[NUMBER]:``, counted from 0).
+        setting: JSON, see docs/reference/mina.md. solve: for ``exact`` trees, maps a problem to a
+        better solution, both JSON (`olaf.schedule.ilp`); `advance` raises its exceptions. Raises
+        ValueError (says what to change; for an invalid job it begins with ``jobs[NUMBER]:``,
+        counted from 0).
         """
 
     def advance(self, seconds: float) -> tuple[int, int, int, bool]:
-        """Go on for about so long, with the GIL released.
+        """Simulate for about this time, with the GIL released.
 
-        Returns jobs over, jobs running, nanoseconds of virtual time, and whether all are over.
+        Returns (ended jobs, running jobs, nanoseconds of virtual time, whether all have ended).
         """
 
     def finish(self) -> str:
-        """What it came to (``outcome``) and took to compute (``costs``), as JSON; once, at the end.
+        """The result (``outcome``) and its computing times (``costs``), as JSON; once, at the end.
 
-        Raises ValueError when it was taken before.
+        Raises ValueError on the second call.
         """
 
 @final
 class Sweep:
-    """Every run that deterministic senders can bring about, through the engine; or a part."""
+    """All runs that deterministic senders can produce, through the engine; or a part of them."""
 
     def __new__(cls, question: str, *, chunk: int = 0, chunks: int = 1) -> Self:
-        """Begin; nothing is run yet. Part ``chunk`` of ``chunks`` that share the work.
+        """Begin; nothing runs yet. This is part ``chunk`` of ``chunks`` parts.
 
         question: JSON with ``service`` (ticks, the paper's p/C), ``slots`` (Qmax), ``horizon``
-        (ticks), ``senders`` (list of ``cluster`` and ``interval``, ticks), ``alike`` (of each
-        cluster a number that equal ones share), ``kind`` (of `olaf.verify.instance.Kind`),
-        ``about`` (clusters), ``hyperperiods`` (within how many a run must repeat itself; 0:
-        nothing is asked beyond the horizon). Raises ValueError (says what to change).
+        (ticks), ``senders`` (list of ``cluster`` and ``interval``, ticks), ``alike`` (for each
+        cluster a number; interchangeable clusters share it), ``kind`` (of
+        `olaf.verify.instance.Kind`), ``about`` (clusters), ``hyperperiods`` (number within which a
+        run must repeat itself; 0 asks nothing beyond the horizon). Raises ValueError (says what to
+        change).
         """
 
     def step(self, runs: int) -> str:
-        """Make up to so many runs; the GIL is released meanwhile.
+        """Make at most ``runs`` runs, with the GIL released.
 
-        JSON: ``classes`` of phases in all, ``done`` of this part, ``runs``, ``finished``,
+        JSON: ``classes`` of phases in total, ``done`` of this part, ``runs``, ``finished``,
         ``largest`` and ``for_ever`` (null, or ``value`` [numerator, denominator; 0: infinite] in
         ticks, share or count, ``phases``, ``ranks``, ``cycle`` [from, period] or null),
-        ``repeats`` (whether every run so far repeats itself: else ``for_ever`` is null).
+        ``repeats`` (true if every run so far repeats itself; otherwise ``for_ever`` is null).
         """
 
     def to_horizon_only(self) -> None:
-        """Ask nothing beyond the horizon from here on: runs are shorter."""
+        """From now on, decide only up to the horizon: runs are shorter."""
 
 def simulate(scenario: str) -> str:
     """Run a scenario in virtual time: workers, a tree of queues, one server; JSON in and out.
 
-    The keys stand in ``docs/reference/scenarios.md``. Raises ValueError (names what cannot be).
+    ``docs/reference/scenarios.md`` lists the keys. Raises ValueError (names the invalid key).
     """
 
 def replay(
@@ -326,56 +327,56 @@ def replay(
 ) -> str:
     """Run a recorded trace through the pure engine in virtual time; JSON as `olaf replay --json`.
 
-    ``head``: an update that is sent keeps its slot and is ``locked``, or keeps it and is still
-    ``open`` to others, or has left it and is ``gone``.
+    ``head``: while an update is sent, it keeps its slot and is ``locked``, keeps its slot and is
+    ``open`` to merges, or has left its slot (``gone``).
 
-    ``full=False`` leaves ``departures`` and ``fates`` out. Raises ValueError (names file and line).
+    ``full=False`` leaves out ``departures`` and ``fates``. Raises ValueError (names file and line).
     """
 
 def parse_rate(text: str) -> int:
-    """Bits per second of a rate as `tc` writes it: ``40gbit``, ``1.9mbit``. Raises ValueError."""
+    """Parse a rate in tc's units, ``40gbit``, to bits per second. Raises ValueError."""
 
 def parse_time(text: str) -> int:
-    """Nanoseconds of a time: ``20ms``, ``1.5s``, ``2min``. Raises ValueError."""
+    """Parse a time, ``20ms``, ``1.5s`` or ``2min``, to nanoseconds. Raises ValueError."""
 
 def parse_size(text: str) -> int:
-    """Bytes of a size: ``1500B``, ``9kB``, ``1.5MiB``. Raises ValueError."""
+    """Parse a size, ``1500B``, ``9kB`` or ``1.5MiB``, to bytes. Raises ValueError."""
 
 def format_time(ns: int) -> str:
-    """Nanoseconds as a time that `parse_time` reads: ``20ms``."""
+    """Write nanoseconds as a time for `parse_time`: ``20ms``."""
 
 def format_size(bytes: int) -> str:
-    """Bytes as a size that `parse_size` reads: ``9kB``."""
+    """Write bytes as a size for `parse_size`: ``9kB``."""
 
 def format_rate(bits_per_second: int) -> str:
-    """Bits per second as a rate that `parse_rate` reads: ``400kbit``. Raises ValueError."""
+    """Write bits per second as a rate for `parse_rate`: ``400kbit``. Raises ValueError."""
 
 def update_bytes(parameters: int, config: str = "{}") -> int:
-    """Bytes of UDP payload of one worker's update, headers included, as an uplink's rate counts.
+    """Bytes of one worker's update in UDP payload with headers, as an uplink's rate counts them.
 
-    config: JSON as `Client` takes it. Raises ValueError for a key it cannot use.
+    config: JSON, see `Client`. Raises ValueError for an invalid key.
     """
 
 def queues() -> list[tuple[str, str]]:
-    """The queue disciplines: of each its name, and what it does."""
+    """The queue disciplines: (name, what it does) for each."""
 
 def apply_rule(config: str, weights: NDArray[np.float32], updates: Any) -> Any:
-    """Apply updates to weights by a server rule without a network (for tests and tuning).
+    """Apply updates to weights by a server rule, without a network (for tests and tuning).
 
     ``updates``: sequence of (sum of lanes, weight, reward, versions behind, contributors,
-    contributions that changed the model since). Returns the list of booleans, whether each was
-    applied; ``weights`` is changed in place.
+    contributions that changed the model since). Changes ``weights`` in place. Returns for each
+    update whether it was applied.
     """
 
 def time_engine(lanes: int, *, merged: int = 1, batches: int = 100) -> list[float]:
-    """Nanoseconds that the switch's engine alone takes for an update; one value a batch.
+    """Nanoseconds per update in the switch's engine alone; one value per batch.
 
-    lanes: parameters in an update (one segment). merged: updates that meet in the queue and leave
-    as one; 1 is only passing on. A batch is 64 departures. Raises ValueError for what cannot be.
+    lanes: parameters in an update (one segment). merged: updates that merge in the queue and leave
+    as one; 1 only forwards. A batch is 64 departures. Raises ValueError for invalid arguments.
     """
 
 def deliver(delivery: str) -> str:
-    """How long until a server has so many updates of each worker over one queue, in virtual time.
+    """Virtual time until a server has a number of updates of each worker, over one queue.
 
     JSON in and out: the fields of ``Delivery`` and ``Outcome`` in
     ``crates/olaf-sim/src/study/delivery``.
@@ -386,129 +387,129 @@ def deliver(delivery: str) -> str:
 class Allocator:
     """The allocation controller's state machine (MINA §IV-A); JSON in and out, no I/O, no clock.
 
-    Its fields stand in ``crates/olaf-sched/src/allocation`` (``Command``, ``Outcome``, ``JobView``,
+    ``crates/olaf-sched/src/allocation`` defines its JSON (``Command``, ``Outcome``, ``JobView``,
     ``Explanation``, ``ClusterView``).
     """
 
     def __new__(cls, spec: str) -> Allocator:
         """Keys: topology, capacity, placement, trees, seed, most_queued, most_ended.
 
-        ``topology`` is ``{"word": "fat-tree:16"}`` or ``{"graph": {..}}``; policies are words, or
-        all that a word stands for. Raises ValueError (names the key and what it may be).
+        ``topology`` is ``{"word": "fat-tree:16"}`` or ``{"graph": {..}}``. A policy is a word, or
+        all its fields. Raises ValueError (names the key and its allowed values).
         """
 
     @staticmethod
     def resolve(spec: str) -> str:
-        """The spec with all that its words stand for. Raises ValueError."""
+        """The spec with every policy's word replaced by its fields. Raises ValueError."""
 
     @staticmethod
     def restore(spec: str, snapshot: str) -> Allocator:
-        """The state that a snapshot tells; it may later decide otherwise than its original would.
+        """The state from a snapshot; it may later decide differently from its original.
 
-        Raises ValueError for what no state can be, and when trees would be planned differently.
+        Raises ValueError for an invalid state, and if its trees would be planned differently.
         """
 
     def snapshot(self) -> str:
-        """The state now, for ``restore``: ``Snapshot``."""
+        """The present state as a ``Snapshot``, for ``restore``."""
 
     def apply(self, now_ms: int, command: str) -> str:
         """One step: ``{"done": Outcome, "digest": n}`` or ``{"refused": {"why", "text"}}``.
 
-        ``digest`` tells different outcomes apart. Raises ValueError for what is no command.
+        ``digest`` differs for different outcomes. Raises ValueError for an invalid command.
         """
 
     def replay(self, commands: list[tuple[int, str, int]], keep: int) -> str:
-        """Apply commands that were accepted before: time, command, digest of its outcome.
+        """Apply commands that were accepted earlier: time, command, digest of the outcome.
 
-        JSON: ``events`` (how many came), ``last`` (``keep`` of them at most), ``differs`` (None, or
-        the place of the first that is decided differently now: nothing behind it was applied).
-        Raises ValueError for what is no command.
+        JSON: ``events`` (their number), ``last`` (at most the last ``keep`` of them), ``differs``
+        (None, or the index of the first command with another outcome; later ones were not applied).
+        Raises ValueError for an invalid command.
         """
 
     def jobs(self, *, after: int = 0, most: int = 1000, state: str | None = None) -> str:
-        """A JSON list of ``JobView``: jobs behind ``after``, in the order of submission.
+        """A JSON list of ``JobView``: jobs after number ``after``, in the order of submission.
 
-        Raises ValueError for a state that there is not.
+        Raises ValueError for an unknown state.
         """
 
     def job(self, job: int) -> str | None:
-        """One ``JobView``; None when there is none, or when it was forgotten."""
+        """One ``JobView``; None if the job is unknown or forgotten."""
 
     def explain(self, job: int) -> str | None:
-        """An ``Explanation``; None when there is none, or when it was forgotten."""
+        """An ``Explanation``; None if the job is unknown or forgotten."""
 
     def cluster(self) -> str:
         """A ``ClusterView``."""
 
 def tree_gain(pattern: str, network: str, hosts: int) -> int:
-    """What a job wins by its tree, in host-nanoseconds a second of running.
+    """The time that a tree saves a job, in host-nanoseconds per second of running.
 
     JSON in: ``Pattern`` and ``Network`` of ``crates/olaf-sched/src/pattern.rs``. Raises ValueError.
     """
 
 def trees_policy(asked: str) -> str:
-    """A policy that chooses trees, from its word and the parameters that were given; JSON.
+    """A policy that chooses trees, from its word and the given parameters; JSON.
 
     Keys: ``trees`` (``none``, ``first``, ``first-gain``, ``random``, ``mina``, ``gain``,
-    ``exact``), and each null or left out for the policy's own: ``candidates``, ``join`` (``none``,
-    ``one``, ``several``), ``price_millis``. Raises ValueError for a word or parameter that the
-    policy does not have.
+    ``exact``), and optionally ``candidates``, ``join`` (``none``, ``one``, ``several``) and
+    ``price_millis``; null or a missing key uses the policy's own value. Raises ValueError for a
+    word or parameter that the policy does not have.
     """
 
 @final
 class SharingController:
-    """The sharing controller over UDP (MINA §IV-B); works while ``run`` is called."""
+    """The sharing controller over UDP (MINA §IV-B); it works while ``run`` is called."""
 
     def __new__(cls, config: str) -> SharingController:
-        """Take its port. ``config``: the fields of ``SharingConfig`` in ``crates/olaf-net``.
+        """Bind its port. ``config``: the fields of ``SharingConfig`` in ``crates/olaf-net``.
 
-        Raises ValueError (names the key), OSError (the port cannot be had).
+        Raises ValueError (names the key), OSError (the port is not available).
         """
 
     @property
     def address(self) -> str: ...
     def run(self, timeout_s: float) -> list[str]:
-        """Work for so long, or until something must be acted on: what happened, as JSON.
+        """Work for the given time, or until an event needs the caller; return the events as JSON.
 
         Raises OSError when the socket fails.
         """
 
     def statistics(self) -> str:
-        """What it did so far, as JSON: rounds, and how late its timers were in microseconds."""
+        """Statistics as JSON: rounds, and the lateness of its timers in microseconds."""
 
     def fenced(self, job: int) -> None:
-        """The switches refuse the job from now on: what it held may be given on."""
+        """The switches now refuse the job: its resources may be given to others."""
 
     def fail(self, job: int) -> None:
-        """The job has ended or failed: its tree is to be torn down."""
+        """The job has ended or failed: its tree must be torn down."""
 
 @final
 class SharingHost:
-    """One host of a job: plays its steps in real time, in threads of its own."""
+    """One host of a job: it plays its steps in real time, in threads of its own."""
 
     def __new__(cls, config: str) -> SharingHost:
         """Begin. ``config``: the fields of ``SharingHostConfig`` in ``crates/olaf-net``.
 
-        Raises ValueError (names the key), OSError (the port cannot be had, or the log).
+        Raises ValueError (names the key), OSError (the port or the log is not available).
         """
 
     def is_done(self) -> bool:
-        """Has it played everything, or failed?"""
+        """True if the host has played everything, or failed."""
 
     def finish(self) -> str:
-        """End it; what it did, as JSON.
+        """End the host; return its statistics as JSON.
 
-        Raises UnreachableError (names the host of the job that was waited for), OlafError.
+        Raises UnreachableError (names the host of the job that did not answer), OlafError.
         """
 
 def share_group(group: str) -> str:
-    """Jobs that share one aggregation tree in time, taken forward (MINA §V-C, Figure 12).
+    """Simulate jobs that take turns on one aggregation tree (MINA §V-C, Figure 12).
 
     JSON in: ``policy`` (none, greedy, mina, plan), ``network`` (``Network``),
-    ``compute_speed_millis`` (1000 if not given), ``jobs`` (each ``{"pattern": Pattern, "hosts":
-    n}``), ``until`` (``{"steps": n}`` each, or ``{"ns": n}``). JSON out: ``jobs`` (each ``steps``,
-    ``ns`` when the last of them ended, ``shortest_ns``, ``longest_ns``, ``in_network_ns``,
-    ``in_network`` and ``operations`` counted, ``none_ns`` and ``all_ns`` of a step), ``score`` and
-    ``score_weighted`` by hosts (None if nobody could gain), ``bound`` and ``bound_weighted``: no
-    policy exceeds them over a long time. Raises ValueError.
+    ``compute_speed_millis`` (default 1000), ``jobs`` (each ``{"pattern": Pattern, "hosts": n}``),
+    ``until`` (``{"steps": n}`` each, or ``{"ns": n}``). JSON out: ``jobs`` (each: ``steps``, ``ns``
+    when the last step ended, ``shortest_ns``, ``longest_ns``, ``in_network_ns``; the numbers of
+    all-reduces ``in_network`` and ``operations``; ``none_ns`` and ``all_ns`` of a step), ``score``,
+    ``score_weighted`` by hosts (None if no job could gain), ``bound`` and ``bound_weighted``, which
+    no policy exceeds over a long time. Raises ValueError.
     """

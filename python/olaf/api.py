@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class Point(NamedTuple):
-    """Where a run stood at one moment."""
+    """The state of a run at one moment."""
 
     seconds: float
     steps: int
@@ -35,14 +35,14 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True)
 class TrainResult:
-    """How a training ended, and where its files are. ``print(result)`` is one line."""
+    """The result of a training, and its files. ``print(result)`` is one line."""
 
     outcome: str
     """``reached``, ``updates``, ``time``, ``done`` or ``failed``."""
     reason: str
     """The outcome in a sentence."""
     ok: bool
-    """False where the run failed, or missed the reward that was asked for."""
+    """False if the run failed, or missed the requested reward."""
     reward: float | None
     """Mean reward of the last episodes at the end; None before the first episodes ended."""
     seconds: float
@@ -53,13 +53,13 @@ class TrainResult:
     curve: list[Point] = field(repr=False)
     """Reward over seconds and environment steps."""
     fates: dict[str, int] = field(repr=False)
-    """How many updates met which fate; they add up to ``updates``."""
+    """Number of updates for each fate; they add up to ``updates``."""
     folder: Path
-    """The run's folder: record, report, model, scalars."""
+    """The run's folder with record, report, model and scalars."""
     report: Path
     """The report page, for a browser."""
     model: Path | None
-    """The learnt model, as `olaf evaluate` and `olaf export` read it."""
+    """The learnt model; `olaf evaluate` and `olaf export` read it."""
     record: dict[str, Any] = field(repr=False)
     """Everything in ``run.json``."""
 
@@ -96,23 +96,21 @@ def train(
         print(result.reward, result.report)
 
     env: any id that gymnasium.make knows, or ``module:ID``.
-    workers, queue, slots, uplink, updates, until_reward, time_limit_s, seed, out: as the options
-        of the command; "off" where the command takes it. None takes the default.
-    resume: go on with the run in this folder instead, with its settings.
-    config: a TOML file, as `olaf config` prints one.
-    settings: any key of `olaf config`, written with its section:
-        ``{"learner.epochs": 8, "server.step": "sum"}``. It wins over everything else.
-    display: "live" redraws a picture of the run, "lines" prints a line every two seconds, "quiet"
-        prints nothing; "auto" is "live" on a terminal and "lines" elsewhere.
-    options: every other option of the command, with ``_`` for ``-``: ``clusters=4``,
-        ``learner="torch"``, ``local=True``.
+    workers, queue, slots, uplink, updates, until_reward, time_limit_s, seed, out: the options of
+    the command; "off" if the command allows it. None uses the default. resume: continue the run in
+    this folder instead, with its settings. config: a TOML file, as `olaf config` prints it.
+    settings: any key of `olaf config` with its section: ``{"learner.epochs": 8, "server.step":
+    "sum"}``. It takes precedence over everything else. display: "live" redraws a picture of the
+    run, "lines" prints a line every two seconds, "quiet" prints nothing; "auto" is "live" on a
+    terminal and "lines" elsewhere. options: every other option of the command, with ``_`` for
+    ``-``: ``clusters=4``, ``learner="torch"``, ``local=True``.
 
     The processes end with the call, however it ends. Ctrl-C, or the stop button of a notebook, ends
-    the run in order, keeps everything it leaves, and then raises KeyboardInterrupt.
+    the run in order, writes its files, and then raises KeyboardInterrupt.
 
-    Raises ValueError for a setting that cannot be (with the key and what it may be),
-    MissingExtraError where the extra `train` is not installed, and OlafError, or one of its kinds,
-    where not even a start was made. A run that started and failed is a result with ``ok`` False.
+    Raises ValueError for an invalid setting (with the key and its allowed values),
+    MissingExtraError if the extra `train` is not installed, and OlafError or a subclass if the run
+    could not start. A run that started and then failed returns a result with ``ok`` False.
     """
     from olaf import extras
 
@@ -145,7 +143,7 @@ def train(
 
 
 def _chosen(given: Mapping[str, Any]) -> dict[str, tuple[str, Any]]:
-    """The options that were given, as `read_settings` takes them."""
+    """The given options, as `read_settings` takes them."""
     from olaf.cli.train import KEYS
 
     chosen: dict[str, tuple[str, Any]] = {}
@@ -200,8 +198,8 @@ def _resume(
 
     if file is not None or "train.out" in chosen:
         raise ValueError(
-            "config and out do not go with resume: a run goes on in its own folder with its own "
-            "settings; change single ones by their options, or by settings={..}"
+            "config and out do not go with resume: a run continues in its own folder with its own "
+            "settings; change single settings by their options, or by settings={..}"
         )
     folder = find_folder(named)
     with Hold(folder).take(patience_s=ORPHANS_S, waiting=lambda: None) as hold:
@@ -289,10 +287,10 @@ def _interruptible(run: Callable[[Control], T]) -> T:
 
     threading.Thread(target=work, name="olaf.train", daemon=True).start()
     try:
-        ended.wait()  # not join(): Python 3.11 takes a thread for ended whose join is interrupted
+        ended.wait()  # not join(): Python 3.11 marks a thread as ended if its join is interrupted
     except KeyboardInterrupt:
         control.stop("KeyboardInterrupt")
-        ended.wait()  # a second interrupt does not wait
+        ended.wait()  # cannot be interrupted again
         raise
     if errors:
         failure = failure_of(errors[0])
@@ -316,7 +314,7 @@ def _public(code: int) -> type[Exception]:
 
 @contextlib.contextmanager
 def _same_environment() -> Iterator[None]:
-    """Take back the environment variables that are meant for the run's processes alone."""
+    """Restore the environment variables that are meant only for the run's processes."""
     before = dict(os.environ)
     try:
         yield

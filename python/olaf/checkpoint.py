@@ -28,19 +28,19 @@ FORMAT_VERSION = 1
 METADATA = "olaf.metadata.json"
 
 FLAT = "parameters"
-"""The one array of a model whose workers gave no names: all parameters in a row."""
+"""Name of the single array of a model without names: all parameters in a row."""
 
 
 class CheckpointError(ValueError):
-    """The file is no checkpoint, or not a whole one. The message names the file and the reason."""
+    """The file is not a complete checkpoint. The message names the file and the reason."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What a file holds."""
+    """The contents of a checkpoint."""
 
     version: int
-    """The server's count of models when it wrote the file."""
+    """The server's model version when it wrote the file."""
     arrays: dict[str, NDArray[np.float32]]
     """The model, in the order in which workers push it. Without names: one array, `FLAT`."""
     metadata: dict[str, Any] = field(default_factory=dict)
@@ -48,24 +48,24 @@ class Checkpoint:
 
     @property
     def is_named(self) -> bool:
-        """Whether the workers gave names and shapes."""
+        """True if the workers gave names and shapes."""
         return self.metadata.get("layout") is not None
 
     @property
     def parameters(self) -> NDArray[np.float32]:
-        """The whole model in a row."""
+        """The whole model as one float32 vector."""
         return np.concatenate([np.ravel(array) for array in self.arrays.values()])
 
 
 def previous(path: str | Path) -> Path:
-    """Where the server keeps the checkpoint before that one."""
+    """Path of the server's previous checkpoint."""
     return Path(f"{path}.previous")
 
 
 def load(path: str | Path) -> Checkpoint:
     """Read a checkpoint, or the ``model.npz`` of an older run.
 
-    Raises OSError where there is no such file, CheckpointError where it is not a whole checkpoint.
+    Raises OSError if the file does not exist, CheckpointError if it is not a complete checkpoint.
     """
     file = Path(path)
     try:
@@ -82,7 +82,7 @@ def load(path: str | Path) -> Checkpoint:
     except CheckpointError:
         raise
     except ValueError as error:
-        # What numpy says of a file that is neither .npy nor .npz, or of a damaged header in it.
+        # numpy's errors for a file that is neither .npy nor .npz, or has a damaged header.
         raise CheckpointError(f"{file}: not a checkpoint ({error}){_advice(file)}") from None
     raise CheckpointError(f"{file}: an .npz without {METADATA}: not a checkpoint of Olaf")
 
@@ -91,13 +91,13 @@ def _checkpoint(file: Path, archive: Any) -> Checkpoint:
     try:
         metadata = json.loads(archive[METADATA])
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise CheckpointError(f"{file}: {METADATA} is no JSON ({error})") from None
+        raise CheckpointError(f"{file}: {METADATA} is not JSON ({error})") from None
     if not isinstance(metadata, dict) or metadata.get("format") != FORMAT:
         raise CheckpointError(f"{file}: {METADATA} does not say {FORMAT!r}")
     if metadata.get("format_version") != FORMAT_VERSION:
         raise CheckpointError(
-            f"{file}: format {metadata.get('format_version')}, where this release of Olaf reads "
-            f"{FORMAT_VERSION}: use the release that wrote it"
+            f"{file}: format {metadata.get('format_version')}; this release of Olaf reads format "
+            f"{FORMAT_VERSION}: use the release that wrote the file"
         )
     layout = metadata.get("layout")
     if layout is None:
@@ -110,8 +110,8 @@ def _checkpoint(file: Path, archive: Any) -> Checkpoint:
         array = archive[name]
         if array.dtype != np.float32 or array.shape != shape:
             raise CheckpointError(
-                f"{file}: array {name!r} is {array.dtype}{list(array.shape)}, where the layout "
-                f"says float32{list(shape)}"
+                f"{file}: array {name!r} is {array.dtype}{list(array.shape)}; the layout says "
+                f"float32{list(shape)}"
             )
         arrays[name] = array
     return Checkpoint(int(metadata["version"]), arrays, metadata)
@@ -137,4 +137,4 @@ def _old_model(archive: Any) -> Checkpoint:
 
 def _advice(file: Path) -> str:
     before = previous(file)
-    return f"; the checkpoint before it is {before}" if before.exists() else ""
+    return f"; the previous checkpoint is {before}" if before.exists() else ""

@@ -1,16 +1,16 @@
-"""A worker's end of a job, for the training loop you already have.
+"""A worker's connection to a job, for your existing training loop.
 
-Three calls push, and each says what it means:
+Three calls push an update:
 
 - ``push_delta(before, after)``: the model should move by ``after - before``;
 - ``push_gradient(module, learning_rate=..)``: a descent step, ``-learning_rate * gradient``;
 - ``push(update)``: the primitive under both.
 
-The server does ``model += factor * k^-power * update``, while k workers push. The
-factor is 1 unless the server was told otherwise; `Connection.rule` holds what it said at ``join``.
+The server computes ``model += factor * k^-power * update`` while k workers push. The factor is 1
+unless the server is configured otherwise; `Connection.rule` holds the rule after ``join``.
 
-No copy is made that need not be: float32 arrays and CPU tensors are read and written where they
-lie, with the GIL released; other dtypes, devices and layouts go through one float32 copy.
+Copies are avoided: float32 arrays and CPU tensors are read and written in place, with the GIL
+released. Other dtypes, devices and layouts go through one float32 copy.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Model:
-    """A whole model as it was at one version of the server."""
+    """A whole model at one version of the server."""
 
     version: int
     parts: Parts
-    """Arrays of the shapes that were joined with, in their order."""
+    """Float32 arrays with the shapes and the order of the joined model."""
 
 
 def connect(
@@ -66,16 +66,17 @@ def connect(
 ) -> Connection:
     """Open a connection to the switch (or server) at ``udp://host:port``; nothing is sent yet.
 
-    job: the job to take part in; workers of one job train one model.
-    cluster: workers of one cluster share a slot of the switch's queue and hear the same answers.
-    worker: this worker's id, unique in the job; None draws one.
-    quiet: say only warnings. Otherwise ``join`` says in one line what a push will do, through the
-        logger ``olaf``, and on standard error where the program has not configured logging.
-    config: ``segment_lanes``, ``keepalive_ms``, ``silent_after_ms``, ``seed``, ``mtu_bytes``; of
-        transmission control (OLAF §5) ``transmission`` ("off", "paper" or "fair"), ``unsent``
-        ("carry", "discard" or "retry"), ``threshold_ms``, ``slope``, ``retry_ms``.
+    job: number of the job; the workers of one job train one model.
+    cluster: number of this worker's cluster; its workers share a slot of the switch's queue and
+    receive the same answers.
+    worker: number of this worker, unique in the job; None draws a random one.
+    quiet: log only warnings. Otherwise ``join`` logs one line about the effect of a push to the
+    logger ``olaf``, or to stderr if the program has not configured logging.
+    config: ``segment_lanes``, ``keepalive_ms``, ``silent_after_ms``, ``seed``, ``mtu_bytes``; for
+    transmission control (OLAF §5) ``transmission`` ("off", "paper" or "fair"), ``unsent`` ("carry",
+    "discard" or "retry"), ``threshold_ms``, ``slope``, ``retry_ms``.
 
-    Raises ValueError for an address or a key that cannot be used.
+    Raises ValueError for an invalid address or key.
     """
     from olaf._olaf import Client
 
@@ -87,10 +88,10 @@ def connect(
 
 
 class Connection:
-    """Join, push, pull, close. Made by `connect`; a context manager that closes at its end.
+    """Join, push, pull, close. `connect` makes it; a context manager that closes at its end.
 
-    Use a connection from one thread at a time; ``stats`` and ``events`` may be called from any.
-    Only `join`, `wait` and `flush` wait, each to its deadline.
+    Use a connection from one thread at a time; only ``stats`` and ``events`` may be called from any
+    thread. Only `join`, `wait` and `flush` wait, each until its deadline.
     """
 
     def __init__(
@@ -109,13 +110,13 @@ class Connection:
     def join(self, weights: Parameters, timeout_s: float = 10.0) -> int:
         """Join the job and return the model's version; ``weights`` then hold the job's model.
 
-        The first worker's weights become the job's first model. Later workers receive the model as
-        it is, written into ``weights`` in place (read-only weights stay as they are: `pull` brings
-        the model). The server keeps names and shapes for its checkpoints. Of a torch module the
-        parameters travel; buffers, such as the running means of a batch norm, do not.
+        The first worker's weights become the job's first model. Later workers receive the present
+        model in ``weights``, in place. Read-only weights stay unchanged: use `pull`. The server
+        keeps names and shapes for its checkpoints. Only the parameters of a torch module are sent;
+        buffers, such as the running means of a batch norm, are not.
 
-        Raises UnreachableError at the deadline, naming the peer, and RefusedError with the reason
-        (id in use, model of another size, ..).
+        Raises UnreachableError at the deadline, with the peer's name, and RefusedError with the
+        reason (id in use, model of another size, ..).
         """
         found = items(weights)
         parts = readable(self._scratch.hosted(found))
@@ -133,17 +134,17 @@ class Connection:
     def push_delta(
         self, before: Parameters, after: Parameters, *, reward: float = 0.0, weight: float = 1.0
     ) -> int:
-        """Push ``after - before``: the model should move by it. Returns the sequence number.
+        """Push ``after - before``, the change of the model. Returns the sequence number.
 
         before: a copy of the model from before the local training, `olaf.snapshot(model)`.
         after: the model now: arrays, tensors or a torch module.
-        reward, weight: as of `push`.
+        reward, weight: see `push`.
 
-        The server applies the change at its factor, 1 unless told otherwise: one worker alone moves
-        the job's model to exactly ``after``. Never waits for an answer. The first call allocates
-        one float32 buffer of the model's size; later calls use it again.
+        The server applies the change with its factor, by default 1: a single worker moves the job's
+        model to exactly ``after``. Never waits for an answer. The first call allocates one float32
+        buffer of the model's size; later calls reuse it.
 
-        Raises ValueError where the shapes differ, or where both are the same memory.
+        Raises ValueError if the shapes differ, or if both are the same memory.
         """
         return self._send(self._scratch.difference(before, after), reward, weight)
 
@@ -157,16 +158,16 @@ class Connection:
     ) -> int:
         """Push a descent step, ``-learning_rate * gradient``. Returns the sequence number.
 
-        gradients_of: a torch module or its parameters, whose ``.grad`` are taken after
-            ``loss.backward()`` (zeros for a parameter that has none), or the gradients themselves
-            as arrays or tensors.
+        gradients_of: a torch module or its parameters, whose ``.grad`` are used after
+        ``loss.backward()`` (zeros for a parameter without one), or the gradients as arrays or
+        tensors.
         learning_rate: size of the step, above 0; the server's factor multiplies it.
-        reward, weight: as of `push`.
+        reward, weight: see `push`.
 
         The loss goes down: push the gradient of the loss, not its negative. Never waits for an
         answer. The first call allocates one float32 buffer of the model's size.
 
-        Raises ValueError where there is no gradient, or for a learning rate that cannot be.
+        Raises ValueError if there is no gradient, or for an invalid learning rate.
         """
         if not (math.isfinite(learning_rate) and learning_rate > 0):
             raise ValueError(f"learning_rate = {learning_rate}: must be a number above 0")
@@ -174,22 +175,22 @@ class Connection:
         return self._send(self._scratch.scaled(found, -learning_rate), reward, weight)
 
     def push(self, update: Parameters, *, reward: float = 0.0, weight: float = 1.0) -> int:
-        """Push what is to be added to the model. Returns the sequence number.
+        """Push an update that is added to the model. Returns the sequence number.
 
-        The server does ``model += factor * k^-power * update``, while k workers push; factor and
-        power are those of `rule`. `push_delta` and `push_gradient` make such an update.
+        The server computes ``model += factor * k^-power * update`` while k workers push; `rule` has
+        factor and power. `push_delta` and `push_gradient` compute such an update.
 
-        update: arrays or tensors as `join` took weights, of the same sizes. A torch module is
-            refused, because it could mean its weights or its gradients.
-        reward: mean episode reward behind this update; reward gates compare it.
-        weight: how much the update counts when it is merged with others, above 0.
+        update: arrays or tensors with the sizes of the joined weights. A torch module is refused,
+        because it could mean its weights or its gradients.
+        reward: mean episode reward of this update; reward gates compare it.
+        weight: weight of the update in a merge with others, above 0.
 
-        Float32 arrays and CPU tensors are sent from where they lie. Never waits for an answer.
+        Float32 arrays and CPU tensors are sent without a copy. Never waits for an answer.
         """
         found = items(update)
         if is_module(update) or any(is_parameter(item) for item in found):
             raise ValueError(
-                "push(update) takes what is to be added to the model, not a module or its "
+                "push(update) takes an update that is added to the model, not a module or its "
                 "parameters: after loss.backward() call push_gradient(module, learning_rate=..); "
                 "after local training call push_delta(before, module), where before = "
                 "olaf.snapshot(module) was taken before it"
@@ -201,11 +202,11 @@ class Connection:
     @overload
     def pull(self, into: Parameters) -> int | None: ...
     def pull(self, into: Parameters = None) -> Model | int | None:
-        """Take the newest whole model, if there is a newer one than last time. Never waits.
+        """Take the newest whole model, if it is newer than the last one. Never waits.
 
-        Without ``into`` returns a `Model` of fresh arrays, or None. With ``into`` (arrays,
-        tensors or a module) writes the model there in place and returns its version, or None.
-        A torn mixture of two versions is never written.
+        Without ``into``, returns a `Model` of new arrays, or None. With ``into`` (arrays, tensors
+        or a module), writes the model there in place and returns its version, or None. Two versions
+        are never mixed.
         """
         if into is not None:
             targets = Targets.of(into, self._scratch)
@@ -222,36 +223,36 @@ class Connection:
         return None if version is None else Model(version, parts)
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait until there is a newer model than the one last taken; False at the deadline."""
+        """Wait until there is a model newer than the last one taken; False at the deadline."""
         return self._client.wait(self._version, timeout_s) is not None
 
     def flush(self, timeout_s: float = 5.0) -> bool:
-        """Wait until it is known what became of each update sent so far; False at the deadline.
+        """Wait until the fate of each update so far is known; False at the deadline.
 
-        True: each update reached the server, or is known to have ended on the way (a newer one took
-        its place, a queue was full). False: an update or its answer was lost, or is on its way.
+        True: each update reached the server, or is known to have ended on the way (a newer one
+        replaced it, a queue was full). False: an update or its answer was lost, or is on its way.
         """
         return self._client.flush(timeout_s)
 
     def move_to(self, cluster: int) -> None:
-        """Go on in another cluster of the job; what is pushed from here on is that cluster's."""
+        """Move to another cluster of the job; later pushes belong to it."""
         self._client.move_to(cluster)
 
     def close(self) -> None:
-        """Tell the job that this worker leaves, then close. Calling it again does nothing."""
+        """Leave the job, then close the socket. A second call does nothing."""
         self._client.leave()
 
     leave = close
 
     @property
     def rule(self) -> Rule | None:
-        """What the server does with a push, as it said at ``join``; None before, or from a server
-        that does not say it. ``str(connection.rule)`` is one sentence."""
+        """The server's rule for a push, as received at ``join``; None before, or if the server does
+        not send it. ``str(connection.rule)`` is one sentence."""
         return self._rule
 
     @property
     def version(self) -> int:
-        """Version of the model last taken; 0 before the first."""
+        """Version of the last model taken; 0 before the first."""
         return self._version
 
     @property
@@ -260,12 +261,12 @@ class Connection:
         return self._client.worker
 
     def stats(self) -> dict[str, Any]:
-        """Counters of this end, as in ``docs/reference/statistics.md#worker``."""
+        """Counters of this connection, see ``docs/reference/statistics.md#worker``."""
         stats: dict[str, Any] = json.loads(self._client.stats())
         return stats
 
     def events(self) -> list[dict[str, Any]]:
-        """What happened since the last call: peers gone silent or back, .."""
+        """The events since the last call: silent peers, returned peers, .."""
         return [json.loads(event) for event in self._client.events()]
 
     def __enter__(self) -> Self:
@@ -285,7 +286,7 @@ class Connection:
         except ValueError as error:
             if not str(error).startswith("layout: "):
                 raise
-            # A name that no file can hold is no reason to stay out of the job.
+            # Names that a file cannot hold are no reason to stay out of the job.
             tell(logging.WARNING, f"{error}; checkpoints will hold the model as one flat array")
             return self._client.join(parts, timeout_s)
 
@@ -317,7 +318,7 @@ class Connection:
             if not self._quiet:
                 tell(logging.INFO, f"{who}; pushes are applied at {rule.factor}: {rule}")
         elif rule.kind == "delta":
-            advice = "start the server with --learning-rate 1 to apply them as they are"
+            advice = "start the server with --learning-rate 1 to apply them unchanged"
             tell(
                 logging.WARNING,
                 f"{who}; pushes are applied at {rule.factor:g}, not at 1: {rule}; {advice}",
@@ -327,6 +328,6 @@ class Connection:
 
 
 def _rule_of(client: Client) -> Rule | None:
-    """The rule that the newest welcome carried."""
+    """The rule in the newest welcome."""
     said = client.rule()
     return None if said is None else Rule.from_json(said)

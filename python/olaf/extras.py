@@ -1,7 +1,7 @@
-"""What is installed on request: the extras, and what to run when one is missing.
+"""Optional dependencies (extras), and the command that installs a missing one.
 
-The base installation carries the roles (switch, server, `olaf.connect`). Everything larger is an
-extra. `EXTRAS` is the one list of them in Python; a test compares it with ``pyproject.toml``.
+The base installation has the roles (switch, server, `olaf.connect`). Everything larger is an extra.
+`EXTRAS` is the only list of them in Python; a test compares it with ``pyproject.toml``.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 DISTRIBUTION = "olaf-aggregation"
-"""What pip calls this package. On the package index, `olaf` belongs to another project; the import
-and the command are `olaf` all the same."""
+"""Name of this package for pip. On the package index, `olaf` belongs to another project; the import
+and the command are still `olaf`."""
 
 EXTRAS: Mapping[str, tuple[str, ...]] = {
     "train": ("gymnasium", "Box2D", "pygame", "matplotlib", "tensorboardX", "rich"),
@@ -28,8 +28,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "video": ("imageio_ffmpeg",),
     "wandb": ("wandb",),
 }
-"""Of each extra the modules that its packages are imported by. A module of several extras is
-offered with the first of them."""
+"""Extra -> the modules of its packages. A module in several extras is offered with the first."""
 
 
 class MissingExtraError(ModuleNotFoundError):
@@ -37,10 +36,10 @@ class MissingExtraError(ModuleNotFoundError):
 
 
 def need(extra: str, *modules: str, what: str = "this") -> None:
-    """Check that modules of an extra are there, without importing them.
+    """Check that the modules of an extra are installed, without importing them.
 
-    modules: those that are used; none stands for all modules of the extra.
-    what: the command or the part that needs them, the subject of the message.
+    modules: the modules to check; without any, all modules of the extra.
+    what: the command or part that needs them, the subject of the message.
     Raises MissingExtraError.
     """
     for module in modules or EXTRAS[extra]:
@@ -49,25 +48,25 @@ def need(extra: str, *modules: str, what: str = "this") -> None:
 
 
 def missing(module: str | None, *, extra: str, what: str) -> str:
-    """The sentence for a module that is not installed: who needs it, and what to run."""
+    """The sentence for a module that is not installed: what needs it, and the command to run."""
     return f"{what} needs {module}, which is not installed: run `{command(extra)}`"
 
 
 def command(extra: str) -> str:
-    """The command that installs an extra where this Python runs.
+    """The command that installs an extra for this Python.
 
-    Where the package is installed, pip takes the extra's list from the installation, so that the
-    command is also right for a wheel that came as a file.
+    If the package is installed, pip takes the extra's list from the installation, so the command
+    also works for a wheel from a file.
     """
     if extra not in EXTRAS:
-        raise ValueError(f"no extra {extra!r}: one of {', '.join(EXTRAS)}")
+        raise ValueError(f"no extra {extra!r}: must be one of {', '.join(EXTRAS)}")
     if _checkout() is not None:
         return f"scripts/env {extra}"
     return f"pip install '{DISTRIBUTION}[{extra}]'"
 
 
 def extra_of(module: str | None) -> str | None:
-    """The first extra that brings a module (``a.b`` counts as ``a``); None where none does."""
+    """The first extra that provides a module (``a.b`` counts as ``a``), or None."""
     top = (module or "").partition(".")[0]
     return next((extra for extra, modules in EXTRAS.items() if top in modules), None)
 
@@ -79,7 +78,7 @@ def _installed(module: str) -> bool:
 
 
 def _checkout() -> Path | None:
-    """The checkout whose own environment this Python is: there `scripts/env` installs."""
+    """The checkout to whose environment this Python belongs: `scripts/env` installs there."""
     root = Path(__file__).resolve().parents[2]
     own = (root / "scripts" / "env").is_file() and Path(sys.prefix).resolve().parent == root
     return root if own else None

@@ -1,7 +1,7 @@
-"""Means and ratios over a few seeds, with intervals that include the spread of both sides.
+"""Means and ratios over a few seeds, with intervals that contain the spread of both sides.
 
-The interval is a percentile bootstrap over the seeds. With five seeds the plain one is too narrow,
-so that its percentiles are moved outwards to those of Student's t (the expanded percentile
+The interval is a percentile bootstrap over the seeds. With five seeds the plain interval is too
+narrow, so its percentiles are moved outwards to those of Student's t (the expanded percentile
 interval of Hesterberg, "What Teachers Should Know About the Bootstrap", 2015, section 4.1).
 """
 
@@ -16,16 +16,16 @@ from numpy.typing import NDArray
 
 CONFIDENCE = 0.95
 ENOUGH = 5
-"""Seeds that an interval needs; below it a bootstrap says nothing."""
+"""Seeds that an interval needs; with fewer a bootstrap has no meaning."""
 
 RESAMPLES = 20_000
 SEED = 0
-"""Of the draws: the same values have the same interval."""
+"""Random seed of the bootstrap: the same values always have the same interval."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean or a ratio, and where it lies with 95 % confidence. No ends: too few seeds."""
+    """A mean or a ratio with its 95 % confidence interval; without ends if seeds are too few."""
 
     value: float
     low: float | None = None
@@ -34,14 +34,14 @@ class Interval:
 
     @property
     def includes_one(self) -> bool | None:
-        """Whether a ratio may be 1: no difference that these seeds can show. None: nobody knows."""
+        """True if a ratio may be 1: these seeds show no difference. None: unknown."""
         if self.low is None or self.high is None:
             return None
         return self.low <= 1.0 <= self.high
 
 
 def mean(values: Sequence[float]) -> Interval | None:
-    """The mean of one value a seed; None where there is none."""
+    """The mean of one value per seed; None without values."""
     if not values:
         return None
     drawn = np.array(values, float)
@@ -52,14 +52,13 @@ def mean(values: Sequence[float]) -> Interval | None:
 
 
 def ratio(above: Sequence[float], below: Sequence[float]) -> Interval | None:
-    """Mean of ``above`` over mean of ``below``, paired: both have one value a seed, in order.
+    """Mean of ``above`` divided by mean of ``below``, paired: one value per seed each, in order.
 
-    A resample draws seeds, and takes both values of each: the spread of the baseline is in the
-    interval as is our own. None where a ratio means nothing: no seeds, or values that are not
-    above 0.
+    A resample draws seeds and takes both values of each, so the interval contains the spread of
+    both sides. None if a ratio has no meaning: no seeds, or values that are not above 0.
     """
     if len(above) != len(below):
-        raise ValueError(f"pairs need as many values: {len(above)} and {len(below)}")
+        raise ValueError(f"pairs need the same number of values: {len(above)} and {len(below)}")
     if not above or min(*above, *below) <= 0:
         return None
     one, other = np.array(above, float), np.array(below, float)
@@ -83,13 +82,13 @@ def _ends(resampled: NDArray[np.float64], count: int) -> tuple[float, float]:
 
 
 def expanded_tail(count: int) -> float:
-    """The share below the lower end: smaller than 2.5 % by as much as few seeds ask for."""
+    """The probability below the lower end: less than 2.5 %, since there are few seeds."""
     t = student_t((1 + CONFIDENCE) / 2, count - 1)
     return _normal_below(-math.sqrt(count / (count - 1)) * t)
 
 
 def student_t(share: float, degrees: int) -> float:
-    """The value below which ``share`` (0.5 to 1) of Student's t lies, by bisection."""
+    """The quantile of Student's t at ``share`` (0.5 to 1), by bisection."""
     low, high = 0.0, 1.0
     while _t_below(high, degrees) < share:
         high *= 2

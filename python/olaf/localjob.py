@@ -1,4 +1,4 @@
-"""A job's switch and server on this machine, for as long as a block or a notebook needs them."""
+"""A job's switch and server on this machine, for the duration of a block or a notebook."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 POLL_S = 0.1
 ANSWER_S = 10.0
-"""How long the switch or the server may take to answer a question; they answer in milliseconds."""
+"""Time limit in seconds for an answer of the switch or server; they answer in milliseconds."""
 EVENTS = 10_000
-"""The newest events are kept until somebody asks for them."""
+"""Largest number of events that are kept until they are read."""
 
 T = TypeVar("T")
 
@@ -44,23 +44,23 @@ def local(
     restarts: int = 5,
     start_timeout_s: float = 30.0,
 ) -> LocalJob:
-    """Start a switch and a parameter server as processes of this machine, on free ports.
+    """Start a switch and a parameter server as processes on this machine, on free ports.
 
-    They run until the block ends, `LocalJob.close` is called, or this process is gone, however it
-    went. A script, a notebook and a test all work; no ``__main__`` guard is needed. ::
+    They run until the block ends, `LocalJob.close` is called, or this process ends in any way. A
+    script, a notebook and a test all work; no ``__main__`` guard is needed. ::
 
         with olaf.local(queue="olaf", slots=8) as job, olaf.connect(job.address) as switch:
             switch.join(weights)
 
     queue: discipline of the switch's queue: "olaf", "fifo" or "freshest".
-    slots: segments the queue holds; a model of n parameters has ceil(n / 2208) segments.
-    uplink: rate of the link between switch and server, such as "400kbit"; None sends at once.
-    learning_rate: the server's factor on every update; 1 applies a push as it is.
-    switch, server: further keys of ``[switch]`` and ``[server]`` as `olaf config` explains them,
+    slots: number of segments that the queue holds; a model of n parameters has ceil(n / 2208).
+    uplink: bandwidth of the link between switch and server, "400kbit"; None sends at once.
+    learning_rate: the server's factor on every update; 1 applies a push unchanged.
+    switch, server: more keys of ``[switch]`` and ``[server]`` as `olaf config` explains them,
         for example ``server={"staleness_power": 0.0}``.
-    restarts: how often in a row a process that dies is started again, at the same address.
+    restarts: number of restarts in a row of a process that dies, at the same address.
 
-    Raises ValueError for a setting that cannot be, with the key and the allowed values, and
+    Raises ValueError for an invalid setting, with the key and the allowed values, and
     UnreachableError if a process does not listen within ``start_timeout_s``.
     """
     from olaf.jobs.reading import read_settings
@@ -94,9 +94,9 @@ class LocalJob:
     """
 
     address: str
-    """The switch, for `olaf.connect`."""
+    """Address of the switch, for `olaf.connect`."""
     server_address: str
-    """The server, for another switch or for workers that go without one."""
+    """Address of the server, for another switch or for workers without a switch."""
 
     def __init__(self, settings: Settings, *, restarts: int, start_timeout_s: float) -> None:
         self._owner = os.getpid()
@@ -119,17 +119,17 @@ class LocalJob:
         self._thread.start()
 
     def stats(self) -> dict[str, dict[str, Any]]:
-        """Counters of ``"switch"`` and ``"server"`` now, as in ``docs/reference/statistics.md``.
+        """Present counters of ``"switch"`` and ``"server"``, see ``docs/reference/statistics.md``.
 
-        Raises UnreachableError where one of them does not answer.
+        Raises UnreachableError if one of them does not answer.
         """
         return {name: self._ask(name, "stats", "stats")["stats"] for name in ("switch", "server")}
 
     def events(self) -> list[dict[str, Any]]:
-        """What happened since the last call, oldest first: each has ``who`` and ``event``.
+        """The events since the last call, oldest first: each has ``who`` and ``event``.
 
-        Besides the events of the roles there is ``printed`` (a line on standard error) and
-        ``ended`` (a process is gone, and whether it comes back). At most 10,000 are kept.
+        Besides the events of the roles there are ``printed`` (a line on stderr) and ``ended`` (a
+        process has ended, and whether it restarts). At most 10,000 are kept.
         """
         with self._changed:
             events = list(self._events)
@@ -137,9 +137,9 @@ class LocalJob:
         return events
 
     def model(self, job: int = 1) -> Model | None:
-        """The model on the server now; None while the job has none.
+        """The model on the server; None while the job has none.
 
-        Raises UnreachableError where the server does not answer.
+        Raises UnreachableError if the server does not answer.
         """
         import numpy as np
 
@@ -153,11 +153,11 @@ class LocalJob:
 
     @property
     def pids(self) -> dict[str, int]:
-        """The process ids of ``"switch"`` and ``"server"``, as they were last started."""
+        """The process ids of the running ``"switch"`` and ``"server"``."""
         return {n: int(self._answers[n, "listening"][1]["pid"]) for n in ("switch", "server")}
 
     def close(self) -> None:
-        """End both processes. Calling it again does nothing; nor does it in a forked child."""
+        """End both processes. A second call does nothing, nor does a call in a forked child."""
         if self._closing.is_set() or os.getpid() != self._owner:
             return
         self._closing.set()
@@ -176,7 +176,7 @@ class LocalJob:
     # Starting.
 
     def _listening(self, name: str, settings: Settings, timeout_s: float) -> str:
-        """Start a role; its address, where it will also be in its next life."""
+        """Start a role; return its address, which it keeps when it restarts."""
         from olaf._olaf import UnreachableError
 
         listen = settings.switch.listen if name == "switch" else settings.server.listen
@@ -202,11 +202,11 @@ class LocalJob:
             server = settings.server.model_copy(update={"listen": listen})
             first |= {"core": server.to_core(), "model_file": None, "job": 1}
             first["save_folder"] = self._folder.name
-        # -P: a file of the working directory that is called json.py is none of the role's modules.
+        # -P: a json.py in the working directory must not hide the module of that name.
         argv = [sys.executable, "-P", "-m", "olaf", name, "--json", "--attached"]
         return Program(name, argv, json.dumps(first))
 
-    # Running, in a thread of its own.
+    # Running, in a separate thread.
 
     def _keep(self) -> None:
         with self._supervisor:
@@ -269,8 +269,8 @@ class LocalJob:
                 before, _ = self._answers.get((name, answer), (0, {}))
             deadline = time.monotonic() + ANSWER_S
             while not self._failure and time.monotonic() < deadline:
-                # Asked again, because a role that has just been started again has not heard it.
-                with contextlib.suppress(ValueError):  # its input was closed this very moment
+                # Ask again, because a role that has just restarted has not received the question.
+                with contextlib.suppress(ValueError):  # its stdin was closed this very moment
                     self._supervisor.tell(name, line)
                 said = self._wait_for(lambda: self._newer(name, answer, before), deadline)
                 if said is not None:
@@ -284,7 +284,7 @@ class LocalJob:
         return said if count > before else None
 
     def _wait_for(self, look: Callable[[], T | None], deadline: float) -> T | None:
-        """Wait a second at most, or until there is something to see."""
+        """Wait at most a second for something to read."""
         until = min(deadline, time.monotonic() + 1.0)
         with self._changed:
             while (seen := look()) is None and not self._failure and not self._closing.is_set():

@@ -1,4 +1,4 @@
-"""What the operating system says of this machine, on systems that say it differently."""
+"""Facts about this machine that operating systems report in different ways."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pathlib import Path
 
 
 def cores() -> int:
-    """Processor cores that this process may use. macOS does not restrict a process to some."""
+    """Number of CPU cores that this process may use. macOS does not restrict a process."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def processor() -> str:
-    """The processor's model, as far as the system names it."""
+    """The CPU's model name, as far as the system tells it."""
     try:
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
             if line.startswith("model name"):

@@ -1,11 +1,11 @@
-"""Whether the job's model follows what a worker pushes, measured in the worker's first rounds.
+"""Checks in a worker's first rounds whether the job's model follows the worker's pushes.
 
-A wrong factor, a gate or a lossy path can make a job learn nothing without any error. The sign is
-always the same: the model stands nearly still while the worker pushes. The sizes (Euclidean norms)
-of what was pushed and of how the pulled model moved are compared once, then everything is let go.
+A wrong factor, a gate or a lossy path can keep a job from learning without any error. The symptom
+is always the same: the model hardly moves while the worker pushes. This module compares the
+Euclidean norms of the pushes and of the pulled model's movement once, and then frees its memory.
 
-Other workers move the model too, so that the measure is generous: it speaks only where all
-of them together moved the model by less than a thousandth of what this one pushed.
+Other workers move the model too, so the check is generous: it warns only if all workers together
+moved the model by less than a thousandth of this worker's pushes.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from olaf.parameters import Parts
 from olaf.rule import Rule
 
 ROUNDS = 20
-"""Newer models taken until the verdict. Until then each push and each pull costs one more pass
-over the model, and the worker keeps one copy of it; later nothing."""
+"""Newer models that are taken before the verdict. Until then each push and each pull costs one more
+pass over the model, and the worker keeps one copy of it; later it costs nothing."""
 
 PUSHES = 200
-"""The verdict comes without ``ROUNDS`` newer models after so many pushes .."""
+"""Without ``ROUNDS`` newer models, the verdict comes after this number of pushes .."""
 
 PATIENCE_S = 30.0
-""".. and so many seconds, if the worker has asked for models."""
+""".. and this number of seconds, if the worker has asked for models."""
 
 SHARE = 1e-3
-"""Below this ratio of movement to pushes the worker is told."""
+"""The worker is warned below this ratio of movement to pushes."""
 
 
 class Movement:
-    """Sums up pushes and pulls; ``verdict`` says something at most once."""
+    """Sums up pushes and pulls; ``verdict`` returns at most one warning."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -45,14 +45,14 @@ class Movement:
         self._began_s = 0.0
         self._not_finite = False
         self.over = False
-        """Nothing is measured any more."""
+        """True once nothing is measured any more."""
 
     def joined(self, model: Parts) -> None:
-        """The model as it is at the beginning."""
+        """Record the first model."""
         self._last = [part.copy() for part in model]
 
     def pushed(self, update: Parts) -> None:
-        """An update is sent."""
+        """Record an update."""
         if self.over:
             return
         if self._pushes == 0:
@@ -63,7 +63,7 @@ class Movement:
         self._pushes += 1
 
     def pulled(self, model: Parts | None) -> None:
-        """The worker asked for a newer model and took it, or there was none."""
+        """Record that the worker asked for a newer model, and took it if there was one."""
         if self.over or self._pushes == 0:
             return
         self._asked += 1
@@ -78,7 +78,7 @@ class Movement:
         self._rounds += 1
 
     def verdict(self, rule: Rule | None) -> str | None:
-        """What the worker should be told, if anything; the end of the measurement."""
+        """The warning for the worker, if any; ends the measurement."""
         if self.over or not (self._not_finite or self._is_long_enough()):
             return None
         self.over, self._last = True, None
@@ -89,7 +89,7 @@ class Movement:
             )
         if self._pushed == 0.0:
             return (
-                f"{self._pushes} updates were all zero, so that this worker teaches nothing: copy "
+                f"{self._pushes} updates were all zero, so this worker teaches nothing: copy "
                 "the model before you train (before = olaf.snapshot(model)), then push_delta"
             )
         if self._moved >= SHARE * self._pushed:
@@ -116,7 +116,7 @@ def _advice(rule: Rule | None) -> str:
     if rule is not None and rule.factor < 0.01:
         return (
             f"Likely cause: the server multiplies every update by {rule.factor:g}. Start it with "
-            "`--learning-rate 1` (`server.learning_rate`), which applies a push as it is"
+            "`--learning-rate 1` (`server.learning_rate`), which applies a push unchanged"
         )
     return (
         "Likely cause: the updates do not reach the server, or it refuses them. Look at "

@@ -1,8 +1,8 @@
-"""What a caller passes as a model, a gradient or an update, as arrays that the core can use.
+"""Turns a caller's model, gradient or update into arrays that the core can use.
 
-No copy is made that need not be: float32 arrays and CPU tensors are read and written where they
-lie; other dtypes, devices and layouts go through one float32 copy. torch is looked up, never
-imported: a program without tensors pays nothing for it.
+Copies are avoided: float32 arrays and CPU tensors are read and written in place; other dtypes,
+devices and layouts go through one float32 copy. This module looks torch up in ``sys.modules`` and
+never imports it, so a program without tensors pays nothing.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ EXPECTED = "expected an array, a torch tensor, a sequence of them or a torch mod
 
 
 def snapshot(values: Parameters) -> Parts:
-    """Copy a model as it is now: the ``before`` of a later ``push_delta(before, after)``.
+    """Copy the present model: the ``before`` of a later ``push_delta(before, after)``.
 
-    values: an array, a torch tensor, a sequence of them, or a torch module. Returns float32 arrays
-    with memory of their own, one a parameter, in order.
+    values: an array, a torch tensor, a sequence of them, or a torch module. Returns new float32
+    arrays, one per parameter, in order.
     """
-    # A GPU's tensors come through pinned memory of this call, hence the copy of a copy.
+    # Tensors on a GPU come through pinned memory of this call, hence the second copy.
     return [
         np.array(_array(item), np.float32, order="C") for item in Scratch().hosted(items(values))
     ]
 
 
 def readable(values: Parameters) -> Parts:
-    """The values as contiguous float32 arrays, shared where that is what they are."""
+    """The values as contiguous float32 arrays, without a copy if they are that already."""
     return [_contiguous(item) for item in items(values)]
 
 
 def items(values: Parameters) -> Sequence[Any]:
-    """The arrays and tensors that ``values`` is made of, in order; of a module its parameters."""
+    """The arrays and tensors in ``values``, in order; for a module its parameters."""
     if is_module(values):
         return list(values.parameters())
     if _is_tensor(values) or isinstance(values, np.ndarray):
@@ -64,9 +64,9 @@ def items(values: Parameters) -> Sequence[Any]:
 
 
 def gradients(values: Parameters) -> Sequence[Any]:
-    """The gradients in ``values``: of a module or of torch parameters their ``.grad``.
+    """The gradients in ``values``: the ``.grad`` of a module or of torch parameters.
 
-    A parameter without a gradient counts as zeros, unless none has one.
+    A parameter without a gradient counts as zeros. Raises ValueError if no parameter has one.
     """
     found = items(values)
     owners = [item for item in found if is_parameter(item)]
@@ -86,7 +86,7 @@ def _gradient(parameter: Any) -> Any:
 def layout(values: Parameters, parts: Parts) -> str:
     """The names and shapes of a model's arrays, as the core takes them.
 
-    Of a module the names of its parameters; else ``array_0``, ``array_1``, ..
+    A module has the names of its parameters; otherwise ``array_0``, ``array_1``, ..
     """
     if is_module(values):
         names = [name for name, _ in values.named_parameters()]
@@ -97,7 +97,7 @@ def layout(values: Parameters, parts: Parts) -> str:
 
 
 class Scratch:
-    """Float32 arrays that are made once and used again while their shapes stay the same.
+    """Float32 arrays that are allocated once and reused while their shapes stay the same.
 
     For tensors of a GPU also their pinned host memory, see `olaf.staging`.
     """
@@ -107,13 +107,13 @@ class Scratch:
         self._staging: Staging | None = None
 
     def hosted(self, found: Sequence[Any]) -> Sequence[Any]:
-        """The items with those of a GPU copied to the host, all at once; see `Staging.hosted`."""
+        """The items, with those on a GPU copied to the host together; see `Staging.hosted`."""
         if not any(_is_remote(item) for item in found):
             return found
         return self.staging().hosted(found)
 
     def staging(self) -> Staging:
-        """The pinned buffers, made when first used."""
+        """The pinned buffers, allocated at first use."""
         if self._staging is None:
             from olaf.staging import Staging
 
@@ -121,9 +121,9 @@ class Scratch:
         return self._staging
 
     def difference(self, before: Parameters, after: Parameters) -> Parts:
-        """``after - before``, part by part. Raises ValueError where the two cannot belong together.
+        """``after - before``, part by part. Raises ValueError if the two do not match.
 
-        The arrays are overwritten by the next call.
+        The next call overwrites the arrays.
         """
         old, new = items(before), items(after)
         if len(old) != len(new):
@@ -139,8 +139,8 @@ class Scratch:
                 )
             if _is_same_memory(was, now):
                 raise ValueError(
-                    f"array {index}: before and after are the same memory, so that nothing would "
-                    "be pushed; copy the model before you train: before = olaf.snapshot(model)"
+                    f"array {index}: before and after are the same memory, so nothing would be "
+                    "pushed; copy the model before you train: before = olaf.snapshot(model)"
                 )
             one, other = _array(hosted[index]), _array(was)
             wide = np.result_type(one, other, np.float32)  # integers and halves are not exact
@@ -148,7 +148,7 @@ class Scratch:
         return parts
 
     def scaled(self, values: Sequence[Any], factor: float) -> Parts:
-        """``factor * values``, part by part. The arrays are overwritten by the next call."""
+        """``factor * values``, part by part. The next call overwrites the arrays."""
         parts = self._like(values)
         for part, item in zip(parts, self.hosted(values), strict=True):
             array = _array(item)
@@ -164,7 +164,7 @@ class Scratch:
 
 
 class Targets:
-    """Where a model is written: arrays in place, then whatever has to be copied from them."""
+    """The destination of a model: arrays in place, and copies for everything else."""
 
     def __init__(self, parts: Parts, copies: list[Callable[[], object]]) -> None:
         self.parts = parts
@@ -172,7 +172,7 @@ class Targets:
 
     @classmethod
     def of(cls, into: Parameters, scratch: Scratch) -> Targets | None:
-        """The targets that ``into`` offers, or None if something in it cannot be written."""
+        """The targets in ``into``, or None if one of them cannot be written."""
         parts: Parts = []
         copies: list[Callable[[], object]] = []
         remote: dict[int, Any] = {}
@@ -187,7 +187,7 @@ class Targets:
                     return None
                 parts.append(array)
                 continue
-            # Another dtype, device or layout: receive as float32 here, convert over there.
+            # Another dtype, device or layout: receive float32 here, then convert.
             staging = np.empty(tuple(item.shape), np.float32)
             parts.append(staging)
             if _is_tensor(item):
@@ -201,7 +201,7 @@ class Targets:
         return cls(parts, copies)
 
     def fill(self, client: Client, newer_than: int) -> int | None:
-        """Write the newest model, if it is newer; its version or None."""
+        """Write the newest model, if it is newer; return its version or None."""
         version = client.pull(self.parts, newer_than)
         if version is not None:
             for copy in self._copies:
@@ -210,13 +210,13 @@ class Targets:
 
 
 def is_module(value: object) -> bool:
-    """Whether it is a torch module."""
+    """True for a torch module."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.nn.Module)
 
 
 def is_parameter(value: object) -> bool:
-    """Whether it is a torch parameter, which has its gradient beside it."""
+    """True for a torch parameter, which has a ``.grad``."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.nn.Parameter)
 
@@ -227,7 +227,7 @@ def _is_tensor(value: object) -> bool:
 
 
 def _is_remote(value: object) -> bool:
-    """Whether it is a tensor of a device that the host cannot read."""
+    """True for a tensor on a device that the host cannot read."""
     return _is_tensor(value) and not value.is_cpu  # type: ignore[attr-defined]
 
 
@@ -237,9 +237,9 @@ def _contiguous(item: Any) -> NDArray[np.float32]:
 
 
 def _array(item: Any) -> NDArray[Any]:
-    """The real numbers of an array or tensor as numpy sees them, shared where it can."""
+    """The real numbers of an array or tensor as numpy sees them, without a copy if possible."""
     array = _shared(item)
-    if array is None:  # a tensor that numpy cannot see: another device, or bfloat16
+    if array is None:  # numpy cannot see this tensor: another device, or bfloat16
         array = item.detach().float().cpu().numpy()
     if array.dtype.kind not in "fiu":
         raise ValueError(f"parameters must be real numbers, not {array.dtype}")
@@ -247,7 +247,7 @@ def _array(item: Any) -> NDArray[Any]:
 
 
 def _shared(item: Any) -> NDArray[Any] | None:
-    """The memory of an array or CPU tensor as numpy sees it, or None where numpy cannot."""
+    """The memory of an array or CPU tensor as numpy sees it, or None if numpy cannot."""
     if isinstance(item, np.ndarray):
         return item
     try:

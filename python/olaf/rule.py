@@ -1,4 +1,4 @@
-"""The rule by which the server's model follows what workers push, as a worker is told it."""
+"""The rule by which the server's model follows pushes, as a worker receives it."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Rule:
-    """What a push does to the job's model; the server says it at ``join``.
+    """The effect of a push on the job's model; the server sends it at ``join``.
 
-    ``str(rule)`` is one sentence. A delta rule does
-    ``model += factor * k^-staleness_power * update``, where k is the number of workers that pushed
-    lately, or of the updates that overlap this one, whichever is more.
+    ``str(rule)`` is one sentence. A delta rule computes
+    ``model += factor * k^-staleness_power * update``. Here k is the number of workers that pushed
+    recently, or the number of updates that overlap this one, whichever is larger.
     """
 
     kind: str
     """``delta`` applies every update; ``paper-literal`` is OLAF §2.1 word for word."""
     aggregate: str
-    """When updates change the model: ``each`` at once, ``periodic`` or ``round`` together."""
+    """When updates change the model: ``each`` at arrival, ``periodic`` or ``round`` together."""
     step: str
-    """How far a merge of n updates moves the model: with ``overlap`` each of them counts as if it
-    had come alone; ``mean`` and ``sum`` take their mean, or n times that, and count versions."""
+    """Size of the step for a merge of n updates. ``overlap``: each of them counts as if it had
+    arrived alone; ``mean`` and ``sum``: their mean, or n times their mean, scaled by versions."""
     gate: str
-    """Which rewards the server takes: ``none`` is all, else above the ``best`` or ``recent``."""
+    """Rewards that the server accepts: ``none`` all, otherwise above the ``best`` or ``recent``."""
     factor: float
-    """The server multiplies every update by it (``server.learning_rate``)."""
+    """Factor of the server on every update (``server.learning_rate``)."""
     staleness_power: float
-    """An update counts ``k^-staleness_power``; with ``mean`` and ``sum`` k - 1 is the number of
-    versions since the model that it was computed on."""
+    """An update is scaled by ``k^-staleness_power``; for ``mean`` and ``sum``, k - 1 is the number
+    of model versions since the update's model."""
 
     @classmethod
     def from_json(cls, text: str) -> Rule:
-        """Read what the core says; fields that are not known here are left out."""
+        """Read the core's JSON; unknown fields are ignored."""
         said = json.loads(text)
         return cls(
             kind=str(said["kind"]),
@@ -45,20 +45,20 @@ class Rule:
 
     @property
     def is_plain(self) -> bool:
-        """Whether a push moves the model by what was pushed: the delta rule at factor 1."""
+        """True if a push moves the model by exactly the update: the delta rule at factor 1."""
         return self.kind == "delta" and self.factor == 1.0
 
     @property
     def is_selective(self) -> bool:
-        """Whether the server refuses updates by their reward."""
+        """True if the server refuses updates by their reward."""
         return self.kind != "delta" or self.gate != "none"
 
     def __str__(self) -> str:
-        """One sentence: what the server does with an update."""
+        """One sentence about the server's rule."""
         if self.kind != "delta":
             return (
-                "the server takes only an update whose reward beats the best so far, and then adds "
-                f"{self.factor:g} * the running average of what it took to the model"
+                "the server applies only an update whose reward beats the best so far, and then "
+                f"adds {self.factor:g} * the running average of the applied updates to the model"
             )
         update, where = "update", ""
         if self.step == "overlap" and self.staleness_power:
@@ -71,7 +71,7 @@ class Rule:
         when = {
             "each": "",
             "periodic": ", for several updates together",
-            "round": ", once a round of all workers",
+            "round": ", once per round of all workers",
         }.get(self.aggregate, "")
         only = ""
         if self.gate != "none":

@@ -1,8 +1,8 @@
-"""How the library tells a person something: through the logger ``olaf``.
+"""Messages of the library to a person, through the logger ``olaf``.
 
-A script that has not configured logging would see nothing below a warning. It should see what its
-pushes do, so that without any handler the sentence goes to standard error. A program that has
-configured logging decides for itself, as with every other library.
+Without configured logging, a script would see only warnings. But it should see the effect of its
+pushes, so without any handler the sentence goes to stderr. A program that configures logging
+decides for itself, as with every other library.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ LOGGER = logging.getLogger("olaf")
 
 
 def tell(level: int, text: str) -> None:
-    """Log ``text``; print it on standard error where nobody has configured logging."""
+    """Log ``text``; print it to stderr if logging is not configured."""
     if LOGGER.hasHandlers():
         LOGGER.log(level, text)
     elif level >= (LOGGER.level or logging.INFO) and not LOGGER.disabled:

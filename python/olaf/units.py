@@ -1,8 +1,8 @@
-"""One way to write times, sizes and rates in every file and option: ``20ms``, ``9kB``, ``400kbit``.
+"""One notation for times, sizes and rates in files and options: ``20ms``, ``9kB``, ``400kbit``.
 
-Fields hold plain numbers and say their unit in their name (``silent_after_ms``). In a file the same
-thing is a key without the unit and a text with it: ``silent_after = "2s"``. The old key still
-reads, with a plain number in its unit. Rust has the one parser (`olaf_engine::units`).
+Fields hold plain numbers, and their names end with the unit (``silent_after_ms``). In a file the
+key has no unit and the value has one: ``silent_after = "2s"``. The old key still works, with a
+plain number in its unit. The only parser is in Rust (`olaf_engine::units`).
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 
 
 class Unit(NamedTuple):
-    """What a field's name ends in."""
+    """A unit at the end of field names."""
 
     suffix: str
     kind: str
     """``time``, ``size`` or ``rate``."""
     factor: int
-    """Nanoseconds, eighths of bytes or bits per second of 1."""
+    """Nanoseconds, eighths of a byte, or bits per second in one unit."""
 
 
 UNITS = (
@@ -36,22 +36,22 @@ NAMED = {
     "bytes_per_second": "rate",
     "every_s": "every",
 }
-"""Keys that are not simply the field without its unit: `aggregate` alone is another key."""
+"""Keys other than the field without its unit, since `aggregate` alone is another key."""
 
 
 class Bare(NamedTuple):
-    """A value without a unit where the key has none either."""
+    """A value without a unit, whose key has none either."""
 
     value: Any
 
 
 def unit_of(field: str) -> Unit | None:
-    """The unit that a field's name ends in; None for a field that is no amount."""
+    """The unit at the end of a field's name; None for other fields."""
     return next((unit for unit in UNITS if f"_{field}".endswith(unit.suffix)), None)
 
 
 def key_of(field: str) -> str:
-    """The key that a file has for a field: ``silent_after`` for ``silent_after_ms``."""
+    """The key of a field in a file: ``silent_after`` for ``silent_after_ms``."""
     if field in NAMED:
         return NAMED[field]
     unit = unit_of(field)
@@ -59,20 +59,20 @@ def key_of(field: str) -> str:
 
 
 def read(field: str, text: str) -> int | Decimal:
-    """The number that a field holds, of a text such as ``2s``; a plain number is one already.
+    """Read a text such as ``2s`` as the field's number; plain numbers are returned unchanged.
 
-    Raises ValueError, whose message says what may be written.
+    Raises ValueError; the message says what is allowed.
     """
     unit = unit_of(field)
     if unit is None:
-        raise ValueError(f"{field} is no time, size or rate")
+        raise ValueError(f"{field} is not a time, size or rate")
     if (number := _plain(text)) is not None:
         return number
     return amount(unit, text)
 
 
 def of(field: str, value: Bare | str) -> int | Decimal:
-    """The number that a field holds, of what `fold` left there. Raises ValueError."""
+    """The field's number from a value that `fold` left. Raises ValueError."""
     unit = unit_of(field)
     if isinstance(value, Bare) and unit is not None:
         return amount(unit, str(value.value))
@@ -80,22 +80,22 @@ def of(field: str, value: Bare | str) -> int | Decimal:
 
 
 def write(field: str, value: float) -> str:
-    """A field's number as a file has it: ``2s`` for 2000 in ``silent_after_ms``."""
+    """Write a field's number for a file: ``2s`` for 2000 in ``silent_after_ms``."""
     from olaf import _olaf
 
     unit = unit_of(field)
     if unit is None:
-        raise ValueError(f"{field} is no time, size or rate")
+        raise ValueError(f"{field} is not a time, size or rate")
     base = round(Decimal(str(value)) * unit.factor)
     formats = {"time": _olaf.format_time, "size": _olaf.format_size, "rate": _olaf.format_rate}
     return formats[unit.kind](base)
 
 
 def fold(table: Mapping[str, Any], fields: Iterable[str]) -> dict[str, Any]:
-    """The table with every key that has a field's name without its unit under the field's name.
+    """Rename every key without a unit to the field's name, which has one.
 
-    A number there becomes `Bare`: only the old key says in which unit it is. Raises ValueError
-    where both keys are given.
+    A plain number there becomes `Bare`: only the old key tells its unit. Raises ValueError if both
+    keys are given.
     """
     folded = dict(table)
     known = set(fields)
@@ -111,7 +111,7 @@ def fold(table: Mapping[str, Any], fields: Iterable[str]) -> dict[str, Any]:
 
 
 def amount(unit: Unit, text: str) -> int | Decimal:
-    """The number that a text with a unit is. Raises ValueError."""
+    """Parse a text with a unit. Raises ValueError."""
     from olaf import _olaf
 
     parse = {"time": _olaf.parse_time, "size": _olaf.parse_size, "rate": _rate}[unit.kind]
@@ -131,7 +131,7 @@ def _rate(text: str) -> int:
 
 
 def _plain(text: str) -> int | Decimal | None:
-    """The number that a text without a unit is."""
+    """Parse a text without a unit."""
     bare = text.strip()
     if not bare.replace(".", "", 1).isdecimal():
         return None

@@ -428,7 +428,7 @@ def test_the_paper_literal_rule_is_a_warning(
     [
         ({"staleness_power": 0.0, "step": "sum"}, "model += 1 * sum(update)"),
         ({"gate": "best"}, "while k workers push, unless the reward is below the best one"),
-        ({"aggregate": "round"}, "while k workers push, once a round of all workers"),
+        ({"aggregate": "round"}, "while k workers push, once per round of all workers"),
         ({"aggregate": "periodic", "factor": 0.5}, "model += 0.5 * "),
     ],
 )

@@ -127,7 +127,7 @@ def test_a_first_worker_that_dies_before_its_weights_leaves_the_place_to_the_nex
         (b"\x00\x00\x00\x00", "malformed", "a frame of 0 bytes"),
         (b"\x00\x00\x00\x01\x09", "malformed", "unknown kind 9"),
         (b"\x00\x00\x00\x01\x02", "malformed", "a connection begins with JOIN"),
-        (frames.write(Join(1, 0, 20_000)), "refused", "10000 are the most"),
+        (frames.write(Join(1, 0, 20_000)), "refused", "the limit is 10000"),
         (
             frames.write(Join(1, 0, 2)) + frames.write(Push(0, 1, 0.0, 1.0, 0, parts()[0][:2])),
             "malformed",

@@ -130,8 +130,8 @@ def test_the_rule_is_that_of_the_core_with_its_state(rule: dict[str, object]) ->
 def test_what_cannot_be_is_refused_by_name() -> None:
     made = job()
     for join, said in (
-        (Join(8, 0, 3), "a model of 3 parameters, where the job's has 2"),
-        (Join(8, 0, 11), "10 are the most"),
+        (Join(8, 0, 3), "a model of 3 parameters; the job's has 2"),
+        (Join(8, 0, 11), "the limit is 10"),
         (Join(7, 0, 2), "worker 7 is connected already"),
     ):
         with pytest.raises(RefusedError, match=said):
@@ -140,7 +140,7 @@ def test_what_cannot_be_is_refused_by_name() -> None:
     with pytest.raises(RefusedError, match="2 workers are connected"):
         made.join(Join(9, 0, 2))
     made.apply(7, push(0, 1.0), 10)
-    with pytest.raises(RefusedError, match="update 2 of worker 7, where 1 is due"):
+    with pytest.raises(RefusedError, match="update 2 of worker 7 instead of 1"):
         made.apply(7, push(2, 1.0), 20)
 
 

@@ -144,7 +144,7 @@ BAD = {
     "one cluster": (SMALL + FAIR + 'clusters = ["a"]', [], "needs two clusters"),
     "objective": (SMALL, ["--objective", "speed=3ms"], "'speed' is none of fair_peak"),
     "no limit": (SMALL, ["--objective", "worst_peak"], "give its limit"),
-    "limit": (SMALL, ["--objective", "worst_peak=9"], "'9' is no time"),
+    "limit": (SMALL, ["--objective", "worst_peak=9"], "'9' is not a time"),
     "share": (SMALL, ["--objective", "loss=200%"], "less than or equal to 1"),
     "timeout": (SMALL + FAIR, ["--timeout", "0s"], "above 0"),
     "plot": (SMALL + FAIR, ["--plot", "o.gif"], "a plot ends with"),

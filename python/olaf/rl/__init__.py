@@ -1,9 +1,9 @@
 """Asynchronous reinforcement learning over Olaf (OLAF §2.1).
 
-``learner`` says what a learner is, ``ppo_numpy`` is the embedded one, ``ppo_torch`` the one for
-users' own networks, ``worker_loop`` ties a learner to a connection, ``baseline`` runs the same
-learners without a network, ``local_job`` runs a whole job in virtual time over the real switch and
-server, and ``compute`` says how long turns take there.
+``learner`` defines the interface of a learner, ``ppo_numpy`` is the embedded learner, ``ppo_torch``
+the learner for users' own networks. ``worker_loop`` connects a learner to the network, ``baseline``
+runs the same learners without a network. ``local_job`` runs a whole job in virtual time over the
+real switch and server, and ``compute`` gives the lengths of turns there.
 """
 
 from olaf.rl.learner import Iteration, Learner, LearnerConfig, LearnerError
@@ -20,10 +20,10 @@ __all__ = [
 
 
 def process_environment() -> dict[str, str]:
-    """Environment variables that a worker's process should be started with.
+    """Environment variables for the start of a worker's process.
 
-    A worker is one process of small matrices: threads of the algebra library only get in the way
-    of the other workers. Set before numpy is imported, hence here as data.
+    A worker works on small matrices: threads of the algebra library only slow down the other
+    workers. numpy reads these variables when it is imported, so they are data for its parent.
     """
     return {
         "OMP_NUM_THREADS": "1",

@@ -1,7 +1,7 @@
-"""The same learners in the same processes with no network at all.
+"""The same learners in the same processes without a network.
 
 ``python -m olaf.rl.baseline --workers 8 --updates 20`` prints environment steps per second as
-JSON. A benchmark holds the networked run against it.
+JSON. A benchmark compares the networked run with it.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from olaf.rl.making import make_learner
 
 @dataclass(frozen=True)
 class Baseline:
-    """What a run without a network measured. Seconds are wall time unless named cpu."""
+    """The result of a run without a network. Seconds are wall time unless the name says cpu."""
 
     environment: str
     learner: str
@@ -26,7 +26,7 @@ class Baseline:
     updates: int
     steps: int
     wall_s: float
-    """From the moment all workers are ready to the last one's last update."""
+    """Seconds from the moment all workers are ready to the last worker's last update."""
     cpu_s: float
     """CPU seconds of all workers over that time."""
     steps_per_s: float
@@ -34,7 +34,7 @@ class Baseline:
 
 
 def measure(config: LearnerConfig, workers: int, updates: int) -> Baseline:
-    """Run ``workers`` processes of ``updates`` turns each; sums over all of them."""
+    """Run ``workers`` processes of ``updates`` turns each; return their sums."""
     for name, value in process_environment().items():
         os.environ.setdefault(name, value)
     context = multiprocessing.get_context("spawn")
@@ -88,12 +88,12 @@ def main() -> None:
     parser.add_argument("--env", default=defaults.environment)
     parser.add_argument("--learner", default=defaults.learner)
     parser.add_argument("--workers", type=int, default=8)
-    parser.add_argument("--updates", type=int, default=20, help="turns of each worker")
+    parser.add_argument("--updates", type=int, default=20, help="number of turns per worker")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     config = LearnerConfig(environment=given.env, learner=given.learner, seed=given.seed)
     try:
-        make_learner(config)  # an unknown environment is better said once than by each worker
+        make_learner(config)  # report an unknown environment once, not once per worker
         print(json.dumps(asdict(measure(config, given.workers, given.updates))))
     except LearnerError as error:
         parser.error(str(error))

@@ -1,4 +1,4 @@
-"""How long a worker's turn takes in virtual time."""
+"""The length of a worker's turn in virtual time."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -7,7 +7,7 @@ import numpy as np
 
 
 class Compute(Protocol):
-    """Seconds of a worker's turns."""
+    """A source of turn lengths, in seconds."""
 
     def turns(self, seed: int, worker: int) -> "Turns":
         """The turns of one worker: the same for the same (seed, worker)."""
@@ -17,21 +17,21 @@ class Turns(Protocol):
     """One worker's turns, in order."""
 
     def next(self, steps: int) -> tuple[float, float]:
-        """Seconds of the next turn of ``steps`` environment steps: collecting, learning."""
+        """Seconds of collecting and of learning in the next turn of ``steps`` environment steps."""
 
 
 @dataclass(frozen=True)
 class Steady(Compute):
-    """Turns of so many environment steps a second, none of them recorded."""
+    """Turns at a constant number of environment steps per second."""
 
     steps_per_s: float = 5000.0
-    """Environment steps that a worker takes in a second, learning included."""
+    """Environment steps of a worker per second, including learning."""
 
     learning: float = 0.4
-    """Share of a turn that is learning."""
+    """Share of a turn that is learning, from 0 to 1."""
 
     wobble: float = 0.1
-    """Each turn's length is drawn evenly from 1 - wobble .. 1 + wobble of that."""
+    """Relative spread: each turn is drawn evenly from 1 - wobble to 1 + wobble of the mean."""
 
     def turns(self, seed: int, worker: int) -> "SteadyTurns":
         """The turns of one worker."""
@@ -55,7 +55,7 @@ class SteadyTurns:
 def speeds(workers: int, ratio: float) -> list[float]:
     """Speeds of ``workers`` machines, slowest first, evenly spread; their mean is 1.
 
-    ratio: the fastest's over the slowest's. One machine alone has speed 1.
+    ratio: the fastest speed divided by the slowest. A single machine has speed 1.
     """
     if workers == 1:
         return [1.0]

@@ -1,7 +1,7 @@
-"""Environments: any id that gymnasium knows, checked once, seeded, and stepped for a policy.
+"""Environments: every id that gymnasium knows, checked once, seeded, and stepped for a policy.
 
 ``module:ID`` and ``module:Class`` name environments of the user's own, see `olaf.rl.own`.
-Nothing is drawn: no window, no sound, no greeting of pygame's.
+Nothing is shown: no window, no sound, and pygame prints no greeting.
 """
 
 import difflib
@@ -36,15 +36,15 @@ REWARD_SCALES = {
 
 
 class UnusableEnvironmentError(LearnerError):
-    """The environment is unknown, or of a kind no learner here can use; says what to do."""
+    """The environment is unknown, or no learner here supports it; the message says what to do."""
 
 
 @dataclass(frozen=True)
 class Spaces:
-    """What a policy sees and gives."""
+    """Observations and actions of an environment."""
 
     observation: int
-    """Floats of one observation."""
+    """Number of floats in one observation."""
 
     actions: int
     """Number of discrete actions, or of dimensions of a continuous one."""
@@ -63,11 +63,11 @@ class Spaces:
     """Shape in which the environment wants a continuous action."""
 
     seen: tuple[int, ...] = ()
-    """Shape of one observation where it is not flat, ``(height, width, channels)`` of an image."""
+    """Shape of one observation that is not flat: ``(height, width, channels)`` of an image."""
 
     @property
     def observation_shape(self) -> tuple[int, ...]:
-        """Shape of one observation, ``(observation,)`` of a flat one."""
+        """Shape of one observation; ``(observation,)`` if it is flat."""
         return self.seen or (self.observation,)
 
     def to_environment(self, actions: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -115,12 +115,12 @@ def make_environment(
 ) -> "gym.Env[Any, Any]":
     """Make one environment: an id, ``module:id``, or ``module:Class`` with the module imported.
 
-    flat: flatten what the environment shows to vectors, and refuse images; otherwise arrays keep
-        their shape, and only what is no array (one of n, a dictionary) is flattened.
-    render_mode: ``human`` or ``rgb_array`` for an environment that is drawn.
+    flat: flatten observations to vectors, and refuse images. Otherwise arrays keep their shape, and
+    only observations that are not arrays (one of n, a dictionary) are flattened.
+    render_mode: ``human`` or ``rgb_array`` to draw the environment.
 
-    Raises ``UnusableEnvironmentError``: for an unknown id with the near ones, for a missing package
-    with its name, for a module with the places where Python looked, for one that cannot be drawn.
+    Raises ``UnusableEnvironmentError`` for an unknown id (names similar ids), a missing package or
+    module (names it and where Python looked), and an environment that cannot be drawn.
     """
     drawn: dict[str, Any] = {} if render_mode is None else {"render_mode": render_mode}
     home, colon, rest = name.partition(":")
@@ -163,14 +163,14 @@ def _made(name: str, make: Callable[[], Any]) -> Any:
         ) from error
     except gym.error.Error as error:
         raise UnusableEnvironmentError(unknown(name, error)) from error
-    except Exception as error:  # whatever the constructor of somebody's class may raise
+    except Exception as error:  # the user's constructor may raise anything
         raise UnusableEnvironmentError(
             f"environment {name!r} cannot be made: {described(error)}"
         ) from error
 
 
 def unknown(name: str, error: Exception) -> str:
-    """Explain that gymnasium does not know ``name``, and which ids are near."""
+    """The error for an id that gymnasium does not know; names similar ids."""
     known = sorted(gym.registry)
     by_lower = {k.lower(): k for k in known}
     near = difflib.get_close_matches(name.lower(), by_lower, n=3, cutoff=0.6)
@@ -180,12 +180,12 @@ def unknown(name: str, error: Exception) -> str:
         return f"{message}: did you mean {' or '.join(by_lower[k] for k in near[:4])}?"
     return (
         f"{message} ({error}). `python -m gymnasium.envs.registration` lists those installed; "
-        f"one of your own is named as `module:id`"
+        f"name one of your own as `module:id`"
     )
 
 
 def images(name: str, shape: tuple[int, ...]) -> str:
-    """Say which network can learn from images."""
+    """The error for images; names the networks that can learn from them."""
     return (
         f"environment {name!r} shows images of shape {shape}, and the built-in network has no "
         f"convolutions. Give a network of your own: --learner torch --set "
@@ -196,7 +196,7 @@ def images(name: str, shape: tuple[int, ...]) -> str:
 
 
 def unsupported(name: str, which: str, space: "spaces.Space[Any]") -> UnusableEnvironmentError:
-    """Explain that a space is of a kind no policy here can use."""
+    """The error for a space that no policy here supports."""
     return UnusableEnvironmentError(
         f"environment {name!r} has the {which} space {space}, which no learner here supports: "
         f"use Box or Discrete{' actions' if which == 'action' else ''}, "
@@ -205,7 +205,7 @@ def unsupported(name: str, which: str, space: "spaces.Space[Any]") -> UnusableEn
 
 
 def describe(name: str, env: "gym.Env[Any, Any]") -> Spaces:
-    """What a policy for ``env`` sees and gives. Raises ``UnusableEnvironmentError``."""
+    """The spaces of ``env``. Raises ``UnusableEnvironmentError``."""
     space = env.observation_space
     if not isinstance(space, spaces.Box) or not space.shape or 0 in space.shape:
         raise unsupported(name, "observation", space)
@@ -224,9 +224,9 @@ def describe(name: str, env: "gym.Env[Any, Any]") -> Spaces:
 
 
 def reward_threshold(name: str) -> float | None:
-    """The mean reward at which the environment counts as solved, if it declares one.
+    """The mean reward at which the environment counts as solved, or None.
 
-    For an environment that could be made; a class without an id declares none.
+    The environment must exist; a class without an id declares no threshold.
     """
     try:
         threshold = gym.spec(name.partition(":")[2] or name).reward_threshold
@@ -236,15 +236,15 @@ def reward_threshold(name: str) -> float | None:
 
 
 def known_reward_scale(name: str) -> float | None:
-    """Return the factor that suits an environment's rewards, or None if it is not known."""
+    """Return the factor that suits an environment's rewards, or None if it is unknown."""
     return REWARD_SCALES.get(name.rsplit(":", 1)[-1].rsplit("-v", 1)[0])
 
 
 class RunningScale:
-    """A factor on rewards: one over the spread of the discounted return seen so far.
+    """Factor on rewards: 1 divided by the spread of the discounted returns so far.
 
-    For environments without a known scale. Each worker keeps its own: the environments are the
-    same, so that the factors agree within a few episodes.
+    For environments without a known scale. Each worker has its own. The environments are the same,
+    so the factors agree within a few episodes.
     """
 
     def __init__(self, environments: int, discount: float) -> None:
@@ -263,14 +263,14 @@ class RunningScale:
         count, mean = seen.size, float(seen.mean())
         total = self._count + count
         apart = mean - self._mean
-        # Chan's rule: two sets' counts, means and sums of squares give those of both.
+        # Chan's rule: counts, means and sums of squares of two sets give those of both together.
         self._squares += float(seen.var()) * count + apart * apart * self._count * count / total
         self._mean += apart * count / total
         self._count = total
 
     @property
     def factor(self) -> float:
-        """The factor now; 1 while nothing is known."""
+        """The present factor; 1 before the first rollout."""
         if self._count < 2 or self._squares <= 0:
             return 1.0
         return float(1.0 / (np.sqrt(self._squares / self._count) + 1e-8))
@@ -278,35 +278,35 @@ class RunningScale:
 
 @dataclass(frozen=True)
 class Rollout:
-    """What was seen in ``steps`` turns of ``environments`` copies."""
+    """The experience of ``steps`` turns of ``environments`` copies."""
 
     observations: NDArray[np.float32]
-    """``(steps + 1, environments, *observation_shape)``; the last is where collecting stopped."""
+    """``(steps + 1, environments, *observation_shape)``; the last follows the last action."""
 
     rewards: NDArray[np.float32]
     """``(steps, environments)``, unscaled."""
 
     terminated: NDArray[np.bool_]
-    """``(steps, environments)``: the episode ended in a state worth nothing more."""
+    """``(steps, environments)``: the episode ended in a terminal state of value 0."""
 
     truncated: NDArray[np.bool_]
     """``(steps, environments)``: the episode was cut, for instance by a time limit."""
 
     final: list[tuple[int, int, NDArray[np.float32]]]
-    """(step, environment, observation) at each cut: what would have come next, to bootstrap."""
+    """(step, environment, next observation) at each cut, to bootstrap from."""
 
     episode_rewards: list[float]
 
 
 class Collector:
-    """Steps copies of an environment in turn for a policy; episodes run on over rollouts."""
+    """Steps copies of an environment for a policy, in turn; episodes continue across rollouts."""
 
     def __init__(
         self, name: str, environments: int, seeds: Sequence[int], *, flat: bool = True
     ) -> None:
-        """Make and reset the copies, each from its seed. Raises ``UnusableEnvironmentError``.
+        """Make and reset the copies, each with its seed. Raises ``UnusableEnvironmentError``.
 
-        flat: as `make_environment` takes it.
+        flat: see `make_environment`.
         """
         self.envs = [make_environment(name, flat=flat) for _ in range(environments)]
         self.spaces = describe(name, self.envs[0])
@@ -321,9 +321,9 @@ class Collector:
         steps: int,
         episodes: int = 0,
     ) -> Rollout:
-        """Take ``steps`` turns, or, if ``episodes``, as many as it takes to end that many.
+        """Take ``steps`` steps; or, with ``episodes``, as many as that number of episodes needs.
 
-        act: (turn, observations ``(environments, *observation_shape)``) -> an action for each.
+        act: (step, observations ``(environments, *observation_shape)``) -> one action for each.
         """
         count = len(self.envs)
         room = 1024 if episodes else steps
@@ -372,7 +372,7 @@ class Collector:
         )
 
     def running_rewards(self) -> list[float]:
-        """Reward so far of each episode now running."""
+        """Reward so far of each running episode."""
         return list(self._so_far)
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
-"""What every learner is: the protocol between a learner and the loop that talks to the network.
+"""The interface between a learner and the loop that talks to the network.
 
-A learner owns its environments and its weights. It gives an update (OLAF §2.1) and lets its
-weights be overwritten in place; it knows nothing of sockets, switches or servers.
+A learner owns its environments and its weights. It computes updates (OLAF §2.1), and its weights
+can be overwritten in place. It knows nothing of sockets, switches or servers.
 """
 
 import dataclasses
@@ -20,65 +20,66 @@ OnRefused = Literal["continue", "reset"]
 
 
 class LearnerError(Exception):
-    """A learner cannot be made as asked; the message says what to do."""
+    """The learner cannot be made with this configuration; the message says what to do."""
 
 
 @dataclass(frozen=True)
 class LearnerConfig:
-    """How a worker collects and learns. The same for all workers of a job."""
+    """How a worker collects and learns; the same for all workers of a job."""
 
     environment: str = "LunarLander-v3"
     """Any id that ``gymnasium.make`` knows. ``module:id`` imports the module first, and
-    ``module:Class`` makes a class of it; modules in the current folder are found."""
+    ``module:Class`` creates an instance of the class. Python also looks in the current folder."""
 
     learner: str = "numpy"
-    """``numpy`` (embedded), or ``torch`` (the extra ``torch``)."""
+    """``numpy`` (built in), or ``torch`` (needs the extra ``torch``)."""
 
     module: str = ""
-    """For ``torch``: ``module:factory``: a module in the current folder or installed, and in it a
-    function that is called with (observations, actions, continuous) and gives an ``nn.Module``.
-    ``observations`` is a number of floats, or the shape (height, width, channels) of an image.
-    Empty takes the default actor-critic."""
+    """For ``torch``: ``module:factory``, a function in a module of the current folder or an
+    installed one. It is called with (observations, actions, continuous) and returns an
+    ``nn.Module``. ``observations`` is the number of floats, or the shape (height, width, channels)
+    of an image. Empty uses the default actor-critic."""
 
     device: Device = "auto"
-    """For ``torch``: where the network is: ``cpu``, ``cuda`` (the workers are dealt to the GPUs in
-    turn), or ``auto``, where the module's factory put it. Small networks are quicker on the CPU."""
+    """For ``torch``: device of the network. ``cpu``; ``cuda`` (the workers take the GPUs in turn);
+    or ``auto``, where the factory put it. Small networks are faster on the CPU."""
 
     environments: int = 4
-    """Copies of the environment stepped in turn by one worker, so that one product serves all."""
+    """Copies of the environment that one worker steps together, so that one matrix product serves
+    all."""
 
     steps_per_update: int = 500
-    """Environment steps, over all copies, collected for one update."""
+    """Environment steps that are collected for one update, over all copies."""
 
     episodes_per_update: int = 0
-    """If above 0, collect until so many episodes have ended instead of a number of steps
-    (the paper's workers push at the end of each episode, OLAF §2.1)."""
+    """If above 0, collect until this number of episodes has ended, instead of a number of steps.
+    The paper's workers push at the end of each episode (OLAF §2.1)."""
 
     hidden: tuple[int, ...] = (40, 40)
-    """Widths of the tanh trunk: 8-40-40 is 2,205 parameters, one 9,000-byte frame."""
+    """Widths of the tanh layers: 8-40-40 has 2,205 parameters, which fit one 9,000-byte frame."""
 
     epochs: int = 4
-    """Passes over the collected steps."""
+    """Number of passes over the collected steps."""
 
     importance_clip: float = 2.0
-    """Largest importance of a step that an older policy collected: the ratio of the probabilities
-    of its action under the model that learns from it and under the one that took it. 1 for a
-    worker alone."""
+    """Largest importance of a step that an older policy collected. The importance is the
+    probability of its action under the learning model divided by that under the collecting one. A
+    worker without others has importance 1."""
 
     minibatch: int = 64
-    """Steps per Adam step."""
+    """Steps per minibatch of Adam."""
 
     learning_rate: float = 2e-3
-    """Adam's step of the local epochs; not the server's."""
+    """Adam's step size in the local epochs; the server's factor is separate."""
 
     gamma: float = 1.0
     """The server's factor (``server.learning_rate``; gamma of OLAF §2.1). A local change is divided
-    by it, so that the server applies the change in full whatever the factor."""
+    by it, so that the server applies the whole change with any factor."""
 
     strength: float = 1.0
-    """Share of a turn's local change that is pushed, and kept. The sum of many workers' full
-    steps overshoots; the server's ``staleness_power`` sees to that by itself. With a server that
-    does not scale, about 2 / workers, see ``docs/training.md``."""
+    """Fraction of a turn's local change that is pushed and kept. The sum of many workers' full
+    steps overshoots; the server's ``staleness_power`` already corrects this. With a server that
+    does not scale, use about 2 / workers, see ``docs/training.md``."""
 
     discount: float = 0.995
     """Discount of rewards per step."""
@@ -96,27 +97,29 @@ class LearnerConfig:
     """Weight of the value loss."""
 
     max_gradient_norm: float = 0.5
-    """Each minibatch gradient is scaled down to this Euclidean norm."""
+    """Largest Euclidean norm of a minibatch gradient; a longer one is scaled down to it."""
 
     adam_beta1: float = 0.0
-    """Decay of Adam's first moment. Stale updates carry momentum of their own accord."""
+    """Decay of Adam's first moment. Stale updates already act like momentum."""
 
     adam_beta2: float = 0.999
     """Decay of Adam's second moment."""
 
     reward_scale: float | None = None
-    """Factor on rewards before learning (never on reported ones). None: the environment's known
-    scale, else a running normalisation of the discounted return, see ``environments.py``."""
+    """Factor on rewards before learning; reported rewards are unscaled. None: the environment's
+    known scale, or else a running normalisation of the discounted return, see
+    ``environments.py``."""
 
     log_std: float = 0.0
-    """First logarithm of the standard deviation of continuous actions (in a range of -1..1)."""
+    """First logarithm of the standard deviation of continuous actions, which range from -1 to 1."""
 
     gradient_kind: GradientKind = "accumulated"
     """``accumulated``: (w_after - w_before) / gamma after the local epochs. ``gradient``: one raw
-    gradient of the PPO objective over the batch, weights untouched, as the paper's words say."""
+    gradient of the PPO objective over the batch, without a local change, as the paper's text
+    says."""
 
     seed: int = 0
-    """Seed of the job; a worker draws from (seed, worker)."""
+    """Random seed of the job; a worker draws from (seed, worker)."""
 
     @property
     def passes(self) -> int:
@@ -124,7 +127,7 @@ class LearnerConfig:
         return 1 if self.gradient_kind == "gradient" else self.epochs
 
     def check(self) -> "LearnerConfig":
-        """Return self, or raise ``LearnerError`` that quotes the key and the values it allows."""
+        """Return self, or raise ``LearnerError`` with the key and its allowed values."""
         positive = (
             "environments steps_per_update epochs minibatch learning_rate gamma strength "
             "max_gradient_norm clip importance_clip"
@@ -165,37 +168,37 @@ class LearnerConfig:
 
 @dataclass(frozen=True)
 class Iteration:
-    """One turn of a learner: experience collected, update computed, local weights moved."""
+    """One turn of a learner: the experience, the update, and the moved weights."""
 
     update: Parts
-    """g in w += gamma g, float32, same shapes as ``Learner.parts()``; the learner's own buffers,
-    good until the next ``learn``."""
+    """g in w += gamma g; float32, same shapes as ``Learner.parts()``. The arrays are the learner's
+    own buffers, valid until the next ``learn``."""
 
     gamma: float
     """The factor in w += gamma g."""
 
     reward: float
-    """Mean reward of the episodes that ended in this turn; if none did, of the last that ended;
-    before the very first, the mean reward so far of those running."""
+    """Mean reward of the episodes that ended in this turn; if none did, of those that ended last;
+    before the first end, the mean reward so far of the running ones."""
 
     steps: int
-    """Environment steps taken. Like the episodes and ``seconds_env``, a turn that is learnt from
-    in several calls has them in its first."""
+    """Environment steps taken. If a turn is learnt in several calls, its steps, episodes and
+    ``seconds_env`` are in the first call's iteration."""
 
     episode_rewards: tuple[float, ...]
     """Undiscounted, unscaled rewards of the episodes that ended, in order."""
 
     seconds_env: float
-    """Seconds by the learner's clock spent collecting (environment and acting)."""
+    """Seconds of collecting (environment and acting), by the learner's clock."""
 
     seconds_learn: float
-    """Seconds by the learner's clock spent on the update."""
+    """Seconds of computing the update, by the learner's clock."""
 
     passes: int = 1
-    """Passes over the turn's steps that the update holds."""
+    """Passes over the turn's steps in this update."""
 
     is_last: bool = True
-    """Whether the turn has no pass left."""
+    """True if the turn has no pass left."""
 
     losses: dict[str, float] = field(default_factory=dict)
     """Means over the last epoch: ``policy``, ``value``, ``entropy``, ``kl``, ``clipped``."""
@@ -217,20 +220,20 @@ class Learner(Protocol):
     def parts(self) -> Parts:
         """Return the live weights, contiguous float32 arrays in a fixed order.
 
-        Writing into them changes the policy at once; nothing else need be called.
+        Writing into them changes the policy at once, without another call.
         """
 
     def collect(self) -> int:
-        """Run the policy in the environments for one turn; the environment steps taken."""
+        """Run the policy in the environments for one turn; return the environment steps."""
 
     def learn(self, passes: int | None = None) -> Iteration:
         """Learn from the collected turn; the weights have then moved by gamma x update.
 
-        passes: how many of the turn's passes over its steps to make now; None: all that are left.
-        Before each call the weights may have been replaced by a newer model: the steps were then
-        collected by an older policy, and count by their importance for the newer one.
-        With ``gradient_kind = gradient`` the weights stay where they are, and a turn is one pass.
-        Raises ``RuntimeError`` where no turn is collected, or no pass of it is left.
+        passes: number of passes over the turn's steps to make now; None makes all that are left.
+        A newer model may have replaced the weights before a call. The steps then come from an older
+        policy, and are weighted by their importance for the newer one.
+        With ``gradient_kind = gradient`` the weights do not change, and a turn is one pass.
+        Raises ``RuntimeError`` if no turn is collected, or no pass of it is left.
         """
 
     def iterate(self) -> Iteration:
@@ -238,9 +241,9 @@ class Learner(Protocol):
 
 
 def named_parts(learner: Learner) -> dict[str, NDArray[np.float32]]:
-    """The live weights of a learner by name, in the order of its `parts`: views.
+    """The live weights of a learner by name, in the order of its `parts`, as views.
 
-    A learner without names of its own has ``part_0``, ``part_1``, ..
+    A learner without names gets ``part_0``, ``part_1``, ..
     """
     names = getattr(learner, "named_parts", None)
     if names is not None:

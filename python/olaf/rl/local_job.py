@@ -1,9 +1,9 @@
-"""A whole job in one process and in virtual time: for tuning, for tests, for machines not had yet.
+"""A whole job in one process and in virtual time: for tuning, for tests, for planning machines.
 
 Workers of varying speed run the real learners and the real loop. Between them are the real switch,
-the real server and the workers' real end of the protocol (`olaf._olaf.VirtualJob`), joined by links
-that take their time and may lose datagrams. Time is counted, never slept: the same configuration
-and seed give the same result to the last bit, whatever else the machine does.
+the real server and the workers' real protocol (`olaf._olaf.VirtualJob`). Links delay datagrams and
+may lose them. Time is counted, never slept: the same configuration and seed give the same result
+to the last bit on a busy machine too.
 """
 
 import heapq
@@ -28,22 +28,22 @@ Table = Mapping[str, Any]
 
 NS = 1_000_000_000
 WINDOW = 100
-"""Episodes that the mean reward is taken over, as in ``train.reward_window``."""
+"""Number of episodes in the mean reward, as in ``train.reward_window``."""
 
 
 @dataclass(frozen=True)
 class Link:
-    """What lies between two parties, alike in both directions."""
+    """A link between two parties, the same in both directions."""
 
     delay_s: float = 0.00025
-    """Seconds that a datagram takes one way."""
+    """One-way delay of a datagram in seconds."""
     jitter_s: float = 0.0
-    """Up to this number of seconds more, drawn for each datagram."""
+    """Largest additional delay in seconds, drawn for each datagram."""
     loss: float = 0.0
-    """How often a datagram is lost, 0 to below 1."""
+    """Probability that a datagram is lost, from 0 to below 1."""
 
     def to_core(self) -> dict[str, float]:
-        """As `VirtualJob` takes it."""
+        """The link as `VirtualJob` takes it."""
         delay_ns, jitter_ns = round(self.delay_s * NS), round(self.jitter_s * NS)
         return {"delay_ns": delay_ns, "jitter_ns": jitter_ns, "loss": self.loss}
 
@@ -55,25 +55,25 @@ class JobConfig:
     learner: LearnerConfig = field(default_factory=LearnerConfig)
     loop: LoopConfig = field(default_factory=LoopConfig)
     server: Table = field(default_factory=dict)
-    """As `olaf._olaf.Server` takes it: ``rule``, ``staleness_power``, ``aggregate``, .."""
+    """Keys of `olaf._olaf.Server`: ``rule``, ``staleness_power``, ``aggregate``, .."""
     switch: Table = field(default_factory=dict)
-    """As `olaf._olaf.Switch` takes it: ``queue``, ``slots``, ``uplink_bps``, .."""
+    """Keys of `olaf._olaf.Switch`: ``queue``, ``slots``, ``uplink_bps``, .."""
     worker: Table = field(default_factory=dict)
-    """As `olaf._olaf.Client` takes it: ``transmission``, ``segment_lanes``, .."""
+    """Keys of `olaf._olaf.Client`: ``transmission``, ``segment_lanes``, .."""
     edge: Link = field(default_factory=Link)
-    """Between each worker and the switch."""
+    """Link between each worker and the switch."""
     core: Link = field(default_factory=Link)
-    """Between the switch and the server."""
+    """Link between the switch and the server."""
     workers: int = 8
     clusters: int = 8
-    """Worker i belongs to cluster i mod clusters; one slot of the queue is one cluster's."""
+    """Worker i belongs to cluster i mod clusters; each cluster has one slot of the queue."""
     compute: Compute = field(default_factory=Steady)
-    """How long a turn takes on a machine of speed 1."""
+    """Length of a turn on a machine of speed 1."""
     speeds: float = 1.0
-    """The fastest machine's speed over the slowest's; the mean speed is 1."""
+    """The fastest machine's speed divided by the slowest's; the mean speed is 1."""
 
     def to_core(self) -> str:
-        """As `VirtualJob` takes it."""
+        """The configuration as `VirtualJob` takes it."""
         tables = {
             "seed": self.learner.seed,
             "clusters": [worker % self.clusters for worker in range(self.workers)],
@@ -95,13 +95,13 @@ class Point:
 
 
 Act = Callable[[], Point | None]
-"""Something that happens at a virtual time; a `Point` where it ends a worker's turn."""
+"""An event at a virtual time; a `Point` if it ends a worker's turn."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a job ended. ``curve``: (environment steps of all workers, virtual seconds, mean reward
-    of the last 100 episodes of all workers), a point per turn."""
+    """The result of a job. ``curve`` has a point per turn: (environment steps of all workers,
+    virtual seconds, mean reward of the last 100 episodes of all workers)."""
 
     curve: list[tuple[int, float, float]]
     reward: float
@@ -110,13 +110,13 @@ class Outcome:
     updates: int
     time_s: float
     steps_to: int | None
-    """Steps until that mean first reached ``until_reward``, over at least 100 episodes."""
+    """Steps until that mean, over at least 100 episodes, first reached ``until_reward``."""
     time_to_s: float | None
     """Virtual seconds until then."""
     weights: Weights
-    """The server's model; of a machine alone, its own."""
+    """The server's model; for a machine without a network, its own."""
     stats: dict[str, Any] = field(default_factory=dict)
-    """What the parties counted, see `olaf._olaf.VirtualJob.stats`; empty for a machine alone."""
+    """Counters, see `olaf._olaf.VirtualJob.stats`; empty for a machine without a network."""
 
     @property
     def applied(self) -> int:
@@ -131,7 +131,7 @@ class Outcome:
 
     @property
     def fates(self) -> dict[str, int]:
-        """What the switch did with contributions; ``alone`` and ``merged`` ones left it.
+        """Fates of contributions at the switch; ``alone`` and ``merged`` ones left it.
 
         Each segment of an update is counted.
         """
@@ -146,7 +146,7 @@ class Outcome:
 
     @property
     def staleness_mean(self) -> float:
-        """Mean over contributions of the versions between."""
+        """Mean number of model versions between an update's model and the model it changed."""
         return float(self._served["staleness_mean"] or 0.0)
 
     @property
@@ -156,7 +156,7 @@ class Outcome:
 
 
 class VirtualConnection:
-    """One worker's end of the job. Implements ``Connection``."""
+    """One worker's connection to the job. Implements ``Connection``."""
 
     def __init__(self, job: VirtualJob, worker: int) -> None:
         self._job, self._worker = job, worker
@@ -166,31 +166,31 @@ class VirtualConnection:
         return self._job.join(self._worker, weights, round(timeout_s * NS))
 
     def push(self, parts: Parts, *, reward: float, weight: float = 1.0) -> int:
-        """Send the update at the virtual time it is."""
+        """Send the update at the current virtual time."""
         return self._job.push(self._worker, parts, reward=reward, weight=weight)
 
     def pull(self, parts: Parts, newer_than: int) -> int | None:
-        """Copy the newest model that has come."""
+        """Copy the newest model that has arrived."""
         return self._job.pull(self._worker, parts, newer_than)
 
     def wait(self, newer_than: int, timeout_s: float) -> int | None:
-        """Raise: a worker's waiting is the job's, which lets time pass for all."""
+        """Raise: only the job lets time pass, for all workers together."""
         raise RuntimeError("virtual time passes in LocalJob.progress(), not in a worker's call")
 
     def awaits_end(self) -> bool:
-        """Whether an update is under way."""
+        """True while an update is unanswered."""
         return self._job.awaits_end(self._worker)
 
     def refresh(self) -> None:
-        """Ask for the newest model at the virtual time it is."""
+        """Ask for the newest model at the current virtual time."""
         self._job.refresh(self._worker)
 
     def refreshed(self, timeout_s: float) -> bool:
-        """Raise, as `wait`."""
+        """Raise, as `wait` does."""
         raise RuntimeError("virtual time passes in LocalJob.progress(), not in a worker's call")
 
     def holding(self) -> bool:
-        """Whether transmission control holds back what was pushed."""
+        """True if transmission control holds back an update."""
         return self._job.holding(self._worker)
 
 
@@ -198,14 +198,14 @@ class LocalJob:
     """Runs a job; ``progress()`` yields every worker's turns in order of virtual time."""
 
     def __init__(self, config: JobConfig) -> None:
-        """Make learners, switch and server. Raises ValueError for a key that cannot be."""
+        """Make learners, switch and server. Raises ValueError for an invalid key."""
         self.config = config
         self.job = VirtualJob(config.to_core())
         self._begin_ns = 0
         self._events: list[tuple[int, int, Act]] = []
         self._order = 0
         self._waiting: dict[int, tuple[int, Act]] = {}
-        """By worker that waits: the order of the event that ends its wait, and what follows."""
+        """Waiting worker -> (order of the event that ends its wait, what follows)."""
         seed = config.learner.seed
         self._loops = [
             Loop(
@@ -222,11 +222,11 @@ class LocalJob:
         self._pass_s = [0.0] * config.workers
 
     def now(self) -> float:
-        """Virtual seconds since all workers were in."""
+        """Virtual seconds since all workers had joined."""
         return (self.job.now_ns - self._begin_ns) / NS
 
     def progress(self, updates: int) -> Iterator[Point]:
-        """Run until ``updates`` are pushed and taken account of, over all workers."""
+        """Run until ``updates`` updates of all workers are pushed and processed."""
         for loop in self._loops:
             loop.join()
         self._begin_ns = self.job.now_ns
@@ -251,10 +251,12 @@ class LocalJob:
         step_limit: float = math.inf,
         on_steps: Callable[[int], None] = lambda steps: None,
     ) -> Outcome:
-        """Run ``updates`` updates. End earlier at ``step_limit`` environment steps, all workers
-        together, or, if ``stop``, where the mean reward reaches ``until_reward``.
+        """Run ``updates`` updates, or until another limit is reached.
 
-        on_steps: hears after each turn how many environment steps all have taken.
+        The run stops earlier at ``step_limit`` environment steps of all workers, or, with ``stop``,
+        when the mean reward reaches ``until_reward``.
+
+        on_steps: called after each turn with the environment steps of all workers so far.
         """
         course = Course(until_reward)
         course.follow(self.progress(updates), stop, step_limit, on_steps)
@@ -309,7 +311,7 @@ class LocalJob:
         self._waiting[worker] = order, then
 
     def _answered(self, worker: int) -> Point | None:
-        """Its model is here: the event that ends its wait finds that it waits no more."""
+        """End the wait of a worker whose model is here; the event at its end then does nothing."""
         _, then = self._waiting.pop(worker)
         return then()
 
@@ -321,7 +323,7 @@ class LocalJob:
         return self._answered(worker)
 
     def _after(self, seconds: float, act: Act) -> int:
-        """Plan ``act``; its number in the order of planning."""
+        """Schedule ``act``; return its number in the order of scheduling."""
         order = self._order
         self._order += 1
         heapq.heappush(self._events, (self.job.now_ns + round(seconds * NS), order, act))
@@ -348,7 +350,7 @@ class Alone:
         for update in range(1, updates + 1):
             turn = self.learner.iterate()
             if self._applies:
-                # Nobody else applies it: the server's step, done here.
+                # No server applies the update, so its step is taken here.
                 for part, change in zip(self.learner.parts(), turn.update, strict=True):
                     np.add(part, self._factor * change, out=part)
             now_s += sum(self._turns.next(turn.steps))
@@ -373,7 +375,7 @@ class Alone:
         step_limit: float = math.inf,
         on_steps: Callable[[int], None] = lambda steps: None,
     ) -> Outcome:
-        """As `LocalJob.run`."""
+        """See `LocalJob.run`."""
         course = Course(until_reward)
         now_s = course.follow(self.progress(updates), stop, step_limit, on_steps)
         flat = np.concatenate([part.ravel() for part in self.learner.parts()])
@@ -381,7 +383,7 @@ class Alone:
 
 
 class Course:
-    """What the turns of all workers come to, seen in order of time."""
+    """Collects the turns of all workers, in order of time."""
 
     def __init__(self, until_reward: float | None) -> None:
         self._until_reward = until_reward
@@ -398,7 +400,7 @@ class Course:
         step_limit: float,
         on_steps: Callable[[int], None],
     ) -> float:
-        """See turns until they end, as `LocalJob.run` says; the last one's time, seconds."""
+        """Take turns until the limits of `LocalJob.run`; return the last turn's time in seconds."""
         time_s = 0.0
         for point in points:
             time_s = point.time_s
@@ -409,7 +411,7 @@ class Course:
         return time_s
 
     def see(self, point: Point) -> bool:
-        """Take in one turn; whether the reward is, or was, reached."""
+        """Take in one turn; return whether the reward has been reached."""
         progress = point.progress
         self._updates += len(progress.pushes_at_s)
         self.steps += progress.steps - self._steps_of.get(progress.worker, 0)
@@ -427,7 +429,7 @@ class Course:
         return self._reached is not None
 
     def outcome(self, time_s: float, weights: Weights, stats: dict[str, Any]) -> Outcome:
-        """What it came to."""
+        """The result so far."""
         reached = self._reached or (None, None)
         return Outcome(
             curve=self._curve,

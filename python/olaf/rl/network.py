@@ -1,8 +1,8 @@
 """The embedded learner's network: one flat float32 vector and named views on it.
 
-A tanh trunk shared by a policy head and a value head. All parameters lie in one contiguous
-vector, because that vector is what travels: OLAF's prototype sends a model as one frame
-(OLAF §7), and 8-40-40 with four actions is 2,205 floats, 8,820 bytes.
+A trunk of tanh layers feeds a policy head and a value head. All parameters are in one contiguous
+vector, because this vector is sent: OLAF's prototype sends a model as one frame (OLAF §7).
+8-40-40 with four actions is 2,205 floats, 8,820 bytes.
 """
 
 import math
@@ -34,12 +34,12 @@ class Entry:
 
 @dataclass(frozen=True)
 class Layout:
-    """Where each weight of a network stands in the flat vector.
+    """The position of each weight of a network in the flat vector.
 
     Order: ``trunk0.weight`` (observation, hidden0), ``trunk0.bias`` (hidden0), .. ,
     ``heads.weight`` (hidden, actions + 1), ``heads.bias`` (actions + 1), and for continuous
-    actions ``log_std`` (actions). The heads lie in one matrix whose last column is the value, so
-    that one product serves both.
+    actions ``log_std`` (actions). The heads are one matrix whose last column is the value, so that
+    one product computes both.
     """
 
     observation: int
@@ -85,7 +85,7 @@ class Layout:
     def initial(self, rng: np.random.Generator, log_std: float = 0.0) -> NDArray[np.float32]:
         """Orthogonal weights, float32 ``(size,)``: gain sqrt(2) in the trunk, 0.01 policy, 1 value.
 
-        log_std: first value of the logarithm of the Gaussian's standard deviation.
+        log_std: first logarithm of the Gaussian's standard deviation.
         """
         flat = np.zeros(self.size, np.float32)
         views = self.views(flat)
@@ -105,7 +105,7 @@ def orthogonal(rng: np.random.Generator, shape: Sequence[int], gain: float) -> F
     rows, columns = shape
     tall = rng.standard_normal((max(rows, columns), min(rows, columns)))
     q, r = np.linalg.qr(tall)
-    q = q * np.sign(np.diagonal(r))  # so that the draw is uniform and the same on every LAPACK
+    q = q * np.sign(np.diagonal(r))  # makes the draw uniform, and equal with every LAPACK
     scaled: Floats = gain * (q if rows >= columns else q.T)
     return scaled
 

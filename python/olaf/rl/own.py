@@ -1,7 +1,7 @@
-"""Modules of the user's own: environments and networks that lie in the current folder.
+"""The user's own modules: environments and networks in the current folder.
 
-``olaf`` is a program, so Python looks for modules beside the program and not where the user
-stands. `import_own` looks in the current folder first, as ``python script.py`` would.
+``olaf`` is a program, so Python looks for modules beside the program and not in the current folder.
+`import_own` looks in the current folder first, as ``python script.py`` would.
 """
 
 import importlib
@@ -15,14 +15,14 @@ from olaf.rl.learner import LearnerError
 
 
 def import_own(name: str, option: str, error: type[LearnerError] = LearnerError) -> ModuleType:
-    """Import module ``name`` from the current folder, or else from what is installed.
+    """Import module ``name`` from the current folder, or else from the installed packages.
 
-    option: what the user wrote, ``environment 'mine:Dot-v0'``; messages begin with it.
+    option: the user's text, such as ``environment 'mine:Dot-v0'``; messages begin with it.
     Raises ``error``, which says where Python looked or where in the module it failed.
     """
     here = os.getcwd()
     if "" not in sys.path and here not in sys.path:
-        # Workers are processes of their own, each of which comes by here.
+        # Each worker is a process of its own and imports the module itself.
         sys.path.insert(0, here)
         importlib.invalidate_caches()
     try:
@@ -39,7 +39,7 @@ def import_own(name: str, option: str, error: type[LearnerError] = LearnerError)
 
 
 def nowhere(name: str, here: str) -> str:
-    """Say that there is no such module, and where Python looked."""
+    """The sentence for a module that does not exist, with the places where Python looked."""
     if name.endswith(".py") and Path(here, name).exists():
         return f"write the module without '.py': {name[:-3]!r}"
     file = name.replace(".", "/")
@@ -51,13 +51,13 @@ def nowhere(name: str, here: str) -> str:
 
 
 def described(error: BaseException) -> str:
-    """An exception in one line: kind, text, and the line of code it came from."""
+    """An exception in one line: type, text, and the line of code that raised it."""
     text = f"{type(error).__name__}: {error}"
     return text if isinstance(error, SyntaxError) else f"{text} ({where(error)})"
 
 
 def where(error: BaseException) -> str:
-    """File and line of the innermost frame that is the user's, not the import machinery's."""
+    """File and line of the innermost frame in the user's code."""
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)

@@ -1,8 +1,8 @@
-"""The embedded default learner: PPO of a small network in numpy, in one file.
+"""The built-in default learner: PPO of a small network in numpy, in one file.
 
 Read from top to bottom: the learner, its rollout and its epochs; then the objective with its
-gradients by hand; then advantages, Adam and sampling. It needs neither torch nor Ray. Its
-gradients are checked in the tests against finite differences and against torch.
+hand-written gradients; then advantages, Adam and sampling. It needs neither torch nor Ray. The
+tests check its gradients against finite differences and against torch.
 
 PPO: Schulman et al. 2017; the advantages: Schulman et al. 2016; how a worker uses it: OLAF §2.1.
 """
@@ -55,11 +55,11 @@ class NumpyLearner:
         self._start()
 
     def _flat(self) -> bool:
-        """Whether the policy sees vectors, whatever the shape of an observation."""
+        """True if the policy sees vectors, whatever the shape of an observation."""
         return True
 
     def _start(self) -> None:
-        """Make the weights. The server keeps the first worker's, not the others' (OLAF §2.1)."""
+        """Make the weights. The server keeps only the first worker's weights (OLAF §2.1)."""
         config = self.config
         self.weights = self.layout.initial(self._rng, config.log_std)
         self._views = self.layout.views(self.weights)
@@ -67,7 +67,7 @@ class NumpyLearner:
         self._adam = Adam(self.layout.size, config.adam_beta1, config.adam_beta2)
 
     def _outputs(self, observations: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Policy head and, last, value of observations ``(batch, observation)``."""
+        """Outputs of the policy head, then the value, for observations ``(batch, observation)``."""
         return forward(self.layout, self._views, observations)[0]
 
     def _log_std(self) -> NDArray[np.float32] | None:
@@ -88,14 +88,14 @@ class NumpyLearner:
         return dict(self._views)
 
     def greedy(self, observations: NDArray[np.float32]) -> list[Any]:
-        """One action an observation ``(batch, *observation_shape)``: the likeliest, no noise."""
+        """The most likely action for each of the observations ``(batch, *observation_shape)``."""
         policy = self._outputs(observations)[:, :-1]
         if self.spaces.continuous:
             return list(self.spaces.to_environment(policy))
         return [int(index) + self.spaces.start for index in policy.argmax(axis=1)]
 
     def policy(self, observations: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Logits or means, and last the value: ``(batch, actions + 1)``."""
+        """Logits or means, and in the last column the value: ``(batch, actions + 1)``."""
         return self._outputs(observations)
 
     def close(self) -> None:
@@ -103,12 +103,12 @@ class NumpyLearner:
         self._collector.close()
 
     def iterate(self) -> Iteration:
-        """Collect, run the local epochs, give the update."""
+        """Collect, run the local epochs, return the update."""
         self.collect()
         return self.learn()
 
     def collect(self) -> int:
-        """Run the policy for one turn; the environment steps taken, over all copies."""
+        """Run the policy for one turn; return the environment steps over all copies."""
         begin = self._clock()
         rollout, actions, log_probabilities = self._collect()
         reward = self._reward(rollout.episode_rewards)
@@ -117,7 +117,7 @@ class NumpyLearner:
         return rollout.rewards.size
 
     def learn(self, passes: int | None = None) -> Iteration:
-        """Make passes over the collected turn, give the update."""
+        """Make passes over the collected turn; return the update."""
         turn = self._turn
         if turn is None:
             raise RuntimeError("learn() follows collect()")
@@ -143,8 +143,8 @@ class NumpyLearner:
         )
 
     def _collect(self) -> tuple[Rollout, NDArray[Any], NDArray[np.float32]]:
-        """Run the policy: the rollout, its actions ``(steps, environments[, actions])``, and the
-        logarithms of their probabilities ``(steps * environments,)``."""
+        """Run the policy. Returns the rollout, its actions ``(steps, environments[, actions])``,
+        and the logarithms of their probabilities ``(steps * environments,)``."""
         config, spaces = self.config, self.spaces
         count = config.environments
         turns = 256 if config.episodes_per_update else -(-config.steps_per_update // count)
@@ -174,11 +174,11 @@ class NumpyLearner:
         return rollout, actions, log_probability(np.concatenate(heads), flat, self._log_std())
 
     def _batch(self, turn: "Turn") -> "Batch":
-        """Turn a rollout into what the objective needs, ``(steps * environments, ..)``.
+        """Turn a rollout into the inputs of the objective, ``(steps * environments, ..)``.
 
-        Values and probabilities are those of the present weights, which may be newer than those
-        that collected: PPO then bounds the policy by the newer one, and each step counts by its
-        importance for that (the decoupled objective of Hilton et al. 2022).
+        Values and probabilities are those of the present weights, which may be newer than the
+        collecting ones. PPO then bounds the policy by the newer one, and each step is weighted by
+        its importance (the decoupled objective of Hilton et al. 2022).
         """
         rollout, actions = turn.rollout, turn.actions
         turns, count = rollout.rewards.shape
@@ -190,8 +190,8 @@ class NumpyLearner:
         values = outputs[:, -1].reshape(turns + 1, count)
         following = values[1:].copy()
         if rollout.final:
-            # A cut episode would have gone on: its last reward is followed by the value of the
-            # state where it was cut, not of the state after the reset.
+            # A cut episode would have continued: bootstrap from the value of the state where it was
+            # cut, not of the state after the reset.
             cut = self._outputs(np.array([f[2] for f in rollout.final]))
             for (at, index, _), value in zip(rollout.final, cut[:, -1], strict=True):
                 following[at, index] = value
@@ -226,7 +226,7 @@ class NumpyLearner:
         terminated: NDArray[np.bool_],
         ended: NDArray[np.bool_],
     ) -> NDArray[np.float32]:
-        """As ``generalised_advantages``, by this learner's configuration."""
+        """``generalised_advantages`` with this learner's configuration."""
         return generalised_advantages(
             rewards,
             values,
@@ -238,13 +238,13 @@ class NumpyLearner:
         )
 
     def _learn(self, batch: "Batch", passes: int) -> tuple[Parts, dict[str, float]]:
-        """Make passes in place on the weights; the update and the last pass's mean losses."""
+        """Make passes in place on the weights; return the update and the last mean losses."""
         config = self.config
         before = self.weights.copy()
         gradient = np.empty_like(self.weights)
         if config.gradient_kind == "gradient":
             losses = objective(self.layout, self.weights, batch.normalised(), config, gradient)
-            # OLAF §2.1 adds gamma g, so that g points uphill.
+            # OLAF §2.1 adds gamma g, so g points uphill.
             np.negative(gradient, out=self._update)
             return [self._update], losses
         total: dict[str, float] = {}
@@ -262,7 +262,7 @@ class NumpyLearner:
         return [self._update], total
 
     def _epochs(self, batch: "Batch", passes: int) -> Iterator[list["Batch"]]:
-        """The minibatches of each pass: shuffled, of even size, advantages normalised in each."""
+        """The minibatches of each pass: shuffled, equal in size, with normalised advantages."""
         steps = len(batch.advantages)
         count = max(1, round(steps / self.config.minibatch))
         edges = [steps * index // count for index in range(count + 1)]
@@ -284,10 +284,10 @@ def settle(
     update: NDArray[np.float32],
     config: LearnerConfig,
 ) -> None:
-    """Write the update, and take back from the weights the part that is not pushed.
+    """Write the update, and undo the part of the weights' change that is not pushed.
 
-    Afterwards weights = before + gamma update, as on the server if nobody else pushed: a worker
-    that goes on before an answer comes starts from there. All arrays have one shape.
+    Afterwards weights = before + gamma update, as on the server without other workers: a worker
+    that continues before an answer arrives starts from there. All arrays have one shape.
     """
     np.subtract(weights, before, out=update)
     update *= np.float32(config.strength)
@@ -303,36 +303,36 @@ class Turn:
     actions: NDArray[Any]
     """``(steps, environments[, actions])``"""
     log_probabilities: NDArray[np.float32]
-    """``(steps * environments,)`` of the actions under the policy that took them."""
+    """Log probabilities ``(steps * environments,)`` of the actions under the collecting policy."""
     reward: float
-    """As `Iteration.reward`."""
+    """See `Iteration.reward`."""
     seconds: float
-    """Seconds by the learner's clock that collecting took."""
+    """Seconds of collecting, by the learner's clock."""
     left: int
-    """Passes that are still to be made."""
+    """Number of remaining passes."""
     batch: "Batch | None" = None
     """The steps as the first pass saw them."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Steps to learn from; every array has them as its first axis."""
+    """Steps to learn from; the first axis of every array is the step."""
 
     observations: Floats
     """``(steps, *observation_shape)``"""
     actions: NDArray[Any]
     """``(steps,)`` indices, or ``(steps, actions)`` floats before clipping."""
     log_probabilities: Floats
-    """``(steps,)`` of the actions under the policy that PPO's bound is about."""
+    """Log probabilities ``(steps,)`` of the actions under the policy of PPO's bound."""
     advantages: Floats
     """``(steps,)``"""
     returns: Floats
     """``(steps,)`` targets of the value head, in scaled reward."""
     importance: Floats
-    """``(steps,)`` factors on the advantages, 1 where the same policy collected."""
+    """``(steps,)`` factors on the advantages; 1 if the same policy collected."""
 
     def rows(self, which: Any) -> "Batch":
-        """Some steps: a slice (views) or indices (copies)."""
+        """A part of the steps: a slice (views) or indices (copies)."""
         return Batch(
             self.observations[which],
             self.actions[which],
@@ -451,8 +451,8 @@ def generalised_advantages(
 ) -> NDArray[np.float32]:
     """Advantages by GAE; all arrays ``(steps, environments)``, rewards scaled.
 
-    following: value of the state after each step (before any reset). terminated: nothing follows.
-    ended: the episode ended, so that no later step's advantage belongs to it.
+    following: value of the state after each step, before any reset. terminated: the state is
+    terminal. ended: the episode ended, so later steps' advantages do not belong to it.
     """
     deltas = rewards + discount * following * ~terminated - values
     decay = discount * trace * ~ended
@@ -500,7 +500,7 @@ class Adam:
         scratch *= np.float32(1 - self._beta2)
         self._square *= np.float32(self._beta2)
         self._square += scratch
-        # The corrections of the moments' bias, folded into the rate and into epsilon.
+        # The bias corrections of the moments, folded into the rate and into epsilon.
         root = float(np.sqrt(1 - self._beta2**self._steps))
         np.sqrt(self._square, out=scratch)
         scratch += np.float32(self._epsilon * root)

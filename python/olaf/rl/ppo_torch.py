@@ -1,11 +1,11 @@
 """PPO of any torch module, with TorchRL's loss and advantages: ``--learner torch``.
 
-For users' own networks. Collects exactly as the embedded learner does; policy, gradient and
-optimiser are torch's. The default module has the embedded learner's layout in one flat parameter,
-so that workers of both kinds can share a job. Imported only when asked for.
+For users' own networks. It collects exactly as the built-in learner does; policy, gradient and
+optimiser are torch's. The default module has the built-in learner's layout in one flat parameter,
+so workers of both kinds can share a job. Imported only when it is used.
 """
 
-# Checked with torch installed and without: then everything torch is Any.
+# mypy checks this file with and without torch; without it everything of torch is Any.
 # mypy: disable-error-code="import-untyped,import-not-found,misc,untyped-decorator,type-arg"
 
 from typing import Any
@@ -39,7 +39,7 @@ from olaf.staging import Staging
 
 
 class ActorCritic(nn.Module):
-    """The embedded learner's network as a torch module: same layout, same first weights.
+    """The built-in learner's network as a torch module: same layout, same first weights.
 
     All parameters lie in ``flat``, float32 ``(layout.size,)``, in ``Layout``'s order.
     """
@@ -70,7 +70,7 @@ class ActorCritic(nn.Module):
 
 
 class Keyed(nn.Module):
-    """A module's outputs under the names that TorchRL wants: distribution, then value (.., 1)."""
+    """A module's outputs under TorchRL's names: distribution, then value (.., 1)."""
 
     def __init__(self, module: nn.Module, continuous: bool) -> None:
         super().__init__()
@@ -89,12 +89,12 @@ class Keyed(nn.Module):
 class TorchLearner(NumpyLearner):
     """PPO of a torch module. Implements ``Learner``.
 
-    On the CPU, ``parts()`` are the parameters' own memory. On a GPU they are arrays beside it:
-    ``collect`` and ``learn`` begin by taking them over, ``learn`` ends by writing them.
+    On the CPU, ``parts()`` are the parameters' own memory. On a GPU they are separate arrays:
+    ``collect`` and ``learn`` first copy them to the GPU, and ``learn`` copies the weights back.
     """
 
     def _flat(self) -> bool:
-        """A module of the user's own sees observations in their shape."""
+        """A user's own module sees observations in their shape."""
         return not self.config.module
 
     def _start(self) -> None:
@@ -125,16 +125,16 @@ class TorchLearner(NumpyLearner):
         self._loss = make_loss(module, self)
 
     def _beside(self) -> Staging | None:
-        """Buffers for a network that the host cannot read where it lies."""
+        """Buffers for a network whose memory the host cannot read."""
         return None if self._device.type == "cpu" else Staging()
 
     def collect(self) -> int:
-        """As `NumpyLearner.collect`; a network on a GPU first takes over what was pulled."""
+        """See `NumpyLearner.collect`; a network on a GPU first takes the pulled weights."""
         self._take_over()
         return super().collect()
 
     def learn(self, passes: int | None = None) -> Iteration:
-        """As `NumpyLearner.learn`; a network on a GPU first takes over what was pulled."""
+        """See `NumpyLearner.learn`; a network on a GPU first takes the pulled weights."""
         self._take_over()
         return super().learn(passes)
 
@@ -145,7 +145,7 @@ class TorchLearner(NumpyLearner):
             self._staging.send(dict(enumerate(self._tensors)))
 
     def _trained(self) -> None:
-        """Write what training made of the weights into ``parts()``."""
+        """Copy the trained weights into ``parts()``."""
         if self._staging is not None:
             hosted = self._staging.hosted(self._tensors)
             for part, tensor in zip(self._parts, hosted, strict=True):
@@ -168,7 +168,7 @@ class TorchLearner(NumpyLearner):
         return dict(zip(names, self._parts, strict=True))
 
     def _there(self, array: NDArray[Any]) -> Tensor:
-        """An array as a tensor where the network is."""
+        """An array as a tensor on the network's device."""
         return torch.from_numpy(array).to(self._device)
 
     @torch.no_grad()
@@ -235,7 +235,7 @@ class TorchLearner(NumpyLearner):
         return self._updates, total
 
     def _backward(self, batch: Batch) -> dict[str, float]:
-        """Put the loss's gradient into the parameters; the losses as the embedded learner's."""
+        """Write the loss's gradient to the parameters; return losses as the built-in learner."""
         steps = len(batch.advantages)
         tensors = {
             "observation": self._there(batch.observations),
@@ -279,22 +279,22 @@ def make_loss(module: nn.Module, learner: TorchLearner) -> ClipPPOLoss:
         functional=False,
         clip_epsilon=config.clip,
         entropy_coeff=config.entropy,
-        # TorchRL's l2 is (v - R)^2, the embedded learner's half of that.
+        # TorchRL's l2 is (v - R)^2, the built-in learner's is half of that.
         critic_coeff=config.value / 2,
         loss_critic_type="l2",
-        normalize_advantage=False,  # done already, as the embedded learner does
+        normalize_advantage=False,  # already done, as in the built-in learner
     )
 
 
 class DiagonalNormal(torch.distributions.Independent):
-    """Independent normal dimensions: one log probability and one entropy a step."""
+    """Independent normal dimensions: one log probability and one entropy per step."""
 
     def __init__(self, loc: Tensor, scale: Tensor) -> None:
         super().__init__(torch.distributions.Normal(loc, scale, validate_args=False), 1)
 
 
 def made_by(path: str, spaces: Spaces) -> Any:
-    """What the factory ``package.module:name`` gives for these spaces. Raises ``LearnerError``.
+    """The module that the factory ``package.module:name`` makes. Raises ``LearnerError``.
 
     The factory is called with (observations, actions, continuous). ``observations`` is the number
     of floats of a flat observation, or the shape ``(height, width, channels)`` of an image.
@@ -312,7 +312,7 @@ def made_by(path: str, spaces: Spaces) -> Any:
 
 
 def load_factory(path: str) -> Any:
-    """Return what ``package.module:name`` names. Raises ``LearnerError``."""
+    """The object ``package.module:name``. Raises ``LearnerError``."""
     home, _, name = path.partition(":")
     if not home or not name:
         raise LearnerError(f"module = {path!r}: write it as package.module:factory")
@@ -325,9 +325,9 @@ def load_factory(path: str) -> Any:
 def placed(
     device: str, devices: set[torch.device], name: str, worker: int, gpus: int | None = None
 ) -> torch.device:
-    """Where the network shall be. Raises ``LearnerError`` where there is no such place.
+    """The device of the network. Raises ``LearnerError`` if it does not exist.
 
-    devices: where the factory put it. gpus: how many there are; None asks torch.
+    devices: those of the parameters. gpus: number of GPUs; None asks torch.
     """
     if device == "auto":
         if len(devices) > 1:
@@ -347,7 +347,7 @@ def placed(
 
 
 def checked(module: Any, name: str, learner: NumpyLearner) -> nn.Module:
-    """Try the module on one observation; return it. Raises ``LearnerError`` that says what is off.
+    """Try the module on one observation; return it. Raises ``LearnerError`` for a wrong shape.
 
     A module maps float32 observations ``(batch, *observation_shape)`` to (policy, value): logits or
     means ``(batch, actions)``, and ``(batch,)`` or ``(batch, 1)``. For continuous actions it has

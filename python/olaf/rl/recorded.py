@@ -1,7 +1,7 @@
-"""Turns of the default learner as they were timed once, for virtual time.
+"""Recorded lengths of the default learner's turns, for virtual time.
 
-A worker draws its turns from the recorded ones, with replacement, by (seed, worker): so its turns
-vary as real ones do, and a run does not depend on how busy the machine is that computes it.
+A worker draws its turns from the recorded ones, with replacement, by (seed, worker). Turns thus
+vary as real ones do, and a run does not depend on the load of the machine that computes it.
 ``python -m olaf.rl.recorded > turns.json`` records the environments that the package knows.
 """
 
@@ -27,10 +27,10 @@ from olaf.rl.making import make_learner
 SHIPPED = ("LunarLander-v3", "CartPole-v1", "Acrobot-v1", "Pendulum-v1")
 TURNS = 60
 WARM_UP = 3
-"""First turns that are not kept: caches fill, pages are touched."""
+"""First turns that are left out: caches fill, memory pages are touched."""
 
 SAME = ("learner", "module", "device", "environments", "hidden", "minibatch", "gradient_kind")
-"""Fields of a learner that change how long a step takes; steps and epochs are scaled."""
+"""Fields of a learner that change the time of a step; steps and epochs are scaled."""
 
 
 @dataclass(frozen=True)
@@ -38,22 +38,22 @@ class Recorded(Compute):
     """Recorded turns of one environment."""
 
     turns_s: tuple[tuple[float, float], ...]
-    """Of each turn, seconds a step of collecting, and seconds a step and epoch of learning."""
+    """For each turn: seconds per collected step, and seconds of learning per step and epoch."""
     epochs: int
-    """Epochs of the learner that is to be timed."""
+    """Epochs of the timed learner."""
     source: Mapping[str, Any]
-    """Where they come from: ``cpu``, ``recorded_at``, .."""
+    """Origin of the record: ``cpu``, ``recorded_at``, .."""
 
     def turns(self, seed: int, worker: int) -> "RecordedTurns":
         """The turns of one worker."""
         return RecordedTurns(self, np.random.default_rng([seed, 2**31, worker]))
 
     def mean_s(self, steps: int) -> float:
-        """Mean seconds of a turn of so many steps."""
+        """Mean seconds of a turn of ``steps`` steps."""
         return float(np.mean([sum(self.seconds(n, steps)) for n in range(len(self.turns_s))]))
 
     def seconds(self, index: int, steps: int) -> tuple[float, float]:
-        """Seconds of collecting and learning, had the turn of that index had so many steps."""
+        """Seconds of collecting and learning of the turn ``index``, scaled to ``steps`` steps."""
         collecting_s, learning_s = self.turns_s[index]
         return steps * collecting_s, steps * self.epochs * learning_s
 
@@ -71,9 +71,9 @@ class RecordedTurns:
 
 
 def shipped(config: LearnerConfig) -> Recorded | None:
-    """The package's turns for such a learner; None where nobody recorded any.
+    """The package's turns for this learner, or None if it has none.
 
-    They were recorded at the default settings: steps and epochs are scaled, and a learner that
+    They were recorded with the default settings; steps and epochs are scaled. A learner that
     differs in `SAME` has no turns in the package.
     """
     record = _shipped()
@@ -86,7 +86,7 @@ def shipped(config: LearnerConfig) -> Recorded | None:
 def reread(
     config: LearnerConfig, record: Mapping[str, Any], timed: Mapping[str, Sequence[float]]
 ) -> Recorded:
-    """The turns of one environment of a record, for a learner that is to be timed."""
+    """The turns of one environment of a record, for this learner."""
     epochs = record["learner"]["epochs"]
     columns = zip(timed["steps"], timed["collect_s"], timed["learn_s"], strict=True)
     turns = tuple((collect / steps, learn / steps / epochs) for steps, collect, learn in columns)
@@ -95,7 +95,7 @@ def reread(
 
 
 def written(config: LearnerConfig, recorded: Recorded) -> dict[str, Any]:
-    """Turns as a record that `reread` reads back: the same runs on any machine."""
+    """Turns as a record for `reread`: it gives the same runs on every machine."""
     steps = config.steps_per_update
     turns = [recorded.seconds(index, steps) for index in range(len(recorded.turns_s))]
     return {
@@ -124,10 +124,10 @@ def record(
     turns: int = TURNS,
     say: Callable[[str], None] = lambda text: None,
 ) -> dict[str, Any]:
-    """Time turns of learners that differ in their environment only, in CPU seconds of this thread.
+    """Time turns of learners that differ only in their environment, in CPU seconds of this thread.
 
-    The processor's time, not the wall's: other work on the machine lengthens it a little (caches,
-    a sibling on the same core), not by the time that it takes.
+    CPU time, not wall time: other work on the machine lengthens it only a little (caches, a sibling
+    thread on the same core).
     """
     environments: dict[str, Any] = {}
     for config in configs:
@@ -162,7 +162,7 @@ def _shipped() -> dict[str, Any]:
 
 
 def as_text(record: Mapping[str, Any]) -> str:
-    """A record as JSON, a line for each list."""
+    """A record as JSON, one line per list."""
     head = {key: value for key, value in record.items() if key != "environments"}
     lines = [f"{json.dumps(head)[:-1]},", '"environments": {']
     for name, timed in record["environments"].items():
@@ -185,7 +185,7 @@ def main() -> None:
 if __name__ == "__main__":
     missing = process_environment().items() - os.environ.items()
     if missing:
-        # The algebra library reads them when it is loaded, which has happened.
+        # The algebra library has read them already, when it was loaded.
         names = ", ".join(f"{name}={value}" for name, value in sorted(missing))
         raise SystemExit(f"start it with {names}")
     main()

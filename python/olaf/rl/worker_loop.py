@@ -1,12 +1,11 @@
-"""The asynchronous loop of one worker: collect, learn, push, take a new model if one has come.
+"""The asynchronous loop of one worker: collect, learn, push, take a new model if there is one.
 
-OLAF §2.1: a worker sends its update and goes on; nobody waits for anybody. The loop knows a
-connection only by its protocol, so that the real client, the emulation and a test's fake serve
-alike.
+OLAF §2.1: a worker sends its update and continues; no worker waits for another. The loop knows a
+connection only by its protocol, so the real client, the emulation and a test's fake all fit.
 
-differs: the paper's worker pushes once a turn. Here each pass over the turn's steps begins from the
-newest model and is pushed by itself. An update is then old by the length of a pass, not of a turn,
-and many workers overshoot less (docs/training.md has the measurements).
+differs: the paper's worker pushes once per turn. Here each pass over the turn's steps starts from
+the newest model and is pushed separately. An update is then as old as a pass, not as a turn, and
+many workers overshoot less (docs/training.md has the measurements).
 """
 
 import dataclasses
@@ -21,71 +20,71 @@ import numpy as np
 from olaf.rl.learner import Iteration, Learner, OnRefused, Parts
 
 SLICE_S = 0.1
-"""A worker that waits for a model looks so often whether it should stop."""
+"""Seconds between a waiting worker's checks whether it should stop."""
 
 
 class Connection(Protocol):
-    """A worker's end of a job; ``olaf._olaf.Client`` is the real one."""
+    """A worker's connection to a job; ``olaf._olaf.Client`` is the real one."""
 
     def join(self, weights: Parts, timeout_s: float) -> int:
-        """Join, offering ``weights`` as the job's first model; the model's version."""
+        """Join, offering ``weights`` as the job's first model; return the model's version."""
 
     def push(self, parts: Parts, *, reward: float, weight: float = 1.0) -> int:
-        """Send one update without waiting for an answer; its sequence number."""
+        """Send one update without waiting for an answer; return its sequence number."""
 
     def pull(self, parts: Parts, newer_than: int) -> int | None:
         """Copy the newest model into ``parts`` if above ``newer_than``; its version, or None."""
 
     def wait(self, newer_than: int, timeout_s: float) -> int | None:
-        """Wait until a model above ``newer_than`` is here; its version, or None."""
+        """Wait until a model above ``newer_than`` is here; return its version, or None."""
 
     def refresh(self) -> None:
         """Ask for the newest model, without waiting for it."""
 
     def refreshed(self, timeout_s: float) -> bool:
-        """Wait for the answer to `refresh`; whether it has come."""
+        """Wait for the answer to `refresh`; return whether it has come."""
 
     def awaits_end(self) -> bool:
-        """Whether the newest update is under way: no answer has told its fate yet."""
+        """True while the newest update is unanswered."""
 
     def holding(self) -> bool:
-        """Whether transmission control holds back what was pushed, so that no answer comes."""
+        """True if transmission control holds back an update, so that no answer comes."""
 
 
 @dataclass(frozen=True)
 class LoopConfig:
-    """How a worker behaves towards the network."""
+    """When a worker pushes, waits and takes models."""
 
     on_refused: OnRefused = "continue"
-    """What a worker does whose update brought no newer model (refused by a gate, lost, or still
-    under way): ``continue`` from its own weights, or ``reset`` to the last model it was given."""
+    """After an update without a newer model in return (refused by a gate, lost, or under way):
+    ``continue`` from the worker's own weights, or ``reset`` to the last model it received."""
 
     push_every: Literal["pass", "turn"] = "pass"
-    """``pass``: every pass over the collected steps begins from the newest model and is pushed by
-    itself. While an update of the worker is under way, what it learns waits for the next push; the
-    end of a turn is pushed in any case. ``turn``: all passes of a turn are one update."""
+    """``pass``: every pass over the collected steps starts from the newest model and is pushed
+    separately. While an update of the worker is unanswered, its passes are summed for the next
+    push. The end of a turn is always pushed. ``turn``: all passes of a turn are one update."""
 
     patience_s: float = 0.02
     """Seconds that a worker waits for the answer to its update, and for the newest model before it
-    learns. 0 never waits; a few milliseconds on a quick network spare it a pass on an old model.
-    An update that transmission control holds back is not waited for."""
+    learns. 0 never waits; a few milliseconds on a fast network avoid a pass on an old model. A
+    worker does not wait for an update that transmission control holds back."""
 
     waiting_share: float = 0.2
-    """Largest share of a worker's time that its patience may cost: on a narrow uplink it goes on
-    with what it has."""
+    """Largest share of a worker's time that its patience may cost. On a narrow uplink the worker
+    then continues with its present model."""
 
     wait_for_model_s: float = 0.0
-    """Synchronous training, where the server aggregates in rounds: seconds a worker waits for a
-    newer model than the one its update was computed on, before it says so and goes on with its
-    own. 0 is asynchronous training: nobody waits for anybody."""
+    """For a server that aggregates in rounds (synchronous training): seconds that a worker waits
+    for a newer model. Then it reports the missing model and continues with its own. 0 never waits
+    (asynchronous training)."""
 
     turns_per_push: int = 1
-    """Turns of the learner that are pushed as one update: the sum of what they changed, with the
-    mean reward of the episodes that ended in them. Above 1 a worker goes on from its own weights
-    between two pushes and takes no model, whatever ``push_every`` says."""
+    """Number of turns that are pushed as one update: the sum of their changes, with the mean reward
+    of the episodes that ended in them. Above 1 a worker continues from its own weights between two
+    pushes and takes no model, whatever ``push_every`` says."""
 
     join_timeout_s: float = 30.0
-    """Seconds after which a job that cannot be joined is given up, with a message."""
+    """Time limit for joining in seconds; then the worker gives up with a message."""
 
     weight: float = 1.0
     """Weight of this worker's updates in a merge."""
@@ -93,13 +92,13 @@ class LoopConfig:
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a worker stands after a turn. Counts and seconds are since the loop began."""
+    """The state of a worker after a turn. Counts and seconds are since the loop began."""
 
     worker: int
     updates: int = 0
     """Updates pushed."""
     pushes_at_s: tuple[float, ...] = ()
-    """When this turn's updates were pushed, by the loop's clock: on Linux one for all processes."""
+    """Times of this turn's pushes, by the loop's clock: on Linux one clock for all processes."""
     turns: int = 0
     steps: int = 0
     episodes: int = 0
@@ -108,20 +107,20 @@ class Progress:
     reward: float = 0.0
     """The mean reward that was pushed with the last update."""
     model_version: int = 0
-    """Version that the last update was computed on."""
+    """Model version that the last update was computed on."""
     staleness: int = 0
-    """Versions by which the job's model had moved on, as far as this worker has seen, when the
-    last update was pushed or, with patience, answered. The server knows it exactly."""
+    """Model versions between the last update's model and the newest that this worker knew when the
+    update was pushed or, with patience, answered. Only the server knows the exact number."""
     unanswered: int = 0
     """Updates for which no newer model came within ``wait_for_model_s``."""
     seconds_env: float = 0.0
     seconds_learn: float = 0.0
     seconds_network: float = 0.0
-    """Inside the connection's calls: copying, sending, waiting with patience."""
+    """Seconds inside the connection's calls: copying, sending, waiting with patience."""
 
 
 class _Unpushed:
-    """What has been learnt since the last push, summed."""
+    """The sum of all changes since the last push."""
 
     def __init__(self) -> None:
         self.passes = self.turns = 0
@@ -130,7 +129,7 @@ class _Unpushed:
         self._gamma = 1.0
 
     def add(self, learnt: Iteration) -> None:
-        """Add an update; it is the learner's own buffer, which its next pass overwrites."""
+        """Add an update. It is the learner's own buffer, which the next pass overwrites."""
         if not self.sum:
             self.sum = [np.empty_like(part) for part in learnt.update]
         for total, part in zip(self.sum, learnt.update, strict=True):
@@ -141,25 +140,25 @@ class _Unpushed:
         self.turns += learnt.is_last
 
     def reward(self, otherwise: float) -> float:
-        """The mean reward of the episodes that ended meanwhile; without any, ``otherwise``."""
+        """The mean reward of the episodes that ended since the last push, or else ``otherwise``."""
         return sum(self._rewards) / len(self._rewards) if self._rewards else otherwise
 
     def put_on(self, parts: Parts) -> None:
-        """Add to a model what of it nobody else knows yet."""
+        """Add the changes that are not pushed yet to a model."""
         if self.passes:
             for part, total in zip(parts, self.sum, strict=True):
                 np.add(part, np.float32(self._gamma) * total, out=part)
 
     def clear(self) -> None:
-        """Begin anew: all of it is pushed."""
+        """Start again at zero: everything is pushed."""
         self.passes = self.turns = 0
         self._rewards = []
 
 
 class Loop:
-    """One worker's turns, in the steps of which time passes.
+    """One worker's turns, divided into steps in which time passes.
 
-    A turn is `collect`, then `ask`, `learn`, `push` and `take` until `take` gives its `Progress`.
+    A turn is `collect`, then `ask`, `learn`, `push` and `take` until `take` returns its `Progress`.
     ``work`` runs them one after the other; the emulation lets virtual time pass between them.
     """
 
@@ -183,7 +182,7 @@ class Loop:
         self._unpushed = _Unpushed()
         self._is_pushed = self._is_first = False
         self._asking_s = self.config.patience_s
-        """How long the last question took."""
+        """Seconds that the last question took."""
         self._joined_at_s = self._asked_at_s = self._waited_s = 0.0
         self._progress = Progress(worker)
 
@@ -193,7 +192,7 @@ class Loop:
         return self._progress.updates
 
     def join(self) -> int:
-        """Join the job and take its model; the version. Raises what the connection raises."""
+        """Join the job and take its model; return the version. Raises the connection's errors."""
         begin = self._clock()
         version = self._connection.join(self._parts, self.config.join_timeout_s)
         self._version = self._connection.pull(self._parts, 0) or version
@@ -203,13 +202,13 @@ class Loop:
         return self._version
 
     def collect(self) -> int:
-        """Run the policy in the environments; the environment steps taken."""
+        """Run the policy in the environments; return the environment steps."""
         self._progress = dataclasses.replace(self._progress, episode_rewards=(), pushes_at_s=())
         self._is_first = True
         return self._learner.collect()
 
     def turn(self, updates: int | None = None) -> Progress:
-        """A whole turn, one step after the other; it is cut when ``updates`` are pushed."""
+        """Run a whole turn, one step after the other; stop early when ``updates`` are pushed."""
         self.collect()
         while True:
             waits_s = self.ask()
@@ -225,9 +224,9 @@ class Loop:
                 return self._progress
 
     def ask(self) -> float:
-        """Before `learn`: ask for the newest model; the seconds to wait for it.
+        """Before `learn`: ask for the newest model; return the seconds to wait for it.
 
-        0 where the answer to the last push has brought it already.
+        0 if the answer to the last push has already brought it.
         """
         is_first, self._is_first = self._is_first, False
         if not self._by_pass or self.config.patience_s == 0:
@@ -240,15 +239,15 @@ class Loop:
         return self._patience_s()
 
     def has_waited(self) -> None:
-        """After the wait that `ask` allowed: account for it."""
+        """After the wait that `ask` allowed: count its time."""
         self._asking_s = self._clock() - self._asked_at_s
         self._waited_s += self._asking_s
         self._spent(self._asked_at_s)
 
     def learn(self) -> Iteration:
-        """Make the next pass over what was collected, from the newest model; `push` follows.
+        """Make the next pass over the collected steps, from the newest model; `push` follows.
 
-        All passes of the turn at once where a push holds them all.
+        Makes all passes of the turn at once if a push holds them all.
         """
         if self.config.turns_per_push == 1:
             begin = self._clock()
@@ -259,9 +258,9 @@ class Loop:
         return learnt
 
     def push(self) -> None:
-        """Send what has been learnt since the last push, if it is time to. Never waits.
+        """Send the changes since the last push, if a push is due. Never waits.
 
-        Over a transport that blocks (`olaf.tcp`), this waits until the network has taken it.
+        Over a transport that blocks (`olaf.tcp`), this waits until the network has taken the bytes.
         """
         learnt = self._learnt
         if learnt is None:
@@ -291,23 +290,23 @@ class Loop:
     def waits_s(self) -> float:
         """Seconds that `take` would wait now, at most, for a model above `version`."""
         if not self._is_pushed or self._connection.holding():
-            return 0.0  # Nothing was sent that could be answered; the next push decides anew.
+            return 0.0  # Nothing was sent that could be answered; the next push decides again.
         if self.config.wait_for_model_s > 0:
             return self.config.wait_for_model_s
-        # An update that takes much longer than a question waits in a queue: then asking is quicker.
+        # An update that takes much longer than a question waits in a queue: then asking is faster.
         quick_s = max(2 * self._asking_s, 0.001) if self._by_pass else math.inf
         return min(self._patience_s(), quick_s)
 
     def _patience_s(self) -> float:
-        """Seconds of patience that are left, of `patience_s` and of the worker's whole time."""
+        """Remaining seconds of patience, by `patience_s` and by the worker's whole time."""
         config, time_s = self.config, self._clock() - self._joined_at_s
         left_s = config.patience_s + config.waiting_share * time_s - self._waited_s
         return min(config.patience_s, max(0.0, left_s))
 
     def take(self, *, waited: bool = False) -> Progress | None:
-        """Wait as long as patience allows, take a newer model if there is one.
+        """Wait as long as patience allows, then take a newer model if there is one.
 
-        Gives the progress at the end of a turn; None while passes of it are left.
+        Returns the progress at the end of a turn, and None while the turn has passes left.
         waited: the caller has let the time of `waits_s` pass since the push, or a model came.
         """
         learnt = self._learnt
@@ -338,12 +337,12 @@ class Loop:
     def _is_time_to_push(self, learnt: Iteration) -> bool:
         if learnt.is_last:
             return self._unpushed.turns >= self.config.turns_per_push
-        # A second update of this worker would replace its first one in a queue. What is learnt
-        # while the first is under way goes with the next push.
+        # A second update of this worker would replace its first in a queue. While the first is
+        # unanswered, changes are summed for the next push.
         return self._by_pass and not self._connection.awaits_end()
 
     def _take_model(self, waited: bool) -> int:
-        """Take the answer to a push, or another newer model; 1 where the wait for one failed."""
+        """Take the answer to a push, or another newer model; return 1 if waiting for one failed."""
         begin = self._progress.pushes_at_s[-1] if waited else self._clock()
         waits_s = 0.0 if waited else self.waits_s()
         expects = self.config.wait_for_model_s > 0 and not self._connection.holding()
@@ -362,7 +361,7 @@ class Loop:
         return int(expects and not is_newer)
 
     def _pull(self) -> bool:
-        """Take the newest model if it is newer; what nobody else knows yet stays on top of it."""
+        """Take the newest model if it is newer; changes that are not pushed stay on top of it."""
         newer = self._connection.pull(self._parts, self._version)
         if newer is None:
             return False
@@ -372,7 +371,7 @@ class Loop:
         return True
 
     def _model_comes(self) -> bool:
-        """Wait for a newer model; False when its time is over, True also when told to stop."""
+        """Wait for a newer model; False at the end of its time, True also when told to stop."""
         deadline = self._clock() + self.config.wait_for_model_s
         while (left := deadline - self._clock()) > 0:
             if self._connection.wait(self._version, min(left, SLICE_S)) is not None:
@@ -401,11 +400,11 @@ def work(
     config: LoopConfig | None = None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Progress:
-    """Join, then work until ``updates`` are pushed or ``stop()`` says so, asked before each turn.
+    """Join, then work until ``updates`` are pushed or ``stop()``, asked before each turn, is true.
 
-    Raises what ``connection.join`` raises. Gives the last progress.
-    A new model replaces the weights and leaves the optimiser's moments: they describe the
-    landscape, which is the same. Does not leave the job: the caller owns the connection.
+    Raises what ``connection.join`` raises. Returns the last progress. A new model replaces the
+    weights and keeps the optimiser's moments, since they describe the same landscape. Does not
+    leave the job: the caller owns the connection.
     """
     loop = Loop(learner, connection, worker=worker, config=config, clock=clock, stop=stop)
     loop.join()

@@ -11,7 +11,7 @@ from olaf.tcp.roles import run_relay
 
 
 def main() -> int:
-    """Read what is told from the first line, serve until the parent says stop; the exit code."""
+    """Read the configuration from the first line, serve until told to stop; return exit code."""
     control = Control().catch_signals()
     told = json.loads(sys.stdin.readline() or "null")
     if told is None:

@@ -1,7 +1,7 @@
-"""What Olaf's server measures of a cluster, for a server written in Python: age and staleness.
+"""Age and staleness of a cluster, as Olaf's server measures them, for a server in Python.
 
-The definitions are those of ``crates/olaf-host/src/age.rs`` (OLAF §2.2, §6), so that both servers
-report the same quantity under the same name.
+The definitions are those of ``crates/olaf-host/src/age.rs`` (OLAF §2.2, §6), so both servers report
+the same quantity under the same name.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class AgeOfModel:
-    """The sawtooth of one cluster: now minus the time of the newest push that was delivered.
+    """The sawtooth age of one cluster: now minus the push time of the newest delivered update.
 
     Observed from the first delivery on. Times are nanoseconds of one clock.
     """
@@ -25,7 +25,7 @@ class AgeOfModel:
     _drops: int = 0
 
     def deliver(self, now_ns: int, generated_ns: int) -> None:
-        """A delivery of what was pushed at ``generated_ns``; older news changes nothing."""
+        """Record the delivery of an update pushed at ``generated_ns``; ignore older updates."""
         if self._first_ns is None:
             self._first_ns = self._changed_ns = now_ns
             self._newest_ns = generated_ns
@@ -37,7 +37,7 @@ class AgeOfModel:
             self._newest_ns = generated_ns
 
     def now_ns(self, now_ns: int) -> int | None:
-        """The age; None before the first delivery."""
+        """The age in nanoseconds; None before the first delivery."""
         return None if self._first_ns is None else self._age_ns(now_ns)
 
     def mean_ns(self, now_ns: int) -> float | None:
@@ -47,7 +47,7 @@ class AgeOfModel:
         return self._integral_until(now_ns) / (now_ns - self._first_ns)
 
     def peak_mean_ns(self) -> float | None:
-        """Mean of the ages just before each drop; None where the age never dropped."""
+        """Mean of the ages just before each drop; None if the age never dropped."""
         return self._peaks_ns / self._drops if self._drops else None
 
     def _age_ns(self, at_ns: int) -> int:
@@ -60,27 +60,27 @@ class AgeOfModel:
 
 @dataclass
 class Staleness:
-    """Versions by which the model had moved on, of each delivered contribution."""
+    """For each delivered contribution, the model versions since its model."""
 
     count: int = 0
     total: int = 0
     most: int = 0
 
     def take(self, behind: int) -> None:
-        """One more."""
+        """Add one contribution."""
         self.count += 1
         self.total += behind
         self.most = max(self.most, behind)
 
     @property
     def mean(self) -> float | None:
-        """None before the first."""
+        """The mean; None before the first."""
         return self.total / self.count if self.count else None
 
 
 @dataclass
 class Cluster:
-    """All that is measured of one cluster."""
+    """All measures of one cluster."""
 
     age: AgeOfModel = field(default_factory=AgeOfModel)
     staleness: Staleness = field(default_factory=Staleness)

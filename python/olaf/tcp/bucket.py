@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 @dataclass
 class Bucket:
-    """Lets at most ``rate_bytes_per_s * time + burst_bytes`` pass in any stretch of time."""
+    """Lets at most ``rate_bytes_per_s * time + burst_bytes`` pass in any interval."""
 
     rate_bytes_per_s: float
     burst_bytes: float
-    """What a link that rested may send at once; it makes good for a process that woke up late."""
+    """Bytes that an idle link may send at once; they compensate a process that woke up late."""
     _free_at_s: float = float("-inf")
-    """When all that was let through would have left a link of this rate."""
+    """The time at which all bytes so far would have left a link of this rate."""
 
     def take(self, now_s: float, count: int) -> float:
-        """Account for ``count`` bytes; the seconds from now until they may be passed on."""
+        """Account for ``count`` bytes; return the seconds until they may be passed on."""
         rested_s = now_s - self.burst_bytes / self.rate_bytes_per_s
         self._free_at_s = max(self._free_at_s, rested_s) + count / self.rate_bytes_per_s
         return max(self._free_at_s - now_s, 0.0)

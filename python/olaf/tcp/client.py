@@ -1,8 +1,8 @@
-"""A worker's end of the plain TCP parameter server, with the face of ``_olaf.Client``.
+"""A worker's connection to the plain TCP parameter server, with the interface of ``_olaf.Client``.
 
-As a plain implementation has it, a push blocks until the system has taken all its bytes, and with
-it the worker's loop. Models that come meanwhile are read, so that the two directions never wait for
-each other; the newest one counts.
+As in a plain implementation, a push blocks the worker's loop until the system has taken all its
+bytes. Meanwhile the client reads models that arrive, so that the two directions never wait for each
+other. Only the newest model is kept.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from olaf.tcp.frames import (
 Parts = list[Lanes]
 
 SLICE_S = 0.1
-"""A blocked worker looks so often whether it should stop."""
+"""Seconds between a blocked worker's checks whether it should stop."""
 
 READ_BYTES = 1 << 16
 
@@ -55,9 +55,9 @@ class TcpClient:
     ) -> None:
         """Connects only in `join`.
 
-        timeout_s: a connection that takes, or gives, nothing for so long is given up.
-        flush_s: what a push that blocks may still take once ``stop()`` is true.
-        buffer_bytes: the send buffer; None is the length of one push.
+        timeout_s: a connection that moves no byte within this time is closed.
+        flush_s: time for a blocked push after ``stop()`` is true.
+        buffer_bytes: size of the send buffer; None uses the length of one push.
         """
         self.worker = random.SystemRandom().randrange(2**32 - 2) if worker is None else worker
         self._address, self._cluster = address, cluster
@@ -78,16 +78,16 @@ class TcpClient:
 
     @property
     def local_address(self) -> str:
-        """Where this end is, once connected."""
+        """Local address, once connected."""
         if self._socket is None:
             return "-"
         host, port, *_ = self._socket.getsockname()
         return f"{host}:{port}"
 
     def join(self, weights: Parts, timeout_s: float, layout: str | None = None) -> int:
-        """Connect, and get the model; the first worker's weights start the job. Its version.
+        """Connect, and get the model; return its version. The first worker's weights start the job.
 
-        Raises RunError: nobody answers, or the server refuses this worker.
+        Raises RunError if no server answers, or the server refuses this worker.
         """
         flat = np.concatenate([part.ravel() for part in weights])
         self._parameters = flat.size
@@ -105,10 +105,10 @@ class TcpClient:
         return self._newest.version
 
     def push(self, parts: Parts, *, reward: float, weight: float = 1.0) -> int:
-        """Send one update, and wait until the system has taken it; its sequence number.
+        """Send one update, and wait until the system has taken it; return its sequence number.
 
-        Told to stop, it tries for ``flush_s`` more; an update that is not out then counts as
-        unsent. Raises RunError where the connection fails or takes nothing for ``timeout_s``.
+        When told to stop, it tries for ``flush_s`` more; an update that is still not out counts as
+        unsent. Raises RunError if the connection fails or takes nothing for ``timeout_s``.
         """
         sequence = self._pushed
         self._pushed += 1
@@ -124,7 +124,7 @@ class TcpClient:
         return sequence
 
     def pull(self, parts: Parts, newer_than: int) -> int | None:
-        """Copy the newest model that came into ``parts``, if it is newer; its version."""
+        """Copy the newest arrived model into ``parts``, if it is newer; return its version."""
         self._drain()
         if self._newest is None or self._newest.version <= newer_than:
             return None
@@ -136,7 +136,7 @@ class TcpClient:
         return self._taken
 
     def wait(self, newer_than: int, timeout_s: float) -> int | None:
-        """Wait until a newer model is here; its version, or None."""
+        """Wait until a newer model is here; return its version, or None."""
         deadline = time.monotonic() + timeout_s
         while self._newest is None or self._newest.version <= newer_than:
             if self._broken or not self._hear(deadline - time.monotonic()):
@@ -144,17 +144,17 @@ class TcpClient:
         return self._newest.version
 
     def awaits_end(self) -> bool:
-        """Whether the server has not answered the last push yet."""
+        """True until the server has answered the last push."""
         self._drain()
         return not self._broken and self._acknowledged < self._pushed - 1
 
     def refresh(self) -> None:
-        """Ask for the newest model, unless the answer to a push is on its way and brings it."""
+        """Ask for the newest model, unless the answer to a push will bring it."""
         if not self._broken and not self.awaits_end():
             self._asked += self._send(frames.write(Fetch()))
 
     def refreshed(self, timeout_s: float) -> bool:
-        """Wait for the answers to all pushes and to `refresh`: TCP keeps their order."""
+        """Wait for the answers to all pushes and to `refresh`; TCP keeps their order."""
         deadline = time.monotonic() + timeout_s
         while self._answers < self._sent + self._asked:
             if self._broken or not self._hear(deadline - time.monotonic()):
@@ -162,7 +162,7 @@ class TcpClient:
         return True
 
     def holding(self) -> bool:
-        """Return False: nothing holds back what was pushed."""
+        """Return False: this transport holds no update back."""
         return False
 
     def flush(self, timeout_s: float) -> bool:
@@ -175,7 +175,7 @@ class TcpClient:
         return not self._broken
 
     def stats(self) -> str:
-        """JSON with the names of a worker's statistics."""
+        """Statistics as JSON, with the names of a worker's."""
         return json.dumps(
             {
                 "role": "worker",
@@ -199,7 +199,7 @@ class TcpClient:
         )
 
     def events(self) -> list[str]:
-        """Nothing: a connection that breaks ends the worker. Takes in what has come."""
+        """Read what has arrived. There are no events: a broken connection ends the worker."""
         self._drain()
         return []
 
@@ -215,7 +215,7 @@ class TcpClient:
         kind = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._socket = sock = socket.socket(kind, socket.SOCK_STREAM)
         own_push = frames.largest(self._parameters)
-        # Not more than an update waits in here: what waits grows old.
+        # Hold at most one update: updates in a longer buffer grow old.
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._buffer_bytes or own_push)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.settimeout(max(deadline - time.monotonic(), 0.01))
@@ -223,13 +223,13 @@ class TcpClient:
             sock.connect((host, int(port)))
         except OSError as error:
             raise RunError(
-                f"{self._address}: cannot connect ({error}); is the relay or the server there?",
+                f"{self._address}: cannot connect ({error}); is the relay or the server running?",
                 Exit.UNREACHABLE,
             ) from None
         sock.setblocking(False)
 
     def _send(self, data: bytes, deadline: float | None = None) -> bool:
-        """Hand all bytes to the system; False where it was told to stop before they were out."""
+        """Hand all bytes to the system; return False if told to stop before they were out."""
         view = memoryview(data)
         moved_at = time.monotonic()
         stop_at: float | None = None
@@ -266,7 +266,7 @@ class TcpClient:
             pass
 
     def _hear(self, timeout_s: float, *, until_stop: bool = True) -> bool:
-        """Take in what comes within the time, and what is there already; whether anything came."""
+        """Read what arrives within the time, or is there already; return whether anything came."""
         if self._socket is None or self._broken:
             return False
         deadline = time.monotonic() + timeout_s
@@ -298,7 +298,7 @@ class TcpClient:
             raise RunError(f"{self._address} sent {error}", Exit.FAILED) from None
 
     def _understand(self) -> None:
-        """The frames that are complete; memory holds less than one frame and one read."""
+        """The complete frames; memory holds less than one frame and one read."""
         head = frames.LENGTH.size
         while len(self._incoming) >= head:
             length = frames.check_length(bytes(self._incoming[:head]), self._parameters)

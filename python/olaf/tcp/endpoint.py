@@ -1,4 +1,4 @@
-"""An asyncio server in a thread of its own, with the face of a role: see `olaf.jobs.roles`."""
+"""An asyncio server in its own thread, with the interface of a role: see `olaf.jobs.roles`."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from typing import Any, TypeVar
 START_S = 10.0
 STOP_S = 5.0
 EVENTS = 1000
-"""Events that are kept until somebody fetches them."""
+"""Most events that are kept until they are fetched."""
 
 T = TypeVar("T")
 
 
 class TcpEndpoint(ABC):
-    """Listens, and serves each connection in a task; counters are guarded by ``_lock``."""
+    """Listens, and serves each connection in a task; ``_lock`` guards the counters."""
 
     def __init__(self, listen: str, *, buffer_bytes: int | None, most: int) -> None:
-        """Bind the socket. Raises OSError where the address cannot be had.
+        """Bind the socket. Raises OSError if the address is not available.
 
-        most: connections at a time; more are closed as they come.
-        buffer_bytes: the receive buffer of each connection; None is the system's own.
+        most: largest number of connections; more are closed at once.
+        buffer_bytes: receive buffer of each connection; None uses the system's default.
         """
         host, _, port = listen.rpartition(":")
         host = host.strip("[]")
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._socket = socket.socket(family, socket.SOCK_STREAM)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if buffer_bytes is not None:  # before listen(): what is accepted inherits it
+        if buffer_bytes is not None:  # before listen(): accepted connections inherit it
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer_bytes)
         self._socket.bind((host, int(port)))
         self._socket.listen(most)
@@ -51,7 +51,7 @@ class TcpEndpoint(ABC):
 
     @property
     def address(self) -> str:
-        """Where it listens."""
+        """The address that it listens on."""
         host, port, *_ = self._socket.getsockname()
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
@@ -62,7 +62,7 @@ class TcpEndpoint(ABC):
             raise OSError(f"{self.address}: did not begin to serve within {START_S:g} s")
 
     def events(self) -> list[str]:
-        """What happened since the last call, as JSON."""
+        """The events since the last call, as JSON."""
         with self._lock:
             events, self._events = list(self._events), deque(maxlen=EVENTS)
         return events
@@ -89,10 +89,10 @@ class TcpEndpoint(ABC):
 
     @abstractmethod
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection, from its first byte to its last. What it raises is an event."""
+        """Serve one connection from its first byte to its last. Exceptions become events."""
 
     def background(self) -> list[Coroutine[Any, Any, None]]:
-        """What runs beside the connections."""
+        """Work beside the connections."""
         return []
 
     @property
@@ -132,13 +132,13 @@ class TcpEndpoint(ABC):
         try:
             await self.serve(reader, writer)
         except (OSError, EOFError, asyncio.CancelledError):
-            pass  # the other side is gone, or this one ends
+            pass  # the other side is gone, or this side ends
         finally:
             self._connections.discard(task)
             writer.close()
 
 
 async def within(timeout_s: float, what: Coroutine[Any, Any, T]) -> T:
-    """Await at most so long. Raises TimeoutError, which is an OSError."""
+    """Await at most ``timeout_s`` seconds. Raises TimeoutError, which is an OSError."""
     async with asyncio.timeout(timeout_s):
         return await what

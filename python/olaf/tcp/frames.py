@@ -1,12 +1,12 @@
-"""The frames of the plain TCP parameter server: a length, a kind, and what belongs to it.
+"""The frames of the plain TCP parameter server: a length, a kind, and its fields.
 
-Bytes become meaning here and once. A frame that cannot be is a `FrameError`, which says what is
-wrong with it; no length is believed before it was compared with a limit.
+Bytes become meaning only here. An invalid frame is a `FrameError` that names the fault. Every
+length is compared with a limit before it is used.
 
 | frame | from | fields |
 |---|---|---|
 | JOIN | worker | worker, cluster, parameters |
-| OFFER | server | none: bring your weights, they start the job |
+| OFFER | server | none: send your weights, they start the job |
 | WEIGHTS | worker | the model |
 | PUSH | worker | sequence, version computed on, reward, weight, time of the push, the update |
 | MODEL | server | version, last sequence applied, the model |
@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 Lanes = NDArray[np.float32]
 
 LENGTH = struct.Struct(">I")
-"""Before each frame: the bytes that follow, kind included."""
+"""Header of each frame: number of bytes that follow, including the kind."""
 
 MOST_REASON_BYTES = 1000
 
@@ -50,11 +50,11 @@ _PUSH = struct.Struct(">BQQddQ")
 _MODEL = struct.Struct(">BQq")
 
 NOTHING_APPLIED = -1
-"""As ``last_sequence`` of a MODEL: nothing that this worker pushed on this connection."""
+"""Value of ``last_sequence`` in a MODEL before any push on this connection."""
 
 
 class FrameError(Exception):
-    """A frame that cannot be; the message names what is wrong."""
+    """An invalid frame; the message names the fault."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Join:
 
 @dataclass(frozen=True)
 class Offer:
-    """The server has no model: the worker is to bring its own."""
+    """The server has no model: the worker must send its own."""
 
 
 @dataclass(frozen=True)
@@ -83,19 +83,19 @@ class Push:
     """One update."""
 
     sequence: int
-    """Of this worker on this connection, from 0."""
+    """Number of this update on this connection, from 0."""
     version: int
-    """Of the model that it was computed on."""
+    """Version of the model that it was computed on."""
     reward: float
     weight: float
     pushed_ns: int
-    """When, by the machine's monotonic clock."""
+    """Time of the push in nanoseconds, by the machine's monotonic clock."""
     lanes: Lanes
 
 
 @dataclass(frozen=True)
 class Model:
-    """The job's model, and the last update of this worker that is in it."""
+    """The job's model, and the last update of this worker in it."""
 
     version: int
     last_sequence: int
@@ -104,7 +104,7 @@ class Model:
 
 @dataclass(frozen=True)
 class Refused:
-    """The server does not take this worker, or no longer."""
+    """The server refuses this worker."""
 
     why: str
 
@@ -118,13 +118,13 @@ Frame = Join | Offer | Weights | Push | Model | Refused | Fetch
 
 
 def largest(parameters: int) -> int:
-    """Bytes of the longest frame that a job of so many parameters has, its length included."""
+    """Length of the longest frame of a job with this number of parameters, in bytes."""
     head = max(_PUSH.size, _MODEL.size, _JOIN.size)
     return LENGTH.size + max(head + 4 * parameters, _KIND.size + MOST_REASON_BYTES)
 
 
 def check_length(header: bytes, parameters: int) -> int:
-    """The bytes that follow a length, of a job with so many parameters. Raises FrameError."""
+    """Number of bytes after a length field; checked for this job. Raises FrameError."""
     (length,) = LENGTH.unpack(header)
     most = largest(parameters) - LENGTH.size
     if not _KIND.size <= length <= most:
@@ -136,10 +136,10 @@ def check_length(header: bytes, parameters: int) -> int:
 
 
 def parse(body: bytes | bytearray | memoryview, parameters: int) -> Frame:  # noqa: PLR0911
-    """The meaning of a frame's bytes, its length left out. Raises FrameError.
+    """Parse a frame's bytes without its length. Raises FrameError.
 
-    parameters: of the model; lanes of any other number are refused, and so are lanes, rewards and
-        weights that are not finite. Lanes are copied.
+    parameters: of the model. Another number of lanes is refused, and so are lanes, rewards and
+    weights that are not finite. Lanes are copied.
     """
     if not len(body):
         raise FrameError("an empty frame")
@@ -162,7 +162,7 @@ def parse(body: bytes | bytearray | memoryview, parameters: int) -> Frame:  # no
             lanes = _lanes(body, _PUSH.size, parameters, kind)
             _, sequence, version, reward, weight, pushed_ns = _PUSH.unpack_from(body)
             if not (math.isfinite(reward) and math.isfinite(weight) and weight > 0):
-                raise FrameError(f"PUSH: reward {reward} and weight {weight} cannot be")
+                raise FrameError(f"PUSH: invalid reward {reward} or weight {weight}")
             return Push(sequence, version, reward, weight, pushed_ns, lanes)
         case Kind.MODEL:
             lanes = _lanes(body, _MODEL.size, parameters, kind)
@@ -178,7 +178,7 @@ def parse(body: bytes | bytearray | memoryview, parameters: int) -> Frame:  # no
 
 
 def write(frame: Frame) -> bytes:
-    """The bytes of a frame, its length first."""
+    """The bytes of a frame, with its length."""
     match frame:
         case Join(worker, cluster, parameters):
             body = _JOIN.pack(Kind.JOIN, worker, cluster, parameters)

@@ -1,7 +1,7 @@
-"""What the plain TCP server decides, without a socket or a clock: times are arguments.
+"""The decisions of the plain TCP server, without a socket or a clock: times are arguments.
 
 Statistics have the names of ``docs/reference/statistics.md``, so that accounts, table and report
-take them.
+can read them.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from olaf.tcp.rule import Rule, RuleConfig
 
 
 class RefusedError(Exception):
-    """A worker that cannot take part, or no longer; the message says why."""
+    """The server refuses a worker; the message says why."""
 
 
 ACTIVE = 4
-"""A worker is active while its last update is among this many last ones, times the workers."""
+"""A worker is active if its last update is among this many last updates, times the workers."""
 
 
 @dataclass
 class Member:
-    """A worker that is connected."""
+    """A connected worker."""
 
     cluster: int
     last_sequence: int = NOTHING_APPLIED
     contributed: int | None = None
-    """Updates that the job had received with the worker's last one."""
+    """Number of updates of the job when the worker's last one arrived."""
 
 
 @dataclass
@@ -47,68 +47,68 @@ class Job:
     delivered: int = 0
     gated: int = 0
     parameters: int = 0
-    """0 until the first worker joined, or the model was taken up from a checkpoint."""
+    """0 until the first worker joins, or a checkpoint is loaded."""
 
     def __post_init__(self) -> None:
         self._applies = Rule(self.rule)
 
     def restore(self, version: int, weights: Lanes) -> None:
-        """Go on with a model of before."""
+        """Continue with an earlier model."""
         self._applies.start(weights, version)
         self.parameters = weights.size
 
     @property
     def version(self) -> int:
-        """Of the model; 0 while there is none."""
+        """Version of the model; 0 while there is none."""
         return self._applies.version
 
     @property
     def weights(self) -> Lanes | None:
-        """The model; None while no worker has brought it."""
+        """The model, or None before the first worker has sent it."""
         return self._applies.weights
 
     def join(self, join: Join) -> None:
-        """Take in a worker. Raises RefusedError."""
+        """Add a worker. Raises RefusedError."""
         if join.parameters > self.most_parameters:
             raise RefusedError(
-                f"a model of {join.parameters} parameters, where {self.most_parameters} are the "
-                "most (switch.max_parameters)"
+                f"a model of {join.parameters} parameters is too large: the limit is "
+                f"{self.most_parameters} (switch.max_parameters)"
             )
         if self.parameters and join.parameters != self.parameters:
             raise RefusedError(
-                f"a model of {join.parameters} parameters, where the job's has {self.parameters}"
+                f"a model of {join.parameters} parameters; the job's has {self.parameters}"
             )
         if join.worker in self.members:
             raise RefusedError(f"worker {join.worker} is connected already: ids are unique")
         if len(self.members) >= self.most_workers:
-            raise RefusedError(f"{self.most_workers} workers are connected, the most there may be")
+            raise RefusedError(f"{self.most_workers} workers are connected, which is the limit")
         self.parameters = join.parameters
         self.members[join.worker] = Member(join.cluster)
         self.clusters.setdefault(join.cluster, Cluster()).workers.add(join.worker)
 
     def start(self, weights: Lanes) -> None:
-        """Take the first worker's weights as the first model (OLAF §2.1); later ones change none.
+        """Use the first worker's weights as the first model (OLAF §2.1); later ones change nothing.
 
-        Raises RefusedError where they are not of the size that the worker joined with.
+        Raises RefusedError if they do not have the size that the worker joined with.
         """
         if weights.size != self.parameters:
-            raise RefusedError(f"{weights.size} weights, where the job has {self.parameters}")
+            raise RefusedError(f"{weights.size} weights; the job has {self.parameters}")
         self._applies.start(weights)
 
     def apply(self, worker: int, push: Push, now_ns: int) -> None:
-        """Let an update change the model. Raises RefusedError for one out of order."""
+        """Apply an update to the model. Raises RefusedError for one out of order."""
         member = self.members[worker]
         if self._applies.weights is None:
-            raise RefusedError("an update, where no worker has brought a model yet")
+            raise RefusedError("an update before any worker has sent a model")
         if push.sequence != member.last_sequence + 1:
             raise RefusedError(
-                f"update {push.sequence} of worker {worker}, where {member.last_sequence + 1} is "
-                "due: TCP loses and repeats none"
+                f"update {push.sequence} of worker {worker} instead of {member.last_sequence + 1}: "
+                "TCP neither loses nor repeats updates"
             )
         member.last_sequence = push.sequence
         self.received += 1
         cluster = self.clusters[member.cluster]
-        # A model that this server never had: it was restarted from an older checkpoint.
+        # A model that this server never had: the server was restarted from an older checkpoint.
         version = min(push.version, self.version)
         behind = self.version - version
         cluster.age.deliver(now_ns, min(push.pushed_ns, now_ns))
@@ -127,7 +127,7 @@ class Job:
         self.gated += not taken
 
     def _others(self, worker: int) -> int:
-        """The other workers that pushed lately, as in the core's `server/job.rs`."""
+        """The other workers that pushed recently, as in the core's `server/job.rs`."""
         lately = ACTIVE * len(self.members)
         return sum(
             member.contributed is not None and self.received - member.contributed < lately
@@ -139,7 +139,7 @@ class Job:
         """The newest model, as the answer to a worker."""
         weights = self._applies.weights
         if weights is None:
-            raise RefusedError("no worker has brought a model yet")
+            raise RefusedError("no worker has sent a model yet")
         return Model(self.version, self.members[worker].last_sequence, weights)
 
     def leave(self, worker: int) -> None:
@@ -148,10 +148,10 @@ class Job:
         if member is not None:
             self.clusters[member.cluster].workers.discard(worker)
         if not self.members and self.weights is None:
-            self.parameters = 0  # nothing was begun: the next worker says how large the model is
+            self.parameters = 0  # no model exists: the next worker decides its size
 
     def statistics(self, now_ns: int) -> dict[str, Any]:
-        """The job in a server's statistics."""
+        """The job's part of a server's statistics."""
         clusters = [self._cluster(number, now_ns) for number in sorted(self.clusters)]
         means = [c["aom_mean_ns"] for c in clusters if c["aom_mean_ns"] is not None]
         return {

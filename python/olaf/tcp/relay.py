@@ -1,7 +1,7 @@
-"""The narrow link of the plain TCP baseline: forwards upwards at the uplink's rate, drops nothing.
+"""The narrow link of the TCP baseline: it forwards upwards at the uplink's rate, drops nothing.
 
-It knows no frame. What it does not read stays in the sender's buffers, so that TCP itself slows
-the worker down. Downwards it forwards as fast as it can, as an Olaf switch does.
+The relay knows no frames. Bytes that it does not read stay in the sender's buffers, so TCP itself
+slows the worker down. Downwards it forwards as fast as it can, as an Olaf switch does.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from olaf.tcp.bucket import Bucket
 from olaf.tcp.endpoint import TcpEndpoint, within
 
 PACKET_BYTES = 1460
-"""What passes the link at a time: workers share it packet by packet."""
+"""Bytes that pass the link at once: workers share it packet by packet."""
 
 BURST_S = 0.02
-"""A link that rested may catch up so long: a busy machine wakes a process up late."""
+"""Seconds that an idle link may catch up: a busy machine wakes a process up late."""
 
 CONNECT_S = 5.0
 LINGER_S = 2.0
@@ -29,17 +29,17 @@ DOWN_BYTES = 1 << 16
 
 @dataclass(frozen=True)
 class RelayConfig:
-    """What the relay is told; JSON-able."""
+    """Configuration of the relay; JSON-able."""
 
     listen: str
     upstream: str
     rate_bps: int | None
-    """Bits per second upwards, of TCP payload; None is no limit."""
+    """Upward rate in bits per second of TCP payload; None sets no limit."""
     most_connections: int
     timeout_s: float
     idle_s: float
     buffer_bytes: int | None = None
-    """Receive buffer of each worker's connection; None is the system's own."""
+    """Receive buffer of each worker's connection in bytes; None uses the system's default."""
 
 
 class Relay(TcpEndpoint):
@@ -55,7 +55,7 @@ class Relay(TcpEndpoint):
         self._chunk = DOWN_BYTES
         if config.rate_bps is not None:
             rate = config.rate_bps / 8
-            # On a quick link larger pieces, so that the relay keeps up: a millisecond's worth.
+            # A fast link forwards larger pieces, a millisecond each, so that the relay keeps up.
             self._chunk = max(PACKET_BYTES, min(int(rate / 1000), DOWN_BYTES))
             self._bucket = Bucket(rate, max(rate * BURST_S, self._chunk))
         self._bytes = {"up": 0, "down": 0}
@@ -64,11 +64,11 @@ class Relay(TcpEndpoint):
 
     @property
     def limit(self) -> int:
-        """No more than a packet or two waits in here; the rest stays in the sender's buffers."""
+        """Hold at most a packet or two; the rest stays in the sender's buffers."""
         return self._chunk
 
     def statistics(self) -> dict[str, Any]:
-        """What passed, in bytes: the relay knows no updates."""
+        """Forwarded bytes: the relay knows no updates."""
         return {
             "role": "relay",
             "address": self.address,
@@ -84,7 +84,7 @@ class Relay(TcpEndpoint):
         }
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One worker's connection, and one of its own to the server."""
+        """One worker's connection, and its own connection to the server."""
         with self._lock:
             self._accepted_count += 1
             self._open += 1
@@ -113,7 +113,7 @@ class Relay(TcpEndpoint):
         try:
             await asyncio.wait({up, down}, return_when=asyncio.FIRST_COMPLETED)
             if up.done() and up.exception() is None:
-                # The worker says no more; what it said has passed, and answers may still come.
+                # The worker sends no more; its bytes have passed, and answers may still come.
                 with contextlib.suppress(OSError):
                     to_server.write_eof()
                 await asyncio.wait({down}, timeout=LINGER_S)

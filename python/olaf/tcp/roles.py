@@ -1,4 +1,4 @@
-"""The processes of a plain TCP job: what `olaf.jobs.roles` has for those of Olaf."""
+"""The processes of a plain TCP job, the counterpart of `olaf.jobs.roles`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The server's rule in numpy: what `_olaf.apply_rule` does, with its state kept between updates.
+"""The server's rule in numpy: the same as `_olaf.apply_rule`, but it keeps its state.
 
-Tests hold it against the core's, update by update.
+Tests compare it with the core's, update by update.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class RuleConfig:
     rule: Literal["delta", "paper-literal"] = "delta"
     learning_rate: float = 1.0
     step: Literal["overlap", "mean", "sum"] = "overlap"
-    """overlap and mean are one here: no switch merges, so every update comes alone."""
+    """overlap and mean are the same here: no switch merges, so every update arrives alone."""
     gate: Literal["none", "best", "recent"] = "none"
     gate_margin: float = 0.0
     staleness_power: float = 0.7
@@ -42,17 +42,17 @@ class Rule:
         self._average: Lanes | None = None
 
     def start(self, weights: Lanes, version: int = 1) -> None:
-        """Take the first model (OLAF §2.1); a later one is not taken."""
+        """Take the first model (OLAF §2.1); ignore later ones."""
         if self.weights is None:
             self.weights, self.version = weights.copy(), version
 
     def apply(
         self, update: Lanes, *, weight: float, reward: float, behind: int, others: int = 0
     ) -> bool:
-        """Take one update, computed on a model ``behind`` versions old; whether it was applied.
+        """Take an update that was computed ``behind`` versions ago; return whether it was applied.
 
-        others: the job's other workers. The weights become a new array: whoever holds the old one
-        holds a whole model.
+        others: number of the job's other workers. The weights become a new array, so a reader of
+        the old array always has a whole model.
         """
         if self.weights is None:
             raise ValueError("no model yet")
@@ -89,8 +89,8 @@ class Rule:
         return True
 
     def _literal(self, update: Lanes, reward: float) -> Lanes | None:
-        # OLAF §2.1: applied only above the best reward so far, and averaged with what was applied
-        # before; the reward then is the new best.
+        # OLAF §2.1: applied only above the best reward so far, and averaged with the applied
+        # updates before; its reward then becomes the best.
         if reward <= self._best:
             return None
         self._best = reward

@@ -1,7 +1,7 @@
-"""The plain TCP parameter server: one connection a worker, each update applied when it came.
+"""The plain TCP parameter server: one connection per worker, each update applied at arrival.
 
-The worker's answer to a push is the newest model. Frames that cannot be end their connection with
-a REFUSED that says why; the reason is counted and is an event.
+The answer to a push is the newest model. An invalid frame ends its connection with a REFUSED that
+gives the reason; the reason is counted and reported as an event.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from olaf.tcp.job import Job, RefusedError
 from olaf.tcp.rule import RuleConfig
 
 JOIN_S = 10.0
-"""How long a connection may take to say who it is."""
+"""Seconds for a new connection to send its JOIN."""
 
 UNKNOWN = 16
-"""Connections that may not have said yet who they are."""
+"""Most connections that have not sent a JOIN."""
 
 CHUNK_BYTES = 1 << 16
 
 
 @dataclass(frozen=True)
 class ServerConfig:
-    """What the server is told; JSON-able."""
+    """Configuration of the server; JSON-able."""
 
     listen: str
     job: int
@@ -39,9 +39,9 @@ class ServerConfig:
     most_parameters: int
     most_workers: int
     timeout_s: float
-    """How long the next bytes of a frame, or of an answer's way, may take."""
+    """Time limit in seconds for the next bytes of a frame, or for sending an answer."""
     idle_s: float
-    """How long a worker may push nothing."""
+    """Seconds that a worker may push nothing."""
     checkpoint: str | None = None
     checkpoint_every_s: float = 10.0
     fresh: bool = False
@@ -52,7 +52,7 @@ class TcpServer(TcpEndpoint):
     """See the module."""
 
     def __init__(self, config: ServerConfig) -> None:
-        """Bind, and take up the checkpoint. Raises OSError, RunError for a broken checkpoint."""
+        """Bind, and load the checkpoint. Raises OSError, RunError for a broken checkpoint."""
         super().__init__(
             config.listen, buffer_bytes=config.buffer_bytes, most=config.most_workers + UNKNOWN
         )
@@ -60,7 +60,7 @@ class TcpServer(TcpEndpoint):
         rule = RuleConfig(**config.rule)
         self._job = Job(config.job, rule, config.most_parameters, config.most_workers)
         self._refused: dict[str, int] = {"malformed": 0, "refused": 0, "silent": 0, "truncated": 0}
-        """Connections that ended for something wrong: by the reason."""
+        """Connections that were refused, by reason."""
         self._bytes = {"received_bytes": 0, "sent_bytes": 0}
         self._model_is_here: asyncio.Event | None = None
         self._offered_to: int | None = None
@@ -75,7 +75,7 @@ class TcpServer(TcpEndpoint):
             self.tell("model_restored", job=config.job, version=saved.version)
 
     def statistics(self) -> dict[str, Any]:
-        """As ``docs/reference/statistics.md`` has a server's, with one job."""
+        """Statistics of a server with one job, as in ``docs/reference/statistics.md``."""
         jobs = [self._job.statistics(time.monotonic_ns())] if self._job.parameters else []
         return {
             "role": "server",
@@ -86,7 +86,7 @@ class TcpServer(TcpEndpoint):
         }
 
     def background(self) -> list[Coroutine[Any, Any, None]]:
-        """Keep checkpoints while anything changes."""
+        """Write checkpoints while the model changes."""
         return [self._keep()] if self._config.checkpoint else []
 
     def save(self, file: Path) -> None:
@@ -95,11 +95,11 @@ class TcpServer(TcpEndpoint):
 
         with self._lock:
             version, weights = self._job.version, self._job.weights
-        if weights is not None:  # never changed in place: what was read stays whole
+        if weights is not None:  # never changed in place: the array read stays whole
             write_model(file, version, {"model": weights})
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One worker, from its JOIN on."""
+        """Serve one worker, from its JOIN on."""
         worker: int | None = None
         try:
             join = await self._read(reader, 0, JOIN_S)
@@ -134,7 +134,7 @@ class TcpServer(TcpEndpoint):
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
     ) -> None:
-        """Give the worker the model; the first one is asked for its own."""
+        """Send the model to the worker; ask the first worker for its own."""
         if self._model_is_here is None:
             self._model_is_here = asyncio.Event()
         deadline = time.monotonic() + self._config.idle_s
@@ -161,7 +161,7 @@ class TcpServer(TcpEndpoint):
         await self._write(model, writer)
 
     def _withdraw(self, worker: int | None) -> None:
-        """Who was to bring the first model is gone: the next worker is asked."""
+        """The worker that should send the first model is gone: ask the next one."""
         if worker is not None and self._offered_to == worker and self._job.weights is None:
             self._offered_to = None
             if self._model_is_here is not None:
@@ -188,11 +188,11 @@ class TcpServer(TcpEndpoint):
     async def _read(
         self, reader: asyncio.StreamReader, parameters: int, patience_s: float
     ) -> Frame:
-        """The next frame; its first bytes within ``patience_s``, the others within timeout_s."""
+        """The next frame: first bytes within ``patience_s``, the others within ``timeout_s``."""
         header = await within(patience_s, reader.readexactly(frames.LENGTH.size))
         length = frames.check_length(header, parameters)
         body = bytearray()
-        while len(body) < length:  # memory grows with what has come, not with what was announced
+        while len(body) < length:  # memory grows with the received bytes, not the announced length
             some = reader.read(min(length - len(body), CHUNK_BYTES))
             chunk = await within(self._config.timeout_s, some)
             if not chunk:
