@@ -262,7 +262,7 @@ def test_what_cannot_be_simulated_is_checked_all_the_same(
     report = json.loads(said.out)
     assert report["simulated"] is None
     assert report["wrong"] == ["resource 1 was used at 3 ns by jobs [2, 3] at once"]
-    assert "no simulated score: jobs 1, 2, 3: not each conflicts with each" in said.err
+    assert "no simulated score: jobs 1, 2, 3: some do not conflict with each other" in said.err
 
 
 @pytest.mark.parametrize("ahead", ["0", "99us", "101ms"])

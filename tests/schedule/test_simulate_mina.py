@@ -193,7 +193,7 @@ def test_a_timeline_is_drawn(
         ("talks 2 1\n# fine\nmumbles 2 1\n", ["jobs.txt", "no pattern `mumbles`", "talks, thinks"]),
         ("talks 2\n", ["jobs.txt:1: 2 words: a job is `pattern hosts steps`"]),
         ("talks 0 1\ntalks two 1\n", ["jobs.txt:1: hosts '0'", "jobs.txt:2: hosts 'two'"]),
-        ("talks 2 -1\n", ["jobs.txt:1: steps '-1': a whole number from 1"]),
+        ("talks 2 -1\n", ["jobs.txt:1: steps '-1': must be a whole number from 1"]),
         ("\n# nobody\n", ["jobs.txt: no jobs"]),
         ("talks 2 9999999999999999999\n", ["jobs.txt:1: ", "146 years"]),
     ],

@@ -1,1 +1,1 @@
-"""The scheduler's outer half: patterns, service, runtime, timeline. Decisions are in the core."""
+"""The Python half of the scheduler: patterns, service, runtime, timeline. The core decides."""

@@ -1,4 +1,4 @@
-"""The allocation controller over HTTP and JSON. Wraps: what it answers is decided in the core."""
+"""The allocation controller over HTTP and JSON. It only wraps: the core decides the answers."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from olaf.schedule.store import StoreError
 
 LONGEST_WAIT_S = 60.0
 
-JobId = Annotated[int, Path(ge=1, le=models.MOST, description="Its number.")]
-NodeName = Annotated[str, Path(max_length=256, description="As the topology names it.")]
+JobId = Annotated[int, Path(ge=1, le=models.MOST, description="Number of the job.")]
+NodeName = Annotated[str, Path(max_length=256, description="Name in the topology.")]
 
 
 def application(
     controller: Controller, feed: Feed, known: Known, *, token: str | None = None
 ) -> FastAPI:
-    """The service's face. ``token`` None: whoever reaches the address may ask."""
+    """The HTTP application. With ``token`` None, every client that reaches it may use it."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -44,7 +44,7 @@ def application(
         lifespan=lifespan,
         responses=problems.PROBLEMS,
         redoc_url=None,
-        # Its page loads scripts from elsewhere; /openapi.json is all there is to it.
+        # The documentation page would load scripts from elsewhere; /openapi.json is enough.
         docs_url=None,
     )
     app.add_middleware(Guard, token=token)
@@ -72,7 +72,7 @@ def _submitting(app: FastAPI, controller: Controller, known: Known) -> None:
         response: Response,
         idempotency_key: Annotated[str | None, Header(min_length=1, max_length=200)] = None,
     ) -> models.Job:
-        """Submit a job. With the header Idempotency-Key, asking again submits it once."""
+        """Submit a job. With the header Idempotency-Key, a repeated request submits it once."""
         asked = body.model_dump()
         gain = known.gain(body.pattern, body.hosts)
         kept = None if body.pattern is None else (body.pattern, known.text(body.pattern))
@@ -91,20 +91,20 @@ def _jobs(app: FastAPI, controller: Controller) -> None:
         limit: Annotated[int, Query(ge=1, le=10_000)] = 1000,
         state: models.JobState | None = None,
     ) -> models.Jobs:
-        """Jobs behind `after`, in the order of submission. Those that ended long ago are gone."""
+        """Jobs after `after`, in the order of submission. Jobs that ended long ago are left out."""
         ask = controller.read(lambda core: core.jobs(after=after, most=limit + 1, state=state))
         found = json.loads(await asyncio.wrap_future(ask))
         return models.Jobs(jobs=found[:limit], more=len(found) > limit)
 
     @app.get("/jobs/{job}")
     async def one(job: JobId) -> models.Job:
-        """One job. `held` says what its runtime shall do, should it have missed events."""
+        """One job. `held` tells its runtime what to do, in case it has missed events."""
         text = await asyncio.wrap_future(controller.read(lambda core: core.job(job)))
         return models.Job.model_validate_json(_there(text, job))
 
     @app.get("/jobs/{job}/explanation")
     async def explanation(job: JobId) -> models.Explanation:
-        """Why it sits where it sits."""
+        """Explain why the job has its hosts and its tree."""
         text = await asyncio.wrap_future(controller.read(lambda core: core.explain(job)))
         return models.Explanation.model_validate_json(_there(text, job))
 
@@ -112,29 +112,32 @@ def _jobs(app: FastAPI, controller: Controller) -> None:
 def _orders(app: FastAPI, controller: Controller) -> None:
     @app.post("/jobs/{job}/finish")
     async def finish(job: JobId) -> models.Job:
-        """It ended well, uses no tree and runs nowhere."""
+        """Report that it ended well: it uses no tree and has no processes."""
         return await _job(controller, {"do": "finish", "job": job})
 
     @app.post("/jobs/{job}/fail")
     async def fail(job: JobId, body: models.Failure | None = None) -> models.Job:
-        """It is dead. Its tree is fenced before anybody else gets what that uses."""
+        """Report that it is dead. Its tree is fenced before others get the tree's resources."""
         reason = models.Failure.UNKNOWN if body is None else body.reason
         return await _job(controller, {"do": "fail", "job": job, "reason": reason})
 
     @app.post("/jobs/{job}/cancel")
     async def cancel(job: JobId) -> models.Job:
-        """It shall stop: a waiting job ends, a running one is told to and then says `finish`."""
+        """Stop it: a waiting job ends; a running one is told to stop, and then sends `finish`."""
         return await _job(controller, {"do": "cancel", "job": job})
 
     @app.post("/jobs/{job}/released")
     async def released(job: JobId, body: models.Acknowledgement) -> models.Job:
-        """It uses this tree no more; or the switches refuse it, if it is dead. May be repeated."""
+        """Report that it no longer uses this tree, or, if it is dead, that the switches refuse it.
+
+        May be repeated.
+        """
         command = {"do": "released", "job": job, "generation": body.generation}
         return await _job(controller, command)
 
     @app.post("/jobs/{job}/acquired")
     async def acquired(job: JobId, body: models.Acknowledgement) -> models.Job:
-        """It uses this tree. May be repeated."""
+        """Report that it uses this tree. May be repeated."""
         command = {"do": "acquired", "job": job, "generation": body.generation}
         return await _job(controller, command)
 
@@ -149,34 +152,34 @@ def _nodes(app: FastAPI, controller: Controller) -> None:
 
     @app.post("/switches/{name}/drain")
     async def drain_switch(name: NodeName) -> models.Drained:
-        """No tree goes through it from now on; jobs whose trees do move, or do without."""
+        """Keep trees off this switch; its jobs move to other trees, or go without a tree."""
         return await drained({"do": "drain_switch", "switch": name}, name, drained=True)
 
     @app.post("/switches/{name}/undrain")
     async def undrain_switch(name: NodeName) -> models.Drained:
-        """Trees may go through it again."""
+        """Allow trees through it again."""
         return await drained({"do": "undrain_switch", "switch": name}, name, drained=False)
 
     @app.post("/hosts/{name}/drain")
     async def drain_host(name: NodeName) -> models.Drained:
-        """No job that begins from now on gets it."""
+        """Keep jobs off this host from now on."""
         return await drained({"do": "drain_host", "host": name}, name, drained=True)
 
     @app.post("/hosts/{name}/undrain")
     async def undrain_host(name: NodeName) -> models.Drained:
-        """Jobs may get it again."""
+        """Allow jobs on it again."""
         return await drained({"do": "undrain_host", "host": name}, name, drained=False)
 
     @app.post("/hosts/{name}/lost")
     async def lost(name: NodeName) -> models.Drained:
-        """It is dead: its job fails, and nobody gets it until it is undrained."""
+        """Report that it is dead: its job fails, and no job gets it until it is undrained."""
         return await drained({"do": "host_lost", "host": name}, name, drained=True)
 
 
 def _cluster(app: FastAPI, controller: Controller, feed: Feed, known: Known) -> None:
     @app.get("/cluster")
     async def cluster() -> models.Cluster:
-        """The cluster in a few numbers, and what is drained."""
+        """The cluster in a few numbers, and the drained switches and hosts."""
         text = await asyncio.wrap_future(controller.read(lambda core: core.cluster()))
         spec = {key: controller.spec[key] for key in ("placement", "trees")}
         return models.Cluster.model_validate(
@@ -189,23 +192,23 @@ def _cluster(app: FastAPI, controller: Controller, feed: Feed, known: Known) -> 
         job: Annotated[int | None, Query(ge=1, le=models.MOST)] = None,
         wait: Annotated[float, Query(ge=0, le=LONGEST_WAIT_S, allow_inf_nan=False)] = 0.0,
     ) -> models.Events:
-        """What happened behind `after`; waits up to `wait` seconds for it.
+        """Events after number `after`; waits up to `wait` seconds for the first.
 
-        410: those were dropped. Look at GET /jobs, and go on from /healthz's `events`.
+        410: those events are no longer kept. Read GET /jobs, then go on from /healthz's `events`.
         """
         found, last = await feed.after(after, job, wait)
         return models.Events(events=found, last=last)
 
     @app.get("/healthz")
     async def healthz() -> models.Health:
-        """Whether it can do its work."""
+        """Whether the service works."""
         if controller.broken is not None:
             raise StoreError(controller.broken)
         return models.Health(status="ok", events=feed.last, waiting=controller.waiting())
 
     @app.get("/metrics", response_class=PlainTextResponse)
     async def metrics() -> str:
-        """For Prometheus."""
+        """Metrics for Prometheus."""
         text = await asyncio.wrap_future(controller.read(lambda core: core.cluster()))
         return _metrics(json.loads(text), feed, controller)
 

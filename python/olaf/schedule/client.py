@@ -1,4 +1,4 @@
-"""The other end of ``olaf schedule serve``: for the command line and for runtimes."""
+"""The client of ``olaf schedule serve``, for the command line and for runtimes."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ TOKEN_VARIABLE = "OLAF_SCHEDULE_TOKEN_FILE"
 
 RETRY_S = 0.2
 EXITS = {401: Exit.REFUSED, 403: Exit.REFUSED, 422: Exit.USAGE}
-"""Of answers that are problems; of others it is FAILED."""
+"""Status of a problem -> exit code; for other statuses FAILED."""
 
 
 class ProblemError(RunError):
-    """The service's answer is a problem; its fields are those of ``Problem``."""
+    """The service answered with a problem; its fields are those of ``Problem``."""
 
     def __init__(self, status: int, problem: dict[str, Any]) -> None:
         advice = f" ({problem['advice']})" if problem.get("advice") else ""
@@ -34,15 +34,15 @@ class ProblemError(RunError):
 
 
 class Client:
-    """Asks one service; a context manager."""
+    """Client of one service; a context manager."""
 
     def __init__(
         self, url: str | None = None, *, token_file: Path | None = None, timeout_s: float = 10.0
     ) -> None:
-        """Where: ``url``, or OLAF_SCHEDULE_URL, or port 7070 here. No answer takes longer than
-        ``timeout_s``, but for events, which take as long as is waited for them.
+        """Address: ``url``, or OLAF_SCHEDULE_URL, or port 7070 here. An answer takes at most
+        ``timeout_s`` seconds; for events, the time of the wait is added.
 
-        Raises ConfigurationError for what is no URL, and for a token that cannot be read.
+        Raises ConfigurationError for an invalid URL, and for a token that cannot be read.
         """
         self.url = url or os.environ.get(URL_VARIABLE) or DEFAULT_URL
         if token_file is None and TOKEN_VARIABLE in os.environ:
@@ -57,7 +57,7 @@ class Client:
                 raise ConfigurationError(f"--token-file {token_file}: {error}") from None
         self._timeout_s = timeout_s
         try:
-            # No proxy of the environment: the service is in the cluster.
+            # Ignore proxies of the environment: the service is in the cluster.
             self._http = httpx.Client(
                 base_url=self.url, headers=headers, timeout=timeout_s, trust_env=False
             )
@@ -78,18 +78,18 @@ class Client:
         self._http.close()
 
     def get(self, path: str, **params: Any) -> dict[str, Any]:
-        """Ask. Raises ProblemError, or RunError when nobody answers."""
+        """GET. Raises ProblemError, or RunError if no service answers."""
         given = {key: value for key, value in params.items() if value is not None}
         return self._ask("GET", path, params=given)
 
     def post(self, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Tell. Raises ProblemError, or RunError when nobody answers."""
+        """POST. Raises ProblemError, or RunError if no service answers."""
         return self._ask("POST", path, json=body)
 
     def submit(self, body: dict[str, Any], key: str | None = None) -> dict[str, Any]:
-        """Submit a job, once, even if an answer was lost or the service restarts meanwhile.
+        """Submit a job, once, even if an answer is lost or the service restarts meanwhile.
 
-        key: what this submission is called; one is made up if there is none. Raises as ``post``.
+        key: name of this submission; None makes one up. Raises as ``post``.
         """
         headers = {"idempotency-key": key or str(uuid.uuid4())}
         deadline = time.monotonic() + self._timeout_s
@@ -107,9 +107,9 @@ class Client:
     def events(
         self, after: int, *, job: int | None = None, wait_s: float = 0.0
     ) -> tuple[list[dict[str, Any]], int]:
-        """Events behind a number, and the number to ask behind next; waits for the first so long.
+        """Events after a number, and the number for the next call; waits for the first event.
 
-        Raises as ``get``: a ProblemError of status 410 when they are kept no longer.
+        Raises as ``get``: a ProblemError of status 410 if the events are no longer kept.
         """
         params = {"after": after, "wait": wait_s} | ({} if job is None else {"job": job})
         timeout = httpx.Timeout(self._timeout_s, read=self._timeout_s + wait_s)
@@ -125,7 +125,7 @@ class Client:
             ) from None
         except httpx.HTTPError as error:
             raise RunError(
-                f"{self.url}: {error}: start `olaf schedule serve` there, or say where it is with "
+                f"{self.url}: {error}: start `olaf schedule serve` there, or give its address with "
                 f"--url or {URL_VARIABLE}",
                 Exit.UNREACHABLE,
             ) from None

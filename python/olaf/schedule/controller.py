@@ -1,8 +1,8 @@
 """The allocation controller as one thread: core and store together, one step after the other.
 
-Whatever comes in is put into a bounded line. The thread takes what waits, applies it, writes all
-of it with one fsync, and only then tells anybody: who asked, and who listens for events. Reading
-goes through the same line, so that nobody sees what could still be lost.
+Requests go into a bounded queue. The thread takes those that wait, applies them, and writes all of
+them with one fsync. Only then does it answer the clients and publish the events. Reads go through
+the same queue, so no client sees a state that could still be lost.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from olaf._olaf import Allocator
 from olaf.schedule.store import Accepted, Store, StoreError
 
 MOST_WAITING = 4096
-"""Requests in the line; more are told to come again."""
+"""Most requests in the queue; further ones are told to try again."""
 
 CLOSE_S = 30.0
-"""How long a store may take to write what is in the line when the service stops."""
+"""Time limit in seconds for a stopping service to write the queue's requests."""
 
 MOST_TOGETHER = 256
-"""Requests that share an fsync."""
+"""Most requests that share an fsync."""
 
 SNAPSHOT_EVERY = 10_000
-"""Commands after which a snapshot takes their place."""
+"""Number of commands after which a snapshot replaces them."""
 
 MOST_EVENTS = 10_000
-"""Events that are kept for those who listen."""
+"""Number of events that are kept for listeners."""
 
 
 class RefusedError(Exception):
-    """The core will not do it: ``kind`` and the other fields of ``Refusal``, and a sentence."""
+    """The core refuses: ``kind`` and the other fields of ``Refusal``, and a sentence."""
 
     def __init__(self, why: Mapping[str, Any], text: str) -> None:
         super().__init__(text)
@@ -45,7 +45,7 @@ class RefusedError(Exception):
 
 
 class BusyError(Exception):
-    """The line is full, or the controller is closing."""
+    """The queue is full, or the controller is closing."""
 
 
 class KeyTakenError(Exception):
@@ -58,13 +58,13 @@ class KeyTakenError(Exception):
 
 @dataclass(frozen=True)
 class Done:
-    """What came of a command."""
+    """The result of a command."""
 
     outcome: dict[str, Any]
     job: dict[str, Any] | None
-    """The job that it was about, as it is now."""
+    """The present state of the command's job."""
     repeated: bool = False
-    """Nothing was done: the same submission was accepted before."""
+    """True if the same submission was accepted before: nothing was done."""
 
 
 @dataclass
@@ -74,11 +74,11 @@ class _Work:
 
 
 def _nowhere(events: list[dict[str, Any]], last: int) -> None:
-    """Nobody listens."""
+    """Discard the events."""
 
 
 def no_fault(step: str) -> None:
-    """Go on."""
+    """Do nothing."""
 
 
 class Controller:
@@ -92,9 +92,9 @@ class Controller:
         tell: Callable[[list[dict[str, Any]], int], None] = _nowhere,
         at: Callable[[str], None] = no_fault,
     ) -> None:
-        """Replay the store, then wait for work.
+        """Replay the store, then wait for requests.
 
-        tell: is called with events that are on the disk, and the number of the last of them.
+        tell: is called with events that are on the disk, and the number of the last one.
         at: is called between any two steps; a test kills the process there.
         """
         self._store = store
@@ -104,10 +104,10 @@ class Controller:
         self._line: queue.Queue[_Work | None] = queue.Queue(MOST_WAITING)
         self._closing = False
         self.broken: str | None = None
-        """Why nothing can be done any more."""
+        """Why the controller is broken, or None."""
         self.when_broken: Callable[[], None] = lambda: None
         self.spec = store.spec
-        """What the allocator was made of."""
+        """The allocator's configuration."""
         self._load()
         self._thread = threading.Thread(target=self._serve, name="controller", daemon=True)
         self._thread.start()
@@ -132,11 +132,11 @@ class Controller:
         self._since_snapshot = self.replayed = len(kept.commands)
         self._snapshot_at = SNAPSHOT_EVERY
         self.events: int = kept.events + found["events"]
-        """How many there have been; each has its number, from 1."""
+        """Number of all events; they are numbered from 1."""
         self.last_events: list[dict[str, Any]] = found["last"]
-        """The newest of them, when the store was opened."""
+        """The newest events when the store was opened."""
 
-    # What may be asked for.
+    # Requests.
 
     def submit(
         self,
@@ -145,11 +145,11 @@ class Controller:
         key: str | None,
         pattern: tuple[str, str] | None = None,
     ) -> Future[Done]:
-        """Submit a job; the same key and the same request again give the same job.
+        """Submit a job; the same key and the same request again return the same job.
 
-        request: the fields of the core's ``Request``. gain: what it wins by a tree, in
-        host-nanoseconds a second; no part of what makes two requests the same. pattern: name and
-        contents of what the gain was computed from, to be kept with the job.
+        request: the fields of the core's ``Request``. gain: time that a tree saves it, in
+        host-nanoseconds per second; two requests may differ in it and count as the same. pattern:
+        name and contents from which the gain was computed, stored with the job.
         """
         return self._enqueue(lambda: self._submit(request, gain, key, pattern))
 
@@ -158,25 +158,25 @@ class Controller:
         return self._enqueue(lambda: self._command(command))
 
     def read(self, ask: Callable[[Allocator], Any]) -> Future[Any]:
-        """Ask the core."""
+        """Read from the core."""
         return self._enqueue(lambda: ask(self._core))
 
     def close(self) -> None:
-        """Finish what is in the line, and give the store back."""
+        """Finish the queue, and release the store."""
         self._closing = True
         self._line.put(None)
         self._thread.join(CLOSE_S)
         if self._thread.is_alive():
             raise StoreError(
-                f"--store {self._store.file}: not written to its end within {CLOSE_S:.0f} s; what "
-                "was answered is in it"
+                f"--store {self._store.file}: not all requests were written within "
+                f"{CLOSE_S:.0f} s; those that were answered are in it"
             )
         if self.broken is None and self._since_snapshot:
             self._compact()
         self._store.close()
 
     def waiting(self) -> int:
-        """Requests in the line."""
+        """Number of requests in the queue."""
         return self._line.qsize()
 
     def _enqueue(self, call: Callable[[], Any]) -> Future[Any]:
@@ -190,7 +190,7 @@ class Controller:
         except queue.Full:
             raise BusyError(f"{MOST_WAITING} requests wait already") from None
         if self.broken is not None:
-            with contextlib.suppress(InvalidStateError):  # it was told already
+            with contextlib.suppress(InvalidStateError):  # it was answered already
                 work.answer.set_exception(StoreError(self.broken))
         return work.answer
 
@@ -221,7 +221,7 @@ class Controller:
         try:
             for work in batch:
                 if not work.answer.set_running_or_notify_cancel():
-                    continue  # who asked has left before it began
+                    continue  # the client left before it began
                 try:
                     answers.append((work.answer, work.call(), None))
                 except (RefusedError, KeyTakenError, ValueError) as refusal:
@@ -232,7 +232,7 @@ class Controller:
                 self._since_snapshot += len(self._accepted)
                 self._at("written")
         except BaseException as error:
-            # The core may be ahead of the file now: what counts is what is in the file.
+            # The core may be ahead of the file now: the file counts.
             self._recover(error)
             for work in batch:
                 if not work.answer.cancelled():
@@ -252,12 +252,12 @@ class Controller:
             self._compact()
 
     def _compact(self) -> None:
-        """Go on from a snapshot, as a restart would: from here on both decide the same."""
+        """Reload from a snapshot, as a restart would, so that both decide the same from here on."""
         state = self._core.snapshot()
         try:
             restored = Allocator.restore(json.dumps(self._store.spec), state)
         except ValueError:
-            # A state that cannot be told so: its commands tell it, until one that can.
+            # This state cannot be a snapshot: keep its commands until a later state can.
             self._snapshot_at += SNAPSHOT_EVERY
             return
         self._at("restored")
@@ -296,7 +296,7 @@ class Controller:
         return self._command({"do": "submit", **request, "gain": gain}, key, text, pattern)
 
     def _break(self, why: str) -> None:
-        """Nothing can be done any more: nobody shall wait for it."""
+        """The controller is broken: end all waiting requests with an error."""
         self.broken = why
         self.when_broken()
         while True:
@@ -305,7 +305,7 @@ class Controller:
             except queue.Empty:
                 return
             if work is not None:
-                with contextlib.suppress(InvalidStateError):  # who asked has left
+                with contextlib.suppress(InvalidStateError):  # the client has left
                     work.answer.set_exception(StoreError(why))
 
     def _command(

@@ -1,4 +1,4 @@
-"""Events for those who listen: the newest are kept, and who asks for later ones waits for them."""
+"""Events for listeners: the newest are kept, and listeners wait here for later ones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class GoneError(Exception):
-    """Events that were asked for are kept no longer."""
+    """The requested events are no longer kept."""
 
     def __init__(self, oldest: int) -> None:
         super().__init__(f"the oldest event that is kept has number {oldest}")
@@ -17,11 +17,11 @@ class GoneError(Exception):
 
 
 class TooManyError(Exception):
-    """As many listen as may."""
+    """There are as many listeners as are allowed."""
 
 
 class Feed:
-    """Told from one thread, listened to from an event loop."""
+    """Published from one thread, read from an event loop."""
 
     def __init__(self, keep: int, most_listeners: int) -> None:
         self._lock = threading.Lock()
@@ -40,15 +40,15 @@ class Feed:
 
     @property
     def listeners(self) -> int:
-        """Who waits now."""
+        """Number of waiting listeners."""
         return len(self._listeners)
 
     def attach(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Listeners wait in this loop."""
+        """Set the loop in which listeners wait."""
         self._loop = loop
 
     def tell(self, events: list[dict[str, Any]], last: int) -> None:
-        """Add events; ``last`` is the number of the last of them."""
+        """Add events; ``last`` is the number of the last one."""
         with self._lock:
             first = last - len(events) + 1
             self._events.extend({"seq": first + at, **each} for at, each in enumerate(events))
@@ -56,21 +56,21 @@ class Feed:
         self._wake()
 
     def close(self) -> None:
-        """Let everybody go."""
+        """End all waits."""
         self.closing = True
         self._wake()
 
     async def after(self, seq: int, job: int | None, wait_s: float) -> tuple[list[Any], int]:
-        """Events behind ``seq``, of one job if it is named; waits for the first so long.
+        """Events after number ``seq``, of one job if it is named; waits for the first event.
 
-        Returns them, and the number to ask behind next. Raises GoneError when some were dropped
-        already, or when ``seq`` has not come yet (the store is another one); TooManyError.
+        Returns them, and the number for the next call. Raises GoneError if some are no longer
+        kept, or if ``seq`` is in the future (the store is another one); TooManyError.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + wait_s
         news = asyncio.Event()
         if len(self._listeners) >= self._most:
-            raise TooManyError(f"{self._most} listen already")
+            raise TooManyError(f"{self._most} clients listen already")
         self._listeners.add(news)
         try:
             while True:
@@ -91,7 +91,7 @@ class Feed:
             oldest = self._last - len(self._events) + 1
             if seq + 1 < oldest or seq > self._last:
                 raise GoneError(oldest)
-            # From the newest backwards: who listens has seen nearly all.
+            # From the newest backwards: a listener has usually seen nearly all.
             found: list[dict[str, Any]] = []
             for each in reversed(self._events):
                 if each["seq"] <= seq:

@@ -1,4 +1,4 @@
-"""What every request passes first: who may ask, and how much may be sent."""
+"""Checks every request first: its token, its origin and its size."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MOST_BODY = 64 * 1024
-"""Bytes of a request's body."""
+"""Largest body of a request in bytes."""
 
 OPEN = ("/healthz",)
-"""Answered without a token."""
+"""Paths that need no token."""
 
 
 class Guard:
@@ -23,7 +23,7 @@ class Guard:
         self._token = None if token is None else token.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refuse, or pass on."""
+        """Refuse the request, or pass it on."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -36,7 +36,7 @@ class Guard:
         if length.isdigit() and int(length) > MOST_BODY:
             await _problem(send, *_TOO_LARGE)
             return
-        # A body may come in pieces without saying how long it is: it is read here, up to the most.
+        # A body may come in pieces without a length: read it here, up to the limit.
         body = b""
         while True:
             message = await receive()
@@ -62,7 +62,7 @@ class Guard:
     def _refused(self, path: str, headers: dict[bytes, bytes]) -> tuple[int, str, str, str] | None:
         if self._token is not None and path not in OPEN:
             said = headers.get(b"authorization", b"")
-            # In constant time, whatever was said.
+            # In constant time, whatever the client sent.
             if not hmac.compare_digest(said, b"Bearer " + self._token):
                 return (
                     401,
@@ -71,11 +71,11 @@ class Guard:
                     "send `Authorization: Bearer TOKEN`; on the command line: --token-file FILE",
                 )
         if self._token is None and b"origin" in headers:
-            # Without a token any page in a browser on this machine could ask.
+            # Without a token, any page in a browser on this machine could send requests.
             return (
                 403,
                 "Forbidden",
-                "a web page of another origin asks, and the service has no token",
+                "the request comes from a web page of another origin, and the service has no token",
                 "start it with --token-file FILE",
             )
         return None
@@ -84,7 +84,7 @@ class Guard:
 _TOO_LARGE = (
     413,
     "Content Too Large",
-    f"a body has {MOST_BODY} bytes at most",
+    f"a body has at most {MOST_BODY} bytes",
     "name a pattern instead of sending one",
 )
 

@@ -1,7 +1,7 @@
-"""The choice of trees solved exactly, as far as time allows (MINA §III-C, the ILP), with HiGHS.
+"""Solves the choice of trees exactly, as far as time allows (MINA §III-C, the ILP), with HiGHS.
 
-A problem is what ``olaf_sched::trees::Problem`` writes: of each job at most one candidate, on no
-resource more units than it has, the values of the chosen as large as can be together.
+``olaf_sched::trees::Problem`` writes a problem. A choice gives each job at most one candidate and
+uses no resource beyond its units; the sum of the chosen values is maximised.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 TIME_LIMIT_S = 1.0
-"""For one problem: after it, the best that was found counts, and the gap says how good it is."""
+"""Time limit in seconds for one problem; at the limit the best choice found counts."""
 
 
 class Chooser(BaseModel):
@@ -26,27 +26,27 @@ class Chooser(BaseModel):
 
     job: int
     units: int
-    """That it asks of each resource of its tree."""
+    """Units that it needs of each resource of its tree."""
     values: list[int]
-    """Of each candidate, if it is chosen."""
+    """Value of each candidate, if it is chosen."""
     current: int | None
-    """The candidate that it has now."""
+    """Index of its present candidate, or None."""
     roots: list[int]
     uses: list[list[int]]
-    """Of each candidate: its resources."""
+    """The resources of each candidate."""
 
 
 class Problem(BaseModel):
-    """All jobs that would gain by a tree, and what they could have."""
+    """All jobs that would gain by a tree, and their candidates."""
 
     model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
 
     capacity: int
-    """Units that each resource has."""
+    """Units of each resource."""
     jobs: list[Chooser]
 
     def worth(self, chosen: dict[int, int]) -> int:
-        """What a choice is worth. chosen: candidates by job. Raises ValueError for none."""
+        """The value of the ``chosen`` candidates by job. Raises ValueError if they are invalid."""
         jobs = {job.job: job for job in self.jobs}
         held: Counter[int] = Counter()
         for job, candidate in chosen.items():
@@ -58,36 +58,36 @@ class Problem(BaseModel):
         return sum(jobs[job].values[candidate] for job, candidate in chosen.items())
 
     def current(self) -> dict[int, int]:
-        """What the jobs have now."""
+        """The present choice."""
         return {job.job: job.current for job in self.jobs if job.current is not None}
 
 
 @dataclass(frozen=True)
 class Solved:
-    """A choice, and how good it is."""
+    """A choice, and a bound on its distance from the best."""
 
     chosen: dict[int, int]
     """Candidates by job."""
     objective: int
-    """What it is worth."""
+    """Value of the choice."""
     bound: float
-    """No choice is worth more."""
+    """Upper bound on the value of any choice."""
     proven: bool
-    """No choice is worth more than this one, but for rounding."""
+    """True if no choice is worth more, except for rounding."""
     seconds: float
 
     @property
     def gap(self) -> float:
-        """The part of the bound that may be missing: 0 if proven."""
+        """Relative distance from the bound: 0 if proven."""
         return 0.0 if self.proven or self.bound <= 0 else 1 - self.objective / self.bound
 
 
 def solve(problem: Problem, *, time_limit_s: float = TIME_LIMIT_S) -> Solved:
-    """Choose; start from what the jobs have now, and return nothing worse.
+    """Choose, starting from the present choice; return no worse one.
 
-    Within the time limit it is the optimum, up to a part in 10^9 and the same each time; when the
-    limit cuts it short, what is found depends on the machine. Raises ValueError for a problem
-    whose current choice is none.
+    Within the time limit it is the optimum, up to a part in 10^9, and the same each time. At the
+    limit, the result depends on the machine. Raises ValueError for a problem whose present choice
+    is invalid.
     """
     begin = time.perf_counter()
     current = problem.current()
@@ -105,7 +105,7 @@ def solve(problem: Problem, *, time_limit_s: float = TIME_LIMIT_S) -> Solved:
         "mip_abs_gap": 1e-9,
     }.items():
         solver.setOptionValue(option, value)
-    # Values near one, so that the solver's tolerances mean what they say.
+    # Values near one, so that the solver's tolerances apply as intended.
     scale = float(max(value for job in problem.jobs for value in job.values)) or 1.0
     solver.passModel(_model(problem, scale))
     start = highspy.HighsSolution()
@@ -118,7 +118,7 @@ def solve(problem: Problem, *, time_limit_s: float = TIME_LIMIT_S) -> Solved:
     try:
         objective = problem.worth(chosen)
     except ValueError:
-        # Cut short before it had anything, or beyond its own tolerances.
+        # Stopped before it had a choice, or beyond its own tolerances.
         objective = -1
     if objective < worth:
         chosen, objective = current, worth
@@ -132,7 +132,7 @@ def solve(problem: Problem, *, time_limit_s: float = TIME_LIMIT_S) -> Solved:
 
 
 def _model(problem: Problem, scale: float) -> highspy.HighsLp:
-    """A row for each job, and for each resource that could be wanted beyond its units."""
+    """A row for each job, and for each resource that may be wanted beyond its units."""
     wanted: Counter[int] = Counter()
     for job in problem.jobs:
         for resource in {resource for uses in job.uses for resource in uses}:
@@ -165,27 +165,27 @@ def _model(problem: Problem, scale: float) -> highspy.HighsLp:
 
 @dataclass
 class Solver:
-    """Answers the core's questions, and keeps account: a callback for ``MinaSimulation``."""
+    """Answers the core's problems, and keeps statistics: a callback for ``MinaSimulation``."""
 
     time_limit_s: float = TIME_LIMIT_S
     asked: int = 0
-    """Problems in which a job that gains had no tree of its own."""
+    """Number of problems in which a job that gains had no tree of its own."""
     better: int = 0
-    """Of those: where another choice than the heuristic's was worth more."""
+    """Number of those with a choice better than the heuristic's."""
     unproven: int = 0
-    """Of those: cut short by the time limit."""
+    """Number of those that the time limit stopped."""
     seconds: float = 0.0
     heuristic: int = 0
-    """What the heuristic's choices were worth together."""
+    """Sum of the values of the heuristic's choices."""
     objective: int = 0
-    """What the solver's were."""
+    """Sum of the values of the solver's choices."""
     bound: float = 0.0
-    """What none exceeds."""
+    """Sum of the upper bounds."""
     worst_gap: float = field(default=0.0)
-    """Of the solver's choices: the largest part of a bound that may be missing."""
+    """Largest relative distance of a choice from its bound."""
 
     def __call__(self, text: str) -> str | None:
-        """A choice that is worth more than the current one, as JSON; None if none was found."""
+        """A choice that is better than the present one, as JSON; None if none was found."""
         problem = Problem.model_validate_json(text)
         current = problem.worth(problem.current())
         solved = solve(problem, time_limit_s=self.time_limit_s)
@@ -204,23 +204,23 @@ class Solver:
 
     @property
     def gap(self) -> float:
-        """The part of all bounds together that the solver's choices may miss."""
+        """Relative distance of the solver's choices from the bounds, over all problems."""
         return 0.0 if self.bound <= 0 else max(0.0, 1 - self.objective / self.bound)
 
     @property
     def heuristic_gap(self) -> float:
-        """The part of all bounds together that the heuristic's choices may miss."""
+        """Relative distance of the heuristic's choices from the bounds, over all problems."""
         return 0.0 if self.bound <= 0 else max(0.0, 1 - self.heuristic / self.bound)
 
     def account(self) -> dict[str, float]:
-        """All of it, for a record."""
+        """The statistics as a dict, for a record."""
         return {**asdict(self), "gap": self.gap, "heuristic_gap": self.heuristic_gap}
 
     def words(self) -> str:
-        """All of it, for people."""
+        """The statistics as a sentence."""
         return (
-            f"HiGHS: asked {self.asked} times, found more {self.better} times, cut short "
-            f"{self.unproven} times, {self.seconds:.1f} s. At most {self.gap:.4%} from the "
+            f"HiGHS: {self.asked} problems, {self.better} better choices, {self.unproven} stopped "
+            f"at the time limit, {self.seconds:.1f} s. At most {self.gap:.4%} from the "
             f"optimum, {self.worst_gap:.2%} in the worst choice; the heuristic alone "
             f"{self.heuristic_gap:.4%}."
         )

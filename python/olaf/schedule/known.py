@@ -1,7 +1,7 @@
-"""The patterns that the service knows, and what a tree wins a job that has one.
+"""The patterns that the service knows, and the time that a tree saves a job with one of them.
 
-What was used once is kept in the store, by its contents: the same request has the same gain after
-a restart, whatever has become of the folders.
+The store keeps the contents of every pattern that was used: the same request then has the same gain
+after a restart, even if the folders have changed.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 
 LATENCY_NS = 50_000
 NETWORK = {"bytes_per_second": 12_500_000_000, "speedup_millis": 2000, "latency_ns": LATENCY_NS}
-"""The core's ``Network::PAPER``: MINA §V as the authors' simulator sets it."""
+"""The core's ``Network::PAPER``: MINA §V with the values of the authors' simulator."""
 
 
 class UnknownPatternError(Exception):
-    """No pattern of this name, or none that can be read."""
+    """There is no pattern of this name, or its file is invalid."""
 
     def __init__(self, text: str, advice: str) -> None:
         super().__init__(text)
@@ -32,7 +32,7 @@ class UnknownPatternError(Exception):
 
 
 class Known:
-    """Patterns by name: those that are kept, and ``NAME.json`` in some folders for the others."""
+    """Patterns by name: those in the store, and ``NAME.json`` in some folders."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class Known:
         network: Mapping[str, int] | None = None,
         kept: Mapping[str, str] | None = None,
     ) -> None:
-        """kept: contents by name, as ``read`` gives them; they go before the folders."""
+        """kept: name -> contents, as ``read`` returns them; they come before the folders."""
         self._folders = folders
         self.network = dict(network or NETWORK)
         """The core's ``Network``."""
@@ -48,20 +48,20 @@ class Known:
         self._kept = dict(kept or {})
 
     def names(self) -> list[str]:
-        """Of all of them, sorted."""
+        """The names of all patterns, sorted."""
         return sorted({*self._kept, *(file.stem for file in _files(self._folders))})
 
     def gain(self, pattern: str | None, hosts: int) -> int:
-        """Host-nanoseconds a second that a tree wins; 0 without a pattern.
+        """Time that a tree saves, in host-nanoseconds per second; 0 without a pattern.
 
         Raises UnknownPatternError.
         """
         return 0 if pattern is None else tree_gain(self.text(pattern), self._network, hosts)
 
     def text(self, pattern: str) -> str:
-        """Its contents; from now on these, though its file may change. Raises UnknownPatternError.
+        """The contents of a pattern; they are fixed from now on. Raises UnknownPatternError.
 
-        To be kept in the store with what depends on it.
+        The caller stores them together with the job that uses them.
         """
         if pattern in self._kept:
             return self._kept[pattern]
@@ -72,7 +72,7 @@ class Known:
                     try:
                         return self._kept.setdefault(pattern, read(file))
                     except ConfigurationError as error:
-                        raise UnknownPatternError(str(error), "mend the file") from None
+                        raise UnknownPatternError(str(error), "correct the file") from None
         names = self.names()
         have = ", ".join(names[:12]) + (", .." if len(names) > 12 else "") if names else "none"
         raise UnknownPatternError(
@@ -88,9 +88,9 @@ def read(file: Path) -> str:
 
 
 def contents(folders: list[Path]) -> dict[str, str]:
-    """What the folders have, by name; of one name, the first. Files that are none are left out.
+    """The patterns in the folders; the first of each name. Invalid files are left out.
 
-    A job that names one of those is told what is wrong with it.
+    A job that names an invalid file gets an error about it.
     """
     found: dict[str, str] = {}
     for file in _files(folders):

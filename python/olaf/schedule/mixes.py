@@ -1,7 +1,7 @@
-"""Job lists drawn by chance from a mix: how often a job asks for how many hosts.
+"""Random job lists from a mix: weights for numbers of hosts.
 
-Models and numbers of steps are uniform. A seed gives the same list everywhere: only whole numbers
-are drawn, by numpy's PCG64, one job after the other.
+Models and numbers of steps are uniform. A seed gives the same list on every machine: numpy's PCG64
+draws whole numbers, one job after the other.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What goes over HTTP: requests and answers, typed. FastAPI makes the OpenAPI description of it."""
+"""Requests and answers over HTTP, typed. FastAPI derives the OpenAPI description from them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 MOST = 2**53
-"""Whole numbers that every reader of JSON has exactly."""
+"""Largest whole number that every JSON reader keeps exact."""
 
 JobState = Literal["queued", "running", "stopping", "finished", "failed", "cancelled"]
 Text = Annotated[str, Field(min_length=1, max_length=256)]
@@ -15,7 +15,7 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$")]
 
 
 class Request(BaseModel):
-    """A body. Unknown keys and numbers in quotes are mistakes."""
+    """A request's body. Unknown keys and numbers in quotes are errors."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -27,20 +27,21 @@ class Answer(BaseModel):
 
 
 class Submission(Request):
-    """A job that wants to run."""
+    """A job to run."""
 
     name: Text = Field(description="For people; need not be unique.", examples=["vgg-nightly"])
-    hosts: int = Field(ge=1, le=2**32 - 1, description="How many hosts.", examples=[16])
+    hosts: int = Field(ge=1, le=2**32 - 1, description="Number of hosts.", examples=[16])
     pattern: Name | None = Field(
         None,
-        description="What it communicates: a pattern that the service knows. What a tree wins it "
-        "follows from that; without, a policy that weighs gains gives it none at others' cost.",
+        description="Communication pattern that the service knows. It determines the time that a "
+        "tree saves. Without a pattern, a policy that weighs gains gives the job no tree at the "
+        "cost of others.",
         examples=["opt-125m"],
     )
     units: int = Field(
-        1, ge=1, le=2**32 - 1, description="Units that it asks of each switch or port."
+        1, ge=1, le=2**32 - 1, description="Units that it needs of each switch or port."
     )
-    steps: int | None = Field(None, ge=1, le=MOST, description="How many steps, if known.")
+    steps: int | None = Field(None, ge=1, le=MOST, description="Number of steps, if known.")
 
 
 class Failure(Request):
@@ -48,28 +49,28 @@ class Failure(Request):
 
     UNKNOWN: ClassVar[str] = "said to have failed"
 
-    reason: Text = Field(UNKNOWN, description="For people.")
+    reason: Text = Field(UNKNOWN, description="Text for people.")
 
 
 class Acknowledgement(Request):
     """An answer to an order."""
 
-    generation: int = Field(ge=1, le=MOST, description="As in the order.")
+    generation: int = Field(ge=1, le=MOST, description="The order's generation.")
 
 
 class Held(Answer):
-    """What a job holds at the switches."""
+    """The resources of a job at the switches."""
 
     generation: int
     root: str
     phase: Literal["acquiring", "held", "releasing", "fencing"] = Field(
-        description="acquiring, releasing: told to, and has not answered. fencing: it is dead, and "
-        "the switches have not been heard of."
+        description="acquiring, releasing: it was told to, and has not answered. fencing: it is "
+        "dead, and the switches have not confirmed that they refuse it.",
     )
 
 
 class Job(Answer):
-    """A job in a line."""
+    """A job in a list."""
 
     job: int
     name: str
@@ -77,24 +78,24 @@ class Job(Answer):
     hosts: int
     units: int
     steps: int | None
-    gain: int = Field(description="What it wins by a tree, in host-nanoseconds a second.")
+    gain: int = Field(description="Time that a tree saves, in host-nanoseconds per second.")
     state: JobState
-    position: int | None = Field(description="In the queue; 1 is the head.")
+    position: int | None = Field(description="Place in the queue; 1 is the head.")
     submitted_ms: int
     started_ms: int | None
     ended_ms: int | None
-    note: str | None = Field(description="What was said of its end.")
-    generation: int = Field(description="Of its newest tree; 0 before the first.")
-    root: str | None = Field(description="Of the tree that it shall have; none: it does without.")
+    note: str | None = Field(description="Reason of its end.")
+    generation: int = Field(description="Number of its newest tree; 0 before the first.")
+    root: str | None = Field(description="Root of its assigned tree; null: it has no tree.")
     held: Held | None
-    migrations: int = Field(description="How often it was told to give up a tree.")
+    migrations: int = Field(description="Number of trees that it was told to give up.")
 
 
 class Jobs(Answer):
     """Some jobs, in the order of submission."""
 
     jobs: list[Job]
-    more: bool = Field(description="There are others behind the last; ask with `after`.")
+    more: bool = Field(description="True if there are later jobs; ask with `after`.")
 
 
 class Tree(Answer):
@@ -102,15 +103,15 @@ class Tree(Answer):
 
     root: str
     switches: list[str]
-    links: list[tuple[str, str]] = Field(description="Lower end, upper end.")
+    links: list[tuple[str, str]] = Field(description="(lower end, upper end) of each link.")
 
 
 class Wait(Answer):
-    """A resource that is not free yet."""
+    """A resource that is still in use."""
 
     resource: str
     holders: list[int]
-    own: bool = Field(description="It is the job's own earlier tree.")
+    own: bool = Field(description="True if the job's own earlier tree uses it.")
 
 
 class Blocked(Answer):
@@ -122,7 +123,7 @@ class Blocked(Answer):
 
 
 class Explanation(Answer):
-    """Why a job sits where it sits."""
+    """Why a job has its hosts and its tree."""
 
     job: Job
     waiting: dict[str, Any] | None
@@ -134,7 +135,7 @@ class Explanation(Answer):
     waits_for: Wait | None
     blocked: list[Blocked]
     again: Literal["free", "arrival", "never"] | None = Field(
-        description="Without a tree: when the policy looks again."
+        description="For a job without a tree: when the policy looks again."
     )
 
 
@@ -154,28 +155,28 @@ class Cluster(Answer):
     drained_hosts: list[str]
     placement: dict[str, Any]
     trees: dict[str, Any]
-    network: dict[str, int] = Field(description="What a tree wins is computed on this network.")
+    network: dict[str, int] = Field(description="Network from which gains are computed.")
     patterns: list[str]
 
 
 class Drained(Answer):
-    """A switch or host after a drain, or its end."""
+    """A switch or host after a drain or undrain."""
 
     name: str
     drained: bool
-    changed: bool = Field(description="It was not so before.")
-    told: list[int] = Field(description="Jobs that were told to give up their tree.")
+    changed: bool = Field(description="False if it was in this state before.")
+    told: list[int] = Field(description="Jobs that were told to release their tree.")
 
 
 class Events(Answer):
-    """What happened behind `after`."""
+    """The events after `after`."""
 
-    events: list[dict[str, Any]] = Field(description="Each with its number, `seq`.")
-    last: int = Field(description="Ask for what is behind this next.")
+    events: list[dict[str, Any]] = Field(description="Each event has a number, `seq`.")
+    last: int = Field(description="Value of `after` for the next request.")
 
 
 class Health(Answer):
-    """Whether the service can do its work."""
+    """Whether the service works."""
 
     status: Literal["ok"]
     events: int
@@ -188,6 +189,6 @@ class Problem(Answer):
     type: str = "about:blank"
     title: str
     status: int
-    detail: str = Field(description="What, and where.")
+    detail: str = Field(description="The error and its place.")
     advice: str | None = Field(None, description="What to do.")
     why: dict[str, Any] | None = Field(None, description="The core's refusal.")

@@ -1,4 +1,4 @@
-"""What the simulator says of the jobs of a sharing file, before or after they have run."""
+"""The simulator's prediction for the jobs of a sharing file, before or after they have run."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from olaf.usage import ConfigurationError
 
 
 def predicted(file: Path, cluster: SharingCluster, policy: str) -> dict[str, Any]:
-    """The score of all jobs together, and of each job how long it takes in seconds.
+    """The score of all jobs together, and for each job its duration in seconds.
 
-    Jobs whose trees conflict are simulated as a group; of a group, each must conflict with each.
-    The score is none if no job gains anything. Raises ConfigurationError for other groups.
+    Jobs whose trees conflict are simulated as a group, in which each must conflict with each. The
+    score is None if no job gains anything. Raises ConfigurationError for other groups.
     """
     jobs: dict[int, dict[str, Any]] = {}
     gained = possible = 0
@@ -38,7 +38,7 @@ def predicted(file: Path, cluster: SharingCluster, policy: str) -> dict[str, Any
 def _simulated(
     file: Path, cluster: SharingCluster, group: list[SharingJob], policy: str
 ) -> list[dict[str, Any]]:
-    """Of each job of the group what it did; all at once if they take as many steps each."""
+    """The result of each job in the group, in one simulation if all take as many steps."""
     members = [{"pattern": pattern_of(file, job), "hosts": len(job.hosts)} for job in group]
     asked = {
         "policy": policy,
@@ -55,9 +55,9 @@ def _simulated(
 
 
 def _groups(cluster: SharingCluster) -> list[list[SharingJob]]:
-    """Jobs whose trees conflict, with each other or through others.
+    """Groups of jobs whose trees conflict, with each other or through others.
 
-    A job on one host sums nothing by the switches and is given no grant, so it is in nobody's way.
+    A job on one host needs no switches and gets no grant, so it conflicts with no job.
     """
     groups: list[list[SharingJob]] = []
     for job in cluster.jobs:
@@ -70,8 +70,8 @@ def _groups(cluster: SharingCluster) -> list[list[SharingJob]]:
             if not all(_meets(cluster, job, [other]) for other in others):
                 names = ", ".join(str(member.job) for member in group)
                 raise ConfigurationError(
-                    f"jobs {names}: not each conflicts with each, which the simulator of a group "
-                    "cannot show; `olaf simulate mina` simulates whole clusters"
+                    f"jobs {names}: some do not conflict with each other, which the simulator of a "
+                    "group cannot represent; `olaf simulate mina` simulates whole clusters"
                 )
     return groups
 

@@ -1,4 +1,4 @@
-"""Every error over HTTP is a problem (RFC 9457) that says what, where, and what to do."""
+"""Every error over HTTP is a problem (RFC 9457) with the error, its place, and what to do."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ STATUS = {
     "not_asked": HTTPStatus.CONFLICT,
     "queue_full": HTTPStatus.TOO_MANY_REQUESTS,
 }
-"""Of the core's refusals; the others are 422."""
+"""Kind of the core's refusal -> HTTP status; 422 for all others."""
 
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     status: {"model": models.Problem, "description": text}
     for status, text in {
         401: "No token.",
-        403: "A web page asks, and there is no token.",
+        403: "The request comes from a web page, and the service has no token.",
         404: "No such job, switch or host.",
-        409: "Not in this state.",
-        410: "Kept no longer.",
+        409: "Not possible in this state.",
+        410: "No longer kept.",
         413: "Too long.",
-        422: "It cannot be: what, and where.",
-        429: "Too many wait. Come again.",
-        503: "It was not done. Come again.",
+        422: "Invalid; the problem names the error and its place.",
+        429: "Too many clients wait. Try again.",
+        503: "Not done. Try again.",
     }.items()
 }
 
 
 def install(app: FastAPI) -> None:
-    """Every error is a problem that says what, where, and what to do."""
+    """Turn every error into a problem with the error, its place, and what to do."""
 
     def answer(
         status: int, detail: str, advice: str | None = None, why: Any = None
@@ -85,7 +85,7 @@ def install(app: FastAPI) -> None:
 
     @on(GoneError)
     def _(error: GoneError) -> JSONResponse:
-        advice = "look at GET /jobs, then go on behind the number in GET /healthz"
+        advice = "read GET /jobs, then go on from the number in GET /healthz"
         return answer(410, f"after: {error}", advice)
 
     @on(TooManyError)
@@ -98,7 +98,7 @@ def install(app: FastAPI) -> None:
 
     @on(StoreError)
     def _(error: StoreError) -> JSONResponse:
-        return answer(503, str(error), "see what the service says; the disk may be full")
+        return answer(503, str(error), "see the service's log; the disk may be full")
 
     @on(HTTPException)
     def _(error: HTTPException) -> JSONResponse:
@@ -113,5 +113,5 @@ def install(app: FastAPI) -> None:
         return answer(
             422,
             "; ".join(wrong[:8]),
-            "a body is application/json; GET /openapi.json says what may be sent",
+            "a body is application/json; GET /openapi.json describes the requests",
         )

@@ -1,6 +1,6 @@
-"""Job lists, recorded patterns and topologies, from files that people write.
+"""Reads job lists, recorded patterns and topologies from users' files.
 
-Everything wrong is said with the file, and the line where there is one, in one ConfigurationError.
+One ConfigurationError lists all mistakes with the file, and the line if there is one.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from typing import Any
 from olaf.usage import ConfigurationError
 
 BUNDLED = Path(__file__).parent / "patterns"
-"""Patterns that come with Olaf; ``olaf schedule record`` makes others."""
+"""The patterns that come with Olaf; ``olaf schedule record`` makes others."""
 
 LONGEST_S = 86_400
-"""As the core has it: a step, and the latest start in it."""
+"""Longest step, and latest start in it; the core's limit."""
 MOST_BYTES = 1 << 40
-"""As the core has it: what an all-reduce sums."""
+"""Most bytes of an all-reduce; the core's limit."""
 MOST_OPERATIONS = 65_536
-"""As the core has it: all-reduces of a step."""
+"""Most all-reduces of a step; the core's limit."""
 
 MOST_SAID = 10
-"""Of many wrong lines the first are shown."""
+"""Number of wrong lines that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +37,12 @@ class Job:
     hosts: int
     steps: int
     line: int
-    """In its file, from 1."""
+    """Line number in its file, from 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One all-reduce: earliest start from the step's begin, and what is summed."""
+    """One all-reduce: its earliest start from the step's begin, and its bytes."""
 
     start_ns: int
     bytes: int
@@ -50,7 +50,7 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """What a job communicates in one step, MINA §IV-B."""
+    """The communication of a job in one step, MINA §IV-B."""
 
     name: str
     compute_ns: int
@@ -58,9 +58,9 @@ class Pattern:
 
 
 def read_jobs(file: Path) -> list[Job]:
-    """The jobs of a list, ``pattern hosts steps`` a line, in order of arrival.
+    """The jobs of a list, ``pattern hosts steps`` per line, in order of arrival.
 
-    Empty lines, and what follows a ``#``, mean nothing.
+    Empty lines and comments after a ``#`` are ignored.
     """
     jobs: list[Job] = []
     wrong: list[str] = []
@@ -76,7 +76,7 @@ def read_jobs(file: Path) -> list[Job]:
         more = f"\nand {len(wrong) - MOST_SAID} more" if len(wrong) > MOST_SAID else ""
         raise ConfigurationError("\n".join(wrong[:MOST_SAID]) + more)
     if not jobs:
-        raise ConfigurationError(f"{file}: no jobs; write `pattern hosts steps` a line")
+        raise ConfigurationError(f"{file}: no jobs; write `pattern hosts steps` per line")
     return jobs
 
 
@@ -88,11 +88,11 @@ def read_pattern(file: Path) -> Pattern:
     try:
         data = json.loads(_text(file), parse_float=Decimal)
     except json.JSONDecodeError as error:
-        raise ConfigurationError(f"{file}:{error.lineno}: no JSON: {error.msg}") from None
+        raise ConfigurationError(f"{file}:{error.lineno}: not JSON: {error.msg}") from None
     except (ValueError, ArithmeticError):
-        raise ConfigurationError(f"{file}: a number beyond all measure") from None
+        raise ConfigurationError(f"{file}: a number is too large") from None
     except RecursionError:
-        raise ConfigurationError(f"{file}: brackets in brackets without end") from None
+        raise ConfigurationError(f"{file}: brackets are nested too deeply") from None
     try:
         return _pattern(file.stem, data)
     except ValueError as error:
@@ -100,7 +100,7 @@ def read_pattern(file: Path) -> Pattern:
 
 
 def read_patterns(folder: Path, names: list[str], jobs: Path) -> list[Pattern]:
-    """The patterns of these names, ``NAME.json`` in the folder; ``jobs`` is who asks for them."""
+    """The patterns of these names, ``NAME.json`` in the folder; the file ``jobs`` names them."""
     if not folder.is_dir():
         raise ConfigurationError(f"--traces {folder}: no such folder")
     known = sorted(file.stem for file in folder.glob("*.json"))
@@ -122,7 +122,7 @@ def read_topology(word: str) -> dict[str, Any]:
     text = _text(file)
     try:
         return {"graph": json.loads(text) if file.suffix == ".json" else tomllib.loads(text)}
-    except (ValueError, RecursionError) as error:  # either's word for text that it cannot read
+    except (ValueError, RecursionError) as error:  # both parsers' errors for invalid text
         raise ConfigurationError(f"{file}: {error}") from None
 
 
@@ -132,7 +132,7 @@ def _text(file: Path) -> str:
     except OSError as error:
         raise ConfigurationError(f"{file}: {error.strerror}") from None
     except UnicodeDecodeError as error:
-        raise ConfigurationError(f"{file}: no text in UTF-8: {error.reason}") from None
+        raise ConfigurationError(f"{file}: not UTF-8 text: {error.reason}") from None
 
 
 def _job(words: list[str], line: int) -> Job:
@@ -144,7 +144,7 @@ def _job(words: list[str], line: int) -> Job:
 
 def _count(what: str, text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 20) or int(text) == 0:
-        raise ValueError(f"{what} {text!r}: a whole number from 1")
+        raise ValueError(f"{what} {text!r}: must be a whole number from 1")
     return int(text)
 
 
@@ -152,17 +152,17 @@ def _pattern(name: str, data: Any) -> Pattern:
     if not isinstance(data, dict) or "duration" not in data or "allreduces" not in data:
         raise ValueError('a pattern is {"duration": seconds, "allreduces": [..]}')
     if not isinstance(data["allreduces"], list):
-        raise ValueError("allreduces: a list")
+        raise ValueError("allreduces: must be a list")
     if len(data["allreduces"]) > MOST_OPERATIONS:
         raise ValueError(f"allreduces: {len(data['allreduces'])}, at most {MOST_OPERATIONS}")
     operations: list[Operation] = []
     for at, each in enumerate(data["allreduces"]):
         where = f"allreduces[{at}]"
         if not isinstance(each, dict) or "start" not in each or "size" not in each:
-            raise ValueError(f'{where}: {{"start": seconds, "size": bytes}}')
+            raise ValueError(f'{where}: must be {{"start": seconds, "size": bytes}}')
         size = each["size"]
         if isinstance(size, bool) or not isinstance(size, int) or not 0 < size <= MOST_BYTES:
-            raise ValueError(f"{where}.size: {size!r}; whole bytes, from 1 to 1 TiB")
+            raise ValueError(f"{where}.size: {size!r}; must be whole bytes, from 1 to 1 TiB")
         start_ns = _nanoseconds(f"{where}.start", each["start"])
         if operations and start_ns < operations[-1].start_ns:
             raise ValueError(f"{where}.start: earlier than the one before it; sort them")
@@ -174,8 +174,8 @@ def _pattern(name: str, data: Any) -> Pattern:
 
 
 def _nanoseconds(what: str, seconds: Any) -> int:
-    """Rounded to the nearest, from the decimal that stands in the file."""
+    """Rounded to the nearest nanosecond, from the decimal number in the file."""
     number = not isinstance(seconds, bool) and isinstance(seconds, int | Decimal)
     if not number or not math.isfinite(seconds) or not 0 <= seconds <= LONGEST_S:
-        raise ValueError(f"{what}: {seconds!s:.40}; seconds, from 0 to {LONGEST_S}")
+        raise ValueError(f"{what}: {seconds!s:.40}; must be seconds from 0 to {LONGEST_S}")
     return round(Decimal(seconds) * 1_000_000_000)

@@ -1,13 +1,13 @@
-"""One step of a training program as the scheduler wants it, from what was seen of many steps.
+"""One step of a training program as a pattern, from observations of many steps.
 
-The model is the paper's (MINA §IV-B b): computation takes as long as it takes, whatever the network
-does. Of an all-reduce it needs the earliest start (the moment it is launched, its gradient being
-ready), of the step the time at which the program begins to wait for results: all-reduces that have
-ended by then cost nothing.
+The model is the paper's (MINA §IV-B b): computation takes the same time on every network. The
+pattern has for each all-reduce its earliest start, the launch when its gradient is ready. For the
+step it has the time at which the program begins to wait for results: all-reduces that have ended
+by then cost nothing.
 
-Times are counted on a clock that stands still while the program waits, so what is written does
-not depend on the network it was recorded on. Nothing here knows torch, or looks at a clock:
-``olaf.torch.recording`` tells it what happens, and when.
+Times are counted on a clock that stands still while the program waits, so a pattern does not depend
+on the network of the recording. Nothing here knows torch or reads a clock: ``olaf.torch.recording``
+reports the events with their times.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from typing import Any
 MOST_OPERATIONS = 65_536
 LONGEST_NS = 86_400_000_000_000
 MOST_BYTES = 1 << 40
-"""What a pattern may hold, as the scheduler's reader has it."""
+"""Limits of a pattern, as in the scheduler's reader."""
 
 
 class RecordingError(Exception):
-    """What was seen makes no pattern; the message says why and what to do."""
+    """The observations make no pattern; the message says why and what to do."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One step as it was seen, in nanoseconds without waiting."""
+    """One observed step, in nanoseconds without waiting."""
 
     duration_ns: int
     operations: tuple[tuple[int, int], ...]
     """(start in ns from the step's begin, bytes) of each all-reduce, in order."""
     waiting_ns: int
-    """How long the program waited, which is part of nothing else here."""
+    """Nanoseconds that the program waited; no other field includes them."""
     between_ns: int
-    """Computation between the first wait of the step and its last."""
+    """Nanoseconds of computation between the step's first wait and its last."""
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -49,19 +49,18 @@ class Step:
 
 @dataclass
 class Recording:
-    """Takes in what happens, in order of time; gives out a pattern once it has seen enough.
+    """Takes in events, in order of time; returns a pattern once it has seen enough.
 
-    A step lasts from the end of its predecessor's last wait to the end of its own last wait.
-    differs: MINA counts from the begin of the program's loop. From there the optimiser's turn comes
-    after the wait, where the format of patterns has no place for it; from the end of a
-    wait it is the first thing in the step, and max(duration, end of the last all-reduce) is
-    exact.
+    A step lasts from the end of the previous step's last wait to the end of its own last wait.
+    differs: MINA counts from the begin of the program's loop. The optimiser then runs after the
+    wait, and the format of patterns has no place for it. Counted from the end of a wait, the
+    optimiser comes first in the step, and max(duration, end of the last all-reduce) is exact.
     """
 
     steps: int
-    """To keep."""
+    """Number of steps to keep."""
     warmup: int
-    """To forget first, 1 at least: the first step's begin was not seen."""
+    """Number of steps to skip first, at least 1: the first step's begin was not observed."""
     _seen: list[Step] = field(default_factory=list)
     _skipped: int = 0
     _waited_ns: int = 0
@@ -72,30 +71,30 @@ class Recording:
     _last_wait_ns: int | None = None
     _operations: list[tuple[int, int]] = field(default_factory=list)
     _ended: int = 0
-    """So many of them were launched before the last wait ended."""
+    """Number of those that were launched before the last wait ended."""
 
     def __post_init__(self) -> None:
         for name, value, least in (("steps", self.steps, 1), ("warmup", self.warmup, 1)):
             if value < least:
-                raise ValueError(f"{name} = {value}: at least {least}")
+                raise ValueError(f"{name} = {value}: must be at least {least}")
 
     @property
     def complete(self) -> bool:
-        """Has it seen all the steps that it wants? Then it takes in nothing more."""
+        """True once all steps are observed; further events are ignored."""
         return len(self._seen) >= self.steps
 
     @property
     def count(self) -> int:
-        """Steps seen so far, those to forget among them."""
+        """Number of observed steps, including the skipped ones."""
         return self._skipped + len(self._seen)
 
     def started(self, now_ns: int, size: int) -> None:
-        """An all-reduce of so many bytes is launched. One of nothing is none."""
+        """Record the launch of an all-reduce of this many bytes; ignore 0 bytes."""
         if size > 0:
             self._operations.append((self._computing_ns(now_ns), size))
 
     def waiting(self, now_ns: int) -> None:
-        """The program begins to wait for results."""
+        """Record that the program begins to wait for results."""
         if self._waiting_since is not None:
             return
         self._waiting_since = now_ns
@@ -103,7 +102,7 @@ class Recording:
             self._first_wait_ns = self._computing_ns(now_ns)
 
     def waited(self, now_ns: int) -> None:
-        """It has them."""
+        """Record that the results are there."""
         if self._waiting_since is None:
             return
         self._last_wait_ns = self._computing_ns(now_ns)
@@ -112,7 +111,7 @@ class Recording:
         self._waiting_since = None
 
     def stepped(self, now_ns: int) -> None:
-        """A step is over: it ended with its last wait, what came since is the next one's."""
+        """Record the end of a step, at its last wait; later events belong to the next step."""
         if self.complete:
             return
         end_ns = self._last_wait_ns
@@ -128,11 +127,11 @@ class Recording:
         self._first_wait_ns = self._last_wait_ns = None
 
     def restart(self) -> None:
-        """Forget the steps seen; what is under way goes on."""
+        """Drop the observed steps; the present step goes on."""
         self._seen, self._skipped, self._begin_ns = [], 0, None
 
     def result(self) -> Pattern:
-        """The pattern of a step. Raises RecordingError if what was seen makes none."""
+        """The pattern of a step. Raises RecordingError if the observations make none."""
         if not self.complete:
             raise RecordingError(
                 f"recorded {len(self._seen)} of {self.steps} steps after {self._skipped} of "
@@ -141,7 +140,7 @@ class Recording:
         return pattern_of(self._seen, self.warmup)
 
     def _computing_ns(self, now_ns: int) -> int:
-        """The time without what was spent in waiting."""
+        """The time without the time spent waiting."""
         until_ns = now_ns if self._waiting_since is None else self._waiting_since
         return until_ns - self._waited_ns
 
@@ -157,13 +156,13 @@ class Recording:
 
 @dataclass(frozen=True)
 class Pattern:
-    """What one step communicates, and how far the steps lay apart from which it was taken."""
+    """The communication of one step, and the spread of the steps it was taken from."""
 
     duration_ns: int
     operations: tuple[tuple[int, int], ...]
     """(start in ns from the step's begin, bytes) of each all-reduce; starts never decrease."""
     recorded: dict[str, Any]
-    """Where it comes from. Those who read patterns need nothing of it."""
+    """Origin of the pattern; readers of patterns ignore it."""
 
     @property
     def size(self) -> int:
@@ -171,7 +170,7 @@ class Pattern:
         return sum(size for _, size in self.operations)
 
     def document(self, **about: Any) -> dict[str, Any]:
-        """What the file holds, in seconds and bytes.
+        """The contents of the file, in seconds and bytes.
 
         about: model, batch, dtype, device and the like, for ``recorded``.
         """
@@ -184,7 +183,7 @@ class Pattern:
         }
 
     def write(self, path: Path | str, **about: Any) -> None:
-        """Write the file, whole or not at all."""
+        """Write the file completely, or not at all."""
         path = Path(path)
         partial = path.with_name(path.name + ".partial")
         text = json.dumps(self.document(**about), indent=1, allow_nan=False) + "\n"
@@ -193,9 +192,9 @@ class Pattern:
 
 
 def pattern_of(steps: Sequence[Step], warmup: int) -> Pattern:
-    """The median of steps that did the same, and their spread.
+    """The median of equal steps, and their spread.
 
-    Raises RecordingError if they did not, or if no scheduler would read what came out.
+    Raises RecordingError if the steps differ, or if the scheduler could not read the result.
     """
     _same(steps)
     durations = [step.duration_ns for step in steps]
@@ -226,7 +225,7 @@ def _same(steps: Sequence[Step]) -> None:
         if not step.sizes:
             raise RecordingError(
                 f"step {at + 1} launched no all-reduce: watch the model that is trained, call "
-                "step() once a step, and call torch.distributed.all_reduce by that name"
+                "step() once per step, and call torch.distributed.all_reduce by that name"
             )
         if step.sizes != steps[0].sizes:
             here, first = _told(step.sizes), _told(steps[0].sizes)
@@ -245,7 +244,7 @@ def _told(sizes: Sequence[int]) -> str:
 def _check(pattern: Pattern) -> None:
     if not 0 < pattern.duration_ns <= LONGEST_NS:
         raise RecordingError(
-            f"a step of {_seconds(pattern.duration_ns)} s: from 1 ns to a day; where is step() "
+            f"a step of {_seconds(pattern.duration_ns)} s: not from 1 ns to a day; where is step() "
             "called?"
         )
     if len(pattern.operations) > MOST_OPERATIONS:

@@ -41,21 +41,22 @@ SHORTEST_TOKEN = 16
 
 @dataclass
 class Settings:
-    """What ``serve`` was told."""
+    """Settings of ``serve``."""
 
     store: Path
     listen: str = "127.0.0.1:7070"
     spec: dict[str, Any] | None = None
-    """Of the allocator; none: what the store was made for."""
+    """Configuration of the allocator; None: that of the store."""
     left_out: Collection[str] = ()
-    """Of ``trees`` and ``join``, what is a default in ``spec``: a store's own comes first."""
+    """Keys of ``trees`` and ``join`` whose value in ``spec`` is a default: the store's comes
+    first."""
     token_file: Path | None = None
     patterns: list[Path] = field(default_factory=list)
-    """Folders, beside those that come with Olaf and those that the store keeps."""
+    """Folders of patterns, added to those that come with Olaf and those in the store."""
     network: dict[str, int] = field(default_factory=dict)
-    """Fields of the core's ``Network`` that were given. The store keeps them, as the patterns."""
+    """The given fields of the core's ``Network``. The store keeps them, like the patterns."""
     change: bool = False
-    """What was given may differ from what the store keeps; it is kept from now on."""
+    """True to accept values that differ from the store, and to keep them from now on."""
 
 
 def serve(
@@ -67,13 +68,13 @@ def serve(
     """Serve until SIGTERM or Ctrl-C.
 
     at: is called between any two steps of a command; tests kill the process there. Raises
-    ConfigurationError, StoreError, OSError when the address is taken.
+    ConfigurationError, StoreError, and OSError if the address is in use.
     """
     token = _token(settings.token_file)
     host, port = _address(settings.listen)
     if token is None and not _is_loopback(host):
         raise ConfigurationError(
-            f"--listen {settings.listen}: others could reach it, and anybody could submit; give "
+            f"--listen {settings.listen}: other machines could reach it and submit jobs; give "
             "--token-file FILE, or listen on 127.0.0.1"
         )
     try:
@@ -137,7 +138,7 @@ def _of_the_store(
     worth: Worth,
     changed: list[str],
 ) -> list[dict[str, Any]]:
-    """What a person should know of the store beside its jobs."""
+    """Messages about the store that a person should read."""
     said: list[dict[str, Any]] = [{"event": "changed", "what": what} for what in changed]
     if kept is None and controller.events:
         network = {"network": worth.network, "patterns": sorted(worth.patterns)}
@@ -148,7 +149,7 @@ def _of_the_store(
 
 
 class _Server(uvicorn.Server):
-    """uvicorn that lets long polls go when it is told to stop."""
+    """uvicorn that ends long polls when it is told to stop."""
 
     def __init__(self, app: Any, feed: Feed, controller: Controller) -> None:
         logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
@@ -165,7 +166,7 @@ class _Server(uvicorn.Server):
         )
         super().__init__(config)
         self._feed = feed
-        # uvicorn raises the signal again when it has stopped: this ends well, for both.
+        # uvicorn raises the signal again when it has stopped; both endings are a success.
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, _ignore)
         controller.when_broken = self._stop
@@ -175,18 +176,18 @@ class _Server(uvicorn.Server):
         self._feed.close()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Stop taking connections, answer who waits."""
+        """Accept no more connections, answer the waiting requests."""
         super().handle_exit(sig, frame)
         self._feed.close()
 
 
 def _ignore(number: int, frame: FrameType | None) -> None:
-    """It has been served."""
+    """Wait until the server has stopped."""
 
 
 def _resolved(spec: dict[str, Any]) -> dict[str, Any]:
     text = Allocator.resolve(json.dumps(spec))
-    Allocator(text)  # a file is made only for what can be
+    Allocator(text)  # raises for an invalid spec before a file is made
     made: dict[str, Any] = json.loads(text)
     return made
 
@@ -200,8 +201,8 @@ def _token(file: Path | None) -> str | None:
         raise ConfigurationError(f"--token-file {file}: {error}") from None
     if len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable():
         raise ConfigurationError(
-            f"--token-file {file}: at least {SHORTEST_TOKEN} printable ASCII characters in one "
-            "line; `openssl rand -hex 32` makes some"
+            f"--token-file {file}: needs at least {SHORTEST_TOKEN} printable ASCII characters in "
+            "one line; `openssl rand -hex 32` makes some"
         )
     return token
 
@@ -227,7 +228,7 @@ def _listener(host: str, port: int) -> socket.socket:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except OSError as error:
         raise ConfigurationError(f"--listen {host}:{port}: {error.strerror or error}") from None
-    # With its protocol: asyncio only turns Nagle off (40 ms an answer) where that is said.
+    # With a protocol number: otherwise asyncio leaves Nagle on, which costs 40 ms per answer.
     listener = socket.socket(*found[:3])
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -243,7 +244,7 @@ def _listener(host: str, port: int) -> socket.socket:
 
 
 class _Talker:
-    """Says what happens, from a thread of its own: a reader that stands still stops nobody."""
+    """Prints messages from a thread of its own, so that a reader that stalls stops nothing."""
 
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
@@ -253,14 +254,14 @@ class _Talker:
         self._thread.start()
 
     def say(self, message: dict[str, Any]) -> None:
-        """Say it soon; if too much waits to be said, it is counted and left out."""
+        """Print it soon; if too many messages wait, count it and leave it out."""
         try:
             self._line.put_nowait(message)
         except queue.Full:
             self._left_out += 1
 
     def close(self) -> None:
-        """Say what waits to be said, if anybody reads."""
+        """Print the waiting messages, if there is a reader."""
         try:
             self._line.put(None, timeout=LAST_WORDS_S)
         except queue.Full:
@@ -277,7 +278,7 @@ class _Talker:
                 try:
                     self._print(line)
                 except OSError:
-                    return  # who read us has left; the jobs have not
+                    return  # the reader has left; the jobs go on
 
     def _print(self, message: dict[str, Any]) -> None:
         if self._as_json:

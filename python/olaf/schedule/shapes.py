@@ -1,4 +1,4 @@
-"""The models that ``olaf schedule record`` knows, for those who have no torch to ask."""
+"""The models of ``olaf schedule record``, described without torch."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Shape(NamedTuple):
-    """A model in words, and how many samples a step takes if nothing else is said."""
+    """A description of a model, and its default number of samples per step."""
 
     words: str
     batch: int

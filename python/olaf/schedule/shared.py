@@ -1,4 +1,4 @@
-"""Were the rules kept? Reads what hosts and controllers wrote while they shared (MINA §IV-B)."""
+"""Checks the logs of hosts and controllers that shared switches (MINA §IV-B)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from olaf.schedule.sharing import SharingCluster
 from olaf.usage import ConfigurationError
 
 NEVER = 2**63
-"""The end of what nobody saw end."""
+"""The end of an all-reduce whose end is in no log."""
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """One all-reduce of a job that used the switches, of all its hosts together."""
+    """One all-reduce of a job that used the switches, over all its hosts."""
 
     job: int
     index: int
@@ -28,7 +28,7 @@ class Use:
 
 @dataclass(slots=True)
 class Account:
-    """What happened."""
+    """The contents of the logs."""
 
     launches: int = 0
     in_network: int = 0
@@ -41,15 +41,15 @@ class Account:
     wrong: list[str] = field(default_factory=list)
     uses: list[Use] = field(default_factory=list)
     summaries: dict[tuple[int, int], dict[str, Any]] = field(default_factory=dict)
-    """Of each host that has ended, by job and rank."""
+    """The summary of each host that has ended, by job and rank."""
     late_us: dict[str, float] = field(default_factory=dict)
-    """How late timers were: half of them at most ``p50``, and so on, of the worst process."""
+    """Lateness of timers: ``p50`` is the median, and so on, for the worst process."""
 
 
 def live_score(cluster: SharingCluster, said: Account) -> float | None:
-    """What the switches gained of what they could have, over all jobs; as the simulator's score.
+    """The switches' share of the possible gain, over all jobs, as the simulator's score.
 
-    None where a host has not ended, or where there is nothing to gain.
+    None if a host has not ended, or if there is nothing to gain.
     """
     gained = possible = 0
     for job in cluster.jobs:
@@ -63,10 +63,10 @@ def live_score(cluster: SharingCluster, said: Account) -> float | None:
 
 
 def account(cluster: SharingCluster, files: Iterable[Path]) -> Account:
-    """Read the logs; ``wrong`` says, sentence by sentence, where a rule was broken.
+    """Read the logs; ``wrong`` has a sentence for each broken rule.
 
-    An all-reduce that a host began and nobody saw end uses the switches until its job's tree was
-    torn down, or for ever.
+    If an all-reduce has a begin and no end in the logs, it uses the switches until its job's tree
+    is torn down, or for ever.
     """
     said = Account()
     launches: dict[tuple[int, int], dict[int, dict[str, Any]]] = defaultdict(dict)
@@ -140,6 +140,6 @@ def _lines(files: Iterable[Path]) -> list[dict[str, Any]]:
             try:
                 lines.append(json.loads(line))
             except json.JSONDecodeError:
-                if number < len(text.splitlines()):  # a killed process may break off in its last
-                    raise ConfigurationError(f"{file}:{number}: no JSON") from None
+                if number < len(text.splitlines()):  # a killed process may leave half a line
+                    raise ConfigurationError(f"{file}:{number}: not JSON") from None
     return lines

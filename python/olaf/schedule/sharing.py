@@ -1,7 +1,7 @@
-"""Jobs that share switches in time, as a file says: who they are, and what they share.
+"""The file of jobs that share switches: the jobs, their hosts, and the switches.
 
-The sharing controller and every host of a job read the same file (``olaf schedule share``, ``olaf
-schedule host``).
+The sharing controller and every host of a job read the same file (``olaf schedule share``,
+``olaf schedule host``).
 """
 
 from __future__ import annotations
@@ -26,40 +26,40 @@ class _Table(United):
 
 
 class SharingJob(_Table):
-    """A job that runs, or is about to."""
+    """A job that runs, or is about to run."""
 
     job: int = Field(ge=1)
-    """Its number. A job that is started again gets a new one."""
+    """Number of the job. A job that is started again needs a new number."""
     hosts: list[str] = Field(min_length=1)
-    """Where its hosts listen, by rank: ``address:port``."""
+    """Addresses of its hosts, by rank: ``address:port``."""
     resources: list[int]
-    """What its tree uses."""
+    """Resources of its tree."""
     units: int = Field(default=1, ge=1)
-    """Of each of them."""
+    """Units that it needs of each resource."""
     pattern: str
-    """A pattern file, from the folder of this file."""
+    """Path of a pattern file, relative to the folder of this file."""
     steps: int = Field(ge=1)
-    """How many it runs."""
+    """Number of steps."""
 
 
 class SharingCluster(_Table):
-    """Who shares what."""
+    """The contents of a sharing file."""
 
     controller: str
-    """Where the sharing controller listens: ``address:port``."""
+    """Address of the sharing controller: ``address:port``."""
     capacity: dict[int, int]
     """Units by resource: a switch, or a port."""
     network: Network = Network()
-    """How long an all-reduce takes."""
+    """Network from which the time of an all-reduce follows."""
     jobs: list[SharingJob] = Field(min_length=1)
     silent_ms: int = Field(default=1000, ge=10)
-    """A host that does not answer for so long is dead."""
+    """A host that does not answer within this time is dead."""
     patience_ms: int = Field(default=5000, ge=10)
-    """A host that waits so long for another one's all-reduce gives up."""
+    """A host gives up after waiting this long for another host's all-reduce."""
 
 
 def read_cluster(file: Path) -> SharingCluster:
-    """Read the file. Raises ConfigurationError that names it and what is wrong."""
+    """Read the file. Raises ConfigurationError with its name and the error."""
     try:
         return SharingCluster.model_validate(tomllib.loads(file.read_text()))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -78,7 +78,7 @@ def controller_config(
     policy: str = "plan",
     ahead_ns: int | None = None,
 ) -> str:
-    """What the core's controller is told, as JSON. ahead_ns: none for the core's default."""
+    """Configuration of the core's controller, as JSON. ahead_ns: None uses the core's default."""
     ahead = {} if ahead_ns is None else {"ahead_ns": ahead_ns}
     jobs = [
         {
@@ -107,10 +107,10 @@ def controller_config(
 
 
 def host_config(file: Path, cluster: SharingCluster, number: int, rank: int, log: Path) -> str:
-    """What the core's host is told, as JSON. Raises ConfigurationError if there is no such host."""
+    """Configuration of the core's host, as JSON. Raises ConfigurationError for an unknown host."""
     jobs = {job.job: job for job in cluster.jobs}
     if number not in jobs:
-        raise ConfigurationError(f"{file}: no job {number}; there are {sorted(jobs)}")
+        raise ConfigurationError(f"{file}: no job {number}; the jobs are {sorted(jobs)}")
     job = jobs[number]
     if not 0 <= rank < len(job.hosts):
         raise ConfigurationError(f"{file}: job {number} has {len(job.hosts)} hosts, from rank 0")
@@ -135,9 +135,9 @@ def pattern_of(file: Path, job: SharingJob) -> dict[str, Any]:
 
 
 def next_epoch(file: Path) -> int:
-    """The life of a controller: one more than the last that this file knows; kept there first.
+    """The controller's epoch: one more than the last in this file, which is updated first.
 
-    A controller that said something is never followed by one of its epoch or an earlier one.
+    A later controller therefore always has a larger epoch than an earlier one that sent anything.
     """
     try:
         text = file.read_text()
@@ -146,7 +146,7 @@ def next_epoch(file: Path) -> int:
         last = 0
     except (OSError, ValueError) as error:
         raise ConfigurationError(
-            f"{file}: no epoch ({error}): write a number above that of any controller before"
+            f"{file}: no epoch ({error}): write a number above that of every earlier controller"
         ) from None
     new = file.with_name(file.name + ".new")
     with new.open("w") as stream:

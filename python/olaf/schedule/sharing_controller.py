@@ -1,4 +1,4 @@
-"""The sharing controller as a process: the core's, and the command that tears a tree down."""
+"""The sharing controller as a process: the core's, and the command that tears down trees."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any
 from olaf import _olaf
 
 SLICE_S = 0.05
-"""It looks for Ctrl-C, and whether a tree is torn down, so often."""
+"""Seconds between checks for Ctrl-C and for trees that are torn down."""
 FENCE_AGAIN_S = 0.5
-"""A command that failed is run again after this."""
+"""Seconds before a command that failed runs again."""
 
 
 class Fences:
-    """Commands that tear trees down, one a job, until each has succeeded.
+    """Commands that tear down trees, one per job, repeated until each succeeds.
 
-    command: its words; the job's number is added. Without one nothing is ever torn down, so that
-    what a dead job held stays held: nobody can know that its packets are gone.
+    command: its words; the job's number is appended. Without a command no tree is ever torn down,
+    and a dead job keeps its resources, since its packets may still be under way.
     """
 
     def __init__(self, command: Sequence[str]) -> None:
@@ -29,12 +29,12 @@ class Fences:
         self._again: dict[int, float] = {}
 
     def begin(self, job: int) -> None:
-        """Tear this job's tree down."""
+        """Tear down this job's tree."""
         if self.command:
             self._again[job] = 0.0
 
     def done(self) -> list[int]:
-        """Jobs whose trees are down since the last look."""
+        """The jobs whose trees were torn down since the last call."""
         now = time.monotonic()
         for job in [job for job, at in self._again.items() if at <= now]:
             del self._again[job]
@@ -59,8 +59,8 @@ def control(
 ) -> None:
     """Share until all jobs have left or are torn down, or another controller has taken over.
 
-    say: what happens, each with ``ns`` of the machine's monotonic clock; at the end how many grants
-    there were and how late its timers woke, in microseconds.
+    say: receives the events, each with ``ns`` of the machine's monotonic clock; the last has the
+    number of grants and the lateness of its timers in microseconds.
     """
     controller = _olaf.SharingController(config)
     say({"event": "listening", "address": controller.address, "ns": time.monotonic_ns()})

@@ -1,4 +1,4 @@
-"""MINA's jobs on a cluster in virtual time, run in the core (``crates/olaf-sim/src/mina``)."""
+"""MINA's jobs on a cluster in virtual time; the core (``crates/olaf-sim/src/mina``) runs them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from olaf.united import United
 from olaf.usage import ConfigurationError
 
 SLICE_S = 0.1
-"""The core goes on for so long between two looks at Ctrl-C."""
+"""Virtual time of one call of the core, between two checks for Ctrl-C."""
 
 Join = Literal["none", "one", "several"]
-"""With the jobs of how many sharing groups a job may take turns that has no tree of its own."""
+"""Number of sharing groups with which a job without a tree of its own may take turns."""
 
 Tagged = dict[str, Any]
 """A policy as the core reads it: ``{"policy": name, ..its parameters}``."""
@@ -28,12 +28,12 @@ class _Data(BaseModel):
 
 
 class Network(United, _Data):
-    """How long an all-reduce takes: latency + bytes / (bandwidth x speed-up, in the network)."""
+    """Time of an all-reduce: latency + bytes / (bandwidth x speed-up, in the network)."""
 
     bytes_per_second: int = 12_500_000_000
     """100 Gbit/s, as in MINA §V."""
     speedup_millis: int = 2000
-    """How much faster it is when the switches sum, in thousandths."""
+    """Speed of an all-reduce in the switches relative to host-only, in thousandths."""
     latency_ns: int = 50_000
 
 
@@ -45,7 +45,7 @@ class Window(_Data):
 
 
 class Cluster(_Data):
-    """What jobs meet: hosts, switches, and the policies that share them out."""
+    """The cluster of a simulation, and its policies."""
 
     topology: Tagged = {"word": "fat-tree:16"}
     """``{"word": ..}`` or ``{"graph": ..}``, see `olaf.schedule.reading.read_topology`."""
@@ -54,18 +54,18 @@ class Cluster(_Data):
     placement: Tagged = {"policy": "fragments", "alpha_millis": 500}
     trees: Tagged = {"policy": "first"}
     sharing: Literal["none", "greedy", "mina", "plan"] = "greedy"
-    """How the default was chosen: docs/design/017-sharing-in-time.md."""
+    """docs/design/017-sharing-in-time.md explains the default."""
     network: Network = Network()
     compute_speed_millis: int = 1000
     migration_ns: int = 0
     ties: Literal["together", "forwards", "backwards"] = "together"
-    """What happens when jobs end at the same instant: all leave, then others arrive; or one after
-    the other, in the list's order or from its end."""
+    """Order of jobs that end at the same instant: all leave, then others arrive; or one after the
+    other, in the list's order or in reverse."""
     seed: int = 0
 
 
 def placement_policy(name: str, *, alpha_millis: int = 500, seed: int = 0) -> Tagged:
-    """``first-fit``, ``random`` or ``fragments`` as the core reads it."""
+    """``first-fit``, ``random`` or ``fragments``, as the core reads it."""
     match name:
         case "random":
             return {"policy": "random", "seed": seed}
@@ -82,11 +82,11 @@ def trees_policy(
     price_millis: int | None = None,
     join: Join | None = None,
 ) -> Tagged:
-    """How trees are chosen, as the core reads it: ``none``, ``first``, ``first-gain`` and so on.
+    """The policy for trees as the core reads it: ``none``, ``first``, ``first-gain`` and so on.
 
-    candidates, price_millis, join: None for the policy's own, which the core knows
-    (``crates/olaf-sched/src/trees/policy.rs``). Raises ConfigurationError for a word that no policy
-    has, and for a parameter that the policy does not have.
+    candidates, price_millis, join: None uses the policy's own value
+    (``crates/olaf-sched/src/trees/policy.rs``). Raises ConfigurationError for an unknown policy,
+    and for a parameter that the policy does not have.
     """
     from olaf._olaf import trees_policy as resolve
 
@@ -102,51 +102,51 @@ class JobOutcome(_Data):
     """One job; times in nanoseconds of virtual time."""
 
     queued_ns: int
-    """When it came to the head of the line."""
+    """Time at which it reached the head of the queue."""
     start_ns: int
     end_ns: int
     none_ns: int
-    """How long it takes when none of its all-reduces is in the network."""
+    """Its duration if none of its all-reduces is in the network."""
     all_ns: int
-    """How long it takes when all are."""
+    """Its duration if all of them are."""
     in_network_ns: int
-    """For how long the switches summed for it."""
+    """Time in which the switches summed for it."""
     operations_with: int
-    """All-reduces with the switches."""
+    """Number of all-reduces in the switches."""
     operations_without: int
     tree_ns: int
-    """For how long it had a tree."""
+    """Time in which it had a tree."""
     shared_ns: int
-    """For how long its tree conflicted with another's."""
+    """Time in which its tree conflicted with another job's."""
     moved: int
-    """Changes of its tree for another while it ran."""
+    """Number of changes from one tree to another while it ran."""
     gained: int
     lost: int
 
 
 class Costs(_Data):
-    """Nanoseconds that decisions took, of CPU time."""
+    """Nanoseconds of CPU time that decisions took."""
 
     placement_ns: list[int]
-    """Of each job."""
+    """One value per job."""
     trees_ns: list[int]
-    """Of each arrival of jobs together."""
+    """One value per arrival of jobs together."""
     leave_ns: list[int]
-    """Of each end of a job."""
+    """One value per end of a job."""
 
 
 class Outcome(_Data):
-    """What a run came to: whole numbers, the same on every platform."""
+    """The result of a run: whole numbers, the same on every platform."""
 
     hosts: int
-    """In the cluster."""
+    """Number of hosts in the cluster."""
     jobs: list[JobOutcome]
     makespan_ns: int
     operations: int
     events: int
-    """Taken from the event queue: fewer than two an operation."""
+    """Number of events taken from the queue: fewer than two per all-reduce."""
     rebuilds: int
-    """Instants at which jobs arrived and trees were chosen."""
+    """Number of instants at which jobs arrived and trees were chosen."""
     most_running: int
     timeline: dict[str, Any] | None
 
@@ -162,10 +162,10 @@ def simulate(
 ) -> tuple[Outcome, Costs]:
     """Run all jobs to their ends.
 
-    patterns: those that the jobs name. solve: with ``exact`` trees asked for a better choice
-    whenever jobs arrive, an `olaf.schedule.ilp.Solver`. say: told of jobs over, jobs running and
-    the virtual time, about ten times a second. Ctrl-C ends it within a tenth of a second or a
-    choice of trees. Raises ConfigurationError for what cannot be simulated.
+    patterns: those that the jobs name. solve: an `olaf.schedule.ilp.Solver`, which ``exact`` trees
+    call for a better choice whenever jobs arrive. say: is called about ten times per second with
+    (ended jobs, running jobs, virtual time). Ctrl-C ends the run within a tenth of a second or one
+    choice of trees. Raises ConfigurationError for an invalid setting.
     """
     from olaf._olaf import MinaSimulation
 
@@ -191,9 +191,9 @@ def simulate(
 
 
 def record(outcome: Outcome, jobs: Sequence[Job]) -> Tagged:
-    """What `olaf.schedule.timeline` draws: who ran where, with which trees, and the uses kept.
+    """The record for `olaf.schedule.timeline`: jobs on hosts, their trees, and kept uses.
 
-    Only of a run with a ``timeline``.
+    Requires a run with a ``timeline``.
     """
     told = outcome.timeline
     if told is None:

@@ -1,8 +1,8 @@
-"""What survives a restart: the accepted commands, in one SQLite file.
+"""The service's persistent state: the accepted commands, in one SQLite file.
 
 The core is deterministic, so its commands are its state. A command is on the disk (WAL,
-``synchronous=FULL``: fsync at each commit) before anybody hears of what it did. Now and then a
-snapshot takes the place of the commands before it.
+``synchronous=FULL``: fsync at each commit) before its result leaves the service. From time to time
+a snapshot replaces the commands before it.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from olaf.schedule.worth import Worth
 from olaf.usage import ConfigurationError
 
 APPLICATION = 0x4F6C6166
-"""``Olaf``: tells our files from other programs'."""
+"""``Olaf`` in ASCII: tells our files from other programs'."""
 
 VERSION = 2
-"""Of the tables. A file of a newer version is refused; one of an older is brought up to date."""
+"""Version of the tables. A newer file is refused, an older one is converted."""
 
 TABLES = """
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
@@ -49,40 +49,40 @@ CREATE TABLE keys (
 ) STRICT;
 """
 PATTERNS = "CREATE TABLE IF NOT EXISTS patterns (name TEXT PRIMARY KEY, text TEXT NOT NULL) STRICT;"
-"""Since version 2, as is the fact ``network``."""
+"""Since version 2, like the fact ``network``."""
 
 
 KEYS_KEPT_MS = 7 * 86_400_000
-"""How long a client may take to ask again for what it submitted."""
+"""Time in which a client may repeat a submission."""
 
 
 @dataclass(frozen=True)
 class Kept:
-    """What is in the file: a state, and what was accepted since."""
+    """The contents of the file: a state, and the commands since then."""
 
     state: str | None
-    """The core's snapshot; none: it began empty."""
+    """The core's snapshot; None: it began empty."""
     events: int
-    """How many there had been by then."""
+    """Number of events up to the snapshot."""
     commands: list[tuple[int, str, int]]
-    """Time, command and digest of its outcome."""
+    """(time, command, digest of its outcome) of each."""
 
 
 @dataclass(frozen=True)
 class Accepted:
-    """A command that was applied, and what tells its outcome from others."""
+    """An applied command with the digest of its outcome."""
 
     at_ms: int
     command: str
     digest: int
     key: str | None = None
-    """Of a submission: what the client calls it, so that it can ask again."""
+    """For a submission: the client's key, for repetitions."""
     request: str | None = None
-    """Of a submission: in the client's words, to be compared when it asks again."""
+    """For a submission: the request as the client wrote it, compared at a repetition."""
     job: int | None = None
-    """Of a submission: the number that it got."""
+    """For a submission: the number of its job."""
     pattern: tuple[str, str] | None = None
-    """Of a submission: its pattern's name and contents, kept if the store has none of the name."""
+    """For a submission: its pattern's name and contents, stored if the name is new."""
 
 
 class StoreError(RunError):
@@ -90,17 +90,17 @@ class StoreError(RunError):
 
 
 class Store:
-    """The file. One process has it at a time."""
+    """The file; only one process can open it at a time."""
 
     def __init__(
         self, file: Path, spec: dict[str, Any] | None, *, left_out: Collection[str] = ()
     ) -> None:
         """Open it, or make it for this ``spec`` of the allocator.
 
-        Without a spec the file must be there. left_out: of ``trees`` and ``join`` (of the trees),
-        what nobody asked for in ``spec``; a file that is there may have another.
-        Raises ConfigurationError when it is not there, or was made for another spec; StoreError
-        when it is no store, of a newer version, or in use.
+        Without a spec the file must exist. left_out: keys of the trees' policy (``trees``,
+        ``join``) that the user did not give; an existing file may have other values. Raises
+        ConfigurationError if the file does not exist or was made for another spec; StoreError if it
+        is not a store, is of a newer version, or is in use.
         """
         self.file = file
         if spec is None and not file.exists():
@@ -108,7 +108,7 @@ class Store:
                 f"--store {file}: no such file; give --topology too, and it will be made"
             )
         try:
-            # The thread that serves is not the one that opens.
+            # The thread that serves differs from the one that opens the file.
             self._db = sqlite3.connect(
                 file, isolation_level=None, timeout=1.0, check_same_thread=False
             )
@@ -132,13 +132,13 @@ class Store:
             raise StoreError(f"--store {self.file}: a database of another program", Exit.USAGE)
         if version > VERSION:
             raise StoreError(
-                f"--store {self.file}: of version {version}, this Olaf writes {VERSION}: "
+                f"--store {self.file}: has version {version}, but this Olaf writes {VERSION}: "
                 "use the newer Olaf",
                 Exit.USAGE,
             )
         self._db.execute("PRAGMA journal_mode = WAL")
         self._db.execute("PRAGMA synchronous = FULL")
-        # A store of version 1 reads as one without patterns; ``keep`` says that it is of 2.
+        # A store of version 1 reads as one without patterns; ``keep`` makes it version 2.
         if not tables:
             self._make(spec)
         made = self._made()
@@ -147,11 +147,11 @@ class Store:
         self.spec: dict[str, Any] = made
 
     def _made(self) -> dict[str, Any]:
-        """What it was made for, in this Olaf's words: an earlier one had others for the same."""
+        """The spec of the file, in the words of this version of Olaf."""
         try:
             made: dict[str, Any] = json.loads(Allocator.resolve(self._fact("spec")))
         except ValueError as error:
-            raise StoreError(f"--store {self.file}: what it was made for: {error}") from None
+            raise StoreError(f"--store {self.file}: its stored spec is invalid: {error}") from None
         return made
 
     def _make(self, spec: dict[str, Any] | None) -> None:
@@ -159,14 +159,14 @@ class Store:
             raise ConfigurationError(
                 f"--store {self.file}: empty; give --topology too, and it will be made"
             )
-        # Written as one: a service that is killed here leaves an empty file, and makes it anew.
+        # Written at once: a service that is killed here leaves an empty file, and makes it again.
         script = f"BEGIN IMMEDIATE; {TABLES} {PATTERNS}"
         self._db.executescript(script)
         self._db.execute("INSERT INTO facts VALUES ('spec', ?)", (json.dumps(spec),))
         self._db.execute(f"PRAGMA application_id = {APPLICATION}")
         self._db.execute(f"PRAGMA user_version = {VERSION}")
         self._db.execute("COMMIT")
-        # The file's name is on the disk only when its folder is.
+        # The file's name is on the disk only after its folder is synchronised.
         folder = os.open(self.file.resolve().parent, os.O_RDONLY)
         try:
             os.fsync(folder)
@@ -174,7 +174,7 @@ class Store:
             os.close(folder)
 
     def worth(self) -> Worth | None:
-        """What gains are computed from. None in a new store, and in one of version 1."""
+        """The values that determine gains. None in a new store, and in one of version 1."""
         row = self._db.execute("SELECT value FROM facts WHERE name = 'network'").fetchone()
         if row is None:
             return None
@@ -182,9 +182,9 @@ class Store:
         return Worth(json.loads(row[0]), patterns)
 
     def keep(self, worth: Worth) -> None:
-        """From now on gains are computed from this. A file of version 1 becomes one of 2.
+        """Store the values that determine gains from now on. Makes a version 1 file version 2.
 
-        Raises StoreError; then it is as it was.
+        Raises StoreError; the file is then unchanged.
         """
         try:
             self._db.execute("BEGIN IMMEDIATE")
@@ -203,7 +203,7 @@ class Store:
             raise self._failed(error) from None
 
     def load(self) -> Kept:
-        """All that the state is made of. Raises StoreError when it cannot be read."""
+        """Everything that makes up the state. Raises StoreError if it cannot be read."""
         try:
             found = self._db.execute("SELECT command, events, state FROM snapshots").fetchone()
             last, events, packed = found or (0, 0, None)
@@ -216,14 +216,14 @@ class Store:
             raise self._failed(error) from None
 
     def submitted(self, key: str) -> tuple[str, int] | None:
-        """The request that was accepted under this key, and the job that it became."""
+        """The request that was accepted under this key, and the number of its job."""
         row = self._db.execute("SELECT request, job FROM keys WHERE key = ?", (key,)).fetchone()
         return None if row is None else (row[0], row[1])
 
     def append(self, accepted: Sequence[Accepted]) -> None:
-        """Write them as one; they are on the disk when this returns.
+        """Write the commands together; they are on the disk when this returns.
 
-        Raises StoreError; then none of them is, or all are: what is in the file says which.
+        Raises StoreError; the file then has none of them or all.
         """
         try:
             self._db.execute("BEGIN IMMEDIATE")
@@ -246,7 +246,7 @@ class Store:
             raise self._failed(error) from None
 
     def compact(self, at_ms: int, events: int, state: str) -> None:
-        """Keep this state instead of the commands that led to it.
+        """Store this state instead of the commands that led to it.
 
         Raises StoreError as ``append`` does.
         """
@@ -271,13 +271,13 @@ class Store:
             raise self._failed(error) from None
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the file."""
         self._db.close()
 
     def _fact(self, name: str) -> str:
         row = self._db.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
         if row is None:
-            raise StoreError(f"--store {self.file}: it has no {name}; it was damaged", Exit.FAILED)
+            raise StoreError(f"--store {self.file}: has no {name}; it is damaged", Exit.FAILED)
         value: str = row[0]
         return value
 
@@ -288,14 +288,14 @@ class Store:
                 Exit.USAGE,
             )
         if "not a database" in str(error):
-            return StoreError(f"--store {self.file}: no database", Exit.USAGE)
+            return StoreError(f"--store {self.file}: not a database", Exit.USAGE)
         return StoreError(f"--store {self.file}: {error}")
 
 
 def _with_left_out(
     spec: dict[str, Any], made: dict[str, Any], left_out: Collection[str]
 ) -> dict[str, Any]:
-    """The spec, and in it what was left out as the store has it."""
+    """The spec, with the store's values for the keys that were left out."""
     if "trees" in left_out:
         return {**spec, "trees": made["trees"]}
     trees = spec["trees"]

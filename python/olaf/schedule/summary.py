@@ -1,6 +1,6 @@
-"""What a run of MINA's jobs is worth: scores, use of the switches, migrations, costs.
+"""The measures of a run of MINA's jobs: scores, use of the switches, migrations, costs.
 
-From whole numbers by one division each, or by sums that round once: the same on every platform.
+Each comes from whole numbers by one division, or by a sum that rounds once: all platforms agree.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class _Data(BaseModel):
 
 
 class Size(_Data):
-    """Jobs of so many hosts."""
+    """Jobs with this number of hosts."""
 
     hosts: int
     jobs: int
@@ -26,32 +26,32 @@ class Size(_Data):
 
 
 class Trees(_Data):
-    """Jobs by what trees they had while they ran; the four sum to all."""
+    """Jobs by the trees that they had while they ran; the four counts sum to all jobs."""
 
     own: int
-    """A tree at some time, and never a conflict."""
+    """Jobs with a tree at some time, and never a conflict."""
     shared: int
-    """A tree that conflicted with another's at some time."""
+    """Jobs with a tree that conflicted with another's at some time."""
     without: int
-    """Never a tree, on two hosts or more."""
+    """Jobs on two hosts or more that never had a tree."""
     one_host: int
-    """Nothing to sum."""
+    """Jobs on one host, with nothing to sum."""
 
 
 class Migrations(_Data):
     """Changes of running jobs' trees."""
 
     per_job: float
-    """All of them over all jobs."""
+    """All changes divided by the number of jobs."""
     moved: int
-    """A tree for another."""
+    """Changes from one tree to another."""
     gained: int
-    """A tree later than at the job's start."""
+    """Trees that a job gained after its start."""
     lost: int
 
 
 class Latency(_Data):
-    """CPU time of single decisions, milliseconds."""
+    """CPU time of single decisions, in milliseconds."""
 
     count: int
     median_ms: float
@@ -60,16 +60,16 @@ class Latency(_Data):
 
 
 class Cost(_Data):
-    """What the run cost to compute, seconds of CPU but for the latencies."""
+    """The cost of computing the run: seconds of CPU, except for the latencies."""
 
     placement_s: float
     trees_s: float
     rest_s: float
-    """Time itself: the queue of events, sharing decisions."""
+    """The rest: the queue of events, sharing decisions."""
     placement: Latency
-    """Of each job."""
+    """One value per job."""
     trees: Latency
-    """Of each arrival of jobs together."""
+    """One value per arrival of jobs together."""
 
 
 class Summary(_Data):
@@ -77,15 +77,15 @@ class Summary(_Data):
 
     jobs: int
     score: float | None
-    """(JCT_none - JCT) / (JCT_none - JCT_all), both summed over jobs; none if no job can gain."""
+    """(JCT_none - JCT) / (JCT_none - JCT_all), both summed over jobs; None if no job can gain."""
     score_by_hosts: float | None
-    """The same, each job counted once for each of its hosts."""
+    """The same, each job weighted by its hosts."""
     worst_decile: float | None
-    """Mean score of the tenth of the jobs that can gain with the lowest scores of their own."""
+    """Mean score of the worst-off 10 % of the jobs that can gain."""
     sizes: list[Size]
     headroom: float
-    """What all aggregation together could save: the share of the jobs' time without it, summed over
-    jobs, that is saved if every all-reduce is by the switches."""
+    """Largest possible saving: the share of the jobs' time without aggregation, summed over jobs,
+    that is saved if the switches sum every all-reduce."""
     utilisation: float
     """Share of a job's running time in which the switches sum for it, mean over jobs."""
     utilisation_by_hosts: float
@@ -138,7 +138,7 @@ def summarize(outcome: Outcome, hosts: Sequence[int]) -> Summary:
 
 
 def cost(costs: Costs, cpu_s: float) -> Cost:
-    """What a run cost that took so much CPU in all."""
+    """The cost of a run that took this much CPU time in all."""
     placement_s = sum(costs.placement_ns) / 1e9
     trees_s = (sum(costs.trees_ns) + sum(costs.leave_ns)) / 1e9
     return Cost(

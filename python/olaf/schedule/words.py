@@ -1,4 +1,4 @@
-"""Decisions as sentences: one place for the log, the lists and ``olaf schedule explain``."""
+"""Decisions as sentences, in one place for the log, the lists and ``olaf schedule explain``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from olaf.schedule.worth import SAID, show
 Json = dict[str, Any]
 
 MOST_NAMES = 8
-"""Of a long list the first are written."""
+"""Number of names of a long list that are shown."""
 
 
 def event(message: Json) -> str:
@@ -41,10 +41,10 @@ _EVENTS: dict[str, Callable[[Json], str]] = {
     "shares": lambda m: (
         "jobs of this store may share switches (join "
         + (m["join"] if isinstance(m["join"], str) else "one")
-        + "): a switch may have more jobs than its capacity, and something of yours must make "
+        + "): a switch may have more jobs than its capacity, and a program of yours must make "
         "them take turns. A new store shares nothing without --join"
     ),
-    "left_out": lambda m: f"{plural(m['lines'], 'line')} left out: nobody read",
+    "left_out": lambda m: f"{plural(m['lines'], 'line')} left out: no reader",
     "stopped": lambda m: f"stopped after {m['events']} events",
     "queued": lambda m: f"job {m['job']} waits at place {m['position']}: {waiting(m['why'])}",
     "started": lambda m: (
@@ -52,7 +52,7 @@ _EVENTS: dict[str, Callable[[Json], str]] = {
         f"{placed(m['reason'])}"
     ),
     "planned": lambda m: (
-        f"job {m['job']} shall have "
+        f"job {m['job']}: assigned "
         + (f"tree {m['generation']} with root {m['root']}" if m["root"] else "no tree")
         + f": {tree(m['reason'])}"
     ),
@@ -76,29 +76,29 @@ def waiting(why: Json) -> str:
     if why["kind"] == "hosts":
         return f"it is the head and needs {why['hosts']} hosts, {why['free']} are free"
     if why["kind"] == "behind":
-        return f"job {why['head']} is the head; nobody overtakes it"
+        return f"job {why['head']} is the head; no job overtakes it"
     return fields(why)
 
 
 def placed(reason: Json) -> str:
-    """Why these hosts."""
+    """The reason for these hosts."""
     match reason["kind"]:
         case "first":
             return "the first free hosts"
         case "random":
-            return "free hosts, drawn"
+            return "random free hosts"
         case "fragments":
             alpha, score = reason["alpha_millis"] / 1000, reason["score_millis"] / 1000
             return (
                 f"fewest fragments: {reason['job']} of the job + {alpha:g} x "
-                f"{reason['free_after']} of what stays free (before: {reason['free_before']}) "
+                f"{reason['free_after']} of the free hosts (before: {reason['free_before']}) "
                 f"= {score:g}"
             )
     return fields(reason)
 
 
 def tree(reason: Json) -> str:
-    """Why that tree, or why none."""
+    """The reason for the tree, or for no tree."""
     say = _TREES.get(reason["kind"])
     return fields(reason) if say is None else say(reason)
 
@@ -111,12 +111,12 @@ _TREES: dict[str, Callable[[Json], str]] = {
     "one_host": lambda r: "it has one host: nothing to sum",
     "off": lambda r: "the policy gives no trees",
     "cut": lambda r: "no switch that is not drained is above all its hosts",
-    "too_large": lambda r: f"it asks for {r['units']} units, a resource has {r['capacity']}",
+    "too_large": lambda r: f"it needs {r['units']} units, a resource has {r['capacity']}",
     "conflict": lambda r: f"{_looked(r)} {jobs(r['with'])}",
-    "no_gain": lambda r: f"it gains nothing by one, and in the way: {jobs(r['with'])}",
-    "left_out": lambda r: f"{_looked(r)} those who do not share with it: {jobs(r['with'])}",
-    "alone": lambda r: "it conflicts with nobody's",
-    "moved": lambda r: f"it conflicts with nobody's; made room for job {r['made_room_for']}",
+    "no_gain": lambda r: f"it gains nothing by one, and conflicts with {jobs(r['with'])}",
+    "left_out": lambda r: f"{_looked(r)} jobs that do not share with it: {jobs(r['with'])}",
+    "alone": lambda r: "it conflicts with no other tree",
+    "moved": lambda r: f"it conflicts with no other tree; made room for job {r['made_room_for']}",
     "shares": lambda r: f"takes turns with {jobs(r['with'])}",
 }
 
@@ -127,7 +127,7 @@ def policy(told: Json) -> str:
 
 
 def fields(reason: Json) -> str:
-    """What a newer core says, word for word."""
+    """A reason from a newer core, as it is."""
     rest = ", ".join(f"{key} {value}" for key, value in reason.items() if key != "kind")
     return str(reason["kind"]).replace("_", " ") + (f" ({rest})" if rest else "")
 
@@ -168,8 +168,8 @@ def explanation(told: Json) -> list[tuple[str, str]]:
         lines.append(
             (
                 "fencing",
-                f"tree {held['generation']} up to {held['root']}: who keeps the switches "
-                "has not said that they refuse it",
+                f"tree {held['generation']} up to {held['root']}: the switches "
+                "have not confirmed that they refuse it",
             )
         )
     return lines
@@ -182,7 +182,7 @@ def _state(job: Json) -> str:
 def _asked(job: Json) -> str:
     pattern = f"pattern {job['pattern']}" if job["pattern"] else "no pattern"
     steps = f", {plural(job['steps'], 'step')}" if job["steps"] else ""
-    wins = f"; a tree wins it {job['gain'] / 1e9:.3g} host-seconds a second"
+    wins = f"; a tree saves it {job['gain'] / 1e9:.3g} host-seconds per second"
     return f"{plural(job['hosts'], 'host')}, {pattern}{steps}{wins}"
 
 
@@ -199,7 +199,7 @@ def _hosts(told: Json) -> list[tuple[str, str]]:
 
 
 def _blocked(told: Json) -> list[tuple[str, str]]:
-    """What a job without a tree waits for: one line if all its trees need the same."""
+    """The resources for which a job without a tree waits; one line if all trees need the same."""
     blocked, again = told["blocked"], told.get("again")
     if again == "never" and any(each["by"] for each in blocked):
         return [("", "for good: this policy gives a tree when a job begins, or never")]

@@ -1,7 +1,7 @@
-"""What decides the gain of a job, and is therefore kept in the store: a network, and patterns.
+"""The values that determine a job's gain, and are therefore in the store: network and patterns.
 
-A service that is started again with other values would give the same request another gain. It is
-refused, with both values, unless ``--change`` says that this is meant.
+If a service restarted with other values, the same request would have another gain. The service
+refuses them, with both values, unless ``--change`` is given.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ SAID = {"bytes_per_second": "--bandwidth", "speedup_millis": "--speedup", "laten
 
 @dataclass(frozen=True)
 class Worth:
-    """A network and patterns, by name, as ``known.read`` gives them."""
+    """A network and patterns by name, as ``known.read`` returns them."""
 
     network: dict[str, int] = field(default_factory=dict)
-    """The fields of the core's ``Network`` that were given; in a store, all."""
+    """The given fields of the core's ``Network``; in a store, all of them."""
     patterns: dict[str, str] = field(default_factory=dict)
 
 
@@ -35,11 +35,11 @@ def united(
     *,
     change: bool,
 ) -> tuple[Worth, list[str]]:
-    """What the store shall keep from now on, and what of it is other than before, in words.
+    """The new contents of the store, and their differences from the old ones, in words.
 
-    kept: none in a new store, and in one that an Olaf before 0.1 with these fields wrote.
-    bundled: patterns that come with Olaf; they never replace one that is kept. Raises
-    ConfigurationError when ``given`` contradicts ``kept`` and ``change`` is not said.
+    kept: None in a new store, and in one of an earlier version. bundled: patterns that come with
+    Olaf; they never replace a stored one. Raises ConfigurationError if ``given`` contradicts
+    ``kept`` without ``change``.
     """
     before = kept or Worth()
     differing = [
@@ -56,8 +56,8 @@ def united(
         what, was, wanted = differing[0]
         raise ConfigurationError(
             f"--store {file}: made with {what} {was}, now {wanted}: the same job would have "
-            "another gain; leave the option out to go on as before, or add --change (jobs that "
-            "were submitted keep their gain)"
+            "another gain; leave the option out to keep the old value, or add --change (submitted "
+            "jobs keep their gain)"
         )
     network = {**NETWORK, **before.network, **given.network}
     patterns = {**bundled, **before.patterns, **given.patterns}

@@ -1,11 +1,11 @@
-"""Who ran where, and who held which switch when: a record drawn for people to look at.
+"""Draws a record of a cluster: which jobs ran on which hosts, and which held which switches.
 
     record = timeline.read(Path("record.json"))      # or check({...})
-    timeline.write(record, Path("page.html"))        # opens in any browser, asks no network
+    timeline.write(record, Path("page.html"))        # opens in any browser, works offline
     timeline.write(record, Path("trace.json"))       # for ui.perfetto.dev or chrome://tracing
-    timeline.write(record, Path("run.record.json"))  # the record itself, to be drawn later
+    timeline.write(record, Path("run.record.json"))  # the record itself, for later drawing
 
-``olaf simulate mina --timeline`` makes records; ``record.py`` says what is in one.
+``olaf simulate mina --timeline`` makes records; ``record.py`` defines their contents.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ __all__ = ["Job", "Record", "Tree", "Use", "check", "page", "read", "trace", "wr
 def write(record: Record | Mapping[str, Any], path: Path, *, title: str = "") -> None:
     """Draw a record: a page if the path ends in .html, Chrome's trace format if in .json.
 
-    In .record.json it is kept as it is, for ``olaf schedule timeline`` to draw.
+    A path in .record.json stores the record for ``olaf schedule timeline``.
 
-    title: what was run, for a person. Raises ConfigurationError for a record that is none, for
-    another ending and for a place that cannot be written to.
+    title: describes the run to a person. Raises ConfigurationError for an invalid record, an
+    unknown ending, and a file that cannot be written.
     """
     checked = record if isinstance(record, Record) else check(record)
     kind = ".record.json" if path.name.lower().endswith(".record.json") else path.suffix.lower()

@@ -1,4 +1,4 @@
-"""What the page and the trace share: lanes for what overlaps, and fewer uses than there are."""
+"""Shared by page and trace: lanes for overlapping spans, and merging of uses."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
 
 Span = tuple[int, int]
-"""From and to, in nanoseconds."""
+"""Begin and end, in nanoseconds."""
 
 
 def lanes(spans: Sequence[Span]) -> list[int]:
-    """A lane of each span, as few lanes as there are, so that none overlaps another in its lane."""
+    """A lane for each span, as few lanes as possible, without overlaps in a lane."""
     chosen = [0] * len(spans)
     free: list[int] = []
     busy: list[tuple[int, int]] = []
@@ -28,7 +28,7 @@ def lanes(spans: Sequence[Span]) -> list[int]:
 
 
 def merged(spans: Iterable[Span], gap_ns: int = 0) -> list[Span]:
-    """Spans in order, those that overlap or lie no more than ``gap_ns`` apart as one."""
+    """Spans in order, with those that overlap or lie at most ``gap_ns`` apart merged."""
     joined: list[Span] = []
     for from_ns, to_ns in sorted(spans):
         if joined and from_ns - joined[-1][1] <= gap_ns:
@@ -39,9 +39,9 @@ def merged(spans: Iterable[Span], gap_ns: int = 0) -> list[Span]:
 
 
 def thinned(series: Sequence[Sequence[Span]], most: int) -> tuple[list[list[Span]], int]:
-    """The spans of each series, merged until all together are at most ``most``, or one a series.
+    """The spans of each series, merged until there are at most ``most`` in all, or one a series.
 
-    With them the gap in nanoseconds up to which neighbours became one; 0 if nothing was lost.
+    Also returns the gap in nanoseconds up to which neighbours were merged; 0 if none were.
     """
     gap_ns = 0
     kept = [merged(spans) for spans in series]
@@ -52,7 +52,7 @@ def thinned(series: Sequence[Sequence[Span]], most: int) -> tuple[list[list[Span
 
 
 def runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
-    """Numbers as (first, count) of those that follow each other."""
+    """Numbers as (first, count) of consecutive runs."""
     found: list[tuple[int, int]] = []
     for number in sorted(set(numbers)):
         if found and number == sum(found[-1]):

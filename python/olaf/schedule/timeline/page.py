@@ -1,4 +1,4 @@
-"""A record as one HTML page that opens in any browser and asks no network for anything."""
+"""A record as one HTML page that opens in any browser and needs no network."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from olaf.schedule.timeline.layout import lanes, runs, thinned
 from olaf.schedule.timeline.record import Record, words
 
 MOST_USES = 200_000
-"""Drawn; more are merged with their neighbours, and the page says so."""
+"""Largest number of drawn uses; more are merged with their neighbours, and the page says so."""
 BLOCK = 16
-"""Hosts of a block, if their switches are not told."""
+"""Hosts per block, if their switches are unknown."""
 
 _HERE = Path(__file__).parent
 
 
 def page(record: Record, title: str) -> str:
-    """The page. title: what was run, for a person."""
+    """The page. title: describes the run to a person."""
     data = json.dumps(drawn(record, title), separators=(",", ":"), ensure_ascii=True)
     parts = {
         "TITLE": escape(title),
         "STYLE": _file("page.css"),
-        # A name of the record may hold "</script>": no "<" is left as such.
+        # A name in the record may hold "</script>", so "<" is always escaped.
         "DATA": data.replace("<", "\\u003c"),
         "SCRIPT": "\n".join(_file(name) for name in ("model.js", "draw.js", "page.js")),
     }
@@ -33,7 +33,7 @@ def page(record: Record, title: str) -> str:
 
 
 def drawn(record: Record, title: str) -> dict[str, Any]:
-    """What the page's script reads: lists in the order of ``fields``, indices instead of names."""
+    """The data of the page's script: lists in the order of ``fields``, indices for names."""
     end_ns = record.end_ns
     by_job: dict[int | str, list[tuple[int, int]]] = {job.job: [] for job in record.jobs}
     for use in record.uses:
@@ -75,14 +75,14 @@ def drawn(record: Record, title: str) -> dict[str, Any]:
 
 
 def _told(record: Record, end_ns: int) -> list[int] | None:
-    """From when to when uses are told; None: of no time."""
+    """Begin and end of the part with recorded uses; None: no part."""
     if record.window is not None:
         return [record.window.from_ns, record.window.to_ns]
     return [0, end_ns] if record.uses else None
 
 
 def _blocks(record: Record) -> list[tuple[str, int]]:
-    """(name, hosts) of each block of hosts that stand together."""
+    """(name, hosts) of each block of neighbouring hosts."""
     if not record.tor_of:
         return [
             (f"from {first}", min(BLOCK, record.hosts - first))
@@ -99,7 +99,7 @@ def _blocks(record: Record) -> list[tuple[str, int]]:
 
 
 def _lanes(held: list[tuple[int, tuple[int, int], int]], switches: int) -> list[list[int]]:
-    """Of each switch: its number of lanes, then (tree, lane) of each tree that it holds."""
+    """For each switch: its number of lanes, then (tree, lane) of each tree that it holds."""
     of: list[list[tuple[tuple[int, int], int]]] = [[] for _ in range(switches)]
     for switch, span, tree in held:
         of[switch].append((span, tree))

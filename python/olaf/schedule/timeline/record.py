@@ -1,4 +1,4 @@
-"""What a timeline is drawn from, checked once."""
+"""The record from which a timeline is drawn, checked once."""
 
 from __future__ import annotations
 
@@ -15,49 +15,49 @@ LATEST_NS = 2**53 - 1
 """104 days. Later times are not whole nanoseconds in a browser."""
 MOST_HOSTS = 1 << 20
 MOST_SAID = 5
-"""Of many wrong places the first are told."""
+"""Number of errors that are shown."""
 
 Time = Annotated[int, Field(ge=0, le=LATEST_NS)]
 Index = Annotated[int, Field(ge=0)]
 
 
 class _Data(BaseModel):
-    # Producers may tell more than is drawn.
+    # Producers may add keys that are not drawn.
     model_config = ConfigDict(
         frozen=True, extra="ignore", strict=True, use_attribute_docstrings=True
     )
 
 
 class Tree(_Data):
-    """A job's tree for a time, or that it has none, and why."""
+    """A job's tree for some time, or the absence of one, with the reason."""
 
     from_ns: Time
     to_ns: Time | None = None
-    """None: still so at the record's end."""
+    """None: it still lasts at the record's end."""
     root: Index | None = None
-    """A switch; None without a tree."""
+    """Number of a switch; None without a tree."""
     switches: list[Index] = []
-    """Those that sum, the root among them."""
+    """The switches that sum, including the root."""
     reason: Any = ""
-    """Of the decision: words, or what the core says."""
+    """Reason of the decision: text, or the core's JSON."""
 
 
 class Job(_Data):
     """One job on its hosts."""
 
     job: int | str
-    """Its name."""
+    """Name of the job."""
     pattern: str = ""
     hosts: list[Index]
-    """Where it ran; empty while it waits."""
+    """Hosts on which it ran; empty while it waits."""
     queued_ns: Time = 0
     start_ns: Time | None = None
-    """None: it had not begun at the record's end."""
+    """None: it had not started at the record's end."""
     end_ns: Time | None = None
     """None: it had not ended at the record's end."""
     steps: int | None = None
     placement: Any = None
-    """Why these hosts: words, or what the core says."""
+    """Reason for these hosts: text, or the core's JSON."""
     trees: list[Tree] = []
 
 
@@ -77,22 +77,22 @@ class Window(_Data):
 
 
 class Record(_Data):
-    """A cluster's time. Hosts and switches are numbers from 0."""
+    """A cluster over time. Hosts and switches are numbers from 0."""
 
     hosts: Annotated[int, Field(ge=1, le=MOST_HOSTS)]
-    """How many."""
+    """Number of hosts."""
     switches: list[str]
-    """Their names."""
+    """Names of the switches."""
     tor_of: list[Index] = []
-    """Of each host its first switch; if it is not told, hosts are drawn in even blocks."""
+    """First switch of each host; if it is empty, hosts are drawn in even blocks."""
     jobs: list[Job]
     uses: list[Use] = []
     window: Window | None = None
-    """Uses are told of this part alone; None: of the whole, or none at all."""
+    """The part whose uses are recorded; None: the whole record, or no uses at all."""
 
     @property
     def end_ns(self) -> int:
-        """The last time that is told: what is still so then ends there."""
+        """The last time in the record; spans without an end last until then."""
         times = [0]
         for job in self.jobs:
             times += [job.queued_ns, job.start_ns or 0, job.end_ns or 0]
@@ -105,7 +105,7 @@ class Record(_Data):
         for at, job in enumerate(self.jobs):
             where = f"jobs[{at}]"
             if job.job in names:
-                raise ValueError(f"{where}.job: {job.job!r} is another's name, too")
+                raise ValueError(f"{where}.job: two jobs are named {job.job!r}")
             names.add(job.job)
             _below(f"{where}.hosts", job.hosts, self.hosts, "hosts")
             _in_order(where, job.start_ns, job.end_ns)
@@ -116,7 +116,7 @@ class Record(_Data):
                 _below(f"{place}.switches", switches, len(self.switches), "switches")
         for at, use in enumerate(self.uses):
             if use.job not in names:
-                raise ValueError(f"uses[{at}].job: {use.job!r} is no job of the record")
+                raise ValueError(f"uses[{at}].job: the record has no job {use.job!r}")
             _in_order(f"uses[{at}]", use.from_ns, use.to_ns)
         if self.window:
             _in_order("window", self.window.from_ns, self.window.to_ns)
@@ -127,7 +127,7 @@ class Record(_Data):
 
 
 def check(told: Mapping[str, Any]) -> Record:
-    """A record, if it is one. Raises ConfigurationError that names what is wrong and where."""
+    """Check a record. Raises ConfigurationError with the error and its place."""
     try:
         return Record.model_validate(told)
     except ValidationError as error:
@@ -143,11 +143,13 @@ def read(file: Path) -> Record:
     except UnicodeDecodeError:
         raise ConfigurationError(f"{file}: is not UTF-8 text") from None
     except json.JSONDecodeError as error:
-        raise ConfigurationError(f"{file}:{error.lineno}: no JSON: {error.msg}") from None
+        raise ConfigurationError(f"{file}:{error.lineno}: not JSON: {error.msg}") from None
     except (RecursionError, ValueError) as error:
-        raise ConfigurationError(f"{file}: no JSON that can be read: {error}") from None
+        raise ConfigurationError(f"{file}: unreadable JSON: {error}") from None
     if not isinstance(told, dict):
-        raise ConfigurationError(f"{file}: no timeline: an object with hosts, switches and jobs")
+        raise ConfigurationError(
+            f"{file}: not a timeline: it needs an object with hosts, switches and jobs"
+        )
     try:
         return Record.model_validate(told)
     except ValidationError as error:
@@ -155,7 +157,7 @@ def read(file: Path) -> Record:
 
 
 def words(reason: Any) -> str:
-    """A reason in words, as in ``conflict, candidates 5``: ``{"kind": .., "candidates": 5}``."""
+    """A reason as text: ``{"kind": "conflict", "candidates": 5}`` is ``conflict, candidates 5``."""
     match reason:
         case None | "":
             return ""

@@ -1,7 +1,7 @@
 """A record in Chrome's trace event format: open it in ui.perfetto.dev or chrome://tracing.
 
-One process holds the hosts, a thread each, one the switches. Trees that a switch holds at the same
-time stand in threads of their own: events of one thread may contain each other, not overlap.
+One process holds the hosts, a thread each, and one the switches. Trees that a switch holds at the
+same time get threads of their own: events of one thread may nest, but not overlap.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from olaf.schedule.timeline.layout import lanes, thinned
 from olaf.schedule.timeline.record import Job, Record, Tree, words
 
 CLUSTER, HOSTS, SWITCHES = 1, 2, 3
-"""Processes. 0 means none in some viewers."""
+"""Process ids. Some viewers take 0 as no process."""
 MOST_USES = 200_000
 
 Event = dict[str, Any]
 
 
 def trace(record: Record, title: str) -> dict[str, Any]:
-    """The trace as an object for JSON: times in microseconds, as the format has them."""
+    """The trace as an object for JSON; times in microseconds, as the format requires."""
     end_ns = record.end_ns
     events = [
         _named("process_name", CLUSTER, 0, f"cluster: {title}"),
@@ -123,7 +123,7 @@ def _uses(record: Record, root_thread: dict[int, int], end_ns: int) -> tuple[int
         for from_ns, to_ns in spans:
             while at < len(held) and held[at][1] <= from_ns:
                 at += 1
-            # Cut at the tree's ends: what began on a tree ended on it, but merged ones may not.
+            # Cut at the tree's ends: a use begins and ends on one tree, but merged uses may not.
             for tree_from_ns, tree_to_ns, tid in held[at:]:
                 if tree_from_ns >= to_ns:
                     break
@@ -134,7 +134,7 @@ def _uses(record: Record, root_thread: dict[int, int], end_ns: int) -> tuple[int
 
 
 def _counters(record: Record, end_ns: int) -> list[Event]:
-    """How many hosts run jobs, and how many of them have a tree."""
+    """Number of hosts that run jobs, with and without a tree."""
     changes: dict[int, list[int]] = defaultdict(lambda: [0, 0])
     for job in record.jobs:
         if job.start_ns is None:
