@@ -169,7 +169,7 @@ def test_the_command_prints_writes_and_repeats_itself(tmp_path: Path, capsys: Ca
     ("arguments", "message"),
     [
         (["--workers=0,1"], "at least 1"),
-        (["--workers=2,2"], "none twice"),
+        (["--workers=2,2"], "given once"),
         (["--seeds=a"], "whole numbers"),
         (["--uplink=2mbyte"], "share"),
         (["--uplink=0"], "above 0"),

@@ -91,7 +91,7 @@ def digest(folder: Path) -> str:
     ("spoil", "complaint"),
     [
         (lambda at: (at / "traces").rename(at / "old"), "no folder traces/"),
-        (lambda at: (at / "traces" / "step.json").write_text("{"), "no JSON"),
+        (lambda at: (at / "traces" / "step.json").write_text("{"), "not JSON"),
         (lambda at: (at / "traces" / "step.json").unlink(), "no pattern step"),
         (lambda at: (at / "jobs-mix1-seed42.txt").write_text("a b\n"), "2 words"),
     ],

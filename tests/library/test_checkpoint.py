@@ -74,7 +74,7 @@ def test_the_model_of_an_older_run_is_read(tmp_path: Path) -> None:
     [
         ({"metadata": {"format": "else"}}, "does not say"),
         ({"metadata": {"format_version": 2}}, "use the release that wrote it"),
-        ({"olaf.metadata.json": b"{"}, "no JSON"),
+        ({"olaf.metadata.json": b"{"}, "not JSON"),
         ({"olaf.metadata.json": None}, r"without olaf\.metadata\.json"),
         ({"bias.npy": None}, "'bias' is missing"),
         ({"bias.npy": npy(np.zeros(3, np.float32))}, r"float32\[3\]"),

@@ -52,7 +52,7 @@ def test_a_file_of_another_program_is_left_alone(tmp_path: Path) -> None:
     assert file.read_bytes() == before
     text = tmp_path / "text"
     text.write_text("no database at all, " * 100)
-    with pytest.raises(StoreError, match="no database"):
+    with pytest.raises(StoreError, match="not a database"):
         Store(text, SPEC)
 
 

@@ -107,7 +107,7 @@ def push(values: Lanes, **more: float) -> bytes:
         (push(np.zeros(2, np.float32)), "PUSH: 49 bytes instead of 53"),
         (push(np.array([0, np.nan, 0], np.float32)), "PUSH: values that are not finite"),
         (push(np.zeros(3, np.float32), reward=float("inf")), "reward inf"),
-        (push(np.zeros(3, np.float32), weight=0.0), "weight 0.0 cannot be"),
+        (push(np.zeros(3, np.float32), weight=0.0), "weight 0.0"),
         (bytes([Kind.REFUSED]) + b"x" * 1001, "REFUSED: a reason of 1001 bytes"),
     ],
 )
