@@ -156,7 +156,7 @@ def test_a_killed_switch_leaves_one_difference_over_both_hops_and_is_named() -> 
     assert accounts.matches
     (row,) = [row for row in accounts.rows if row.fate == "lost with switch #1"]
     assert row.counted == "difference"
-    assert "left over" in row.note
+    assert "the rest" in row.note
 
 
 def test_through_leaves_every_hop_has_its_difference() -> None:

@@ -171,7 +171,7 @@ def test_the_command_prints_writes_and_repeats_itself(tmp_path: Path, capsys: Ca
         (["--workers=0,1"], "at least 1"),
         (["--workers=2,2"], "given once"),
         (["--seeds=a"], "whole numbers"),
-        (["--uplink=2mbyte"], "share"),
+        (["--uplink=2mbyte"], "fraction"),
         (["--uplink=0"], "above 0"),
         (["--loss=1"], "loss"),
         (["--env=NoSuch-v1"], "NoSuch"),

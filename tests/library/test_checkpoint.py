@@ -73,7 +73,7 @@ def test_the_model_of_an_older_run_is_read(tmp_path: Path) -> None:
     ("changes", "reason"),
     [
         ({"metadata": {"format": "else"}}, "does not say"),
-        ({"metadata": {"format_version": 2}}, "use the release that wrote it"),
+        ({"metadata": {"format_version": 2}}, "use the release that wrote the file"),
         ({"olaf.metadata.json": b"{"}, "not JSON"),
         ({"olaf.metadata.json": None}, r"without olaf\.metadata\.json"),
         ({"bias.npy": None}, "'bias' is missing"),

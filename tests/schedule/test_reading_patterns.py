@@ -60,7 +60,7 @@ def test_what_readers_need_not_know_is_ignored(tmp_path: Path) -> None:
         (step(size='"1"'), "allreduces[0].size: '1'; must be whole bytes"),
         (step(size=str((1 << 40) + 1)), "allreduces[0].size: 1099511627777; must be whole bytes"),
         ('{"duration": 1, "allreduces": {}}', "allreduces: must be a list"),
-        ('{"duration": 1, "allreduces": [[]]}', 'allreduces[0]: {"start": seconds'),
+        ('{"duration": 1, "allreduces": [[]]}', 'allreduces[0]: must be {"start": seconds'),
         ('{"duration": 1}', 'a pattern is {"duration": seconds'),
         ("[]", 'a pattern is {"duration": seconds'),
         ("", "p.json:1: not JSON"),

@@ -265,7 +265,7 @@ def test_ctrl_c_ends_a_long_run(traces: Path, tmp_path: Path) -> None:
     try:
         assert running.stderr is not None
         progress = running.stderr.readline()  # said once it has run for two seconds
-        assert "of 64 jobs over" in progress
+        assert "of 64 jobs ended" in progress
         begin = time.monotonic()
         running.send_signal(signal.SIGINT)
         assert running.wait(timeout=30) == 130
