@@ -380,7 +380,7 @@ def deliver(delivery: str) -> str:
 
     JSON in and out: the fields of ``Delivery`` and ``Outcome`` in
     ``crates/olaf-sim/src/study/delivery``.
-    Raises ValueError for what cannot be.
+    Raises ValueError for invalid input.
     """
 
 @final

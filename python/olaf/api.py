@@ -269,7 +269,7 @@ def _observer(settings: Settings, display: Display) -> Iterator[Any]:
 
 
 def _interruptible(run: Callable[[Control], T]) -> T:
-    """Run in a thread of its own, so that an interrupt ends it in order, wherever it comes."""
+    """Run in a separate thread, so that an interrupt at any moment ends the run in order."""
     from olaf.lines import Control
     from olaf.outcome import failure_of
 

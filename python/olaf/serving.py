@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from olaf.lines import Control, Reporter
 
 POLL_S = 0.1
-"""How often a role looks for events: soon for a person, rarely for a processor."""
+"""Seconds between looks for events: short for a person, long for a processor."""
 
 
 class Endpoint(Protocol):
@@ -28,7 +28,7 @@ class Endpoint(Protocol):
         """Counters so far, as JSON."""
 
     def events(self) -> list[str]:
-        """What happened since the last call, as JSON."""
+        """The events since the last call, as JSON."""
 
     def stop(self) -> None:
         """Close."""
@@ -54,7 +54,7 @@ def serve(
     desk: Desk | None = None,
     hand_over: Callable[[int], None] = lambda job: None,
 ) -> None:
-    """Start an endpoint, pass on what it says, and report until asked to stop."""
+    """Start an endpoint, report its events, and report statistics until asked to stop."""
     endpoint.start()
     reporter.say("listening", address=endpoint.address, pid=os.getpid())
     due = time.monotonic() + every_s
@@ -68,7 +68,7 @@ def serve(
             due = now + every_s
     pass_on(endpoint, reporter)
     before_stop()
-    # What the last checkpoint came to.
+    # The state of the last checkpoint.
     pass_on(endpoint, reporter)
     stats = json.loads(endpoint.stats())
     endpoint.stop()

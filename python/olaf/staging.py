@@ -10,7 +10,7 @@ there before, and before what it queues later. A program that trains on another 
 synchronise that stream first.
 """
 
-# Checked with torch installed and without: then everything torch is Any.
+# mypy checks this file with and without torch; without it everything of torch is Any.
 # mypy: disable-error-code="import-untyped,import-not-found,unused-ignore,no-untyped-call"
 
 from __future__ import annotations

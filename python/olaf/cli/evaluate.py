@@ -88,7 +88,7 @@ def evaluate(ctx: click.Context, /, **given: Any) -> int:
     """
     extras.need("train", "gymnasium", what="olaf evaluate")
     if given["render"] and given["video"]:
-        raise click.UsageError("--render and --video exclude each other: run it once with each")
+        raise click.UsageError("--render and --video exclude each other: use one at a time")
     from olaf.modelfile import read_model
     from olaf.runs.evaluation import score, verdict
     from olaf.runs.filming import Camera, open_display

@@ -108,7 +108,7 @@ def network(
 
 
 def _seeds(file: Path, scenario: Scenario, count: int) -> list[int]:
-    """The file's seed and those after it."""
+    """The file's seed and the following ones."""
     from olaf.usage import ConfigurationError
 
     first = scenario.get("seed")

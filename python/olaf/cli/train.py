@@ -179,7 +179,7 @@ def run_as_batch_job(
 
 
 def run_training(settings: Settings, *, json_out: bool) -> Run:
-    """Run, watch, and keep what a run leaves behind."""
+    """Run, watch, and write the results."""
     from olaf.lines import Control
     from olaf.runs.running import start
 
@@ -188,7 +188,7 @@ def run_training(settings: Settings, *, json_out: bool) -> Run:
 
 
 def resume_training(ctx: click.Context, named: Path, *, json_out: bool) -> Run:
-    """Go on with the run in a folder: its settings, changed by the options of this command."""
+    """Continue the run in a folder with its settings, changed by the options of this command."""
     from olaf.lines import Control
     from olaf.outcome import Exit, RunError
     from olaf.runs.folder import Hold, find_folder

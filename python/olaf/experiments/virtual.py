@@ -44,7 +44,7 @@ LEFT_OUT = (
 
 PROCESSES = 2
 TURNS = 20
-"""Turns that are timed of a learner of which the package has none."""
+"""Number of turns to time for a learner without recorded turns in the package."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Job:
     uplink_bps: float | None = None
     """Bits a second of UDP payload; None: no limit."""
     speeds: float = 1.0
-    """The fastest machine's speed over the slowest's; the mean speed is 1."""
+    """The fastest machine's speed divided by the slowest's; the mean speed is 1."""
 
 
 def train_all(jobs: Sequence[Job], say: Says) -> list[Trained]:

@@ -1,6 +1,6 @@
 """What the integrations share: a model that trains locally and is kept with the job's."""
 
-# Checked with torch installed and without: then everything torch is Any.
+# mypy checks this file with and without torch; without it everything of torch is Any.
 # mypy: disable-error-code="import-untyped,import-not-found,unused-ignore"
 
 from __future__ import annotations

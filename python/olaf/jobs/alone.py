@@ -174,7 +174,7 @@ class TrainingAlone:
         self._observer.stands(self.progress, "training")
 
     def _save(self, learner: Any, file: Path) -> str | None:
-        """Write the model, or say why not and keep the file of before; what was said."""
+        """Write the model. On an error keep the previous file and return the message."""
         from olaf.modelfile import write_model
         from olaf.rl.learner import named_parts
 

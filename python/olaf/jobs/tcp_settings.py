@@ -42,7 +42,7 @@ class Asked(Protocol):
 
 
 def check_transport(settings: Asked) -> None:
-    """Raise ValueError for what a plain TCP server does not have."""
+    """Raise ValueError for settings that a plain TCP server does not have."""
     if settings.train.transport == "udp":
         return
     asked = {

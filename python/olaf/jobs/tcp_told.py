@@ -7,11 +7,11 @@ from typing import Any
 from olaf.jobs.settings import ServerSettings, Settings
 
 SPARE = 2
-"""Connections for each worker: one that died may be started again before its end is seen."""
+"""Connections per worker: one that died may restart before its end is noticed."""
 
 
 def server_told(settings: Settings, server: ServerSettings) -> dict[str, Any]:
-    """What the server's process is told, but its model's file; see `olaf.tcp.server`."""
+    """Configuration of the server's process, without its model file; see `olaf.tcp.server`."""
     rule = ("rule", "learning_rate", "step", "gate", "gate_margin", "staleness_power")
     return {
         "every_s": settings.train.every_s,
@@ -30,7 +30,7 @@ def server_told(settings: Settings, server: ServerSettings) -> dict[str, Any]:
 
 
 def relay_told(settings: Settings, listen: str, upstream: str) -> dict[str, Any]:
-    """What the relay's process is told, see `olaf.tcp.relay`."""
+    """Configuration of the relay's process, see `olaf.tcp.relay`."""
     from olaf._olaf import parse_rate
 
     uplink = settings.switch.uplink
@@ -48,7 +48,7 @@ def relay_told(settings: Settings, listen: str, upstream: str) -> dict[str, Any]
 
 
 def worker_told(settings: Settings) -> dict[str, Any]:
-    """What a worker is told of its connection, see `olaf.tcp.client`."""
+    """Configuration of a worker's connection, see `olaf.tcp.client`."""
     return {"timeout_s": settings.tcp.timeout_s, "buffer_bytes": settings.tcp.buffer_bytes}
 
 

@@ -10,10 +10,10 @@ from olaf.rl.learner import Learner, LearnerConfig
 def make_learner(
     config: LearnerConfig, worker: int = 0, clock: Callable[[], float] | None = None
 ) -> Learner:
-    """Make the learner that ``config`` names. Its randomness comes from (config.seed, worker).
+    """Make the learner that ``config`` names. Its random numbers come from (config.seed, worker).
 
-    clock: seconds, for the times that an ``Iteration`` reports; None takes the process's own.
-    Raises ``LearnerError`` (for an environment its kind ``UnusableEnvironmentError``), whose
+    clock: returns seconds, for the times in an ``Iteration``; None uses the process's clock.
+    Raises ``LearnerError``, and for an environment its subclass ``UnusableEnvironmentError``; the
     message is for people.
     """
     config.check()

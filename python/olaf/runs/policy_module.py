@@ -1,6 +1,6 @@
 """A policy as a torch module, for TorchScript and ONNX. Imported only when asked for."""
 
-# Checked with torch installed and without: then everything torch is Any.
+# mypy checks this file with and without torch; without it everything of torch is Any.
 # mypy: disable-error-code="import-untyped,import-not-found,misc,no-any-return"
 
 from collections.abc import Mapping

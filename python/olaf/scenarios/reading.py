@@ -54,7 +54,7 @@ def with_overrides(scenario: Scenario, overrides: Iterable[str]) -> Scenario:
             names = _names(table)
             hint = f"; write {'.'.join(path)}.{names[0]}.KEY=VALUE" if names else ""
             raise ConfigurationError(f"--set {override}: {'.'.join(path)} is not a table{hint}")
-        # The last word wins, however the one before spelled the key.
+        # The last value wins, even if an earlier one spelled the key differently.
         for fields in AMOUNTS.values():
             for field in fields:
                 if units.key_of(field) == last:

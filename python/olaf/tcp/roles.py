@@ -11,7 +11,7 @@ from olaf.serving import serve
 
 
 def run_tcp_server(told: Mapping[str, Any], reporter: Reporter, control: Control) -> None:
-    """Serve until asked to stop; then keep the model."""
+    """Serve until asked to stop; then write the model."""
     from olaf.tcp.server import ServerConfig, TcpServer
 
     server = TcpServer(ServerConfig(**told["tcp"]))

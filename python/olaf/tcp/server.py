@@ -90,7 +90,7 @@ class TcpServer(TcpEndpoint):
         return [self._keep()] if self._config.checkpoint else []
 
     def save(self, file: Path) -> None:
-        """Write the model, where there is one. Raises OSError."""
+        """Write the model, if there is one. Raises OSError."""
         from olaf.modelfile import write_model
 
         with self._lock:
