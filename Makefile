@@ -49,7 +49,7 @@ lint: env ## clippy, ruff and the layers of python/olaf; warnings are errors
 types: env ## mypy --strict, and the stubs against the binary
 	$(BIN)/mypy
 	for tests in tests/*/; do MYPYPATH=python:$$tests $(BIN)/mypy $$tests || exit 1; done
-	$(BIN)/mypy examples benchmarks experiments
+	$(BIN)/mypy examples benchmarks
 	$(BIN)/python -m mypy.stubtest olaf._olaf --ignore-disjoint-bases
 
 pure: ## the core touches no socket, clock, thread or map order
@@ -83,7 +83,7 @@ experiments: env ## every figure of the papers again, and experiments/README.md
 	$(BIN)/olaf reproduce --all --out experiments $(ARGS)
 
 curves: env ## the training curves of docs/training.md again (20 minutes)
-	$(BIN)/python experiments/training/curves.py
+	$(BIN)/python -m olaf.experiments.curves
 
 SECONDS ?= 600
 crosscheck: env ## the verifier's provers against every run of random instances, for SECONDS

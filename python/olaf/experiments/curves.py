@@ -1,4 +1,8 @@
-"""Measures how each choice of training options learns, and draws it. See README.md."""
+"""How each choice of training options learns, measured and drawn: ``make curves``.
+
+The configurations are in ``curves.json`` beside this file, what was measured in the checkout's
+``experiments/training``.
+"""
 
 import argparse
 import json
@@ -10,8 +14,7 @@ from typing import Any
 
 from olaf.rl import process_environment
 
-HERE = Path(__file__).parent
-IMAGES = HERE.parents[1] / "docs" / "img"
+PLAN = Path(__file__).with_name("curves.json")
 
 
 def one_run(task: tuple[str, dict[str, Any], int]) -> dict[str, Any]:
@@ -64,7 +67,7 @@ def merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
-def draw(results: list[dict[str, Any]], figures: dict[str, list[str]]) -> None:
+def draw(results: list[dict[str, Any]], figures: dict[str, list[str]], images: Path) -> None:
     """One picture a figure: each configuration's mean over seeds, and its lowest and highest."""
     import matplotlib as mpl
 
@@ -72,7 +75,7 @@ def draw(results: list[dict[str, Any]], figures: dict[str, list[str]]) -> None:
     import numpy as np
     from matplotlib import pyplot as plt
 
-    IMAGES.mkdir(parents=True, exist_ok=True)
+    images.mkdir(parents=True, exist_ok=True)
     for figure, names in figures.items():
         plot, axes = plt.subplots(figsize=(7, 3.6))
         for name in names:
@@ -93,7 +96,7 @@ def draw(results: list[dict[str, Any]], figures: dict[str, list[str]]) -> None:
         axes.set_ylim(bottom=max(axes.get_ylim()[0], -600))
         axes.legend(fontsize=7, loc="lower right")
         plot.tight_layout()
-        plot.savefig(IMAGES / f"training-{figure}.png", dpi=110)
+        plot.savefig(images / f"training-{figure}.png", dpi=110)
         plt.close(plot)
 
 
@@ -128,9 +131,12 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="*", type=int)
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--draw", action="store_true", help="draw and print results.json only")
+    parser.add_argument("--out", type=Path, default="experiments/training")
+    parser.add_argument("--images", type=Path, default="docs/img")
     given = parser.parse_args()
-    plan = json.loads((HERE / "curves.json").read_text())
-    stored = HERE / "results.json"
+    plan = json.loads(PLAN.read_text())
+    given.out.mkdir(parents=True, exist_ok=True)
+    stored = given.out / "results.json"
     results: list[dict[str, Any]] = json.loads(stored.read_text()) if stored.exists() else []
     if not given.draw:
         os.environ.update(process_environment())
@@ -150,7 +156,7 @@ def main() -> None:
                 stored.write_text(f"[\n{lines}\n]\n")
                 shown = {k: v for k, v in result.items() if k != "curve"}
                 print(json.dumps(shown), flush=True)
-    draw(results, plan["figures"])
+    draw(results, plan["figures"], given.images)
     print(table(results))
 
 
