@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 MANY = 2
 """Sets of bars leave no room for a legend among them if there are more."""
+METADATA = {".svg": ("Creator", "Date", "Format", "Type"), ".png": ("Software",)}
+"""What would differ from one drawing of a chart to the next, by the file's ending: left out."""
 APART = 0.08
 """Between the arrows of two lines."""
 
@@ -70,8 +72,8 @@ class Chart(Data):
     """Whether each point of a line is marked: where there are few."""
 
 
-def draw(chart: Chart, stem: Path) -> None:
-    """Write ``stem``.svg and ``stem``.png."""
+def draw(chart: Chart, *files: Path) -> None:
+    """Write the chart to each file, as SVG or PNG by its ending."""
     extras.need("train", "matplotlib", what="a plot")
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -85,9 +87,8 @@ def draw(chart: Chart, stem: Path) -> None:
             _map(axes, chart)
         else:
             _fill(axes, chart)
-        nothing: dict[str, Any] = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-        figure.savefig(stem.with_suffix(".svg"), metadata=nothing)
-        figure.savefig(stem.with_suffix(".png"), dpi=120, metadata={"Software": None})
+        for file in files:
+            figure.savefig(file, dpi=120, metadata=dict.fromkeys(METADATA[file.suffix]))
 
 
 def _size(chart: Chart) -> tuple[float, float]:

@@ -56,8 +56,9 @@ rows. A figure that cannot be measured raises `olaf.outcome.RunError`. Files of 
 ``task.scratch`` and are forgotten.
 
 Then ``olaf reproduce <paper>/<name> --out experiments`` measures and writes the figure's folder:
-results.json (`result.Record`), README.md, plot.svg and plot.png; commit it. ``--render`` writes all
-pages anew from what was measured. Test: `tests/experiments` runs every figure with ``--quick``.
+results.json (`result.Record`, a result a line), README.md and plot.svg; commit it. ``--render``
+writes all pages anew from what was measured. Test: `tests/experiments` runs every figure with
+``--quick``.
 """
 
 from olaf.drawing.charts import Chart, Series

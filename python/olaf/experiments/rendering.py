@@ -25,6 +25,16 @@ LONG = 6
 """A parameter of more values than this is printed over several lines of the README; of seeds in a
 row only the first and the last."""
 
+WHERE = """This folder holds the results. Parameters and code of a figure are in the package:
+
+| what | where |
+|---|---|
+| parameters, and the paper's numbers | `python/olaf/experiments/<paper>/<figure>.toml` |
+| code | `python/olaf/experiments/<paper>/<figure>.py` |
+| results, one a line | `<paper>/<figure>/results.json` |
+| page and plots, rendered from the results | `<paper>/<figure>/README.md`, `plot*.svg` |
+"""
+
 
 def paper_text(row: Row) -> str:
     """The paper's value with its unit, or a dash."""
@@ -304,6 +314,7 @@ def overview_page(records: Sequence[Record], out: Path) -> str:
         )
     parts = [
         "# Experiments: the papers' numbers and ours\n",
+        WHERE,
         "Rendered by `make experiments` from the results.json of each figure; `olaf reproduce "
         "--render --out experiments` renders it anew without measuring. Each figure has a page "
         "with its plots, its parameters and its numbered differences from the paper.\n",

@@ -16,6 +16,7 @@ from olaf.drawing.charts import draw
 from olaf.experiments.catalog import Plan, Says, Task
 from olaf.experiments.rendering import figure_page, overview_page
 from olaf.experiments.result import Machine, Record
+from olaf.experiments.writing import record_text
 from olaf.outcome import RunError
 
 
@@ -62,7 +63,7 @@ def write(record: Record, out: Path) -> Path:
     """Write a figure's folder below ``out``; the folder."""
     folder = out / record.figure
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "results.json").write_text(record.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    (folder / "results.json").write_text(record_text(record), encoding="utf-8")
     render(record, folder)
     return folder
 
@@ -71,7 +72,7 @@ def render(record: Record, folder: Path) -> None:
     """Write README.md and plots of a record that is there already."""
     (folder / "README.md").write_text(figure_page(record), encoding="utf-8")
     for index, chart in enumerate(record.charts):
-        draw(chart, folder / plot_stem(index, chart.name))
+        draw(chart, folder / f"{plot_stem(index, chart.name)}.svg")
 
 
 def plot_stem(index: int, name: str) -> str:

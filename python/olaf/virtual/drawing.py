@@ -28,7 +28,7 @@ def draw_rewards(runs: Sequence[Run], title: str, mark: float, stem: Path) -> No
         y="mean reward, last 100 episodes",
         series=[*series, reached],
     )
-    draw(chart, stem)
+    draw(chart, stem.with_suffix(".svg"), stem.with_suffix(".png"))
 
 
 def _line(count: int, runs: Sequence[Run]) -> Series:
