@@ -5,9 +5,9 @@
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
-use olaf_engine::{Instant, PeerId};
+use olaf_engine::{Engine, Instant, PeerId, PortId, Source};
 use olaf_host::push_pull::server::Aggregate;
-use olaf_host::{Host, Server, ServerConfig, Worker, WorkerConfig};
+use olaf_host::{Server, ServerConfig, Worker, WorkerConfig};
 use olaf_wire::offsets::{MAGIC, MAX_DATAGRAM, VERSION};
 use olaf_wire::{Address, Answer, ClusterId, JobId, Packet, Session, Update, WorkerId};
 use std::time::Duration;
@@ -58,8 +58,10 @@ impl Run {
         let at = at % (WORKERS + 1);
         loop {
             let (from, sent) = match self.workers.get_mut(usize::from(at)) {
-                Some(worker) => (PeerId(u32::from(at)), worker.poll_transmit(self.now, buf)),
-                None => (SERVER, self.server.poll_transmit(self.now, buf)),
+                Some(worker) => {
+                    (PeerId(u32::from(at)), worker.poll_transmit(self.now, PortId(0), buf))
+                }
+                None => (SERVER, self.server.poll_transmit(self.now, PortId(0), buf)),
             };
             let Some(sent) = sent else { break };
             assert!(Packet::new_checked(&buf[..sent.len]).is_ok(), "what is sent is well-formed");
@@ -75,8 +77,8 @@ impl Run {
 
     fn arrive(&mut self, from: PeerId, to: u32, bytes: &[u8]) {
         let _ = match self.workers.get_mut(to as usize) {
-            Some(worker) => worker.handle_packet(self.now, from, bytes),
-            None => self.server.handle_packet(self.now, from, bytes),
+            Some(worker) => worker.handle_packet(self.now, Source::end(from), bytes),
+            None => self.server.handle_packet(self.now, Source::end(from), bytes),
         };
     }
 

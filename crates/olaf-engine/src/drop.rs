@@ -15,7 +15,7 @@ pub enum DropReason {
     /// Its job has no server here.
     UnknownJob,
     /// Its join was refused.
-    Refused(WelcomeCode),
+    JoinRefused(WelcomeCode),
     /// The update met the queue, or the checks before it, and was turned away.
     Contribution(Rejection),
     /// The queue was full.
@@ -26,6 +26,8 @@ pub enum DropReason {
     UnknownReceiver,
     /// Too many datagrams already wait for that link.
     LinkFull,
+    /// An end of the network, a worker or a server, refused it.
+    End(Refused),
 }
 
 impl DropReason {
@@ -37,12 +39,78 @@ impl DropReason {
             Self::WrongDirection => "wrong_direction",
             Self::NotTheServer => "not_the_server",
             Self::UnknownJob => "unknown_job",
-            Self::Refused(code) => code.name(),
+            Self::JoinRefused(code) => code.name(),
             Self::Contribution(rejection) => rejection.name(),
             Self::QueueFull => "queue_full",
             Self::Filtered => "filtered",
             Self::UnknownReceiver => "unknown_receiver",
             Self::LinkFull => "link_full",
+            Self::End(refused) => refused.name(),
+        }
+    }
+}
+
+/// Why an end of the network, a worker or a server, refuses a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Refused {
+    /// Its bytes are no message.
+    Malformed(Refusal),
+    /// A message that only travels the other way.
+    WrongDirection,
+    /// It came from a party that this end does not talk to.
+    UnknownPeer,
+    /// It names a job that this end does not have.
+    UnknownJob,
+    /// It names another worker, or another life of this one.
+    NotForMe,
+    /// Its worker has not joined, or was refused.
+    UnknownWorker,
+    /// It is of a life of its sender that is over.
+    OldEpoch,
+    /// It does not fit the job's model.
+    WrongSize,
+    /// It holds a number that is not finite.
+    NonFinite,
+    /// It came before.
+    Duplicate,
+    /// The worker was turned away.
+    TurnedAway(WelcomeCode),
+    /// A model was offered that nobody asked for.
+    NotAsked,
+    /// The job has no model yet that an update could change.
+    NotReady,
+    /// It was computed on an older model than the one that a round of synchronous training is on.
+    Stale,
+    /// A description of a model that is none of the job's.
+    BadLayout,
+    /// The server can take no more jobs.
+    Full,
+    /// So much later than newer ones of its flow that its sender was told that it is lost.
+    Overtaken,
+}
+
+impl Refused {
+    /// A short stable name, for counters and logs.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Malformed(refusal) => refusal.name(),
+            Self::WrongDirection => "wrong_direction",
+            Self::UnknownPeer => "unknown_peer",
+            Self::UnknownJob => "unknown_job",
+            Self::NotForMe => "not_for_me",
+            Self::UnknownWorker => "unknown_worker",
+            Self::OldEpoch => "old_epoch",
+            Self::WrongSize => "wrong_size",
+            Self::NonFinite => "non_finite",
+            Self::Duplicate => "duplicate",
+            Self::TurnedAway(code) => code.name(),
+            Self::NotAsked => "not_asked",
+            Self::NotReady => "not_ready",
+            Self::Stale => "stale",
+            Self::BadLayout => "bad_layout",
+            Self::Full => "full",
+            Self::Overtaken => "overtaken",
         }
     }
 }

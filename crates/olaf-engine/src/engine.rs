@@ -1,8 +1,9 @@
 //! The contract between an engine and the driver that owns its sockets, its clock and its links.
 
-use crate::drop::DropReason;
+use crate::drop::{DropReason, Refused};
 use crate::event::Event;
 use crate::ids::{PeerId, PortId};
+use crate::report::Report;
 use crate::time::Instant;
 use alloc::sync::Arc;
 
@@ -47,6 +48,10 @@ pub trait Engine {
     /// Calls `keep` with each peer whose address the driver must not forget.
     fn peers(&self, keep: &mut dyn FnMut(PeerId));
 
+    /// Shows every counter and gauge to a visitor, under the names of
+    /// `docs/reference/statistics.md`.
+    fn report(&self, now: Instant, to: &mut dyn Report);
+
     /// The system did not send a datagram of `bytes` bytes, because it is longer than the path
     /// carries. `largest` is the longest datagram that the system would send, where it says so.
     fn handle_too_long(&mut self, _now: Instant, _bytes: usize, _largest: Option<u32>) {}
@@ -68,6 +73,12 @@ impl Source {
     #[must_use]
     pub const fn new(port: PortId, peer: PeerId) -> Self {
         Self { port, peer, class: TrafficClass::NONE }
+    }
+
+    /// A datagram that came to the one port of an end of the network.
+    #[must_use]
+    pub const fn end(peer: PeerId) -> Self {
+        Self::new(PortId(0), peer)
     }
 }
 
@@ -187,6 +198,14 @@ pub enum Verdict {
     Drop(DropReason),
 }
 
+impl Verdict {
+    /// An end of the network refused the datagram.
+    #[must_use]
+    pub const fn refused(why: Refused) -> Self {
+        Self::Drop(DropReason::End(why))
+    }
+}
+
 /// What a timeout is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
@@ -200,6 +219,8 @@ pub enum Why {
     AdmissionDeadline,
     /// A host repeats itself or asks again.
     Retransmission,
-    /// A host answers what it has, complete or not.
+    /// A server answers what it has, complete or not.
     RoundEnd,
+    /// A server writes its models to a file.
+    Checkpoint,
 }

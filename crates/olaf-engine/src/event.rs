@@ -3,10 +3,13 @@
 use crate::ids::{ClusterId, JobId, PeerId, WorkerId};
 use crate::party::Ruling;
 use crate::queue::discipline::Rejection;
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
 use olaf_wire::WelcomeCode;
 
 /// What happened, for people and metrics.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// A worker was let in.
     WorkerJoined(WorkerSeen),
@@ -21,8 +24,9 @@ pub enum Event {
     /// A worker's join was refused.
     WorkerRefused(WorkerSeen, WelcomeCode),
     /// Whether this worker's cluster, which is new here, may join is asked:
-    /// [`Switch::decide`](crate::Switch::decide) takes the answer.
-    AdmissionWanted(WorkerSeen),
+    /// [`Switch::decide`](crate::Switch::decide) takes the answer. The clusters of the list
+    /// run already.
+    AdmissionWanted(WorkerSeen, Vec<(JobId, ClusterId)>),
     /// Nobody who knew answered in time: the stated answer was given.
     AdmissionUnanswered(WorkerSeen, Ruling),
     /// Too many questions were open to ask about this worker's cluster: the stated answer was given.
@@ -43,6 +47,96 @@ pub enum Event {
     Loop(JobId, PeerId),
     /// A contribution was turned away.
     ContributionRejected(WorkerSeen, Rejection),
+    /// A server's round ended without this worker's contribution.
+    RoundWithout(WorkerSeen),
+    /// A worker's model became its job's first, or the first after a restart of the server.
+    ModelStarted {
+        /// The job.
+        job: JobId,
+        /// The worker whose model it is.
+        worker: WorkerId,
+        /// The model's parameters.
+        parameters: u32,
+        /// The job's version from here.
+        version: u32,
+    },
+    /// The model of a checkpoint is the job's; no worker had a newer one.
+    ModelRestored {
+        /// The job.
+        job: JobId,
+        /// The model's parameters.
+        parameters: u32,
+        /// The job's version from here.
+        version: u32,
+    },
+    /// A worker of that job, which talks to the job through that peer, reports about itself.
+    Worker(JobId, PeerId, WorkerEvent),
+    /// An event of the program around an engine.
+    Other(Box<Told>),
+}
+
+/// What a worker reports about itself and its way to the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorkerEvent {
+    /// The job let this worker in.
+    Joined {
+        /// Version of the job's model; 0 where there is none yet.
+        version: u32,
+    },
+    /// The job turned this worker away.
+    TurnedAway(WelcomeCode),
+    /// The worker found out what the path to the server carries, and cut the model to it.
+    Path {
+        /// Bytes of the longest IP packet that is known to pass, both ways.
+        mtu_bytes: u32,
+        /// Lanes of a segment.
+        segment_lanes: u32,
+    },
+    /// The path does not carry the segments that the job is cut to.
+    PathTooNarrow(TooNarrow),
+    /// The path carries them again.
+    PathBack,
+    /// The switch has not been heard for the configured time.
+    SwitchSilent,
+    /// The switch is heard again.
+    SwitchBack,
+    /// The switch began a new life.
+    SwitchRestarted,
+    /// The server has not been heard for the configured time.
+    ServerSilent,
+    /// The server is heard again.
+    ServerBack,
+    /// The server began a new life.
+    ServerRestarted,
+}
+
+/// A path that does not carry the segments that a job is cut to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooNarrow {
+    /// Bytes of an IP packet with a segment of the job.
+    pub needed_mtu_bytes: u32,
+    /// Bytes of the longest IP packet that passes, as far as was seen.
+    pub mtu_bytes: u32,
+    /// Lanes of a segment of the job.
+    pub segment_lanes: u32,
+}
+
+/// An event of the program around an engine, such as a checkpoint that was not written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Told {
+    /// The event's name.
+    pub name: String,
+    /// Its fields, in order.
+    pub fields: Vec<(String, Said)>,
+}
+
+/// A field of [`Told`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum Said {
+    /// A count, an id, a time.
+    Number(u64),
+    /// A path, an address, a reason.
+    Text(String),
 }
 
 /// The worker an event is about.

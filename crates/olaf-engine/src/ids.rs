@@ -17,6 +17,17 @@ impl PortId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PeerId(pub u32);
 
+impl PeerId {
+    /// How a [`Report`](crate::report::Report) tells a peer from a number.
+    pub(crate) const NAME: &'static str = "PeerId";
+}
+
+impl serde::Serialize for PeerId {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_newtype_struct(Self::NAME, &self.0)
+    }
+}
+
 /// Updates that may merge: one segment of one cluster's model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Flow {

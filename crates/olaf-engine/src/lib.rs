@@ -20,18 +20,22 @@ pub mod lanes;
 pub mod link;
 pub mod party;
 pub mod queue;
+pub mod report;
 pub mod switch;
 #[cfg(test)]
 mod testing;
 pub mod time;
 pub mod units;
+pub mod wiring;
 
-pub use drop::DropReason;
+pub use drop::{DropReason, Refused};
 pub use engine::{Engine, Receivers, Source, TrafficClass, Transmit, Verdict, Why};
-pub use event::{Event, WorkerSeen};
+pub use event::{Event, TooNarrow, WorkerEvent, WorkerSeen};
 pub use ids::{ClusterId, Flow, JobId, PeerId, PortId, Session, WorkerId};
 pub use lanes::Lanes;
 pub use party::{FlowEnds, Hops};
 pub use queue::{Arrival, Discipline, Entry, EntryId, Outcome, QueueKind, Rejection};
+pub use report::Report;
 pub use switch::native::Switch;
 pub use time::{BitsPerSecond, Instant};
+pub use wiring::Wiring;

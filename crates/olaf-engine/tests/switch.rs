@@ -158,7 +158,7 @@ fn what_each_worker_sent_is_counted_by_worker() {
 fn an_id_in_use_is_refused_while_its_owner_lives_and_free_when_it_is_silent() {
     let mut sw = default();
     let claim = W { session: 9, peer: 60, ..W1 };
-    let refused = Verdict::Drop(DropReason::Refused(WelcomeCode::WorkerIdInUse));
+    let refused = Verdict::Drop(DropReason::JoinRefused(WelcomeCode::WorkerIdInUse));
     assert_eq!(sw.joins(claim), refused);
     let told = sw.down();
     assert!(
@@ -199,7 +199,7 @@ fn a_refusal_of_the_server_reaches_the_worker_and_forgets_it() {
 fn joins_that_cannot_be_are_refused_by_the_switch_itself() {
     let mut sw =
         Bench::with(Config { max_parameters: 10, max_workers: 1, ..Config::default() }, &[W1]);
-    let refused = |code| Verdict::Drop(DropReason::Refused(code));
+    let refused = |code| Verdict::Drop(DropReason::JoinRefused(code));
     assert_eq!(sw.joins_with(W2, 11), refused(WelcomeCode::ModelTooLarge));
     assert_eq!(sw.joins(W2), refused(WelcomeCode::Full));
     let mut nowhere = olaf_engine::Switch::new(Config::default(), 1).unwrap();

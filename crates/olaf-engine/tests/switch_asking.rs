@@ -18,7 +18,7 @@ const POLICY: Admission = Admission {
     refused_for: Duration::from_millis(1000),
     max_questions: 4,
 };
-const REFUSED: Verdict = Verdict::Drop(DropReason::Refused(WelcomeCode::NotAdmitted));
+const REFUSED: Verdict = Verdict::Drop(DropReason::JoinRefused(WelcomeCode::NotAdmitted));
 
 fn asking() -> Bench {
     asking_with(POLICY)
@@ -38,7 +38,7 @@ fn who(w: W) -> WorkerSeen {
 }
 
 fn wanted(w: W) -> Event {
-    Event::AdmissionWanted(who(w))
+    Event::AdmissionWanted(who(w), Vec::new())
 }
 
 impl Bench {
@@ -207,7 +207,9 @@ fn questions_are_put_one_at_a_time_so_that_each_answer_knows_the_ones_before() {
     assert!(!sw.decides(b, Ruling::Admit), "it was not put yet");
     sw.until(ms(200));
     sw.decides(a, Ruling::Admit);
-    assert_eq!((sw.events(), sw.running()), (vec![wanted(b)], vec![3]));
+    let running: Vec<_> = sw.switch.running().into_iter().collect();
+    assert_eq!(running, [(JobId(b.job), ClusterId(3))]);
+    assert_eq!(sw.all_events(), [Event::AdmissionWanted(who(b), running)]);
     // Its time runs from when it was put.
     sw.until(ms(499));
     assert!(sw.events().is_empty());
@@ -368,7 +370,7 @@ fn what_is_turned_away_anyway_raises_no_question() {
     let mut sw = Bench::new(config);
     sw.enters_by_word(W1);
     sw.events();
-    let refused = |code| Verdict::Drop(DropReason::Refused(code));
+    let refused = |code| Verdict::Drop(DropReason::JoinRefused(code));
     assert_eq!(sw.joins_with(V1, 11), refused(WelcomeCode::ModelTooLarge));
     assert_eq!(sw.joins(V1), refused(WelcomeCode::Full));
     assert_eq!(sw.joins(W { job: 2, ..V1 }), refused(WelcomeCode::Full));

@@ -314,7 +314,7 @@ fn a_join_goes_up_with_one_switch_more_behind_it() {
     assert!(matches!(sent.as_slice(), [(SERVER, Out::Join(Join { hops: 4, .. }))]), "{sent:?}");
 }
 
-const REFUSED_LOOP: Verdict = Verdict::Drop(DropReason::Refused(WelcomeCode::Loop));
+const REFUSED_LOOP: Verdict = Verdict::Drop(DropReason::JoinRefused(WelcomeCode::Loop));
 
 #[test]
 fn two_switches_that_have_each_other_above_refuse_and_tell_it() {

@@ -213,7 +213,7 @@ impl Run {
     fn listen(&mut self) {
         for event in self.bench.events() {
             match event {
-                Event::AdmissionWanted(who) => {
+                Event::AdmissionWanted(who, _) => {
                     assert_eq!(self.put.replace(who), None);
                     assert!(!self.bench.switch.running().contains(&(who.job, who.cluster)));
                 }

@@ -1,20 +1,19 @@
 //! What the ends of the network decide: a worker, a parameter server, and how old a model is.
 //!
 //! Like `olaf-engine`, this crate takes time, chance and bytes as arguments and touches nothing
-//! else. [`Host`] is the contract with a driver.
+//! else. Both ends are [`Engine`](olaf_engine::Engine)s, as switches are.
 
 #![no_std]
 
 extern crate alloc;
 
 pub mod age;
-pub mod host;
 mod liveness;
 pub mod push_pull;
 pub mod recent_age;
 pub mod transmission;
 
-pub use host::{Host, HostEvent, Refused};
+pub use olaf_engine::Refused;
 pub use push_pull::{
     Layout, LayoutError, NamedArray, Server, ServerConfig, Shape, Worker, WorkerConfig,
 };

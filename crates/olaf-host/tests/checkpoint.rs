@@ -1,15 +1,13 @@
 //! A job's state leaves one server and is taken up by the next.
 #![allow(clippy::unwrap_used, missing_docs)]
 
-use olaf_engine::{Instant, PeerId};
+use olaf_engine::{Engine, Event, Instant, PeerId, PortId, Source, Verdict};
 use olaf_host::push_pull::server::{
     Aggregate, ClusterState, Counts, JobState, RestoreError, RuleConfig, RuleKind, RuleState,
     ServerGate, Staleness,
 };
 use olaf_host::push_pull::worker::Standing;
-use olaf_host::{
-    Host, HostEvent, Layout, NamedArray, Server, ServerConfig, Shape, Worker, WorkerConfig,
-};
+use olaf_host::{Layout, NamedArray, Server, ServerConfig, Shape, Worker, WorkerConfig};
 use olaf_wire::offsets::MAX_DATAGRAM;
 use olaf_wire::{Address, ClusterId, JobId, Session, WelcomeCode, WorkerId};
 use proptest::prelude::*;
@@ -23,7 +21,7 @@ struct Net {
     now: Instant,
     server: Server,
     workers: Vec<Worker>,
-    events: Vec<HostEvent>,
+    events: Vec<Event>,
 }
 
 fn rule() -> RuleConfig {
@@ -54,13 +52,14 @@ impl Net {
         for _ in 0..milliseconds {
             for (id, worker) in self.workers.iter_mut().enumerate() {
                 let peer = PeerId(u32::try_from(id).unwrap());
-                while let Some(sent) = worker.poll_transmit(self.now, &mut buf) {
-                    let _ = self.server.handle_packet(self.now, peer, &buf[..sent.len]);
+                while let Some(sent) = worker.poll_transmit(self.now, PortId(0), &mut buf) {
+                    let _ =
+                        self.server.handle_packet(self.now, Source::end(peer), &buf[..sent.len]);
                 }
             }
-            while let Some(sent) = self.server.poll_transmit(self.now, &mut buf) {
+            while let Some(sent) = self.server.poll_transmit(self.now, PortId(0), &mut buf) {
                 let to = &mut self.workers[sent.to.one().expect("one receiver").0 as usize];
-                let _ = to.handle_packet(self.now, SERVER, &buf[..sent.len]);
+                let _ = to.handle_packet(self.now, Source::end(SERVER), &buf[..sent.len]);
             }
             self.events.extend(std::iter::from_fn(|| self.server.poll_event()));
             self.now = self.now + Duration::from_millis(1);
@@ -123,7 +122,7 @@ fn after_everything_was_killed_the_job_goes_on_with_the_very_bits_of_the_checkpo
     let model = net.workers[0].model().unwrap();
     let bits: Vec<u32> = model.lanes.iter().map(|w| w.to_bits()).collect();
     assert_eq!((model.version, bits), before.model());
-    let resumed = HostEvent::ModelRestored { job: JOB, parameters: 10, version: state.version };
+    let resumed = Event::ModelRestored { job: JOB, parameters: 10, version: state.version };
     assert!(net.events.contains(&resumed), "{:?}", net.events);
     assert_eq!(net.server.checkpoint(JOB).unwrap(), state);
 
@@ -156,8 +155,8 @@ fn a_worker_with_a_newer_model_than_the_checkpoint_gives_it_and_the_rule_goes_on
     let (after, same) = net.model();
     assert_eq!(same, bits, "not the checkpoint's");
     assert!(after > version);
-    assert!(net.events.iter().any(|e| matches!(e, HostEvent::ModelStarted { .. })));
-    assert!(!net.events.iter().any(|e| matches!(e, HostEvent::ModelRestored { .. })));
+    assert!(net.events.iter().any(|e| matches!(e, Event::ModelStarted { .. })));
+    assert!(!net.events.iter().any(|e| matches!(e, Event::ModelRestored { .. })));
     // The best reward of the checkpoint was 2: what is worse is kept out, as before.
     net.train(10, 1.0);
     let state = net.server.checkpoint(JOB).unwrap();
@@ -180,8 +179,9 @@ fn who_claims_a_newer_model_and_dies_holds_nobody_up_for_long() {
     // Worker 0's join is the last that is heard of it.
     let mut buf = vec![0; MAX_DATAGRAM];
     net.now = net.now + Duration::from_secs(1);
-    let sent = net.workers[0].poll_transmit(net.now, &mut buf).unwrap();
-    net.server.handle_packet(net.now, PeerId(0), &buf[..sent.len]).unwrap();
+    let sent = net.workers[0].poll_transmit(net.now, PortId(0), &mut buf).unwrap();
+    let verdict = net.server.handle_packet(net.now, Source::end(PeerId(0)), &buf[..sent.len]);
+    assert_eq!(verdict, Verdict::Absorb);
     net.workers[0] = worker(0, 3, 4);
     net.run(3000);
     let (version, restored) = net.model();

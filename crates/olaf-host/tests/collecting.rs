@@ -3,9 +3,9 @@
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
-use olaf_engine::{Instant, PeerId};
+use olaf_engine::{DropReason, Engine, Event, Instant, PeerId, PortId, Source, Verdict};
 use olaf_host::push_pull::server::{Aggregate, RuleConfig, ServerGate, ServerStatistics, Step};
-use olaf_host::{Host, HostEvent, Refused, Server, ServerConfig};
+use olaf_host::{Refused, Server, ServerConfig};
 use olaf_wire::{
     Address, Answer, ClusterId, JobId, Join, Kind, Packet, QueueStatus, Session, Update, WorkerId,
 };
@@ -48,6 +48,14 @@ fn on(version: u32, update: Update) -> Update {
     Update { version_oldest: version, version_newest: version, ..update }
 }
 
+fn taken(verdict: Verdict) -> Result<(), Refused> {
+    match verdict {
+        Verdict::Absorb => Ok(()),
+        Verdict::Drop(DropReason::End(refused)) => Err(refused),
+        other => panic!("a server neither passes on nor screens: {other:?}"),
+    }
+}
+
 /// A server, and workers beside it that talk to it directly: peer `n` is worker `n`.
 struct Served {
     now: Instant,
@@ -84,7 +92,12 @@ impl Served {
                 path: olaf_wire::JoinPath::default(),
             };
             let len = join.emit(&mut buf);
-            served.server.handle_packet(served.now, PeerId(worker), &buf[..len]).unwrap();
+            taken(served.server.handle_packet(
+                served.now,
+                Source::end(PeerId(worker)),
+                &buf[..len],
+            ))
+            .unwrap();
         }
         let offer = Answer {
             address: address(0),
@@ -102,7 +115,8 @@ impl Served {
             ends: olaf_wire::Ends::NONE,
         };
         let len = offer.emit(&[0.0], &mut buf);
-        served.server.handle_packet(served.now, PeerId(0), &buf[..len]).unwrap();
+        taken(served.server.handle_packet(served.now, Source::end(PeerId(0)), &buf[..len]))
+            .unwrap();
         served.models();
         served
     }
@@ -113,7 +127,7 @@ impl Served {
         let update = Update { hop_sequence: self.sent, ..update };
         self.sent += 1;
         let len = update.emit(&[lane], &mut buf);
-        self.server.handle_packet(self.now, from, &buf[..len])
+        taken(self.server.handle_packet(self.now, Source::end(from), &buf[..len]))
     }
 
     /// Time passes beyond the deadline.
@@ -130,7 +144,7 @@ impl Served {
     /// Whom a model was sent since the last look, and its version.
     fn models(&mut self) -> Vec<(u32, u32)> {
         let (mut buf, mut models) = ([0; 512], Vec::new());
-        while let Some(transmit) = self.server.poll_transmit(self.now, &mut buf) {
+        while let Some(transmit) = self.server.poll_transmit(self.now, PortId(0), &mut buf) {
             let packet = Packet::new_checked(&buf[..transmit.len]).unwrap();
             if packet.kind() == Kind::Model {
                 models.push((
@@ -146,7 +160,7 @@ impl Served {
     fn named(&mut self) -> Vec<u32> {
         let mut named = Vec::new();
         while let Some(event) = self.server.poll_event() {
-            if let HostEvent::RoundWithout(seen) = event {
+            if let Event::RoundWithout(seen) = event {
                 named.push(seen.worker.0);
             }
         }
@@ -277,7 +291,7 @@ fn who_left_after_contributing_stands_for_nobody_who_stayed() {
     served.push(update(0), 3.0).unwrap();
     let mut buf = [0; 512];
     let len = olaf_wire::Leave { address: address(0) }.emit(&mut buf);
-    served.server.handle_packet(served.now, PeerId(0), &buf[..len]).unwrap();
+    taken(served.server.handle_packet(served.now, Source::end(PeerId(0)), &buf[..len])).unwrap();
     served.push(update(1), 3.0).unwrap();
     assert_eq!(served.model().0, 1, "worker 2 is waited for");
     served.push(update(2), 3.0).unwrap();

@@ -1,8 +1,8 @@
 //! A worker tells the server what the arrays of its model are called.
 #![allow(clippy::unwrap_used, missing_docs)]
 
-use olaf_engine::{Instant, PeerId};
-use olaf_host::{Host, LayoutError, Refused, Server, ServerConfig, Worker, WorkerConfig};
+use olaf_engine::{Engine, Instant, PeerId, PortId, Source, Verdict};
+use olaf_host::{LayoutError, Refused, Server, ServerConfig, Worker, WorkerConfig};
 use olaf_wire::offsets::MAX_DATAGRAM;
 use olaf_wire::{Address, ClusterId, JobId, Kind, LayoutPart, Packet, Session, WorkerId};
 use std::time::Duration;
@@ -40,7 +40,7 @@ impl Net {
         for _ in 0..milliseconds {
             for (id, worker) in self.workers.iter_mut().enumerate() {
                 let peer = PeerId(u32::try_from(id).unwrap());
-                while let Some(sent) = worker.poll_transmit(self.now, &mut buf) {
+                while let Some(sent) = worker.poll_transmit(self.now, PortId(0), &mut buf) {
                     let bytes = &buf[..sent.len];
                     if Packet::new_checked(bytes).unwrap().kind() == Kind::Layout {
                         self.parts_sent += 1;
@@ -48,12 +48,12 @@ impl Net {
                             continue;
                         }
                     }
-                    let _ = self.server.handle_packet(self.now, peer, bytes);
+                    let _ = self.server.handle_packet(self.now, Source::end(peer), bytes);
                 }
             }
-            while let Some(sent) = self.server.poll_transmit(self.now, &mut buf) {
+            while let Some(sent) = self.server.poll_transmit(self.now, PortId(0), &mut buf) {
                 let to = &mut self.workers[sent.to.one().expect("one receiver").0 as usize];
-                let _ = to.handle_packet(self.now, SERVER, &buf[..sent.len]);
+                let _ = to.handle_packet(self.now, Source::end(SERVER), &buf[..sent.len]);
             }
             self.now = self.now + Duration::from_millis(1);
             self.workers.iter_mut().for_each(|worker| worker.handle_timeout(self.now));
@@ -146,17 +146,23 @@ fn only_members_describe_and_only_when_asked() {
     let part = |id| LayoutPart::of(text.as_bytes(), address(id), 0).unwrap();
     let mut buf = vec![0; MAX_DATAGRAM];
     let len = part(1).emit(&mut buf);
-    assert_eq!(net.server.handle_packet(net.now, PeerId(1), &buf[..len]), Err(Refused::UnknownJob));
+    assert_eq!(
+        net.server.handle_packet(net.now, Source::end(PeerId(1)), &buf[..len]),
+        Verdict::refused(Refused::UnknownJob)
+    );
     net.run(100);
     assert_eq!(
-        net.server.handle_packet(net.now, PeerId(1), &buf[..len]),
-        Err(Refused::UnknownWorker)
+        net.server.handle_packet(net.now, Source::end(PeerId(1)), &buf[..len]),
+        Verdict::refused(Refused::UnknownWorker)
     );
     let len = part(0).emit(&mut buf);
     assert_eq!(
-        net.server.handle_packet(net.now, PeerId(1), &buf[..len]),
-        Err(Refused::UnknownPeer)
+        net.server.handle_packet(net.now, Source::end(PeerId(1)), &buf[..len]),
+        Verdict::refused(Refused::UnknownPeer)
     );
-    assert_eq!(net.server.handle_packet(net.now, PeerId(0), &buf[..len]), Err(Refused::NotAsked));
+    assert_eq!(
+        net.server.handle_packet(net.now, Source::end(PeerId(0)), &buf[..len]),
+        Verdict::refused(Refused::NotAsked)
+    );
     assert_eq!(net.names()[0], "a/layers.0.weight");
 }

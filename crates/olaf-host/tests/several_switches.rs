@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use core::time::Duration;
-use olaf_engine::{Instant, PeerId};
-use olaf_host::{Host, Server, ServerConfig, Worker, WorkerConfig};
+use olaf_engine::{Engine, Instant, PeerId, PortId, Source, Verdict};
+use olaf_host::{Server, ServerConfig, Worker, WorkerConfig};
 use olaf_wire::offsets::MAX_DATAGRAM;
 use olaf_wire::{
     Address, Answer, ClusterId, JobId, Join, Kind, Packet, Session, Update, Welcome, WelcomeCode,
@@ -56,17 +56,22 @@ fn segment(worker: u32, segment: u32) -> Update {
     }
 }
 
-fn hears(host: &mut impl Host, now: Instant, from: PeerId, emit: impl FnOnce(&mut [u8]) -> usize) {
+fn hears(
+    host: &mut impl Engine,
+    now: Instant,
+    from: PeerId,
+    emit: impl FnOnce(&mut [u8]) -> usize,
+) {
     let mut buf = vec![0; MAX_DATAGRAM];
     let len = emit(&mut buf);
-    host.handle_packet(now, from, &buf[..len]).unwrap();
+    assert_eq!(host.handle_packet(now, Source::end(from), &buf[..len]), Verdict::Absorb);
 }
 
 /// Who is sent segments of a model, and of which version.
 fn models(server: &mut Server, now: Instant) -> Vec<(PeerId, u32)> {
     let mut buf = vec![0; MAX_DATAGRAM];
     let mut models = Vec::new();
-    while let Some(sent) = server.poll_transmit(now, &mut buf) {
+    while let Some(sent) = server.poll_transmit(now, PortId(0), &mut buf) {
         let packet = Packet::new_checked(&buf[..sent.len]).unwrap();
         if packet.kind() == Kind::Model {
             models.push((
@@ -136,7 +141,7 @@ fn wishes_that_nobody_answers_become_rarer_before_any_round_trip_is_known() {
     let mut worker = Worker::new(config);
     worker.join(START, &[&[0.0; 4]]).unwrap();
     let mut buf = vec![0; MAX_DATAGRAM];
-    while worker.poll_transmit(START, &mut buf).is_some() {}
+    while worker.poll_transmit(START, PortId(0), &mut buf).is_some() {}
     let ready = Welcome {
         address: address(0),
         code: WelcomeCode::Welcome,
@@ -161,7 +166,7 @@ fn wishes_that_nobody_answers_become_rarer_before_any_round_trip_is_known() {
     let end = START + Duration::from_secs(10);
     while let Some((at, _)) = worker.poll_timeout().filter(|(at, _)| *at <= end) {
         worker.handle_timeout(at);
-        while let Some(sent) = worker.poll_transmit(at, &mut buf) {
+        while let Some(sent) = worker.poll_transmit(at, PortId(0), &mut buf) {
             if Packet::new_checked(&buf[..sent.len]).unwrap().kind() == Kind::Fetch {
                 asked.push(at);
             }

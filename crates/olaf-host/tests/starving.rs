@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
-use olaf_engine::{Instant, PeerId};
+use olaf_engine::{Engine, Instant, PeerId, Source, Verdict};
 use olaf_host::push_pull::server::ServerStatistics;
-use olaf_host::{Host, Server, ServerConfig};
+use olaf_host::{Server, ServerConfig};
 use olaf_wire::{
     Address, Answer, ClusterId, JobId, Join, JoinPath, QueueStatus, Session, Update, WorkerId,
 };
@@ -28,7 +28,8 @@ fn address(worker: u32) -> Address {
 fn hears(server: &mut Server, now: Instant, from: u32, emit: impl FnOnce(&mut [u8]) -> usize) {
     let mut buf = [0; 512];
     let len = emit(&mut buf);
-    server.handle_packet(now, PeerId(from), &buf[..len]).unwrap();
+    let verdict = server.handle_packet(now, Source::end(PeerId(from)), &buf[..len]);
+    assert_eq!(verdict, Verdict::Absorb);
 }
 
 fn joins(server: &mut Server, now: Instant, worker: u32) {

@@ -4,9 +4,9 @@
 
 use olaf_engine::engine::{Engine, Source};
 use olaf_engine::switch::native::{Config, Pacing};
-use olaf_engine::{Instant, PeerId, PortId, Switch};
+use olaf_engine::{Instant, PeerId, PortId, Switch, Verdict};
 use olaf_host::push_pull::server::{RuleConfig, RuleKind};
-use olaf_host::{Host, Server, ServerConfig, Worker, WorkerConfig};
+use olaf_host::{Server, ServerConfig, Worker, WorkerConfig};
 use olaf_wire::{Address, AggregateKind, ClusterId, JobId, ServerGate, Session, Step, WorkerId};
 use std::time::Duration;
 
@@ -55,7 +55,7 @@ impl Net {
                 let mut quiet = true;
                 for (id, worker) in self.workers.iter_mut().enumerate() {
                     let peer = PeerId(u32::try_from(id).unwrap());
-                    while let Some(t) = worker.poll_transmit(self.now, &mut buf) {
+                    while let Some(t) = worker.poll_transmit(self.now, PortId(0), &mut buf) {
                         quiet = false;
                         let from = Source::new(PortId::DOWNLINK, peer);
                         self.switch.handle_packet(self.now, from, &buf[..t.len]);
@@ -64,9 +64,9 @@ impl Net {
                 while let Some(t) = self.switch.poll_transmit(self.now, PortId::UPLINK, &mut buf) {
                     quiet = false;
                     assert_eq!(t.to.one(), Some(SERVER));
-                    let _ = self.server.handle_packet(self.now, SWITCH, &buf[..t.len]);
+                    let _ = self.server.handle_packet(self.now, Source::end(SWITCH), &buf[..t.len]);
                 }
-                while let Some(t) = self.server.poll_transmit(self.now, &mut buf) {
+                while let Some(t) = self.server.poll_transmit(self.now, PortId(0), &mut buf) {
                     quiet = false;
                     let from = Source::new(PortId::UPLINK, SERVER);
                     self.switch.handle_packet(self.now, from, &buf[..t.len]);
@@ -75,7 +75,7 @@ impl Net {
                 {
                     quiet = false;
                     let worker = &mut self.workers[t.to.one().expect("one receiver").0 as usize];
-                    let _ = worker.handle_packet(self.now, SWITCH, &buf[..t.len]);
+                    let _ = worker.handle_packet(self.now, Source::end(SWITCH), &buf[..t.len]);
                 }
                 if quiet {
                     break;
@@ -172,7 +172,8 @@ fn the_rule_comes_with_the_server_s_welcome_and_not_with_the_switch_s() {
     };
     let mut buf = vec![0; 65_536];
     let len = again.emit(&mut buf);
-    net.workers[0].handle_packet(net.now, SWITCH, &buf[..len]).unwrap();
+    let verdict = net.workers[0].handle_packet(net.now, Source::end(SWITCH), &buf[..len]);
+    assert_eq!(verdict, Verdict::Absorb);
     assert_eq!(net.workers[0].rule(), Some(told));
 }
 
@@ -289,8 +290,9 @@ fn a_worker_that_asked_nothing_is_brought_in_by_nobody() {
     let now = net.now;
     for _ in 0..2 {
         // Before it joins, and after it has left.
-        assert!(net.workers[0].handle_packet(now, SWITCH, &buf[..len]).is_err());
-        assert!(net.workers[0].poll_transmit(now, &mut [0; 65_536]).is_none());
+        let verdict = net.workers[0].handle_packet(now, Source::end(SWITCH), &buf[..len]);
+        assert!(matches!(verdict, Verdict::Drop(_)), "{verdict:?}");
+        assert!(net.workers[0].poll_transmit(now, PortId(0), &mut [0; 65_536]).is_none());
         net.workers[0].join(now, &[&[0.0; 5]]).unwrap();
         net.run(60);
         net.workers[0].leave();

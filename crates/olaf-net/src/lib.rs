@@ -14,12 +14,10 @@ mod client;
 mod clock;
 mod driver;
 mod error;
-mod events;
 mod io;
 mod json;
 mod random;
 mod roles;
-mod running;
 mod system;
 mod timing;
 

@@ -13,11 +13,9 @@ pub mod job;
 pub mod link;
 pub mod mina;
 pub mod network;
-pub mod node;
 pub mod study;
 pub mod trace;
 
 pub use link::{Link, LinkCounts};
-pub use network::Network;
-pub use node::{End, Middle, Node, Notice};
+pub use network::{Network, Node};
 pub use trace::{Lot, Record};

@@ -3,13 +3,17 @@
 
 use crate::chance::Chance;
 use crate::link::{Link, LinkCounts, Wire};
-use crate::node::{Node, Notice};
 use crate::trace::{Lot, Record};
-use olaf_engine::{Instant, PeerId};
+use olaf_engine::{Engine, Event, Instant, PeerId, PortId, Source, TrafficClass, Verdict, Wiring};
 use olaf_wire::offsets::MAX_DATAGRAM;
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// What lives at a place of a network: any engine.
+pub trait Node: Engine + Any + Send {}
+
+impl<E: Engine + Any + Send> Node for E {}
 
 /// Makes a node; told which life of it this is, from 0, and when it begins.
 pub type Factory = Box<dyn FnMut(u32, Instant) -> Box<dyn Node> + Send>;
@@ -25,9 +29,9 @@ pub struct Network {
     wires: BTreeMap<(PeerId, PeerId), Wire>,
     plans: BTreeMap<(Instant, u64), Plan>,
     planned: u64,
-    notices: Vec<(Instant, PeerId, Notice)>,
+    events: Vec<(Instant, PeerId, Event)>,
     trace: Vec<Record>,
-    /// Whether notices and the trace are kept.
+    /// Whether events and the trace are kept.
     keeps_records: bool,
     buf: Vec<u8>,
 }
@@ -35,6 +39,7 @@ pub struct Network {
 /// Where a node lives, and is born again.
 struct Place {
     factory: Factory,
+    wiring: Wiring,
     lives: u32,
     node: Option<Box<dyn Node>>,
     /// Those that died here, in order.
@@ -44,7 +49,7 @@ struct Place {
 }
 
 enum Plan {
-    Arrive { from: PeerId, to: PeerId, bytes: Arc<[u8]> },
+    Arrive { from: PeerId, to: PeerId, class: TrafficClass, bytes: Arc<[u8]> },
     Wake(PeerId),
     Kill(PeerId),
     Start(PeerId),
@@ -61,28 +66,40 @@ impl Network {
             wires: BTreeMap::new(),
             plans: BTreeMap::new(),
             planned: 0,
-            notices: Vec::new(),
+            events: Vec::new(),
             trace: Vec::new(),
             keeps_records: true,
             buf: vec![0; MAX_DATAGRAM],
         }
     }
 
-    /// The same, which keeps neither notices nor a trace: a long run would fill the memory.
+    /// The same, which keeps neither events nor a trace: a long run would fill the memory.
     #[must_use]
     pub fn without_records(mut self) -> Self {
         self.keeps_records = false;
         self
     }
 
-    /// Puts a node at a place, alive from now on.
+    /// Puts an end of the network at a place, alive from now on.
     pub fn place(
         &mut self,
         id: PeerId,
         factory: impl FnMut(u32, Instant) -> Box<dyn Node> + Send + 'static,
     ) {
+        self.place_wired(id, Wiring::end(), factory);
+    }
+
+    /// Puts a node at a place, alive from now on, with its peers behind the ports that `wiring`
+    /// names.
+    pub fn place_wired(
+        &mut self,
+        id: PeerId,
+        wiring: Wiring,
+        factory: impl FnMut(u32, Instant) -> Box<dyn Node> + Send + 'static,
+    ) {
         let place = Place {
             factory: Box::new(factory),
+            wiring,
             lives: 0,
             node: None,
             dead: Vec::new(),
@@ -180,10 +197,10 @@ impl Network {
         self.now
     }
 
-    /// What nodes said of themselves so far.
+    /// What happened at the nodes so far.
     #[must_use]
-    pub fn notices(&self) -> &[(Instant, PeerId, Notice)] {
-        &self.notices
+    pub fn events(&self) -> &[(Instant, PeerId, Event)] {
+        &self.events
     }
 
     /// What became of every datagram so far.
@@ -217,7 +234,7 @@ impl Network {
 
     fn carry_out(&mut self, plan: Plan) {
         match plan {
-            Plan::Arrive { from, to, bytes } => self.arrive(from, to, bytes),
+            Plan::Arrive { from, to, class, bytes } => self.arrive(from, to, class, bytes),
             Plan::Wake(id) => {
                 if let Some(place) = self.places.get_mut(&id) {
                     place.woken_at = None;
@@ -244,20 +261,29 @@ impl Network {
         }
     }
 
-    fn arrive(&mut self, from: PeerId, to: PeerId, bytes: Arc<[u8]>) {
+    fn arrive(&mut self, from: PeerId, to: PeerId, class: TrafficClass, bytes: Arc<[u8]>) {
         let now = self.now;
-        let node = self.places.get_mut(&to).and_then(|place| place.node.as_mut());
-        let lot = if node.is_some() { Lot::Delivered } else { Lot::ToTheDead };
+        let place = self.places.get_mut(&to);
+        let living = place.and_then(|place| Some((place.node.as_mut()?, &place.wiring)));
+        let lot = if living.is_some() { Lot::Delivered } else { Lot::ToTheDead };
         if let Some(wire) = self.wires.get_mut(&(from, to)) {
             match lot {
                 Lot::Delivered => wire.counts.delivered += 1,
                 _ => wire.counts.to_the_dead += 1,
             }
         }
-        if let Some(node) = node {
-            node.receive(now, from, &bytes);
+        let mut passed_on = None;
+        if let Some((node, wiring)) = living {
+            let source = Source { port: wiring.port(from), peer: from, class };
+            // An engine counts what it drops under the reason.
+            if let Verdict::Forward(port) = node.handle_packet(now, source, &bytes) {
+                passed_on = wiring.default_peer(port);
+            }
         }
-        self.record(Record { at: now, from, to, lot, bytes });
+        self.record(Record { at: now, from, to, lot, bytes: bytes.clone() });
+        if let Some(next) = passed_on {
+            self.send(to, next, class, bytes);
+        }
         self.service(to);
     }
 
@@ -271,21 +297,22 @@ impl Network {
             let Some(node) = self.places.get_mut(&id).and_then(|place| place.node.as_mut()) else {
                 break;
             };
-            while let Some(notice) = node.notice() {
+            while let Some(event) = node.poll_event() {
                 if self.keeps_records {
-                    self.notices.push((now, id, notice));
+                    self.events.push((now, id, event));
                 }
             }
-            if let Some(sent) = node.transmit(now, &mut buf) {
+            let mut ports = (0..node.ports()).map(PortId);
+            if let Some(sent) = ports.find_map(|port| node.poll_transmit(now, port, &mut buf)) {
                 let bytes: Arc<[u8]> = buf[..sent.len].into();
                 for to in sent.to.as_slice() {
-                    self.send(id, *to, bytes.clone());
+                    self.send(id, *to, sent.class, bytes.clone());
                 }
                 continue;
             }
-            match node.next_timeout() {
-                Some(at) if at <= now => node.timeout(now),
-                Some(at) => {
+            match node.poll_timeout() {
+                Some((at, _)) if at <= now => node.handle_timeout(now),
+                Some((at, _)) => {
                     self.wake(id, at);
                     break;
                 }
@@ -303,7 +330,7 @@ impl Network {
         }
     }
 
-    fn send(&mut self, from: PeerId, to: PeerId, bytes: Arc<[u8]>) {
+    fn send(&mut self, from: PeerId, to: PeerId, class: TrafficClass, bytes: Arc<[u8]>) {
         let at = self.now;
         let keeps_records = self.keeps_records;
         let mut note = |lot| {
@@ -326,10 +353,10 @@ impl Network {
             note(Lot::Repeated);
         }
         for then in arrivals {
-            self.plan(then, Plan::Arrive { from, to, bytes: bytes.clone() });
+            self.plan(then, Plan::Arrive { from, to, class, bytes: bytes.clone() });
         }
         if told && let Some(node) = self.places.get_mut(&from).and_then(|p| p.node.as_mut()) {
-            node.too_long(at, bytes.len(), longest);
+            node.handle_too_long(at, bytes.len(), u32::try_from(longest).ok());
         }
     }
 }

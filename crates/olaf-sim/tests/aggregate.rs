@@ -7,11 +7,11 @@ mod common;
 
 use common::*;
 use core::time::Duration;
-use olaf_engine::PeerId;
 use olaf_engine::switch::native::Pacing;
+use olaf_engine::{Event, PeerId};
+use olaf_host::Server;
 use olaf_host::push_pull::server::Aggregate;
-use olaf_host::{HostEvent, Server};
-use olaf_sim::{End, Link, Notice};
+use olaf_sim::Link;
 use olaf_wire::WorkerId;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -48,9 +48,9 @@ struct Counted {
 #[track_caller]
 fn counted(job: &Job) -> Counted {
     let (mut all, mut lives) = (Vec::new(), 0);
-    for server in job.net.lives::<End<Server>>(SERVER) {
+    for server in job.net.lives::<Server>(SERVER) {
         lives += 1;
-        for served in server.0.statistics(job.net.now()).jobs {
+        for served in server.statistics(job.net.now()).jobs {
             let fates = &served.fates;
             let applied = fates.delivered_alone + fates.delivered_merged;
             let rejected: u64 = fates.rejected.values().sum();
@@ -114,7 +114,7 @@ fn a_round_is_one_contribution_of_every_worker_on_the_same_model() {
     for segments in [1, 3] {
         let mut job = Job::new(Setting { segments, ..setting(ROUND) });
         job.train_for(ms(600));
-        let server = &job.net.node::<End<Server>>(SERVER).unwrap().0;
+        let server = &job.net.node::<Server>(SERVER).unwrap();
         let served = server.statistics(job.net.now()).jobs.remove(0);
         assert!(served.collections > 30, "{} rounds", served.collections);
         let of_rounds = served.collections * 6 * u64::from(segments);
@@ -154,10 +154,10 @@ fn a_dead_worker_holds_up_rounds_for_a_deadline_each_until_it_counts_as_gone() {
     assert!((5..=10).contains(&held_up), "{held_up} rounds, a deadline each");
     let named: BTreeSet<WorkerId> = job
         .net
-        .notices()
+        .events()
         .iter()
         .filter_map(|(at, _, notice)| match notice {
-            Notice::Host(HostEvent::RoundWithout(seen)) if *at >= died => Some(seen.worker),
+            Event::RoundWithout(seen) if *at >= died => Some(seen.worker),
             _ => None,
         })
         .collect();
@@ -182,7 +182,7 @@ fn a_worker_that_leaves_ends_the_round_that_waited_for_it_alone() {
     let mut job = Job::new(setting(Aggregate::Round { deadline: Duration::from_secs(60) }));
     job.train_for(ms(200));
     let before = job.server_version();
-    job.net.with(PeerId(4), |worker: &mut End<olaf_host::Worker>, _| worker.0.leave());
+    job.net.with(PeerId(4), |worker: &mut olaf_host::Worker, _| worker.leave());
     job.train_for(ms(300));
     assert!(job.server_version() > before + 10, "no round waited for who had left");
     assert_eq!(counted(&job).short, 0);

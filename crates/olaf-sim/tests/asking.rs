@@ -6,12 +6,11 @@ mod common;
 
 use common::*;
 use core::time::Duration;
-use olaf_engine::event::Event;
 use olaf_engine::switch::native::{Admission, Ruling};
-use olaf_engine::{ClusterId, Instant, PeerId, Switch};
+use olaf_engine::{ClusterId, Event, Instant, PeerId, Switch, WorkerEvent};
+use olaf_host::Worker;
 use olaf_host::push_pull::worker::Standing;
-use olaf_host::{HostEvent, Worker};
-use olaf_sim::{End, Link, Middle, Notice};
+use olaf_sim::Link;
 use olaf_wire::WelcomeCode;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -43,13 +42,13 @@ impl Verifier {
         let end = job.net.now() + duration;
         while job.net.now() < end {
             job.train_for(ms(1));
-            for (at, switch, notice) in &job.net.notices()[self.read..] {
-                if let Notice::Switch(event @ Event::AdmissionWanted(who)) = notice {
+            for (at, switch, notice) in &job.net.events()[self.read..] {
+                if let event @ Event::AdmissionWanted(who, _) = notice {
                     self.asked.push((*switch, who.cluster.0));
-                    self.due.push((*at + self.thinks, *switch, *event));
+                    self.due.push((*at + self.thinks, *switch, event.clone()));
                 }
             }
-            self.read = job.net.notices().len();
+            self.read = job.net.events().len();
             let now = job.net.now();
             let (due, later) = self.due.drain(..).partition(|(at, _, _)| *at <= now);
             self.due = later;
@@ -59,10 +58,10 @@ impl Verifier {
 
     fn answer(&self, job: &mut Job, due: Vec<(Instant, PeerId, Event)>) {
         for (_, switch, event) in due {
-            let Event::AdmissionWanted(who) = event else { continue };
+            let Event::AdmissionWanted(who, _) = event else { continue };
             let Some(ruling) = self.says.get(&who.cluster.0).copied() else { continue };
-            job.net.with(switch, |switch: &mut Middle<Switch>, now| {
-                switch.engine.decide(now, who.job, who.cluster, Some(ruling))
+            job.net.with(switch, |switch: &mut Switch, now| {
+                switch.decide(now, who.job, who.cluster, Some(ruling))
             });
         }
     }
@@ -77,7 +76,7 @@ fn setting(policy: Admission, link: Link) -> Setting {
 }
 
 fn standing(job: &Job, worker: PeerId) -> Standing {
-    job.net.node::<End<Worker>>(worker).unwrap().0.standing()
+    job.net.node::<Worker>(worker).unwrap().standing()
 }
 
 fn standings(job: &Job, cluster: u32) -> Vec<Standing> {
@@ -88,8 +87,8 @@ fn standings(job: &Job, cluster: u32) -> Vec<Standing> {
         .collect()
 }
 
-fn said(job: &Job, is: impl Fn(&Notice) -> bool) -> BTreeSet<PeerId> {
-    job.net.notices().iter().filter(|(_, _, n)| is(n)).map(|(_, who, _)| *who).collect()
+fn said(job: &Job, is: impl Fn(&Event) -> bool) -> BTreeSet<PeerId> {
+    job.net.events().iter().filter(|(_, _, n)| is(n)).map(|(_, who, _)| *who).collect()
 }
 
 fn usual() -> Link {
@@ -109,8 +108,12 @@ fn who_is_admitted_trains_and_who_is_refused_hears_it() {
         let asked: BTreeSet<u32> = verifier.asked.iter().map(|(_, cluster)| *cluster).collect();
         assert_eq!((verifier.asked.len(), asked.len()), (3, 3), "each cluster once");
         // Who waited for the word took neither switch nor server for dead.
-        let silent = |n: &Notice| {
-            matches!(n, Notice::Host(HostEvent::SwitchSilent | HostEvent::ServerSilent))
+        let silent = |n: &Event| {
+            matches!(
+                n,
+                Event::Worker(_, _, WorkerEvent::SwitchSilent)
+                    | Event::Worker(_, _, WorkerEvent::ServerSilent)
+            )
         };
         assert_eq!(said(&job, silent), BTreeSet::new());
         verifier.train(&mut job, ms(500));
@@ -131,8 +134,8 @@ fn a_verifier_that_says_nothing_gets_nobody_stuck_whichever_answer_is_stated() {
         for cluster in 0..3 {
             assert_eq!(standings(&job, cluster), [expected; 2], "{cluster}");
         }
-        let unanswered = |n: &&Notice| matches!(n, Notice::Switch(Event::AdmissionUnanswered(..)));
-        let notices: Vec<Notice> = job.net.notices().iter().map(|(_, _, n)| *n).collect();
+        let unanswered = |n: &&Event| matches!(n, Event::AdmissionUnanswered(..));
+        let notices: Vec<Event> = job.net.events().iter().map(|(_, _, n)| n.clone()).collect();
         assert_eq!(notices.iter().filter(unanswered).count(), 3);
     }
 }
@@ -199,8 +202,8 @@ fn every_switch_on_the_way_is_asked_for_its_own_uplink() {
     assert_eq!(standings(&job, 0), [Standing::Joined; 2]);
     assert_eq!(standings(&job, 1), [TURNED_AWAY; 2]);
     let running = |place| {
-        let switch = job.net.node::<Middle<Switch>>(place).unwrap();
-        let running = switch.engine.running().into_iter();
+        let switch = job.net.node::<Switch>(place).unwrap();
+        let running = switch.running().into_iter();
         running.map(|(_, cluster)| cluster).collect::<Vec<ClusterId>>()
     };
     let both = [ClusterId(0), ClusterId(2)];

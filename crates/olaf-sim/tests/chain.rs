@@ -5,9 +5,9 @@ mod common;
 
 use common::*;
 use olaf_engine::switch::native::Pacing;
-use olaf_engine::{BitsPerSecond, PeerId, Switch};
-use olaf_host::{HostEvent, Worker};
-use olaf_sim::{End, Middle, Notice};
+use olaf_engine::{BitsPerSecond, Event, PeerId, Switch, WorkerEvent};
+use olaf_host::Worker;
+
 use olaf_wire::WelcomeCode;
 
 fn rate(bits_per_second: u64) -> Pacing {
@@ -43,7 +43,7 @@ fn merges_are_merged_on_by_every_next_switch_and_every_worker_hears_the_answer()
         assert_eq!(job.applied(), handed);
         assert!(job.fates_at(length - 1).merged > 20, "{:?}", job.fates_at(length - 1));
         for id in job.workers() {
-            let statistics = job.net.node::<End<Worker>>(id).unwrap().0.statistics(job.net.now());
+            let statistics = job.net.node::<Worker>(id).unwrap().statistics(job.net.now());
             assert!(statistics.acknowledged > 5, "{id:?}: {statistics:?}");
             assert_eq!(usize::from(statistics.queue.switches), length);
         }
@@ -79,7 +79,7 @@ fn the_most_crowded_queue_of_the_path_is_told_wherever_it_is() {
         let mut job = Job::in_tree(setting, tree);
         job.train_for(ms(200));
         for id in job.workers() {
-            let queue = job.net.node::<End<Worker>>(id).unwrap().0.statistics(job.net.now()).queue;
+            let queue = job.net.node::<Worker>(id).unwrap().statistics(job.net.now()).queue;
             assert_eq!((queue.slots, queue.switches), (4, 3), "{slots:?}: {queue:?}");
             assert_eq!(queue.active_clusters, 3);
         }
@@ -97,7 +97,7 @@ fn updates_pushed_just_before_leaving_count_although_the_good_bye_overtakes_them
     job.train_for(ms(400));
     assert!(job.pushed > 12, "{}", job.pushed);
     for id in job.workers() {
-        job.net.with(id, |worker: &mut End<Worker>, _| worker.0.leave());
+        job.net.with(id, |worker: &mut Worker, _| worker.leave());
     }
     job.quiet = true;
     job.train_for(ms(4000));
@@ -124,23 +124,23 @@ fn switches_that_send_in_a_circle_refuse_it_and_name_each_other() {
         job.train_for(ms(1500));
         let told: Vec<PeerId> = job
             .net
-            .notices()
+            .events()
             .iter()
-            .filter(|(_, _, notice)| matches!(notice, Notice::Switch(olaf_engine::Event::Loop(..))))
+            .filter(|(_, _, notice)| matches!(notice, olaf_engine::Event::Loop(..)))
             .map(|(_, who, _)| *who)
             .collect();
         assert!(!told.is_empty(), "{length} back to {back_to}: nobody said so");
         let refused: u64 = (0..length)
-            .map(|at| job.net.node::<Middle<Switch>>(switch(at)).unwrap())
-            .map(|middle| middle.engine.statistics(job.net.now()).refused)
+            .map(|at| job.net.node::<Switch>(switch(at)).unwrap())
+            .map(|middle| middle.statistics(job.net.now()).refused)
             .map(|refused| refused.get("loop").copied().unwrap_or(0))
             .sum();
         assert!(refused > 0, "{length} back to {back_to}: {refused}");
         for id in job.workers() {
-            let away = |notice: &Notice| {
-                matches!(notice, Notice::Host(HostEvent::TurnedAway(WelcomeCode::Loop)))
+            let away = |notice: &Event| {
+                matches!(notice, Event::Worker(_, _, WorkerEvent::TurnedAway(WelcomeCode::Loop)))
             };
-            let heard = job.net.notices().iter().any(|(_, who, n)| *who == id && away(n));
+            let heard = job.net.events().iter().any(|(_, who, n)| *who == id && away(n));
             assert!(heard, "{length} back to {back_to}: {id:?} was not told");
         }
         // Nothing goes round and round: a handful of datagrams for each join that was made.

@@ -6,11 +6,10 @@ mod common;
 
 use common::*;
 use core::time::Duration;
-use olaf_engine::event::Event;
-use olaf_engine::{Instant, PeerId};
+use olaf_engine::{Event, Instant, PeerId, WorkerEvent};
+use olaf_host::Worker;
 use olaf_host::push_pull::worker::Standing;
-use olaf_host::{HostEvent, Worker};
-use olaf_sim::{End, Link, Notice};
+use olaf_sim::Link;
 use olaf_wire::WorkerId;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -35,9 +34,9 @@ fn who_said(
     job: &Job,
     from: Instant,
     to: Instant,
-    is: impl Fn(&Notice) -> bool,
+    is: impl Fn(&Event) -> bool,
 ) -> BTreeSet<PeerId> {
-    let notices = job.net.notices().iter();
+    let notices = job.net.events().iter();
     notices.filter(|(at, _, n)| *at >= from && *at <= to && is(n)).map(|(_, who, _)| *who).collect()
 }
 
@@ -62,7 +61,7 @@ fn versions(job: &mut Job, during: Duration) -> u32 {
 fn everyone_is_current(job: &Job, within: u32) {
     let now = job.server_version();
     for id in job.workers() {
-        let worker = &job.net.node::<End<Worker>>(id).unwrap().0;
+        let worker = &job.net.node::<Worker>(id).unwrap();
         assert_eq!(worker.standing(), Standing::Joined, "{id:?}");
         let have = worker.model().map_or(0, |model| model.version);
         assert!(have + within >= now, "{id:?} has version {have} of {now}");
@@ -76,11 +75,12 @@ fn a_worker_that_dies_is_noticed_by_switch_and_server_and_the_rest_goes_on() {
     let (died, dead) = (job.net.now(), PeerId(2));
     job.net.kill_at(died, dead);
     assert!(pushes(&mut job, DEADLINE) > 100);
-    let noticed = who_said(&job, died, died + DEADLINE, |notice| match notice {
-        Notice::Switch(Event::WorkerSilent(who)) => who.worker == WorkerId(2),
-        Notice::Host(HostEvent::WorkerSilent(who)) => who.worker == WorkerId(2),
-        _ => false,
-    });
+    let noticed = who_said(
+        &job,
+        died,
+        died + DEADLINE,
+        |event| matches!(event, Event::WorkerSilent(who) if who.worker == WorkerId(2)),
+    );
     assert_eq!(noticed, BTreeSet::from([SWITCH, SERVER]));
 
     // Under the same id and another session it is let in again, and goes on from the job's model.
@@ -91,7 +91,7 @@ fn a_worker_that_dies_is_noticed_by_switch_and_server_and_the_rest_goes_on() {
         &job,
         back,
         job.net.now(),
-        |n| matches!(n, Notice::Host(HostEvent::Joined { version }) if *version > 1),
+        |n| matches!(n, Event::Worker(_, _, WorkerEvent::Joined { version }) if *version > 1),
     );
     assert_eq!(joined, BTreeSet::from([dead]));
     everyone_is_current(&job, 30);
@@ -116,14 +116,19 @@ fn a_switch_that_dies_is_noticed_by_every_worker_and_its_next_life_goes_on_by_it
     job.net.kill_at(died, SWITCH);
     // Nobody stops pushing because nobody answers.
     assert!(pushes(&mut job, DEADLINE) > 100);
-    let silent = |n: &Notice| matches!(n, Notice::Host(HostEvent::SwitchSilent));
+    let silent = |n: &Event| matches!(n, Event::Worker(_, _, WorkerEvent::SwitchSilent));
     assert_eq!(who_said(&job, died, died + DEADLINE, silent), all(&job));
 
     let back = job.net.now();
     job.net.start_at(back, SWITCH);
     assert!(versions(&mut job, ms(300)) > 20);
-    let told =
-        |n: &Notice| matches!(n, Notice::Host(HostEvent::SwitchRestarted | HostEvent::SwitchBack));
+    let told = |n: &Event| {
+        matches!(
+            n,
+            Event::Worker(_, _, WorkerEvent::SwitchRestarted)
+                | Event::Worker(_, _, WorkerEvent::SwitchBack)
+        )
+    };
     assert_eq!(who_said(&job, back, job.net.now(), told), all(&job));
     everyone_is_current(&job, 30);
 }
@@ -138,7 +143,7 @@ fn a_switch_that_is_replaced_at_once_asks_its_workers_to_join_again() {
     // Long before the next keepalives, which come together at 400 ms.
     let fresh = versions(&mut job, ms(50));
     assert!(fresh >= 3, "{fresh} versions");
-    let told = |n: &Notice| matches!(n, Notice::Host(HostEvent::SwitchRestarted));
+    let told = |n: &Event| matches!(n, Event::Worker(_, _, WorkerEvent::SwitchRestarted));
     assert_eq!(who_said(&job, died, job.net.now(), told), all(&job));
 }
 
@@ -150,23 +155,20 @@ fn a_server_that_dies_is_noticed_and_its_next_life_takes_the_model_over_from_a_w
     let (died, model) = (job.net.now(), job.model());
     job.net.kill_at(died, SERVER);
     assert!(pushes(&mut job, DEADLINE + ms(200)) > 100);
-    let silent = |n: &Notice| {
-        matches!(n, Notice::Host(HostEvent::ServerSilent) | Notice::Switch(Event::ServerSilent(..)))
+    let silent = |n: &Event| {
+        matches!(n, Event::Worker(_, _, WorkerEvent::ServerSilent) | Event::ServerSilent(..))
     };
     let mut everyone = all(&job);
     everyone.insert(SWITCH);
     assert_eq!(who_said(&job, died, job.net.now(), silent), everyone);
-    let switch = |n: &Notice| matches!(n, Notice::Host(HostEvent::SwitchSilent));
+    let switch = |n: &Event| matches!(n, Event::Worker(_, _, WorkerEvent::SwitchSilent));
     assert!(who_said(&job, died, job.net.now(), switch).is_empty(), "the switch lives");
 
     let back = job.net.now();
     job.net.start_at(back, SERVER);
     job.train_for(ms(400));
-    let told = |n: &Notice| {
-        matches!(
-            n,
-            Notice::Host(HostEvent::ServerRestarted) | Notice::Switch(Event::ServerRestarted(..))
-        )
+    let told = |n: &Event| {
+        matches!(n, Event::Worker(_, _, WorkerEvent::ServerRestarted) | Event::ServerRestarted(..))
     };
     assert_eq!(who_said(&job, back, job.net.now(), told), everyone);
     // Versions go on from where they were, and what had been learnt is still there but for the
@@ -205,12 +207,12 @@ fn a_link_that_is_cut_and_mended_is_like_a_death_and_a_return() {
     let cut = job.net.now();
     job.net.join(PeerId(1), SWITCH, Link { loss: 1.0, ..good });
     job.train_for(DEADLINE);
-    let silent = |n: &Notice| matches!(n, Notice::Host(HostEvent::SwitchSilent));
+    let silent = |n: &Event| matches!(n, Event::Worker(_, _, WorkerEvent::SwitchSilent));
     assert_eq!(who_said(&job, cut, job.net.now(), silent), BTreeSet::from([PeerId(1)]));
     let mended = job.net.now();
     job.net.join(PeerId(1), SWITCH, good);
     job.train_for(ms(300));
-    let back = |n: &Notice| matches!(n, Notice::Host(HostEvent::SwitchBack));
+    let back = |n: &Event| matches!(n, Event::Worker(_, _, WorkerEvent::SwitchBack));
     assert_eq!(who_said(&job, mended, job.net.now(), back), BTreeSet::from([PeerId(1)]));
     everyone_is_current(&job, 30);
 }

@@ -9,7 +9,7 @@ use olaf_engine::switch::native::Pacing;
 use olaf_engine::{BitsPerSecond, PeerId, WorkerId};
 use olaf_host::Worker;
 use olaf_host::push_pull::worker::WorkerStatistics;
-use olaf_sim::{End, Link, Lot};
+use olaf_sim::{Link, Lot};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ fn rate(bits_per_second: u64) -> Pacing {
 }
 
 fn statistics(job: &Job, id: PeerId) -> WorkerStatistics {
-    job.net.node::<End<Worker>>(id).unwrap().0.statistics(job.net.now())
+    job.net.node::<Worker>(id).unwrap().statistics(job.net.now())
 }
 
 /// What each worker is told, against what is in the model: contribution `k` is lane `k` of each

@@ -9,7 +9,7 @@ use core::time::Duration;
 use olaf_engine::switch::native::Pacing;
 use olaf_engine::{BitsPerSecond, Switch};
 
-use olaf_sim::{Link, Lot, Middle};
+use olaf_sim::{Link, Lot};
 use proptest::prelude::*;
 
 #[test]
@@ -49,7 +49,7 @@ fn updates_merge_when_the_uplink_is_slow_and_are_alone_when_it_is_fast() {
         job.train_for(ms(300));
         job.settle();
         everything_is_accounted_for(&job);
-        job.net.node::<Middle<Switch>>(SWITCH).unwrap().engine.fates().0
+        job.net.node::<Switch>(SWITCH).unwrap().fates().0
     };
     let (slow, fast) = (run(2_000_000), run(1_000_000_000));
     assert!(slow.merged > 5 * slow.sent_alone, "{slow:?}");
@@ -65,7 +65,7 @@ fn credits_keep_the_queue_for_a_slow_server_and_survive_lost_acknowledgements() 
     job.settle();
     everything_is_accounted_for(&job);
     everyone_learns(&job, 5);
-    let fates = job.net.node::<Middle<Switch>>(SWITCH).unwrap().engine.fates().0;
+    let fates = job.net.node::<Switch>(SWITCH).unwrap().fates().0;
     assert!(fates.merged > 0, "{fates:?}");
 }
 
@@ -103,7 +103,7 @@ fn a_reward_gate_filters_and_the_sums_still_match() {
     job.train_for(ms(400));
     job.settle();
     everything_is_accounted_for(&job);
-    let fates = job.net.node::<Middle<Switch>>(SWITCH).unwrap().engine.fates().0;
+    let fates = job.net.node::<Switch>(SWITCH).unwrap().fates().0;
     assert!(fates.filtered > 0 && fates.replaced > 0 && fates.merged > 0, "{fates:?}");
 }
 

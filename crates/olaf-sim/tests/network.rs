@@ -5,9 +5,10 @@ mod common;
 
 use common::*;
 use core::time::Duration;
-use olaf_engine::engine::Transmit;
-use olaf_engine::{BitsPerSecond, Instant, PeerId};
-use olaf_sim::{Link, Lot, Network, Node, Notice};
+use olaf_engine::{
+    BitsPerSecond, Engine, Event, Instant, PeerId, PortId, Report, Source, Transmit, Verdict, Why,
+};
+use olaf_sim::{Link, Lot, Network};
 use std::collections::VecDeque;
 
 const A: PeerId = PeerId(1);
@@ -21,22 +22,25 @@ struct Parrot {
     life: u32,
 }
 
-impl Node for Parrot {
-    fn receive(&mut self, now: Instant, _from: PeerId, bytes: &[u8]) {
+impl Engine for Parrot {
+    fn handle_packet(&mut self, now: Instant, _from: Source, bytes: &[u8]) -> Verdict {
         self.heard.push((now, bytes.to_vec()));
+        Verdict::Absorb
     }
-    fn transmit(&mut self, _now: Instant, buf: &mut [u8]) -> Option<Transmit> {
+    fn poll_transmit(&mut self, _now: Instant, _port: PortId, buf: &mut [u8]) -> Option<Transmit> {
         let (peer, bytes) = self.to_send.pop_front()?;
         buf[..bytes.len()].copy_from_slice(&bytes);
         Some(Transmit::to(peer, bytes.len()))
     }
-    fn next_timeout(&self) -> Option<Instant> {
+    fn poll_timeout(&self) -> Option<(Instant, Why)> {
         None
     }
-    fn timeout(&mut self, _now: Instant) {}
-    fn notice(&mut self) -> Option<Notice> {
+    fn handle_timeout(&mut self, _now: Instant) {}
+    fn poll_event(&mut self) -> Option<Event> {
         None
     }
+    fn peers(&self, _keep: &mut dyn FnMut(PeerId)) {}
+    fn report(&self, _now: Instant, _to: &mut dyn Report) {}
 }
 
 fn two(seed: u64, link: Link) -> Network {
@@ -122,7 +126,7 @@ fn the_same_seed_gives_the_same_trace_and_another_seed_another() {
         job.net.kill_at(job.net.now() + ms(300), SWITCH);
         job.net.start_at(job.net.now() + ms(500), SWITCH);
         job.train_for(ms(800));
-        (job.net.trace().to_vec(), job.net.notices().to_vec())
+        (job.net.trace().to_vec(), job.net.events().to_vec())
     };
     let first = run(5);
     assert!(first.0.len() > 1000);

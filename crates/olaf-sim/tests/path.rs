@@ -7,10 +7,10 @@ mod common;
 use common::*;
 use core::time::Duration;
 use olaf_engine::switch::native::Pacing;
-use olaf_engine::{Instant, PeerId};
+use olaf_engine::{Event, Instant, PeerId, WorkerEvent};
 use olaf_host::push_pull::worker::{PathConfig, Standing, WorkerStatistics};
-use olaf_host::{HostEvent, Worker, WorkerConfig};
-use olaf_sim::{End, Link, Lot, Notice};
+use olaf_host::{Worker, WorkerConfig};
+use olaf_sim::{Link, Lot};
 use olaf_wire::offsets::SEGMENT_HEADER;
 use olaf_wire::{Address, ClusterId, Session, WelcomeCode, WorkerId};
 
@@ -53,7 +53,7 @@ fn narrow(link: Link, mtu: u32, says: bool) -> Link {
 }
 
 fn worker(job: &Job, id: PeerId) -> &Worker {
-    &job.net.node::<End<Worker>>(id).unwrap().0
+    job.net.node::<Worker>(id).unwrap()
 }
 
 fn statistics(job: &Job, id: PeerId) -> WorkerStatistics {
@@ -75,12 +75,8 @@ fn joined(job: &Job, id: PeerId) -> bool {
     worker(job, id).standing() == Standing::Joined
 }
 
-fn said(job: &Job, from: Instant, is: impl Fn(&HostEvent) -> bool) -> usize {
-    let hosts = job
-        .net
-        .notices()
-        .iter()
-        .filter(|(at, _, n)| *at >= from && matches!(n, Notice::Host(e) if is(e)));
+fn said(job: &Job, from: Instant, is: impl Fn(&Event) -> bool) -> usize {
+    let hosts = job.net.events().iter().filter(|(at, _, n)| *at >= from && matches!(n, e if is(e)));
     hosts.count()
 }
 
@@ -184,7 +180,7 @@ fn a_cut_that_is_set_is_not_looked_for_and_another_ones_is_refused() {
         let path = PathConfig { search: true, largest: 1472, headers: HEADERS };
         let mut worker = Worker::new(WorkerConfig { path, ..WorkerConfig::new(address, SWITCH) });
         worker.join(now, &[&vec![0.0; 10_000]]).unwrap();
-        Box::new(End(worker))
+        Box::new(worker)
     });
     runs_until(&mut job, "the refusal", ms(1000), |job| worker(job, late).too_narrow().is_some());
 }
@@ -203,7 +199,8 @@ fn a_path_that_becomes_narrower_in_a_run_is_said_once_and_not_flooded_and_found_
             job.pushed = 0;
             job.train_for(ms(1000));
         }
-        let events = said(&job, from, |e| matches!(e, HostEvent::PathTooNarrow(_)));
+        let events =
+            said(&job, from, |e| matches!(e, Event::Worker(_, _, WorkerEvent::PathTooNarrow(_))));
         assert_eq!(events, 1, "says {says}, back {back}");
         let narrowed = statistics(&job, A);
         assert!(narrowed.path.narrow);
@@ -213,13 +210,22 @@ fn a_path_that_becomes_narrower_in_a_run_is_said_once_and_not_flooded_and_found_
         job.train_for(ms(10_000));
         let flood = too_long(&job, payload(1500)) - before;
         assert!(flood < 12, "{flood} too long in ten seconds");
-        assert_eq!(said(&job, quiet_from, |e| matches!(e, HostEvent::PathTooNarrow(_))), 0);
+        assert_eq!(
+            said(&job, quiet_from, |e| matches!(
+                e,
+                Event::Worker(_, _, WorkerEvent::PathTooNarrow(_))
+            )),
+            0
+        );
         // The path is as before: the next look finds it so.
         job.net.join_one_way(a, b, wide);
         let version = job.server_version();
         job.pushed = 0;
         job.train_for(ms(10_000));
-        assert_eq!(said(&job, quiet_from, |e| *e == HostEvent::PathBack), 1);
+        assert_eq!(
+            said(&job, quiet_from, |e| matches!(e, Event::Worker(_, _, WorkerEvent::PathBack))),
+            1
+        );
         assert!(job.server_version() > version + 5, "it learns again");
     }
 }

@@ -6,11 +6,11 @@ mod common;
 
 use common::*;
 use core::time::Duration;
-use olaf_engine::PeerId;
+use olaf_engine::{Event, PeerId};
 use olaf_host::push_pull::server::JobState;
 use olaf_host::push_pull::worker::Standing;
-use olaf_host::{HostEvent, Server, Worker};
-use olaf_sim::{End, Link, Notice};
+use olaf_host::{Server, Worker};
+use olaf_sim::Link;
 use proptest::prelude::*;
 
 /// Longer than a restored model waits for a newer one, and a reborn worker for its id.
@@ -35,7 +35,7 @@ fn good() -> Link {
 }
 
 fn checkpoint(job: &Job) -> JobState {
-    job.net.node::<End<Server>>(SERVER).unwrap().0.checkpoint(JOB).unwrap()
+    job.net.node::<Server>(SERVER).unwrap().checkpoint(JOB).unwrap()
 }
 
 fn bits(state: &JobState) -> Vec<u32> {
@@ -51,21 +51,21 @@ fn all_die(job: &mut Job, workers: &[PeerId], state: Option<JobState>, is_last: 
     job.net.run_for(ms(50));
     job.net.start_at(job.net.now(), SERVER);
     job.net.run_for(Duration::ZERO);
-    let restored = job.net.with(SERVER, |server: &mut End<Server>, _| {
-        state.map_or(Ok(()), |state| server.0.restore(state, is_last))
+    let restored = job.net.with(SERVER, |server: &mut Server, _| {
+        state.map_or(Ok(()), |state| server.restore(state, is_last))
     });
     restored.unwrap().unwrap();
     let now = job.net.now();
     workers.iter().for_each(|id| job.net.start_at(now, *id));
 }
 
-fn said(job: &Job, is: impl Fn(&HostEvent) -> bool) -> bool {
-    let mut notices = job.net.notices().iter().filter(|(_, who, _)| *who == SERVER);
-    notices.any(|(_, _, notice)| matches!(notice, Notice::Host(event) if is(event)))
+fn said(job: &Job, is: impl Fn(&Event) -> bool) -> bool {
+    let mut notices = job.net.events().iter().filter(|(_, who, _)| *who == SERVER);
+    notices.any(|(_, _, notice)| is(notice))
 }
 
 fn everyone_is_in(job: &Job) -> bool {
-    let standing = |id| job.net.node::<End<Worker>>(id).unwrap().0.standing();
+    let standing = |id| job.net.node::<Worker>(id).unwrap().standing();
     job.workers().into_iter().all(|id| standing(id) == Standing::Joined)
 }
 
@@ -80,7 +80,7 @@ fn killed_with_all_workers_the_job_goes_on_with_the_bits_of_the_checkpoint() {
     all_die(&mut job, &workers, Some(state.clone()), false);
     job.quiet = true;
     job.train_for(PATIENCE);
-    assert!(said(&job, |e| matches!(e, HostEvent::ModelRestored { .. })));
+    assert!(said(&job, |e| matches!(e, Event::ModelRestored { .. })));
     assert!(everyone_is_in(&job));
     let after = checkpoint(&job);
     assert!(bits(&after) == bits(&state), "not the checkpoint's model");
@@ -88,7 +88,7 @@ fn killed_with_all_workers_the_job_goes_on_with_the_bits_of_the_checkpoint() {
     // What had changed since the last version is one of its own now.
     assert_eq!(after.version, state.version + u32::from(state.unpublished));
     for id in job.workers() {
-        let model = job.net.node::<End<Worker>>(id).unwrap().0.model().unwrap();
+        let model = job.net.node::<Worker>(id).unwrap().model().unwrap();
         let have: Vec<u32> = model.lanes.iter().map(|w| w.to_bits()).collect();
         assert!((model.version, have) == (after.version, bits(&state)), "{id:?}");
     }
@@ -109,7 +109,7 @@ fn killed_alone_the_server_goes_on_with_what_its_workers_know_not_with_the_older
     assert!(newest.version > old.version + 20);
     all_die(&mut job, &[], Some(old.clone()), false);
     job.train_for(PATIENCE);
-    assert!(!said(&job, |e| matches!(e, HostEvent::ModelRestored { .. })));
+    assert!(!said(&job, |e| matches!(e, Event::ModelRestored { .. })));
     let after = checkpoint(&job);
     assert!(bits(&after) == bits(&newest), "another model");
     assert!(after.version > newest.version);

@@ -4,12 +4,12 @@
 
 use core::time::Duration;
 use olaf_engine::switch::native::{Config, Pacing};
-use olaf_engine::{BitsPerSecond, Instant, PeerId, Switch};
+use olaf_engine::{BitsPerSecond, Instant, PeerId, PortId, Switch, Wiring};
 use olaf_host::age::AgeOfModel;
 use olaf_host::transmission::{Control, Fair, TransmissionConfig, Unsent};
 use olaf_host::{Server, ServerConfig, Worker, WorkerConfig};
 use olaf_sim::study::scenario::{Scenario, ready_times, run};
-use olaf_sim::{End, Link, Middle, Network};
+use olaf_sim::{Link, Network};
 use olaf_wire::{Address, ClusterId, JobId, Session, WorkerId};
 use serde_json::json;
 
@@ -60,7 +60,7 @@ fn whole(scenario: &Scenario, control: Control) -> Result {
     let slow = Duration::from_secs(1_000);
     let server = move |_, _| {
         let config = ServerConfig { silent_after: slow, ..ServerConfig::default() };
-        Box::new(End(Server::new(config, 7).unwrap())) as Box<dyn olaf_sim::Node>
+        Box::new(Server::new(config, 7).unwrap()) as Box<dyn olaf_sim::Node>
     };
     net.place(SERVER, server);
     let switch = |slots: usize, rate: u64, above: PeerId| {
@@ -69,12 +69,13 @@ fn whole(scenario: &Scenario, control: Control) -> Result {
             let config = Config { slots, pacing, silent_after: slow, ..Config::default() };
             let mut switch = Switch::new(config, 300 + above.0 + life).unwrap();
             switch.set_default_server(above);
-            Box::new(Middle::new(switch, [above])) as Box<dyn olaf_sim::Node>
+            Box::new(switch) as Box<dyn olaf_sim::Node>
         }
     };
-    net.place(ROOT, switch(8, 1_000_000, SERVER));
-    net.place(LEAVES[0], switch(5, 1_900_000, ROOT));
-    net.place(LEAVES[1], switch(5, 1_898_100, ROOT));
+    let below = |above| Wiring::new(PortId::DOWNLINK).with(above, PortId::UPLINK);
+    net.place_wired(ROOT, below(SERVER), switch(8, 1_000_000, SERVER));
+    net.place_wired(LEAVES[0], below(ROOT), switch(5, 1_900_000, ROOT));
+    net.place_wired(LEAVES[1], below(ROOT), switch(5, 1_898_100, ROOT));
     net.join(ROOT, SERVER, link);
     LEAVES.iter().for_each(|leaf| net.join(*leaf, ROOT, link));
     for id in 0..WORKERS {
@@ -94,12 +95,12 @@ fn whole(scenario: &Scenario, control: Control) -> Result {
                 chance_seed: u64::from(id),
                 ..WorkerConfig::new(address, leaf)
             };
-            Box::new(End(Worker::new(config)))
+            Box::new(Worker::new(config))
         });
         net.join(PeerId(id), leaf, Link::default());
     }
     for id in 0..WORKERS {
-        let join = |w: &mut End<Worker>, now| w.0.join(now, &[&[0.0; LANES]]).unwrap();
+        let join = |w: &mut Worker, now| w.join(now, &[&[0.0; LANES]]).unwrap();
         net.with(PeerId(id), join).unwrap();
         net.run_for(Duration::from_millis(5));
     }
@@ -109,7 +110,7 @@ fn whole(scenario: &Scenario, control: Control) -> Result {
     let mut newest = [0; 10];
     for ready in ready_times(scenario).unwrap() {
         net.run_until(Instant(begin.0 + ready.at_ns));
-        let push = |w: &mut End<Worker>, now| w.0.push(now, &[&[1.0; LANES]], 0.0, 1.0).unwrap();
+        let push = |w: &mut Worker, now| w.push(now, &[&[1.0; LANES]], 0.0, 1.0).unwrap();
         net.with(PeerId(ready.worker), push).unwrap();
     }
     net.run_until(begin + Duration::from_secs(SECONDS));
@@ -134,11 +135,11 @@ fn whole(scenario: &Scenario, control: Control) -> Result {
     let dropped: u64 = LEAVES
         .iter()
         .chain([&ROOT])
-        .map(|id| net.node::<Middle<Switch>>(*id).unwrap().engine.fates().0)
+        .map(|id| net.node::<Switch>(*id).unwrap().fates().0)
         .map(|fates| fates.dropped)
         .sum();
-    let sent = (0..WORKERS)
-        .map(|id| net.node::<End<Worker>>(PeerId(id)).unwrap().0.statistics(end).datagrams);
+    let sent =
+        (0..WORKERS).map(|id| net.node::<Worker>(PeerId(id)).unwrap().statistics(end).datagrams);
     Result {
         ages: [mean(&ages[..5]), mean(&ages[5..])],
         dropped: dropped as f64 / ready_times(scenario).unwrap().len() as f64,

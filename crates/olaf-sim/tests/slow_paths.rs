@@ -6,11 +6,11 @@ mod common;
 
 use common::*;
 use core::time::Duration;
-use olaf_engine::PeerId;
 use olaf_engine::switch::native::Pacing;
+use olaf_engine::{Event, PeerId, WorkerEvent};
+use olaf_host::Worker;
 use olaf_host::push_pull::worker::{Standing, WorkerStatistics};
-use olaf_host::{HostEvent, Worker};
-use olaf_sim::{End, Link, Notice};
+use olaf_sim::Link;
 
 const A: PeerId = PeerId(0);
 
@@ -42,11 +42,11 @@ fn far_away(seed: u64, round_trip: Duration, switches: usize, change: impl Fn(&m
 }
 
 fn statistics(job: &Job, id: PeerId) -> WorkerStatistics {
-    job.net.node::<End<Worker>>(id).unwrap().0.statistics(job.net.now())
+    job.net.node::<Worker>(id).unwrap().statistics(job.net.now())
 }
 
 fn all_joined(job: &Job) -> bool {
-    let standing = |id| job.net.node::<End<Worker>>(id).unwrap().0.standing();
+    let standing = |id| job.net.node::<Worker>(id).unwrap().standing();
     job.workers().into_iter().all(|id| standing(id) == Standing::Joined)
 }
 
@@ -63,11 +63,14 @@ fn time_to_join(job: &mut Job, at_most: Duration) -> Duration {
 }
 
 fn nobody_cried_wolf(job: &Job) {
-    let false_alarm = |n: &Notice| {
-        matches!(n, Notice::Host(HostEvent::SwitchSilent | HostEvent::ServerSilent))
-            || matches!(n, Notice::Host(HostEvent::WorkerSilent(_)))
+    let false_alarm = |n: &Event| {
+        matches!(
+            n,
+            Event::Worker(_, _, WorkerEvent::SwitchSilent)
+                | Event::Worker(_, _, WorkerEvent::ServerSilent)
+        ) || matches!(n, Event::WorkerSilent(_))
     };
-    let alarms: Vec<_> = job.net.notices().iter().filter(|(_, _, n)| false_alarm(n)).collect();
+    let alarms: Vec<_> = job.net.events().iter().filter(|(_, _, n)| false_alarm(n)).collect();
     assert!(alarms.is_empty(), "{alarms:?}");
 }
 
@@ -169,7 +172,7 @@ fn an_offer_whose_worker_died_is_taken_from_another() {
     job.net.run_for(ms(200));
     let other = PeerId(1);
     let began = job.net.now();
-    while job.net.node::<End<Worker>>(other).unwrap().0.standing() != Standing::Joined {
+    while job.net.node::<Worker>(other).unwrap().standing() != Standing::Joined {
         job.net.run_for(ms(1));
         let waited = job.net.now().since(began);
         assert!(waited < Duration::from_secs(3), "{waited:?}: {:?}", statistics(&job, other));
@@ -186,6 +189,6 @@ fn a_worker_that_hears_nothing_holds_up_a_new_job_for_seconds_and_not_for_ever()
     job.net.start_at(job.net.now(), b);
     job.net.run_for(ms(15_000));
     assert!(statistics(&job, A).joins > 20, "it calls all the time");
-    let standing = job.net.node::<End<Worker>>(b).unwrap().0.standing();
+    let standing = job.net.node::<Worker>(b).unwrap().standing();
     assert_eq!(standing, Standing::Joined);
 }

@@ -5,12 +5,11 @@ mod common;
 
 use common::*;
 use core::time::Duration;
-use olaf_engine::event::Event;
 use olaf_engine::switch::native::Pacing;
-use olaf_engine::{BitsPerSecond, Instant, JobId, PeerId, Switch};
+use olaf_engine::{BitsPerSecond, Event, Instant, JobId, PeerId, Switch, WorkerEvent};
+use olaf_host::Worker;
 use olaf_host::push_pull::worker::Standing;
-use olaf_host::{HostEvent, Worker};
-use olaf_sim::{End, Link, Middle, Notice};
+use olaf_sim::Link;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
@@ -37,8 +36,8 @@ fn figure_9(setting: Setting) -> Job {
     Job::in_tree(setting, tree)
 }
 
-fn who_said(job: &Job, from: Instant, is: impl Fn(&Notice) -> bool) -> BTreeSet<PeerId> {
-    let notices = job.net.notices().iter();
+fn who_said(job: &Job, from: Instant, is: impl Fn(&Event) -> bool) -> BTreeSet<PeerId> {
+    let notices = job.net.events().iter();
     notices.filter(|(at, _, n)| *at >= from && is(n)).map(|(_, who, _)| *who).collect()
 }
 
@@ -56,7 +55,7 @@ fn versions(job: &mut Job, during: Duration) -> u32 {
 fn everyone_is_current(job: &Job, within: u32) {
     let now = job.server_version();
     for id in job.workers() {
-        let worker = &job.net.node::<End<Worker>>(id).unwrap().0;
+        let worker = &job.net.node::<Worker>(id).unwrap();
         assert_eq!(worker.standing(), Standing::Joined, "{id:?}");
         let have = worker.model().map_or(0, |model| model.version);
         assert!(have + within >= now, "{id:?} has version {have} of {now}");
@@ -130,20 +129,20 @@ fn the_switch_in_the_middle_dies_and_each_of_its_neighbours_says_so_by_name() {
     job.train_for(DEADLINE);
     assert!(job.pushed - before > 300, "nobody stops pushing because nobody answers");
     let silent = Event::SwitchSilent(JobId(1), switch(ROOT));
-    let said = who_said(&job, died, |n| *n == Notice::Switch(silent));
+    let said = who_said(&job, died, |n| *n == (silent));
     assert_eq!(said, BTreeSet::from([switch(0), switch(1)]));
     // A worker's own switch lives, and says that there is nobody behind it.
-    let server = |n: &Notice| matches!(n, Notice::Host(HostEvent::ServerSilent));
+    let server = |n: &Event| matches!(n, Event::Worker(_, _, WorkerEvent::ServerSilent));
     assert_eq!(who_said(&job, died, server), workers(&job));
-    let own = |n: &Notice| matches!(n, Notice::Host(HostEvent::SwitchSilent));
+    let own = |n: &Event| matches!(n, Event::Worker(_, _, WorkerEvent::SwitchSilent));
     assert!(who_said(&job, died, own).is_empty());
 
     let back = job.net.now();
     job.net.start_at(back, switch(ROOT));
     assert!(versions(&mut job, ms(200)) > 20);
-    let again = |n: &Notice| {
+    let again = |n: &Event| {
         let upper = switch(ROOT);
-        matches!(n, Notice::Switch(Event::SwitchRestarted(_, who) | Event::SwitchBack(_, who)) if *who == upper)
+        matches!(n, Event::SwitchRestarted(_, who) | Event::SwitchBack(_, who) if *who == upper)
     };
     assert_eq!(who_said(&job, back, again), BTreeSet::from([switch(0), switch(1)]));
     everyone_is_current(&job, 30);
@@ -161,7 +160,7 @@ fn a_middle_that_is_replaced_at_once_has_everyone_back_within_a_few_round_trips(
     job.net.kill_at(died, switch(ROOT));
     job.net.start_at(died, switch(ROOT));
     job.train_for(ms(30));
-    let root = &job.net.node::<Middle<Switch>>(switch(ROOT)).unwrap().engine;
+    let root = &job.net.node::<Switch>(switch(ROOT)).unwrap();
     let statistics = root.statistics(job.net.now());
     let admitted = statistics.workers.iter().filter(|worker| worker.admitted).count();
     assert_eq!(admitted, 8, "{statistics:?}");
@@ -182,21 +181,15 @@ fn a_leaf_dies_and_the_switch_above_names_it_while_the_other_trains_on() {
     job.net.kill_at(died, switch(0));
     assert!(versions(&mut job, DEADLINE) > 50);
     let silent = Event::SwitchSilent(JobId(1), switch(0));
-    assert_eq!(
-        who_said(&job, died, |n| *n == Notice::Switch(silent)),
-        BTreeSet::from([switch(ROOT)])
-    );
-    let lost = |n: &Notice| matches!(n, Notice::Host(HostEvent::SwitchSilent));
+    assert_eq!(who_said(&job, died, |n| *n == (silent)), BTreeSet::from([switch(ROOT)]));
+    let lost = |n: &Event| matches!(n, Event::Worker(_, _, WorkerEvent::SwitchSilent));
     let at_it = workers(&job).into_iter().filter(|id| job.tree.home_of(*id) == switch(0));
     assert_eq!(who_said(&job, died, lost), at_it.collect());
     let back = job.net.now();
     job.net.start_at(back, switch(0));
     job.train_for(ms(300));
     let told = Event::SwitchRestarted(JobId(1), switch(0));
-    assert_eq!(
-        who_said(&job, back, |n| *n == Notice::Switch(told)),
-        BTreeSet::from([switch(ROOT)])
-    );
+    assert_eq!(who_said(&job, back, |n| *n == (told)), BTreeSet::from([switch(ROOT)]));
     everyone_is_current(&job, 30);
     job.settle();
     everything_is_accounted_for(&job);

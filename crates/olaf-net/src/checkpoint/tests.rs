@@ -1,9 +1,9 @@
 use super::*;
-use olaf_engine::{Instant, PeerId};
+use olaf_engine::{Engine, Instant, PeerId, Source, Verdict};
 use olaf_host::push_pull::server::{
     ClusterState, Counts, JobState, RuleState, ServerConfig, Staleness,
 };
-use olaf_host::{Host, Layout, NamedArray, Shape};
+use olaf_host::{Layout, NamedArray, Shape};
 use olaf_wire::{
     Address, AggregateKind, ClusterId, JobId, JobRule, Join, JoinPath, RuleKind, ServerGate, Step,
 };
@@ -298,6 +298,7 @@ fn goes_on_waiting_after_a_join(brain: &mut Brain) -> bool {
     };
     let mut buf = [0; 200];
     let len = join.emit(&mut buf);
-    brain.handle_packet(Instant(1), PeerId(1), &buf[..len]).expect("a good join");
+    let verdict = brain.handle_packet(Instant(1), Source::end(PeerId(1)), &buf[..len]);
+    assert_eq!(verdict, Verdict::Absorb, "a good join");
     brain.awaits_newer(JobId(3))
 }

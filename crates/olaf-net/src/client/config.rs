@@ -1,6 +1,7 @@
 //! What may be set of a client.
 
 use crate::error::StartError;
+use crate::io::address::header_bytes;
 use olaf_engine::PeerId;
 use olaf_host::WorkerConfig;
 use olaf_host::push_pull::worker::PathConfig;
@@ -81,7 +82,7 @@ impl ClientConfig {
 
     /// Lanes of a segment that fit the path.
     fn segment_lanes(&self, v6: bool) -> Result<u32, StartError> {
-        let headers = SEGMENT_HEADER + headers(v6);
+        let headers = SEGMENT_HEADER + header_bytes(v6);
         let room = match self.mtu_bytes {
             None => MAX_SEGMENT_LANES,
             Some(mtu) => {
@@ -113,7 +114,7 @@ impl ClientConfig {
 
     /// What the worker begins with, where the system lets out IP packets of `system_mtu_bytes`.
     fn path(&self, v6: bool, system_mtu_bytes: Option<u32>) -> PathConfig {
-        let headers = u32::try_from(headers(v6)).expect("headers are short");
+        let headers = u32::try_from(header_bytes(v6)).expect("headers are short");
         let longest = u32::try_from(MAX_DATAGRAM).expect("a datagram is short");
         let largest = system_mtu_bytes.map_or(longest, |mtu| mtu.saturating_sub(headers));
         PathConfig {
@@ -151,11 +152,6 @@ impl ClientConfig {
     fn silent_after(&self) -> Result<Duration, StartError> {
         positive("silent_after_ms", self.silent_after_ms.unwrap_or(2000))
     }
-}
-
-/// Bytes of the IP and UDP headers in front of a datagram.
-pub(super) const fn headers(v6: bool) -> usize {
-    8 + if v6 { 40 } else { 20 }
 }
 
 fn positive(key: &str, ms: u64) -> Result<Duration, StartError> {

@@ -1,11 +1,11 @@
 //! A worker's end of a job: sends from the caller's thread, receives in one of its own.
 
 mod config;
-mod shared;
 mod words;
 
 pub use config::ClientConfig;
 
+use crate::driver::shared::Shared;
 use crate::error::{ClientError, StartError};
 use crate::io::peers::Peers;
 use crate::io::socket::Socket;
@@ -13,7 +13,6 @@ use crate::{clock, io::address, random};
 use olaf_host::push_pull::worker::{PushError, Standing, TooNarrow};
 use olaf_host::{Worker, WorkerConfig};
 use olaf_wire::{Address, ClusterId, JobId, Session, WelcomeCode, WorkerId};
-use shared::{Shared, State};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,7 +24,7 @@ const LEAVE_PATIENCE: Duration = Duration::from_millis(200);
 
 /// A worker with its socket. Every call may come from any thread.
 pub struct Client {
-    shared: Arc<Shared>,
+    shared: Arc<Shared<Worker>>,
     address: Address,
     switch: SocketAddr,
     local: SocketAddr,
@@ -52,9 +51,9 @@ impl Flushing {
     /// Waits for its end, at most so long; whether it is there.
     #[must_use]
     pub fn await_flush(self, client: &Client, timeout: Duration) -> bool {
-        let known = |state: &mut State| {
-            let (awaited, unconfirmed) = state.worker.without_end();
-            let sent = !state.worker.has_unsent() && client.shared.is_sent();
+        let known = |worker: &mut Worker| {
+            let (awaited, unconfirmed) = worker.without_end();
+            let sent = !worker.has_unsent() && client.shared.is_sent();
             (sent && awaited == 0 && unconfirmed <= self.unconfirmed).then_some(())
         };
         client.shared.wait_until(deadline(timeout), known).is_some()
@@ -157,17 +156,17 @@ impl Client {
     ) -> Result<Joining, ClientError> {
         self.alive()?;
         let refused_before = self.shared.connections_refused();
-        self.shared.with_worker(|state| {
-            if state.worker.standing() == Standing::Left {
+        self.shared.with(|worker| {
+            if worker.standing() == Standing::Left {
                 return Err(ClientError::Usage("this client has left: open a new one".into()));
             }
             if let Some(layout) = layout {
                 let parameters = weights.iter().map(|part| part.len()).sum::<usize>();
                 let parameters = u32::try_from(parameters).unwrap_or(u32::MAX);
-                let described = state.worker.describe(layout, parameters);
+                let described = worker.describe(layout, parameters);
                 described.map_err(|error| ClientError::Usage(format!("layout: {error}")))?;
             }
-            let result = state.worker.join(clock::now(), weights);
+            let result = worker.join(clock::now(), weights);
             result.map_err(|error| match error {
                 PushError::NonFinite { index } => ClientError::Usage(format!(
                     "weight {index} is NaN or infinite: no job can begin with it"
@@ -186,14 +185,14 @@ impl Client {
         joining: &Joining,
         timeout: Duration,
     ) -> Option<Result<u32, ClientError>> {
-        self.shared.wait_until(deadline(timeout), |state| match state.worker.standing() {
-            Standing::Joined => Some(Ok(state.worker.model().map_or(0, |model| model.version))),
+        self.shared.wait_until(deadline(timeout), |worker| match worker.standing() {
+            Standing::Joined => Some(Ok(worker.model().map_or(0, |model| model.version))),
             Standing::Joining => None,
             // These pass when the owner of the id, perhaps this worker's own earlier life, is
             // forgotten: the worker tries on.
             Standing::TurnedAway(WelcomeCode::WorkerIdInUse | WelcomeCode::Full) => None,
             Standing::TurnedAway(code) => {
-                Some(Err(self.refused_because(code, joining.parameters, state.worker.too_narrow())))
+                Some(Err(self.refused_because(code, joining.parameters, worker.too_narrow())))
             }
             Standing::Outside | Standing::Left => {
                 Some(Err(ClientError::Usage("this client has left: open a new one".into())))
@@ -204,7 +203,8 @@ impl Client {
     /// Why nothing has come of the join so far.
     #[must_use]
     pub fn give_up(&self, joining: &Joining) -> ClientError {
-        let (statistics, standing) = self.shared.worker_statistics();
+        let (statistics, standing) =
+            self.shared.with(|worker| (worker.statistics(clock::now()), worker.standing()));
         if let Standing::TurnedAway(code) = standing {
             return self.refused(code, joining.parameters);
         }
@@ -222,12 +222,12 @@ impl Client {
     /// # Errors
     /// [`ClientError::Usage`] for values that cannot be sent.
     pub fn push(&self, parts: &[&[f32]], reward: f64, weight: f64) -> Result<u32, ClientError> {
-        let sequence = self.shared.with_worker(|state| {
-            let result = state.worker.push(clock::now(), parts, reward, weight);
-            result.map_err(|error| match (error, state.worker.standing()) {
+        let sequence = self.shared.with(|worker| {
+            let result = worker.push(clock::now(), parts, reward, weight);
+            result.map_err(|error| match (error, worker.standing()) {
                 (PushError::NotJoined, Standing::TurnedAway(code)) => {
                     let parameters = parts.iter().map(|part| part.len()).sum();
-                    self.refused_because(code, parameters, state.worker.too_narrow())
+                    self.refused_because(code, parameters, worker.too_narrow())
                 }
                 (error, _) => ClientError::Usage(error.to_string()),
             })
@@ -246,8 +246,8 @@ impl Client {
         newer_than: u32,
     ) -> Result<Option<u32>, ClientError> {
         let have: usize = parts.iter().map(|part| part.len()).sum();
-        self.shared.with_worker(|state| {
-            let Some(model) = state.worker.model().filter(|m| m.version > newer_than) else {
+        self.shared.with(|worker| {
+            let Some(model) = worker.model().filter(|m| m.version > newer_than) else {
                 return Ok(None);
             };
             if model.lanes.len() != have {
@@ -263,7 +263,7 @@ impl Client {
                 rest = later;
             }
             let version = model.version;
-            state.worker.taken(version);
+            worker.taken(version);
             Ok(Some(version))
         })
     }
@@ -272,40 +272,34 @@ impl Client {
     /// deadline.
     #[must_use]
     pub fn wait(&self, newer_than: u32, timeout: Duration) -> Option<u32> {
-        self.shared.wait_until(deadline(timeout), |state| {
-            state.worker.model().map(|model| model.version).filter(|version| *version > newer_than)
+        self.shared.wait_until(deadline(timeout), |worker| {
+            worker.model().map(|model| model.version).filter(|version| *version > newer_than)
         })
     }
 
     /// Asks the server for its newest model. Never waits; see [`Client::wait_refreshed`].
     pub fn refresh(&self) {
-        let asked = self.shared.with_worker(|state| {
-            state.worker.refresh();
-            Ok::<_, ClientError>(())
-        });
-        if asked.is_ok() {
-            self.shared.transmit();
-        }
+        self.shared.with(Worker::refresh);
+        self.shared.transmit();
     }
 
     /// Waits until the answer to the last [`Client::refresh`] is here; false at the deadline.
     #[must_use]
     pub fn wait_refreshed(&self, timeout: Duration) -> bool {
-        let is_here = |state: &mut State| (!state.worker.is_refreshing()).then_some(());
+        let is_here = |worker: &mut Worker| (!worker.is_refreshing()).then_some(());
         self.shared.wait_until(deadline(timeout), is_here).is_some()
     }
 
     /// Whether an update is under way: it waits here, or nobody has said yet what became of it.
     #[must_use]
     pub fn awaits_end(&self) -> bool {
-        let awaits = self.shared.with_worker(|s| Ok::<_, ClientError>(s.worker.awaits_end()));
-        awaits.unwrap_or(false)
+        self.shared.with(|worker| worker.awaits_end())
     }
 
     /// Whether transmission control holds back what was pushed, so that no answer to it comes.
     #[must_use]
     pub fn is_holding(&self) -> bool {
-        self.shared.worker_statistics().0.held > 0
+        self.shared.with(|worker| worker.statistics(clock::now()).held > 0)
     }
 
     /// Sends what transmission control holds back, and waits until it is known what became of each
@@ -327,24 +321,20 @@ impl Client {
 
     /// The flush is over, whatever came of it: what nobody will ever know the end of was told once.
     pub fn end_flush(&self) {
-        let told =
-            self.shared.with_worker(|state| Ok::<_, ClientError>(state.worker.without_end().1));
-        self.unconfirmed_told.store(told.unwrap_or_default(), Ordering::SeqCst);
+        let told = self.shared.with(|worker| worker.without_end().1);
+        self.unconfirmed_told.store(told, Ordering::SeqCst);
     }
 
     /// Waits until all that was pushed has left the socket; false at the deadline.
     fn drain(&self, timeout: Duration) -> bool {
         self.send_held();
         let sent =
-            |state: &mut State| (!state.worker.has_unsent() && self.shared.is_sent()).then_some(());
+            |worker: &mut Worker| (!worker.has_unsent() && self.shared.is_sent()).then_some(());
         self.shared.wait_until(deadline(timeout), sent).is_some()
     }
 
     fn send_held(&self) {
-        let _ = self.shared.with_worker(|state| {
-            state.worker.send_held();
-            Ok::<(), ClientError>(())
-        });
+        self.shared.with(Worker::send_held);
         self.shared.transmit();
     }
 
@@ -352,15 +342,14 @@ impl Client {
     /// the first welcome.
     #[must_use]
     pub fn rule(&self) -> Option<String> {
-        let rule = self.shared.worker_statistics().0.rule?;
+        let rule = self.shared.with(|worker| worker.statistics(clock::now()).rule)?;
         Some(serde_json::to_string(&rule).expect("a rule is plain data"))
     }
 
     /// Everything counted so far, as JSON.
     #[must_use]
     pub fn statistics(&self) -> String {
-        let mut value = serde_json::to_value(self.shared.worker_statistics().0)
-            .expect("statistics are plain data");
+        let mut value = self.shared.report();
         value["role"] = "worker".into();
         value["address"] = self.local.to_string().into();
         value["io"] =
@@ -374,8 +363,7 @@ impl Client {
     /// [`ClientError::Failed`] when the client's thread has died.
     pub fn events(&self) -> Result<Vec<String>, ClientError> {
         self.alive()?;
-        let (job, switch) = (self.address.job.0, self.switch.to_string());
-        Ok(self.shared.take_events(job, &switch))
+        Ok(self.shared.take_events())
     }
 
     /// Goes on in another cluster of the job.
@@ -384,10 +372,7 @@ impl Client {
     /// [`ClientError::Failed`] when the client's thread has died.
     pub fn move_to(&self, cluster: u32) -> Result<(), ClientError> {
         self.alive()?;
-        self.shared.with_worker(|state| {
-            state.worker.move_to(clock::now(), ClusterId(cluster));
-            Ok::<(), ClientError>(())
-        })?;
+        self.shared.with(|worker| worker.move_to(clock::now(), ClusterId(cluster)));
         self.shared.transmit();
         Ok(())
     }
@@ -396,10 +381,7 @@ impl Client {
     pub fn leave(&self) {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(thread) = thread else { return };
-        let _ = self.shared.with_worker(|state| {
-            state.worker.leave();
-            Ok::<(), ClientError>(())
-        });
+        self.shared.with(Worker::leave);
         self.shared.transmit();
         // What a full socket still holds was counted as sent: it gets a moment to leave.
         let _ = self.drain(LEAVE_PATIENCE);
@@ -408,7 +390,7 @@ impl Client {
     }
 
     fn refused(&self, code: WelcomeCode, parameters: usize) -> ClientError {
-        self.refused_because(code, parameters, self.shared.too_narrow())
+        self.refused_because(code, parameters, self.shared.with(|worker| worker.too_narrow()))
     }
 
     fn refused_because(

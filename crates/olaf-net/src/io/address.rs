@@ -70,6 +70,11 @@ pub(crate) fn mapped(address: SocketAddr, v6: bool) -> SocketAddr {
     }
 }
 
+/// Bytes of the IP and UDP headers in front of a datagram.
+pub(crate) const fn header_bytes(v6: bool) -> usize {
+    8 + if v6 { 40 } else { 20 }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,5 +1,6 @@
 //! What is on its way out: datagrams of one size to one peer leave together.
 
+use crate::driver::Seal;
 use crate::io::peers::{Peers, Place};
 use crate::io::socket::Socket;
 use crate::io::statistics::IoStatistics;
@@ -139,11 +140,12 @@ impl Outgoing {
         self.trouble.take()
     }
 
-    /// Takes the datagram that `write` writes; false when it writes none or the socket is full.
+    /// Takes the message that `write` writes, sealed; false when it writes none or the socket is full.
     pub(crate) fn take(
         &mut self,
         wire: &impl Wire,
         peers: &Peers,
+        seal: &mut dyn Seal,
         statistics: &mut IoStatistics,
         write: impl FnOnce(&mut [u8]) -> Option<Transmit>,
     ) -> bool {
@@ -154,12 +156,12 @@ impl Outgoing {
             return false;
         }
         if self.group.is_some() {
-            return self.take_next_of_group(wire, peers, statistics);
+            return self.take_next_of_group(wire, peers, seal, statistics);
         }
         let run = &mut self.runs[self.current];
         let Some(transmit) = write(&mut run.bytes[run.len..]) else { return false };
         match transmit.to {
-            Receivers::One(peer) => self.put(wire, peers, statistics, peer, transmit.len),
+            Receivers::One(peer) => self.put(wire, peers, seal, statistics, (peer, transmit.len)),
             Receivers::Many(to) => {
                 let bytes = run.bytes[run.len..run.len + transmit.len].to_vec();
                 self.group = Some(Group { bytes, to, next: 0 });
@@ -173,6 +175,7 @@ impl Outgoing {
         &mut self,
         wire: &impl Wire,
         peers: &Peers,
+        seal: &mut dyn Seal,
         statistics: &mut IoStatistics,
     ) -> bool {
         let Some(mut group) = self.group.take() else { return false };
@@ -181,23 +184,25 @@ impl Outgoing {
             let len = group.bytes.len();
             run.bytes[run.len..run.len + len].copy_from_slice(&group.bytes);
             group.next += 1;
-            self.put(wire, peers, statistics, peer, len);
+            self.put(wire, peers, seal, statistics, (peer, len));
         }
         self.group = Some(group).filter(|group| group.next < group.to.len());
         true
     }
 
-    /// The datagram of `len` bytes that was written behind the current run is for `peer`.
+    /// Seals the message of `len` bytes that was written behind the current run for `peer`, and
+    /// puts it into a run of that peer.
     fn put(
         &mut self,
         wire: &impl Wire,
         peers: &Peers,
+        seal: &mut dyn Seal,
         statistics: &mut IoStatistics,
-        peer: PeerId,
-        len: usize,
+        (peer, len): (PeerId, usize),
     ) {
         let limit = wire.segments_per_send().min(MAX_SEGMENTS);
         let run = &mut self.runs[self.current];
+        let len = seal.seal(peer, &mut run.bytes[run.len..], len);
         let Some(place) = peers.place(peer) else {
             statistics.unroutable += 1;
             return;

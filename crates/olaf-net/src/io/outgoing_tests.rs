@@ -1,6 +1,7 @@
 //! Runs meet a wire that notes what it was given, and says no when told to.
 
 use super::*;
+use crate::driver::Clear;
 use olaf_engine::TrafficClass;
 use std::cell::{Cell, RefCell};
 
@@ -56,7 +57,7 @@ impl Bench {
     }
 
     fn take(&mut self, peer: u32, fill: u8, len: usize) -> bool {
-        self.out.take(&self.wire, &self.peers, &mut self.statistics, |buf| {
+        self.out.take(&self.wire, &self.peers, &mut Clear, &mut self.statistics, |buf| {
             buf[..len].fill(fill);
             Some(Transmit::to(PeerId(peer), len))
         })
@@ -233,12 +234,12 @@ fn a_datagram_for_a_group_reaches_each_receiver_though_the_socket_is_full_meanwh
         written.take()
     };
     let Bench { wire, out, peers, statistics } = &mut bench;
-    while out.take(wire, peers, statistics, &mut write) {}
+    while out.take(wire, peers, &mut Clear, statistics, &mut write) {}
     assert!(out.is_blocked() && !out.is_empty(), "more receivers than runs, and no room");
     wire.room.set(None);
     while !out.is_empty() {
         out.flush(wire, statistics);
-        while out.take(wire, peers, statistics, &mut write) {}
+        while out.take(wire, peers, &mut Clear, statistics, &mut write) {}
     }
     assert!((1..=30).all(|peer| bench.got(peer) == [(9, 700)]));
     assert_eq!(bench.statistics.sent_datagrams, 30);

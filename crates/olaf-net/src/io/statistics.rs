@@ -17,6 +17,8 @@ pub(crate) struct IoStatistics {
     pub(crate) too_large: u64,
     /// Questions of what a path carries that were longer than it: no trouble.
     pub(crate) probes_too_large: u64,
+    /// Datagrams that came in and were not opened: their seal is not to be believed.
+    pub(crate) not_opened: u64,
     /// Datagrams for a party whose address is not known any more, or for nobody.
     pub(crate) unroutable: u64,
     /// Times the socket was full and what was to be sent waited.

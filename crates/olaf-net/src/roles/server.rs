@@ -1,21 +1,22 @@
 //! The parameter server as a process runs it: the host and its socket.
 
 use crate::checkpoint::Keeper;
-use crate::driver::{Driver, Party, PassOn};
+use crate::driver::{Driver, Running, events};
 use crate::error::{AskError, StartError};
 use crate::io::peers::Peers;
 use crate::io::socket::Socket;
 use crate::roles::server_config::ServerConfig;
 use crate::roles::switch::in_key;
-use crate::running::Running;
-use crate::{events, io::address, random};
-use olaf_engine::{Instant, JobId, PeerId, Transmit};
-use olaf_host::{Host, push_pull::server::Server as Brain};
-use serde_json::Value;
-use std::collections::BTreeSet;
+use crate::{io::address, random};
+use olaf_engine::report::{self, Report};
+use olaf_engine::{
+    Engine, Event, Instant, JobId, PeerId, PortId, Source, Transmit, Verdict, Why, Wiring,
+};
+use olaf_host::push_pull::server::Server as Brain;
+use std::collections::BTreeMap;
 
 /// A parameter server with its socket, in a thread of its own once started.
-pub struct Server(Running<Body>);
+pub struct Server(Running<Kept>);
 
 impl Server {
     /// Binds the socket; nothing runs yet.
@@ -32,9 +33,9 @@ impl Server {
         let socket = Socket::bind(listen)?;
         // Only whoever has the port writes the file.
         let keeper = config.keeper(&mut brain)?;
-        let body = Body { brain, keeper, finished: false };
-        let driver = Driver::new(body, Peers::new(), socket);
-        Ok(Self(Running::new("server", driver, config.core)))
+        let kept = Kept { brain, keeper, finished: false };
+        let driver = Driver::new("server", kept, Wiring::end(), Peers::new(), socket);
+        Ok(Self(Running::new(driver, config.core)))
     }
 
     /// The address it is bound to.
@@ -73,7 +74,7 @@ impl Server {
     /// See [`AskError`].
     pub fn model(&self, job: u32) -> Result<Option<(u32, Vec<f32>)>, AskError> {
         self.0.ask(move |driver| {
-            let (version, segments) = driver.party.brain.model(JobId(job))?;
+            let (version, segments) = driver.engine.brain.model(JobId(job))?;
             Some((version, segments.flatten().copied().collect()))
         })
     }
@@ -85,14 +86,14 @@ impl Server {
     /// See [`AskError`].
     pub fn finish(&self) -> Result<(), AskError> {
         let finish = self.0.ask(|driver| {
-            let body = &mut driver.party;
-            body.finished = true;
-            body.keeper.as_mut().and_then(|keeper| keeper.finish(&body.brain))
+            let kept = &mut driver.engine;
+            kept.finished = true;
+            kept.keeper.as_mut().and_then(|keeper| keeper.finish(&kept.brain))
         })?;
         let Some(finish) = finish else { return Ok(()) };
         let finished = finish.wait();
         self.0.ask(|driver| {
-            if let Some(keeper) = &mut driver.party.keeper {
+            if let Some(keeper) = &mut driver.engine.keeper {
                 keeper.finished(finished);
             }
         })
@@ -114,33 +115,29 @@ impl Drop for Server {
     }
 }
 
-struct Body {
+/// A server and its checkpoints.
+struct Kept {
     brain: Brain,
     keeper: Option<Keeper>,
     /// The last checkpoint is written: nothing may change any more.
     finished: bool,
 }
 
-impl Party for Body {
-    fn handle_packet(&mut self, now: Instant, from: PeerId, bytes: &[u8]) -> PassOn {
-        if self.finished {
-            return PassOn::No;
-        }
-        // A refusal is in the server's own counts.
-        let _ = self.brain.handle_packet(now, from, bytes);
-        PassOn::No
+impl Engine for Kept {
+    fn handle_packet(&mut self, now: Instant, from: Source, bytes: &[u8]) -> Verdict {
+        if self.finished { Verdict::Absorb } else { self.brain.handle_packet(now, from, bytes) }
     }
 
-    fn poll_transmit(&mut self, now: Instant, buf: &mut [u8]) -> Option<Transmit> {
-        self.brain.poll_transmit(now, buf)
+    fn poll_transmit(&mut self, now: Instant, port: PortId, buf: &mut [u8]) -> Option<Transmit> {
+        self.brain.poll_transmit(now, port, buf)
     }
 
-    fn poll_timeout(&self) -> Option<Instant> {
+    fn poll_timeout(&self) -> Option<(Instant, Why)> {
         if self.finished {
             return None;
         }
-        let brain = self.brain.poll_timeout().map(|(at, _)| at);
-        brain.into_iter().chain(self.keeper.as_ref().map(Keeper::poll_timeout)).min()
+        let keeper = self.keeper.as_ref().map(|keeper| (keeper.poll_timeout(), Why::Checkpoint));
+        self.brain.poll_timeout().into_iter().chain(keeper).min_by_key(|(at, _)| *at)
     }
 
     fn handle_timeout(&mut self, now: Instant) {
@@ -153,26 +150,18 @@ impl Party for Body {
         }
     }
 
-    fn poll_event(&mut self, peers: &Peers) -> Option<Value> {
-        let event = self.brain.poll_event().map(|event| events::of_server_host(&event, peers));
-        event.or_else(|| self.keeper.as_mut()?.poll_event())
+    fn poll_event(&mut self) -> Option<Event> {
+        let event = self.brain.poll_event();
+        event.or_else(|| Some(events::of_json(&self.keeper.as_mut()?.poll_event()?)))
     }
 
-    fn must_send_first(&self) -> bool {
-        // The answers to one batch go out together: of one cluster only the newest is needed.
-        false
+    fn peers(&self, keep: &mut dyn FnMut(PeerId)) {
+        self.brain.peers(keep);
     }
 
-    fn peers(&self) -> BTreeSet<PeerId> {
-        self.brain.peers()
-    }
-
-    fn statistics(&self, now: Instant, _: &Peers) -> Value {
-        let mut value =
-            serde_json::to_value(self.brain.statistics(now)).expect("statistics are plain data");
-        value["role"] = "server".into();
-        value["checkpoint"] =
-            self.keeper.as_ref().map_or(Value::Null, |keeper| keeper.statistics());
-        value
+    fn report(&self, now: Instant, to: &mut dyn Report) {
+        self.brain.report(now, to);
+        let checkpoint = self.keeper.as_ref().map(Keeper::statistics);
+        report::walk(&BTreeMap::from([("checkpoint", checkpoint)]), to);
     }
 }

@@ -4,9 +4,9 @@ use super::{BEGIN, JOB, SERVER, SWITCH, SetupError, place};
 use crate::chance::Chance;
 use crate::link::Link;
 use crate::network::Network;
-use crate::node::{End, Middle, Node};
-use olaf_engine::Instant;
+use crate::network::Node;
 use olaf_engine::switch::native::{self as switch, Switch};
+use olaf_engine::{Instant, PeerId, PortId, Wiring};
 use olaf_host::{Server, ServerConfig, Worker, WorkerConfig};
 use olaf_wire::{Address, ClusterId, Session, WorkerId};
 
@@ -49,14 +49,15 @@ impl Config {
         }
         network.join(SWITCH, SERVER, self.core);
         let server = Server::new(self.server.clone(), self.life(SERVER_LIFE));
-        put(network, SERVER, End(server.map_err(SetupError::Server)?));
+        put(network, SERVER, Wiring::end(), server.map_err(SetupError::Server)?);
         let mut engine =
             Switch::new(self.switch.clone(), self.life(SWITCH_LIFE)).map_err(SetupError::Switch)?;
         engine.set_default_server(SERVER);
-        put(network, SWITCH, Middle::new(engine, [SERVER]));
+        let wiring = Wiring::new(PortId::DOWNLINK).with(SERVER, PortId::UPLINK);
+        put(network, SWITCH, wiring, engine);
         for (worker, cluster) in (0..workers).zip(&self.clusters) {
             network.join(place(worker), SWITCH, self.edge);
-            put(network, place(worker), End(self.worker(worker, *cluster)));
+            put(network, place(worker), Wiring::end(), self.worker(worker, *cluster));
         }
         Ok(workers)
     }
@@ -80,10 +81,10 @@ fn low(chance: &mut Chance) -> u32 {
 }
 
 /// Nobody dies in here, so that a place has one life to give.
-fn put(network: &mut Network, id: olaf_engine::PeerId, node: impl Node) {
+fn put(network: &mut Network, id: PeerId, wiring: Wiring, node: impl Node) {
     debug_assert_eq!(network.now(), BEGIN, "everybody is there from the beginning");
     let mut node = Some(node);
-    network.place(id, move |_: u32, _: Instant| {
+    network.place_wired(id, wiring, move |_: u32, _: Instant| {
         Box::new(node.take().expect("nobody is born again in a job"))
     });
 }

@@ -13,7 +13,6 @@ pub use error::{JoinError, ModelSize, SetupError};
 pub use statistics::Statistics;
 
 use crate::network::Network;
-use crate::node::{End, Middle};
 use core::time::Duration;
 use olaf_engine::switch::native::Switch;
 use olaf_engine::{Instant, PeerId};
@@ -244,24 +243,23 @@ impl Job {
     }
 
     fn with<T>(&mut self, worker: u32, act: impl FnOnce(&mut Worker, Instant) -> T) -> T {
-        let node =
-            self.network.with(place(worker), |end: &mut End<Worker>, now| act(&mut end.0, now));
+        let node = self.network.with(place(worker), act);
         node.expect("the caller names workers of this job, who live as long as it does")
     }
 
     fn worker(&self, worker: u32) -> &Worker {
-        let node = self.network.node::<End<Worker>>(place(worker));
-        &node.expect("the caller names workers of this job, who live as long as it does").0
+        let node = self.network.node::<Worker>(place(worker));
+        node.expect("the caller names workers of this job, who live as long as it does")
     }
 
     fn switch(&self) -> &Switch {
-        let node = self.network.node::<Middle<Switch>>(SWITCH);
-        &node.expect("the switch lives as long as the job").engine
+        let node = self.network.node::<Switch>(SWITCH);
+        node.expect("the switch lives as long as the job")
     }
 
     fn server(&self) -> &Server {
-        let node = self.network.node::<End<Server>>(SERVER);
-        &node.expect("the server lives as long as the job").0
+        let node = self.network.node::<Server>(SERVER);
+        node.expect("the server lives as long as the job")
     }
 }
 

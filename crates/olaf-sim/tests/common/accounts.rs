@@ -4,7 +4,7 @@ use super::{Job, SERVER, switch, update_of};
 use olaf_engine::switch::native::Fates;
 use olaf_engine::{PeerId, Switch};
 use olaf_host::{Server, Worker};
-use olaf_sim::{End, Lot, Middle};
+use olaf_sim::Lot;
 
 /// On every link what was sent arrived or was lost, at every switch what arrived has one fate, and
 /// in the model each contribution is there at most once and as often as was counted.
@@ -16,8 +16,8 @@ pub(crate) fn everything_is_accounted_for(job: &Job) {
     // Pushed = sent + replaced before it was sent.
     let mut sent = 0;
     for id in job.workers() {
-        for worker in net.lives::<End<Worker>>(id) {
-            let statistics = worker.0.statistics(now);
+        for worker in net.lives::<Worker>(id) {
+            let statistics = worker.statistics(now);
             assert_eq!(
                 statistics.contributions,
                 statistics.sent + statistics.replaced_unsent + statistics.unsent
@@ -40,8 +40,8 @@ pub(crate) fn everything_is_accounted_for(job: &Job) {
     for number in 0..job.tree.hops.len() {
         let (id, above) = (switch(number), job.tree.above(number));
         let (mut received, mut left, mut lives) = (0, 0, 0);
-        for switch in net.lives::<Middle<Switch>>(id) {
-            let (fates, waiting) = switch.engine.fates();
+        for switch in net.lives::<Switch>(id) {
+            let (fates, waiting) = switch.fates();
             assert_eq!(fates.received, fates.settled() + waiting, "switch {number}: {fates:?}");
             received += fates.received;
             left += fates.sent_alone + fates.merged;
@@ -56,8 +56,8 @@ pub(crate) fn everything_is_accounted_for(job: &Job) {
 
     // At the server: what arrived for the first time has one fate too.
     let (mut received, mut applied) = (0, 0);
-    for server in net.lives::<End<Server>>(SERVER) {
-        for job in server.0.statistics(now).jobs {
+    for server in net.lives::<Server>(SERVER) {
+        for job in server.statistics(now).jobs {
             let fates = &job.fates;
             let rejected: u64 = fates.rejected.values().sum();
             let delivered = fates.delivered_alone + fates.delivered_merged;
@@ -75,7 +75,7 @@ pub(crate) fn everything_is_accounted_for(job: &Job) {
         assert!((lane - times).abs() < 1e-3 && (0.0..=1.0).contains(&times), "lane {at} is {lane}");
         counted += times as u64;
     }
-    if net.lives::<End<Server>>(SERVER).count() == 1 {
+    if net.lives::<Server>(SERVER).count() == 1 {
         assert_eq!(counted, applied);
     }
 }
@@ -92,9 +92,9 @@ pub(crate) fn everyone_learns(job: &Job, at_least: usize) {
 impl Job {
     /// What became of contributions at a switch, over all its lives.
     pub(crate) fn fates_at(&self, number: usize) -> Fates {
-        let lives = self.net.lives::<Middle<Switch>>(switch(number));
+        let lives = self.net.lives::<Switch>(switch(number));
         lives.fold(Fates::default(), |mut sum, life| {
-            let (fates, _) = life.engine.fates();
+            let (fates, _) = life.fates();
             sum.received += fates.received;
             sum.sent_alone += fates.sent_alone;
             sum.merged += fates.merged;
@@ -109,8 +109,8 @@ impl Job {
 
     /// Contributions that the server applied.
     pub(crate) fn applied(&self) -> u64 {
-        let servers = self.net.lives::<End<Server>>(SERVER);
-        let jobs = servers.flat_map(|server| server.0.statistics(self.net.now()).jobs);
+        let servers = self.net.lives::<Server>(SERVER);
+        let jobs = servers.flat_map(|server| server.statistics(self.net.now()).jobs);
         jobs.map(|job| job.fates.delivered_alone + job.fates.delivered_merged).sum()
     }
 

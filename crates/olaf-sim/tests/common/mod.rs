@@ -14,7 +14,7 @@ use olaf_engine::{BitsPerSecond, Instant, PeerId};
 use olaf_host::push_pull::server::{Aggregate, RuleConfig, Step};
 use olaf_host::push_pull::worker::{PathConfig, Standing};
 use olaf_host::{Server, ServerConfig, Worker, WorkerConfig};
-use olaf_sim::{End, Link, Lot, Network};
+use olaf_sim::{Link, Lot, Network};
 use olaf_wire::update::read_lanes;
 use olaf_wire::{Address, Answer, ClusterId, JobId, Kind, Packet, Session, Update, WorkerId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -145,7 +145,7 @@ impl Job {
                 round: setting.round,
                 ..ServerConfig::default()
             };
-            Box::new(End(Server::new(config, 100 + life).unwrap()))
+            Box::new(Server::new(config, 100 + life).unwrap())
         });
         let parameters = (setting.segments * setting.segment_lanes) as usize;
         for id in &worker_ids {
@@ -165,7 +165,7 @@ impl Job {
                     ..WorkerConfig::new(address, home)
                 });
                 worker.join(now, &[&vec![0.0; parameters]]).unwrap();
-                Box::new(End(worker))
+                Box::new(worker)
             });
         }
         let next_push = worker_ids.iter().map(|id| (*id, START)).collect();
@@ -216,8 +216,7 @@ impl Job {
                 .filter(|(_, at)| self.net.now().since(*at) < deadline * 3),
             _ => None,
         };
-        let result = self.net.with(id, |worker: &mut End<Worker>, now| {
-            let worker = &mut worker.0;
+        let result = self.net.with(id, |worker: &mut Worker, now| {
             let model = worker.model().map(|model| (model.version, digest(&model.lanes)));
             let version = model.map(|(version, _)| version);
             version.into_iter().for_each(|version| worker.taken(version));
@@ -251,14 +250,14 @@ impl Job {
 
     pub(crate) fn server_version(&self) -> u32 {
         self.net
-            .node::<End<Server>>(SERVER)
-            .and_then(|server| server.0.model(JOB).map(|(version, _)| version))
+            .node::<Server>(SERVER)
+            .and_then(|server| server.model(JOB).map(|(version, _)| version))
             .unwrap_or(0)
     }
 
     /// The model of the living server, whole.
     pub(crate) fn model(&self) -> Vec<f32> {
-        let server = &self.net.node::<End<Server>>(SERVER).unwrap().0;
+        let server = &self.net.node::<Server>(SERVER).unwrap();
         let (_, segments) = server.model(JOB).unwrap();
         segments.flat_map(|segment| segment.iter().copied()).collect()
     }

@@ -2,8 +2,8 @@
 
 use super::{SERVER, SWITCH, Setting};
 use olaf_engine::switch::native::{Config, Pacing};
-use olaf_engine::{PeerId, Switch};
-use olaf_sim::{Link, Middle, Network};
+use olaf_engine::{PeerId, PortId, Switch, Wiring};
+use olaf_sim::{Link, Network};
 
 /// The place of the tree's switch of that number; the first is [`SWITCH`].
 pub(crate) fn switch(number: usize) -> PeerId {
@@ -63,7 +63,8 @@ impl Tree {
             let (admission, silent_after) = (setting.admission, setting.silent_after);
             net.join(switch(number), above, hop.link);
             let first_life = 200 + 100 * u32::try_from(number).unwrap();
-            net.place(switch(number), move |life, _| {
+            let wiring = Wiring::new(PortId::DOWNLINK).with(above, PortId::UPLINK);
+            net.place_wired(switch(number), wiring, move |life, _| {
                 let config = Config {
                     slots: hop.slots,
                     pacing: hop.pacing,
@@ -74,7 +75,7 @@ impl Tree {
                 };
                 let mut switch = Switch::new(config, first_life + life).unwrap();
                 switch.set_default_server(above);
-                Box::new(Middle::new(switch, [above]))
+                Box::new(switch)
             });
         }
     }

@@ -293,7 +293,7 @@ impl Switch {
                 let code = WelcomeCode::NotAdmitted;
                 let welcome = self.welcome(now, join.address, join.sent_at_ns, code);
                 self.reply(from.peer, &welcome);
-                Some(Verdict::Drop(DropReason::Refused(code)))
+                Some(Verdict::Drop(DropReason::JoinRefused(code)))
             }
         }
     }
@@ -333,7 +333,8 @@ impl Switch {
             question.deadline = Some(now + policy.timeout);
             let asker = question.asker;
             self.asking.counts.asked += 1;
-            self.event(Event::AdmissionWanted(asker));
+            let running = self.running().into_iter().collect();
+            self.event(Event::AdmissionWanted(asker, running));
         }
     }
 }

@@ -334,7 +334,7 @@ impl Switch {
         let welcome = self.welcome(now, join.address, join.sent_at_ns, code);
         self.reply(from.peer, &welcome);
         self.event(Event::WorkerRefused(seen(&join.address, from.peer), code));
-        Verdict::Drop(DropReason::Refused(code))
+        Verdict::Drop(DropReason::JoinRefused(code))
     }
 
     /// A welcome of this switch's own, to whom it names, with the time of the join that it answers.

@@ -25,7 +25,7 @@ pub use crate::queue::kind::QueueKind;
 pub use asking::Counts as AdmissionCounts;
 pub use config::{Admission, AnswerTo, Config, ConfigError, Pacing};
 pub use counters::Fates;
-pub use statistics::{PeerAddress, Statistics};
+pub use statistics::Statistics;
 
 use crate::drop::DropReason;
 use crate::engine::{Engine, Source, Transmit, Verdict, Why};
@@ -34,6 +34,7 @@ use crate::ids::{JobId, PeerId, PortId};
 use crate::link::egress::{Control, Egress, Leaving};
 use crate::party::active::{Activity, activity};
 use crate::queue::discipline::EntryId;
+use crate::report::{self, Report};
 use crate::time::Instant;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
@@ -350,5 +351,9 @@ impl Engine for Switch {
         let switches = self.jobs.values().flat_map(|job| job.below.keys());
         members.map(|member| member.peer).chain(switches.copied()).for_each(&mut *keep);
         self.asking.peers().for_each(keep);
+    }
+
+    fn report(&self, now: Instant, to: &mut dyn Report) {
+        report::walk(&self.statistics(now), to);
     }
 }

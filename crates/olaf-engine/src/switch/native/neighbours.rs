@@ -123,7 +123,7 @@ impl Switch {
             self.told_of_loops = Some(now);
             self.event(Event::Loop(join.address.job, came_from));
         }
-        Verdict::Drop(DropReason::Refused(code))
+        Verdict::Drop(DropReason::JoinRefused(code))
     }
 }
 

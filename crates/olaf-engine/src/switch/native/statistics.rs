@@ -96,8 +96,7 @@ mod schema {
         pub job: u32,
         pub cluster: u32,
         pub worker: u32,
-        /// The driver puts the address here.
-        pub address: super::PeerAddress,
+        pub address: super::PeerId,
         pub alive: bool,
         pub admitted: bool,
         pub behind_switch: bool,
@@ -110,7 +109,7 @@ mod schema {
     #[derive(Clone, Debug, Serialize)]
     pub struct SwitchBelow {
         pub job: u32,
-        pub address: super::PeerAddress,
+        pub address: super::PeerId,
         pub alive: bool,
         pub silent_ns: u64,
         pub workers: usize,
@@ -121,7 +120,7 @@ mod schema {
     #[derive(Clone, Debug, Serialize)]
     pub struct Server {
         pub job: u32,
-        pub address: super::PeerAddress,
+        pub address: super::PeerId,
         /// Whether it is another switch, with the server somewhere behind it.
         pub is_switch: bool,
         pub alive: bool,
@@ -131,24 +130,6 @@ mod schema {
 }
 
 pub use schema::*;
-
-/// A party's place: a number until its driver has named it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PeerAddress {
-    /// As the engine knows it.
-    Peer(PeerId),
-    /// As the driver knows it.
-    Named(alloc::string::String),
-}
-
-impl Serialize for PeerAddress {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Peer(peer) => serializer.serialize_u32(peer.0),
-            Self::Named(name) => serializer.serialize_str(name),
-        }
-    }
-}
 
 impl Switch {
     /// Everything counted so far, and who is here.
@@ -257,7 +238,7 @@ impl Switch {
                 job: job.0,
                 cluster: member.cluster.0,
                 worker: worker.0,
-                address: PeerAddress::Peer(member.peer),
+                address: member.peer,
                 alive: !member.silent,
                 admitted: member.admitted,
                 behind_switch: member.behind_switch,
@@ -276,7 +257,7 @@ impl Switch {
         switches
             .map(|(job, state, peer, below)| SwitchBelow {
                 job: job.0,
-                address: PeerAddress::Peer(peer),
+                address: peer,
                 alive: !below.silent,
                 silent_ns: nanos(now.since(below.hops.last_heard)),
                 workers: state
@@ -295,7 +276,7 @@ impl Switch {
         servers
             .map(|(job, state)| Server {
                 job: job.0,
-                address: PeerAddress::Peer(state.server),
+                address: state.server,
                 is_switch: state.above.is_known(),
                 alive: state.server_heard.is_some() && !state.server_silent,
                 silent_ns: nanos(state.server_silence(now)),

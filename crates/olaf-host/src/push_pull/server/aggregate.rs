@@ -9,11 +9,11 @@ use super::Server;
 use super::answers::Snapshot;
 use super::job::{Delivery, Job, Member};
 use super::rule::{Applied, Delivered, RuleConfig};
-use crate::host::{HostEvent, Refused};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::time::Duration;
 use olaf_engine::event::WorkerSeen;
+use olaf_engine::{Event, Refused};
 use olaf_engine::{Instant, Lanes, PeerId};
 use olaf_wire::offsets::LANE;
 use olaf_wire::{Address, AggregateKind, Answer, ClusterId, JobId, Update, WorkerId};
@@ -357,7 +357,7 @@ impl Server {
             let (cluster, peer, session) = (member.cluster, member.peer, member.session);
             let answer = self.model_for(now, id, Address { job: id, cluster, worker, session });
             self.answers.model(peer, answer, shape, snapshot.clone());
-            self.event(HostEvent::RoundWithout(WorkerSeen { job: id, cluster, worker, peer }));
+            self.event(Event::RoundWithout(WorkerSeen { job: id, cluster, worker, peer }));
         }
     }
 

@@ -12,7 +12,6 @@ use super::fates::{Fates, Staleness};
 use super::job::{CLAIM_LIMIT, Cluster, Job, ModelNow};
 use super::rule::{Rule, RuleConfig, RuleState};
 use super::{Server, ServerConfig};
-use crate::host::HostEvent;
 use crate::push_pull::layout::Layout;
 use crate::push_pull::segments::Shape;
 use alloc::borrow::Cow;
@@ -22,6 +21,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
+use olaf_engine::Event;
 use olaf_engine::Instant;
 use olaf_wire::offsets::{LANE, MAX_SEGMENT_LANES, SEGMENT_HEADER};
 use olaf_wire::{ClusterId, JobId, Join};
@@ -460,7 +460,7 @@ impl Server {
             job.resume(&self.config);
             let (parameters, version) = (job.shape.parameters, job.version);
             self.tell_everyone(now, id);
-            self.event(HostEvent::ModelRestored { job: id, parameters, version });
+            self.event(Event::ModelRestored { job: id, parameters, version });
         }
     }
 }

@@ -2,12 +2,12 @@
 
 use super::Server;
 use super::job::Job;
-use crate::host::Refused;
 use crate::push_pull::layout::Layout;
 use crate::push_pull::segments::Present;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
+use olaf_engine::Refused;
 use olaf_engine::{Instant, PeerId};
 use olaf_wire::{Address, LAYOUT_PART, LayoutPart, Packet, Session, WorkerId, layout_parts};
 

@@ -1,8 +1,8 @@
 //! What is counted of contributions: their fates, and how far behind they were.
 
-use crate::host::Refused;
 use alloc::borrow::Cow;
 use alloc::collections::BTreeMap;
+use olaf_engine::Refused;
 use serde::{Deserialize, Serialize};
 
 /// What became of contributions at the server.

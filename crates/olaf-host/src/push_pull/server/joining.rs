@@ -2,8 +2,8 @@
 
 use super::job::{self, Job};
 use super::{Server, seen};
-use crate::host::{HostEvent, Refused};
 use crate::push_pull::segments::Shape;
+use olaf_engine::{Event, Refused};
 use olaf_engine::{Instant, PeerId};
 use olaf_wire::{Address, Join, Packet, Welcome, WelcomeCode};
 
@@ -29,7 +29,7 @@ impl Server {
         if code.is_refusal() {
             let welcome = self.welcome(now, &join, code);
             self.answers.control(from, welcome);
-            self.event(HostEvent::WorkerRefused(seen, code));
+            self.event(Event::WorkerRefused(seen, code));
             return Err(Refused::TurnedAway(code));
         }
         let config = &self.config;
@@ -45,8 +45,8 @@ impl Server {
         let welcome = self.welcome(now, &join, WelcomeCode::Welcome);
         self.answers.control(from, Welcome { padded_to, ..welcome });
         match newcomer {
-            job::Entered::New => self.event(HostEvent::WorkerJoined(seen)),
-            job::Entered::Back => self.event(HostEvent::WorkerBack(seen)),
+            job::Entered::New => self.event(Event::WorkerJoined(seen)),
+            job::Entered::Back => self.event(Event::WorkerBack(seen)),
             job::Entered::Known => {}
         }
         Ok(())

@@ -32,16 +32,17 @@ pub use rule::{
 };
 pub use statistics::ServerStatistics;
 
-use crate::host::{Host, HostEvent, Refused};
 use crate::recent_age::mean_of;
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::{BTreeMap, VecDeque};
 use answers::{Answers, Outgoing};
 use core::time::Duration;
 use job::Job;
-use olaf_engine::engine::{Transmit, Why};
-use olaf_engine::event::WorkerSeen;
 use olaf_engine::party::ends::Order;
-use olaf_engine::{FlowEnds, Hops, Instant, PeerId};
+use olaf_engine::report::{self, Report};
+use olaf_engine::{
+    Engine, Event, FlowEnds, Hops, Instant, PeerId, PortId, Refused, Source, Transmit, Verdict,
+    Why, WorkerSeen,
+};
 use olaf_wire::{
     Address, Ages, Answer, ClusterId, Ends, Fetch, JobId, JobRule, Join, Kind, Leave, Packet,
     Update, Welcome, WelcomeCode, join_of_another_version,
@@ -128,7 +129,7 @@ pub struct Server {
     ends: BTreeMap<(PeerId, JobId), BTreeMap<(ClusterId, u32), FlowEnds>>,
     answers: Answers,
     refused: BTreeMap<&'static str, u64>,
-    events: VecDeque<HostEvent>,
+    events: VecDeque<Event>,
     next_silence_check: Instant,
     /// Mean age of all clusters, nanoseconds, and when it was that.
     mean_age: Option<(f64, Instant)>,
@@ -170,19 +171,13 @@ impl Server {
         self.config.told()
     }
 
-    /// The peers that updates may come from; a driver may forget the addresses of others.
-    #[must_use]
-    pub fn peers(&self) -> BTreeSet<PeerId> {
-        self.hops.keys().map(|(peer, _)| *peer).collect()
-    }
-
     /// Everything counted so far, and who is here.
     #[must_use]
     pub fn statistics(&self, now: Instant) -> ServerStatistics {
         statistics::of(self, now)
     }
 
-    fn event(&mut self, event: HostEvent) {
+    fn event(&mut self, event: Event) {
         if self.events.len() == EVENT_LIMIT {
             self.events.pop_front();
         }
@@ -202,7 +197,7 @@ impl Server {
         if !job.take_offer(now, &offer, packet.lanes(), &self.config)? {
             return Ok(());
         }
-        let started = HostEvent::ModelStarted {
+        let started = Event::ModelStarted {
             job: id,
             worker: offer.address.worker,
             parameters: job.shape.parameters,
@@ -421,7 +416,7 @@ impl Server {
         let job = self.jobs.get_mut(&leave.address.job).ok_or(Refused::UnknownJob)?;
         job.member(from, &leave.address)?;
         job.members.remove(&leave.address.worker);
-        self.event(HostEvent::WorkerLeft(seen(&leave.address, from)));
+        self.event(Event::WorkerLeft(seen(&leave.address, from)));
         self.close_if_full(now, leave.address.job);
         Ok(())
     }
@@ -464,7 +459,7 @@ impl Server {
         let hops = &self.hops;
         self.ends.retain(|hop, _| hops.contains_key(hop));
         for worker in fell_silent {
-            self.event(HostEvent::WorkerSilent(worker));
+            self.event(Event::WorkerSilent(worker));
             self.close_if_full(now, worker.job);
         }
     }
@@ -474,9 +469,9 @@ fn seen(address: &Address, peer: PeerId) -> WorkerSeen {
     WorkerSeen { job: address.job, cluster: address.cluster, worker: address.worker, peer }
 }
 
-impl Host for Server {
-    fn handle_packet(&mut self, now: Instant, from: PeerId, bytes: &[u8]) -> Result<(), Refused> {
-        let result = match Packet::new_checked(bytes) {
+impl Server {
+    fn take_packet(&mut self, now: Instant, from: PeerId, bytes: &[u8]) -> Result<(), Refused> {
+        match Packet::new_checked(bytes) {
             Err(refusal) => {
                 if let Some(address) = join_of_another_version(bytes) {
                     self.answer_another_version(now, from, address);
@@ -494,14 +489,22 @@ impl Host for Server {
                     Err(Refused::WrongDirection)
                 }
             },
-        };
-        if let Err(refused) = result {
-            *self.refused.entry(refused.name()).or_default() += 1;
         }
-        result
+    }
+}
+
+impl Engine for Server {
+    fn handle_packet(&mut self, now: Instant, from: Source, bytes: &[u8]) -> Verdict {
+        match self.take_packet(now, from.peer, bytes) {
+            Ok(()) => Verdict::Absorb,
+            Err(refused) => {
+                *self.refused.entry(refused.name()).or_default() += 1;
+                Verdict::refused(refused)
+            }
+        }
     }
 
-    fn poll_transmit(&mut self, _now: Instant, buf: &mut [u8]) -> Option<Transmit> {
+    fn poll_transmit(&mut self, _now: Instant, _port: PortId, buf: &mut [u8]) -> Option<Transmit> {
         let Outgoing { peer, len } = self.answers.emit(buf)?;
         Some(Transmit::to(peer, len))
     }
@@ -529,7 +532,16 @@ impl Host for Server {
         }
     }
 
-    fn poll_event(&mut self) -> Option<HostEvent> {
+    fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
+    }
+
+    /// The peers that updates may come from.
+    fn peers(&self, keep: &mut dyn FnMut(PeerId)) {
+        self.hops.keys().for_each(|(peer, _)| keep(*peer));
+    }
+
+    fn report(&self, now: Instant, to: &mut dyn Report) {
+        report::walk(&self.statistics(now), to);
     }
 }

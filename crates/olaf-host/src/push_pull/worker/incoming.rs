@@ -1,12 +1,11 @@
 //! What comes down to a worker: welcomes, answers, notices.
 
 use super::{FETCH_BYTES, FETCHES_AT_ONCE, Standing, Worker};
-use crate::host::{HostEvent, Refused};
 use crate::liveness::Sign;
 use crate::push_pull::segments::Shape;
 use crate::transmission::Feedback;
 use core::time::Duration;
-use olaf_engine::Instant;
+use olaf_engine::{Instant, Refused, WorkerEvent};
 use olaf_wire::offsets::{LANE, SEGMENT_HEADER};
 use olaf_wire::{
     Address, Answer, Kind, Notice, Packet, QueueStatus, Welcome, WelcomeCode, WorkerId,
@@ -191,12 +190,12 @@ impl Worker {
 
     fn joined(&mut self, version: u32) {
         self.standing = Standing::Joined;
-        self.events.push_back(HostEvent::Joined { version });
+        self.events.push_back(WorkerEvent::Joined { version });
     }
 
     fn turned_away(&mut self, now: Instant, code: WelcomeCode) {
         if self.standing != Standing::TurnedAway(code) {
-            self.events.push_back(HostEvent::TurnedAway(code));
+            self.events.push_back(WorkerEvent::TurnedAway(code));
         }
         self.standing = Standing::TurnedAway(code);
         // An id in use may be this worker's own earlier life, which is forgotten soon; a model of
@@ -213,11 +212,11 @@ impl Worker {
     fn heard_switch(&mut self, now: Instant, epoch: u32) {
         match self.switch.heard(now, epoch) {
             Sign::Usual => {}
-            Sign::Back => self.events.push_back(HostEvent::SwitchBack),
+            Sign::Back => self.events.push_back(WorkerEvent::SwitchBack),
             Sign::Restarted => {
                 self.transmission.forget();
                 self.outbox.give_up();
-                self.events.push_back(HostEvent::SwitchRestarted);
+                self.events.push_back(WorkerEvent::SwitchRestarted);
             }
         }
     }
@@ -226,13 +225,13 @@ impl Worker {
         let before = self.server.epoch();
         match self.server.heard(now, epoch) {
             Sign::Usual => {}
-            Sign::Back => self.events.push_back(HostEvent::ServerBack),
+            Sign::Back => self.events.push_back(WorkerEvent::ServerBack),
             Sign::Restarted => {
                 self.transmission.forget();
                 self.models.new_epoch(before);
                 self.outbox.give_up();
                 self.join_at(now);
-                self.events.push_back(HostEvent::ServerRestarted);
+                self.events.push_back(WorkerEvent::ServerRestarted);
             }
         }
     }

@@ -10,11 +10,11 @@ mod path;
 mod statistics;
 
 pub use models::Model;
+pub use olaf_engine::TooNarrow;
 pub use outbox::PushError;
-pub use path::{PathConfig, TooNarrow};
+pub use path::PathConfig;
 pub use statistics::{Rule, WorkerStatistics};
 
-use crate::host::{Host, HostEvent, Refused};
 use crate::liveness::Liveness;
 use crate::push_pull::segments::Shape;
 use crate::transmission::{Control, Transmission, TransmissionConfig, Unsent};
@@ -25,8 +25,10 @@ use core::time::Duration;
 use describing::Description;
 use joining::{Joins, Offer};
 use models::Models;
-use olaf_engine::engine::{Transmit, Why};
-use olaf_engine::{Instant, PeerId};
+use olaf_engine::report::{self, Report};
+use olaf_engine::{
+    Engine, Event, Instant, PeerId, PortId, Refused, Source, Transmit, Verdict, Why, WorkerEvent,
+};
 use olaf_wire::offsets::{DEFAULT_SEGMENT_LANES, MAX_DATAGRAM, MAX_SEGMENT_LANES};
 use olaf_wire::{
     Address, ClusterId, Fetch, JobRule, Kind, Leave, Packet, QueueStatus, Refusal, WelcomeCode,
@@ -138,7 +140,7 @@ pub struct Worker {
     /// The newest version whose model was handed to the learner.
     basis: u32,
     counters: Counters,
-    events: VecDeque<HostEvent>,
+    events: VecDeque<WorkerEvent>,
 }
 
 #[derive(Debug, Default)]
@@ -396,9 +398,9 @@ impl Chance {
     }
 }
 
-impl Host for Worker {
-    fn handle_packet(&mut self, now: Instant, from: PeerId, bytes: &[u8]) -> Result<(), Refused> {
-        let result = if matches!(self.standing, Standing::Outside | Standing::Left) {
+impl Worker {
+    fn take_packet(&mut self, now: Instant, from: PeerId, bytes: &[u8]) -> Result<(), Refused> {
+        if matches!(self.standing, Standing::Outside | Standing::Left) {
             // Nothing was asked, so nothing is answered; least of all does it bring a worker in.
             Err(Refused::NotForMe)
         } else if from == self.config.switch {
@@ -418,14 +420,22 @@ impl Host for Worker {
             }
         } else {
             Err(Refused::UnknownPeer)
-        };
-        if let Err(refused) = result {
-            *self.counters.refused.entry(refused.name()).or_default() += 1;
         }
-        result
+    }
+}
+
+impl Engine for Worker {
+    fn handle_packet(&mut self, now: Instant, from: Source, bytes: &[u8]) -> Verdict {
+        match self.take_packet(now, from.peer, bytes) {
+            Ok(()) => Verdict::Absorb,
+            Err(refused) => {
+                *self.counters.refused.entry(refused.name()).or_default() += 1;
+                Verdict::refused(refused)
+            }
+        }
     }
 
-    fn poll_transmit(&mut self, now: Instant, buf: &mut [u8]) -> Option<Transmit> {
+    fn poll_transmit(&mut self, now: Instant, _port: PortId, buf: &mut [u8]) -> Option<Transmit> {
         let peer = self.config.switch;
         let sent = |len| Some(Transmit::to(peer, len));
         if let Some(len) = self.emit_offer(buf) {
@@ -486,10 +496,10 @@ impl Host for Worker {
             self.plan_fetches(now);
         }
         if self.switch.fell_silent(now, self.silent_after()) {
-            self.events.push_back(HostEvent::SwitchSilent);
+            self.events.push_back(WorkerEvent::SwitchSilent);
         }
         if self.server.fell_silent(now, self.silent_after()) {
-            self.events.push_back(HostEvent::ServerSilent);
+            self.events.push_back(WorkerEvent::ServerSilent);
         }
     }
 
@@ -497,7 +507,17 @@ impl Host for Worker {
         self.did_not_fit(now, bytes, largest);
     }
 
-    fn poll_event(&mut self) -> Option<HostEvent> {
-        self.events.pop_front()
+    fn poll_event(&mut self) -> Option<Event> {
+        let what = self.events.pop_front()?;
+        Some(Event::Worker(self.config.address.job, self.config.switch, what))
+    }
+
+    /// A worker talks to its switch alone.
+    fn peers(&self, keep: &mut dyn FnMut(PeerId)) {
+        keep(self.config.switch);
+    }
+
+    fn report(&self, now: Instant, to: &mut dyn Report) {
+        report::walk(&self.statistics(now), to);
     }
 }

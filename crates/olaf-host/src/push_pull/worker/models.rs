@@ -1,9 +1,9 @@
 //! Models on their way down: put together version by version, never torn.
 
-use crate::host::Refused;
 use crate::push_pull::segments::{Present, Shape};
 use alloc::vec;
 use alloc::vec::Vec;
+use olaf_engine::Refused;
 use olaf_wire::offsets::LANE;
 use olaf_wire::update::read_lanes;
 use olaf_wire::{Address, Answer, Fetch};

@@ -6,11 +6,10 @@
 //! the question comes before the join; later workers only see whether the job's cut fits their path.
 
 use super::{Standing, Worker};
-use crate::host::HostEvent;
 use crate::push_pull::segments::Shape;
 use alloc::collections::VecDeque;
 use core::time::Duration;
-use olaf_engine::Instant;
+use olaf_engine::{Instant, TooNarrow, WorkerEvent};
 use olaf_wire::offsets::{LANE, MAX_DATAGRAM, SEGMENT_HEADER};
 use olaf_wire::{Packet, Welcome, WelcomeCode};
 
@@ -81,17 +80,6 @@ pub(super) struct Path {
     pub(super) probes: u64,
     /// Why the worker stays outside.
     pub(super) refused: Option<TooNarrow>,
-}
-
-/// A path that does not carry what the job is cut to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TooNarrow {
-    /// Bytes of an IP packet with a segment of the job.
-    pub needed_mtu_bytes: u32,
-    /// Bytes of the longest IP packet that passes, as far as was seen.
-    pub mtu_bytes: u32,
-    /// Lanes of a segment of the job.
-    pub segment_lanes: u32,
 }
 
 impl Path {
@@ -259,7 +247,7 @@ impl Worker {
                 self.path.stop();
                 self.path.trusted_until = now + TRUST;
                 if was_narrow {
-                    self.events.push_back(HostEvent::PathBack);
+                    self.events.push_back(WorkerEvent::PathBack);
                 }
             }
             _ => {}
@@ -292,7 +280,7 @@ impl Worker {
         shape.segment_lanes = segment_lanes;
         self.path.needed = Some(datagram_of(*shape));
         let mtu_bytes = self.path.proven + self.path.config.headers;
-        self.events.push_back(HostEvent::Path { mtu_bytes, segment_lanes });
+        self.events.push_back(WorkerEvent::Path { mtu_bytes, segment_lanes });
         self.next_join = Some(now);
     }
 
@@ -308,8 +296,8 @@ impl Worker {
         self.path.refused = Some(trouble);
         self.standing = Standing::TurnedAway(WelcomeCode::WrongSegmentLanes);
         self.next_join = None;
-        self.events.push_back(HostEvent::PathTooNarrow(trouble));
-        self.events.push_back(HostEvent::TurnedAway(WelcomeCode::WrongSegmentLanes));
+        self.events.push_back(WorkerEvent::PathTooNarrow(trouble));
+        self.events.push_back(WorkerEvent::TurnedAway(WelcomeCode::WrongSegmentLanes));
     }
 
     /// The job is cut otherwise than this worker said: where it may, it takes the job's cut over.
@@ -345,7 +333,7 @@ impl Worker {
         self.path.retry = self.config.keepalive;
         self.path.next = Some(now + self.config.keepalive);
         let headers = self.path.config.headers;
-        self.events.push_back(HostEvent::PathTooNarrow(TooNarrow {
+        self.events.push_back(WorkerEvent::PathTooNarrow(TooNarrow {
             needed_mtu_bytes: needed.saturating_add(headers),
             mtu_bytes: self.path.proven.min(self.path.ceiling).min(needed - 1) + headers,
             segment_lanes: self.shape.map_or(0, |shape| shape.segment_lanes),

@@ -1,8 +1,9 @@
 //! A driver in a thread of its own, and how other threads talk to it.
 
-use crate::driver::{Driver, Party};
+use super::Driver;
 use crate::error::{AskError, StartError};
 use crate::io::waker::{self, Waker};
+use olaf_engine::Engine;
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
@@ -12,33 +13,34 @@ use std::time::Duration;
 /// A thread that has not answered for so long is stuck.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-type Ask<P> = Box<dyn FnOnce(&mut Driver<P>) + Send>;
+type Ask<E> = Box<dyn FnOnce(&mut Driver<E>) + Send>;
 
 /// A driver: not yet running, running, or done.
-pub(crate) struct Running<P: Party> {
+pub(crate) struct Running<E: Engine + Send + 'static> {
     name: &'static str,
     address: String,
     core: Option<usize>,
-    state: Mutex<State<P>>,
+    state: Mutex<State<E>>,
 }
 
-enum State<P: Party> {
-    Idle(Box<Driver<P>>),
-    Running(Thread<P>),
-    Stopped(Box<Driver<P>>),
+enum State<E: Engine + Send + 'static> {
+    Idle(Box<Driver<E>>),
+    Running(Thread<E>),
+    Stopped(Box<Driver<E>>),
     Died(String),
 }
 
-struct Thread<P: Party> {
-    asks: mpsc::Sender<Ask<P>>,
+struct Thread<E: Engine + Send + 'static> {
+    asks: mpsc::Sender<Ask<E>>,
     stop: Arc<AtomicBool>,
     waker: Arc<Waker>,
-    thread: JoinHandle<Box<Driver<P>>>,
+    thread: JoinHandle<Box<Driver<E>>>,
 }
 
-impl<P: Party> Running<P> {
-    pub(crate) fn new(name: &'static str, driver: Driver<P>, core: Option<usize>) -> Self {
-        let address = driver.address().to_owned();
+impl<E: Engine + Send + 'static> Running<E> {
+    /// A driver that does not run yet; `core` is the core that its thread is to stay on.
+    pub(crate) fn new(driver: Driver<E>, core: Option<usize>) -> Self {
+        let (name, address) = (driver.role(), driver.address().to_owned());
         Self { name, address, core, state: Mutex::new(State::Idle(Box::new(driver))) }
     }
 
@@ -74,7 +76,7 @@ impl<P: Party> Running<P> {
     /// Runs `question` where the driver is, and waits for its answer.
     pub(crate) fn ask<T: Send + 'static>(
         &self,
-        question: impl FnOnce(&mut Driver<P>) -> T + Send + 'static,
+        question: impl FnOnce(&mut Driver<E>) -> T + Send + 'static,
     ) -> Result<T, AskError> {
         let mut state = self.lock();
         let thread = match &mut *state {
@@ -83,7 +85,7 @@ impl<P: Party> Running<P> {
             State::Running(thread) => thread,
         };
         let (answer, answered) = mpsc::sync_channel(1);
-        let ask: Ask<P> = Box::new(move |driver| {
+        let ask: Ask<E> = Box::new(move |driver| {
             let _ = answer.send(question(driver));
         });
         let sent = thread.asks.send(ask);
@@ -131,24 +133,24 @@ impl<P: Party> Running<P> {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<P>> {
+    fn lock(&self) -> MutexGuard<'_, State<E>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<P: Party> Drop for Running<P> {
+impl<E: Engine + Send + 'static> Drop for Running<E> {
     fn drop(&mut self) {
         let _ = self.stop();
     }
 }
 
-fn drive<P: Party>(
-    mut driver: Box<Driver<P>>,
-    asked: &mpsc::Receiver<Ask<P>>,
+fn drive<E: Engine + Send + 'static>(
+    mut driver: Box<Driver<E>>,
+    asked: &mpsc::Receiver<Ask<E>>,
     waker: &Waker,
     stop: &AtomicBool,
     core: Option<usize>,
-) -> Box<Driver<P>> {
+) -> Box<Driver<E>> {
     waker::end_waits_on_time();
     if let Some(core) = core {
         waker::pin(core).unwrap_or_else(|error| panic!("cannot run on core {core}: {error}"));
@@ -168,98 +170,4 @@ fn drive<P: Party>(
 fn text_of(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message").to_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::driver::PassOn;
-    use crate::io::peers::Peers;
-    use crate::io::socket::Socket;
-    use olaf_engine::{Instant, PeerId, Transmit};
-    use serde_json::{Value, json};
-    use std::collections::BTreeSet;
-    use std::net::UdpSocket;
-
-    /// Sends back what it gets; breaks on "break".
-    #[derive(Default)]
-    struct Echo(Vec<(PeerId, Vec<u8>)>);
-
-    impl Party for Echo {
-        fn handle_packet(&mut self, _: Instant, from: PeerId, bytes: &[u8]) -> PassOn {
-            assert_ne!(bytes, b"break", "told to");
-            self.0.push((from, bytes.to_vec()));
-            PassOn::No
-        }
-        fn poll_transmit(&mut self, _: Instant, buf: &mut [u8]) -> Option<Transmit> {
-            let (peer, bytes) = self.0.pop()?;
-            buf[..bytes.len()].copy_from_slice(&bytes);
-            Some(Transmit::to(peer, bytes.len()))
-        }
-        fn poll_timeout(&self) -> Option<Instant> {
-            None
-        }
-        fn handle_timeout(&mut self, _: Instant) {}
-        fn poll_event(&mut self, _: &Peers) -> Option<Value> {
-            None
-        }
-        fn must_send_first(&self) -> bool {
-            false
-        }
-        fn peers(&self) -> BTreeSet<PeerId> {
-            BTreeSet::new()
-        }
-        fn statistics(&self, _: Instant, _: &Peers) -> Value {
-            json!({"role": "echo"})
-        }
-    }
-
-    fn echo() -> (Running<Echo>, UdpSocket) {
-        let socket = Socket::bind("127.0.0.1:0".parse().expect("an address")).expect("a port");
-        let running =
-            Running::new("echo", Driver::new(Echo::default(), Peers::new(), socket), None);
-        let plain = UdpSocket::bind("127.0.0.1:0").expect("a port");
-        plain.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-        plain.connect(running.address()).expect("loopback");
-        (running, plain)
-    }
-
-    #[test]
-    fn it_answers_before_while_and_after_it_runs() {
-        let (running, plain) = echo();
-        let role = |running: &Running<Echo>| {
-            let text = running.ask(Driver::statistics).expect("an answer");
-            let all: Value = serde_json::from_str(&text).expect("JSON");
-            (all["role"].clone(), all["io"]["received_datagrams"].as_u64())
-        };
-        assert_eq!(role(&running), ("echo".into(), Some(0)));
-        running.start().expect("a thread");
-        running.start().expect("it runs already");
-        plain.send(b"hello").expect("loopback");
-        let mut buf = [0; 10];
-        assert_eq!(plain.recv(&mut buf).expect("an echo"), 5);
-        assert_eq!(role(&running), ("echo".into(), Some(1)));
-        running.stop().expect("it stops");
-        running.stop().expect("it has stopped");
-        assert_eq!(role(&running), ("echo".into(), Some(1)));
-        assert!(running.start().is_err_and(|error| error.to_string().contains("make a new one")));
-        UdpSocket::bind(running.address()).expect("its port is free");
-    }
-
-    #[test]
-    fn a_panic_of_its_thread_is_told_to_whoever_asks() {
-        let (running, plain) = echo();
-        running.start().expect("a thread");
-        plain.send(b"break").expect("loopback");
-        let began = std::time::Instant::now();
-        let died = loop {
-            match running.ask(Driver::statistics) {
-                Ok(_) if began.elapsed() > PATIENCE => panic!("its thread lives on"),
-                Ok(_) => std::thread::yield_now(),
-                Err(error) => break error,
-            }
-        };
-        assert!(matches!(&died, AskError::Died(why) if why.contains("told to")), "{died}");
-        assert!(matches!(running.stop(), Err(AskError::Died(_))));
-    }
 }

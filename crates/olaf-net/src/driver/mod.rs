@@ -1,16 +1,33 @@
-//! The loop that turns datagrams and time into calls, the same for a switch and for a server.
+//! The loops that turn datagrams and time into calls of an engine, the same for every engine.
+//!
+//! A [`Driver`] is for an engine that one thread owns; [`Running`] is that thread. A
+//! [`Shared`](shared::Shared) driver is for an engine that many threads call.
 
+pub(crate) mod events;
+mod log;
+pub(crate) mod report;
+mod running;
+mod seal;
+pub(crate) mod shared;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use running::Running;
+pub(crate) use seal::{Clear, Seal};
+
+use crate::clock;
 use crate::io::address::canonical;
 use crate::io::inbox::Inbox;
-use crate::io::outgoing::{Outgoing, Trouble};
+use crate::io::outgoing::Outgoing;
 use crate::io::peers::Peers;
 use crate::io::socket::Socket;
 use crate::io::statistics::IoStatistics;
 use crate::io::waker::Waker;
-use crate::{clock, events};
-use olaf_engine::{Instant, PeerId, Transmit};
-use serde_json::Value;
-use std::collections::{BTreeSet, VecDeque};
+use log::Log;
+use olaf_engine::{
+    Engine, Instant, PeerId, PortId, Source, TrafficClass, Transmit, Verdict, Wiring,
+};
+use std::collections::BTreeSet;
 use std::io;
 use std::time::Duration;
 
@@ -20,70 +37,59 @@ const CALLS_A_TURN: usize = 16;
 const SPIN: Duration = Duration::from_micros(15);
 /// While the socket is full, time still passes.
 const FULL_SOCKET_PAUSE: Duration = Duration::from_millis(1);
-/// Events kept for whoever fetches them; the oldest give way.
-const EVENT_LIMIT: usize = 4096;
-/// Trouble with sending is told at most so often.
-pub(crate) const TELL_TROUBLE_EVERY: Duration = Duration::from_secs(1);
 
-/// What is driven: a switch or a server.
-pub(crate) trait Party: Send + 'static {
-    /// One datagram arrived. Names the peer to whom it is to be passed on untouched, if any.
-    fn handle_packet(&mut self, now: Instant, from: PeerId, bytes: &[u8]) -> PassOn;
-    /// The next datagram to send, or nothing.
-    fn poll_transmit(&mut self, now: Instant, buf: &mut [u8]) -> Option<Transmit>;
-    /// When to call [`Party::handle_timeout`].
-    fn poll_timeout(&self) -> Option<Instant>;
-    /// Time has come.
-    fn handle_timeout(&mut self, now: Instant);
-    /// What happened.
-    fn poll_event(&mut self, peers: &Peers) -> Option<Value>;
-    /// Whether what is due must leave before the next datagram is taken in.
-    fn must_send_first(&self) -> bool;
-    /// Parties whose addresses must be remembered.
-    fn peers(&self) -> BTreeSet<PeerId>;
-    /// Its own part of the statistics, an object.
-    fn statistics(&self, now: Instant, peers: &Peers) -> Value;
-}
-
-/// What else is to be done with a datagram.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PassOn {
-    /// Nothing.
-    No,
-    /// It goes to that peer as it is.
-    To(PeerId),
-    /// It should go on, but there is nobody to take it.
-    Nobody,
-}
-
-/// A party, its socket and all between them.
-pub(crate) struct Driver<P> {
-    pub(crate) party: P,
-    pub(crate) peers: Peers,
+/// An engine, its socket and all between them.
+pub(crate) struct Driver<E> {
+    pub(crate) engine: E,
+    role: &'static str,
+    wiring: Wiring,
+    peers: Peers,
     socket: Option<Socket>,
     address: String,
     inbox: Option<Inbox>,
     out: Outgoing,
+    seal: Box<dyn Seal>,
     statistics: IoStatistics,
-    events: VecDeque<Value>,
+    log: Log,
     started: Instant,
-    told_trouble: Option<Instant>,
 }
 
-impl<P: Party> Driver<P> {
-    pub(crate) fn new(party: P, peers: Peers, socket: Socket) -> Self {
+impl<E: Engine> Driver<E> {
+    /// A driver of `engine`, which plays `role` for people. `peers` numbers the peers that
+    /// `wiring` places.
+    pub(crate) fn new(
+        role: &'static str,
+        engine: E,
+        wiring: Wiring,
+        peers: Peers,
+        socket: Socket,
+    ) -> Self {
         Self {
-            party,
+            engine,
+            role,
+            wiring,
             peers,
             address: socket.local().to_string(),
             socket: Some(socket),
             inbox: Some(Inbox::new()),
             out: Outgoing::new(),
+            seal: Box::new(Clear),
             statistics: IoStatistics::default(),
-            events: VecDeque::new(),
+            log: Log::default(),
             started: clock::now(),
-            told_trouble: None,
         }
+    }
+
+    /// The same with its datagrams opened and sealed.
+    #[cfg(test)]
+    pub(crate) fn sealed(mut self, seal: impl Seal + 'static) -> Self {
+        self.seal = Box::new(seal);
+        self
+    }
+
+    /// What the engine is for people.
+    pub(crate) const fn role(&self) -> &'static str {
+        self.role
     }
 
     /// The address it is bound to.
@@ -99,7 +105,7 @@ impl<P: Party> Driver<P> {
         let more = self.receive();
         let now = clock::now();
         self.catch_up(now);
-        let mut timeout = self.party.poll_timeout().map(|at| at.since(clock::now()));
+        let mut timeout = self.engine.poll_timeout().map(|(at, _)| at.since(clock::now()));
         if self.out.is_blocked() {
             // What is due cannot leave: there is no point in being woken for it.
             timeout = timeout.map(|timeout| timeout.max(FULL_SOCKET_PAUSE));
@@ -118,14 +124,17 @@ impl<P: Party> Driver<P> {
     /// Sends what is due by now, and lets time pass.
     pub(crate) fn catch_up(&mut self, now: Instant) {
         self.drain(now);
-        if self.party.poll_timeout().is_some_and(|at| at <= now) {
-            self.party.handle_timeout(now);
+        if self.engine.poll_timeout().is_some_and(|(at, _)| at <= now) {
+            self.engine.handle_timeout(now);
             self.drain(now);
         }
         self.flush();
         self.collect_events(now);
         if self.peers.is_crowded() {
-            let known = self.party.peers();
+            let mut known = BTreeSet::new();
+            self.engine.peers(&mut |peer| {
+                known.insert(peer);
+            });
             self.peers.keep(|peer| known.contains(&peer));
         }
     }
@@ -133,7 +142,7 @@ impl<P: Party> Driver<P> {
     /// Events since the last call, as JSON.
     pub(crate) fn take_events(&mut self) -> Vec<String> {
         self.collect_events(clock::now());
-        self.events.drain(..).map(|event| event.to_string()).collect()
+        self.log.take()
     }
 
     /// Everything counted so far, as JSON.
@@ -142,7 +151,9 @@ impl<P: Party> Driver<P> {
         if let Some(socket) = &self.socket {
             socket.describe(&mut self.statistics);
         }
-        let mut all = self.party.statistics(now, &self.peers);
+        self.statistics.events_forgotten = self.log.forgotten();
+        let mut all = report::json(&self.engine, now, &self.peers);
+        all["role"] = self.role.into();
         all["address"] = self.address.clone().into();
         all["uptime_s"] = now.since(self.started).as_secs_f64().into();
         all["io"] = serde_json::to_value(&self.statistics).expect("counts are plain data");
@@ -212,18 +223,15 @@ impl<P: Party> Driver<P> {
         self.drain(now);
         for burst in inbox.bursts() {
             let reply_from = self.socket.as_ref().and_then(|s| s.reply_from(burst.came_to));
-            let from = self.peers.id(canonical(burst.from), reply_from);
+            let peer = self.peers.id(canonical(burst.from), reply_from);
+            let from = Source { port: self.wiring.port(peer), peer, class: TrafficClass::NONE };
             for datagram in burst.datagrams() {
                 self.statistics.received_datagrams += 1;
                 self.statistics.received_bytes += datagram.len() as u64;
-                if self.party.must_send_first() {
+                if self.engine.must_drain() {
                     self.drain(now);
                 }
-                match self.party.handle_packet(now, from, datagram) {
-                    PassOn::No => {}
-                    PassOn::To(peer) => self.pass_on(peer, datagram),
-                    PassOn::Nobody => self.statistics.unroutable += 1,
-                }
+                self.handle(now, from, datagram);
             }
         }
         self.drain(now);
@@ -231,24 +239,42 @@ impl<P: Party> Driver<P> {
         self.collect_events(now);
     }
 
-    fn pass_on(&mut self, peer: PeerId, datagram: &[u8]) {
+    fn handle(&mut self, now: Instant, from: Source, datagram: &[u8]) {
+        let Some(message) = self.seal.open(now, from.peer, datagram) else {
+            self.statistics.not_opened += 1;
+            return;
+        };
+        match self.engine.handle_packet(now, from, message) {
+            Verdict::Forward(port) => match self.wiring.default_peer(port) {
+                Some(peer) => self.pass_on(peer, from.class, datagram),
+                // Nothing in the datagram says which of the peers there it is for.
+                None => self.statistics.unroutable += 1,
+            },
+            // The engine counts what it drops under the reason.
+            Verdict::Absorb | Verdict::Drop(_) => {}
+        }
+    }
+
+    /// Passes a datagram on that is not ours: untouched, so it is not sealed either.
+    fn pass_on(&mut self, peer: PeerId, class: TrafficClass, datagram: &[u8]) {
         let Some(socket) = &self.socket else { return };
         let len = datagram.len();
-        let taken = self.out.take(socket, &self.peers, &mut self.statistics, |buf| {
+        let taken = self.out.take(socket, &self.peers, &mut Clear, &mut self.statistics, |buf| {
             buf[..len].copy_from_slice(datagram);
-            Some(Transmit::to(peer, len))
+            Some(Transmit { class, ..Transmit::to(peer, len) })
         });
         // Nobody waits for what is not ours, but it is counted.
         self.statistics.send_errors += u64::from(!taken);
     }
 
+    /// Takes all that has left the engine's links by now, port by port.
     fn drain(&mut self, now: Instant) {
         let Some(socket) = &self.socket else { return };
-        let party = &mut self.party;
-        while self
-            .out
-            .take(socket, &self.peers, &mut self.statistics, |buf| party.poll_transmit(now, buf))
-        {
+        let (engine, seal) = (&mut self.engine, &mut *self.seal);
+        for port in (0..engine.ports()).map(PortId) {
+            while self.out.take(socket, &self.peers, seal, &mut self.statistics, |buf| {
+                engine.poll_transmit(now, port, buf)
+            }) {}
         }
     }
 
@@ -258,32 +284,9 @@ impl<P: Party> Driver<P> {
     }
 
     fn collect_events(&mut self, now: Instant) {
-        while let Some(event) = self.party.poll_event(&self.peers) {
-            self.keep_event(now, event);
-        }
-        if let Some(trouble) = self.out.poll_trouble()
-            && !trouble.is_probe
-            && self.told_trouble.is_none_or(|told| now.since(told) >= TELL_TROUBLE_EVERY)
-        {
-            self.told_trouble = Some(now);
-            self.keep_event(now, told(&trouble));
+        self.log.collect(now, &mut self.engine, &self.peers);
+        if let Some(trouble) = self.out.poll_trouble() {
+            self.log.note(now, &trouble);
         }
     }
-
-    fn keep_event(&mut self, now: Instant, event: Value) {
-        if self.events.len() == EVENT_LIMIT {
-            self.events.pop_front();
-            self.statistics.events_forgotten += 1;
-        }
-        self.events.push_back(events::stamped(event, now));
-    }
-}
-
-/// Trouble as an event.
-pub(crate) fn told(trouble: &Trouble) -> Value {
-    let event = if trouble.is_too_large() { "datagram_too_large" } else { "send_failed" };
-    serde_json::json!({
-        "event": event, "address": trouble.to.to_string(), "bytes": trouble.bytes,
-        "reason": trouble.advice(),
-    })
 }

@@ -1,43 +1,40 @@
-//! What a client's callers and its thread share, and who sends.
+//! A driver for an engine that many threads call: the callers send from their own threads, and one
+//! thread receives and keeps time.
 //!
-//! Two locks: one on the worker, held for as long as it takes to feed or ask it; one on what is
-//! on its way out, held by whoever sends. The second is never waited for: who finds it taken
-//! leaves a note, and the one who holds it looks again.
+//! There are two locks. The first is on the engine, and a thread holds it only while it feeds or
+//! asks the engine. The second is on the datagrams on their way out, and the thread that sends
+//! holds it. Nobody waits for the second lock: a thread that finds it taken sets `again`, and the
+//! thread that holds the lock then looks once more.
 
-use crate::driver::{self, TELL_TROUBLE_EVERY};
-use crate::error::ClientError;
+use super::log::Log;
+use super::{Clear, FULL_SOCKET_PAUSE, Seal};
+use crate::clock;
+use crate::io::address::header_bytes;
 use crate::io::inbox::Inbox;
 use crate::io::outgoing::{Outgoing, Trouble};
 use crate::io::peers::Peers;
 use crate::io::socket::Socket;
 use crate::io::statistics::IoStatistics;
 use crate::io::waker::{self, Waker};
-use crate::{clock, events};
-use olaf_engine::PeerId;
-use olaf_host::push_pull::worker::{Standing, TooNarrow, WorkerStatistics};
-use olaf_host::{Host, HostEvent, Worker};
+use olaf_engine::{Engine, PeerId, Source};
 use serde_json::Value;
-use std::collections::VecDeque;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
-/// Events kept for whoever fetches them; the oldest give way.
-const EVENT_LIMIT: usize = 4096;
-/// While the socket is full, time still passes.
-const FULL_SOCKET_PAUSE: Duration = Duration::from_millis(1);
-
-pub(super) struct Shared {
+/// An engine, its socket, and the locks between its callers and its thread.
+pub(crate) struct Shared<E> {
     socket: Socket,
     peers: Peers,
-    switch: PeerId,
-    state: Mutex<State>,
+    /// Where each datagram comes from: the socket is connected to one peer.
+    from: Source,
+    state: Mutex<State<E>>,
     changed: Condvar,
     sending: Mutex<Sending>,
     /// Somebody found `sending` taken and wants it looked at again.
     again: AtomicBool,
-    /// Everything taken from the worker has left.
+    /// Everything taken from the engine has left.
     sent: AtomicBool,
     /// The thread must wait for room in the socket.
     full: AtomicBool,
@@ -46,41 +43,37 @@ pub(super) struct Shared {
     stop: AtomicBool,
 }
 
-/// The worker and what goes with it.
-pub(super) struct State {
-    pub(super) worker: Worker,
+/// The engine and what goes with it.
+pub(crate) struct State<E> {
+    pub(crate) engine: E,
     /// When the thread wakes by itself.
     wakes_at: u64,
-    events: VecDeque<(olaf_engine::Instant, Event)>,
-    told_trouble: Option<olaf_engine::Instant>,
+    log: Log,
+    seal: Box<dyn Seal>,
     received: IoStatistics,
-}
-
-enum Event {
-    Host(HostEvent),
-    Other(Value),
 }
 
 struct Sending {
     out: Outgoing,
+    seal: Box<dyn Seal>,
     statistics: IoStatistics,
 }
 
-impl Shared {
-    pub(super) fn new(
-        socket: Socket,
-        peers: Peers,
-        switch: PeerId,
-        worker: Worker,
-    ) -> io::Result<Self> {
+impl<E: Engine> Shared<E> {
+    /// A driver of `engine`, whose socket is connected to `peer`.
+    pub(crate) fn new(socket: Socket, peers: Peers, peer: PeerId, engine: E) -> io::Result<Self> {
         let received = IoStatistics::default();
-        let state =
-            State { worker, wakes_at: 0, events: VecDeque::new(), told_trouble: None, received };
-        let sending = Sending { out: Outgoing::new(), statistics: IoStatistics::default() };
+        let (log, seal) = (Log::default(), Box::new(Clear));
+        let state = State { engine, wakes_at: 0, log, seal, received };
+        let sending = Sending {
+            out: Outgoing::new(),
+            seal: Box::new(Clear),
+            statistics: IoStatistics::default(),
+        };
         Ok(Self {
             socket,
             peers,
-            switch,
+            from: Source::end(peer),
             state: Mutex::new(state),
             changed: Condvar::new(),
             sending: Mutex::new(sending),
@@ -94,7 +87,7 @@ impl Shared {
     }
 
     /// The thread: receives, keeps time, and sends what nobody else does.
-    pub(super) fn run(&self) {
+    pub(crate) fn run(&self) {
         waker::end_waits_on_time();
         let mut inbox = Inbox::new();
         while !self.stop.load(Ordering::Acquire) {
@@ -113,19 +106,16 @@ impl Shared {
         }
     }
 
-    pub(super) fn stop(&self) {
+    pub(crate) fn stop(&self) {
         self.stop.store(true, Ordering::Release);
         self.waker.wake();
     }
 
-    /// Does something with the worker, and sees to it that the thread wakes in time afterwards.
-    pub(super) fn with_worker<T>(
-        &self,
-        work: impl FnOnce(&mut State) -> Result<T, ClientError>,
-    ) -> Result<T, ClientError> {
+    /// Does something with the engine, and sees to it that the thread wakes in time afterwards.
+    pub(crate) fn with<T>(&self, work: impl FnOnce(&mut E) -> T) -> T {
         let mut state = self.lock();
-        let result = work(&mut state);
-        let next = state.worker.poll_timeout().map_or(u64::MAX, |(at, _)| at.0);
+        let result = work(&mut state.engine);
+        let next = state.engine.poll_timeout().map_or(u64::MAX, |(at, _)| at.0);
         if next < state.wakes_at {
             state.wakes_at = next;
             self.waker.wake();
@@ -134,14 +124,14 @@ impl Shared {
     }
 
     /// Waits until `look` finds something, at most to the deadline.
-    pub(super) fn wait_until<T>(
+    pub(crate) fn wait_until<T>(
         &self,
         deadline: Instant,
-        mut look: impl FnMut(&mut State) -> Option<T>,
+        mut look: impl FnMut(&mut E) -> Option<T>,
     ) -> Option<T> {
         let mut state = self.lock();
         loop {
-            if let Some(found) = look(&mut state) {
+            if let Some(found) = look(&mut state.engine) {
                 return Some(found);
             }
             let left = deadline.saturating_duration_since(Instant::now());
@@ -154,7 +144,7 @@ impl Shared {
     }
 
     /// Sends all that is due, in this thread, unless another is at it.
-    pub(super) fn transmit(&self) {
+    pub(crate) fn transmit(&self) {
         self.again.store(true, Ordering::SeqCst);
         while self.again.load(Ordering::SeqCst) {
             let mut sending = match self.sending.try_lock() {
@@ -170,28 +160,25 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    /// Whether all that was taken from the worker has left.
-    pub(super) fn is_sent(&self) -> bool {
+    /// Whether all that was taken from the engine has left.
+    pub(crate) fn is_sent(&self) -> bool {
         self.sent.load(Ordering::SeqCst)
     }
 
-    /// Why the path keeps the worker out, where it does.
-    pub(super) fn too_narrow(&self) -> Option<TooNarrow> {
-        self.lock().worker.too_narrow()
-    }
-
     /// How often the switch's machine has said that nothing listens there.
-    pub(super) fn connections_refused(&self) -> u64 {
+    pub(crate) fn connections_refused(&self) -> u64 {
         self.refused.load(Ordering::SeqCst)
     }
 
-    pub(super) fn worker_statistics(&self) -> (WorkerStatistics, Standing) {
-        let state = self.lock();
-        (state.worker.statistics(clock::now()), state.worker.standing())
+    /// What the engine reports, as JSON with the addresses of its peers.
+    pub(crate) fn report(&self) -> Value {
+        super::report::json(&self.lock().engine, clock::now(), &self.peers)
     }
 
-    pub(super) fn io_statistics(&self) -> IoStatistics {
-        let received = self.lock().received.clone();
+    pub(crate) fn io_statistics(&self) -> IoStatistics {
+        let state = self.lock();
+        let (received, forgotten) = (state.received.clone(), state.log.forgotten());
+        drop(state);
         let sending = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
         let mut all = sending.statistics.clone();
         drop(sending);
@@ -199,34 +186,28 @@ impl Shared {
         all.received_bytes = received.received_bytes;
         all.receive_calls = received.receive_calls;
         all.receive_errors = received.receive_errors;
+        all.not_opened = received.not_opened;
         all.cpu_s = received.cpu_s;
-        all.events_forgotten = received.events_forgotten;
+        all.events_forgotten = forgotten;
         all.connection_refused = self.connections_refused();
         self.socket.describe(&mut all);
         all
     }
 
-    pub(super) fn take_events(&self, job: u32, switch: &str) -> Vec<String> {
-        let events: Vec<_> = self.lock().events.drain(..).collect();
-        let named = |event| match event {
-            Event::Host(event) => events::of_client(&event, job, switch),
-            Event::Other(event) => event,
-        };
-        events
-            .into_iter()
-            .map(|(at, event)| events::stamped(named(event), at).to_string())
-            .collect()
+    /// Events since the last call, as JSON.
+    pub(crate) fn take_events(&self) -> Vec<String> {
+        self.lock().log.take()
     }
 
     fn send_due(&self, sending: &mut Sending) {
-        let Sending { out, statistics } = sending;
+        let Sending { out, seal, statistics } = sending;
         let refused = statistics.connection_refused;
         self.sent.store(false, Ordering::SeqCst);
         let now = clock::now();
         if out.flush(&self.socket, statistics) {
-            // The worker is locked for one datagram at a time: what arrives meanwhile is taken in.
-            while out.take(&self.socket, &self.peers, statistics, |buf| {
-                self.lock().worker.poll_transmit(now, buf)
+            // The engine is locked for one datagram at a time: what arrives meanwhile is taken in.
+            while out.take(&self.socket, &self.peers, &mut **seal, statistics, |buf| {
+                self.lock().engine.poll_transmit(now, self.from.port, buf)
             }) {}
             out.flush(&self.socket, statistics);
         }
@@ -244,24 +225,19 @@ impl Shared {
         }
     }
 
-    /// Something did not get out: the worker hears of what is too long, people of the rest and of
-    /// what is no question of its own, at most once a second.
+    /// A datagram did not leave. The engine hears of a datagram that is too long; people hear of
+    /// all other trouble.
     fn take_trouble(&self, now: olaf_engine::Instant, trouble: &Trouble) {
         let mut state = self.lock();
         if trouble.is_too_large() {
-            let headers = super::config::headers(trouble.to.is_ipv6());
-            let headers = u32::try_from(headers).unwrap_or_default();
+            let headers = u32::try_from(header_bytes(trouble.to.is_ipv6())).unwrap_or_default();
             let largest = self.socket.path_mtu().map(|mtu| mtu.saturating_sub(headers));
-            state.worker.handle_too_long(now, trouble.bytes, largest);
-            state.collect(now);
+            state.engine.handle_too_long(now, trouble.bytes, largest);
+            self.collect(&mut state, now);
         }
-        let lately = state.told_trouble.is_some_and(|told| now.since(told) < TELL_TROUBLE_EVERY);
-        if !trouble.is_probe && !lately {
-            state.told_trouble = Some(now);
-            state.keep(now, Event::Other(driver::told(trouble)));
-        }
+        state.log.note(now, trouble);
         drop(state);
-        // What the worker planned for it may be due soon.
+        // What the engine planned for it may be due soon.
         self.waker.wake();
     }
 
@@ -286,15 +262,19 @@ impl Shared {
             }
         }
         let now = clock::now();
+        let State { engine, seal, received, .. } = &mut *state;
         for burst in inbox.bursts() {
             for datagram in burst.datagrams() {
-                state.received.received_datagrams += 1;
-                state.received.received_bytes += datagram.len() as u64;
-                // A refusal is in the worker's own counts.
-                let _ = state.worker.handle_packet(now, self.switch, datagram);
+                received.received_datagrams += 1;
+                received.received_bytes += datagram.len() as u64;
+                match seal.open(now, self.from.peer, datagram) {
+                    // The engine counts what it refuses; an end of the network passes nothing on.
+                    Some(message) => drop(engine.handle_packet(now, self.from, message)),
+                    None => received.not_opened += 1,
+                }
             }
         }
-        state.collect(now);
+        self.collect(&mut state, now);
         drop(state);
         self.changed.notify_all();
         inbox.is_full()
@@ -303,37 +283,26 @@ impl Shared {
     fn pass_time(&self) {
         let now = clock::now();
         let mut state = self.lock();
-        if state.worker.poll_timeout().is_some_and(|(at, _)| at <= now) {
-            state.worker.handle_timeout(now);
-            state.collect(now);
+        if state.engine.poll_timeout().is_some_and(|(at, _)| at <= now) {
+            state.engine.handle_timeout(now);
+            self.collect(&mut state, now);
         }
         state.received.cpu_s = clock::thread_cpu_s();
     }
 
     fn next_timeout(&self) -> Option<Duration> {
         let mut state = self.lock();
-        let next = state.worker.poll_timeout().map(|(at, _)| at);
+        let next = state.engine.poll_timeout().map(|(at, _)| at);
         state.wakes_at = next.map_or(u64::MAX, |at| at.0);
         next.map(|at| at.since(clock::now()))
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn collect(&self, state: &mut State<E>, now: olaf_engine::Instant) {
+        let State { engine, log, .. } = state;
+        log.collect(now, engine, &self.peers);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<E>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl State {
-    fn collect(&mut self, now: olaf_engine::Instant) {
-        while let Some(event) = self.worker.poll_event() {
-            self.keep(now, Event::Host(event));
-        }
-    }
-
-    fn keep(&mut self, now: olaf_engine::Instant, event: Event) {
-        if self.events.len() == EVENT_LIMIT {
-            self.events.pop_front();
-            self.received.events_forgotten += 1;
-        }
-        self.events.push_back((now, event));
     }
 }

@@ -1,0 +1,65 @@
+//! Events that wait for whoever fetches them.
+
+use super::events;
+use crate::io::outgoing::Trouble;
+use crate::io::peers::Peers;
+use olaf_engine::{Engine, Instant};
+use serde_json::{Value, json};
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// Events kept at once; the oldest give way.
+const LIMIT: usize = 4096;
+/// Trouble with sending is told at most once in this time.
+const TELL_TROUBLE_EVERY: Duration = Duration::from_secs(1);
+
+/// The events.
+#[derive(Default)]
+pub(super) struct Log {
+    events: VecDeque<Value>,
+    forgotten: u64,
+    told_trouble: Option<Instant>,
+}
+
+impl Log {
+    /// Takes everything that an engine has to tell.
+    pub(super) fn collect(&mut self, now: Instant, engine: &mut impl Engine, peers: &Peers) {
+        while let Some(event) = engine.poll_event() {
+            self.keep(now, events::told(&event, peers));
+        }
+    }
+
+    /// Notes that a datagram did not leave. A probe only asked whether a datagram of its length
+    /// passes: no trouble.
+    pub(super) fn note(&mut self, now: Instant, trouble: &Trouble) {
+        let lately = self.told_trouble.is_some_and(|told| now.since(told) < TELL_TROUBLE_EVERY);
+        if trouble.is_probe || lately {
+            return;
+        }
+        self.told_trouble = Some(now);
+        let event = if trouble.is_too_large() { "datagram_too_large" } else { "send_failed" };
+        let told = json!({
+            "event": event, "address": trouble.to.to_string(), "bytes": trouble.bytes,
+            "reason": trouble.advice(),
+        });
+        self.keep(now, told);
+    }
+
+    /// Events since the last call, as JSON.
+    pub(super) fn take(&mut self) -> Vec<String> {
+        self.events.drain(..).map(|event| event.to_string()).collect()
+    }
+
+    /// Events that nobody fetched in time.
+    pub(super) const fn forgotten(&self) -> u64 {
+        self.forgotten
+    }
+
+    fn keep(&mut self, now: Instant, event: Value) {
+        if self.events.len() == LIMIT {
+            self.events.pop_front();
+            self.forgotten += 1;
+        }
+        self.events.push_back(events::stamped(event, now));
+    }
+}

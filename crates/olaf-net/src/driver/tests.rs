@@ -1,0 +1,127 @@
+//! An engine that echoes, in a driver, in a thread.
+
+use super::*;
+use crate::error::AskError;
+use crate::io::peers::Peers;
+use crate::io::socket::Socket;
+use olaf_engine::{Event, Report, Why};
+use serde_json::Value;
+use std::net::UdpSocket;
+
+/// An answer takes less than this.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Sends back what it gets; breaks on "break".
+#[derive(Default)]
+struct Echo(Vec<(PeerId, Vec<u8>)>);
+
+impl Engine for Echo {
+    fn handle_packet(&mut self, _: Instant, from: Source, bytes: &[u8]) -> Verdict {
+        assert_ne!(bytes, b"break", "told to");
+        self.0.push((from.peer, bytes.to_vec()));
+        Verdict::Absorb
+    }
+    fn poll_transmit(&mut self, _: Instant, _: PortId, buf: &mut [u8]) -> Option<Transmit> {
+        let (peer, bytes) = self.0.pop()?;
+        buf[..bytes.len()].copy_from_slice(&bytes);
+        Some(Transmit::to(peer, bytes.len()))
+    }
+    fn poll_timeout(&self) -> Option<(Instant, Why)> {
+        None
+    }
+    fn handle_timeout(&mut self, _: Instant) {}
+    fn poll_event(&mut self) -> Option<Event> {
+        None
+    }
+    fn peers(&self, _: &mut dyn FnMut(PeerId)) {}
+    fn report(&self, _: Instant, _: &mut dyn Report) {}
+}
+
+fn driver_of(socket: Socket) -> Driver<Echo> {
+    Driver::new("echo", Echo::default(), Wiring::end(), Peers::new(), socket)
+}
+
+fn echo() -> (Running<Echo>, UdpSocket) {
+    let socket = Socket::bind("127.0.0.1:0".parse().expect("an address")).expect("a port");
+    let running = Running::new(driver_of(socket), None);
+    let plain = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    plain.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    plain.connect(running.address()).expect("loopback");
+    (running, plain)
+}
+
+#[test]
+fn it_answers_before_while_and_after_it_runs() {
+    let (running, plain) = echo();
+    let role = |running: &Running<Echo>| {
+        let text = running.ask(Driver::statistics).expect("an answer");
+        let all: Value = serde_json::from_str(&text).expect("JSON");
+        (all["role"].clone(), all["io"]["received_datagrams"].as_u64())
+    };
+    assert_eq!(role(&running), ("echo".into(), Some(0)));
+    running.start().expect("a thread");
+    running.start().expect("it runs already");
+    plain.send(b"hello").expect("loopback");
+    let mut buf = [0; 10];
+    assert_eq!(plain.recv(&mut buf).expect("an echo"), 5);
+    assert_eq!(role(&running), ("echo".into(), Some(1)));
+    running.stop().expect("it stops");
+    running.stop().expect("it has stopped");
+    assert_eq!(role(&running), ("echo".into(), Some(1)));
+    assert!(running.start().is_err_and(|error| error.to_string().contains("make a new one")));
+    UdpSocket::bind(running.address()).expect("its port is free");
+}
+
+#[test]
+fn a_panic_of_its_thread_is_told_to_whoever_asks() {
+    let (running, plain) = echo();
+    running.start().expect("a thread");
+    plain.send(b"break").expect("loopback");
+    let began = std::time::Instant::now();
+    let died = loop {
+        match running.ask(Driver::statistics) {
+            Ok(_) if began.elapsed() > PATIENCE => panic!("its thread lives on"),
+            Ok(_) => std::thread::yield_now(),
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(&died, AskError::Died(why) if why.contains("told to")), "{died}");
+    assert!(matches!(running.stop(), Err(AskError::Died(_))));
+}
+
+/// Hides a message behind its complement and a mark; whoever sends without the mark is a stranger.
+struct Complement(Vec<u8>);
+
+const MARK: u8 = 0xa5;
+
+impl Seal for Complement {
+    fn open<'a>(&'a mut self, _: Instant, _: PeerId, datagram: &'a [u8]) -> Option<&'a [u8]> {
+        let (mark, hidden) = datagram.split_last()?;
+        self.0 = hidden.iter().map(|byte| !byte).collect();
+        (*mark == MARK).then_some(&*self.0)
+    }
+
+    fn seal(&mut self, _: PeerId, buf: &mut [u8], len: usize) -> usize {
+        buf[..len].iter_mut().for_each(|byte| *byte = !*byte);
+        buf[len] = MARK;
+        len + 1
+    }
+}
+
+#[test]
+fn an_engine_knows_nothing_of_the_seals_on_its_datagrams() {
+    let socket = Socket::bind("127.0.0.1:0".parse().expect("an address")).expect("a port");
+    let running = Running::new(driver_of(socket).sealed(Complement(Vec::new())), None);
+    running.start().expect("a thread");
+    let plain = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    plain.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    plain.connect(running.address()).expect("loopback");
+    plain.send(b"in clear").expect("loopback");
+    plain.send(&[!b'h', !b'i', MARK]).expect("loopback");
+    let mut buf = [0; 10];
+    let len = plain.recv(&mut buf).expect("an echo");
+    assert_eq!(buf[..len], [!b'h', !b'i', MARK]);
+    let text = running.ask(Driver::statistics).expect("an answer");
+    let all: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(all["io"]["not_opened"], 1, "{all}");
+}
