@@ -117,7 +117,7 @@ def test_the_first_has_nobody_to_be_compared_with(tmp_path: Path) -> None:
         'kind = "worst_peak"\nbound_ms = 500', 'kind = "fair_age"\nepsilon_ms = 9'
     )
     assert case(read_policy(policy(tmp_path, only_fair)), 1) == Known(
-        "admit", "no objective is about it and those that are here"
+        "admit", "no objective is about it and the present clusters"
     )
 
 
@@ -147,7 +147,7 @@ def test_nothing_is_proved_beside_one_that_nobody_knows(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        (("ids = [3]", "ids = [1]"), "ids 1 stands twice"),
+        (("ids = [3]", "ids = [1]"), "ids 1 is listed twice"),
         (("interval_ms = 300", "interval_ms = 0"), "interval_ms"),
         (("[queue]", "[que]"), "did you mean queue"),
     ],

@@ -142,7 +142,7 @@ BAD = {
     "no objective": (SMALL, [], "has no [[objective]]"),
     "unknown cluster": (SMALL + FAIR + 'clusters = ["c"]', [], "names c; there are a, b"),
     "one cluster": (SMALL + FAIR + 'clusters = ["a"]', [], "needs two clusters"),
-    "objective": (SMALL, ["--objective", "speed=3ms"], "'speed' is none of fair_peak"),
+    "objective": (SMALL, ["--objective", "speed=3ms"], "'speed' is not one of fair_peak"),
     "no limit": (SMALL, ["--objective", "worst_peak"], "give its limit"),
     "limit": (SMALL, ["--objective", "worst_peak=9"], "'9' is not a time"),
     "share": (SMALL, ["--objective", "loss=200%"], "less than or equal to 1"),

@@ -53,7 +53,7 @@ def test_who_does_not_fit_is_told_why() -> None:
     assert said.answer == "refuse"
     assert said.running_holds is True
     assert "worst_peak of at most 5 ms is violated: a run has an age of 6 ms, a" in said.reason
-    assert said.reason.endswith("nothing was found that would fit")
+    assert said.reason.endswith("no change was found that would fit")
 
 
 def test_a_fair_interval_is_that_of_somebody_who_is_here() -> None:

@@ -1,4 +1,4 @@
-"""Can these clusters share that queue and stay fresh? Proved, or a counterexample to replay.
+"""Proves that clusters can share a queue and stay fresh, or shows a run in which they do not.
 
 The library behind ``olaf verify`` and ``olaf admit``::
 
@@ -11,29 +11,29 @@ The library behind ``olaf verify`` and ``olaf admit``::
         verdict = verify(instance, objective_of(each, spec, instance), timeout_s=10)
         print(verdict.answer, verdict.at_most, verdict.witness)
 
-What is verified, by variable, unit and symbol of the paper (OLAF §6, Table 4; "-": it has none):
+The variables, with unit and symbol of the paper (OLAF §6, Table 4; "-": the paper has none):
 
 ==============================  ===========  =====================================================
 variable                        unit         symbol and meaning
 ==============================  ===========  =====================================================
-`Instance.clusters`             names        F of them
-`Instance.service`              ticks        p/C, what the link takes for an update
-`Instance.slots`                updates      Qmax, the one on the wire included
-`Instance.tick_ns`              ns           -, what all other times are multiples of
-`Instance.horizon`              ticks        -, k up to what is delivered by then
+`Instance.clusters`             names        F, their number
+`Instance.service`              ticks        p/C, time of an update on the link
+`Instance.slots`                updates      Qmax, including the update on the wire
+`Instance.tick_ns`              ns           -, unit of all other times
+`Instance.horizon`              ticks        -, bounds k: deliveries up to then count
 `Sender.interval`               ticks        -, T: time between two updates of a worker
-`Sender.jitter`                 ticks        -, J: how late each may be
-`Send.tick`, ``offset_ns``      ticks, ns    A(n), an arrival, which is also its generation
-`Delivery.start_ns`             ns           A + T_Q: it has waited, now the link takes it
-`Delivery.end_ns`               ns           D(n), the departure; below D_u(k), delivery k of u
+`Sender.jitter`                 ticks        -, J: largest lateness of an update
+`Send.tick`, ``offset_ns``      ticks, ns    A(n), an arrival and the update's generation
+`Delivery.start_ns`             ns           A + T_Q: end of the wait, begin of the service
+`Delivery.end_ns`               ns           D(n), the departure; D_u(k) for delivery k of u
 `Delivery.newest_ns`            ns           g_u(k): A of the newest contribution in delivery k
 `peaks()`                       ns           Delta_p(k): ages just before deliveries
 `Run.sent`, `Run.dropped`       updates      -
-`Control.threshold`             ticks        Delta_T: an answer is fresh while Delta_w is not above
-`Control.window` and quota      updates      P_s, that many of so many; no solver averages chance
-`Control.forced`                ticks        -, Delta_T + (1 - Qmax/N)/v: from then on P_s = 1
-`Instance.answer_delay`         ticks        -, R: from a departure to who hears of it
-`Objective.limit`               ns or share  epsilon, where it is about fairness
+`Control.threshold`             ticks        Delta_T: an answer is fresh up to this age
+`Control.window` and quota      updates      P_s as a quota: provers cannot average chance
+`Control.forced`                ticks        -, Delta_T + (1 - Qmax/N)/v: beyond it P_s = 1
+`Instance.answer_delay`         ticks        -, R: from a departure to its receivers
+`Objective.limit`               ns or share  epsilon, for the fair objectives
 ==============================  ===========  =====================================================
 
 The formulas, for delivery k = 0, 1 .. of cluster u::
@@ -47,10 +47,10 @@ The formulas, for delivery k = 0, 1 .. of cluster u::
     mean age    integral of age_u(t) from D_u(0) to the horizon / its length
     fair_peak   for all u, v: |mean peak_u - mean peak_v| <= epsilon, and both have one
     worst_peak  for all u, k: peak_u(k) <= bound, and age_u(horizon) <= bound
-    starvation  no cluster is without a departure for longer, before the first one included
+    starvation  no cluster is without a departure for longer, including the time before its first
     loss        arrivals that found the queue full / all arrivals
 
-``docs/design/010-verifier.md`` says what of the paper's own formulation this repairs and why.
+``docs/design/010-verifier.md`` lists the repairs to the paper's formulation with their reasons.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    """Import what is asked for, once: each prover's process imports this package too."""
+    """Import a name when it is used: each prover's process imports this package too."""
     for home, names in _HOMES.items():
         if name in names:
             found: object = getattr(import_module(f"olaf.verify.{home}"), name)

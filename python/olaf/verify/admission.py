@@ -1,4 +1,4 @@
-"""May a cluster join those that run? And if not: why, and what would fit."""
+"""Decides whether a cluster may join the running ones; if not, says why and what would fit."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from olaf.verify.verdict import Answer, Verdict
 from olaf.verify.words import amount, found
 
 ANSWER_SHARE = 0.6
-"""Of the time, for the answer; the rest is for what would fit."""
+"""Share of the time for the answer; the rest is for a suggestion."""
 
 
 @dataclass(frozen=True)
 class Admission:
-    """Whether a newcomer fits."""
+    """The decision about a newcomer."""
 
     answer: Literal["admit", "refuse", "undecided"]
     reason: str
-    """Which objective, who, what value against what limit; and what would fit."""
+    """The objective, its clusters, the value and the limit; and a change that would fit."""
     verdicts: tuple[Verdict, ...]
-    """Of the running clusters and the newcomer together, up to the first that is violated."""
+    """Verdicts for running clusters and newcomer together, up to the first violated one."""
     suggestion: Suggestion | None = None
     running_holds: bool | None = None
-    """Whether what is violated holds as long as the newcomer stays out; None: not known."""
+    """Whether the violated objective holds without the newcomer; None: unknown."""
 
 
 def admit(
@@ -44,13 +44,13 @@ def admit(
 ) -> Admission:
     """Whether the objectives of ``running`` hold with the newcomer among its clusters.
 
-    An objective that names no clusters is about the newcomer too. timeout_s: of all, seconds.
-    Raises ConfigurationError where the two cannot be verified together.
+    An objective without clusters includes the newcomer. timeout_s: time limit in seconds for
+    everything. Raises ConfigurationError if the two cannot be verified together.
     """
     begin = time.monotonic()
     joint = joined(newcomer, running)
     if not objectives_of(joint):
-        raise ConfigurationError("there is no [[objective]] about these clusters: write what holds")
+        raise ConfigurationError("there is no [[objective]] about these clusters: add one")
     with Portfolio(provers, say, stop) as portfolio:
         asked = Asked(portfolio, begin + timeout_s)
         verdicts = asked.all_of(joint, ANSWER_SHARE * timeout_s)
@@ -70,9 +70,9 @@ def admit(
         if suggestion is not None:
             reason += f"; {suggestion.text}"
         elif asked.left_s > 0:
-            reason += "; nothing was found that would fit"
+            reason += "; no change was found that would fit"
         else:
-            reason += "; no time was left to find all that might fit"
+            reason += "; there was no time left to try all changes that might fit"
         return Admission("refuse", reason, verdicts, suggestion, holds)
 
 

@@ -1,9 +1,9 @@
-"""``python -m olaf.verify.ask``: a switch's question, put to the verifier.
+"""``python -m olaf.verify.ask``: asks the verifier a switch's question.
 
-Reads one JSON object on standard input: ``file`` (the policy, a SPEC.toml whose clusters have
-``ids``), ``newcomer`` and ``running`` (clusters as [job, cluster], the numbers they have on the
-wire) and ``until_s`` (Unix time). Writes ``answer`` (admit, refuse or undecided) and ``reason``.
-`olaf.jobs.admission` starts it, and kills it when the time is up.
+Reads one JSON object from stdin: ``file`` (the policy, a SPEC.toml whose clusters have ``ids``),
+``newcomer`` and ``running`` (clusters as [job, cluster], their numbers on the wire) and ``until_s``
+(Unix time). Writes ``answer`` (admit, refuse or undecided) and ``reason`` to stdout.
+`olaf.jobs.admission` starts it, and kills it at the time limit.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ Wire = tuple[int, int]
 """A cluster as job and cluster id."""
 
 SPARE_SHARE = 0.3
-"""Kept back of the time: on a busy machine provers need a second to give up, and a refusal whose
-search for what would fit went on for too long would be none."""
+"""Seconds kept in reserve: on a busy machine provers need a second to stop, and a refusal must not
+be lost because the search for a suggestion took too long."""
 
 
 class Admission(Protocol):
-    """What the verifier says of a newcomer."""
+    """The verifier's answer about a newcomer."""
 
     @property
     def answer(self) -> str:
@@ -40,11 +40,11 @@ class Admission(Protocol):
 
     @property
     def reason(self) -> str:
-        """Why, and what would fit."""
+        """The reason, and what would fit."""
 
 
 class Admits(Protocol):
-    """Whoever decides: a function of the newcomer, those that are here, and the time it has."""
+    """A function that decides, from the newcomer, the present clusters, and the time."""
 
     def __call__(self, newcomer: ClusterSpec, running: Spec, *, timeout_s: float) -> Admission:
         """Whether the newcomer fits."""
@@ -67,12 +67,12 @@ class Known:
 
 
 def read_policy(file: Path) -> Spec:
-    """Read a policy. Raises ConfigurationError where no question could be answered by it."""
+    """Read a policy. Raises ConfigurationError if it cannot answer any question."""
     spec = read(file)
     ids = [cluster for group in spec.cluster for cluster in group.ids]
     twice = sorted({cluster for cluster in ids if ids.count(cluster) > 1})
     if twice:
-        raise ConfigurationError(f"{file}: cluster.ids {twice[0]} stands twice: list it once")
+        raise ConfigurationError(f"{file}: cluster.ids {twice[0]} is listed twice: list it once")
     if spec.newcomer and spec.newcomer.name in {group.name for group in spec.cluster}:
         raise ConfigurationError(
             f"{file}: newcomer and a cluster are both named {spec.newcomer.name}: rename one"
@@ -80,7 +80,7 @@ def read_policy(file: Path) -> Spec:
     if not ids and spec.newcomer is None:
         raise ConfigurationError(
             f"{file}: no cluster could join by it: give clusters their ids = [..] on the wire, or "
-            "add a table [newcomer] that stands for those that are not listed"
+            "add a table [newcomer] for clusters that are not listed"
         )
     if not spec.objective:
         raise ConfigurationError(
@@ -90,13 +90,13 @@ def read_policy(file: Path) -> Spec:
 
 
 def case_of(spec: Spec, newcomer: Wire, running: Iterable[Wire], file: str) -> Case | Known:
-    """The policy with the clusters that are here and no others, and the one that wants to join."""
+    """The policy with only the present clusters, and the cluster that wants to join."""
     profile = _profile(spec, newcomer)
     if profile is None:
         return Known(
             "refuse",
-            f"{file} does not list cluster {newcomer[1]}: add it to the ids of its like, or add "
-            "[newcomer] for all that are not listed",
+            f"{file} does not list cluster {newcomer[1]}: add it to the ids of a like cluster, or "
+            "add [newcomer] for all that are not listed",
         )
     here: dict[str, int] = {}
     for one in running:
@@ -105,7 +105,7 @@ def case_of(spec: Spec, newcomer: Wire, running: Iterable[Wire], file: str) -> C
             return Known(
                 "undecided",
                 f"cluster {one[1]} of job {one[0]} is here, but {file} does not list it: add it to "
-                "the ids of its like",
+                "the ids of a like cluster",
             )
         here[likes.name] = here.get(likes.name, 0) + 1
     groups = [*spec.cluster, *([spec.newcomer] if spec.newcomer else [])]
@@ -118,14 +118,14 @@ def case_of(spec: Spec, newcomer: Wire, running: Iterable[Wire], file: str) -> C
     named = profile.model_copy(update={"name": _free_name(newcomer, taken), "count": 1})
     objectives = _that_apply(spec.objective, clusters, profile.name, named.name)
     if not objectives:
-        return Known("admit", "no objective is about it and those that are here")
-    # Not validated: objectives name the newcomer, which is not among them yet.
+        return Known("admit", "no objective is about it and the present clusters")
+    # Not validated: objectives name the newcomer, which is not among the clusters yet.
     update = {"cluster": clusters, "objective": objectives, "newcomer": None}
     return Case(named, spec.model_copy(update=update))
 
 
 def answer(case: Case | Known, timeout_s: float, admits: Callable[[], Admits]) -> Known:
-    """What is known, or what the verifier says."""
+    """A known answer, or the verifier's."""
     if isinstance(case, Known):
         return case
     said = admits()(case.newcomer, case.running, timeout_s=timeout_s)
@@ -133,7 +133,7 @@ def answer(case: Case | Known, timeout_s: float, admits: Callable[[], Admits]) -
 
 
 def _profile(spec: Spec, cluster: Wire) -> ClusterSpec | None:
-    """What the policy takes a cluster for; ids are the same in every job."""
+    """The cluster in the policy with this id; ids are the same in every job."""
     listed = (group for group in spec.cluster if cluster[1] in group.ids)
     return next(listed, spec.newcomer)
 
@@ -148,7 +148,7 @@ def _free_name(cluster: Wire, taken: set[str]) -> str:
 def _that_apply(
     objectives: Iterable[ObjectiveSpec], clusters: list[ClusterSpec], profile: str, name: str
 ) -> list[ObjectiveSpec]:
-    """Objectives of those that are here and the newcomer, which counts to its group."""
+    """Objectives of the present clusters and the newcomer, which counts to its group."""
     groups = {group.name: names_of(group) for group in clusters}
     names = {one for group in groups.values() for one in group}
     kept = []
@@ -166,15 +166,15 @@ def _that_apply(
 
 
 def _verifier() -> Admits:
-    """The verifier's admission control, which takes a second to load: only when it is needed."""
+    """The verifier's admission control; it takes a second to import, so only on demand."""
     from olaf.verify.admission import admit
 
     return admit
 
 
 def main() -> int:
-    """Answer the question on standard input."""
-    # Whoever trains on this machine comes first.
+    """Answer the question on stdin."""
+    # Trainings on this machine have priority.
     os.nice(5)
     told: dict[str, Any] = json.load(sys.stdin)
     file = told["file"]

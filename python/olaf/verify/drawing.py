@@ -1,4 +1,4 @@
-"""A run as sawtooths: the age of each cluster's model over time, the offending pair in colour."""
+"""Draws a run as sawtooths: each cluster's age over time, the offending pair in colour."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OTHERS = "#b8b8c0"
 
 
 def sawtooth(run: Run, cluster: int) -> list[tuple[int, int]]:
-    """(t, age), ns: the corners of the cluster's AoM from its first delivery to the horizon."""
+    """(t, age) in ns: the corners of the cluster's AoM from its first delivery to the horizon."""
     corners: list[tuple[int, int]] = []
     newest_ns: int | None = None
     for each in run.deliveries[cluster]:
@@ -34,7 +34,7 @@ def sawtooth(run: Run, cluster: int) -> list[tuple[int, int]]:
 
 
 def draw(verdict: Verdict, file: Path) -> None:
-    """Write the verdict's run as ``file``: PNG, SVG or PDF by its ending."""
+    """Write the verdict's run to ``file``: PNG, SVG or PDF by its ending."""
     extras.need("verify", "matplotlib", what="--plot")
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -45,7 +45,7 @@ def draw(verdict: Verdict, file: Path) -> None:
     kind = check_ending(file)
     nothing: dict[str, Any] = dict.fromkeys(("Creator", "Date", "Format", "Type"))
     metadata = {"svg": nothing, "png": {"Software": None}, "pdf": {"CreationDate": None}}[kind]
-    # A cluster's name is no formula.
+    # A cluster's name must not be read as a formula.
     with mpl.rc_context({**PAGE, "text.parse_math": False}):
         figure = Figure(figsize=(9.0, 3.8), layout="constrained")
         FigureCanvasAgg(figure)
@@ -54,7 +54,7 @@ def draw(verdict: Verdict, file: Path) -> None:
 
 
 def check_ending(file: Path) -> str:
-    """Which kind of picture ``file`` asks for. Raises ConfigurationError."""
+    """The picture format of ``file``. Raises ConfigurationError."""
     kind = file.suffix.lstrip(".").lower()
     if kind not in ENDINGS:
         raise ConfigurationError(f"{file}: a plot ends with .{', .'.join(ENDINGS)}")

@@ -1,7 +1,7 @@
-"""What would fit: a change to a newcomer, or to the queue, with which every objective is proved.
+"""Searches for a change to a newcomer, or to the queue, with which every objective is proved.
 
-Only what was itself proved is suggested. More time between updates does not always help (two
-clusters may be further apart for it), so that nothing is concluded from one interval for another.
+Only a proved change is suggested. A longer interval does not always help (two clusters may be
+further apart with it), so no interval says anything about another.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from olaf.verify.verifying import FAIR, decide
 from olaf.verify.words import is_mean, reach
 
 PROBE_SHARE = 0.25
-"""Of the time left, for one thing that might fit."""
+"""Share of the remaining time for one candidate change."""
 DOUBLINGS = (2, 4, 8, 16, 32, 64)
-"""Times its interval, what a newcomer is asked to wait between updates."""
+"""Longest interval that a newcomer is asked for, as a multiple of its own."""
 
 
 @dataclass(frozen=True)
 class Suggestion:
-    """A change with which all objectives hold: proved, not guessed."""
+    """A change with which all objectives are proved."""
 
     key: str
-    """As in the TOML file: ``cluster.interval_ms``, ``control.window``, ``queue.slots``."""
+    """The key in the TOML file: ``cluster.interval_ms``, ``control.window``, ``queue.slots``."""
     value: Decimal | int
     text: str
     verdicts: tuple[Verdict, ...]
@@ -47,13 +47,13 @@ def joined(newcomer: ClusterSpec, running: Spec) -> Spec:
 
 
 def objectives_of(spec: Spec) -> list[ObjectiveSpec]:
-    """Those that can be asked: no two clusters, nothing to be fair about."""
+    """The objectives that can be asked: fair ones need two clusters."""
     alone = sum(len(names_of(group)) for group in spec.cluster) < 2
     return [each for each in spec.objective if not (alone and each.kind in FAIR)]
 
 
 class Asked:
-    """Questions of one admission: their time, and what was said."""
+    """The questions of one admission: their time limit, and their verdicts."""
 
     def __init__(self, portfolio: Portfolio, deadline: float) -> None:
         self._portfolio = portfolio
@@ -61,15 +61,15 @@ class Asked:
 
     @property
     def left_s(self) -> float:
-        """Seconds; none once somebody stopped it."""
+        """Remaining seconds; 0 once it was stopped."""
         return 0.0 if self._portfolio.stop.is_set() else self._deadline - time.monotonic()
 
     def all_of(
         self, spec: Spec, within_s: float, first: Kind | None = None, *, stubborn: bool = True
     ) -> tuple[Verdict, ...]:
-        """Verdicts up to the first violated; ``first`` before the others.
+        """Verdicts up to the first violated one; ``first`` is asked before the others.
 
-        stubborn: what is undecided does not end it, for the next may be violated.
+        stubborn: continue after an undecided one, since the next may be violated.
         """
         instance = instance_of(spec)
         asked = [objective_of(each, spec, instance) for each in objectives_of(spec)]
@@ -85,7 +85,7 @@ class Asked:
         return tuple(verdicts)
 
     def holds_without(self, running: Spec, broken: Verdict) -> bool | None:
-        """Whether the objective that is violated holds for those that run."""
+        """Whether the violated objective holds for the running clusters alone."""
         names = {name for group in running.cluster for name in (group.name, *names_of(group))}
         spec = running.model_copy(
             update={
@@ -101,7 +101,7 @@ class Asked:
             return None
         try:
             verdicts = self.all_of(spec, PROBE_SHARE * self.left_s)
-        except ConfigurationError:  # of a fair objective that names one of these and the newcomer
+        except ConfigurationError:  # a fair objective about one of these and the newcomer
             return None
         answers = {verdict.answer for verdict in verdicts}
         if Answer.VIOLATED in answers:
@@ -109,12 +109,12 @@ class Asked:
         return None if Answer.UNDECIDED in answers else True
 
     def fits(self, spec: Spec, first: Kind) -> tuple[Verdict, ...] | None:
-        """Verdicts where all objectives hold."""
+        """The verdicts if all objectives hold, otherwise None."""
         if self.left_s <= 0:
             return None
         try:
             verdicts = self.all_of(spec, PROBE_SHARE * self.left_s, first, stubborn=False)
-        except ConfigurationError:  # more ticks than can be looked at
+        except ConfigurationError:  # too many ticks
             return None
         hold = all(verdict.answer is Answer.HOLDS for verdict in verdicts)
         return verdicts if hold else None
@@ -126,7 +126,7 @@ class Asked:
 def search(
     newcomer: ClusterSpec, running: Spec, asked: Asked, broken: Verdict
 ) -> Suggestion | None:
-    """The first change that fits, of those that ask least of the others first."""
+    """The first change that fits, starting with the smallest demands on the other clusters."""
     ways = [_interval, _quota, _slots]
     if broken.objective.kind is Kind.LOSS:
         ways = [_interval, _slots, _quota]
@@ -140,7 +140,7 @@ def search(
 def _interval(
     newcomer: ClusterSpec, running: Spec, asked: Asked, broken: Verdict
 ) -> Suggestion | None:
-    """Doubled until it fits, then by halves towards the one that does not."""
+    """Double the interval until it fits, then halve the distance to one that does not."""
     kind, now_ms = broken.objective.kind, newcomer.interval_ms
     proved: dict[Decimal, tuple[Verdict, ...]] = {}
 
@@ -157,7 +157,7 @@ def _interval(
         low = doubled[first - 1] if first else now_ms
         _halve(low, doubled[first], Decimal(broken.instance.tick_ns) / 1_000_000, fits)
     elif kind in FAIR:
-        # As often as somebody who is here already.
+        # The interval of a cluster that is present already.
         known = sorted({group.interval_ms for group in running.cluster}, reverse=True)
         any(fits(interval_ms) for interval_ms in known if interval_ms > newcomer.jitter_ms)
     if not proved:
@@ -167,7 +167,7 @@ def _interval(
 
 
 def _halve(low: Decimal, high: Decimal, tick: Decimal, fits: Callable[[Decimal], bool]) -> None:
-    """From what does not fit and what does, to two that are a tick apart."""
+    """Narrow down from an interval that does not fit and one that does to one tick apart."""
     while high - low > tick:
         middle = low + ((high - low) / tick // 2) * tick
         if fits(middle):
@@ -179,7 +179,7 @@ def _halve(low: Decimal, high: Decimal, tick: Decimal, fits: Callable[[Decimal],
 def _quota(
     newcomer: ClusterSpec, running: Spec, asked: Asked, broken: Verdict
 ) -> Suggestion | None:
-    """Control, where it is off; else the quota by the fewest updates, and by twice so many."""
+    """Turn control on; if it is on, try quotas of few updates, then of twice as many."""
     joint = joined(newcomer, running)
     share = Fraction(joint.queue.slots, len(broken.instance.clusters))
     if share >= 1:
@@ -201,7 +201,7 @@ def _quota(
 def _slots(
     newcomer: ClusterSpec, running: Spec, asked: Asked, broken: Verdict
 ) -> Suggestion | None:
-    """More slots, as few as fit: a slot each and one on the wire are never too few for all."""
+    """More slots, as few as fit: one per cluster and one on the wire always suffice."""
     joint = joined(newcomer, running)
     low, high = joint.queue.slots, min(len(broken.instance.clusters) + 1, 64)
     best: tuple[int, tuple[Verdict, ...]] | None = None

@@ -1,4 +1,4 @@
-"""Booleans for a solver, with what is known already folded away."""
+"""Booleans for a solver; known values are folded at once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TypeAlias
 import z3
 
 Bit: TypeAlias = "bool | z3.BoolRef"
-"""A Python bool is known; anything else the solver decides."""
+"""A Python bool is known; everything else is decided by the solver."""
 
 
 class Gates:
@@ -20,11 +20,11 @@ class Gates:
         self._kept: list[z3.BoolRef] = []
 
     def free(self, name: str) -> z3.BoolRef:
-        """A Boolean that nothing decides yet."""
+        """A new Boolean for the solver to decide."""
         return z3.Bool(name)
 
     def require(self, *either: Bit) -> None:
-        """One of these holds."""
+        """Assert that one of these holds."""
         if not any(bit is True for bit in either):
             unknown = [bit for bit in either if bit is not False]
             self.clauses.append(unknown[0] if len(unknown) == 1 else z3.Or(*unknown))
@@ -38,7 +38,7 @@ class Gates:
         return self._gate(bits, True, z3.Or)
 
     def at_most(self, bits: Iterable[Bit], most: int) -> Bit:
-        """Whether at most so many are true."""
+        """Whether at most ``most`` are true."""
         open_bits, most = _unknown(bits, most)
         if most < 0:
             return False
@@ -49,7 +49,7 @@ class Gates:
         return self._name(z3.PbLe([(b, 1) for b in open_bits], most))
 
     def at_least(self, bits: Iterable[Bit], least: int) -> Bit:
-        """Whether at least so many are true."""
+        """Whether at least ``least`` are true."""
         open_bits, least = _unknown(bits, least)
         if least <= 0:
             return True
@@ -60,7 +60,7 @@ class Gates:
         return self._name(z3.PbGe([(b, 1) for b in open_bits], least))
 
     def weighs_at_least(self, weights: Iterable[tuple[Bit, int]], least: int) -> Bit:
-        """Whether the weights (positive or negative) of what is true sum to at least ``least``."""
+        """Whether the weights (positive or negative) of the true ones sum to at least ``least``."""
         terms: list[tuple[z3.BoolRef, int]] = []
         for bit, weight in weights:
             if bit is True:
@@ -91,13 +91,13 @@ class Gates:
         return self._name(join(*unknown))
 
     def _name(self, formula: z3.BoolRef) -> z3.BoolRef:
-        """A name for the formula: the same for the same, so that nothing is built twice."""
+        """A name for the formula; equal formulas share one, so that nothing is built twice."""
         known = self._named.get(formula.get_id())
         if known is not None:
             return known
         name = z3.Bool(f"g{len(self._named)}")
         self._named[formula.get_id()] = name
-        # An id is only its own while the formula lives.
+        # An id is unique only while the formula lives.
         self._kept.append(formula)
         self.clauses.append(name == formula)
         return name

@@ -1,6 +1,6 @@
-"""What is verified, in whole ticks: the form in which every prover reads it.
+"""The question in whole ticks, the form in which every prover reads it.
 
-The model, its tie rules and what it repairs of the paper stand in ``docs/design/010-verifier.md``.
+``docs/design/010-verifier.md`` describes the model, its tie rules and its repairs to the paper.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ from fractions import Fraction
 
 
 class Ties(StrEnum):
-    """What two events of one tick mean."""
+    """The meaning of two events in one tick."""
 
     CONTINUOUS = "continuous"
-    """Phases and lateness are real numbers, and a tick stands for the instants that round to it:
-    which of two events in it comes first is open, within what real times allow."""
+    """Phases and lateness are real numbers, and a tick stands for the instants that round to it.
+    Either of two events in a tick may come first, within the limits of real times."""
     GRID = "grid"
-    """Every event falls on a tick exactly: a departure comes before an arrival at its end (rule 1
-    of the queue), arrivals of one instant come in any order."""
+    """Every event falls on a tick exactly. A departure comes before an arrival at its end (rule 1
+    of the queue); arrivals of one instant come in any order."""
 
 
 class Hears(StrEnum):
-    """Who hears the answer to an update that left the queue."""
+    """Receivers of the answer to an update that left the queue."""
 
     SHARED = "shared"
-    """The workers that have a part in it."""
+    """The workers that contributed to it."""
     CLUSTER = "cluster"
     """Every worker of its cluster."""
 
@@ -39,30 +39,30 @@ class Sender:
     interval: int
     """Ticks between its updates, at least 1."""
     jitter: int
-    """Ticks that an update may be late, each on its own, below ``interval``."""
+    """Largest lateness of an update in ticks, below ``interval``; each update has its own."""
 
 
 @dataclass(frozen=True)
 class Control:
-    """What stands for the paper's P_s in the congestion regime (OLAF §5): a quota and a deadline.
+    """A quota and a deadline instead of the paper's P_s in the congestion regime (OLAF §5).
 
-    An update that is ready while its worker has heard nothing yet, or nothing for more than
-    ``forced`` ticks, is sent. Otherwise it may be held back, and of each ``window`` ready ones in
-    a row at least ``at_least`` are sent. While the last answer is at most ``threshold`` ticks old,
-    an update is sent only if that makes at most ``at_most`` of the last ``window``.
+    An update must be sent if its worker has heard no answer yet, or none for more than ``forced``
+    ticks. Otherwise it may be held back, but of each ``window`` ready updates in a row at least
+    ``at_least`` are sent. While the last answer is at most ``threshold`` ticks old, an update is
+    sent only if at most ``at_most`` of the last ``window`` are then sent.
 
-    Where ties are continuous and whole ticks leave open whether an answer was heard, is more than
-    ``forced`` or at most ``threshold`` old, a sender may take it either way: what is proved of
-    these holds for senders that know it exactly.
+    With continuous ties, whole ticks may leave open whether an answer was heard, is more than
+    ``forced`` or at most ``threshold`` old. A sender may then take it either way, so a proof also
+    holds for senders that know it exactly.
     """
 
     window: int
     at_least: int
     at_most: int
     threshold: int
-    """The paper's threshold Delta_T, ticks."""
+    """The paper's threshold Delta_T, in ticks."""
     forced: int
-    """Silence, ticks, from which on P_s = 1: threshold + (1 - Qmax/N) / v."""
+    """Ticks without an answer after which P_s = 1: threshold + (1 - Qmax/N) / v."""
 
 
 @dataclass(frozen=True)
@@ -72,26 +72,26 @@ class Instance:
     tick_ns: int
     """Length of a tick, nanoseconds."""
     service: int
-    """Ticks that the link takes for an update: the paper's p/C."""
+    """Ticks of an update on the link: the paper's p/C."""
     slots: int
-    """Updates the queue holds, the one on the wire included: the paper's Qmax."""
+    """Updates that the queue holds, including the one on the wire: the paper's Qmax."""
     horizon: int
-    """Last tick observed."""
+    """Last tick of the observation."""
     clusters: tuple[str, ...]
-    """Names. Their number is the paper's F."""
+    """Names of the clusters. Their number is the paper's F."""
     alike: tuple[int, ...]
-    """Of each cluster a number that equal clusters share: they may change places."""
+    """A number for each cluster; equal clusters share it and may change places."""
     senders: tuple[Sender, ...]
     ties: Ties = Ties.CONTINUOUS
     control: Control | None = None
     """None: every update is sent (N <= Qmax, or no control)."""
     answer_delay: int = 0
-    """Ticks from a departure to the workers that hear of it: the paper's R."""
+    """Ticks from a departure to the workers that hear its answer: the paper's R."""
     hears: Hears = Hears.SHARED
 
     @property
     def deterministic(self) -> bool:
-        """Whether phases alone decide a run: no lateness, nothing held back."""
+        """True if only phases determine a run: no lateness, no held updates."""
         return self.control is None and all(sender.jitter == 0 for sender in self.senders)
 
     def senders_of(self, cluster: int) -> list[int]:
@@ -100,25 +100,25 @@ class Instance:
 
 
 class Kind(StrEnum):
-    """What an objective bounds. Each has a value in every run; it holds where none exceeds it."""
+    """What an objective bounds. It holds if no run has a value above the limit."""
 
     FAIR_PEAK = "fair_peak"
     """Largest difference between two clusters' mean peak AoM, ns (OLAF §6)."""
     FAIR_AGE = "fair_age"
     """Largest difference between two clusters' average AoM, ns."""
     WORST_PEAK = "worst_peak"
-    """Largest age that a cluster reaches from its first delivery on, ns."""
+    """Largest age that a cluster reaches after its first delivery, ns."""
     STARVATION = "starvation"
-    """Longest time without a delivery of a cluster, from tick 0 and to the end included, ns."""
+    """Longest time without a delivery of a cluster, from tick 0 to the end, ns."""
     LOSS = "loss"
-    """Updates that found the queue full, over those sent, all clusters together, 0 to 1."""
+    """Updates that found the queue full, divided by those sent, all clusters together, 0 to 1."""
     NO_AVERAGE = "no_average"
-    """Clusters without a mean peak, by fewer than two deliveries: the clause that the fair
-    objectives need, for a cluster that never delivers has no average to be unfair by."""
+    """Number of clusters without a mean peak, with fewer than two deliveries. The fair objectives
+    need this clause, since a cluster that never delivers has no average to compare."""
 
     @property
     def is_time(self) -> bool:
-        """Whether its values are nanoseconds."""
+        """True if its values are nanoseconds."""
         return self not in (Kind.LOSS, Kind.NO_AVERAGE)
 
 
@@ -130,4 +130,4 @@ class Objective:
     limit: Fraction
     """Nanoseconds, or a share for LOSS."""
     clusters: tuple[int, ...]
-    """The clusters it is about; for the fair ones every pair of these."""
+    """Its clusters; a fair objective compares every pair of these."""

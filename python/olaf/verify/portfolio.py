@@ -1,7 +1,7 @@
-"""Several provers on one question at a time, each in a process of its own: the first answer counts.
+"""Several provers on one question, each in its own process: the first answer counts.
 
-Provers differ by orders of magnitude from question to question, and nobody knows beforehand which
-way. What still thinks when one has answered is stopped, and started anew where it is needed again.
+The time of a prover varies by orders of magnitude from question to question, and cannot be
+predicted. Once one has answered, the others are stopped, and restarted when they are needed again.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ PROVERS = {
     "timeline": "olaf.verify.timeline:Timeline",
     "events": "olaf.verify.events:Events",
 }
-"""Where each is, by name."""
+"""Module of each prover, by name."""
 
 HEAD_START_S = 0.5
-"""How long who answered last is left alone with the next question."""
+"""Seconds for which the last winner works alone on the next question."""
 GRACE_S = 0.25
-"""After the deadline, for a prover to say itself why it gave up."""
+"""Seconds after the deadline for a prover to report why it gave up."""
 FOREVER_S = 1.0
-"""At least so long a proof for ever is waited for when there is one up to the horizon."""
+"""Least seconds to wait for a proof for ever, once there is one up to the horizon."""
 LOOK_EVERY_S = 0.2
-"""How often `say` hears how it stands, and ``stop`` is looked at."""
+"""Seconds between calls of `say`, and between looks at ``stop``."""
 
 _MAIN = "from olaf.verify.working import main; main()"
 
@@ -45,11 +45,11 @@ Says = Callable[[str], None]
 
 
 class DisagreementError(Exception):
-    """Provers, or a prover and the engine, disagree: a bug of ours, on which no verdict stands."""
+    """Provers, or a prover and the engine, disagree: a bug of ours, so there is no verdict."""
 
 
 class StoppedError(Exception):
-    """Somebody asked to stop."""
+    """The caller asked to stop."""
 
 
 @dataclass
@@ -66,8 +66,8 @@ class _Member:
 class Portfolio:
     """Provers by name, kept from question to question.
 
-    provers: of `PROVERS`, or as ``module:Class``; None: all, and runs met by chance count too.
-    say: hears several times a second what is being asked. stop: set from another thread, ends it.
+    provers: names of `PROVERS`, or ``module:Class``; None: all, and also runs found by sampling.
+    say: called several times per second with the present question. stop: ends it when set.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Portfolio:
         self._asked = 0
         self._ended_cpu_seconds = 0.0
         self.up_to = 0
-        """Of the last question: up to this many ticks there is no such run."""
+        """For the last question: there is no such run up to this many ticks."""
 
     def __enter__(self) -> Portfolio:
         return self
@@ -95,7 +95,7 @@ class Portfolio:
 
     @property
     def cpu_seconds(self) -> float:
-        """Of all processes so far, as of their last answers."""
+        """CPU seconds of all processes, as of their last answers."""
         return self._ended_cpu_seconds + sum(m.cpu_seconds for m in self._members.values())
 
     def close(self) -> None:
@@ -113,10 +113,11 @@ class Portfolio:
         *,
         forever: bool = False,
     ) -> tuple[Found | NoRun, str]:
-        """The first answer, and whose it is. Raises UndecidedError with everybody's reason.
+        """The first answer, and its prover's name. Raises UndecidedError with all reasons.
 
-        instances, above: as `Question`. what: is asked, in words for `say`. forever: where the
-        first proof is only of the horizon, the others have as long again for one that is not.
+        instances, above: see `Question`. what: the question in words, for `say`. forever: if the
+        first proof reaches only the horizon, the others get as much time again for an unlimited
+        one.
         """
         if self.stop.is_set():
             raise StoppedError("interrupted")
@@ -163,7 +164,7 @@ class Portfolio:
     def _put_those_due(
         self, question: Question, waiting: list[str], elapsed_s: float
     ) -> list[_Member]:
-        """Who answered last is asked first, the others a little later, or once it gave up."""
+        """Ask the last winner first; ask the others a little later, or once it gives up."""
         if self._first in waiting:
             self._put(self._first, question, waiting)
         if elapsed_s >= HEAD_START_S or not self._busy():
@@ -206,7 +207,7 @@ class Portfolio:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             env={**os.environ, "PYTHONPATH": paths},
-            start_new_session=True,  # the terminal's Ctrl-C is not for it
+            start_new_session=True,  # so that the terminal's Ctrl-C does not reach it
         )
         there.close()
         here.send(entry)
@@ -221,7 +222,7 @@ class Portfolio:
         member = self._members.pop(name)
         member.process.kill()
         member.pipe.close()
-        # Not Popen.wait: only this tells what one process has used.
+        # Not Popen.wait: only wait4 reports the CPU time of one process.
         _, status, used = os.wait4(member.process.pid, 0)
         member.process.returncode = os.waitstatus_to_exitcode(status)
         self._ended_cpu_seconds += used.ru_utime + used.ru_stime
@@ -239,7 +240,7 @@ def _ready(busy: Sequence[_Member], timeout_s: float) -> list[_Member]:
 def _agreeing(
     bounded: tuple[NoRun, str] | None, answer: Found | NoRun, who: str, question: Question
 ) -> Found | NoRun:
-    """The answer; raises DisagreementError where somebody else proved the opposite."""
+    """The answer; raises DisagreementError if another prover proved the opposite."""
     if bounded is not None and isinstance(answer, Found):
         raise DisagreementError(
             f"{bounded[1]} proved that there is no run with {question.objective.kind} above "
@@ -249,7 +250,7 @@ def _agreeing(
 
 
 def _joined(reasons: dict[str, str]) -> str:
-    """One reason for all where they agree."""
+    """One reason for all if they agree."""
     if len(set(reasons.values())) == 1:
         return next(iter(reasons.values()))
     return "; ".join(f"{name}: {why}" for name, why in reasons.items()) or "no prover was given"

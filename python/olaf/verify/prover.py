@@ -1,4 +1,4 @@
-"""What a prover is: it finds a run that breaks a bound, or proves that there is none."""
+"""The interface of a prover: it finds a run that breaks a bound, or proves that there is none."""
 
 from __future__ import annotations
 
@@ -11,27 +11,28 @@ from olaf.verify.schedule import Schedule
 
 
 class UndecidedError(Exception):
-    """The prover gave up: out of time, interrupted, or beyond what it can take. Says why."""
+    """The prover gave up: out of time, interrupted, or the question is beyond it. Has the
+    reason."""
 
 
 @dataclass(frozen=True)
 class NoRun:
-    """Proved: no run has a value above what was asked."""
+    """Proof that no run has a value above the bound."""
 
     forever: bool = False
-    """Not only up to the horizon."""
+    """True if it holds beyond the horizon."""
 
 
 class Prover(Protocol):
-    """One way of proving. Kept between questions, so that it need not learn everything anew."""
+    """A method of proof. It is kept between questions, so that it can reuse its work."""
 
     name: str
 
     def takes(self, instance: Instance, objective: Objective) -> str | None:
-        """Why it cannot take this question; None where it can."""
+        """Why it cannot decide this question, or None."""
 
     def exists(self, above: Fraction, deadline: float) -> Schedule | NoRun:
-        """A run whose value is above ``above`` (ns or share), or that there is none.
+        """A run whose value is above ``above`` (ns or share), or a proof that there is none.
 
-        deadline: on `time.monotonic`. Raises UndecidedError.
+        deadline: on the clock `time.monotonic`. Raises UndecidedError.
         """

@@ -1,4 +1,4 @@
-"""TOML files of the verifier, and what to say of a wrong one."""
+"""Reads the verifier's TOML files, and reports errors in them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T", bound=BaseModel)
 
 
 def read(file: Path) -> Spec:
-    """Read and check a SPEC.toml. Raises ConfigurationError: where, what, and what is allowed."""
+    """Read and check a SPEC.toml. Raises ConfigurationError with the place and what is allowed."""
     return checked(_load(file), Spec, str(file))
 
 
@@ -35,7 +35,7 @@ def read_newcomer(file: Path) -> ClusterSpec:
 
 
 def checked(tables: dict[str, Any], kind: type[T], where: str) -> T:
-    """The tables as ``kind``. Raises ConfigurationError with a line for each thing wrong."""
+    """The tables as ``kind``. Raises ConfigurationError with a line for each error."""
     try:
         return kind.model_validate(tables)
     except ValidationError as error:
@@ -58,7 +58,7 @@ def _load(file: Path) -> dict[str, Any]:
 
 
 def _as_written(problem: Any, tables: Any) -> dict[str, Any]:
-    """The problem with each key as the file spells it, or else as it should."""
+    """The error for each key, spelled as in the file."""
     path: list[Any] = []
     table = tables
     for part in problem["loc"]:
@@ -83,7 +83,7 @@ def _line(kind: type[BaseModel], problem: Any, where: str) -> str:
     if problem["type"] == "extra_forbidden":
         known = _keys_at(kind, path[:-1])
         near = difflib.get_close_matches(str(path[-1]), known, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+        hint = f"did you mean {near[0]}?" if near else f"the keys are {', '.join(known)}"
         return f"{where}: {key}: no such key; {hint}"
     if problem["type"] == "list_type" and isinstance(problem["input"], dict):
         return f"{where}: {key}: there may be several: write [[{key}]]"
@@ -97,7 +97,7 @@ def _line(kind: type[BaseModel], problem: Any, where: str) -> str:
 
 
 def _keys_at(kind: type[BaseModel], path: list[Any]) -> list[str]:
-    """Keys of the table that the path leads to."""
+    """The keys of the table at this path."""
     for part in path:
         if isinstance(part, int):
             continue

@@ -1,4 +1,4 @@
-"""A verdict as JSON: the schema stands in ``docs/reference/verify.md``."""
+"""A verdict as JSON; ``docs/reference/verify.md`` has the schema."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from olaf.verify.verdict import Answer, Verdict, Witness
 from olaf.verify.words import assumed, claim, edge, found
 
 SCHEMA = 1
-"""Counted up when a key changes its meaning or goes."""
+"""Incremented when a key changes its meaning or is removed."""
 
 
 def record_of(spec: str, verdicts: list[Verdict], answer: Answer) -> dict[str, Any]:
-    """What ``olaf verify --json`` prints."""
+    """The output of ``olaf verify --json``."""
     said = [line for v in verdicts for line in assumed(v.instance, v.objective)]
     return {
         "schema": SCHEMA,
@@ -61,7 +61,7 @@ def model_of(instance: Instance) -> dict[str, Any]:
 
 
 def verdict_record(verdict: Verdict) -> dict[str, Any]:
-    """One of ``verdicts``."""
+    """One element of ``verdicts``."""
     kind, witness = verdict.objective.kind, verdict.witness
     names = verdict.instance.clusters
     counted = verdict.clause is not None

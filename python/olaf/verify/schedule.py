@@ -1,6 +1,6 @@
-"""A run that a prover found, through the real queue: what left when, and how old it was.
+"""Replays a run of a prover through the real queue: departures, and their ages.
 
-Nothing a prover says of its model is shown to anybody before the engine has said the same.
+No claim of a prover is shown before the engine has confirmed it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 from olaf.verify.instance import Instance, Kind, Objective
 
 RATE = "8mbit"
-"""Of the replayed link: a byte takes a microsecond, so a service of s microseconds is s bytes."""
+"""Rate of the replayed link: a byte per microsecond, so a service of s microseconds is s bytes."""
 
 
 @dataclass(frozen=True, order=True)
@@ -28,31 +28,31 @@ class Send:
 
     tick: int
     offset_ns: int
-    """Nanoseconds after the tick: they put events of one tick in their order."""
+    """Nanoseconds after the tick; they order the events of one tick."""
     sender: int
 
 
 @dataclass(frozen=True, order=True)
 class Departure:
-    """What a prover says leaves the queue."""
+    """A departure that a prover claims."""
 
     end_ns: int
     cluster: int
     newest_ns: int
-    """When the newest of its contributions was made."""
+    """Time at which the newest of its contributions was made."""
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """What the senders do in a run, in the order in which it reaches the queue."""
+    """The senders' actions in a run, in the order in which they reach the queue."""
 
     sends: tuple[Send, ...]
     held: tuple[tuple[int, int], ...] = ()
     """(tick, sender) of updates that were ready and not sent."""
     last_counts: bool = True
-    """A departure at the horizon's tick is observed. If not, it is a moment after the horizon."""
+    """True if a departure at the horizon's tick is observed; otherwise it comes just after it."""
     departures: tuple[Departure, ...] | None = None
-    """In order, up to the horizon, where the prover says: the engine must say the same."""
+    """The departures up to the horizon, if the prover claims some: the engine must confirm them."""
 
 
 @dataclass(frozen=True)
@@ -63,22 +63,22 @@ class Delivery:
     end_ns: int
     """The paper's D."""
     newest_ns: int
-    """When the newest of its contributions was made: the paper's A of it."""
+    """Time at which the newest of its contributions was made: the paper's A of it."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """What the queue made of a schedule, up to the horizon."""
+    """The queue's output for a schedule, up to the horizon."""
 
     horizon_ns: int
     deliveries: tuple[tuple[Delivery, ...], ...]
-    """Of each cluster, in order."""
+    """The deliveries of each cluster, in order."""
     sent: tuple[int, ...]
     dropped: tuple[int, ...]
 
 
 def trace_of(instance: Instance, schedule: Schedule) -> str:
-    """The schedule as ``olaf replay --rate 8mbit`` reads it."""
+    """The schedule as a trace for ``olaf replay --rate 8mbit``."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["t_ns", "cluster", "worker", "seq", "reward", "bytes"])
@@ -104,10 +104,10 @@ def replay(instance: Instance, schedule: Schedule) -> Run:
 
 
 def read_replay(instance: Instance, replayed: dict[str, Any], *, last_counts: bool = True) -> Run:
-    """What ``olaf replay --json`` printed, up to the horizon.
+    """The output of ``olaf replay --json``, up to the horizon.
 
-    Events of the horizon's tick count, though offsets put them some nanoseconds after it; its
-    departure only where ``last_counts``.
+    Events of the horizon's tick count, although offsets put them some nanoseconds after it; its
+    departure counts only with ``last_counts``.
     """
     past_ns = (instance.horizon + last_counts) * instance.tick_ns
     of = {name: index for index, name in enumerate(instance.clusters)}
@@ -126,7 +126,7 @@ def read_replay(instance: Instance, replayed: dict[str, Any], *, last_counts: bo
 
 
 def on_ticks(instance: Instance, run: Run) -> Run:
-    """The run that this one is a few nanoseconds away from: its order of events, offsets gone."""
+    """The ideal run of this one: the same order of events, without offsets."""
 
     def cut(time_ns: int) -> int:
         return time_ns - time_ns % instance.tick_ns
@@ -139,8 +139,8 @@ def on_ticks(instance: Instance, run: Run) -> Run:
 
 
 def value(run: Run, objective: Objective) -> Fraction | None:
-    """What the objective bounds, in this run; None where it has no value (fewer than two averages,
-    nobody delivered, nothing sent)."""
+    """The value that the objective bounds, in this run; None if there is none (fewer than two
+    averages, no delivery, no update sent)."""
     about = objective.clusters
     match objective.kind:
         case Kind.FAIR_PEAK:
@@ -161,9 +161,9 @@ def value(run: Run, objective: Objective) -> Fraction | None:
 
 
 def peaks(run: Run, cluster: int, *, last: bool = False) -> list[int]:
-    """The cluster's ages just before each delivery but the first, ns (OLAF §6, peak AoM).
+    """The cluster's ages just before each delivery except the first, ns (OLAF §6, peak AoM).
 
-    ``last``: and the age at the horizon, which the next peak will not be below.
+    ``last``: add the age at the horizon, since the next peak will not be lower.
     """
     delivered = run.deliveries[cluster]
     ages = [b.end_ns - a.newest_ns for a, b in pairwise(delivered)]
@@ -191,7 +191,7 @@ def mean_age(run: Run, cluster: int) -> Fraction | None:
 
 
 def longest_gap(run: Run, cluster: int) -> int:
-    """Longest time without a delivery, ns: before the first and after the last included."""
+    """Longest time without a delivery, ns, including before the first and after the last."""
     ends = [0, *(each.end_ns for each in run.deliveries[cluster]), run.horizon_ns]
     return max(b - a for a, b in pairwise(ends))
 

@@ -1,8 +1,8 @@
-"""A SPEC.toml: clusters, a queue, how its senders are controlled, and what must hold.
+"""A SPEC.toml: clusters, a queue, transmission control, and objectives.
 
-Times are milliseconds, to the microsecond; a file may write them with their unit (`olaf.units`):
-``interval = "12ms"`` is ``interval_ms = 12``. The paper's symbol stands with each key that has one
-(OLAF §5 and Table 4).
+Times are milliseconds with at most three decimals. A file may write them with their unit
+(`olaf.units`): ``interval = "12ms"`` is ``interval_ms = 12``. Keys name the paper's symbol if there
+is one (OLAF §5 and Table 4).
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ class QueueSpec(Table):
     """The queue before the narrow link."""
 
     slots: int = Field(ge=1, le=64, strict=True)
-    """Updates it holds, the one on the wire included (Qmax)."""
+    """Number of updates that it holds, including the one on the wire (Qmax)."""
     service_ms: PositiveMilliseconds | None = None
-    """What the link takes for an update (p/C); or else give rate and bytes."""
+    """Time of an update on the link (p/C); or give rate and bytes."""
     rate: str | None = None
-    """Of the link (C), as tc writes it: 1.9mbit."""
+    """Bandwidth of the link (C), in tc's units: 1.9mbit."""
     bytes: int | None = Field(default=None, ge=1, strict=True)
-    """Of an update on the link (p)."""
+    """Bytes of an update on the link (p)."""
     discipline: Literal["olaf"] = "olaf"
-    """The one whose rules the verifier knows."""
+    """Queue discipline; the verifier knows only this one."""
 
     @model_validator(mode="after")
     def _one_way_to_say_it(self) -> QueueSpec:
@@ -58,20 +58,20 @@ class QueueSpec(Table):
 
 
 class ClusterSpec(Table):
-    """Clusters that are alike."""
+    """Equal clusters."""
 
     name: str = Field(min_length=1, max_length=40, pattern=r"^[^,\s\"\x00-\x1f\x7f]+$")
-    """Of several the first part: name-1, name-2 .."""
+    """Name of the cluster; several get numbers: name-1, name-2 .."""
     count: int = Field(default=1, ge=1, le=64, strict=True)
-    """So many of them."""
+    """Number of these clusters."""
     workers: int = Field(default=1, ge=1, le=16, strict=True)
-    """Workers of each."""
+    """Number of workers in each."""
     interval_ms: PositiveMilliseconds
-    """A worker has an update ready so often."""
+    """Time between two updates of a worker."""
     jitter_ms: Milliseconds = Decimal(0)
-    """Each update is ready up to so much later, below the interval."""
+    """Largest lateness of an update, below the interval."""
     ids: list[Annotated[int, Field(strict=True)]] = Field(default_factory=list)
-    """Numbers of these clusters on the wire, for a switch that asks before a cluster joins."""
+    """Ids of these clusters on the wire, for a switch that asks before a cluster joins."""
 
     @model_validator(mode="after")
     def _late_but_in_order(self) -> ClusterSpec:
@@ -84,56 +84,56 @@ class ClusterSpec(Table):
 
 
 class ControlSpec(Table):
-    """When senders send, once there are more clusters than slots (OLAF §5)."""
+    """Transmission control for more clusters than slots (OLAF §5)."""
 
     kind: Literal["off", "paper"] = "off"
-    """off: always; paper: with P_s = min(Qmax/N + f, 1), for which a quota stands."""
+    """off: send always; paper: with P_s = min(Qmax/N + f, 1), modelled as a quota."""
     threshold_ms: PositiveMilliseconds = Decimal(400)
-    """Older answers are obsolete (Delta_T)."""
+    """Age at which an answer is obsolete (Delta_T)."""
     slope: Literal["urgency", "fairness"] | Annotated[Decimal, Field(gt=0)] = "urgency"
-    """v: urgency is 1/threshold, fairness the threshold's seconds; or so much per second."""
+    """v. urgency: 1/threshold; fairness: the threshold in seconds; or a number per second."""
     window: int | None = Field(default=None, ge=1, le=64, strict=True)
-    """Of so many ready updates in a row a worker sends Qmax/N, to the nearest whole numbers below
-    and above. Not given: the fewest for which that is a whole number."""
+    """Length of the quota: of this many ready updates in a row a worker sends the fraction Qmax/N,
+    rounded down and up. Default: the shortest for which that is a whole number."""
 
 
 class AnswersSpec(Table):
-    """The way back."""
+    """The way back to the workers."""
 
     delay_ms: Milliseconds = Decimal(0)
-    """From a departure to who hears of it (R)."""
+    """Time from a departure to the workers that hear its answer (R)."""
     to: Hears = Hears.SHARED
-    """shared: who has a part in the update; cluster: all its workers."""
+    """shared: the workers that contributed to the update; cluster: all its workers."""
 
 
 class TimeSpec(Table):
-    """How time is looked at."""
+    """Length and resolution of the observation."""
 
     horizon_ms: PositiveMilliseconds | None = None
-    """Runs are observed for so long, rounded up to a whole tick, from an empty queue on. Not given:
-    six times the longest interval, at least until everybody could deliver twice, and twice the
-    longest limit."""
+    """Length of the observed runs, from an empty queue on, rounded up to a whole tick. Default: six
+    times the longest interval, at least two deliveries of every cluster, and twice the longest
+    limit."""
     tick_ms: PositiveMilliseconds | None = None
-    """Must divide all intervals, jitters, delays and the service. Not given: the largest that
-    does."""
+    """Length of a tick; it must divide all intervals, jitters, delays and the service. Default: the
+    longest such tick."""
     ties: Ties = Ties.CONTINUOUS
-    """continuous: phases are real numbers; grid: everything falls on a tick exactly."""
+    """continuous: phases are real numbers; grid: every event falls on a tick exactly."""
 
 
 class ObjectiveSpec(Table):
-    """What must hold in every run."""
+    """A property of every run."""
 
     kind: Kind
     epsilon_ms: Milliseconds | None = None
-    """fair_peak, fair_age: means of two clusters are at most so far apart (epsilon)."""
+    """fair_peak, fair_age: largest difference between two clusters' means (epsilon)."""
     bound_ms: PositiveMilliseconds | None = None
-    """worst_peak: no cluster is ever older."""
+    """worst_peak: largest age of a cluster."""
     within_ms: PositiveMilliseconds | None = None
-    """starvation: every cluster delivers at least this often. Not given: once in the horizon."""
+    """starvation: longest time without a delivery of a cluster. Default: the horizon."""
     at_most: Annotated[Decimal, Field(ge=0, le=1)] | None = None
-    """loss: the share of the updates sent that may find the queue full."""
+    """loss: largest share of the sent updates that finds the queue full."""
     clusters: list[str] = Field(default_factory=list)
-    """Names it is about; none: all."""
+    """Names of its clusters; empty: all clusters."""
 
     @model_validator(mode="after")
     def _its_own_limit(self) -> ObjectiveSpec:
@@ -156,7 +156,7 @@ LIMIT_KEYS = {
     Kind.STARVATION: "within_ms",
     Kind.LOSS: "at_most",
 }
-"""Under which key a kind's limit stands."""
+"""Kind -> the key of its limit."""
 
 
 class Spec(Table):
@@ -169,7 +169,7 @@ class Spec(Table):
     time: TimeSpec = TimeSpec()
     objective: list[ObjectiveSpec] = Field(default_factory=list)
     newcomer: ClusterSpec | None = None
-    """What a cluster is taken for that asks to join and whose id is not listed."""
+    """Description of a cluster that asks to join and whose id is not listed."""
 
     @model_validator(mode="after")
     def _names_are_unique(self) -> Spec:
@@ -181,7 +181,7 @@ class Spec(Table):
             unknown = [n for n in objective.clusters if n not in names and n not in self._groups()]
             if unknown:
                 raise ValueError(
-                    f"objective {objective.kind} names {', '.join(unknown)}; there are "
+                    f"objective {objective.kind} names {', '.join(unknown)}; the clusters are "
                     f"{', '.join(names)}"
                 )
         return self

@@ -1,4 +1,4 @@
-"""The prover that runs them all: every class of phases of deterministic senders, in the engine.
+"""The prover that tries everything: all classes of deterministic senders' phases, in the engine.
 
 What it says is of the queue itself and of no model of it. How it stays with few runs is told in
 ``crates/olaf-sim/src/study/sweep``.
@@ -21,44 +21,44 @@ from olaf.verify.prover import NoRun, UndecidedError
 from olaf.verify.schedule import Schedule, Send
 
 MOST_CLASSES = 10**9
-"""Of phases. A class is a run at least, some microseconds."""
+"""Most classes of phases. Each needs at least a run of some microseconds."""
 STEP_S = 0.05
-"""How long a thread works before deadline and Ctrl-C are looked at."""
+"""Seconds of work between looks at the deadline and at Ctrl-C."""
 HYPERPERIODS = 16
-"""Within so many a run must repeat itself, for values that hold for ever."""
+"""A run must repeat itself within this many hyperperiods, for values that hold for ever."""
 HYPERPERIOD_SHARE = 4
-"""Longer hyperperiods than so many horizons are not tried: they would take all the time."""
+"""Longest hyperperiod that is tried, in horizons: longer ones would take all the time."""
 PATIENCE = 0.2
-"""Of the time there is: then, where it will not do, only the horizon is asked for any more."""
+"""Share of the time after which only the horizon is decided."""
 
 
 class Maximum(NamedTuple):
     """The largest value of an objective."""
 
     value: Fraction | None
-    """Nanoseconds, a share or a count; None: no run has one."""
+    """Nanoseconds, a share or a count; None: no run has a value."""
     schedule: Schedule | None
     """A run that reaches it."""
     forever: bool
-    """It is the largest not only up to the horizon; of averages: nor is what they tend to."""
+    """True if it is the largest beyond the horizon; for averages also of their limits."""
 
 
 @dataclass(frozen=True)
 class ForEver:
-    """The largest value for ever: of the fair objectives and loss what the run tends to."""
+    """The largest value for ever; for the fair objectives and loss, of the runs' limits."""
 
     value: Fraction | None
-    """Nanoseconds, a share or a count; None: infinite, for a cluster has its last delivery."""
+    """Nanoseconds, a share or a count; None: infinite, since a cluster stops delivering."""
     schedule: Schedule
-    """A run that has it, up to where it begins to repeat itself a second time."""
+    """A run that has it, up to the begin of its second repetition."""
     begin: int
-    """Tick from which on it repeats itself."""
+    """Tick at which the repetition begins."""
     period: int
     """Ticks."""
 
 
 class Sweep:
-    """Proves for senders without jitter and control; what it has learned serves later questions."""
+    """Proves for senders without jitter and control; its work serves later questions."""
 
     name = "sweep"
 
@@ -70,7 +70,7 @@ class Sweep:
         forever: bool = True,
         threads: int | None = None,
     ) -> None:
-        """``forever``: look for cycles, which lengthens the runs. ``threads``: None, one a core."""
+        """``forever``: look for cycles, in longer runs. ``threads``: None uses one per core."""
         self._instance = instance
         self._objective = objective
         count = threads or os.cpu_count() or 1
@@ -79,7 +79,7 @@ class Sweep:
 
     @staticmethod
     def takes(instance: Instance, objective: Objective) -> str | None:
-        """Why it cannot take the question; None where it can."""
+        """Why it cannot decide the question, or None."""
         if instance.control is not None:
             return "updates may be held back: phases alone do not decide a run"
         if any(sender.jitter for sender in instance.senders):
@@ -99,7 +99,7 @@ class Sweep:
         return None
 
     def exists(self, above: Fraction, deadline: float) -> Schedule | NoRun:
-        """A run whose value is above ``above`` (ns or share), or that there is none."""
+        """A run whose value is above ``above`` (ns or share), or a proof that there is none."""
         self._sweep(deadline, above)
         best = self._largest()
         if best is not None and self._value(best) > above:
@@ -117,7 +117,7 @@ class Sweep:
         return Maximum(value, schedule, self._holds_for_ever(value))
 
     def for_ever(self, deadline: float) -> ForEver | None:
-        """The largest value for ever; None where a run showed no cycle, or none has one."""
+        """The largest value for ever; None if a run showed no cycle, or no run has a value."""
         self._sweep(deadline)
         best = self._largest("for_ever")
         if best is None or not self._repeats():
@@ -127,12 +127,12 @@ class Sweep:
         return ForEver(value, self._schedule(best, begin + period - 1), begin, period)
 
     def progress(self) -> tuple[int, int, int]:
-        """Classes of phases that are done, those there are, and runs made."""
+        """Finished classes of phases, all classes, and runs."""
         done, runs = (sum(part.state[key] for part in self._parts) for key in ("done", "runs"))
         return done, self._parts[0].classes, runs
 
     def _sweep(self, deadline: float, above: Fraction | None = None) -> None:
-        """On to the end, or to a run above. A Ctrl-C leaves nothing half done either."""
+        """Run to the end, or to a run above the bound. Ctrl-C leaves a consistent state."""
         begin, done_before = time.monotonic(), self.progress()[0]
         with ThreadPoolExecutor(len(self._parts)) as pool:
             while open_parts := [part for part in self._parts if not part.state["finished"]]:
@@ -170,7 +170,7 @@ class Sweep:
         return _fraction(found) * unit
 
     def _schedule(self, found: dict[str, Any], last: int) -> Schedule:
-        # Ranks as nanoseconds: a tick has a thousand, and there are 64 senders at most.
+        # Ranks are nanoseconds: a tick has a thousand, and there are at most 64 senders.
         sends = [
             Send(tick, found["ranks"][index], index)
             for index, sender in enumerate(self._instance.senders)
@@ -180,7 +180,7 @@ class Sweep:
 
 
 class _Part:
-    """A part of the classes, and how far it is."""
+    """A part of the classes, and its progress."""
 
     def __init__(self, question: str, part: int, parts: int) -> None:
         self._sweep = _olaf.Sweep(question, chunk=part, chunks=parts)
@@ -227,6 +227,6 @@ def _infinite(found: dict[str, Any]) -> bool:
 
 
 def _fraction(found: dict[str, Any]) -> Fraction:
-    """Of an infinite value 0: `_infinite` is looked at first."""
+    """0 for an infinite value: `_infinite` is checked first."""
     numerator, denominator = found["value"]
     return Fraction(numerator, denominator) if denominator else Fraction(0)

@@ -1,4 +1,4 @@
-"""A run for a terminal: a line each cluster, and a sketch of the sawtooths."""
+"""A run for a terminal: one line per cluster, and a sketch of the sawtooths."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SKETCH_WIDTH, SKETCH_HEIGHT = 100, 4
 
 
 def run_table(verdict: Verdict) -> Table:
-    """What the queue made of the verdict's run, the offending clusters marked."""
+    """The deliveries of the verdict's run; the offending clusters are marked."""
     witness, instance = verdict.witness, verdict.instance
     assert witness is not None
     run = on_ticks(instance, witness.run)
@@ -46,7 +46,7 @@ def run_table(verdict: Verdict) -> Table:
 
 
 def sketch(verdict: Verdict) -> list[str]:
-    """The ages of the offending clusters over time, ms, in lines of text."""
+    """The ages of the offending clusters over time, in ms, as lines of text."""
     witness, instance = verdict.witness, verdict.instance
     assert witness is not None
     run = on_ticks(instance, witness.run)

@@ -1,4 +1,4 @@
-"""From a SPEC.toml to whole ticks."""
+"""Converts a SPEC.toml to whole ticks."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from olaf.verify.instance import Control, Instance, Kind, Objective, Sender, Tie
 from olaf.verify.spec import LIMIT_KEYS, ObjectiveSpec, Spec, names_of
 
 MOST_TICKS = 20_000
-"""Of a horizon. Far beyond what can be proved, and still quickly said no to."""
+"""Largest horizon in ticks: far beyond what can be proved, and still refused quickly."""
 MOST_SENDERS = 256
 
 
 def instance_of(spec: Spec) -> Instance:
-    """The integer model of a spec. Raises ConfigurationError where it cannot be one."""
+    """The integer model of a spec. Raises ConfigurationError for an invalid spec."""
     service_us = _service_us(spec)
     delay_us = _us(spec.answers.delay_ms)
     times = [service_us, delay_us]
@@ -29,7 +29,7 @@ def instance_of(spec: Spec) -> Instance:
         if tick_us % asked:
             raise ConfigurationError(
                 f"time.tick_ms {spec.time.tick_ms} does not divide all intervals, jitters, delays "
-                f"and the service: {Decimal(tick_us) / 1000} ms does, or a part of it"
+                f"and the service: {Decimal(tick_us) / 1000} ms or a part of it does"
             )
         tick_us = asked
     senders: list[Sender] = []
@@ -45,7 +45,7 @@ def instance_of(spec: Spec) -> Instance:
             alike.append(kind)
     if len(senders) > MOST_SENDERS:
         raise ConfigurationError(
-            f"{len(senders)} workers: at most {MOST_SENDERS} can be told apart; lower "
+            f"{len(senders)} workers: at most {MOST_SENDERS} are possible; lower "
             "cluster.count or cluster.workers"
         )
     horizon = _horizon(spec, tick_us, service_us, senders)
@@ -71,7 +71,7 @@ def instance_of(spec: Spec) -> Instance:
 
 
 def objective_of(spec: ObjectiveSpec, groups: Spec, instance: Instance) -> Objective:
-    """An objective in nanoseconds and indices, its clusters by their or their group's name."""
+    """An objective in nanoseconds and indices; clusters by name or by their group's name."""
     wanted = set(spec.clusters)
     for group in groups.cluster:
         if group.name in wanted:
@@ -81,7 +81,7 @@ def objective_of(spec: ObjectiveSpec, groups: Spec, instance: Instance) -> Objec
         raise ConfigurationError(f"objective {spec.kind}: needs two clusters to compare")
     given = getattr(spec, LIMIT_KEYS[spec.kind])
     if given is None:
-        # Starvation in the whole horizon: a gap of all of it is one too many.
+        # Starvation over the whole horizon: a gap as long as the horizon already violates it.
         return Objective(spec.kind, Fraction(instance.horizon * instance.tick_ns - 1), about)
     scale = 1_000_000 if spec.kind.is_time else 1
     return Objective(spec.kind, Fraction(given) * scale, about)
@@ -115,18 +115,18 @@ def _service_us(spec: Spec) -> int:
 
 def _horizon(spec: Spec, tick_us: int, service_us: int, senders: Iterable[Sender]) -> int:
     if spec.time.horizon_ms is not None:
-        # To a whole tick, and rather more than less: the report says to which.
+        # Rounded up to a whole tick; the report names the result.
         return ceil(Fraction(_us(spec.time.horizon_ms), tick_us))
     longest = max(sender.interval + sender.jitter for sender in senders)
-    # Everybody twice: both rounds of a full queue after both of the slowest's updates.
+    # Two deliveries of every cluster: two rounds of a full queue after the slowest's two updates.
     twice = 3 * longest + 2 * spec.queue.slots * (service_us // tick_us)
-    # And time to break what must hold.
+    # And time to violate the objectives.
     limits = [_us(o.bound_ms or o.within_ms or Decimal(0)) for o in spec.objective]
     return max(6 * longest, twice, *(ceil(Fraction(2 * limit, tick_us)) for limit in limits))
 
 
 def _control(spec: Spec, clusters: int, tick_us: int) -> Control | None:
-    """The quota and the deadline that stand for P_s, in the congestion regime N > Qmax."""
+    """The quota and the deadline instead of P_s, in the congestion regime N > Qmax."""
     share = Fraction(spec.queue.slots, clusters)
     if spec.control.kind == "off" or share >= 1:
         return None
@@ -135,15 +135,15 @@ def _control(spec: Spec, clusters: int, tick_us: int) -> Control | None:
         case "urgency":
             slope = 1 / threshold_s
         case "fairness":
-            # differs: the paper sets v to a time where a probability per time is needed; read as
-            # its number of seconds, per second (docs/design/009).
+            # differs: the paper sets v to a time where a probability per time is needed; we use its
+            # number of seconds, per second (docs/design/009).
             slope = threshold_s
         case number:
             slope = Fraction(number)
     forced_s = threshold_s + (1 - share) / slope
     window = spec.control.window or share.denominator
     tick_s = Fraction(tick_us, 1_000_000)
-    # To ticks on the side of more freedom for the senders: what holds for them holds for the real.
+    # Rounded towards more freedom for the senders, so that proofs also hold for the real ones.
     return Control(
         window=window,
         at_least=floor(share * window),

@@ -1,4 +1,4 @@
-"""What is told of an objective: the answer, how far it reaches, and the run that shows it."""
+"""The verdict on an objective: the answer, its range, and the run that shows it."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class Witness:
 
     schedule: Schedule
     run: Run
-    """What the engine made of the schedule, offsets included."""
+    """The engine's output for the schedule, including offsets."""
     value: Fraction
-    """The objective's value in it on ticks, ns or share: real times a little apart come as near
-    to it as one likes."""
+    """The objective's value in it on ticks, ns or share; real times slightly apart come arbitrarily
+    close to it."""
     pair: tuple[int, int] | None = None
-    """The two clusters furthest apart, for the fair objectives; else (cluster, cluster) of the
-    one that has the value, where one has it."""
+    """For the fair objectives, the two clusters furthest apart; otherwise (cluster, cluster) of the
+    one with the value, if there is one."""
 
 
 @dataclass(frozen=True)
@@ -41,27 +41,27 @@ class Verdict:
     objective: Objective
     answer: Answer
     forever: bool
-    """The answer is not only of the horizon."""
+    """True if the answer reaches beyond the horizon."""
     prover: str
-    """Who proved or found it: sweep, timeline, events, or more joined by +."""
+    """The prover: sweep, timeline, events, or several joined by +."""
     seconds: float
     cpu_seconds: float
     witness: Witness | None
-    """Violated: the counterexample. Holds: the run that comes nearest to the limit, as far as was
-    looked; it shows that the premises can be met at all."""
+    """Violated: the counterexample. Holds: the run found closest to the limit; it shows that the
+    premises can be met at all."""
     at_most: Fraction | None
-    """Proved: no run has a value above this. None where nothing was proved."""
+    """Proved: no run has a value above this. None if nothing was proved."""
     reason: str = ""
-    """Why it is undecided; of a violation that is none of the limit, which clause (a cluster
-    starves, so that it has no average)."""
+    """Why it is undecided; or the violated clause if it is not the limit (a cluster starves, so
+    that it has no average)."""
     clause: Kind | None = None
-    """NO_AVERAGE where not the limit is violated but that: the witness's value counts clusters."""
+    """NO_AVERAGE if that is violated instead of the limit: the witness's value counts clusters."""
     edge_forever: bool = False
-    """``at_most`` is not only of the horizon."""
+    """True if ``at_most`` reaches beyond the horizon."""
     edge_seconds: float = 0.0
-    """Looking for the edge took so long, after the answer was known: not part of ``seconds``."""
+    """Seconds of looking for the edge after the answer was known; not part of ``seconds``."""
 
     @property
     def tight(self) -> bool:
-        """Whether the nearest run reaches what was proved: it is the smallest limit that holds."""
+        """True if the closest run reaches the proved bound: it is the smallest limit that holds."""
         return self.witness is not None and self.witness.value == self.at_most

@@ -1,4 +1,4 @@
-"""Ask the provers until an objective is decided, then for its edge; the engine confirms it all."""
+"""Asks the provers until an objective is decided, then for its edge; the engine confirms it."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from olaf.verify.words import amount
 
 FAIR = (Kind.FAIR_PEAK, Kind.FAIR_AGE)
 CLOSED = (Kind.WORST_PEAK, Kind.STARVATION)
-"""Kinds whose value only grows with the horizon: a violation in a shorter one is one."""
+"""Kinds whose value only grows with the horizon: a violation in a shorter one counts."""
 ANY = Fraction(-1)
 """Below every value."""
 EDGE_S = 2.0
 EDGE_SHARE = 0.1
-"""Of the timeout, at least `EDGE_S`: so long the edge is looked for that nobody asked for."""
+"""Share of the timeout, at least `EDGE_S`, for the edge if the caller did not ask for it."""
 WITNESS_SHARE = 0.15
 
 
@@ -38,9 +38,9 @@ def verify(
 ) -> Verdict:
     """Whether no run of the instance has a value above the objective's limit.
 
-    timeout_s: of all of it, seconds. tightest: use what is left of it to find the smallest limit
-    that holds. provers, say, stop: as of `olaf.verify.portfolio.Portfolio`. Ctrl-C and stop end it
-    with what is known. Raises DisagreementError for a bug of ours.
+    timeout_s: time limit in seconds for everything. tightest: use the remaining time to find the
+    smallest limit that holds. provers, say, stop: see `olaf.verify.portfolio.Portfolio`. Ctrl-C and
+    stop end it with the results so far. Raises DisagreementError for a bug of ours.
     """
     with Portfolio(provers, say, stop) as portfolio:
         return decide(portfolio, instance, objective, timeout_s=timeout_s, tightest=tightest)
@@ -55,7 +55,7 @@ def decide(
     tightest: bool = False,
     edge: bool = True,
 ) -> Verdict:
-    """As `verify`, of several questions one after the other. edge: whether it is looked for."""
+    """Like `verify`, for several questions in turn. edge: whether to look for it."""
     case = _Case(portfolio, instance, objective, timeout_s)
     try:
         case.sample()
@@ -70,7 +70,7 @@ def decide(
 
 
 class _Case:
-    """What is known of one objective so far."""
+    """The state of one objective."""
 
     def __init__(
         self, portfolio: Portfolio, instance: Instance, objective: Objective, timeout_s: float
@@ -86,7 +86,7 @@ class _Case:
         self._reason = ""
         self._clause: Kind | None = None
         self._averages_forever = True
-        """Nobody stops to deliver, nor would have no mean, after the horizon either."""
+        """No cluster stops delivering, or lacks a mean, beyond the horizon."""
         self._forever = False
         self._edge_forever = False
         self._who: list[str] = []
@@ -96,7 +96,7 @@ class _Case:
         self._cpu_seconds = 0.0
 
     def sample(self) -> None:
-        """A run or two to begin with."""
+        """Find a run or two to begin with."""
         self._best = sampled(self._instance, self._objective)
 
     def decide(self) -> None:
@@ -108,7 +108,7 @@ class _Case:
         self._stop_the_clock()
 
     def find_edge(self, *, wanted: bool, tightest: bool) -> None:
-        """How near to the limit a run comes, or of what is violated, how far beyond."""
+        """Find how close to the limit a run comes, or how far beyond a violated one."""
         if self._clause is not None or self._answer is Answer.UNDECIDED:
             return
         if self._answer is Answer.HOLDS and self._best is None:
@@ -119,13 +119,13 @@ class _Case:
             self._narrow(min(ends, self._deadline))
 
     def give_up(self, reason: str) -> None:
-        """It ends here: an answer that was found stays one."""
+        """Stop here; an answer that was found stays."""
         if self._answer is Answer.HOLDS and self._best is None:
             self._answer = Answer.UNDECIDED
         self._reason = self._reason or reason + self._up_to()
 
     def verdict(self) -> Verdict:
-        """What is known."""
+        """The verdict so far."""
         self._stop_the_clock()
         assert self._seconds is not None
         return Verdict(
@@ -151,7 +151,7 @@ class _Case:
             self._cpu_seconds = now - self._cpu_begin
 
     def _everybody_has_an_average(self) -> bool:
-        """The clause of the fair kinds; True where they can be asked for, decided or not."""
+        """Decide the clause of the fair kinds; True if they can then be asked."""
         if self._objective.kind not in FAIR:
             return True
         if self._objective.kind is Kind.FAIR_AGE and not self._is_taken():
@@ -173,11 +173,11 @@ class _Case:
         times = ("never delivers", "delivers once only")[count]
         self._clause = Kind.NO_AVERAGE
         self._answer = Answer.VIOLATED
-        self._reason = f"{name} {times} within the horizon: it starves, with no mean to be fair by"
+        self._reason = f"{name} {times} within the horizon: it starves, and has no mean to compare"
         return False
 
     def _is_taken(self) -> bool:
-        """Whether any prover takes the question: most do not know the mean age."""
+        """Whether any prover can decide the question: most do not know the mean age."""
         asked = [self._instance], self._objective, None, self._deadline
         try:
             self._portfolio.ask(*asked, f"who knows {self._objective.kind}")
@@ -190,11 +190,11 @@ class _Case:
 
     def _within_the_limit(self) -> None:
         limit = self._objective.limit
-        # Without a run so far, time is left to find one that shows what holds is about something.
+        # Without a run so far, keep time to find one, as evidence that the premises can be met.
         kept_s = 0.0 if self._best else WITNESS_SHARE * self._timeout_s
         try:
             ends = self._deadline - kept_s
-            # Only of these is a proof for ever to be had.
+            # Only these have proofs for ever.
             forever = self._objective.kind in CLOSED or self._instance.deterministic
             found = self._ask(self._objective, limit, ends, self._shorter(), forever=forever)
         except UndecidedError as error:
@@ -213,7 +213,7 @@ class _Case:
         if self._objective.kind in CLOSED and not found.forever and limit >= horizon_ns:
             reach = amount(self._objective.kind, limit)
             self._reason = (
-                f"nothing can get older than the horizon, and that is not above {reach}: set "
+                f"no age can exceed the horizon, which is not above {reach}: set "
                 "time.horizon_ms to at least twice the limit"
             )
             return
@@ -223,7 +223,7 @@ class _Case:
             self._answer = Answer.HOLDS
 
     def _up_to(self) -> str:
-        """How much of the horizon is proved, where the whole is not."""
+        """The proved part of the horizon, if it is not the whole."""
         ticks = self._portfolio.up_to
         if not ticks or self._at_most is not None:
             return ""
@@ -238,21 +238,19 @@ class _Case:
         self._forever = self._objective.kind in CLOSED
 
     def _show_that_there_is_a_run(self) -> None:
-        """What holds because nothing ever happens is no proof of anything."""
+        """A vacuous answer, about runs in which nothing happens, is no proof."""
         try:
             found = self._ask(self._objective, ANY, self._deadline)
         except UndecidedError as error:
-            self.give_up(f"proved, but no run was found that shows it is about anything: {error}")
+            self.give_up(f"proved, but no run was found that has a value at all: {error}")
             return
         if isinstance(found, NoRun):
-            self.give_up(
-                "in no run up to the horizon is there anything to measure: lengthen the horizon"
-            )
+            self.give_up("no run up to the horizon has anything to measure: lengthen the horizon")
             return
         self._best = found
 
     def _narrow(self, ends: float) -> None:
-        """Between the best run and what is proved, by halves; at last from the run upwards."""
+        """Halve the distance between the best run and the proved bound; then climb from the run."""
         assert self._best is not None
         step = Fraction(self._instance.tick_ns if self._objective.kind.is_time else Fraction(1, 64))
         jump = step
@@ -288,7 +286,7 @@ class _Case:
             )
 
     def _shorter(self) -> list[Instance]:
-        """Shorter horizons in which a violation can be, and is found sooner."""
+        """Shorter horizons in which a violation can occur, and is found sooner."""
         if self._objective.kind not in CLOSED:
             return []
         needs = self._objective.limit / self._instance.tick_ns

@@ -1,4 +1,4 @@
-"""Runs that exist: what a prover found, confirmed by the engine, and some that need no prover."""
+"""Runs that exist: those of provers, confirmed by the engine, and samples."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from olaf.verify.verdict import Witness
 
 SAMPLES = 12
 MOST_SENDS = 100_000
-"""In all samples, some tenths of a second: there are fewer of long runs."""
+"""Updates in all samples, some tenths of a second of work: long runs get fewer samples."""
 
 
 def confirm(
     instance: Instance, objective: Objective, above: Fraction, schedule: Schedule, prover: str
 ) -> Witness:
-    """The run that the engine makes of a schedule.
+    """The engine's run of a schedule.
 
-    Raises DisagreementError where senders cannot send like this, or the value is not above.
+    Raises DisagreementError if senders cannot send like this, or the value is not above.
     """
     wrong = unlike(instance, schedule)
     run = replay(instance, schedule)
@@ -53,7 +53,7 @@ def confirm(
 
 
 def _other_departures(schedule: Schedule, run: Run) -> str | None:
-    """Where the engine does not do what the prover said of it."""
+    """The places where the engine contradicts the prover."""
     if schedule.departures is None:
         return None
     seen = sorted(
@@ -70,10 +70,10 @@ def _other_departures(schedule: Schedule, run: Run) -> str | None:
 
 
 def unlike(instance: Instance, schedule: Schedule) -> str | None:
-    """What in a schedule no sender of the instance can do; None where all can.
+    """An action in a schedule that no sender of the instance can take; None if all can.
 
-    On ticks: update n is ready at phase + n T + late, and of each ``window`` ready ones in a row
-    ``at_least`` are sent. When a worker may hold back, by what it has heard, is not looked at.
+    On ticks, update n is ready at phase + n T + late, and of each ``window`` ready ones in a row
+    ``at_least`` are sent. The conditions for holding back, by heard answers, are not checked.
     """
     ready: list[list[tuple[int, bool]]] = [[] for _ in instance.senders]
     for send in schedule.sends:
@@ -84,7 +84,7 @@ def unlike(instance: Instance, schedule: Schedule) -> str | None:
         updates = sorted(ready[index])
         phases = [tick - n * sender.interval for n, (tick, _) in enumerate(updates)]
         earliest = max([0, *(phase - sender.jitter for phase in phases)])
-        # A real phase may be hardly below the interval.
+        # A real phase may be slightly below the interval.
         latest = min([sender.interval - (instance.ties is Ties.GRID), *phases])
         who = f"worker {index} of {instance.clusters[sender.cluster]}"
         if earliest > latest:
@@ -98,12 +98,12 @@ def unlike(instance: Instance, schedule: Schedule) -> str | None:
                 if sum(sent[first : first + window]) < needed:
                     return f"{who} sends fewer than {needed} of {window} updates in a row"
     if instance.control is None and schedule.held:
-        return "an update is held back where nobody holds any"
+        return "an update is held back without transmission control"
     return None
 
 
 def pair_of(run: Run, objective: Objective) -> tuple[int, int] | None:
-    """The two clusters furthest apart; of the kinds that are about one, (cluster, cluster)."""
+    """The two clusters furthest apart; for kinds about one cluster, (cluster, cluster)."""
     about = objective.clusters
 
     def far(key: Callable[[Run, int], Fraction | None]) -> tuple[int, int] | None:
@@ -133,9 +133,9 @@ def pair_of(run: Run, objective: Objective) -> tuple[int, int] | None:
 
 
 def sampled(instance: Instance, objective: Objective) -> Witness | None:
-    """The one with the largest value of a few runs: with all phases 0, and drawn ones.
+    """The sample with the largest value: one with all phases 0, and random ones.
 
-    None where senders hold updates back: when they may is for the provers to say.
+    None if senders hold updates back: only provers know when they may.
     """
     best: Witness | None = None
     for schedule in _some(instance):
@@ -150,14 +150,14 @@ def sampled(instance: Instance, objective: Objective) -> Witness | None:
 def _some(instance: Instance) -> Iterator[Schedule]:
     if instance.control is not None:
         return
-    draw = random.Random(0)  # the same runs each time
+    draw = random.Random(0)  # the same samples each time
     continuous = instance.ties is Ties.CONTINUOUS
     long = sum(instance.horizon // sender.interval + 1 for sender in instance.senders)
     for number in range(max(1, min(SAMPLES, MOST_SENDS // long))):
         sends = []
         for index, sender in enumerate(instance.senders):
             phase = draw.randrange(sender.interval) if number else 0
-            # A fraction of a tick that is the phase's, so that real times have this order.
+            # A fraction of a tick for each phase, so that real times have this order.
             offset_ns = index if continuous else 0
             at = phase
             while at <= instance.horizon:

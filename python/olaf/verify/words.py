@@ -1,4 +1,4 @@
-"""A verdict in sentences: amounts with units, what was assumed, how far the answer reaches."""
+"""A verdict in sentences: amounts with units, assumptions, and the answer's range."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ VALUE = {
 
 
 def amount(kind: Kind, value: Fraction) -> str:
-    """``33.333 ms`` or ``5 %``; a few digits of what is not whole."""
+    """``33.333 ms`` or ``5 %``; a few digits if it is not whole."""
     if kind is Kind.NO_AVERAGE:
         return str(value)
     if kind is Kind.LOSS:
@@ -42,7 +42,7 @@ def _number(value: Fraction) -> str:
 
 
 def claim(instance: Instance, objective: Objective) -> str:
-    """What the objective says."""
+    """The claim of the objective."""
     text = SAYS[objective.kind].format(amount(objective.kind, objective.limit))
     if objective.kind is Kind.STARVATION and objective.limit == _ns(instance, instance.horizon) - 1:
         text = f"every cluster delivers within the {_ms(instance, instance.horizon)} observed"
@@ -52,8 +52,8 @@ def claim(instance: Instance, objective: Objective) -> str:
 
 
 def reach(verdict: Verdict) -> str:
-    """For which times the answer is. A mean for ever is what it tends to: at some time between it
-    may be another."""
+    """The times for which the answer holds. A mean for ever is a limit: it may differ at some time
+    in between."""
     horizon = amount(Kind.WORST_PEAK, _ns(verdict.instance, verdict.instance.horizon))
     if not verdict.forever:
         return f"up to {horizon}"
@@ -61,12 +61,12 @@ def reach(verdict: Verdict) -> str:
 
 
 def is_mean(verdict: Verdict) -> bool:
-    """Whether its value is over all of the time: it may go up and down with the horizon."""
+    """Whether its value is a mean over all the time: it may rise and fall with the horizon."""
     return verdict.objective.kind in (Kind.FAIR_PEAK, Kind.FAIR_AGE, Kind.LOSS)
 
 
 def found(verdict: Verdict) -> str:
-    """What the run shows that comes with the verdict."""
+    """The value in the verdict's run."""
     witness, kind = verdict.witness, verdict.objective.kind
     if witness is None:
         return "no run was found"
@@ -80,7 +80,7 @@ def found(verdict: Verdict) -> str:
 
 
 def edge(verdict: Verdict) -> str:
-    """The smallest limit that holds, or between what and what it is."""
+    """The smallest limit that holds, or the interval that contains it."""
     kind, most = verdict.objective.kind, verdict.at_most
     best = None if verdict.witness is None else verdict.witness.value
     if verdict.clause is not None or (verdict.answer is Answer.VIOLATED and most is None):
@@ -105,7 +105,7 @@ def edge(verdict: Verdict) -> str:
 
 
 def explained(verdict: Verdict) -> list[str]:
-    """Who says so, how far it reaches, and what comes nearest."""
+    """The prover, the range of the answer, and the closest run."""
     took = f"{verdict.seconds:.2f} s ({verdict.cpu_seconds:.2f} s CPU)"
     match verdict.answer:
         case Answer.HOLDS:
@@ -126,21 +126,21 @@ def explained(verdict: Verdict) -> list[str]:
 
 
 def assumed(instance: Instance, objective: Objective) -> list[str]:
-    """What the answer is about, so that nobody takes it for more."""
+    """The assumptions of the answer."""
     queue = (
-        f"one OLAF queue of {_count(instance.slots, 'slot')}, the update on the wire included; "
+        f"one OLAF queue of {_count(instance.slots, 'slot')}, including the update on the wire; "
         f"the link takes {_ms(instance, instance.service)} for an update; the gate is off"
     )
     late = any(sender.jitter for sender in instance.senders)
     phases = "workers start at any phase" + (
-        ", and each update is late by anything up to its jitter" if late else ""
+        ", and each update may be late by up to its jitter" if late else ""
     )
     if instance.ties is Ties.CONTINUOUS and objective.kind is Kind.FAIR_AGE:
-        ties = "phases and lateness in whole ticks, what falls on one in every order of real times"
+        ties = "phases and lateness in whole ticks; events of one tick in every order of real times"
     elif instance.ties is Ties.CONTINUOUS:
         ties = (
-            "times are real numbers, no two workers in step to the instant (that is what "
-            'time.ties = "grid" looks at)'
+            "times are real numbers, no two workers are in step to the instant "
+            '(time.ties = "grid" covers that case)'
         )
     else:
         ties = "every event on its tick; a departure before an arrival at its end"
@@ -161,14 +161,14 @@ def _control(instance: Instance) -> str:
         if len(instance.clusters) <= instance.slots:
             return "every update is sent: a slot for every cluster (N <= Qmax), so that P_s = 1"
         return "every update is sent: there is no transmission control"
-    who = "who has a part in it" if instance.hears is Hears.SHARED else "its whole cluster"
+    who = "its contributors" if instance.hears is Hears.SHARED else "its whole cluster"
     return (
-        f"P_s is taken as a quota: of {control.window} updates in a row a worker sends at least "
+        f"P_s is modelled as a quota: of {control.window} updates in a row a worker sends at least "
         f"{control.at_least}, and at most {control.at_most} while its last answer is at most "
-        f"{_ms(instance, control.threshold)} old; silent for more than "
-        f"{_ms(instance, control.forced)} it always sends (P_s = 1); what is not sent is carried "
-        "or discarded, not tried again between updates; N is all of them from the start; a "
-        f"departure is heard by {who} after {_ms(instance, instance.answer_delay)}"
+        f"{_ms(instance, control.threshold)} old; without an answer for more than "
+        f"{_ms(instance, control.forced)} it always sends (P_s = 1); an update that is not sent "
+        f"is carried or discarded, not retried between updates; N is the number of all clusters; "
+        f"{who} receives the answer {_ms(instance, instance.answer_delay)} after the departure"
     )
 
 
@@ -186,11 +186,11 @@ def _counts(kind: Kind) -> str:
                 "cluster that delivers fewer than two times violates it"
             )
         case Kind.WORST_PEAK:
-            return "ages count from the cluster's first delivery; the one at the horizon too"
+            return "ages count from the cluster's first delivery, including the age at the horizon"
         case Kind.STARVATION:
             return "the time before the first delivery and after the last counts too"
         case Kind.LOSS:
-            return "of the updates sent by all these clusters up to the horizon"
+            return "of the updates that all these clusters send up to the horizon"
     return ""
 
 

@@ -1,7 +1,7 @@
-"""A process that proves: takes questions from a pipe, answers them one after the other.
+"""A process that proves: it reads questions from a pipe and answers them one after the other.
 
-It ends when the other end of the pipe does, in the middle of a proof too: nobody is left who would
-want to know.
+It ends when the other end of the pipe closes, even in the middle of a proof, since nobody would
+read the answer.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ from olaf.verify.prover import NoRun, Prover, UndecidedError
 from olaf.verify.schedule import Schedule
 
 RUNG_SHARE = 0.15
-"""Of the time left, what a shorter horizon may take before the next is tried."""
+"""Share of the remaining time for a shorter horizon before the next is tried."""
 MOST_KEPT = 8
-"""Provers, each for an instance and an objective, that are kept for a next question."""
+"""Number of provers, each for an instance and an objective, that are kept for later questions."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """Is there a run above ``above``?"""
+    """Asks for a run above ``above``."""
 
     number: int
     instances: tuple[Instance, ...]
-    """Shorter horizons first, in which only a run found is an answer; last the one meant."""
+    """Instances with shorter horizons, in which only a run counts; the last is the real one."""
     objective: Objective
     above: Fraction | None
-    """None: only whether such questions are taken, which NoRun affirms."""
+    """None: only ask whether the prover can decide such questions; NoRun means yes."""
     deadline: float
-    """On `time.monotonic`, which all processes share."""
+    """Deadline on `time.monotonic`, which all processes share."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """A run above what was asked, in the instance that it is a run of."""
+    """A run above the bound, and the instance it belongs to."""
 
     instance: Instance
     schedule: Schedule
@@ -56,33 +56,33 @@ class Found:
 
 @dataclass(frozen=True)
 class GaveUp:
-    """No answer, and why."""
+    """No answer, and the reason."""
 
     why: str
 
 
 @dataclass(frozen=True)
 class UpTo:
-    """No run so far: not up to this shorter horizon. No answer yet."""
+    """No run up to this shorter horizon; not an answer yet."""
 
     ticks: int
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What comes back."""
+    """Any message back."""
 
     number: int
     answer: Found | NoRun | GaveUp | UpTo
     cpu_seconds: float
-    """Of the process so far."""
+    """CPU seconds of the process so far."""
 
 
 def main() -> None:
-    """Answer until the pipe closes, whose descriptor is the first argument of the process."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for who asks
+    """Answer until the pipe closes; its descriptor is the first argument of the process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
     most = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
-    # A prover that wants more gives up, instead of the machine. macOS has no such limit.
+    # A prover beyond this limit gives up instead of exhausting the machine. macOS has no limit.
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
     connection: Connection[Any, Any] = Connection(int(sys.argv[1]))
@@ -123,7 +123,7 @@ def _answer(
     except UndecidedError as error:
         return GaveUp(str(error))
     except Exception as error:
-        traceback.print_exc()  # a bug: seen, though another prover may answer
+        traceback.print_exc()  # a bug: report it, although another prover may answer
         return GaveUp(f"broke: {error!r}")
 
 
@@ -133,7 +133,7 @@ def _climb(
     kept: dict[tuple[Instance, Objective], Prover],
     tell: Callable[[UpTo], None],
 ) -> Found | NoRun:
-    """From horizon to horizon; what holds for ever in one holds for ever."""
+    """Go from horizon to horizon; a proof for ever in one holds for all."""
     assert question.above is not None
     *shorter, whole = question.instances
     for instance in shorter:

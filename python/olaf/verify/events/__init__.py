@@ -1,4 +1,4 @@
-"""The prover over events: moments as numbers, and z3. Its size is that of updates, not of ticks."""
+"""The prover over events: moments are numbers for z3. Its size grows with updates, not ticks."""
 
 from olaf.verify.events.solving import Events
 

@@ -1,4 +1,4 @@
-"""Facts about moments, for a solver that knows numbers too."""
+"""Facts about moments, for a solver that knows numbers."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ import z3
 from olaf.verify.gates import Bit, Gates, negation
 
 Term: TypeAlias = Any
-"""A real number of z3, or a Python one."""
+"""A real number of z3, or a Python number."""
 
 
 class Facts(Gates):
-    """What must hold, and names for what follows from it."""
+    """Constraints, and names for formulas."""
 
     def __init__(self) -> None:
         super().__init__()
         self._unknowns = 0
 
     def bit(self) -> z3.BoolRef:
-        """A Boolean that nothing decides yet."""
+        """A new Boolean for the solver to decide."""
         self._unknowns += 1
         return self.free(f"b{self._unknowns}")
 
     def number(self) -> z3.ArithRef:
-        """A real number that nothing decides yet."""
+        """A new real number for the solver to decide."""
         self._unknowns += 1
         return z3.Real(f"x{self._unknowns}")
 
     def equal(self, one: Bit, other: Bit) -> None:
-        """Both or neither."""
+        """Assert that both hold or neither."""
         self.require(negation(one), other)
         self.require(one, negation(other))

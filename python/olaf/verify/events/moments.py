@@ -1,9 +1,9 @@
-"""When updates are ready, and what of two events is first.
+"""When updates are ready, and which of two events comes first.
 
-An event has a moment: a number of ticks, and a rank, which says where in its tick it is. Given
-which event is first of each two, moments are bound by differences of whole numbers only. So where
-fractions of ticks fit, whole ticks fit too (round all of them at the same fraction), and the
-solver, which may take fractions, proves of whole ticks.
+An event has a moment: a number of ticks, and a rank within its tick. Once the order of each two
+events is fixed, only differences of whole numbers bound the moments. So if fractions of ticks fit,
+whole ticks fit too (round all moments at the same fraction). The solver may use fractions, and its
+proofs hold for whole ticks.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from olaf.verify.instance import Instance
 
 @dataclass(frozen=True)
 class Moment:
-    """When something happens."""
+    """The time of an event."""
 
     tick: Term
     rank: Term
@@ -37,7 +37,7 @@ class Update:
     ready: Moment
     earliest: int
     latest: int
-    """Ticks between which it is ready."""
+    """First and last tick at which it may be ready."""
     counts: Bit
     """Whether it is ready by the horizon."""
 
@@ -59,7 +59,7 @@ class Moments:
         for index, sender in enumerate(senders):
             phase = Moment(facts.number(), facts.number())
             facts.require(phase.tick >= 0)
-            # Hardly below the interval is before the beginning's moment in its tick.
+            # Slightly below the interval means before the begin of the observation in its tick.
             facts.require(phase.tick <= sender.interval)
             facts.require(phase.tick <= sender.interval - 1, phase.rank < 0)
             facts.require(phase.tick >= 1, phase.rank >= 0)
@@ -70,7 +70,8 @@ class Moments:
         for a, b in combinations(steady, 2):
             facts.require(a < b, b < a)
         for update in self.updates:
-            # Nor is one of its own that of a worker without lateness, but by a chance of nought.
+            # A late worker's moment equals that of a worker without lateness only with probability
+            # 0.
             if senders[update.sender].jitter:
                 for rank in steady:
                     facts.require(rank < update.ready.rank, update.ready.rank < rank)
@@ -95,14 +96,14 @@ class Moments:
         return Update(place, index, number, cluster, ready, due, latest, counts)
 
     def by(self, moment: Moment, tick: int) -> Bit:
-        """Whether it is at this tick at the latest."""
+        """Whether it is at this tick or earlier."""
         known = self.facts.bit()
         self.facts.require(z3.Not(known), moment.tick <= tick)
         self.facts.require(known, moment.tick >= tick + 1)
         return known
 
     def by_the_end(self, moment: Moment) -> Bit:
-        """Whether it is observed, up to the moment that the observation ends in its last tick."""
+        """Whether it is observed, up to the end of the observation in its last tick."""
         require, known, last = self.facts.require, self.facts.bit(), self.instance.horizon
         require(z3.Not(known), moment.tick <= last)
         require(z3.Not(known), moment.tick <= last - 1, moment.rank <= self.end)
@@ -111,14 +112,14 @@ class Moments:
         return known
 
     def at_most(self, later: Moment, earlier: Moment, ticks: int) -> Bit:
-        """Whether at most so many ticks lie between, wherever in their ticks the two are."""
+        """Whether at most this many ticks lie between them, wherever in their ticks the two are."""
         known = self.facts.bit()
         self.facts.require(z3.Not(known), later.tick - earlier.tick <= ticks)
         self.facts.require(known, later.tick - earlier.tick >= ticks + 1)
         return known
 
     def gap(self, a: Update, b: Update) -> tuple[int, int]:
-        """The least and the most ticks from a to b."""
+        """The smallest and the largest number of ticks from a to b."""
         if a.sender == b.sender:
             sender = self.instance.senders[a.sender]
             due = (b.number - a.number) * sender.interval
@@ -135,7 +136,7 @@ class Moments:
         senders = self.instance.senders
         key = (a.index, b.index, 0)
         if not senders[a.sender].jitter and not senders[b.sender].jitter:
-            # The same for all pairs that are due as far apart.
+            # The same for all pairs with the same distance between their due times.
             key = (-a.sender - 1, -b.sender - 1, a.earliest - b.earliest)
         if key not in self._before:
             known = self.facts.bit()
@@ -151,7 +152,7 @@ class Moments:
         require(z3.Not(holds), x.tick - y.tick <= -1, x.rank < y.rank)
 
     def past(self, end: Moment, update: Update) -> Bit:
-        """Whether a service ended when the update was ready: at the same moment it had."""
+        """Whether a service had ended when the update was ready; at the same moment it had."""
         require, known, ready = self.facts.require, self.facts.bit(), update.ready
         require(z3.Not(known), end.tick - ready.tick <= 0)
         late = self.instance.senders[update.sender].jitter > 0

@@ -1,4 +1,4 @@
-"""Whether a run's value is above a bound, as a formula over moments. Values are in ticks here."""
+"""Whether a run's value exceeds a bound, as a formula over moments. Values here are in ticks."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from olaf.verify.instance import Kind, Objective
 from olaf.verify.prover import UndecidedError
 
 LOOKED_AT = {Kind.FAIR_PEAK: 2, Kind.WORST_PEAK: 1, Kind.STARVATION: 1}
-"""Of clusters that are alike, so many stand for all: one has the value, or two are apart."""
+"""Like clusters need only this many representatives: one has the value, or two are apart."""
 
 
 class Values:
-    """What values are made of, built once for all bounds."""
+    """The parts of values, built once for all bounds."""
 
     def __init__(self, queue: Queue, objective: Objective) -> None:
         self._queue = queue
@@ -34,7 +34,7 @@ class Values:
         self._about = self._break_symmetry()
 
     def above(self, bound: Fraction) -> Bit:
-        """Whether the value, in ticks or a share, is above the bound."""
+        """Whether the value, in ticks or as a share, is above the bound."""
         facts, objective = self._facts, self._objective
         more = floor(bound) + 1
         match objective.kind:
@@ -59,19 +59,19 @@ class Values:
         ]
         if share < 0:
             return self._facts.any_of(fate.sent for fate in fates)
-        # As d dropped + n not sent > n updates: z3 sums Booleans fastest with weights above 0.
+        # For d dropped and n sent of n updates: z3 sums Booleans fastest with positive weights.
         lost, sent = share.denominator, share.numerator
         terms = [(fate.dropped, lost) for fate in fates]
         terms += [(negation(fate.sent), sent) for fate in fates if sent]
         return self._facts.weighs_at_least(terms, sent * len(fates) + 1)
 
     def _ends(self, cluster: int) -> list[Bit]:
-        """Of each update, whether it opens an entry that is delivered by the horizon."""
+        """For each update, whether it opens an entry that is delivered by the horizon."""
         fates = [self._queue.fates[u.index] for u in self._queue.of(cluster)]
         return [self._facts.all_of([fate.opens, fate.delivered]) for fate in fates]
 
     def _older(self, cluster: int, age: int) -> Iterable[Bit]:
-        """Ways in which the cluster, once delivered, gets so old."""
+        """Ways in which the cluster, once delivered, reaches this age."""
         facts, fates = self._facts, self._queue.fates
         for update in self._queue.of(cluster):
             fate = fates[update.index]
@@ -79,7 +79,7 @@ class Values:
             if some is not False:
                 peak = fate.departs.tick - newest >= age
                 yield facts.all_of([fate.opens, fate.delivered, some, peak])
-            # Its age at the horizon, if nothing newer is delivered.
+            # Its age at the horizon, if no newer update is delivered.
             later = [
                 negation(
                     facts.all_of([self._queue.moments.before(update, m), fates[m.index].delivered])
@@ -91,7 +91,7 @@ class Values:
             yield facts.all_of([fate.delivered, last, *later])
 
     def _gaps(self, cluster: int, ticks: int) -> Iterable[Bit]:
-        """Ways in which nothing of the cluster is delivered for so many ticks."""
+        """Ways in which no update of the cluster is delivered for this many ticks."""
         if ticks > self._horizon:
             return
         facts, fates = self._facts, self._queue.fates
@@ -115,9 +115,9 @@ class Values:
             yield facts.all_of([fate.taken, self._horizon - begin >= ticks, *others])
 
     def _newest_before(self, update: Update) -> tuple[Bit, Term]:
-        """Whether something of the cluster was taken before, and when the newest of it was ready.
+        """Whether an earlier update of the cluster was accepted, and when the newest was ready.
 
-        Where the update opens an entry, that is the content of the one before.
+        If the update opens an entry, that is the content of the previous entry.
         """
         if update.index not in self._before:
             facts = self._facts
@@ -139,14 +139,14 @@ class Values:
         return self._before[update.index]
 
     def _apart(self, u: int, v: int, bound: Fraction) -> Bit:
-        """Whether u's mean peak is more than the bound above v's."""
+        """Whether u's mean peak exceeds v's by more than the bound."""
         of_u, of_v = self._mean(u), self._mean(v)
         has_u, has_v = (self._facts.at_least(self._ends(c), 2) for c in (u, v))
         far = of_u - of_v > z3.Q(bound.numerator, bound.denominator)
         return self._facts.all_of([has_u, has_v, far])
 
     def _mean(self, cluster: int) -> Term:
-        """The cluster's mean peak where it has one: of k peaks, k times it is their sum."""
+        """The cluster's mean peak if it has one: with k peaks, k times the mean is their sum."""
         if cluster not in self._means:
             facts = self._facts
             mean = facts.number()
@@ -176,7 +176,7 @@ class Values:
         return [(u, v) for u, v in pairs if u < v or alike[u] != alike[v]]
 
     def _break_symmetry(self) -> list[int]:
-        """Put what may change places in order; the clusters that stand for all."""
+        """Order the clusters that may change places; return those that represent all."""
         instance = self._queue.instance
         kind, asked = self._objective.kind, self._objective.clusters
         groups: dict[tuple[int, bool], list[int]] = defaultdict(list)
@@ -194,7 +194,7 @@ class Values:
         return about
 
     def _in_order(self, a: int, b: int) -> None:
-        """The phase of a is not above that of b."""
+        """Assert that the phase of a is not above that of b."""
         phases = self._queue.moments.phases
         self._facts.require(phases[a].tick - phases[b].tick <= 0)
         self._facts.require(phases[a].tick - phases[b].tick <= -1, phases[a].rank <= phases[b].rank)

@@ -1,7 +1,7 @@
-"""The queue: of each update whether it is sent, joins, waits or is dropped, and when it departs.
+"""The queue: whether each update is sent, joins, waits or is dropped, and when it departs.
 
-What it finds is told by the updates before it: those whose content is not on the wire yet are open,
-those that opened an entry which has not departed hold a slot.
+An update's place follows from the updates before it. Those whose content is not on the wire yet are
+open; those that opened an entry which has not departed hold a slot.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from olaf.verify.instance import Control, Hears, Instance
 
 @dataclass(frozen=True)
 class Fate:
-    """What becomes of an update."""
+    """The fate of an update."""
 
     sent: Bit
     opens: Bit
@@ -25,16 +25,16 @@ class Fate:
     """It takes a slot or joins its cluster's open update."""
     dropped: Bit
     departs: Moment
-    """When its content does, if it is taken."""
+    """Departure of its content, if it is accepted."""
     delivered: Bit
-    """It is taken, and departs by the horizon."""
+    """Whether it is accepted, and departs by the horizon."""
 
 
 class Queue:
     """The updates of a run and their fates."""
 
     def __init__(self, facts: Facts, instance: Instance, *, may_end_early: bool) -> None:
-        """``may_end_early``: departures at the horizon may be hardly after it."""
+        """``may_end_early``: departures at the horizon may come slightly after it."""
         self.facts = facts
         self.instance = instance
         self.moments = Moments(facts, instance)
@@ -61,7 +61,7 @@ class Queue:
 
     def _departure(self, update: Update) -> Moment:
         if self.instance.slots == 1:
-            # Nothing ever waits.
+            # No update ever waits.
             return Moment(update.ready.tick + self.instance.service, update.ready.rank)
         return Moment(self.facts.number(), self.facts.number())
 
@@ -82,7 +82,7 @@ class Queue:
             joins = facts.all_of([sent, bit])
             self._same(joins, i, m)
         self._wait(update, holding)
-        # Not needed, and quick to refute with.
+        # Implied by the rest, but it speeds up refutation.
         waits = self._departs[i].tick - update.ready.tick
         facts.require(negation(taken), waits >= instance.service)
         facts.require(negation(taken), waits <= instance.slots * instance.service)
@@ -94,7 +94,7 @@ class Queue:
         return Fate(sent, opens, taken, dropped, self._departs[i], delivered)
 
     def _wait(self, update: Update, holding: dict[int, Bit]) -> None:
-        """It departs a service after the last of those that hold slots, or after it came."""
+        """It departs one service after the last slot holder before it, or after its own arrival."""
         if self.instance.slots == 1:
             return
         require, service, i = self.facts.require, self.instance.service, update.index
@@ -124,7 +124,7 @@ class Queue:
         return self.facts.all_of([self._opens[m.index], first, negation(self._is_gone(m, update))])
 
     def _is_gone(self, m: Update, update: Update) -> Bit:
-        """Whether what m went into has departed when the update is ready."""
+        """Whether m's entry has departed when the update is ready."""
         key = (m.index, update.index)
         if key not in self._gone:
             service = self.instance.service
@@ -140,7 +140,7 @@ class Queue:
         return self._gone[key]
 
     def _is_open(self, m: Update, update: Update) -> Bit:
-        """Whether what m went into waits for service when the update is ready."""
+        """Whether m's entry waits for service when the update is ready."""
         service, slots = self.instance.service, self.instance.slots
         if m is update or slots == 1:
             return False
@@ -152,7 +152,7 @@ class Queue:
         return self.facts.all_of([self._taken[m.index], first, negation(begun)])
 
     def _control(self, control: Control, sender: int) -> None:
-        """The quota and the deadline. Answers' ages are looked at in whole ticks."""
+        """The quota and the deadline. Ages of answers are counted in whole ticks."""
         facts = self.facts
         mine = [u for u in self.updates if u.sender == sender]
         for place, update in enumerate(mine):
@@ -163,16 +163,16 @@ class Queue:
             of_window = [self._sent[u.index] for u in window]
             few = negation(facts.at_least(of_window, control.at_most + 1))
             if few is not True:
-                # At the limit its age may be hardly above.
+                # At the limit its real age may be slightly above.
                 for fresh in self._heard(update, control.threshold - 1, surely=True):
                     facts.require(negation(sent), negation(fresh), few)
             if len(window) == control.window:
                 facts.require(negation(ready), facts.at_least(of_window, control.at_least))
 
     def _heard(self, update: Update, most: int, *, surely: bool = False) -> list[Bit]:
-        """Of each answer, whether the update's worker heard of it, at most so many ticks ago.
+        """For each answer, whether the update's worker heard it at most this many ticks ago.
 
-        surely: wherever in its tick it came.
+        surely: true for every position of the answer in its tick.
         """
         instance, moments = self.instance, self.moments
         delay, service = instance.answer_delay, instance.service

@@ -1,4 +1,4 @@
-"""From z3's model to a schedule."""
+"""Turns z3's model into a schedule."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from olaf.verify.schedule import Delivery, Run, Schedule, Send, value
 def read(queue: Queue, objective: Objective, model: z3.ModelRef) -> Schedule:
     """The run of a model, on whole ticks.
 
-    Rounded at any one fraction, all that the model says of its moments stays true. The value is
-    the largest of some that are linear in them, and what they round to has the model's
-    moments as its mean over all fractions; so at one of them the value is no smaller.
+    Rounding all moments at the same fraction keeps every relation of the model true. The value is
+    the largest of some functions that are linear in the moments. Over all fractions, the rounded
+    moments average to the model's; so for one fraction the value is not smaller.
     """
     reader = _Reader(queue, model)
 
@@ -39,7 +39,7 @@ class _Reader:
         self._ends = {i: self._number(f.departs.tick) for i, f in fates if self._is(f.taken)}
 
     def fractions(self) -> list[Fraction]:
-        """Where the rounding of some moment changes."""
+        """The fractions at which the rounding of some moment changes."""
         return sorted({-tick % 1 for tick in self._ticks.values()} | {Fraction(0)})
 
     def run(self, fraction: Fraction) -> Run:
@@ -68,7 +68,7 @@ class _Reader:
         return Run(horizon_ns, tuple(deliveries), tuple(sent), tuple(dropped))
 
     def schedule(self, fraction: Fraction) -> Schedule:
-        """What its senders do. A rank is as many nanoseconds as there are lower ones."""
+        """The senders' actions. A rank is as many nanoseconds as there are lower ranks."""
         sends: list[tuple[int, Fraction, int]] = []
         held: list[tuple[int, int]] = []
         for update, fate in zip(self._queue.updates, self._queue.fates, strict=True):

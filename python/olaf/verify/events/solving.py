@@ -1,4 +1,4 @@
-"""The prover: the updates of a run and a bound, for z3 to satisfy or to refute."""
+"""The prover: the updates of a run and a bound, which z3 satisfies or refutes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from olaf.verify.prover import NoRun, UndecidedError
 from olaf.verify.schedule import Schedule
 
 MOST_UPDATES = 120
-"""Ready within the horizon. Their pairs are what it decides."""
+"""Most updates that are ready within the horizon; it decides the order of their pairs."""
 
 
 class Events:
@@ -28,7 +28,7 @@ class Events:
         self._instance = instance
         self._objective = objective
         facts = Facts()
-        # Of the other kinds the larger value is the one in which they count.
+        # For the other kinds, larger values are more likely violations.
         self._queue = Queue(facts, instance, may_end_early=objective.kind is Kind.FAIR_PEAK)
         self._values = Values(self._queue, objective)
         self._facts = facts
@@ -37,11 +37,11 @@ class Events:
 
     @staticmethod
     def takes(instance: Instance, objective: Objective) -> str | None:
-        """Why this prover cannot take the question; None where it can."""
+        """Why this prover cannot decide the question, or None."""
         if objective.kind is Kind.FAIR_AGE:
             return "the mean age is not linear in the moments of events"
         if instance.ties is Ties.GRID:
-            return "it knows moments that are real numbers, not a grid"
+            return "it only knows moments that are real numbers, not a grid"
         updates = sum(instance.horizon // sender.interval + 1 for sender in instance.senders)
         if updates > MOST_UPDATES:
             return (
@@ -51,12 +51,12 @@ class Events:
         return None
 
     def exists(self, above: Fraction, deadline: float) -> Schedule | NoRun:
-        """A run whose value is above ``above`` (ns or share), or that there is none."""
+        """A run whose value is above ``above`` (ns or share), or a proof that there is none."""
         time_like = self._objective.kind.is_time
         wanted = self._values.above(above / self._instance.tick_ns if time_like else above)
         if wanted is False:
             return NoRun()
-        # What was built for this bound only names things: it stays true for the next.
+        # Constraints built for this bound only name formulas: they stay true for the next bound.
         self._solver.add(self._facts.clauses[self._told :])
         self._told = len(self._facts.clauses)
         left = deadline - time.monotonic()
@@ -74,7 +74,8 @@ class Events:
 
 
 def _solver() -> z3.Solver:
-    """z3's older simplex, which on what is nearly all differences was the faster of what it has."""
+    """z3's older simplex, the fastest of its solvers for constraints that are mostly
+    differences."""
     solver = z3.SimpleSolver()
     solver.set("arith.solver", 2)
     return solver

@@ -1,4 +1,4 @@
-"""The average age as a sum over ticks and ages: for the mean Age-of-Model of two clusters."""
+"""The average age as a sum over ticks and ages, for the mean Age-of-Model of two clusters."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from olaf.verify.gates import Bit, Gates, negation
 from olaf.verify.instance import Instance
 
 AgedStarts = Iterable[tuple[int, list[tuple[int, Bit]]]]
-"""Each tick with, for j = 0, 1 .., whether service begins then for content at least j ticks old."""
+"""For each tick and j = 0, 1 ..: whether service begins then for content at least j ticks old."""
 
 MOST_HORIZON = 30
-"""Ticks. Every pair of first deliveries is a case of its own, with a sum over all ages in it."""
+"""Most ticks: every pair of first deliveries is a separate case with a sum over all ages."""
 
 
 class MeanAge:
-    """A cluster's age at each tick, in unary, and when its first delivery was."""
+    """A cluster's age at each tick, in unary, and the time of its first delivery."""
 
     def __init__(self, gates: Gates, instance: Instance, starts: AgedStarts) -> None:
         horizon, service = instance.horizon, instance.service
         self._horizon = horizon
         self.older: list[Bit] = []
-        """Of each tick before the horizon and each j: delivered, and j ticks old or more."""
+        """For each tick before the horizon and each j: delivered, and at least j ticks old."""
         self.first: dict[int, Bit] = {}
-        """Of each tick before the horizon: whether the first delivery ends then."""
+        """For each tick before the horizon: whether the first delivery ends then."""
         fresh: list[Bit] = [False] * (horizon + 1)  # delivered content made at this tick or later
         of_start = dict(starts)
         for tick in range(service, horizon):
@@ -43,15 +43,15 @@ class MeanAge:
                 self.older.append(gates.all_of([fresh[0], negation(newer)]))
 
     def cases(self) -> Iterable[tuple[int, Bit]]:
-        """Over how many ticks the mean is taken, and whether it is."""
+        """The number of ticks of the mean, with the condition for it."""
         return ((self._horizon - tick, bit) for tick, bit in self.first.items() if bit is not False)
 
 
 def apart(gates: Gates, u: MeanAge, v: MeanAge, bound: Fraction) -> Bit:
-    """Whether u's average age is more than the bound, ticks, above v's.
+    """Whether u's average age exceeds v's by more than the bound, in ticks.
 
-    The age grows by one a tick, so that the average is the mean of the whole ages plus a half,
-    which cancels: with sums su, sv over nu, nv ticks, nv su - nu sv > bound nu nv.
+    The age grows by one per tick, so the average is the mean of the whole ages plus a half, which
+    cancels. With sums su, sv over nu, nv ticks: nv su - nu sv > bound nu nv.
     """
     ways: list[Bit] = []
     for (nu, of_u), (nv, of_v) in product(u.cases(), v.cases()):

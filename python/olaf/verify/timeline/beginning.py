@@ -1,7 +1,7 @@
-"""What the queue and the senders are like at tick 0.
+"""The state of the queue and the senders at tick 0.
 
-From an empty queue a proof reaches as far as the run is unrolled. From *anything* that could be,
-whether or not it ever is, it reaches every moment of every run: each begins somewhere.
+From an empty queue, a proof reaches as far as the run is unrolled. From *any* possible state,
+reachable or not, it reaches every moment of every run, since each moment begins in some state.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ class Beginning:
         self.open: list[Bit] = [False for _ in clusters]
         self.ahead: dict[tuple[int, int], Bit] = dict.fromkeys(permutations(clusters, 2), False)
         self.beginner: list[Bit] = [False for _ in senders]
-        """Whose arrival began the busy period under way."""
+        """The senders whose arrival began the present busy period."""
         self.part: list[Bit] = [False for _ in senders]
-        """Who has a part in the open update of its cluster."""
+        """The senders with a part in their cluster's open update."""
         self.waiting: list[Bit] = [False for _ in senders]
-        """Who has an update that is due and late."""
+        """The senders with an update that is due and late."""
 
     def started(self, cluster: int, ago: int) -> Bit:
-        """Whether an update of the cluster began service so many ticks before tick 0."""
+        """Whether an update of the cluster began service this many ticks before tick 0."""
         return False
 
     def heard(self, sender: int, tick: int) -> Bit:
-        """Whether the sender heard an answer at the tick, to what began service before tick 0."""
+        """Whether the sender heard, at the tick, an answer to a service begun before tick 0."""
         return False
 
     def earlier_updates(self, sender: int, count: int) -> list[tuple[Bit, Bit]]:
-        """Of its last updates before tick 0: whether there was one, and whether it was sent."""
+        """For its last updates before tick 0: whether there was one, and whether it was sent."""
         return [(False, False)] * count
 
 
 class Anything(Beginning):
-    """Any state that the rules of queue and senders allow. Some are never reached."""
+    """Any state that the rules of queue and senders allow. Some are unreachable."""
 
     is_first = False
 
@@ -59,7 +59,7 @@ class Anything(Beginning):
         }
         self._heard: dict[tuple[int, int], Bit] = {}
         wire: list[Bit] = list(self._started.values())
-        # One service at a time; its slot and the open ones' are at most all; the link never rests.
+        # One service at a time; its slot and the open ones' fit the queue; the link never rests.
         gates.require(gates.at_most(wire, 1))
         gates.require(gates.at_most([*self.open, *wire], instance.slots))
         for c in clusters:
@@ -80,16 +80,16 @@ class Anything(Beginning):
         ]
 
     def started(self, cluster: int, ago: int) -> Bit:
-        """Whether an update of the cluster began service so many ticks before tick 0."""
+        """Whether an update of the cluster began service this many ticks before tick 0."""
         return self._started.get((cluster, ago), False)
 
     def heard(self, sender: int, tick: int) -> Bit:
-        """Whether the sender heard an answer at the tick, to what began service before tick 0."""
+        """Whether the sender heard, at the tick, an answer to a service begun before tick 0."""
         if (sender, tick) not in self._heard:
             self._heard[sender, tick] = self._gates.free(f"had_heard_{sender}_{tick}")
         return self._heard[sender, tick]
 
     def earlier_updates(self, sender: int, count: int) -> list[tuple[Bit, Bit]]:
-        """Of its last updates before tick 0: whether there was one, and whether it was sent."""
+        """For its last updates before tick 0: whether there was one, and whether it was sent."""
         free = self._gates.free
         return [(free(f"had_{sender}_{n}"), free(f"had_sent_{sender}_{n}")) for n in range(count)]

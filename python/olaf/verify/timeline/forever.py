@@ -1,9 +1,8 @@
-"""Proofs that reach beyond any horizon: from anything that could be, nothing worse follows.
+"""Proofs beyond any horizon: from every possible state, no worse value follows.
 
-A peak, or a time without a delivery, is a matter of a stretch of ticks that begins with a delivery.
-Where no such stretch is too long from any state that the rules allow, none is in any run, however
-late it begins. The states a run passes through before it has had time for that are looked at from
-the empty queue.
+A peak, or a time without a delivery, concerns a stretch of ticks that begins with a delivery. If no
+such stretch from any allowed state is too long, none in any run is, however late it begins. The
+states before a run has had time for that are checked from the empty queue.
 """
 
 from __future__ import annotations
@@ -22,22 +21,22 @@ from olaf.verify.timeline.queue import Unrolled
 KINDS = (Kind.WORST_PEAK, Kind.STARVATION)
 
 MOST_BITS = 60_000
-"""Of starts and order, sender by sender and tick by tick: what fits memory and some patience."""
+"""Most bits of starts and order, over senders and ticks: a limit on memory and time."""
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """A question about every moment: satisfiable if a stretch above the bound is thinkable."""
+    """A question about every moment: satisfiable if a stretch above the bound is possible."""
 
     gates: Gates
     wanted: Bit
     beginning: Instance
-    """Where this is refuted, and no run from an empty queue is above the bound up to this
-    instance's horizon, none ever is."""
+    """If this is refuted, and no run from an empty queue exceeds the bound up to this instance's
+    horizon, no run ever does."""
 
 
 def stretches(instance: Instance, objective: Objective, bound: Fraction) -> Iterator[Stretch]:
-    """Ever harder to satisfy, and to build: with ever more known of what went before.
+    """Questions that are ever harder to satisfy and to build, with ever more known history.
 
     bound: ticks.
     """
@@ -66,11 +65,11 @@ def stretches(instance: Instance, objective: Objective, bound: Fraction) -> Iter
 
 
 def size(instance: Instance) -> int:
-    """Bits of an unrolled instance, about."""
+    """Approximate number of bits of an unrolled instance."""
     senders = len(instance.senders)
     return senders * (senders + instance.service) * (instance.horizon + 1)
 
 
 def _one_of_each(instance: Instance, objective: Objective) -> list[int]:
-    """Of clusters that are alike one stands for all."""
+    """One representative of each set of equal clusters."""
     return list({instance.alike[c]: c for c in reversed(objective.clusters)}.values())

@@ -1,7 +1,7 @@
-"""Whether a run's value is above a bound, as a formula over the timeline.
+"""Whether a run's value exceeds a bound, as a formula over the timeline.
 
-Values are in ticks here. Ages come from sums of Booleans: the content of an update that begins
-service at t is at least j ticks old where its cluster sent nothing in the j ticks before.
+Values here are in ticks. Ages come from sums of Booleans: the content of an update whose service
+begins at t is at least j ticks old if its cluster sent nothing in the j ticks before.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Weights = list[tuple[Bit, int]]
 
 
 class Values:
-    """The parts of which bounds are made, built once for all bounds."""
+    """The parts of bounds, built once for all bounds."""
 
     def __init__(self, timeline: Unrolled) -> None:
         self._line = timeline
@@ -31,13 +31,13 @@ class Values:
         self._ages: dict[int, ages.MeanAge] = {}
 
     def may_end_early(self) -> None:
-        """Leave open whether a departure at the horizon is a moment after it."""
+        """Leave open whether a departure at the horizon comes just after it."""
         self._line.last_counts = self._gates.free("last_counts")
 
     def above(self, objective: Objective, bound: Fraction, about: Iterable[int]) -> Bit:
-        """Whether the value, in ticks or a share, is above the bound.
+        """Whether the value, in ticks or as a share, is above the bound.
 
-        about: the clusters looked at. Of clusters that are alike a few stand for all.
+        about: the clusters to check. A few of equal clusters represent all.
         """
         clusters = list(about)
         any_of = self._gates.any_of
@@ -63,17 +63,18 @@ class Values:
                 )
 
     def older_after(self, cluster: int, age: int, begun: int) -> Bit:
-        """Whether the cluster gets so old after the update whose service begins at ``begun``."""
+        """Whether the cluster reaches this age after the update whose service begins at
+        ``begun``."""
         return self._older(cluster, age, begun)
 
     def silent_after(self, cluster: int, ticks: int, begin: int) -> Bit:
-        """Whether nothing of the cluster is delivered for so many ticks from ``begin`` on."""
+        """Whether no update of the cluster is delivered for this many ticks from ``begin`` on."""
         return self._gates.all_of(
             negation(self._line.departs(cluster, t)) for t in range(begin + 1, begin + ticks)
         )
 
     def _older(self, cluster: int, age: int, only: int | None = None) -> Bit:
-        """Whether the cluster, once delivered, gets so old: no delivery until then."""
+        """Whether the cluster, once delivered, reaches this age: no delivery until then."""
         line, gates, instance = self._line, self._gates, self._instance
         ways: list[Bit] = []
         for begun, aged in self._aged_starts(cluster):
@@ -89,7 +90,7 @@ class Values:
         return gates.any_of(ways)
 
     def _gap(self, cluster: int, ticks: int) -> Bit:
-        """Whether nothing of the cluster is delivered for so many ticks."""
+        """Whether no update of the cluster is delivered for this many ticks."""
         last = self._instance.horizon - ticks
         return self._gates.any_of(
             self.silent_after(cluster, ticks, begin) for begin in range(last + 1)
@@ -107,14 +108,14 @@ class Values:
         return self._gates.at_least(self._deliveries(cluster), 2)
 
     def _deliveries(self, cluster: int) -> list[Bit]:
-        """Whether one ends at each tick of the horizon."""
+        """For each tick of the horizon, whether a delivery ends then."""
         instance = self._instance
         return [
             self._line.departs(cluster, t) for t in range(instance.service, instance.horizon + 1)
         ]
 
     def _apart(self, u: int, v: int, bound: Fraction) -> Bit:
-        """Whether u's mean peak is more than the bound above v's.
+        """Whether u's mean peak exceeds v's by more than the bound.
 
         With ku and kv peaks that sum to su and sv: kv su - ku sv > bound ku kv.
         """
@@ -133,7 +134,7 @@ class Values:
             )
             if case is False:
                 continue
-            # The services cancel, for each peak holds one.
+            # The services cancel, since each peak contains one.
             weights = [(bit, kv * w) for bit, w in of_u] + [(bit, -ku * w) for bit, w in of_v]
             more = floor(bound * ku * kv) + 1
             ways.append(gates.all_of([case, gates.weighs_at_least(weights, more)]))
@@ -146,11 +147,11 @@ class Values:
         return self._ages[cluster]
 
     def _peaks(self, cluster: int) -> tuple[Weights, list[Bit]]:
-        """What the peaks sum to, without a service each, and whether there are at least k.
+        """The sum of the peaks without their services, and whether there are at least k.
 
-        Peak k is D(k) - g(k-1): from the delivery before, a service, and what its content had
-        waited. So the sum is the time between the first and the last delivery, a service
-        for each, and how old the content of each but the last was when its service began.
+        Peak k is D(k) - g(k-1): the time since the previous delivery, a service, and the wait of
+        its content. So the sum is the time between the first and the last delivery, a service for
+        each, and the age of each content but the last when its service began.
         """
         if cluster not in self._sums:
             gates, service = self._gates, self._instance.service
@@ -163,7 +164,7 @@ class Values:
             weights: Weights = []
             seen: Bit = False
             # counts[k]: more than k deliveries so far, that is k peaks or more. Each delivery takes
-            # a service, and an update that only it has.
+            # a service, and an update that no other delivery has.
             made = sum(
                 self._instance.horizon // self._instance.senders[s].interval + 1
                 for s in self._of[cluster]
@@ -186,7 +187,8 @@ class Values:
         return self._sums[cluster]
 
     def _aged_starts(self, cluster: int) -> Iterable[tuple[int, list[tuple[int, Bit]]]]:
-        """Each tick with, for j = 0, 1 .., whether service begins for content at least so old."""
+        """For each tick and j = 0, 1 ..: whether service begins for content at least j ticks
+        old."""
         line, gates, instance = self._line, self._gates, self._instance
         longest = (instance.slots - 1) * instance.service
         for begun in range(instance.horizon + 1):

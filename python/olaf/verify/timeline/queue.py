@@ -1,7 +1,7 @@
-"""The queue, tick by tick: who is open, in which order, who begins service, who is dropped.
+"""The queue, tick by tick: open updates, their order, services that begin, and drops.
 
-The steps of a tick: arrivals that come before its departure; the departure, and the next service;
-the other arrivals.
+The steps of a tick: arrivals before its departure; the departure, and the next service; the other
+arrivals.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ class Unrolled:
         self._any_late = any(sender.jitter for sender in instance.senders)
         for a, b in permutations(self._senders, 2):
             if self._beginning.is_first and self.order.ranked(a, b):
-                # Hardly below the interval is before the observation's first moment in its tick.
+                # Slightly below the interval means before the observation's first moment in its
+                # tick.
                 last, first = self.phases.phase[a][-1], self.phases.phase[b][0]
                 sooner = self.order.earlier(0, a, b)
                 gates.require(gates.any_of([negation(last), negation(first), sooner]))
@@ -52,9 +53,9 @@ class Unrolled:
         self.starts: list[list[Bit]] = [[] for _ in self._clusters]
         """An update of the cluster begins service."""
         self.starts_at_once: list[list[Bit]] = [[] for _ in self._clusters]
-        """It is one that arrived at this very moment, at an idle link."""
+        """It arrived at this very moment, at an idle link."""
         self.begins: list[list[Bit]] = [[] for _ in self._senders]
-        """By sender: its arrival began the busy period that the tick's departure is in."""
+        """For each sender: its arrival began the busy period of the tick's departure."""
         self.last_counts: Bit = True
         """A departure at the horizon is observed."""
 
@@ -137,7 +138,7 @@ class Unrolled:
         delay = self.instance.answer_delay
         of_cluster = self._of[self.instance.senders[sender].cluster]
         shared = self.instance.hears is Hears.SHARED
-        # Further back nothing matters.
+        # Earlier ticks have no influence.
         control = self.instance.control
         assert control is not None
         oldest = tick - max(control.forced, control.threshold)
@@ -154,7 +155,7 @@ class Unrolled:
         return self._quotas[sender].send(tick, ready, heard)
 
     def _keep_order(self, tick: int, before: list[Bit]) -> None:
-        """Where each arrival chooses its side of the departure, the sides must fit their order."""
+        """If each arrival chooses its side of the departure, the sides must fit their order."""
         if not self._any_late:
             return
         for a, b in permutations(self._senders, 2):
@@ -163,9 +164,9 @@ class Unrolled:
             self.gates.require(self.gates.any_of([negation(clash), before[a]]))
 
     def _admit(self, tick: int, arrives: list[Bit], held: Bit) -> list[Bit]:
-        """Join the open update, take a slot, or be dropped: who is dropped.
+        """Join the open update, take a slot, or be dropped; returns the drops.
 
-        held: whether the link holds a slot, by what it sends.
+        held: whether the link holds a slot with its present update.
         """
         gates = self.gates
         if all(a is False for a in arrives):
@@ -190,7 +191,7 @@ class Unrolled:
         return dropped
 
     def _first_of(self, tick: int, arrives: list[Bit], c: int, d: int) -> Bit:
-        """Whether, of two clusters' arrivals in a step, the first one is c's."""
+        """Whether, of two clusters' arrivals in a step, the first is c's."""
         gates = self.gates
         ways: list[Bit] = []
         for s in self._of[c]:
@@ -216,7 +217,7 @@ class Unrolled:
         self._open = [gates.any_of([self._open[c], appended[c]]) for c in self._clusters]
 
     def _lock(self, heads: list[Bit]) -> None:
-        """The next update begins service, and takes nothing in from now on."""
+        """The next update begins service, and merges with no more arrivals."""
         gates = self.gates
         for s in self._senders:
             mine = heads[self.instance.senders[s].cluster]

@@ -1,4 +1,4 @@
-"""From z3's model to a schedule with real times, or why no real times are like that."""
+"""Turns z3's model into a schedule with real times, or finds that no real times fit."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from olaf.verify.schedule import Departure, Schedule, Send
 from olaf.verify.timeline.queue import Unrolled
 
 Node: TypeAlias = tuple[int, int]
-"""(sender, tick) of a late arrival, whose moment in the tick is its own; (sender, -1): the moment
-of a sender's phase, which all its arrivals without lateness share."""
+"""(sender, tick) of a late arrival, which has a moment of its own in the tick; (sender, -1): the
+moment of a sender's phase, which all its arrivals without lateness share."""
 BEGIN: Node = (-1, -1)
-"""The moment at which the observation begins, and ends."""
+"""The moment at which the observation begins and ends."""
 
 
 @dataclass(frozen=True)
 class Unreal:
-    """The order of events within ticks that the model chose needs times that cannot be."""
+    """The model's order of events within ticks needs impossible times."""
 
     clause: z3.BoolRef
-    """True of every model that does not make the same choice."""
+    """A condition that excludes every model with the same choice."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +52,9 @@ class _Reader:
         self._instance = line.instance
         self._edges: list[_Edge] = []
         self._newest: dict[int, tuple[int, Node]] = {}
-        """Of each cluster: tick and moment of its last arrival."""
+        """For each cluster: tick and moment of its last arrival."""
         self._began: dict[int, tuple[Node, int, tuple[int, Node]]] = {}
-        """By the tick at which it ends: the moment of a service, its cluster and its content."""
+        """By the tick at which it ends: a service's moment, its cluster and its content."""
         self._due: list[int] = [-1] * len(line.instance.senders)
 
     def read(self) -> Schedule | Unreal:
@@ -93,7 +93,8 @@ class _Reader:
                     f"its events of one tick need {max(moments.values())} ns for their order, and "
                     f"a tick has {self._instance.tick_ns}: take times with a larger common divisor"
                 )
-        # A line of a trace is never before the one above: the order within a tick is theirs.
+        # A line of a trace is never earlier than the one above, so lines are in order within a
+        # tick.
         sends = [Send(tick, moments.get(node, 0), s) for tick, s, node in arrivals]
         counts = self._is(self._line.last_counts)
         return Schedule(tuple(sends), tuple(held), counts, self._departures(moments, counts))
@@ -119,7 +120,7 @@ class _Reader:
         return bool(z3.is_true(self._model.eval(bit, model_completion=True)))
 
     def _true(self, bit: Bit) -> Bit:
-        """The bit or its negation, whichever the model has."""
+        """The bit or its negation, whichever holds in the model."""
         return bit if self._is(bit) else negation(bit)
 
     def _ready(self, tick: int) -> list[int]:
@@ -127,12 +128,12 @@ class _Reader:
         return [s for s in range(len(ready)) if self._is(ready[s][tick])]
 
     def _starting(self, tick: int) -> int | None:
-        """The cluster of which an update begins service."""
+        """The cluster of the update that begins service."""
         starts = enumerate(self._line.starts)
         return next((c for c, of_cluster in starts if self._is(of_cluster[tick])), None)
 
     def _ordered(self, tick: int) -> list[int]:
-        """Senders whose updates arrive at the tick, in the order in which they do."""
+        """Senders whose updates arrive at the tick, in order of arrival."""
         line = self._line
         came = [s for s in range(len(line.sent)) if self._is(line.sent[s][tick])]
 
@@ -145,7 +146,7 @@ class _Reader:
         return sorted(came, key=cmp_to_key(compare))
 
     def _begin(self) -> None:
-        """What first and last phases say of their moments."""
+        """The constraints of first and last phases on their moments."""
         if self._instance.ties is Ties.GRID:
             return
         for s, phase in enumerate(self._line.phases.phase):
@@ -155,24 +156,24 @@ class _Reader:
                 self._edges.append(_Edge((s, -1), BEGIN, 1, (phase[-1],)))
 
     def _end(self, tick: int, departing: Node) -> None:
-        """What it says of a departure's moment that it is not observed."""
+        """The constraint on a departure's moment if it is not observed."""
         if not self._is(self._line.last_counts):
             facts = [negation(self._line.last_counts), *self._because_of(departing, tick)]
             self._edges.append(_Edge(BEGIN, departing, 1, tuple(facts)))
 
     def _because_of(self, departing: Node, tick: int) -> list[Bit]:
-        """That the departure of a tick has this moment."""
+        """Record that the departure of a tick has this moment."""
         sender, began = departing
         facts: list[Bit] = [self._line.begins[sender][tick]]
         if began >= 0:
-            # This arrival of the sender, that is: none since has begun another busy period.
+            # This is the sender's arrival: none since has begun another busy period.
             at_once = self._line.starts_at_once
             facts.append(at_once[self._instance.senders[sender].cluster][began])
             facts += [negation(of[later]) for of in at_once for later in range(began + 1, tick)]
         return facts
 
     def _node(self, sender: int, tick: int) -> Node:
-        """The moment of an arrival, and what its lateness says of it."""
+        """The moment of an arrival, with the constraints of its lateness."""
         of = self._instance.senders[sender]
         if of.jitter == 0:
             return (sender, -1)
@@ -188,7 +189,7 @@ class _Reader:
     def _compare(
         self, tick: int, came: list[int], nodes: dict[int, Node], departing: Node | None
     ) -> None:
-        """What the order of the tick's events says of their moments."""
+        """The constraints of the order of the tick's events on their moments."""
         line = self._line
         for a, b in pairwise(came):
             facts = [line.sent[a][tick], line.sent[b][tick]]
@@ -209,7 +210,7 @@ class _Reader:
 
 
 def _moments(edges: list[_Edge]) -> dict[Node, int] | Unreal:
-    """The least moments, nanoseconds from 0, that fit all edges (Bellman and Ford)."""
+    """The smallest moments, in nanoseconds from 0, that satisfy all edges (Bellman and Ford)."""
     moments = {node: 0 for edge in edges for node in (edge.of, edge.to)}
     by: dict[Node, _Edge] = {}
     for _ in range(len(moments) + 1):

@@ -1,4 +1,4 @@
-"""What reaches the queue at each tick: phases, lateness, and what control lets through."""
+"""Arrivals at each tick: phases, lateness, and transmission control."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ class Phases:
         self._instance = instance
         self._beginning = beginning
         self.phase: list[list[Bit]] = []
-        """Of each sender: which tick it begins at. Its interval is the last of them where that is
-        not the same as tick 0: a phase hardly below it."""
+        """For each sender: its first tick. An interval as the first tick differs from tick 0: it
+        means a phase slightly below the interval."""
         self.ready: list[list[Bit]] = []
-        """Of each sender and tick: whether an update becomes ready."""
+        """For each sender and tick: whether an update becomes ready."""
         self.due: list[list[Bit]] = []
-        """Of each sender and tick: whether one is ready now, were it not late."""
+        """For each sender and tick: whether one is ready now, if it is not late."""
         for index, sender in enumerate(instance.senders):
             self._add(index, sender)
 
@@ -34,7 +34,7 @@ class Phases:
         if phases > 1:
             phase = [gates.free(f"phase{index}_{k}") for k in range(phases)]
             gates.require(z3.PbEq([(bit, 1) for bit in phase], 1))
-        # The phases below t with its rest: 0 and the interval both have 0.
+        # The phases below t with the same remainder: 0 and the interval both have 0.
         due = [gates.any_of(phase[t % sender.interval : t + 1 : sender.interval]) for t in ticks]
         self.phase.append(phase)
         self.due.append(due)
@@ -61,7 +61,7 @@ class Phases:
         return ready
 
     def in_order(self, a: int, b: int, rank: Bit) -> None:
-        """``a`` has the lower phase; with equal phases, ``rank`` holds."""
+        """Assert that ``a`` has the lower phase; with equal phases, ``rank`` holds."""
         gates = self._gates
         for k, of_a in enumerate(self.phase[a]):
             for of_b in self.phase[b][:k]:
@@ -71,7 +71,7 @@ class Phases:
 
 
 class Quota:
-    """What control lets through of one sender (see `olaf.verify.instance.Control`)."""
+    """Transmission control of one sender (see `olaf.verify.instance.Control`)."""
 
     def __init__(
         self,
@@ -87,12 +87,13 @@ class Quota:
         self._delay = instance.answer_delay
         self._open = instance.ties is Ties.CONTINUOUS
         self._past = past
-        """Of the last ready ones, newest first: whether there was one, and whether it was sent."""
+        """For the last ready updates, newest first: whether there was one, and whether it was
+        sent."""
 
     def send(self, tick: int, ready: Bit, heard: list[tuple[int, Bit]]) -> Bit:
         """Whether the update that becomes ready at the tick is sent.
 
-        heard: (tick, whether an answer came) of each tick so far, as far as it counts now.
+        heard: (tick, whether an answer came) of each tick that can still count.
         """
         if ready is False:
             return False
@@ -114,7 +115,7 @@ class Quota:
     def _is_fresh(self, now: int, heard: int) -> bool:
         """Whether an answer is heard, and fresh, wherever in their ticks the two are."""
         if self._open:
-            # A departure of this very tick is known to be first, an answer to it is not.
+            # A departure of this very tick is known to come first, an answer to it is not.
             return now - heard < self._control.threshold and (heard < now or self._delay == 0)
         return now - heard <= self._control.threshold
 

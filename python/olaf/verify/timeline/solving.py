@@ -1,4 +1,4 @@
-"""The prover: the unrolled run and a bound, for z3 to satisfy or to refute."""
+"""The prover: the unrolled run and a bound, which z3 satisfies or refutes."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from olaf.verify.timeline.queue import Unrolled
 from olaf.verify.timeline.reading import Unreal, read
 
 SHARE_FOREVER = 0.3
-"""Of the time that is left, for a proof that reaches beyond the horizon."""
+"""Share of the remaining time for a proof beyond the horizon."""
 
 LOOKED_AT = {Kind.FAIR_PEAK: 2, Kind.FAIR_AGE: 2, Kind.WORST_PEAK: 1, Kind.STARVATION: 1}
-"""Of clusters that are alike, so many stand for all: one has the value, or two are apart."""
+"""Like clusters need only this many representatives: one has the value, or two are apart."""
 
 
 class Timeline:
-    """Proves for any senders: for ever where it can, else up to the horizon."""
+    """Proves for all senders: for ever if possible, otherwise up to the horizon."""
 
     name = "timeline"
 
@@ -38,13 +38,13 @@ class Timeline:
         self._line = Unrolled(self._gates, instance)
         self._values = Values(self._line)
         if objective.kind is Kind.FAIR_PEAK and instance.ties is Ties.CONTINUOUS:
-            # Of the other kinds the larger value is the one in which it counts.
+            # For the other kinds, larger values are more likely violations.
             self._values.may_end_early()
         self._about = self._break_symmetry()
 
     @staticmethod
     def takes(instance: Instance, objective: Objective) -> str | None:
-        """Why this prover cannot take the question; None where it can."""
+        """Why this prover cannot decide the question, or None."""
         if objective.kind is Kind.FAIR_AGE and instance.horizon > MOST_HORIZON:
             return (
                 f"it weighs mean ages over at most {MOST_HORIZON} ticks, and the horizon is "
@@ -58,7 +58,7 @@ class Timeline:
         return None
 
     def exists(self, above: Fraction, deadline: float) -> Schedule | NoRun:
-        """A run whose value is above ``above`` (ns or share), or that there is none."""
+        """A run whose value is above ``above`` (ns or share), or a proof that there is none."""
         kind = self._objective.kind
         bound = above / self._instance.tick_ns if kind.is_time else above
         if bound >= 0 and self._never(bound, deadline):
@@ -67,7 +67,7 @@ class Timeline:
         return _search(self._line, wanted, deadline)
 
     def _never(self, bound: Fraction, deadline: float) -> bool:
-        """Whether it is proved, within a part of the time, for every moment of every run."""
+        """Whether it is proved, within a share of the time, for every moment of every run."""
         now = time.monotonic()
         ends = now + (deadline - now) * SHARE_FOREVER
         try:
@@ -82,13 +82,13 @@ class Timeline:
         return False
 
     def _not_at_first(self, beginning: Instance, bound: Fraction, ends: float) -> bool:
-        """Whether no run from an empty queue is above the bound at its beginning."""
+        """Whether no run from an empty queue exceeds the bound at its beginning."""
         first = Timeline(beginning, self._objective)
         wanted = first._values.above(self._objective, bound, first._about)
         return isinstance(_search(first._line, wanted, ends), NoRun)
 
     def _break_symmetry(self) -> list[int]:
-        """Put what may change places in order; the clusters that stand for all."""
+        """Order the clusters that may change places; return those that represent all."""
         instance = self._instance
         looked_at = LOOKED_AT.get(self._objective.kind, 0)
         groups: dict[tuple[int, bool], list[int]] = defaultdict(list)
@@ -122,7 +122,7 @@ def _search(line: Unrolled, wanted: Bit, deadline: float) -> Schedule | NoRun:
         found = read(line, solver.model())
         if not isinstance(found, Unreal):
             return found
-        # Ties that no real times can bring about: never these together again.
+        # No real times have these ties: exclude the combination.
         solver.add(found.clause)
     return NoRun()
 
@@ -140,6 +140,6 @@ def _check(solver: z3.Solver, deadline: float) -> z3.CheckSatResult:
 
 
 def _solver() -> z3.Solver:
-    """z3's SAT core with its own sums of Booleans: of what was tried the fastest to refute."""
+    """z3's SAT core with its own sums of Booleans: the fastest of those we tried to refute."""
     steps = ("simplify", "propagate-values", "solve-eqs", "elim-uncnstr", "sat")
     return z3.Then(*steps).solver()

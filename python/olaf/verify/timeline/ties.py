@@ -11,8 +11,8 @@ from olaf.verify.instance import Instance, Ties
 class Order:
     """The order of arrivals in a tick, and of arrivals and the departure.
 
-    Workers without lateness keep their rank in all ticks. For those with lateness, and for all on
-    the grid, each tick has an order of its own.
+    Workers without lateness keep their rank in all ticks. With lateness, and for all workers on the
+    grid, each tick has its own order.
     """
 
     def __init__(self, gates: Gates, instance: Instance) -> None:
@@ -26,13 +26,13 @@ class Order:
         self._total(self._ranks, ranked, "rank")
 
     def _total(self, order: dict[tuple[int, int], Bit], senders: list[int], name: str) -> None:
-        """Fill in a total order of the senders; pairs that are known stay as they are."""
+        """Complete the total order of the senders; known pairs stay."""
         for a, b in combinations(senders, 2):
             if (a, b) not in order:
                 first = self._gates.free(f"{name}_{a}_{b}")
                 order[a, b], order[b, a] = first, negation(first)
         for a, b, c in permutations(senders, 3):
-            # Each circle of three once; those of ranked workers are excluded already.
+            # Each cycle of three once; those of ranked workers are excluded already.
             known = order is not self._ranks and self.ranked(a, b) and self.ranked(b, c)
             if a > min(b, c) or known:
                 continue
@@ -56,7 +56,7 @@ class Order:
     def before(self, tick: int, sender: int, departs: Bit, beginners: list[Bit]) -> Bit:
         """Whether an arrival of ``sender`` at the tick comes before the departure of the tick.
 
-        beginners: by sender, whether its arrival began the busy period that the departure is in.
+        beginners: for each sender, whether its arrival began the busy period of the departure.
         """
         if self._grid or departs is False:
             return False
