@@ -98,12 +98,12 @@ def test_counts_are_of_updates_whatever_the_segments_of_one(record: Record) -> N
     result = record["result"]
     pushed = result["fates"]["pushed"]
     assert f">{pushed:,}<" in run_page(record)
-    assert "of 4 segments" not in run_page(record)
+    assert "has 4 segments" not in run_page(record)
     # The same counters of a model of four segments: a contribution is a quarter of an update.
     quartered = {**result, "model": {**result["model"], "segments": 4}}
     page = run_page({**record, "result": quartered})
     assert f">{tables.in_updates(pushed, 4)}<" in page
-    assert "of 4 segments" in page
+    assert "has 4 segments" in page
     assert tables.in_updates(pushed, 4) in text_of(tables.fates_table(quartered))
     assert [tables.in_updates(n, 4) for n in (4, 5, 4000)] == ["1", "1.2", "1,000"]
 
@@ -129,7 +129,7 @@ def test_the_table_says_how_a_server_that_collects_fared(record: Record) -> None
     assert "aggregation" not in text_of(tables.result_table(result))
     result["aggregate"] = {"mode": "round", "collections": 1200, "rounds_short": 7}
     text = text_of(tables.result_table(result))
-    assert "round: applied 1,200 times, 7 of them without somebody" in text
+    assert "round: applied 1,200 times, 7 of them without some worker" in text
 
 
 @pytest.mark.parametrize("seeds", [1, 5])

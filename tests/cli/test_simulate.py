@@ -100,7 +100,7 @@ def test_overrides_find_tables_by_name_or_number_and_change_a_copy(small: Path) 
     [
         (["--set", "groups.G.workrs=1"], "small.toml: groups[0].workrs: unknown field"),
         (["--set", "switches.A.queue=lifo"], 'small.toml: switch "A": queue "lifo" must be olaf'),
-        (["--set", "switches.B.queue=olaf"], "no `B` there; there are A"),
+        (["--set", "switches.B.queue=olaf"], "no `B` there; use one of A"),
         (["--set", "switches.0=1"], "switches is not a table; write switches.A.KEY=VALUE"),
         (["--set", "seed.a=1"], "seed is not a table"),
         (["--set", "seed=-1"], "`seed` = -1 is invalid"),

@@ -107,7 +107,7 @@ def test_a_file_that_is_no_journal_is_refused_with_its_name(tmp_path: Path, text
 
 
 def test_a_folder_without_a_run_is_said(tmp_path: Path) -> None:
-    with pytest.raises(RunError, match="no run to go on with"):
+    with pytest.raises(RunError, match="no run to continue"):
         read_journal(tmp_path)
     with pytest.raises(RunError, match="holds no run"):
         settings_of(tmp_path)

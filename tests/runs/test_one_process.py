@@ -155,7 +155,7 @@ def test_a_run_without_a_checkpoint_is_not_begun_anew_in_silence(olaf: Olaf) -> 
     longer = re.sub(r'"trained_s": [0-9.]+', '"trained_s": 500.0', journal)
     (folder / "history.jsonl").write_text(longer)
     said = olaf("train", "--resume=runs/latest", "--updates=5", code=2).stderr
-    assert "nothing can be taken up of what the run learnt in 500 s" in said
+    assert "the run cannot continue what it learnt in 500 s" in said
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_a_checkpoint_of_the_users_that_is_not_there_is_no_reason_to_begin_anew(
         nothing_kept(tmp_path, settings, Earlier(trained_s=500.0))
     assert "start a new run" in str(error.value)
     (tmp_path / "checkpoint.npz").touch()
-    with pytest.raises(RunError, match="take up the run's own with"):
+    with pytest.raises(RunError, match="use the run's own with"):
         nothing_kept(tmp_path, settings, Earlier(trained_s=500.0))
     there = tmp_path / "there.npz"
     there.touch()

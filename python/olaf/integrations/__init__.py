@@ -1,10 +1,10 @@
-"""Olaf in the frameworks that people already train with.
+"""Olaf in existing training frameworks.
 
 - ``olaf.integrations.sb3``: a callback for Stable-Baselines3;
 - ``olaf.integrations.rllib``: a learner for RLlib's new API stack;
 - ``olaf.integrations.lightning``: a callback for Lightning.
 
-Each is one or two lines in a program that exists. The framework collects, computes losses and keeps
-its optimiser; Olaf carries what training changed, and brings the job's model. See
-``docs/integrations.md``. Each module is imported by name, because each needs its framework.
+Each needs one or two lines in an existing program. The framework collects, computes losses and
+keeps its optimiser. Olaf sends the change of the model and brings the job's model. See
+``docs/integrations.md``. Import each module by its name, since each needs its framework.
 """

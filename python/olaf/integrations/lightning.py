@@ -4,12 +4,12 @@
 
     Trainer(callbacks=[OlafCallback("udp://10.0.0.1:5555", every=16)]).fit(module)
 
-The callback joins with the module's parameters when training starts. After every so many batches
-it pushes what the training changed, and takes the job's newest model. The optimiser's state stays
-local, and so do buffers (the running means of a batch norm).
+The callback joins with the module's parameters when training starts. After every ``every`` batches
+it pushes the change of the parameters, and takes the job's newest model. The optimiser's state
+stays local, and so do buffers (the running means of a batch norm).
 """
 
-# Checked with the framework installed and without: then everything of it is Any.
+# mypy checks this file with and without the framework; without it everything of it is Any.
 # mypy: disable-error-code="import-untyped,import-not-found,misc,unused-ignore"
 
 from __future__ import annotations
@@ -32,13 +32,12 @@ class OlafCallback(Callback):
     def __init__(
         self, address: str, *, every: int = 1, reward: str | None = None, **options: Any
     ) -> None:
-        """address: of the switch (or server), ``udp://host:port``.
+        """address: address of the switch (or server), ``udp://host:port``.
 
-        every: exchange after so many training batches.
-        reward: a metric that the module logs; its newest value goes with each push, and reward
-            gates compare it. None pushes with reward 0.
-        options: ``job``, ``cluster``, ``worker``, ``patience_s``, ``join_timeout_s`` and what
-            else `olaf.connect` takes.
+        every: number of training batches between exchanges.
+        reward: name of a metric that the module logs. Its newest value is the reward of each push,
+        for reward gates. None pushes with reward 0. options: ``job``, ``cluster``, ``worker``,
+        ``patience_s``, ``join_timeout_s`` and other arguments of `olaf.connect`.
         """
         super().__init__()
         if every < 1:
@@ -53,7 +52,7 @@ class OlafCallback(Callback):
         return self._member.connection
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
-        """Join; the module then holds the job's model. A checkpoint's weights give way to it."""
+        """Join; the module then holds the job's model, which replaces a checkpoint's weights."""
         if trainer.world_size > 1:
             raise ValueError(
                 f"the trainer has {trainer.world_size} processes: OlafCallback makes each program "
@@ -63,7 +62,7 @@ class OlafCallback(Callback):
         self._member.join(need_module(pl_module, "the module", "OlafCallback"))
 
     def on_train_batch_end(self, trainer: Any, *_: Any) -> None:
-        """Exchange after so many batches."""
+        """Exchange after every ``every`` batches."""
         self._batches += 1
         if self._batches >= self._every:
             self._exchange(trainer)
@@ -75,7 +74,7 @@ class OlafCallback(Callback):
         self._member.close()
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
-        """Leave the job, so that nobody waits for this worker."""
+        """Leave the job, so that the others do not wait for this worker."""
         self._member.close()
 
     def _exchange(self, trainer: Any) -> None:

@@ -1,4 +1,4 @@
-"""What the integrations share: a model that trains locally and is kept with the job's."""
+"""Shared by the integrations: a model that trains locally and follows the job's."""
 
 # mypy checks this file with and without torch; without it everything of torch is Any.
 # mypy: disable-error-code="import-untyped,import-not-found,unused-ignore"
@@ -10,14 +10,14 @@ from typing import Any
 import olaf
 
 PATIENCE_S = 0.05
-"""How long an exchange waits for the answer to its push. The answer brings what others learnt. On a
-quick network it spares the worker a turn on an old model; without an answer training goes on."""
+"""Seconds that an exchange waits for the answer to its push, which brings the other workers'
+changes. On a fast network it avoids a turn on an old model; without an answer training goes on."""
 
 
 class Member:
-    """One worker of a job. Joins with a module, then keeps the module and the job's model together.
+    """One worker of a job. It joins with a module, and keeps the module at the job's model.
 
-    Connects when it joins, so that it can be made, copied and pickled before.
+    It connects when it joins, so it can be made, copied and pickled before.
     """
 
     def __init__(
@@ -31,13 +31,15 @@ class Member:
         join_timeout_s: float = 10.0,
         **config: int | str,
     ) -> None:
-        """address, job, cluster, worker, config: as `olaf.connect` takes them.
+        """address, job, cluster, worker, config: arguments of `olaf.connect`.
 
-        patience_s: how long `exchange` waits for the answer to its push; 0 never waits.
-        join_timeout_s: how long `join` tries.
+        patience_s: seconds that `exchange` waits for the answer to its push; 0 never waits.
+        join_timeout_s: time limit of `join` in seconds.
         """
         if not isinstance(address, str) or not address:
-            raise ValueError(f"address = {address!r}: the switch's, as in 'udp://10.0.0.1:5555'")
+            raise ValueError(
+                f"address = {address!r}: must be a switch's, as in 'udp://10.0.0.1:5555'"
+            )
         if patience_s < 0 or not join_timeout_s > 0:
             raise ValueError(
                 f"patience_s = {patience_s} must be at least 0, and join_timeout_s = "
@@ -57,7 +59,7 @@ class Member:
 
     @property
     def connection(self) -> olaf.Connection:
-        """The connection, from `join` to `close`. Raises ValueError at other times."""
+        """The connection, from `join` to `close`; at other times raises ValueError."""
         if self._connection is None:
             raise ValueError("not in a job: training has not started, or is over")
         return self._connection
@@ -68,7 +70,7 @@ class Member:
         Returns the model's version. Raises UnreachableError and RefusedError as
         `olaf.Connection.join` does.
         """
-        self.close(flush_timeout_s=0.0)  # training that ended by an exception may have left it open
+        self.close(flush_timeout_s=0.0)  # a training that raised may have left it open
         connection = olaf.connect(self._address, **self._options)
         try:
             version = connection.join(module, self._join_timeout_s)
@@ -80,9 +82,9 @@ class Member:
         return version
 
     def exchange(self, *, reward: float = 0.0) -> int | None:
-        """Push what training changed since the last exchange, then take the newest model.
+        """Push the change since the last exchange, then take the newest model.
 
-        Returns the version taken; None where there is no newer one, and the module stays as it is.
+        Returns the version taken; None if there is no newer one, and the module stays unchanged.
         """
         connection = self.connection
         connection.push_delta(self._before, self._module, reward=reward)
@@ -93,9 +95,9 @@ class Member:
         return version
 
     def return_to_job(self) -> None:
-        """Write the job's model, as it was last taken, over what the module holds now.
+        """Overwrite the module with the last model taken from the job.
 
-        For a framework that has loaded other weights: they are not what training changed.
+        For a framework that has loaded other weights, which are not a change by training.
         """
         from torch import from_numpy, no_grad
 
@@ -107,7 +109,7 @@ class Member:
                 tensor.copy_(from_numpy(part))
 
     def close(self, flush_timeout_s: float = 2.0) -> None:
-        """Let the last push arrive, then leave the job. Calling it again does nothing."""
+        """Let the last push arrive, then leave the job. A second call does nothing."""
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.flush(flush_timeout_s)
@@ -115,13 +117,14 @@ class Member:
 
 
 def need_module(value: object, what: str, owner: str) -> Any:
-    """The value if it is a torch module with parameters. Raises ValueError that names ``what``."""
+    """The value if it is a torch module with parameters. Raises ValueError, which names
+    ``what``."""
     from torch import nn
 
     if not isinstance(value, nn.Module):
         raise ValueError(
-            f"{what} is {type(value).__name__}, not a torch.nn.Module: {owner} needs the model "
-            "whose parameters are trained, made already"
+            f"{what} is {type(value).__name__}, not a torch.nn.Module: {owner} needs the "
+            "existing model whose parameters are trained"
         )
     if not any(True for _ in value.parameters()):
         raise ValueError(f"{what} has no parameters: there is nothing to train together")

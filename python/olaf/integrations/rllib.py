@@ -7,12 +7,12 @@
         learner_config_dict={"olaf": {"address": "udp://10.0.0.1:5555", "cluster": 0}},
     )
 
-This is for RLlib's new API stack. The learner joins when it is built. It pushes what the optimiser
-changed from ``apply_gradients``, after every 16 steps (``every``), and at the end of each update.
+This is for RLlib's new API stack. The learner joins when it is built. It pushes the optimiser's
+change from ``apply_gradients``, after every 16 steps (``every``), and at the end of each update.
 Then it takes the job's newest model. The optimiser's state stays local.
 """
 
-# Checked with the framework installed and without: then everything of it is Any.
+# mypy checks this file with and without the framework; without it everything of it is Any.
 # mypy: disable-error-code="import-untyped,import-not-found,misc,unused-ignore"
 
 from __future__ import annotations
@@ -31,20 +31,21 @@ from ray.rllib.algorithms.ppo.torch.ppo_torch_learner import PPOTorchLearner  # 
 __all__ = ["OlafLearner", "OlafPPOTorchLearner"]
 
 EVERY = 16
-"""Optimiser steps between two exchanges, where ``every`` is not set."""
+"""Default number of optimiser steps between two exchanges (``every``)."""
 
 EPISODES = 100
-"""The reward of a push is the mean over so many episodes that ended last."""
+"""The reward of a push is the mean over this many last episodes."""
 
 OPEN = 10_000
-"""Episodes that may be unfinished at a time; the oldest beyond that are forgotten."""
+"""Most unfinished episodes; older ones are forgotten."""
 
 
 class OlafLearner:
     """Mixin for a ``TorchLearner``: ``class Mine(OlafLearner, PPOTorchLearner): pass``.
 
     ``learner_config_dict["olaf"]`` holds ``address``, and optionally ``every`` (16), ``job``,
-    ``cluster``, ``worker``, ``patience_s``, ``join_timeout_s`` and what else `olaf.connect` takes.
+    ``cluster``, ``worker``, ``patience_s``, ``join_timeout_s`` and other arguments of
+    `olaf.connect`.
     """
 
     _olaf_member: Member | None = None
@@ -59,7 +60,7 @@ class OlafLearner:
         self._olaf_join()
 
     def apply_gradients(self, gradients_dict: Any) -> None:
-        """Step the optimiser; every so many steps push what they changed."""
+        """Step the optimiser; push the change every ``every`` steps."""
         base: Any = super()
         base.apply_gradients(gradients_dict)
         self._olaf_steps += 1
@@ -74,7 +75,7 @@ class OlafLearner:
             self._olaf_exchange()
 
     def update(self, *given: Any, **named: Any) -> Any:
-        """Update as RLlib does; look at the episodes for the reward of the pushes."""
+        """Update as RLlib does; read the episodes' rewards for the pushes."""
         data = named.get("training_data")
         if data is not None and getattr(data, "episodes_refs", None) is not None:
             data.solve_refs()
@@ -104,8 +105,8 @@ class OlafLearner:
         learner: Any = self
         if learner.config.num_learners > 1:
             raise ValueError(
-                f"num_learners = {learner.config.num_learners}: an Olaf learner is one worker by "
-                "itself; take 0 or 1, and start the program several times"
+                f"num_learners = {learner.config.num_learners}: an Olaf learner is one worker; "
+                "take 0 or 1, and start the program several times"
             )
         options = dict(_options(learner.config.learner_config_dict))
         self._olaf_every = int(options.pop("every", EVERY))
@@ -133,14 +134,14 @@ class OlafPPOTorchLearner(OlafLearner, PPOTorchLearner):
 
 
 class Rewards:
-    """Mean reward of the episodes that ended last, from the pieces in which RLlib delivers them."""
+    """Mean reward of the episodes that ended last, from RLlib's pieces of episodes."""
 
     def __init__(self) -> None:
         self._so_far: dict[str, float] = {}
         self._ended: deque[float] = deque(maxlen=EPISODES)
 
     def see(self, pieces: Iterable[Any]) -> None:
-        """Take in pieces of episodes: the rewards of those that ended, and of those that go on."""
+        """Take in pieces of episodes: rewards of ended episodes, and parts of running ones."""
         for piece in pieces:
             total = self._so_far.pop(piece.id_, 0.0) + float(piece.get_return())
             if piece.is_done:

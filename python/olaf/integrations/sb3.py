@@ -6,11 +6,11 @@
     model.learn(100_000, callback=OlafCallback("udp://10.0.0.1:5555", cluster=0))
 
 The callback joins with the parameters of ``model.policy``. After each rollout's training it pushes
-what the training changed, with the mean reward of the last episodes, and takes the job's newest
+the change of the parameters, with the mean reward of the last episodes, and takes the job's newest
 model. The optimiser's state stays local, and so do running means (``VecNormalize``, batch norm).
 """
 
-# Checked with the framework installed and without: then everything of it is Any.
+# mypy checks this file with and without the framework; without it everything of it is Any.
 # mypy: disable-error-code="import-untyped,import-not-found,misc,unused-ignore"
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ class OlafCallback(BaseCallback):
     """Trains a Stable-Baselines3 model as one worker of an Olaf job."""
 
     def __init__(self, address: str, *, every: int = 1, verbose: int = 0, **options: Any) -> None:
-        """address: of the switch (or server), ``udp://host:port``.
+        """address: address of the switch (or server), ``udp://host:port``.
 
-        every: exchange after so many rollouts. On-policy algorithms train once a rollout. For
-            off-policy ones a rollout is ``train_freq`` steps: take a larger number, 100 or so.
-        options: ``job``, ``cluster``, ``worker``, ``patience_s``, ``join_timeout_s`` and what
-            else `olaf.connect` takes.
+        every: number of rollouts between exchanges. On-policy algorithms train once per rollout.
+        For off-policy ones a rollout is ``train_freq`` steps: use a larger number, such as 100.
+        options: ``job``, ``cluster``, ``worker``, ``patience_s``, ``join_timeout_s`` and other
+        arguments of `olaf.connect`.
         """
         super().__init__(verbose)
         if every < 1:
@@ -58,12 +58,12 @@ class OlafCallback(BaseCallback):
             print(f"olaf: joined as worker {self.connection.worker}, model version {version}")
 
     def _on_rollout_end(self) -> None:
-        # Before `learning_starts` off-policy algorithms only fill their buffer.
+        # Before `learning_starts`, off-policy algorithms only fill their buffer.
         if self.model.num_timesteps > getattr(self.model, "learning_starts", 0):
             self._rollouts += 1
 
     def _on_rollout_start(self) -> None:
-        # The training that followed the last rollout is over: this is the first hook after it.
+        # The training after the last rollout is over: this is the first hook after it.
         if self._rollouts >= self._every:
             self._exchange()
 

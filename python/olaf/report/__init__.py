@@ -1,1 +1,1 @@
-"""What a run leaves behind: tables, plots, a page, TensorBoard scalars."""
+"""The output of a run: tables, plots, a page, TensorBoard scalars."""

@@ -18,12 +18,12 @@ Text = Callable[[float | None], str]
 
 
 class Row(NamedTuple):
-    """A measure of `olaf.jobs.summary.MEASURES`, and how it is written."""
+    """A measure of `olaf.jobs.summary.MEASURES`, and its format."""
 
     key: str
     name: str
     factor: float = 1.0
-    """From the measure's unit to the row's."""
+    """Factor from the measure's unit to the row's."""
     digits: int = 1
 
     def text(self, value: float | None) -> str:
@@ -46,9 +46,9 @@ ROWS = (
 
 
 def arm_rows(comparison: Record) -> tuple[list[str], list[list[str]]]:
-    """Heads and rows: a column an arm, then each baseline over the best of ours.
+    """Heads and rows: a column per arm, then each baseline relative to our best queue.
 
-    A cell is the mean, with its interval on a second line where there are seeds enough.
+    A cell is the mean, with its interval on a second line if there are enough seeds.
     """
     summary, ratios = comparison["summary"], comparison.get("ratios")
     compared = ratios["of"] if ratios else {}
@@ -82,7 +82,7 @@ def _cell(found: Mapping[str, Any] | None, text: Text) -> str:
 
 
 def title_of(comparison: Record) -> str:
-    """What was compared, in one line."""
+    """The setting of the comparison, in one line."""
     first = comparison["runs"][0]["result"]
     return (
         f"{first['environment']}, {first['workers']} workers in {first['clusters']} clusters, "
@@ -91,10 +91,10 @@ def title_of(comparison: Record) -> str:
 
 
 def notes_of(comparison: Record) -> list[str]:
-    """What must be known to read the table."""
+    """Notes that explain the table."""
     notes = [
-        "Time counts from the first worker's joining. A run that did not reach the reward counts "
-        "with its whole time, which is then too little."
+        "Time counts from the first worker's join. A run that did not reach the reward counts with "
+        "its whole time, which is too short.",
     ]
     seeds = max((own["runs"] for own in comparison["summary"].values()), default=0)
     if seeds >= ENOUGH:
@@ -103,12 +103,12 @@ def notes_of(comparison: Record) -> list[str]:
             "and a resample draws both runs of a pair."
         )
     if "push-less-often" in comparison["summary"]:
-        notes.append("k: turns of the learner that push-less-often pushes as one, seed by seed.")
+        notes.append("k: turns of the learner that push-less-often sums for one push, by seed.")
     return notes
 
 
 def comparison_table(comparison: Record) -> Table:
-    """Arms side by side, then each baseline over the best of ours."""
+    """Arms side by side, then each baseline relative to our best queue."""
     heads, rows = arm_rows(comparison)
     table = Table(title=title_of(comparison), title_justify="left", box=None)
     arms = len(comparison["summary"])
@@ -121,7 +121,7 @@ def comparison_table(comparison: Record) -> Table:
 
 
 def comparison_page(comparison: Record, runs: Sequence[Record]) -> str:
-    """The report of a comparison: compare.json, and run.json of each of its runs."""
+    """The report of a comparison, from compare.json and run.json of each of its runs."""
     results = [run["result"] for run in runs]
     heads, rows = arm_rows(comparison)
     ratios = comparison.get("ratios")

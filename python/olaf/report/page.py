@@ -1,4 +1,4 @@
-"""The one-page report: opens in any browser, asks no network for anything, light or dark."""
+"""The one-page report: it opens in any browser, needs no network, and is light or dark."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ pre { overflow-x: auto; font-size: .8rem; background: var(--card); padding: .8re
 
 
 def run_page(record: Record) -> str:
-    """The report of one run, from what stands in run.json."""
+    """The report of one run, from the contents of run.json."""
     result = record["result"]
     local = result.get("local", False)
     figures = [plots.reward_plot(record), plots.reward_plot(record, plots.STEPS)]
@@ -171,7 +171,7 @@ def _events(events: Sequence[Mapping[str, Any]]) -> str:
 
 
 def settings_of(settings: Mapping[str, Any]) -> str:
-    """The settings, folded away."""
+    """The settings, in a section that opens on a click."""
     lines = [
         f"{section}.{key} = {value}"
         for section, keys in settings.items()
@@ -192,7 +192,7 @@ def table(
     numbers_from: int = 99,
     numbers_to: int = 99,
 ) -> str:
-    """A table; of a cell with several lines each is one."""
+    """A table; each line of a cell becomes a line of the page."""
 
     def cell(tag: str, index: int, text: str) -> str:
         kind = ' class="n"' if numbers_from <= index < numbers_to else ""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def running_mean(episodes: Sequence[Sequence[float]], window: int) -> list[tuple[float, float]]:
-    """(when, mean reward of the last ``window`` episodes), from the first full window on."""
+    """(x, mean reward of the last ``window`` episodes), from the first full window on."""
     points: list[tuple[float, float]] = []
     total = 0.0
     rewards = [float(episode[2]) for episode in episodes]
@@ -58,7 +58,7 @@ def _name(x: str) -> str:
 
 
 def _episodes_at(record: Mapping[str, Any], x: str) -> list[tuple[float, int, float]]:
-    """``(x, worker, reward)`` of each episode; none against steps where the record has none."""
+    """``(x, worker, reward)`` of each episode; empty against steps if the record has none."""
     if x == TIME:
         return [(row[0], row[1], row[2]) for row in record["episodes"]]
     return [(row[3] / 1e3, row[1], row[2]) for row in record["episodes"] if len(row) > 3]
@@ -81,7 +81,7 @@ def _mark_sessions(axes: Axes, record: Mapping[str, Any], x: str) -> None:
 
 def age_plot(record: Mapping[str, Any]) -> str:
     """Age-of-Model of each cluster against wall time."""
-    end_s = record["result"]["wall_s"]  # after it ages only grow
+    end_s = record["result"]["wall_s"]  # afterwards ages only grow
     history = [sample for sample in record["history"] if sample["at_s"] <= end_s]
     clusters = sorted({c for sample in history for c in sample["ages_s"]}, key=int)
 
@@ -149,8 +149,8 @@ def fates_plot(record: Mapping[str, Any]) -> str:
 
 
 def speed_plot(record: Mapping[str, Any]) -> str:
-    """Updates and environment steps a second, against wall time."""
-    end_s = record["result"]["wall_s"]  # after it workers only end the turn they are in
+    """Updates and environment steps per second, against wall time."""
+    end_s = record["result"]["wall_s"]  # afterwards workers only finish their turn
     history = [sample for sample in record["history"] if sample["at_s"] <= end_s]
     points = [
         (after["at_s"], (after["steps"] - before["steps"]) / (after["at_s"] - before["at_s"]))
@@ -163,7 +163,7 @@ def speed_plot(record: Mapping[str, Any]) -> str:
             axes.plot(*zip(*thinned(points), strict=True), color=SERIES[3], linewidth=1.2)
         axes.set_xlim(left=0)
         axes.set_ylim(bottom=0)
-        axes.set(title="Environment steps a second", xlabel=TIME)
+        axes.set(title="Environment steps per second", xlabel=TIME)
 
     return draw(fill)
 
@@ -177,7 +177,7 @@ def compared_rewards(runs: Sequence[Mapping[str, Any]], x: str) -> str:
         for run in runs:
             queue = arm_of(run["result"])
             if x == TIME:
-                # How long processes take to start says nothing of an arm.
+                # The start-up time of processes says nothing about an arm.
                 joined_s = run["result"].get("joined_s") or 0.0
                 window = run["result"]["reward"]["window"]
                 mean = running_mean(run["episodes"], window)
@@ -205,7 +205,7 @@ def compared_rewards(runs: Sequence[Mapping[str, Any]], x: str) -> str:
 
 
 def compared_dots(runs: Sequence[Mapping[str, Any]], title: str, unit: str, key: Any) -> str:
-    """A dot a run and a line at the mean of each arm: a measure that ``key`` reads."""
+    """A dot per run and a line at the mean of each arm, for a measure that ``key`` reads."""
     arms: dict[str, list[float]] = {}
     for run in runs:
         values = arms.setdefault(arm_of(run["result"]), [])
@@ -243,7 +243,7 @@ TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100)
 
 
 def ratio_plot(ratios: Mapping[str, Any], arms: Sequence[str]) -> str:
-    """Each baseline over the best of ours, by measure, with its interval, on a log scale.
+    """Each baseline relative to our best queue, by measure, with its interval, on a log scale.
 
     arms: in the order of the other plots, for the colours.
     """

@@ -1,4 +1,4 @@
-"""What TensorBoard and Weights & Biases show of a run, while it goes.
+"""Scalars of a run for TensorBoard and Weights & Biases, while it runs.
 
 The x axis is environment steps, of all workers together and over all sessions of a resumed run.
 `TAGS` is the list of tags; docs/reference/tensorboard.md explains them to users.
@@ -24,8 +24,8 @@ TAGS: Mapping[str, str] = {
     "train/episode_reward": "reward of each training episode that ended, of all workers",
     "train/updates": "updates pushed by all workers",
     "train/version": "version of the model at the server",
-    "train/env_steps_per_s": "environment steps a second, over the last seconds",
-    "train/updates_per_s": "updates pushed a second, over the last seconds",
+    "train/env_steps_per_s": "environment steps per second, over the last seconds",
+    "train/updates_per_s": "updates pushed per second, over the last seconds",
     "time/seconds": "seconds since the run began, without the time between its sessions",
     "queue/used": "slots of the switch's queue in use",
     "age_s/cluster_<C>": "Age-of-Model of cluster C at the server, in seconds",
@@ -39,7 +39,7 @@ FLUSH_S = 2.0
 
 
 def values_of(sample: Sample, before: Sample | None) -> dict[str, float]:
-    """The scalars of a sample; ``before`` is one from some seconds earlier, for the rates."""
+    """The scalars of a sample; ``before`` is an earlier sample, for the rates."""
     values: dict[str, float | None] = {
         "train/reward": sample.reward,
         "train/updates": sample.updates,
@@ -65,18 +65,18 @@ def values_of_episode(episode: Episode) -> dict[str, float]:
 
 
 class _Following(ABC):
-    """An observer of a run that sees each sample and each episode once, in order of steps."""
+    """An observer of a run that passes on each sample and each episode once, in order of steps."""
 
     def __init__(self) -> None:
         self._samples = self._episodes = -1
         self._recent: list[Sample] = []
 
     def happened(self, happening: Happening) -> None:  # noqa: B027 - not all draw it
-        """Nothing to draw."""
+        """Do nothing: events have no scalars."""
 
     def stands(self, progress: Progress, phase: str) -> None:
-        """Pass on what is new."""
-        if self._samples < 0:  # what earlier sessions did has been written by them
+        """Pass on the new samples and episodes."""
+        if self._samples < 0:  # the earlier sessions have written theirs
             self._samples = len(progress.earlier.samples)
             self._episodes = len(progress.earlier.episodes)
         if len(progress.samples) == self._samples:
@@ -92,11 +92,11 @@ class _Following(ABC):
 
     @abstractmethod
     def write(self, values: Mapping[str, float], steps: int) -> None:
-        """Write scalars; ``steps`` is their place on the axis, in environment steps."""
+        """Write scalars at ``steps`` environment steps on the x axis."""
 
     @abstractmethod
     def close(self) -> None:
-        """Write what is still in memory."""
+        """Write everything that is still in memory."""
 
     def __enter__(self) -> Self:
         return self
@@ -115,14 +115,14 @@ EVENTS = "events.out.tfevents.*"
 
 
 class Scalars(_Following):
-    """Writes event files of TensorBoard into the run's folder, a file a session."""
+    """Writes TensorBoard's event files to the run's folder, one per session."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
         with _without_torch():
             from tensorboardX import SummaryWriter  # type: ignore[import-untyped]
-        # The writer names its file by the second and truncates a file that is there: a session that
-        # is resumed within a second would destroy the first one's scalars. Readers sort by name.
+        # The writer names its file by the second and truncates an existing file: a session that is
+        # resumed within a second would destroy the previous one's scalars. Readers sort by name.
         earlier = len(list(folder.glob(EVENTS)))
         suffix = f".{earlier:04d}" if earlier else ""
         self._writer: Any = SummaryWriter(str(folder), flush_secs=FLUSH_S, filename_suffix=suffix)
@@ -139,9 +139,9 @@ class Scalars(_Following):
 
 @contextmanager
 def _without_torch() -> Iterator[None]:
-    """Hide torch from an import that takes it only where it is there.
+    """Hide torch from an import that uses it if it is there.
 
-    tensorboardX does, for tensors that nobody logs here: three seconds before a run can begin.
+    tensorboardX does, for tensors that we never log; it would delay a run by three seconds.
     """
     hides = "torch" not in sys.modules
     if hides:
@@ -154,25 +154,25 @@ def _without_torch() -> Iterator[None]:
 
 
 RUN_ID = "wandb-id"
-"""File in a run's folder: which run it is at Weights & Biases."""
+"""File in a run's folder with the run's id at Weights & Biases."""
 
 
 def run_id(folder: Path) -> str:
-    """The id of a run at Weights & Biases: drawn once and kept, so that no two runs share one."""
+    """The id of a run at Weights & Biases: drawn once and kept, so no two runs share one."""
     file = folder / RUN_ID
     if file.exists():
         return file.read_text(encoding="utf-8").strip()
-    # Versions of before took the folder's name: such a run goes on under it.
+    # Earlier versions used the folder's name: such a run keeps it.
     drawn = folder.resolve().name if (folder / "wandb").exists() else secrets.token_hex(8)
     file.write_text(drawn + "\n", encoding="utf-8")
     return drawn
 
 
 class WeightsAndBiases(_Following):
-    """Logs to a project of Weights & Biases. A resumed run goes on as the same run there."""
+    """Logs to a project of Weights & Biases. A resumed run continues the same run there."""
 
     def __init__(self, folder: Path, project: str, settings: Mapping[str, Any]) -> None:
-        """Begin, or go on with, the run there. Needs the extra `wandb`."""
+        """Begin or continue the run there. Needs the extra `wandb`."""
         super().__init__()
         from olaf import extras
 
@@ -193,7 +193,7 @@ class WeightsAndBiases(_Following):
             )
         except wandb.Error as error:
             raise RunError(
-                f"--wandb: Weights & Biases did not begin: {error}; run `wandb login`, or set "
+                f"--wandb: Weights & Biases could not start: {error}; run `wandb login`, or set "
                 "WANDB_MODE=offline to log into the run's folder without a network",
                 Exit.USAGE,
             ) from None

@@ -1,4 +1,4 @@
-"""Tables for a terminal, from results as they stand in run.json and compare.json."""
+"""Tables for a terminal, from run.json and compare.json."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ Result = Mapping[str, Any]
 
 
 def segments_of(result: Result) -> int:
-    """Segments of the run's model: a contribution counts one of them, an update all."""
+    """Number of segments of the run's model: a contribution counts one, an update all of them."""
     return max(int(result.get("model", {}).get("segments") or 1), 1)
 
 
 def in_updates(contributions: float, segments: int) -> str:
-    """Contributions counted as whole updates: ``1,234``, or ``1,234.5`` where some were cut."""
+    """Contributions counted as whole updates: ``1,234``, or ``1,234.5`` if some are incomplete."""
     updates = contributions / segments
     return f"{updates:,.0f}" if updates == round(updates) else f"{updates:,.1f}"
 
 
 def unit_note(segments: int) -> str:
-    """What the counts are counts of, where an update is more than one contribution."""
-    return f"counted in updates, each of {segments:,} segments that travel by themselves"
+    """The unit of the counts, if an update is more than one contribution."""
+    return f"counted in updates; each has {segments:,} segments that travel separately"
 
 
 def measures(result: Result) -> list[tuple[str, str]]:
@@ -85,7 +85,7 @@ def measures(result: Result) -> list[tuple[str, str]]:
     if aggregate["mode"] != "each":
         text = f"{aggregate['mode']}: applied {aggregate['collections']:,} times"
         if aggregate["mode"] == "round":
-            text += f", {aggregate['rounds_short']:,} of them without somebody"
+            text += f", {aggregate['rounds_short']:,} of them without some worker"
         rows.append(("aggregation", text))
     if result["restarts"]:
         text = ", ".join(f"{name} {count}x" for name, count in result["restarts"].items())
@@ -94,7 +94,7 @@ def measures(result: Result) -> list[tuple[str, str]]:
 
 
 def _session(result: Result) -> str:
-    """Of a resumed run: what belongs to its last session alone."""
+    """For a resumed run: a remark about the values of its last session."""
     session = result.get("session", {"number": 1})
     if session["number"] == 1:
         return ""
@@ -106,13 +106,13 @@ def _session(result: Result) -> str:
 
 
 def _since(result: Result) -> str:
-    """Ages and staleness are the server's own: one that was killed took its averages along."""
+    """A remark if a server was killed, since its averages of ages and staleness are then lost."""
     restarts = result["restarts"].get("server", 0)
     return f" (since server #{restarts + 1} started)" if restarts else ""
 
 
 def headline(result: Result) -> str:
-    """What was run, in one line."""
+    """The setting of the run, in one line."""
     if result.get("local"):
         return (
             f"{result['environment']}, one process without a network, {result['learner']} learner, "
@@ -131,12 +131,12 @@ def headline(result: Result) -> str:
 
 
 def is_tcp(result: Result) -> bool:
-    """Whether a run had a plain TCP parameter server, and no switch."""
+    """True if a run had a plain TCP parameter server, and no switch."""
     return bool(result.get("transport", "udp") == "tcp")
 
 
 def result_table(result: Result) -> Table:
-    """The last table of a run: measures, then every fate and the sum."""
+    """The final table of a run: measures, then every fate and the sum."""
     table = Table(title=headline(result), title_justify="left", show_header=False, box=None)
     table.add_column(style="bold")
     table.add_column(overflow="fold")
@@ -146,7 +146,7 @@ def result_table(result: Result) -> Table:
 
 
 def fates_table(result: Result) -> Table:
-    """Every update's fate, who counted it, and whether the sums match."""
+    """Every update's fate, the party that counted it, and whether the sums match."""
     fates, segments = result["fates"], segments_of(result)
     title = "Where every update ended"
     if segments > 1:
@@ -179,7 +179,7 @@ def fates_table(result: Result) -> Table:
 
 
 def comparison_rows(runs: Sequence[Result]) -> list[tuple[str, list[str]]]:
-    """Measures as rows, one text a run."""
+    """Measures as rows, with one text per run."""
     measure: list[tuple[str, Any]] = [
         ("outcome", lambda r: r["outcome"]),
         ("time to the reward", lambda r: duration(r["reached_s"])),
@@ -208,7 +208,7 @@ AGAINST: tuple[tuple[str, str, Callable[[float | None], str]], ...] = (
     ("cpu_s", "CPU seconds", lambda value: number(value, 1)),
     ("reward", "reward at the end", lambda value: number(value, 1)),
 )
-"""Measure, its name, and how its value is written: a run beside its baseline."""
+"""Measure, its name, and the format of its value, for a run beside its baseline."""
 
 
 def against_rows(result: Result) -> list[list[str]]:
@@ -228,16 +228,16 @@ def against_rows(result: Result) -> list[list[str]]:
 
 
 def against_note(result: Result) -> str:
-    """What must be known to read `against_rows`."""
+    """The note that explains `against_rows`."""
     against = result["against"]
     if "skipped" in against:
         return f"not run: {against['skipped']}"
     ends = f"The baseline: {against['outcome']}, {against['reason']}."
     if against["outcome"] == "interrupted":
-        return f"{ends} It was cut short, so that its numbers are not its last."
+        return f"{ends} It was interrupted, so its numbers are not final."
     return (
-        f"{ends} Seconds count from the launch, CPU seconds are those of all processes of a run "
-        "with one session; the ratio is the run over the baseline."
+        f"{ends} Seconds count from the launch. CPU seconds are those of all processes of a run "
+        "with one session. The ratio is the run divided by the baseline."
     )
 
 
@@ -266,7 +266,7 @@ SWITCH_COLUMNS = (
 
 
 def switches_table(result: Result) -> Table:
-    """What each switch received and what became of it there, in updates."""
+    """What each switch received, and the fates there, in updates."""
     segments = segments_of(result)
     title = "Switches" if segments == 1 else f"Switches ({unit_note(segments)})"
     table = Table(title=title, title_justify="left", box=None)

@@ -1,6 +1,6 @@
-"""A run folder: what a training leaves, and what can be made of it later.
+"""A run folder: its files, and the commands that use them later.
 
-``folder`` makes and finds folders, ``journal`` keeps what happened while it happens, ``settings``
-reads what a run was told, ``model`` reads what it learnt, ``evaluation`` and ``exporting`` use it.
-docs/runs.md tells the story of a folder.
+``folder`` makes and finds folders, ``journal`` records events as they occur, ``settings`` reads the
+run's settings, ``model`` reads its model, ``evaluation`` and ``exporting`` use the model.
+docs/runs.md describes a folder.
 """

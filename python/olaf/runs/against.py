@@ -1,7 +1,7 @@
-"""``olaf train --against local``: the run's baseline in one process, and the two side by side.
+"""``olaf train --against local``: the run's baseline in one process, and a comparison of both.
 
-The baseline has the same learner, seed and stop conditions, and a folder of its own within that of
-the run. It is run after the run, so that each has the whole machine.
+The baseline has the same learner, seed and stop conditions, and its own folder inside the run's. It
+runs after the run, so that each has the whole machine.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from olaf.runs.session import (
 )
 
 FOLDER = "against-local"
-"""Of the baseline, within the folder of the run."""
+"""Name of the baseline's folder inside the run's."""
 
 SKIPPED = ("interrupted", "failed")
-"""A run that ended so is not measured against anything."""
+"""A run that ended like this is not compared."""
 
 
 def add_baseline(run: Run, settings: Settings, observe: Observe, control: Control) -> Run:
     """Run the baseline of a run that has ended, and add ``against`` to its result and files.
 
-    The baseline of an earlier session goes on where the run's limits are higher now, and else
-    stands as it is. Raises what `begin` and `go_on` raise.
+    The baseline of an earlier session continues if the run's limits are higher now, and otherwise
+    keeps its result. Raises the errors of `begin` and `go_on`.
     """
     from olaf.report.page import run_page
 
@@ -56,7 +56,7 @@ def add_baseline(run: Run, settings: Settings, observe: Observe, control: Contro
     (run.folder / "report.html").write_text(run_page(record), encoding="utf-8")
     outcome = run.outcome
     if found is not None and found["outcome"] == "interrupted":
-        # Whoever asked for both has got one of them.
+        # The user asked for both and still gets one of them.
         outcome = dataclasses.replace(
             outcome, kind="interrupted", reason=found["reason"], code=Exit.INTERRUPTED
         )
@@ -64,7 +64,7 @@ def add_baseline(run: Run, settings: Settings, observe: Observe, control: Contro
 
 
 def _train(folder: Path, settings: Settings, observe: Observe, control: Control) -> dict[str, Any]:
-    """Start the baseline, or go on with it; its result."""
+    """Start the baseline, or continue it; return its result."""
     own = _alone(folder, settings)
     if learnt_nothing(folder):
         if folder.exists():
@@ -107,10 +107,10 @@ MEASURES = (
 
 
 def measures_of(result: Mapping[str, Any]) -> dict[str, float | None]:
-    """What the two are compared by; None where it is not known.
+    """The measures of the comparison; None if unknown.
 
-    ``to_the_mark_s`` counts from the launch of the processes, ``cpu_s`` is that of all processes
-    of a run with one session.
+    ``to_the_mark_s`` counts from the launch of the processes; ``cpu_s`` is that of all processes,
+    for a run with one session.
     """
     whole = result["session"]["number"] == 1
     return {
@@ -124,7 +124,8 @@ def measures_of(result: Mapping[str, Any]) -> dict[str, float | None]:
 
 
 def side_by_side(run: Mapping[str, Any], alone: Mapping[str, Any]) -> dict[str, Any]:
-    """``against`` of a result: both, and the run over the baseline where both are above 0."""
+    """``against`` of a result: both measures, and the run divided by the baseline if both are above
+    0."""
     ours, theirs = measures_of(run), measures_of(alone)
     ratios = {name: _ratio(ours[name], theirs[name]) for name in MEASURES}
     return {

@@ -1,4 +1,4 @@
-"""How good a saved model is: episodes that it plays greedily, and what they come to."""
+"""Evaluates a saved model: plays episodes greedily, and computes their mean reward."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from olaf.runs.filming import Camera
 
 TOGETHER = 16
-"""Episodes that are played side by side, so that one product of matrices serves them all."""
+"""Number of episodes that are played in parallel, so that one matrix product serves them all."""
 
 RESAMPLES = 10_000
 CONFIDENCE = 0.95
@@ -26,32 +26,32 @@ ENOUGH = 10
 
 @dataclass(frozen=True)
 class Episode:
-    """One episode that was played."""
+    """One finished episode."""
 
     seed: int
-    """The seed that the environment was reset with."""
+    """The seed with which the environment was reset."""
     reward: float
     steps: int
 
 
 @dataclass(frozen=True)
 class Score:
-    """What the episodes come to."""
+    """Statistics of the episodes."""
 
     episodes: int
     mean: float
     std: float
-    """Standard deviation of the episodes' rewards (n - 1); 0 of a single one."""
+    """Standard deviation of the episodes' rewards (n - 1); 0 for a single episode."""
     min: float
     max: float
     low: float | None
     high: float | None
-    """The interval that holds the expected reward with 95 % confidence, by bootstrap; None where
-    there are fewer than `ENOUGH` episodes to draw from."""
+    """The 95 % confidence interval of the expected reward, by bootstrap; None with fewer than
+    `ENOUGH` episodes."""
     steps_mean: float
 
     def to_json(self) -> dict[str, Any]:
-        """As `olaf evaluate --json` prints it."""
+        """The output of `olaf evaluate --json`."""
         return {
             "episodes": self.episodes,
             "mean": self.mean,
@@ -66,9 +66,9 @@ class Score:
 
 
 def play(learner: Any, name: str, *, episodes: int, seed: int) -> Iterator[Episode]:
-    """Play episodes of environment ``name`` greedily; each when it has ended.
+    """Play episodes of environment ``name`` greedily; yield each when it has ended.
 
-    Episode i is reset with seed + i, and nothing else is drawn: the same model and seed give the
+    Episode i is reset with seed + i, and nothing else is random: the same model and seed give the
     same episodes, in whatever order they end.
     """
     flat = not learner.spaces.seen
@@ -95,7 +95,7 @@ def play(learner: Any, name: str, *, episodes: int, seed: int) -> Iterator[Episo
 
 
 class _Table:
-    """One copy of the environment, and the episode that is played there."""
+    """One copy of the environment, and its running episode."""
 
     def __init__(self, env: Any, number: int, seed: int) -> None:
         self._env, self._seed = env, seed
@@ -121,7 +121,7 @@ def watch(
     seed: int,
     camera: Camera | None = None,
 ) -> Iterator[Episode]:
-    """Play episodes one after the other, drawn: to a camera, or else in a window."""
+    """Play episodes one after the other, and draw them to a camera or in a window."""
     mode = "human" if camera is None else "rgb_array"
     env = make_environment(name, flat=not learner.spaces.seen, render_mode=mode)
 
@@ -148,10 +148,10 @@ def watch(
 
 
 def score(episodes: list[Episode], *, seed: int = 0) -> Score:
-    """Mean, spread and confidence of the episodes' rewards.
+    """Mean, spread and confidence interval of the episodes' rewards.
 
-    The interval is a percentile bootstrap: rewards of an episode are rarely normal (a lander lands,
-    or it does not).
+    The interval is a percentile bootstrap, since rewards of episodes are rarely normal (a lander
+    lands, or it does not).
     """
     rewards = np.array([episode.reward for episode in episodes])
     low = high = None
@@ -174,7 +174,7 @@ def score(episodes: list[Episode], *, seed: int = 0) -> Score:
 
 
 def against(threshold: float, found: Score) -> str:
-    """What the score says about a threshold, in words."""
+    """The score compared with a threshold, in words."""
     if found.low is not None and found.low >= threshold:
         return f"above {threshold:g}, with 95 % confidence"
     if found.high is not None and found.high < threshold:
@@ -184,7 +184,7 @@ def against(threshold: float, found: Score) -> str:
 
 
 def verdict(found: Score, threshold: float | None) -> Mapping[str, Any]:
-    """The threshold, whether the mean reaches it, and what that is worth."""
+    """The threshold, whether the mean reaches it, and the confidence of that."""
     if threshold is None:
         return {"threshold": None, "reached": None, "verdict": "this environment has no threshold"}
     return {

@@ -1,8 +1,8 @@
-"""The policy of a run as a file for other programs: ONNX, TorchScript, or named arrays.
+"""Exports a run's policy for other programs: ONNX, TorchScript, or named arrays.
 
-ONNX and TorchScript files map ``observation`` ``(batch, *shape)`` to ``action`` (the likeliest, as
-the environment wants it), ``policy`` (logits, or means of continuous actions) and ``value``. What
-was written is loaded again and compared with the learner's own output before it gets its name.
+ONNX and TorchScript files map ``observation`` ``(batch, *shape)`` to ``action`` (the most likely,
+in the environment's form), ``policy`` (logits, or means of continuous actions) and ``value``. A
+file is loaded again and compared with the learner's own output before it gets its final name.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from olaf.modelfile import put_into, read_model, write_model
 from olaf.outcome import Exit, RunError
 
 KINDS = {"onnx": ".onnx", "torchscript": ".pt", "npz": ".npz"}
-"""What there is, and how the names of its files end."""
+"""Kind of file -> ending of its name."""
 
 OUTPUTS = ("action", "policy", "value")
 
 BATCHES = (1, 7, 256)
-"""Sizes of the batches of random observations that a file is checked with."""
+"""Batch sizes of random observations for the check of a file."""
 
 TOLERANCE = 1e-4
-"""Largest difference of an output from the learner's own, relative to the largest output."""
+"""Largest allowed difference from the learner's output, relative to the largest output."""
 
 Floats = NDArray[np.float32]
 Answers = tuple[NDArray[Any], Floats, Floats]
@@ -45,9 +45,9 @@ class Exported:
     kind: str
     bytes: int
     observations: int
-    """Random observations that it was checked with."""
+    """Number of random observations in its check."""
     difference: float
-    """Largest difference of an output from the learner's own."""
+    """Largest difference of an output from the learner's."""
 
 
 def export(
@@ -55,8 +55,8 @@ def export(
 ) -> Exported:
     """Write the policy of ``learner``, whose weights are ``saved``, and check it.
 
-    about: what is written into the file beside the policy, as the environment's name.
-    Raises RunError where it cannot be written or differs, MissingExtraError for a missing package.
+    about: facts for the file's metadata, such as the environment's name. Raises RunError if it
+    cannot be written or differs, MissingExtraError for a missing package.
     """
     write: Callable[[Any, Path, dict[str, Any]], Callable[[Floats], Answers]]
     if kind == "npz":
@@ -66,7 +66,7 @@ def export(
 
     else:
         write = {"onnx": _write_onnx, "torchscript": _write_torchscript}[kind]
-    # The same ending, as some libraries go by it.
+    # The same ending, since some libraries depend on it.
     half = file.with_name(f".{file.stem}.part{file.suffix}")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -127,7 +127,7 @@ def _compare(learner: Any, answer: Callable[[Floats], Answers], kind: str) -> tu
 def _actions(
     learner: Any, seen: Floats, own: Floats, action: NDArray[Any], bound: float
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Actions given and expected; without those of a tie, which either may break as it likes."""
+    """Given and expected actions, without ties, which both may break in any way."""
     expected = np.array(learner.greedy(seen))
     action = np.asarray(action)
     if learner.spaces.continuous or learner.spaces.actions < 2 or action.shape != expected.shape:
@@ -184,7 +184,7 @@ def _write_onnx(learner: Any, half: Path, about: dict[str, Any]) -> Callable[[Fl
 
 
 def _onnx_of_layout(learner: Any, half: Path, about: dict[str, Any]) -> None:
-    """The built-in network as a graph of its own: no torch is needed for it."""
+    """The built-in network as an ONNX graph; it needs no torch."""
     import onnx
     from onnx import TensorProto, helper, numpy_helper
 
@@ -234,7 +234,7 @@ def _onnx_of_layout(learner: Any, half: Path, about: dict[str, Any]) -> None:
     ]
     weights = [numpy_helper.from_array(array, name) for name, array in arrays.items()]
     graph = helper.make_graph(nodes, "policy", seen, given, weights)
-    # Versions that readers of some years ago know.
+    # Versions that readers of some years ago support.
     opset = [helper.make_opsetid("", 13)]
     model = helper.make_model(graph, opset_imports=opset, ir_version=8, producer_name="olaf")
     helper.set_model_props(model, _texts(about))
@@ -251,7 +251,7 @@ def _onnx_of_module(learner: Any, half: Path, about: dict[str, Any]) -> None:
     policy = _policy_module(learner)
     example = torch.zeros(2, *learner.spaces.observation_shape)
     with warnings.catch_warnings():
-        # The exporter that needs no further package is called legacy, and says so.
+        # torch calls the exporter that needs no further package legacy, and warns.
         warnings.simplefilter("ignore")
         torch.onnx.export(
             policy,
@@ -272,9 +272,9 @@ def _texts(about: dict[str, Any]) -> dict[str, str]:
 
 
 def _range_of(spaces: Any) -> tuple[Floats, Floats, Floats, Floats]:
-    """Bounds of a continuous action, and half and middle of its range; infinite where it has none.
+    """Bounds of a continuous action, and half and middle of its range; infinite without bounds.
 
-    As `Spaces.to_environment` maps what a policy gives.
+    As `Spaces.to_environment` maps a policy's actions.
     """
     bounded = np.isfinite(spaces.low) & np.isfinite(spaces.high)
     half = np.where(bounded, (spaces.high - spaces.low) / 2, 1).astype(np.float32)
@@ -298,7 +298,7 @@ def _write_torchscript(
     policy = _policy_module(learner)
     example = torch.zeros(2, *learner.spaces.observation_shape)
     with warnings.catch_warnings():
-        # torch would rather export to formats of its own; this one is what was asked for.
+        # torch prefers its own newer formats, but the user asked for this one.
         warnings.simplefilter("ignore")
         jit: Any = torch.jit
         traced = jit.trace(policy, (example,))
@@ -314,7 +314,7 @@ def _write_torchscript(
 
 
 def _module_of(learner: Any) -> Any:
-    """The module of the user's own, or None for the built-in network."""
+    """The user's own module, or None for the built-in network."""
     return learner.module if learner.config.module else None
 
 

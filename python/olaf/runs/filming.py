@@ -1,4 +1,4 @@
-"""Pictures of an environment as a film: an mp4 that is decoded once to see that it is whole."""
+"""Writes an environment's frames as an mp4 video, and decodes it once to check it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FRAMES_PER_S = 30
 
 @dataclass(frozen=True)
 class Film:
-    """A film that was written and decoded."""
+    """A video that was written and decoded."""
 
     file: Path
     frames: int
@@ -27,13 +27,13 @@ class Film:
 
 
 class Camera:
-    """Writes pictures into a film as they come."""
+    """Writes frames into a video as they come."""
 
     def __init__(self, file: Path) -> None:
-        """Check that a film can be written there. Raises RunError, MissingExtraError."""
+        """Check that a video can be written there. Raises RunError, MissingExtraError."""
         extras.need("video", "imageio_ffmpeg", what="--video")
         if file.suffix != ".mp4":
-            raise RunError(f"--video {file}: the name of a film ends with .mp4", Exit.USAGE)
+            raise RunError(f"--video {file}: the name of a video ends with .mp4", Exit.USAGE)
         self._file = file
         self._half = file.with_name(f".{file.stem}.part.mp4")
         self.frames_per_s: float = FRAMES_PER_S
@@ -49,7 +49,7 @@ class Camera:
             ) from None
 
     def take(self, picture: Any) -> None:
-        """Add one picture, ``(height, width, 3)`` bytes."""
+        """Add one frame, ``(height, width, 3)`` bytes."""
         frame = np.ascontiguousarray(picture, np.uint8)
         if frame.ndim != 3 or frame.shape[2] != 3:
             raise RunError(f"--video: the environment drew {frame.shape}, not (height, width, 3)")
@@ -58,23 +58,23 @@ class Camera:
             import imageio_ffmpeg
 
             self._size = size
-            # Every player knows H.264 in yuv420p, whose width and height are even.
+            # Every player supports H.264 in yuv420p, which requires even width and height.
             self._writer = imageio_ffmpeg.write_frames(
                 str(self._half), size, fps=self.frames_per_s, macro_block_size=2
             )
             self._writer.send(None)
         if size != self._size:
-            raise RunError(f"--video: the pictures changed their size from {self._size} to {size}")
+            raise RunError(f"--video: the frames changed their size from {self._size} to {size}")
         self._writer.send(frame)
         self._frames += 1
 
     def finish(self) -> Film:
-        """End the film, decode it once, and give it its name. Raises RunError if it is broken."""
+        """End the video, decode it once, and give it its name. Raises RunError if it is broken."""
         import imageio_ffmpeg
 
         if self._writer is None:
             self.drop()
-            raise RunError("--video: nothing was drawn")
+            raise RunError("--video: the environment drew nothing")
         self._writer.close()
         program = imageio_ffmpeg.get_ffmpeg_exe()
         decoded = subprocess.run(
@@ -86,20 +86,20 @@ class Camera:
         frames, seconds = imageio_ffmpeg.count_frames_and_secs(str(self._half))
         if decoded.returncode or decoded.stderr.strip() or frames != self._frames:
             self.drop()
-            said = decoded.stderr.strip() or f"{frames} of {self._frames} pictures are in it"
-            raise RunError(f"--video {self._file}: the film does not decode: {said}")
+            said = decoded.stderr.strip() or f"it has {frames} of {self._frames} frames"
+            raise RunError(f"--video {self._file}: the video cannot be decoded: {said}")
         self._half.replace(self._file)
         return Film(self._file, frames, float(seconds))
 
     def drop(self) -> None:
-        """Take away a film that was not finished."""
+        """Delete an unfinished video."""
         self._half.unlink(missing_ok=True)
 
 
 def open_display() -> None:
-    """Let pygame draw on the display. Raises RunError where there is none.
+    """Let pygame draw on the display. Raises RunError if there is none.
 
-    `olaf.rl` has told pygame to draw nowhere; whoever set another driver keeps it.
+    `olaf.rl` has told pygame to draw nowhere; another driver set by the user is kept.
     """
     if (os.environ.get("SDL_VIDEODRIVER") or "dummy") != "dummy":
         return
@@ -107,7 +107,7 @@ def open_display() -> None:
     if sys.platform.startswith("linux") and not has_display:
         raise RunError(
             "--render: this machine has no display (neither DISPLAY nor WAYLAND_DISPLAY is set); "
-            "--video FILE.mp4 writes a film instead",
+            "--video FILE.mp4 writes a video instead",
             Exit.USAGE,
         )
     os.environ.pop("SDL_VIDEODRIVER", None)

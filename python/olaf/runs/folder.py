@@ -1,6 +1,6 @@
-"""Run folders: a new one for each run, nothing overwritten, ``runs/latest`` a link to the newest.
+"""Run folders: a new one for each run, nothing overwritten, ``runs/latest`` links to the newest.
 
-A folder is held by a lock while a process of its run lives, so that a run is not resumed twice.
+A lock holds a folder while a process of its run lives, so that a run is not resumed twice.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import IO, Self
 from olaf.outcome import Exit, RunError
 
 RUNS = Path("runs")
-"""Where folders are made when nobody names one."""
+"""Parent of the folders if the user names none."""
 
 LATEST = "latest"
 LATEST_COMPARISON = "latest-compare"
@@ -36,14 +36,14 @@ LEAVINGS = (
 """A folder with one of these holds a run."""
 
 BATCH_LEAVINGS = ("job.sbatch", "job.toml")
-"""A folder with one of these holds a batch job, which may be waiting for its turn."""
+"""A folder with one of these holds a batch job, which may still wait to start."""
 
 
 def new_folder(name: str, *, runs: Path = RUNS, latest: str = LATEST) -> Path:
-    """Make ``runs/<time>-<name>`` and let the link ``latest`` show it.
+    """Make ``runs/<time>-<name>`` and point the link ``latest`` to it.
 
-    Two runs that start in one second get folders of their own.
-    Raises RunError where nothing can be written.
+    Two runs that start in the same second get separate folders. Raises RunError if the folder
+    cannot be written.
     """
     stem = f"{datetime.now():%Y-%m-%d_%H%M%S}-{plain(name)}"
     try:
@@ -66,14 +66,14 @@ def new_folder(name: str, *, runs: Path = RUNS, latest: str = LATEST) -> Path:
 
 
 def given_folder(out: Path, *, from_batch: bool = False) -> Path:
-    """Make the folder that somebody named with ``--out``. A run that is there stays as it is.
+    """Make the folder of ``--out``. An existing run there is left unchanged.
 
-    from_batch: the batch job itself asks, whose script and configuration lie there.
-    Raises RunError: the folder holds a run, or cannot be written.
+    from_batch: the caller is the batch job whose script and configuration are in the folder.
+    Raises RunError if the folder holds a run, or cannot be written.
     """
     held = [name for name in LEAVINGS if (out / name).exists()]
     if held:
-        again = "" if "compare.json" in held else f"go on with `--resume {out}`, or "
+        again = "" if "compare.json" in held else f"continue it with `--resume {out}`, or "
         raise RunError(
             f"--out {out}: the folder holds a run already ({', '.join(held)}), and nothing is "
             f"overwritten; {again}name another folder",
@@ -83,7 +83,7 @@ def given_folder(out: Path, *, from_batch: bool = False) -> Path:
     if jobs and not from_batch:
         raise RunError(
             f"--out {out}: the folder holds a batch job already ({', '.join(jobs)}), and nothing "
-            "is overwritten; submit that one with sbatch, or name another folder",
+            "is overwritten; submit that job with sbatch, or name another folder",
             Exit.USAGE,
         )
     try:
@@ -101,7 +101,7 @@ def given_folder(out: Path, *, from_batch: bool = False) -> Path:
 
 
 def forget(folder: Path, *, made: bool) -> None:
-    """Take away what a run wrote that did not even start; the folder too if it was ``made``."""
+    """Delete the files of a run that did not start; delete the folder too if it was ``made``."""
     if made and folder.is_dir():
         shutil.rmtree(folder, ignore_errors=True)
         return
@@ -112,13 +112,13 @@ def forget(folder: Path, *, made: bool) -> None:
 
 
 def latest(runs: Path = RUNS) -> str | None:
-    """The name that ``runs/latest`` shows now."""
+    """The name that ``runs/latest`` points to."""
     link = runs / LATEST
     return os.readlink(link) if link.is_symlink() else None
 
 
 def show_again(name: str | None, runs: Path = RUNS) -> None:
-    """Let ``runs/latest`` show what it showed before."""
+    """Point ``runs/latest`` to its former target."""
     if name is not None and (runs / name).is_dir():
         show_latest(runs / name)
     elif (runs / LATEST).is_symlink():
@@ -131,7 +131,7 @@ def plain(name: str) -> str:
 
 
 def show_latest(folder: Path, latest: str = LATEST) -> None:
-    """Let ``latest``, beside the folder, show it: a link, or a file that names it."""
+    """Point ``latest``, beside the folder, to it: as a link, or a file that names it."""
     place = folder.parent / latest
     if place.is_dir() and not place.is_symlink():
         _keep_old(place)
@@ -146,7 +146,7 @@ def show_latest(folder: Path, latest: str = LATEST) -> None:
 
 
 def _keep_old(place: Path) -> None:
-    """Versions of before wrote each run to ``runs/latest`` itself: that run gets its own name."""
+    """Earlier versions wrote each run to ``runs/latest`` itself: rename such a run."""
     at = datetime.fromtimestamp(place.stat().st_mtime)
     for number in range(1, 1000):
         kept = place.with_name(f"{at:%Y-%m-%d_%H%M%S}-{place.name}-{number}")
@@ -156,9 +156,9 @@ def _keep_old(place: Path) -> None:
 
 
 def find_folder(named: Path) -> Path:
-    """The folder that somebody means: itself, behind the link, or named by the file `latest`.
+    """The folder that a name means: itself, a link's target, or the name in the file `latest`.
 
-    Raises RunError where there is none.
+    Raises RunError if there is none.
     """
     folder = named
     if named.name in (LATEST, LATEST_COMPARISON) and named.is_file():
@@ -172,21 +172,21 @@ def find_folder(named: Path) -> Path:
 
 
 class Hold:
-    """The lock on a run folder. It ends when the last process that has it ends, however it ends.
+    """The lock on a run folder. It ends when the last process that has it ends in any way.
 
-    The descriptor is passed to the processes of the run: those of a parent that was killed live
-    on for a moment, and may still write.
+    The processes of the run inherit the descriptor: after a kill of their parent they live on for a
+    moment, and may still write.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._file: IO[str] | None = None
         self.trouble: str | None = None
-        """Why there is no lock where the folder's file system has none; whoever watches is told."""
+        """Why there is no lock, if the folder's file system has none; observers are told."""
 
     @property
     def descriptors(self) -> tuple[int, ...]:
-        """What the processes of the run inherit."""
+        """The descriptors that the processes of the run inherit."""
         return () if self._file is None else (self._file.fileno(),)
 
     def take(
@@ -196,13 +196,14 @@ class Hold:
         waiting: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> Hold:
-        """Take the lock; ``waiting`` is called once where somebody still has it.
+        """Take the lock; ``waiting`` is called once if another process has it.
 
-        Raises RunError where the run goes on after ``patience_s``, or nothing can be written.
+        Raises RunError if the run still goes on after ``patience_s``, or the folder is not
+        writable.
         """
         try:
             import fcntl
-        except ImportError:  # a system without these locks: two at once are the user's to avoid
+        except ImportError:  # a system without these locks: the user must not start two at once
             return self
         try:
             self._file = (self.folder / ".lock").open("a+", encoding="utf-8")
@@ -230,8 +231,8 @@ class Hold:
             except OSError as error:  # a file system without locks
                 self._let_go()
                 self.trouble = (
-                    f"{self.folder} cannot be locked ({error.strerror}): see to it yourself that "
-                    "the run is not resumed while it is still going"
+                    f"{self.folder} cannot be locked ({error.strerror}): make sure that the run is "
+                    "not resumed while it is still going"
                 )
                 return self
             else:

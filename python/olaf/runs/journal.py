@@ -1,11 +1,11 @@
-"""What a run did, kept while it does it: ``history.jsonl``, one JSON object a line.
+"""The record of a run, written while it runs: ``history.jsonl``, one JSON object per line.
 
-A line is written several times a second and never changed, so that a run that is killed with all
-its processes has its curve up to then. The last line of such a file may be half a line.
+A line is written several times a second and never changed, so a killed run has its curve up to the
+kill. The last line of such a file may be incomplete.
 
-Two kinds of lines. ``session`` opens the file, and each time the run is resumed; it has the
-settings. ``sample`` has how the run stands (`olaf.jobs.progress.Sample`), and the episodes and
-events since the line before.
+There are two kinds of lines. ``session`` opens the file, and each resumption; it has the settings.
+``sample`` has the state of the run (`olaf.jobs.progress.Sample`), and the episodes and events since
+the previous line.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class Journal:
         self._samples = self._episodes = self._happenings = -1
 
     def happened(self, happening: Happening) -> None:
-        """Wait for the next sample: it brings the events along."""
+        """Do nothing: the next sample brings the event."""
 
     def stands(self, progress: Progress, phase: str) -> None:
-        """Write what is new, if there is a new sample."""
+        """Write the newest sample, if there is a new one."""
         if self._samples < 0:
             earlier = progress.earlier
             self._samples = len(earlier.samples)
@@ -71,7 +71,7 @@ class Journal:
         self._file.close()
 
     def _write(self, line: Mapping[str, Any]) -> None:
-        # One write a line, so that a kill leaves at most the last line half written.
+        # One write per line, so that a kill leaves at most the last line incomplete.
         self._file.write(json.dumps(line) + "\n")
         self._file.flush()
 
@@ -88,9 +88,9 @@ class Journal:
 
 
 def read_journal(folder: Path) -> Earlier:
-    """Everything that stands in a run's journal.
+    """The whole journal of a run.
 
-    Raises RunError where there is none, or a line in its middle cannot be read.
+    Raises RunError if there is none, or a line in its middle cannot be read.
     """
     earlier = Earlier()
     trained_s, best = 0.0, None
@@ -113,7 +113,7 @@ def _lines(file: Path) -> Iterator[dict[str, Any]]:
     try:
         text = file.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
-        raise RunError(f"{file}: {error.strerror}: no run to go on with", Exit.USAGE) from None
+        raise RunError(f"{file}: {error.strerror}: no run to continue", Exit.USAGE) from None
     lines = text.split("\n")
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -121,12 +121,13 @@ def _lines(file: Path) -> Iterator[dict[str, Any]]:
         try:
             found = json.loads(line)
         except ValueError:
-            # A kill may leave half a line: the last one, or, once resumed, the last of a session.
+            # A kill may leave half a line: the last one, or, after a resumption, the last of a
+            # session.
             if number == len(lines) or _opens_a_session(lines[number:]):
                 continue
             raise ValueError(f"line {number} is not JSON") from None
         if not isinstance(found, dict):
-            raise ValueError(f"line {number} is no object")
+            raise ValueError(f"line {number} is not an object")
         yield found
 
 
@@ -141,7 +142,7 @@ def _sample(line: Mapping[str, Any]) -> Sample:
 
 
 def _end_half_line(file: Path, stream: IO[str]) -> None:
-    """Start on a line of our own where a kill left half of one."""
+    """Begin a new line if a kill left half of one."""
     with file.open("rb") as written:
         written.seek(-1, 2)
         if written.read(1) != b"\n":

@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Found:
-    """A model somebody named, and the settings of its run."""
+    """A model file, and the settings of its run."""
 
     file: Path
     tables: Mapping[str, Mapping[str, Any]]
-    """For `read_settings`; empty where the file lies in no run's folder."""
+    """Tables for `read_settings`; empty if the file is in no run's folder."""
 
 
 def find_model(named: Path) -> Found:
-    """The model that somebody means: a file, or the newest of a run's folder.
+    """The model that a name means: a file, or the newest model in a run's folder.
 
-    Raises RunError where there is none.
+    Raises RunError if there is none.
     """
     from olaf.runs.folder import find_folder
     from olaf.runs.settings import settings_of, tables_of_settings
@@ -51,14 +51,14 @@ def find_model(named: Path) -> Found:
 
 
 def newest_model(folder: Path) -> Path:
-    """The file with the newest model of a run: at its end model.npz, before it the checkpoint.
+    """The file with the newest model of a run: model.npz after its end, before it the checkpoint.
 
-    Raises RunError where the run has left neither.
+    Raises RunError if there is neither.
     """
     found = [folder / name for name in (MODEL, CHECKPOINT) if (folder / name).exists()]
     if not found:
         raise RunError(
-            f"{folder}: no model there: neither {MODEL} nor {CHECKPOINT}. A run writes its first "
+            f"{folder}: no model: neither {MODEL} nor {CHECKPOINT} exists. A run writes its first "
             "checkpoint some seconds after its first update",
             Exit.USAGE,
         )
@@ -68,9 +68,9 @@ def newest_model(folder: Path) -> Path:
 def learner_with(
     settings: Settings, saved: checkpoint.Checkpoint, *, seed: int = 0
 ) -> NumpyLearner:
-    """A learner of the settings' kind, with one environment, that plays with the saved model.
+    """A learner with these settings and one environment, which plays with the saved model.
 
-    Raises RunError: for an unknown environment, a missing extra, a model that does not fit.
+    Raises RunError for an unknown environment, a missing extra, or a model that does not fit.
     """
     from olaf.rl.learner import LearnerConfig, LearnerError
     from olaf.rl.making import make_learner

@@ -1,4 +1,4 @@
-"""A policy as a torch module, for TorchScript and ONNX. Imported only when asked for."""
+"""A policy as a torch module, for TorchScript and ONNX. Imported only when it is used."""
 
 # mypy checks this file with and without torch; without it everything of torch is Any.
 # mypy: disable-error-code="import-untyped,import-not-found,misc,no-any-return"
@@ -17,7 +17,7 @@ from olaf.rl.network import Layout
 
 
 class BuiltIn(nn.Module):
-    """The built-in network of ordinary layers: a tanh trunk, a policy head, a value head."""
+    """The built-in network from ordinary layers: a tanh trunk, a policy head, a value head."""
 
     def __init__(self, layout: Layout, arrays: Mapping[str, NDArray[np.float32]]) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ def _linear(
 
 
 class Policy(nn.Module):
-    """Adds the greedy action, as the environment wants it, to what a network gives."""
+    """Adds the greedy action, in the environment's form, to a network's outputs."""
 
     def __init__(self, module: Any, spaces: Spaces, bounds: tuple[NDArray[np.float32], ...]):
         super().__init__()

@@ -1,6 +1,6 @@
-"""A training from the settings to everything it leaves, its baseline beside it.
+"""A training from its settings to its files, and its baseline.
 
-`olaf train`, `olaf compare` and `olaf.train` all come through here.
+`olaf train`, `olaf compare` and `olaf.train` all use this module.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ def start(
     command: Command = olaf_command,
     signals: bool = False,
 ) -> Run:
-    """Run in a folder of its own, see `train.out`. Raises RunError where no start was made.
+    """Run in a folder of its own, see `train.out`. Raises RunError if the run could not start.
 
-    signals: SIGTERM and Ctrl-C end the run, with everything that it leaves.
+    signals: SIGTERM and Ctrl-C end the run, which still writes its files.
     """
     then = _baseline(settings, observe, control)
     return begin(settings, observe, control, command=command, signals=signals, then=then)
 
 
 def resume(session: Session, settings: Settings, observe: Observe) -> Run:
-    """Go on with a run.
+    """Continue a run.
 
-    Raises RunError: a setting that cannot change, nothing left to do, no start could be made.
+    Raises RunError if a setting cannot change, nothing is left to do, or it could not start.
     """
     return go_on(session, settings, observe, then=_baseline(settings, observe, session.control))
 
 
 def _baseline(settings: Settings, observe: Observe, control: Control) -> Then:
-    """Adds the baseline that ``train.against`` asks for, if it does."""
+    """Add the baseline that ``train.against`` asks for, if it does."""
 
     def beside(run: Run) -> Run:
         if settings.train.against is None:

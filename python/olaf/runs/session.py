@@ -1,4 +1,4 @@
-"""One run, from the settings to everything it leaves: a new one, or one that is resumed."""
+"""One run from its settings to its files: a new one, or a resumed one."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from olaf.runs.journal import Journal, read_journal
 from olaf.runs.settings import changes, described, settings_of, write_settings
 
 Observe = Callable[[Settings], AbstractContextManager[Observer]]
-"""From the settings of a run to who watches it: a display, a log."""
+"""Makes the observer of a run, a display or a log, from its settings."""
 
 YOUNG_S = 30.0
-"""A run that trained less, and was killed before its first checkpoint, may begin anew."""
+"""Seconds of training below which a run without a checkpoint may begin again."""
 
 ORPHANS_S = 20.0
-"""How long the processes of a parent that was killed may take to end, before a run is resumed."""
+"""Seconds for the processes of a killed parent to end, before a run is resumed."""
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,11 @@ class Run:
     outcome: Outcome
     result: dict[str, Any]
     record: dict[str, Any]
-    """What stands in run.json."""
+    """The contents of run.json."""
 
 
 Then = Callable[[Run], Run]
-"""What becomes of a run that has ended, while its folder is still held."""
+"""Work on a run that has ended, while its folder is still locked."""
 
 
 def _nothing_more(run: Run) -> Run:
@@ -58,15 +58,15 @@ def begin(
     signals: bool = False,
     then: Then = _nothing_more,
 ) -> Run:
-    """Run in a folder of its own, see `train.out`. Raises RunError where no start was made.
+    """Run in a folder of its own, see `train.out`. Raises RunError if the run could not start.
 
-    signals: SIGTERM and Ctrl-C end the run, with everything that it leaves.
+    signals: SIGTERM and Ctrl-C end the run, which still writes its files.
     """
     from olaf.jobs.places import check_place
     from olaf.jobs.rehearsal import rehearse
 
     check_place(settings)
-    rehearsed = rehearse(settings)  # what cannot be is said before there is a folder for it
+    rehearsed = rehearse(settings)  # refuse invalid settings before the folder exists
     out, before = settings.train.out, folders.latest()
     made = out is None or not Path(out).exists()
     if out is None:
@@ -79,7 +79,7 @@ def begin(
             return then(session.run(settings, rehearsed, observe))
     except Exception:
         if learnt_nothing(folder):
-            # Nothing was learnt, so that nothing is there to keep: the same command may come again.
+            # Nothing was learnt, so keep nothing: the same command may be given again.
             folders.forget(folder, made=made)
             if out is None:
                 folders.show_again(before)
@@ -87,21 +87,21 @@ def begin(
 
 
 def learnt_nothing(folder: Path) -> bool:
-    """Nothing to keep: no update in the journal, or no journal."""
+    """True if there is nothing to keep: no update in the journal, or no journal."""
     if not (folder / JOURNAL).exists():
         return True
     try:
         return not read_journal(folder).updates
-    except RunError:  # it cannot be read: it is kept
+    except RunError:  # unreadable: keep it
         return False
 
 
 def go_on(
     session: Session, settings: Settings, observe: Observe, *, then: Then = _nothing_more
 ) -> Run:
-    """Go on with a run.
+    """Continue a run.
 
-    Raises RunError: a setting that cannot change, nothing left to do, no start could be made.
+    Raises RunError if a setting cannot change, nothing is left to do, or it could not start.
     """
     from olaf.jobs.places import check_place
     from olaf.jobs.rehearsal import rehearse
@@ -117,7 +117,7 @@ def go_on(
 
 
 def nothing_left(settings: Settings, earlier: Earlier) -> None:
-    """Raise RunError where a resumed run would end at once, with the limit that ends it."""
+    """Raise RunError if a resumed run would end at once, with the limit that ends it."""
     from olaf.jobs.limits import Limits
     from olaf.rl.environments import reward_threshold
 
@@ -137,9 +137,9 @@ def nothing_left(settings: Settings, earlier: Earlier) -> None:
 
 
 def nothing_kept(folder: Path, settings: Settings, earlier: Earlier) -> str | None:
-    """What to say of a run without a checkpoint; None where there is one.
+    """A message about a run without a checkpoint; None if it has one.
 
-    Raises RunError where so much was learnt that it must not begin anew with a mere line.
+    Raises RunError if so much was learnt that a message is not enough.
     """
     missing, instead = missing_checkpoint(folder, settings)
     if missing is None:
@@ -147,24 +147,24 @@ def nothing_kept(folder: Path, settings: Settings, earlier: Earlier) -> str | No
     if earlier.trained_s < YOUNG_S:
         return f"{missing} yet: the run begins with a new model"
     raise RunError(
-        f"--resume {folder}: {missing}, so that nothing can be taken up of what the "
-        f"run learnt in {earlier.trained_s:.0f} s; {instead}start a new run",
+        f"--resume {folder}: {missing}, so the run cannot continue what it learnt in "
+        f"{earlier.trained_s:.0f} s; {instead}start a new run",
         Exit.USAGE,
     )
 
 
 def missing_checkpoint(folder: Path, settings: Settings) -> tuple[str | None, str]:
-    """What a resumed run would not find, and the way out; None where it finds its checkpoint."""
+    """What a resumed run would miss, and the way out; None if it has its checkpoint."""
     kept = (folder / CHECKPOINT).exists()
     if settings.train.local or "checkpoint" not in settings.server.model_fields_set:
         return (None if kept else f"there is no {CHECKPOINT}"), ""
-    own = "take up the run's own with `--set server.checkpoint=" + str(folder / CHECKPOINT) + "`, "
+    own = "use the run's own with `--set server.checkpoint=" + str(folder / CHECKPOINT) + "`, "
     instead = f"{own}or " if kept else ""
     told = settings.server.checkpoint
     if told is None:
         return "server.checkpoint is off and there is no checkpoint", instead
     file = Path(told.replace("{job}", str(settings.worker.job)))
-    # Ray may have the server on another machine, whose files cannot be seen from here.
+    # Ray may run the server on another machine, whose files are not visible here.
     if file.exists() or (settings.ray.switches == "any" and settings.train.on.startswith("ray")):
         return None, ""
     return f"there is no {file} (server.checkpoint)", instead
@@ -184,10 +184,10 @@ class Session:
     def run(
         self, settings: Settings, rehearsed: Settings, observe: Observe, *, said: str | None = None
     ) -> Run:
-        """Run to the end, and leave record and report.
+        """Run to the end, and write record and report.
 
-        settings: as they were given, to be given again; ``rehearsed``: as they are run.
-        said: what whoever watches is told first.
+        settings: as the user gave them, for later sessions; ``rehearsed``: as they are used.
+        said: the first messages for the observer.
         """
         from olaf.jobs.recording import write_trace
         from olaf.jobs.result import conclude, write_run
@@ -212,12 +212,12 @@ class Session:
         ]
         record = write_run(self.folder, outcome, result, sessions)
         (self.folder / "report.html").write_text(run_page(record), encoding="utf-8")
-        if trace is not None:  # last: should it fail, everything else is there
+        if trace is not None:  # last: if it fails, everything else is written
             write_trace(trace, outcome.progress)
         return Run(self.folder, outcome, result, record)
 
     def _trace_file(self, settings: Settings) -> Path | None:
-        """Where the pushes of this session go. Raises RunError where nothing can be written."""
+        """File for the pushes of this session. Raises RunError if it cannot be written."""
         from olaf.jobs.recording import check_trace, session_trace
 
         if settings.train.record is None:
@@ -251,7 +251,7 @@ class Session:
         from olaf.jobs.training import Training
 
         place = open_place(settings, descriptors=self.hold.descriptors)
-        self._catch_signals()  # only now: Ray takes signals for itself when it starts
+        self._catch_signals()  # only now: Ray installs its own handlers when it starts
         control, command = self.control, self.command
         return Training(
             settings, observer, control, command, place=place, earlier=self.earlier
@@ -269,11 +269,11 @@ class Everyone:
         self._observers = observers
 
     def happened(self, happening: Happening) -> None:
-        """Tell all."""
+        """Pass it on to all."""
         for observer in self._observers:
             observer.happened(happening)
 
     def stands(self, progress: Progress, phase: str) -> None:
-        """Tell all."""
+        """Pass it on to all."""
         for observer in self._observers:
             observer.stands(progress, phase)

@@ -1,4 +1,4 @@
-"""What a run was told: written when it starts, read when it is resumed or looked at again."""
+"""The settings of a run: written at its start, read when it is resumed or evaluated."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ TOML = "settings.toml"
 Tables = dict[str, dict[str, Any]]
 
 FIXED = ("learner.environment", "learner.module", "learner.hidden", "worker.job", "train.local")
-"""What cannot change from session to session: the model would fit no longer."""
+"""Keys that cannot change from session to session: the model would no longer fit."""
 
 
 def described(settings: Settings) -> dict[str, Any]:
-    """The settings for a journal: all values, and which of them somebody gave.
+    """The settings for a journal: all values, and the keys that the user gave.
 
-    Keys that nobody gave may follow others (`learner.gamma` does), and must do so again.
+    Other keys may follow from these (`learner.gamma` does), and must do so again.
     """
     given = {name: sorted(section.model_fields_set) for name, section in _sections(settings)}
     return {"settings": settings.model_dump(mode="json"), "given": given}
 
 
 def write_settings(folder: Path, settings: Settings) -> None:
-    """Write ``settings.toml`` for people and for ``--config``: what was given, not the defaults."""
+    """Write ``settings.toml`` for people and for ``--config``: the given keys, not the defaults."""
     (folder / TOML).write_text(write_toml(settings, comments=False, given=True), encoding="utf-8")
 
 
 def tables_of(line: Mapping[str, Any]) -> Tables:
-    """Tables for `read_settings` from what `described` wrote.
+    """Tables for `read_settings` from the output of `described`.
 
-    What was given, and what was a default then and is another one now. `train.out` is left out:
+    They hold the given keys, and defaults that have changed since. `train.out` is left out, since
     the folder may have been moved.
     """
     now = Settings().model_dump(mode="json")
@@ -56,40 +56,40 @@ def tables_of(line: Mapping[str, Any]) -> Tables:
         }
     tables.get("train", {}).pop("out", None)
     if "push_every" not in line["settings"].get("worker", {"push_every": ""}):
-        # A run of before there were updates of passes goes on as it was.
+        # A run from before updates of passes existed continues unchanged.
         tables["worker"] |= {"push_every": "turn", "waiting_share": 1.0}
         tables["server"]["staleness_power"] = line["settings"]["server"]["staleness_power"]
     return tables
 
 
 def settings_of(folder: Path) -> Settings:
-    """What the run in a folder was told last. Raises RunError where the folder holds no run."""
+    """The newest settings of the run in a folder. Raises RunError if it holds no run."""
     if (folder / FILE).exists():
         return read_settings(base=tables_of(_last_session(folder, read_journal(folder))))
     record = folder / "run.json"
-    if record.exists():  # a run of before there were journals
+    if record.exists():  # a run from before journals existed
         try:
             written = json.loads(record.read_text(encoding="utf-8"))
             return read_settings(base=tables_of({"settings": written["settings"]}))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise RunError(f"{record}: not the record of a run: {error}", Exit.USAGE) from None
-    raise RunError(f"{folder}: holds no run: neither {FILE} nor run.json is there", Exit.USAGE)
+    raise RunError(f"{folder}: holds no run: neither {FILE} nor run.json exists", Exit.USAGE)
 
 
 def tables_of_settings(settings: Settings) -> Tables:
-    """Tables for `read_settings` that give these settings."""
+    """Tables for `read_settings` that produce these settings."""
     return tables_of(described(settings))
 
 
 def resumed(folder: Path, earlier: Earlier) -> Tables:
-    """Tables below everything that a resumed run is told."""
+    """Tables with lower precedence than everything given at a resumption."""
     tables = tables_of(_last_session(folder, earlier))
-    tables.get("server", {}).pop("fresh", None)  # it was for the start that it was said at
+    tables.get("server", {}).pop("fresh", None)  # it applied to its own start only
     return tables
 
 
 def changes(before: Settings, now: Settings) -> list[str]:
-    """What a resumed run is told otherwise, a line each. Raises RunError for what cannot change."""
+    """The changed settings of a resumed run, a line each. Raises RunError for a fixed one."""
     lines: list[str] = []
     for name, section in _sections(now):
         old = getattr(before, name)
@@ -100,7 +100,7 @@ def changes(before: Settings, now: Settings) -> list[str]:
             if f"{name}.{key}" in FIXED:
                 raise RunError(
                     f"--resume: {name}.{key} cannot change from {_word(was)} to {_word(is_now)}: "
-                    "the model would fit no longer; start a new run",
+                    "the model would no longer fit; start a new run",
                     Exit.USAGE,
                 )
             lines.append(f"{name}.{key}: {_word(was)} -> {_word(is_now)}")
@@ -117,5 +117,5 @@ def _word(value: Any) -> str:
 
 def _last_session(folder: Path, earlier: Earlier) -> Mapping[str, Any]:
     if not earlier.sessions or "settings" not in earlier.sessions[-1]:
-        raise RunError(f"{folder / FILE}: does not say the settings of the run", Exit.USAGE)
+        raise RunError(f"{folder / FILE}: does not contain the settings of the run", Exit.USAGE)
     return earlier.sessions[-1]

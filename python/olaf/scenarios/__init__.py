@@ -1,7 +1,7 @@
 """Scenarios, ``docs/reference/scenarios.md``: many workers, a tree of queues, virtual time.
 
-`reading` makes one from a TOML file, `running` runs it, `summary` puts seeds together, `tables`
-shows them. What a scenario means and how it runs is decided in ``crates/olaf-sim``.
+`reading` reads one from a TOML file, `running` runs it, `summary` combines seeds, `tables` prints
+them. ``crates/olaf-sim`` defines and simulates scenarios.
 """
 
 from olaf.scenarios.outcome import Outcome

@@ -1,4 +1,4 @@
-"""What one run of a scenario came to, as the core tells it."""
+"""The result of one run of a scenario, as the core returns it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class _Data(BaseModel):
 
 
 class Fates(_Data):
-    """Contributions from worker to server: ``generated`` is the sum of all the others."""
+    """Fates of contributions from worker to server: ``generated`` is the sum of all others."""
 
     generated: int
     delivered: int
@@ -19,17 +19,17 @@ class Fates(_Data):
     dropped: int
     rejected: int
     discarded: int
-    """Not sent by their workers, and given up."""
+    """Not sent by their workers, and discarded."""
     held: int
     """Not sent by their workers yet."""
     on_the_way: int
 
 
 class Cluster(_Data):
-    """One cluster. Peaks are None while nothing of it was delivered.
+    """One cluster. Peaks are None before its first delivery.
 
-    Its mean age counts from the scenario's first delivery on, and so does that of a cluster of
-    which nothing was ever delivered: it is None only where nothing was delivered of any.
+    The mean age of every cluster counts from the scenario's first delivery. It is None only if
+    nothing was delivered at all.
     """
 
     group: str
@@ -38,7 +38,7 @@ class Cluster(_Data):
     age_peak_mean_ns: float | None
     age_peak_max_ns: int | None
     worker_age_mean_ns: float | None
-    """Mean over its workers of each one's own age."""
+    """Mean over its workers of each worker's own age."""
     workers_unheard: int
     packets: int
     contributions: int
@@ -63,7 +63,7 @@ class Switch(_Data):
 
 
 class Outcome(_Data):
-    """The whole, see ``docs/reference/scenarios.md``."""
+    """The whole scenario, see ``docs/reference/scenarios.md``."""
 
     fates: Fates
     packets_sent: int
@@ -75,10 +75,10 @@ class Outcome(_Data):
     loss_contributions: float
     """Contributions in dropped datagrams over contributions sent, 0 to 1."""
     fairness: float | None
-    """Jain's index over the clusters' mean ages; None where nothing was delivered of any."""
+    """Jain's index over the clusters' mean ages; None without any delivery."""
     clusters: list[Cluster]
     switches: list[Switch]
     probability_mean: float
-    """Mean probability with which a worker sent what it had."""
+    """Mean probability with which a worker sent an update."""
     fan_in: list[int]
-    """Delivered datagrams that held 0, 1, 2 .. contributions."""
+    """Delivered datagrams with 0, 1, 2 .. contributions."""

@@ -1,4 +1,4 @@
-"""Scenarios from TOML files, and single keys set anew."""
+"""Reads scenarios from TOML files, and sets single keys."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from olaf.jobs.reading import parse_override
 from olaf.usage import ConfigurationError
 
 Scenario: TypeAlias = dict[str, Any]
-"""Tables of a scenario. Only the core checks what is in them, when it runs them."""
+"""Tables of a scenario. Only the core checks their contents, when it runs them."""
 
 AMOUNTS = {
     "": ("duration_ns",),
@@ -22,7 +22,7 @@ AMOUNTS = {
     "answers": ("delay_ns", "active_ns"),
     "control": ("threshold_ns", "retry_ns"),
 }
-"""Of each table the keys that hold a time, a size or a rate: see `olaf.units`."""
+"""For each table, the keys that hold a time, a size or a rate: see `olaf.units`."""
 
 
 def read(file: Path) -> Scenario:
@@ -38,10 +38,10 @@ def read(file: Path) -> Scenario:
 
 
 def with_overrides(scenario: Scenario, overrides: Iterable[str]) -> Scenario:
-    """The scenario with ``key=value`` set, dotted: ``control.kind=fair``.
+    """The scenario with ``key=value`` set; keys are dotted: ``control.kind=fair``.
 
-    In a list a name stands for the table that has it: ``switches.SW1.rate_bps=190000``; a
-    number counts from 0. Raises ConfigurationError for a place that is not there.
+    In a list, a table is addressed by its name, ``switches.SW1.rate_bps=190000``, or by a number
+    from 0. Raises ConfigurationError for an unknown place.
     """
     changed = deepcopy(scenario)
     for override in overrides:
@@ -65,7 +65,7 @@ def with_overrides(scenario: Scenario, overrides: Iterable[str]) -> Scenario:
 
 
 def _in_plain_numbers(scenario: Scenario, where: str) -> Scenario:
-    """The scenario with every amount as the core takes it. Raises ConfigurationError."""
+    """The scenario with every amount in the core's units. Raises ConfigurationError."""
     plain = _amounts(scenario, AMOUNTS[""], where)
     for name, fields in AMOUNTS.items():
         inner = plain.get(name) if name else None
@@ -107,10 +107,10 @@ def _step(table: Any, part: str, override: str) -> Any:
         return table[names.index(part)]
     if part.isdecimal() and int(part) < len(table):
         return table[int(part)]
-    raise ConfigurationError(f"--set {override}: no `{part}` there; there are {', '.join(names)}")
+    raise ConfigurationError(f"--set {override}: no `{part}` there; use one of {', '.join(names)}")
 
 
 def _names(table: Any) -> list[str]:
-    """The names of the tables in a list of them."""
+    """The names of the tables in a list."""
     entries = table if isinstance(table, list) else []
     return [str(entry.get("name")) for entry in entries if isinstance(entry, dict)]

@@ -15,13 +15,13 @@ from olaf.usage import ConfigurationError
 T = TypeVar("T")
 
 QUIET_S = 2.0
-"""Work that takes longer than this says that it is under way."""
+"""Seconds after which progress is printed."""
 
 
 def run(scenario: Scenario, seed: int | None = None) -> Outcome:
     """Run a scenario, with another seed if one is given.
 
-    Raises ConfigurationError, which names the key, for what cannot be in a scenario.
+    Raises ConfigurationError for an invalid scenario; it names the key.
     """
     from olaf._olaf import simulate
 
@@ -30,15 +30,15 @@ def run(scenario: Scenario, seed: int | None = None) -> Outcome:
         text = simulate(json.dumps(told))
     except ValueError as error:
         raise ConfigurationError(str(error).removeprefix("scenario: ")) from None
-    except TypeError as error:  # a date, say, which TOML has and a scenario has not
+    except TypeError as error:  # a date, for example, which TOML has and scenarios do not
         raise ConfigurationError(str(error)) from None
     return Outcome.model_validate_json(text)
 
 
 def watched(work: Callable[[], T], say: Callable[[float], None]) -> T:
-    """Do the work; every two seconds ``say`` how long it has taken so far.
+    """Do the work; every two seconds ``say`` its duration so far.
 
-    It runs in a thread of its own, so that Ctrl-C ends the wait at once.
+    It runs in a separate thread, so that Ctrl-C ends the wait at once.
     """
     results: list[T] = []
     errors: list[BaseException] = []
@@ -46,7 +46,7 @@ def watched(work: Callable[[], T], say: Callable[[float], None]) -> T:
     def carry_out() -> None:
         try:
             results.append(work())
-        except BaseException as error:  # raised again below, where it belongs
+        except BaseException as error:  # raised again below, in the caller's thread
             errors.append(error)
 
     thread = threading.Thread(target=carry_out, daemon=True)

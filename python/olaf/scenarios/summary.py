@@ -18,35 +18,35 @@ class _Data(BaseModel):
 
 
 class GroupSummary(_Data):
-    """Clusters that are alike. A spread has a value for each seed in which there is one."""
+    """Equal clusters. A spread has a value for each seed that has one."""
 
     name: str
     clusters: int
     age_mean_ms: Spread | None
     """Mean over the clusters of each one's time-average age."""
     age_peak_mean_ms: Spread | None
-    """Mean over the clusters of the mean of each one's peaks."""
+    """Mean over the clusters of each cluster's mean peak."""
     age_peak_max_ms: Spread | None
     """The highest peak of any cluster."""
     worst_age_mean_ms: Spread | None
-    """The largest time-average age of any cluster."""
+    """The largest time-average age of a cluster."""
     worst_cluster: int | None
-    """Which one that was in the seed in which it was largest."""
+    """That cluster, in the seed with the largest value."""
     worker_age_mean_ms: Spread | None
-    """Mean over the clusters' workers of each one's own age."""
+    """Mean over the clusters' workers of each worker's own age."""
     clusters_unheard: int
-    """Clusters of which nothing was delivered, over all seeds."""
+    """Clusters without any delivery, over all seeds."""
     workers_unheard: int
-    """Workers of which nothing was delivered, over all seeds."""
+    """Workers without any delivery, over all seeds."""
 
 
 class Summary(_Data):
-    """What a scenario came to."""
+    """The result of a scenario."""
 
     seeds: list[int]
     groups: list[GroupSummary]
     fairness: Spread | None
-    """Jain's index; without the seeds in which nothing was delivered of any cluster."""
+    """Jain's index; seeds without any delivery are left out."""
     loss_packets: Spread
     loss_contributions: Spread
     probability_mean: Spread
@@ -57,13 +57,13 @@ class Summary(_Data):
     fates: Fates
     """Summed over the seeds."""
     fates_match: bool
-    """Whether ``generated`` is the sum of all the others."""
+    """True if ``generated`` is the sum of all others."""
     switches: list[Switch]
     """Summed over the seeds."""
 
 
 def summarize(seeds: Sequence[int], outcomes: Sequence[Outcome]) -> Summary:
-    """Put together what the same scenario came to with each seed."""
+    """Combine the results of the same scenario with each seed."""
     names = dict.fromkeys(cluster.group for cluster in outcomes[0].clusters)
     fates = Fates(**_sums([outcome.fates for outcome in outcomes]))
     parts = fates.model_dump(exclude={"generated"})
@@ -88,7 +88,7 @@ def summarize(seeds: Sequence[int], outcomes: Sequence[Outcome]) -> Summary:
 
 
 def group_mean(outcome: Outcome, group: str, of: Callable[[Cluster], float | None]) -> float | None:
-    """The mean of a value over a group's clusters; those without it are left out."""
+    """The mean of a value over a group's clusters that have it."""
     values = [of(cluster) for cluster in outcome.clusters if cluster.group == group]
     known = [value for value in values if value is not None]
     return statistics.fmean(known) if known else None
@@ -133,7 +133,7 @@ def _spread(values: Iterable[float | None]) -> Spread | None:
 
 
 def _sums(counts: Sequence[BaseModel]) -> dict[str, int]:
-    """Counters summed by name; what is no number is left out."""
+    """Counters summed by name; values that are not numbers are left out."""
     tables = [one.model_dump() for one in counts]
     numbers = [key for key, value in tables[0].items() if isinstance(value, int)]
     return {key: sum(table[key] for table in tables) for key in numbers}

@@ -1,4 +1,4 @@
-"""What a scenario came to, for a terminal."""
+"""The result of a scenario, as tables for a terminal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def tables(summary: Summary) -> Iterator[tuple[str, Table]]:
-    """Ages by group, the measures of the whole, fates, and fates by switch, each with a title."""
+    """Ages by group, overall measures, fates, and fates by switch, each with a title."""
     seeds = len(summary.seeds)
     over = f", summed over {seeds} seeds" if seeds > 1 else ""
     spread = ": mean over the seeds, lowest .. highest" if seeds > 1 else ""

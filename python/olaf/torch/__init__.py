@@ -1,14 +1,14 @@
 """Torch models as lists of float32 numpy arrays that share their memory.
 
-`olaf.connect` takes tensors and modules as they are, and copies where it must. These helpers are
-for loops that want the arrays themselves, once, outside the loop, and the promise that nothing is
-copied: what is pushed is read, and what is pulled is written, where the tensors lie.
+`olaf.connect` takes tensors and modules, and copies them if it must. These helpers are for loops
+that want the arrays themselves, once, outside the loop, with the guarantee of no copy: a push reads
+the tensors' memory, and a pull writes it.
 
     parts = olaf.torch.parameters(module)
     version = connection.pull(into=parts)   # the module has the new weights, if there were any
 """
 
-# Checked with torch installed and without: then everything torch is Any.
+# mypy checks this file with and without torch; without it everything of torch is Any.
 # mypy: disable-error-code="import-untyped,import-not-found,unused-ignore"
 
 from collections.abc import Iterable
@@ -30,8 +30,8 @@ Parts = list[NDArray[np.float32]]
 def views(tensors: Iterable[torch.Tensor]) -> Parts:
     """Arrays on the tensors' own memory, same shapes, float32, C-contiguous.
 
-    Raises ValueError, naming the tensor, for one that cannot be shared: not float32, not on the
-    CPU, not contiguous. `olaf.connect` takes such tensors and copies them.
+    Raises ValueError, which names the tensor, for one that cannot be shared: not float32, not on
+    the CPU, not contiguous. `olaf.connect` takes such tensors and copies them.
     """
     return [_view(f"tensor {index}", tensor) for index, tensor in enumerate(tensors)]
 
@@ -39,9 +39,9 @@ def views(tensors: Iterable[torch.Tensor]) -> Parts:
 def parameters(module: torch.nn.Module, *, trainable: bool = True) -> Parts:
     """Views on a module's parameters in the order of ``named_parameters``.
 
-    They stay valid as long as the parameters stay where they are: an optimiser's step and
-    ``load_state_dict`` keep them, ``module.to(..)`` and ``parameter.data = ..`` do not.
-    trainable: leave out parameters that want no gradient. Buffers are never among them.
+    They stay valid as long as the parameters keep their memory: an optimiser's step and
+    ``load_state_dict`` keep it, ``module.to(..)`` and ``parameter.data = ..`` do not.
+    trainable: leave out parameters without ``requires_grad``. Buffers are never included.
     """
     return [
         _view(f"parameter {name!r}", parameter)
@@ -51,12 +51,11 @@ def parameters(module: torch.nn.Module, *, trainable: bool = True) -> Parts:
 
 
 def gradients(module: torch.nn.Module) -> Parts:
-    """Views on the gradients of a module's trainable parameters; zeros where there is none yet.
+    """Views on the gradients of a module's trainable parameters; zeros for missing ones.
 
-    Take them anew after each ``zero_grad()``, which by default drops the tensors. They are for
-    ``connection.push_gradient(gradients(module), learning_rate=..)``; ``push`` would add them to
-    the model, which climbs the loss.
-    Raises ValueError if no parameter has a gradient.
+    Call it again after each ``zero_grad()``, which by default frees the tensors. Use the result
+    with ``connection.push_gradient(gradients(module), learning_rate=..)``; ``push`` would add it to
+    the model, which increases the loss. Raises ValueError if no parameter has a gradient.
     """
     found: Parts = []
     any_there = False
@@ -74,11 +73,11 @@ def gradients(module: torch.nn.Module) -> Parts:
 
 
 def step(before: Parts, module: torch.nn.Module, gamma: float = 1.0) -> Parts:
-    """What local training changed, divided by the server's factor; ``connection.push_delta`` is
-    shorter where the factor is 1.
+    """The change by local training divided by the server's factor. If the factor is 1,
+    ``connection.push_delta`` is shorter.
 
     before: copies of ``parameters(module)`` from before the local training. gamma: the server's
-    factor, ``connection.rule.factor``: the server then applies the change in full.
+    factor, ``connection.rule.factor``: the server then applies the whole change.
     """
     scale = np.float32(gamma)
     return [(now - old) / scale for now, old in zip(parameters(module), before, strict=True)]

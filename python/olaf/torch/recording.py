@@ -1,4 +1,4 @@
-"""Records what a PyTorch program communicates in a step, without a change to its model.
+"""Records the all-reduces of a PyTorch program's step, without a change to its model.
 
 A program that trains with DistributedDataParallel:
 
@@ -10,17 +10,17 @@ A program that trains with DistributedDataParallel:
             recorder.write("mine.json", model="mine", batch=32)
             break
 
-One that calls ``torch.distributed.all_reduce`` itself:
+A program that calls ``torch.distributed.all_reduce`` itself:
 
     with recorder.calls():
         for batch in loader:
             ...                            # the loop as it was
             recorder.step()
 
-See ``olaf.schedule.recording`` for what is measured, docs/patterns.md for what the numbers mean.
+``olaf.schedule.recording`` defines the measurement, docs/patterns.md explains the numbers.
 """
 
-# Checked with torch installed and without: then everything torch is Any.
+# mypy checks this file with and without torch; without it everything of torch is Any.
 # mypy: disable-error-code="import-untyped,import-not-found,no-any-return,misc"
 # mypy: disable-error-code="name-defined,attr-defined,no-untyped-call"
 # No `from __future__ import annotations` here: torch reads the hook's annotations as types.
@@ -49,20 +49,20 @@ CLOCKS = {"wall": time.perf_counter_ns, "cpu": time.thread_time_ns}
 
 
 class Recorder:
-    """Sees all-reduces being launched and waited for, and makes a pattern of it.
+    """Observes the launch of all-reduces and the waits for them, and makes a pattern.
 
-    steps: to keep and take the median of. warmup: to forget first; DDP arranges its buckets anew
-    after the first step, and allocators and caches settle in some more.
+    steps: number of steps for the median. warmup: number of steps to skip first; DDP arranges its
+    buckets again after the first step, and allocators and caches settle in a few more.
 
-    clock: "wall", or "cpu": what the training thread computed, which does not grow when others
-    want the same cores. Right only for a program that computes in that thread alone, on the CPU.
+    clock: "wall", or "cpu": the CPU time of the training thread, which other programs on the same
+    cores do not lengthen. Valid only for a program that computes in that thread alone, on the CPU.
 
-    Every process of a job may have one; each records its own, and one of them writes.
+    Every process of a job may have a recorder; each records its own, and one of them writes.
     """
 
     def __init__(self, *, steps: int = 20, warmup: int = 5, clock: str = "wall") -> None:
         if clock not in CLOCKS:
-            raise ValueError(f"clock = {clock!r}: one of {', '.join(CLOCKS)}")
+            raise ValueError(f"clock = {clock!r}: must be one of {', '.join(CLOCKS)}")
         self._recording = Recording(steps, warmup)
         self._clock = clock
         self._device = torch.device("cpu")
@@ -73,26 +73,26 @@ class Recorder:
 
     @property
     def complete(self) -> bool:
-        """Has it seen all the steps that it wants?"""
+        """True once all steps are recorded."""
         return self._recording.complete
 
     @property
     def count(self) -> int:
-        """Steps seen so far, those for warming up among them."""
+        """Number of observed steps, including the warm-up."""
         return self._recording.count
 
     def watch(
         self, model: DistributedDataParallel, hook: Hook = allreduce_hook, state: Any = None
     ) -> None:
-        """Record the gradients' all-reduces of a model, each of its buckets one.
+        """Record the gradients' all-reduces of a model; each of its buckets is one.
 
-        hook, state: how its buckets are summed, as for ``register_comm_hook``: DDP takes one hook,
-        so a program that has one gives it to us. Default: the mean, as without a hook. What a hook
-        sends may be less than a bucket; it is the bucket that is recorded.
+        hook, state: the function that sums the buckets, as for ``register_comm_hook``. DDP takes
+        only one hook, so a program with a hook must pass it here. Default: the mean, as without a
+        hook. If a hook sends less than a bucket, the bucket is recorded.
 
         A step ends with each backward pass that sums gradients; those under ``no_sync()`` are part
-        of the step. Once complete nothing is measured any more; the hook stays, and sums.
-        Raises RuntimeError, from torch, if the model has a hook already.
+        of the step. After the last step nothing is measured; the hook stays, and sums. Raises
+        RuntimeError, from torch, if the model has a hook already.
         """
 
         def recorded(state: Any, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
@@ -110,9 +110,9 @@ class Recorder:
     def calls(self) -> Iterator["Recorder"]:
         """Record each call of ``torch.distributed.all_reduce`` until the end of the block.
 
-        A call that does not return a handle is waited for at once; with ``async_op=True`` the
-        program waits when it calls the handle's ``wait``. Call ``step()`` once a step. A name that
-        was imported from torch.distributed before the block is not seen.
+        A call without a handle is waited for at once; with ``async_op=True`` the program waits when
+        it calls the handle's ``wait``. Call ``step()`` once per step. A name that was imported from
+        torch.distributed before the block is not observed.
         """
         original = dist.all_reduce
 
@@ -138,10 +138,10 @@ class Recorder:
             dist.all_reduce = distributed_c10d.all_reduce = original
 
     def step(self) -> None:
-        """Say that a step is over, anywhere after its last wait.
+        """Mark the end of a step, at any point after its last wait.
 
-        From the first call on these calls alone count steps: for programs whose step has more than
-        one backward pass, too.
+        After the first call, only these calls count steps; use it for programs whose step has more
+        than one backward pass.
         """
         if not self._by_hand:
             self._by_hand = True
@@ -149,21 +149,22 @@ class Recorder:
         self._recording.stepped(self._now_ns())
 
     def pattern(self) -> Pattern:
-        """What was recorded. Raises RecordingError if it makes no pattern, or not yet."""
+        """The recorded pattern. Raises RecordingError if there is none, or not yet."""
         return self._recording.result()
 
     def write(self, path: Path | str, **about: Any) -> Pattern:
-        """Write the pattern file, and say in it what it is a pattern of.
+        """Write the pattern file, with a description.
 
-        about: ``model="resnet18", batch=8`` and whatever else tells recordings apart.
-        Raises RecordingError if what was seen makes no pattern, or not yet.
+        about: ``model="resnet18", batch=8`` and other facts that identify the recording.
+        Raises RecordingError if the observations make no pattern, or not yet.
         """
         pattern = self.pattern()
         pattern.write(path, **self.circumstances(), **about)
         return pattern
 
     def circumstances(self) -> dict[str, Any]:
-        """On what was recorded: dtype, device, clock, threads, processes, version of torch."""
+        """The setting of the recording: dtype, device, clock, threads, processes, version of
+        torch."""
         return {
             "dtype": ", ".join(sorted(self._dtypes)),
             "device": self._device.type,
@@ -174,11 +175,12 @@ class Recorder:
         }
 
     def _ready(self, buffer: torch.Tensor) -> None:
-        """A bucket's gradients are there."""
+        """Take a bucket whose gradients are ready."""
         self._launched(buffer)
         if not self._in_backward:
             # DDP waits in a callback of the engine, which it queues when the last bucket is ready.
-            # So ours, queued at the first, runs before it, and one that ours queues after it.
+            # So our callback, queued at the first, runs before it, and one queued by ours runs
+            # after it.
             self._in_backward = True
             Variable._execution_engine.queue_callback(self._backward_waits)
 
@@ -207,15 +209,16 @@ class Recorder:
             self._recording.waited(self._now_ns())
 
     def _now_ns(self) -> int:
-        """The time when everything that was launched so far on the device is computed."""
+        """The time at which all work launched so far on the device is done."""
         if self._device.type != "cpu":
-            # Launching runs ahead of computing; only this stream, so that sums still overlap.
+            # Launching runs ahead of computing; wait only for this stream, so that sums still
+            # overlap.
             torch.accelerator.current_stream().synchronize()
         return CLOCKS[self._clock]()
 
 
 class _Watched:
-    """An all-reduce under way, as torch's handle, that tells when it is waited for."""
+    """An all-reduce under way, like torch's handle, that reports when it is waited for."""
 
     def __init__(self, work: Any, recorder: Recorder) -> None:
         self._work = work

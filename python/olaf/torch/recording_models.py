@@ -1,10 +1,10 @@
-"""Models of some well-known shapes, trained on random data for as long as it takes to record them.
+"""Models of well-known shapes, trained on random data just long enough to record them.
 
-What a step costs and what it communicates depend on the model's shape and the batch's size, not on
-what is learned: the data are noise.
+The cost and the communication of a step depend on the model's shape and the batch's size, not on
+what is learnt, so the data are noise.
 """
 
-# Checked with torch installed and without: then everything torch is Any.
+# mypy checks this file with and without torch; without it everything of torch is Any.
 # mypy: disable-error-code="import-untyped,import-not-found,no-any-return,misc"
 # mypy: disable-error-code="name-defined,attr-defined,no-untyped-call"
 
@@ -30,7 +30,8 @@ Batch = tuple[Tensor, Tensor]
 
 
 class Transformer(nn.Module):
-    """A decoder as GPT-2's (Radford et al. 2019), 6 layers of 512, with its own last projection."""
+    """A decoder like GPT-2's (Radford et al. 2019), 6 layers of 512, with its own last
+    projection."""
 
     def __init__(self, width: int = 512, heads: int = 8, layers: int = 6) -> None:
         super().__init__()
@@ -92,7 +93,7 @@ def _text(size: int) -> Batch:
 
 @dataclass(frozen=True)
 class Subject:
-    """A model and what it is trained on."""
+    """A model and its training data."""
 
     model: Callable[[], nn.Module]
     batch: Callable[[int], Batch]
@@ -118,10 +119,10 @@ def record(
 ) -> tuple[Pattern, dict[str, object]]:
     """Train a model in this process alone, with Adam, until its step is recorded.
 
-    name: of SUBJECTS. batch: samples a step. clock: as the Recorder's. say: is told the number of
-    steps after each.
+    name: key of SUBJECTS. batch: samples per step. clock: see Recorder. say: called after each step
+    with the number of steps.
 
-    What was recorded, and of what. Raises RecordingError if steps were not the same.
+    Returns the recorder and a description. Raises RecordingError if the steps differ.
     """
     torch.manual_seed(seed)
     subject = SUBJECTS[name]
@@ -150,7 +151,7 @@ def record(
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """A process group of this process, which needs no port and no file."""
+    """A process group of this process alone, which needs no port and no file."""
     dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     try:
         yield

@@ -161,7 +161,7 @@ def _control(instance: Instance) -> str:
         if len(instance.clusters) <= instance.slots:
             return "every update is sent: a slot for every cluster (N <= Qmax), so that P_s = 1"
         return "every update is sent: there is no transmission control"
-    who = "its contributors" if instance.hears is Hears.SHARED else "its whole cluster"
+    who = "each contributor" if instance.hears is Hears.SHARED else "the whole cluster"
     return (
         f"P_s is modelled as a quota: of {control.window} updates in a row a worker sends at least "
         f"{control.at_least}, and at most {control.at_most} while its last answer is at most "

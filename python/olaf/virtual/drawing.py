@@ -1,4 +1,4 @@
-"""Reward over virtual time, a line for each number of machines."""
+"""Draws reward over virtual time, a line for each number of machines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ POINTS = 120
 def draw_rewards(runs: Sequence[Run], title: str, mark: float, stem: Path) -> None:
     """Write ``stem``.svg and ``stem``.png: means over the seeds, lowest and highest as bands.
 
-    A line ends where the first of its seeds was over.
+    A line ends where the first of its seeds has ended.
     """
     counts = dict.fromkeys(run.machines for run in runs)
     series = [_line(count, [run for run in runs if run.machines == count]) for count in counts]

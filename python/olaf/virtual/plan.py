@@ -1,4 +1,4 @@
-"""What is to be simulated: the settings of ``olaf train``, and what stands in for machines."""
+"""The question of a simulation: the settings of ``olaf train``, and the machines."""
 
 from __future__ import annotations
 
@@ -16,39 +16,39 @@ from olaf.rl.worker_loop import LoopConfig
 from olaf.usage import ConfigurationError
 
 ALONE = 0
-"""Stands for one machine without a network where a number of machines is asked for."""
+"""Stands for one machine without a network, in a list of numbers of machines."""
 
 
 @dataclass(frozen=True)
 class Uplink:
-    """How fast the link from the switch to the server is."""
+    """Bandwidth of the link from the switch to the server."""
 
     kind: Literal["settings", "free", "rate", "share"] = "settings"
-    """The settings' own, none at all, bits per second, or a share of what the workers push."""
+    """The settings' value, no limit, bits per second, or a fraction of what the workers push."""
     value: float = 0.0
 
 
 @dataclass(frozen=True)
 class Plan:
-    """One question: settings, machines, links and the mark."""
+    """One question: settings, machines, links and the target reward."""
 
     settings: Settings
     turns: Recorded
     until_reward: float
     step_limit: int
-    """Environment steps of all machines together after which a run is given up."""
+    """Environment steps of all machines together after which a run is stopped."""
     uplink: Uplink = Uplink()
     speeds: float = 1.0
-    """The fastest machine's speed over the slowest's; their mean is the machine that is alone."""
+    """The fastest machine's speed divided by the slowest's; their mean is the single machine's."""
     delay_s: float = 0.00025
-    """One way, on each of the links worker-switch and switch-server."""
+    """One-way delay in seconds of each worker-switch and switch-server link."""
     loss: float = 0.0
-    """How often each of these links loses a datagram."""
+    """Probability that one of these links loses a datagram."""
 
     def job(self, machines: int, seed: int) -> JobConfig:
-        """The job of so many machines; of `ALONE`, what one machine needs of it.
+        """The job with this number of machines; with `ALONE`, its part for one machine.
 
-        Raises ConfigurationError for what cannot be simulated.
+        Raises ConfigurationError for settings that cannot be simulated.
         """
         settings = self.settings
         told = worker_job(settings, switch="", worker=None, cluster=0, seed=seed)
@@ -71,7 +71,7 @@ class Plan:
         return dataclasses.replace(job, switch=self._paced(switch, workers))
 
     def _paced(self, switch: dict[str, Any], workers: int) -> dict[str, Any]:
-        """The switch with the uplink that was asked for."""
+        """The switch with the uplink of the plan."""
         if self.uplink.kind == "settings":
             return switch
         switch = {**switch, "credits": None, "uplink_bps": None}
@@ -82,7 +82,7 @@ class Plan:
         return switch
 
     def pushed_bps(self, workers: int) -> float:
-        """Bits per second that so many workers push which never wait."""
+        """Bits per second that this number of workers push if they never wait."""
         from olaf._olaf import update_bytes
         from olaf.rl.making import make_learner
 
@@ -103,7 +103,7 @@ def learner_of(settings: Settings, seed: int) -> LearnerConfig:
 
 
 def simulable(settings: Settings) -> Settings:
-    """The settings. Raises ConfigurationError for what virtual time does not have."""
+    """Check the settings. Raises ConfigurationError for features that virtual time lacks."""
     if settings.train.leaves:
         raise ConfigurationError(
             f"`train.leaves` = {settings.train.leaves}: virtual time has one switch; for trees of "
@@ -111,14 +111,14 @@ def simulable(settings: Settings) -> Settings:
         )
     if settings.switch.admission is not None:
         raise ConfigurationError(
-            f"`switch.admission` = {settings.switch.admission!r}: nobody is asked in virtual time; "
+            f"`switch.admission` = {settings.switch.admission!r}: virtual time has no admission; "
             "set it to off"
         )
     return settings
 
 
 def mark_of(settings: Settings) -> float:
-    """The reward that ends a run. Raises ConfigurationError where there is none."""
+    """The reward that ends a run. Raises ConfigurationError if there is none."""
     from olaf.rl.environments import reward_threshold
 
     wanted = settings.train.until_reward

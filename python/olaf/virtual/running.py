@@ -1,4 +1,4 @@
-"""Runs of a plan, in processes of their own."""
+"""Runs of a plan, in separate processes."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from olaf.rl.recorded import record
 from olaf.virtual.plan import ALONE, Plan
 
 DRAIN_NS = 5_000_000_000
-"""Virtual time after the end in which what is under way arrives, so that the accounts settle."""
+"""Virtual seconds after the end in which remaining datagrams arrive, to settle the accounts."""
 POINTS = 400
-"""Points of a curve that are kept."""
+"""Number of points of a curve that are kept."""
 SAY_EVERY_S = 5.0
 NEVER = 2**62
 
 
 class Run(BaseModel):
-    """What one run came to. Times are virtual."""
+    """The result of one run. Times are virtual."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
@@ -40,7 +40,7 @@ class Run(BaseModel):
     seed: int
     reached: bool
     time_s: float
-    """Seconds until the mark, or until the run was given up."""
+    """Seconds until the target reward, or until the run was stopped."""
     steps: int
     """Environment steps of all machines until then."""
     updates: int
@@ -49,23 +49,23 @@ class Run(BaseModel):
     staleness_mean: float | None = None
     staleness_max: int | None = None
     age_of_model_s: float | None = None
-    """Mean over the clusters of each one's time-average age."""
+    """Mean over the clusters of each cluster's time-average age."""
     merged: float | None = None
     """Share of the pushed contributions that reached the server merged with others."""
     replaced: float | None = None
-    """Share of them that gave way, in the queue or before it, to a newer one of the same worker."""
+    """Share of them that a newer one of the same worker replaced, in the queue or before it."""
     lost: float | None = None
-    """Share of them that was dropped by the queue or lost by a link."""
+    """Share of them that the queue dropped or a link lost."""
     uplink_bps: int | None = None
-    """Rate of the uplink; None: nothing ever waits."""
+    """Bandwidth of the uplink in bit/s; None: nothing ever waits."""
     fates: dict[str, Any] | None = None
-    """As in run.json: every contribution has one."""
+    """As in run.json: every contribution has a fate."""
     curve: list[tuple[int, float, float]]
     """(environment steps of all machines, seconds, mean reward of the last 100 episodes)."""
 
 
 class _Shared:
-    """What the processes of a pool share."""
+    """State that the processes of a pool share."""
 
     steps: Any = None
     """Environment steps of all runs so far."""
@@ -76,7 +76,7 @@ def _share(steps: Any) -> None:
 
 
 def _counted(plan: Plan, machines: int, seed: int) -> Run:
-    """One run in a process of the pool, whose steps are counted while it goes on."""
+    """One run in a process of the pool; its steps are counted as it goes on."""
     before = 0
 
     def count(steps: int) -> None:
@@ -91,9 +91,9 @@ def _counted(plan: Plan, machines: int, seed: int) -> Run:
 def run_one(
     plan: Plan, machines: int, seed: int, on_steps: Callable[[int], None] = lambda steps: None
 ) -> Run:
-    """Run one job, or one machine alone, to the mark or the limit.
+    """Run one job, or one machine alone, to the target reward or the limit.
 
-    on_steps: hears after each turn how many environment steps all machines have taken.
+    on_steps: called after each turn with the environment steps of all machines.
     """
     config = plan.job(machines, seed)
     limits: dict[str, Any] = {
@@ -139,7 +139,7 @@ def _course(outcome: Outcome) -> dict[str, Any]:
 
 
 def settled(stats: dict[str, Any]) -> Accounts:
-    """The accounts of a virtual job, from what its parties counted."""
+    """The accounts of a virtual job, from its parties' counters."""
 
     def last(name: str, counted: dict[str, Any]) -> Incarnation:
         return Incarnation(name, 1, counted, final=True)
@@ -155,12 +155,12 @@ def run_all(
     jobs: int,
     say: Callable[[str], None],
 ) -> list[Run]:
-    """Run every number of machines with every seed, ``jobs`` at a time; in that order.
+    """Run every number of machines with every seed, ``jobs`` at a time; return them in order.
 
-    Raises RunError for a learner that cannot be made.
+    Raises RunError for an invalid learner.
     """
     tasks = [(count, seed) for count in machines for seed in seeds]
-    # The longest first: nobody waits for one that began last.
+    # The longest first, so that no long run starts last.
     order = sorted(tasks, key=lambda task: (-task[0], task[1]))
     begin = time.monotonic()
     done: dict[tuple[int, int], Run] = {}
@@ -180,7 +180,7 @@ def run_all(
                 say(f"{elapsed}{count}: {named(run.machines)}, seed {run.seed}: {_came_to(run)}")
             if not over:
                 taken = f"{steps.value:,} environment steps"
-                say(f"{elapsed}{len(done)} of {len(tasks)} runs over, {taken} so far")
+                say(f"{elapsed}{len(done)} of {len(tasks)} runs ended, {taken} so far")
     return [done[task] for task in tasks]
 
 
@@ -197,8 +197,8 @@ def _came_to(run: Run) -> str:
 
 
 def time_turns(config: LearnerConfig, turns: int, say: Callable[[str], None]) -> dict[str, Any]:
-    """Record turns of a learner of which the package has none. Raises RunError as `run_all`."""
-    say(f"{config.environment}: timing {turns} turns of this learner, of which none are recorded")
+    """Record turns of a learner that has none in the package. Raises RunError as `run_all`."""
+    say(f"{config.environment}: timing {turns} turns of this learner, which has no record")
     with _pool(1) as pool:
         return pool.submit(record, [config], turns).result()
 

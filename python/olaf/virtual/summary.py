@@ -1,4 +1,4 @@
-"""What the runs came to: medians, spreads, and what N machines are worth against one."""
+"""Summary of the runs: medians, spreads, and the speed-up of N machines over one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Ends(BaseModel):
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Ends:
-        """The ends of one value a seed, infinite where the mark was not reached."""
+        """The ends of one value per seed, infinite if the target was not reached."""
         return cls(
             median=_finite(float(np.median(values))),
             low=_finite(min(values)),
@@ -40,14 +40,14 @@ class Arm(BaseModel):
     machines: int
     """0: one machine without a network."""
     reached: int
-    """Seeds whose run reached the mark."""
+    """Number of seeds whose run reached the target."""
     seeds: int
     time_s: Ends
-    """Virtual seconds to the mark."""
+    """Virtual seconds to the target reward."""
     steps_per_machine: Ends
-    """Environment steps to the mark, divided by the machines."""
+    """Environment steps to the target, divided by the machines."""
     speed_up: float | None = None
-    """Median time of one machine without a network over the median time of these."""
+    """Median time of one machine without a network divided by the median time of these."""
     speed_up_low: float | None = None
     speed_up_high: float | None = None
     """Its 95 % interval, a bootstrap over the seeds of both; None below 5 seeds."""
@@ -60,7 +60,7 @@ class Arm(BaseModel):
 
 
 def summarize(runs: Sequence[Run]) -> list[Arm]:
-    """An arm for each number of machines, in the order in which they were run."""
+    """An arm for each number of machines, in the order of the runs."""
     counts = list(dict.fromkeys(run.machines for run in runs))
     alone = _times([run for run in runs if run.machines == ALONE])
     return [_arm([run for run in runs if run.machines == count], alone) for count in counts]
@@ -91,11 +91,11 @@ def _arm(runs: Sequence[Run], alone: Sequence[float]) -> Arm:
 def speed_up(
     alone: Sequence[float], times: Sequence[float]
 ) -> tuple[float | None, float | None, float | None]:
-    """Ratio of medians, and its interval over resamples of the seeds of both, each on its own.
+    """Ratio of medians, and its interval over independent resamples of the seeds of both.
 
-    As in `olaf.intervals` the percentiles are moved outwards for few seeds. A time is infinite
-    where the mark was not reached. What is infinite or no number is None: the ratio where an arm's
-    median never got there, an end of the interval beyond which resamples did not.
+    As in `olaf.intervals` the percentiles are moved outwards for few seeds. A time is infinite if
+    the target was not reached. Infinite results and NaN become None: the ratio if an arm's median
+    never reached the target, and an end of the interval if the resamples beyond it did not.
     """
     rng = np.random.default_rng(0)
     above, below = np.array(alone, float), np.array(times, float)
@@ -108,7 +108,7 @@ def speed_up(
             np.median(values[rng.integers(len(values), size=(RESAMPLES, len(values)))], axis=1)
             for values in (above, below)
         ]
-        ratios = np.sort(drawn[0] / drawn[1])  # what is no number comes last
+        ratios = np.sort(drawn[0] / drawn[1])  # NaN sorts last
     tail = expanded_tail(fewest)
     low, high = (ratios[round(at * (RESAMPLES - 1))] for at in (tail, 1 - tail))
     return value, _finite(float(low)), _finite(float(high))

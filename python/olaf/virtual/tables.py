@@ -1,4 +1,4 @@
-"""What a simulation came to, for a terminal."""
+"""The result of a simulation, as a table for a terminal."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _seconds(value: float | None) -> str:
 
 
 def _number(value: float | None, form: str, none: str = "-") -> str:
-    """A dash: not reached within the limit."""
+    """A dash means: not reached within the limit."""
     return none if value is None else format(value, form)
 
 
