@@ -1,6 +1,6 @@
 //! Events that wait for whoever fetches them.
 
-use super::events;
+use super::report;
 use crate::io::outgoing::Trouble;
 use crate::io::peers::Peers;
 use olaf_engine::{Engine, Instant};
@@ -25,7 +25,7 @@ impl Log {
     /// Takes everything that an engine has to tell.
     pub(super) fn collect(&mut self, now: Instant, engine: &mut impl Engine, peers: &Peers) {
         while let Some(event) = engine.poll_event() {
-            self.keep(now, events::told(&event, peers));
+            self.keep(report::of_event(&event, now, peers));
         }
     }
 
@@ -38,11 +38,10 @@ impl Log {
         }
         self.told_trouble = Some(now);
         let event = if trouble.is_too_large() { "datagram_too_large" } else { "send_failed" };
-        let told = json!({
-            "event": event, "address": trouble.to.to_string(), "bytes": trouble.bytes,
+        self.keep(json!({
+            "at_ns": now.0, "event": event, "address": trouble.to.to_string(), "bytes": trouble.bytes,
             "reason": trouble.advice(),
-        });
-        self.keep(now, told);
+        }));
     }
 
     /// Events since the last call, as JSON.
@@ -55,11 +54,11 @@ impl Log {
         self.forgotten
     }
 
-    fn keep(&mut self, now: Instant, event: Value) {
+    fn keep(&mut self, event: Value) {
         if self.events.len() == LIMIT {
             self.events.pop_front();
             self.forgotten += 1;
         }
-        self.events.push_back(events::stamped(event, now));
+        self.events.push_back(event);
     }
 }

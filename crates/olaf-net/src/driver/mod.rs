@@ -152,7 +152,7 @@ impl<E: Engine> Driver<E> {
             socket.describe(&mut self.statistics);
         }
         self.statistics.events_forgotten = self.log.forgotten();
-        let mut all = report::json(&self.engine, now, &self.peers);
+        let mut all = report::of_engine(&self.engine, now, &self.peers);
         all["role"] = self.role.into();
         all["address"] = self.address.clone().into();
         all["uptime_s"] = now.since(self.started).as_secs_f64().into();

@@ -1,15 +1,26 @@
-//! An engine's report as JSON: the visitor behind `run.json` and `--json`.
+//! An engine's report and events as JSON: the visitor behind `run.json` and `--json`.
 
 use crate::io::peers::Peers;
 use olaf_engine::report::{Group, Report, Value};
-use olaf_engine::{Engine, Instant};
+use olaf_engine::{Engine, Event, Instant};
 use serde_json::Value as Json;
 
 /// What `engine` reports, with the addresses of its peers.
-pub(crate) fn json(engine: &impl Engine, now: Instant, peers: &Peers) -> Json {
+pub(crate) fn of_engine(engine: &impl Engine, now: Instant, peers: &Peers) -> Json {
+    built(peers, |builder| engine.report(now, builder))
+}
+
+/// An event and its time, with the addresses of its peers.
+pub(crate) fn of_event(event: &Event, now: Instant, peers: &Peers) -> Json {
+    let mut told = built(peers, |builder| event.report(builder));
+    told["at_ns"] = now.0.into();
+    told
+}
+
+fn built(peers: &Peers, report: impl FnOnce(&mut dyn Report)) -> Json {
     let root = (String::new(), Json::Object(serde_json::Map::new()));
     let mut builder = Builder { peers, open: vec![root] };
-    engine.report(now, &mut builder);
+    report(&mut builder);
     builder.open.swap_remove(0).1
 }
 

@@ -172,7 +172,7 @@ impl<E: Engine> Shared<E> {
 
     /// What the engine reports, as JSON with the addresses of its peers.
     pub(crate) fn report(&self) -> Value {
-        super::report::json(&self.lock().engine, clock::now(), &self.peers)
+        super::report::of_engine(&self.lock().engine, clock::now(), &self.peers)
     }
 
     pub(crate) fn io_statistics(&self) -> IoStatistics {

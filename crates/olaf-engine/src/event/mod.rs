@@ -1,5 +1,7 @@
 //! What an engine tells people and metrics.
 
+mod words;
+
 use crate::ids::{ClusterId, JobId, PeerId, WorkerId};
 use crate::party::Ruling;
 use crate::queue::discipline::Rejection;
