@@ -8,6 +8,7 @@
 extern crate alloc;
 
 pub mod age;
+pub mod json;
 mod liveness;
 pub mod push_pull;
 pub mod recent_age;
