@@ -5,7 +5,7 @@
 //! network (`olaf-sim`) and recorded traces drive the same code.
 //!
 //! From the inside out: a [`Discipline`] keeps waiting updates (the module [`queue`]). An
-//! [`Egress`](link::egress::Egress) puts a pacer before a queue and says when an update has left.
+//! A [`Link`] puts a pacer before a queue and says when an update has left.
 //! A [`Switch`] speaks the protocol of `olaf-wire` around them, behind the [`Engine`] trait.
 
 #![no_std]
@@ -33,6 +33,7 @@ pub use engine::{Engine, Receivers, Source, TrafficClass, Transmit, Verdict, Why
 pub use event::{Event, TooNarrow, WorkerEvent, WorkerSeen};
 pub use ids::{ClusterId, Flow, JobId, PeerId, PortId, Session, WorkerId};
 pub use lanes::Lanes;
+pub use link::Link;
 pub use party::{FlowEnds, Hops};
 pub use queue::{Arrival, Discipline, Entry, EntryId, Outcome, QueueKind, Rejection};
 pub use report::Report;

@@ -2,7 +2,7 @@
 
 use crate::chance::Chance;
 use core::time::Duration;
-use olaf_engine::link::pacer::RatePacer;
+use olaf_engine::link::pacer::Pacer;
 use olaf_engine::{BitsPerSecond, Instant};
 
 /// What a link does to datagrams. The default is instant, unlimited and faultless.
@@ -48,20 +48,20 @@ pub struct LinkCounts {
 pub(crate) struct Wire {
     pub(crate) link: Link,
     pub(crate) counts: LinkCounts,
-    pacer: Option<RatePacer>,
+    pacer: Pacer,
     chance: Chance,
 }
 
 impl Wire {
     pub(crate) fn new(link: Link, chance: Chance) -> Self {
-        let pacer = link.rate.map(RatePacer::new);
+        let pacer = Pacer::at(link.rate);
         Self { link, counts: LinkCounts::default(), pacer, chance }
     }
 
     /// Changes what the link does from now on.
     pub(crate) fn set(&mut self, link: Link) {
         if link.rate != self.link.rate {
-            self.pacer = link.rate.map(RatePacer::new);
+            self.pacer = Pacer::at(link.rate);
         }
         self.link = link;
     }
@@ -75,7 +75,7 @@ impl Wire {
     pub(crate) fn carry(&mut self, now: Instant, bytes: usize) -> Vec<Instant> {
         self.counts.sent += 1;
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-        let sent = self.pacer.as_mut().map_or(now, |pacer| pacer.begin(now, bytes).1);
+        let sent = self.pacer.begin(now, bytes).1;
         let copies = 1 + usize::from(self.chance.happens(self.link.duplication));
         // What is lost has taken its time on the link all the same.
         if self.chance.happens(self.link.loss) || self.is_too_long(bytes as usize) {

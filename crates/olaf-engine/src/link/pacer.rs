@@ -17,6 +17,44 @@ pub enum Pacer {
     Credit(CreditPacer),
 }
 
+impl Pacer {
+    /// A pacer at that rate; without one, none.
+    #[must_use]
+    pub fn at(rate: Option<BitsPerSecond>) -> Self {
+        rate.map_or(Self::Unlimited, |rate| Self::Rate(RatePacer::new(rate)))
+    }
+
+    /// Whether a datagram takes the link some time, so that the next one waits for its last bit.
+    pub(super) const fn takes_time(&self) -> bool {
+        matches!(self, Self::Rate(_))
+    }
+
+    /// Whether a credit is left, where credits are asked for.
+    pub(super) fn lets_updates_leave(&self) -> bool {
+        match self {
+            Self::Credit(pacer) => pacer.outstanding() < pacer.credits(),
+            Self::Unlimited | Self::Rate(_) => true,
+        }
+    }
+
+    /// Starts to send so many bytes at `now`, or when the link is free: see [`RatePacer::begin`].
+    pub fn begin(&mut self, now: Instant, bytes: u32) -> (Instant, Instant) {
+        match self {
+            Self::Rate(pacer) => pacer.begin(now, bytes),
+            Self::Unlimited | Self::Credit(_) => (now, now),
+        }
+    }
+
+    /// Starts to send so many bytes the very instant that the link is free, which it is from the
+    /// nanosecond `free` on: see [`RatePacer::follow`].
+    pub fn follow(&mut self, free: Instant, bytes: u32) -> (Instant, Instant) {
+        match self {
+            Self::Rate(pacer) => pacer.follow(bytes),
+            Self::Unlimited | Self::Credit(_) => (free, free),
+        }
+    }
+}
+
 /// A link's rate, kept exactly: rounding of one departure does not shift those behind it.
 #[derive(Debug)]
 pub struct RatePacer {

@@ -1,6 +1,6 @@
 //! The aggregation switch: the protocol around the queue.
 //!
-//! Updates come up and meet the [`Egress`](crate::link::egress::Egress); answers come down, take the
+//! Updates come up and meet the [`Link`]; answers come down, take the
 //! queue's status along and fan out to the workers concerned; joins and the like pass through, and
 //! the switch remembers from them who its workers and servers are. One switch serves any number of
 //! jobs, which share the queue's slots.
@@ -31,7 +31,7 @@ use crate::drop::DropReason;
 use crate::engine::{Engine, Source, Transmit, Verdict, Why};
 use crate::event::Event;
 use crate::ids::{JobId, PeerId, PortId};
-use crate::link::egress::{Control, Egress, Leaving};
+use crate::link::{Datagram, Leaving, Link};
 use crate::party::active::{Activity, activity};
 use crate::queue::discipline::EntryId;
 use crate::report::{self, Report};
@@ -58,7 +58,7 @@ const EVENT_LIMIT: usize = 4096;
 pub struct Switch {
     config: Config,
     epoch: u32,
-    uplink: Egress,
+    uplink: Link<Control>,
     downlink: VecDeque<Down>,
     jobs: BTreeMap<JobId, Job>,
     default_server: Option<PeerId>,
@@ -79,6 +79,18 @@ pub struct Switch {
     told_of_loops: Option<Instant>,
 }
 
+/// A control datagram that goes ahead of updates.
+struct Control {
+    peer: PeerId,
+    bytes: Vec<u8>,
+}
+
+impl Datagram for Control {
+    fn bytes(&self) -> u32 {
+        u32::try_from(self.bytes.len()).unwrap_or(u32::MAX)
+    }
+}
+
 /// A datagram that waits for the downlink.
 struct Down {
     peer: PeerId,
@@ -95,7 +107,9 @@ impl Switch {
     pub fn new(config: Config, epoch: u32) -> Result<Self, ConfigError> {
         let config = config.check()?;
         Ok(Self {
-            uplink: Egress::new(config.discipline(), config.pacer(), config.control_limit),
+            uplink: Link::new(config.pacer())
+                .with_queue(config.discipline())
+                .with_datagrams(config.control_limit),
             epoch: epoch.max(1),
             downlink: VecDeque::new(),
             jobs: BTreeMap::new(),
@@ -223,7 +237,7 @@ impl Switch {
     }
 
     fn send_up(&mut self, now: Instant, peer: PeerId, bytes: &[u8]) -> Verdict {
-        if self.uplink.send_control(now, Control { peer, bytes: bytes.into() }) {
+        if self.uplink.send(now, Control { peer, bytes: bytes.into() }) {
             self.counters.forwarded_up += 1;
             Verdict::Absorb
         } else {
@@ -243,12 +257,11 @@ impl Switch {
     fn transmit_up(&mut self, now: Instant, buf: &mut [u8]) -> Option<Transmit> {
         let departure = self.uplink.due(now)?;
         match departure.what {
-            Leaving::Control => {
-                let control = self.uplink.leaving_control().expect("due() said so");
-                let (peer, len) = (control.peer, control.bytes.len());
+            Leaving::Datagram => {
+                let control = self.uplink.take()?;
+                let len = control.bytes.len();
                 buf[..len].copy_from_slice(&control.bytes);
-                self.uplink.release(now, None);
-                Some(Transmit::to(peer, len))
+                Some(Transmit::to(control.peer, len))
             }
             Leaving::Update => Some(self.depart(now, buf)),
         }

@@ -4,8 +4,9 @@ use super::{Delivery, Outcome};
 use crate::chance::Chance;
 use core::cmp::Reverse;
 use olaf_engine::ids::{ClusterId, Flow, JobId, WorkerId};
-use olaf_engine::link::pacer::RatePacer;
-use olaf_engine::queue::discipline::{Arrival, Discipline, EntryId, Outcome as Met};
+use olaf_engine::link::Link;
+use olaf_engine::link::pacer::{Pacer, RatePacer};
+use olaf_engine::queue::discipline::{Arrival, EntryId, Outcome as Met};
 use olaf_engine::switch::native::QueueKind;
 use olaf_engine::{BitsPerSecond, Instant};
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -39,9 +40,7 @@ struct Worker {
 
 pub(super) struct Run<'a> {
     spec: &'a Delivery,
-    queue: Box<dyn Discipline + Send>,
-    pacer: RatePacer,
-    departing: bool,
+    link: Link,
     /// Whose contributions are in each entry: worker, and which of its updates.
     inside: BTreeMap<EntryId, Vec<(u32, u32)>>,
     workers: Vec<Worker>,
@@ -56,9 +55,8 @@ impl<'a> Run<'a> {
         let rate = BitsPerSecond::new(spec.rate_bps).expect("checked before the run");
         let mut run = Self {
             spec,
-            queue: kind.queue(spec.slots, None),
-            pacer: RatePacer::new(rate),
-            departing: false,
+            link: Link::new(Pacer::Rate(RatePacer::new(rate)))
+                .with_queue(kind.queue(spec.slots, None)),
             inside: BTreeMap::new(),
             workers: Vec::new(),
             plans: BinaryHeap::new(),
@@ -101,8 +99,7 @@ impl<'a> Run<'a> {
                 Plan::Ready(worker) => self.ready(now, worker),
             }
         }
-        let entries = self.queue.entries();
-        self.outcome.waiting = entries.iter().map(|entry| u64::from(entry.contributors)).sum();
+        self.outcome.waiting = self.link.updates().map(|entry| u64::from(entry.contributors)).sum();
         let all = self.outcome.worker_done_ns.len() == self.workers.len();
         self.outcome.done_ns = self.outcome.worker_done_ns.last().copied().filter(|_| all);
         self.outcome
@@ -184,7 +181,8 @@ impl<'a> Run<'a> {
         // An update that is sent again is a new one to the switch, which takes each number once.
         worker.sequence += 1;
         self.outcome.sent += 1;
-        match self.queue.arrive(&arrival) {
+        let was_idle = self.link.departure().is_none();
+        match self.link.arrive(now, &arrival) {
             Met::Appended(entry) => {
                 self.inside.insert(entry, vec![(id, update)]);
             }
@@ -200,23 +198,21 @@ impl<'a> Run<'a> {
             }
             Met::Dropped | Met::Filtered(_) | Met::Rejected(_) => self.outcome.dropped += 1,
         }
-        if !self.departing {
-            self.begin(now, false);
+        if was_idle {
+            self.plan_departure();
         }
     }
 
-    fn begin(&mut self, now: Instant, follows: bool) {
-        let Some(entry) = self.queue.begin_departure() else { return };
-        let bytes = entry.bytes;
-        let (_, end) =
-            if follows { self.pacer.follow(bytes) } else { self.pacer.begin(now, bytes) };
-        self.departing = true;
-        self.plan(end, Plan::Depart);
+    /// Plans for the end of the departure that has just begun, if one has.
+    fn plan_departure(&mut self) {
+        if let Some(end) = self.link.next_departure() {
+            self.plan(end, Plan::Depart);
+        }
     }
 
     fn depart(&mut self, now: Instant) {
-        let entry = self.queue.end_departure().expect("it was planned when it began");
-        self.departing = false;
+        self.link.due(now).expect("it was planned when it began");
+        let entry = self.link.release(now, None).expect("nothing but updates is sent here");
         self.outcome.departures += 1;
         for (id, update) in self.inside.remove(&entry).unwrap_or_default() {
             let worker = &mut self.workers[id as usize];
@@ -232,6 +228,6 @@ impl<'a> Run<'a> {
             }
             self.plan(Instant(now.0 + self.spec.answer_delay_ns), Plan::Answer(id, update));
         }
-        self.begin(now, true);
+        self.plan_departure();
     }
 }

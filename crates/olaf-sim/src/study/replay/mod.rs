@@ -5,20 +5,20 @@
 //! update's generation time is its arrival.
 
 mod error;
-mod link;
 mod names;
 mod output;
 mod summary;
 mod trace;
 
 pub use error::ReplayError;
-pub use link::Head;
 pub use names::Name;
+pub use olaf_engine::link::Head;
 pub use summary::{ClusterSummary, Counts, Summary};
 pub use trace::COLUMNS;
 
-use link::Link;
 use names::Names;
+use olaf_engine::link::pacer::{Pacer, RatePacer};
+use olaf_engine::link::{Departure, Link};
 use olaf_engine::queue::merging::Gate;
 use olaf_engine::switch::native::QueueKind;
 use olaf_engine::{
@@ -174,7 +174,9 @@ struct Run {
 impl Run {
     fn new(parameters: &Parameters) -> Self {
         Self {
-            link: Link::new(parameters),
+            link: Link::new(Pacer::Rate(RatePacer::new(parameters.rate)))
+                .with_queue(parameters.engine.queue(parameters.slots, parameters.gate))
+                .with_head(parameters.head),
             waiting: BTreeMap::new(),
             arrivals: Vec::new(),
             departures: Vec::new(),
@@ -184,7 +186,10 @@ impl Run {
 
     /// Takes out every departure that ends by `now`.
     fn depart_until(&mut self, now: Instant) {
-        while let Some((id, departed)) = self.link.depart(now, departed) {
+        while let Some(departure) = self.link.due(now) {
+            let entry = self.link.leaving_update().expect("nothing but updates is sent here");
+            let (id, departed) = (entry.id, departed(entry, departure));
+            self.link.release(now, None);
             let sharers = self.waiting.remove(&id).expect("every entry has arrivals");
             let fate = if sharers.len() == 1 { Fate::Delivered } else { Fate::Merged };
             self.departures.push(Departed {
@@ -251,18 +256,17 @@ impl Run {
 }
 
 /// What left, its contributors apart.
-fn departed(entry: &Entry, (start, end): (Instant, Instant)) -> (EntryId, Departed) {
-    let departed = Departed {
-        start,
-        end,
+fn departed(entry: &Entry, departure: Departure) -> Departed {
+    Departed {
+        start: departure.start,
+        end: departure.end,
         cluster: entry.flow.cluster.0,
         first_contributor: 0,
         contributors: 0,
         weight: entry.weight,
         reward: entry.reward,
         generated_ns: entry.generated_ns,
-    };
-    (entry.id, departed)
+    }
 }
 
 fn arrival(row: &Row) -> Arrival<'static> {

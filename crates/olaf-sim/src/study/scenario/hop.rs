@@ -1,11 +1,12 @@
-//! A switch of a scenario: the very queue and the very pacer of a real one, and who is in what.
+//! A switch of a scenario: the very link of a real one, and which workers are in each entry.
 
 use super::spec::SwitchSpec;
 use core::time::Duration;
 use olaf_engine::ids::{ClusterId, Flow, JobId, WorkerId};
-use olaf_engine::link::pacer::RatePacer;
+use olaf_engine::link::pacer::{Pacer, RatePacer};
+use olaf_engine::link::{Head, Link};
 use olaf_engine::party::active::activity;
-use olaf_engine::queue::discipline::{Arrival, Discipline, Entry, EntryId, Outcome};
+use olaf_engine::queue::discipline::{Arrival, Entry, EntryId, Outcome};
 use olaf_engine::switch::native::QueueKind;
 use olaf_engine::{BitsPerSecond, Instant};
 use olaf_wire::QueueStatus;
@@ -73,15 +74,11 @@ struct Inside {
 }
 
 pub(super) struct Hop {
-    queue: Box<dyn Discipline + Send>,
-    pacer: RatePacer,
+    link: Link,
     /// Who is in each entry.
     inside: BTreeMap<EntryId, Inside>,
     /// When each cluster was last heard.
     heard: BTreeMap<u32, Instant>,
-    keeps_slot: bool,
-    /// What is on the wire.
-    on_wire: Option<Packet>,
     pub(super) upstream: Option<usize>,
     pub(super) delay: Duration,
     /// How long the newest departure takes.
@@ -90,16 +87,15 @@ pub(super) struct Hop {
 }
 
 impl Hop {
-    pub(super) fn new(spec: &SwitchSpec, upstream: Option<usize>, keeps_slot: bool) -> Self {
+    pub(super) fn new(spec: &SwitchSpec, upstream: Option<usize>, head: Head) -> Self {
         let kind = QueueKind::parse(&spec.queue).expect("checked with the scenario");
         let rate = BitsPerSecond::new(spec.rate_bps).expect("checked with the scenario");
         Self {
-            queue: kind.queue(spec.slots, spec.gate),
-            pacer: RatePacer::new(rate),
+            link: Link::new(Pacer::Rate(RatePacer::new(rate)))
+                .with_queue(kind.queue(spec.slots, spec.gate))
+                .with_head(head),
             inside: BTreeMap::new(),
             heard: BTreeMap::new(),
-            keeps_slot,
-            on_wire: None,
             upstream,
             delay: Duration::from_nanos(spec.delay_ns),
             service_ns: 0,
@@ -114,7 +110,8 @@ impl Hop {
         self.fates.received += count;
         self.fates.packets_received += 1;
         packet.hops += 1;
-        let outcome = self.queue.arrive(&arrival(&packet));
+        let was_idle = self.link.departure().is_none();
+        let outcome = self.link.arrive(now, &arrival(&packet));
         match outcome {
             Outcome::Appended(id) => {
                 self.inside.insert(id, Inside { holds: packet.holds, met: packet.met });
@@ -149,16 +146,17 @@ impl Hop {
             Outcome::Rejected(_) => self.fates.rejected += count,
         }
         let taken = !matches!(outcome, Outcome::Dropped | Outcome::Rejected(_));
-        let departure_ends = if self.on_wire.is_some() { None } else { self.begin(now, false) };
+        let departure_ends = if was_idle { self.begun() } else { None };
         Arrived { taken, departure_ends }
     }
 
     /// The departure under way has ended: what has left, and when the next one ends.
     pub(super) fn depart(&mut self, now: Instant) -> (Packet, Option<Instant>) {
-        let packet = self.on_wire.take().expect("a departure was planned when it began");
-        if self.keeps_slot {
-            self.queue.end_departure();
-        }
+        self.link.due(now).expect("a departure was planned when it began");
+        let entry = self.link.leaving_update().expect("nothing but updates is sent here");
+        let inside = self.inside.remove(&entry.id).unwrap_or_default();
+        let packet = packet(entry, inside);
+        self.link.release(now, None);
         let count = u64::from(packet.contributors);
         if count == 1 {
             self.fates.sent_alone += 1;
@@ -166,22 +164,14 @@ impl Hop {
             self.fates.merged += count;
         }
         self.fates.packets_sent += 1;
-        (packet, self.begin(now, true))
+        (packet, self.begun())
     }
 
-    fn begin(&mut self, now: Instant, follows: bool) -> Option<Instant> {
-        let entry = self.queue.begin_departure()?;
-        let inside = self.inside.remove(&entry.id).unwrap_or_default();
-        let packet = packet(entry, inside);
-        let bytes = packet.bytes;
-        if !self.keeps_slot {
-            self.queue.end_departure();
-        }
-        self.on_wire = Some(packet);
-        let (start, end) =
-            if follows { self.pacer.follow(bytes) } else { self.pacer.begin(now, bytes) };
-        self.service_ns = end.0 - start.0;
-        Some(end)
+    /// When the departure that has just begun ends, if one has.
+    fn begun(&mut self) -> Option<Instant> {
+        let departure = self.link.departure()?;
+        self.service_ns = departure.end.0 - departure.start.0;
+        Some(departure.end)
     }
 
     /// The queue now, and how long it takes to serve each active cluster once, nanoseconds.
@@ -191,8 +181,8 @@ impl Hop {
         let small = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
         let status = QueueStatus {
             active_clusters: small(activity.clusters),
-            slots: small(self.queue.slots()),
-            used: small(self.queue.used()),
+            slots: small(self.link.queue().slots()),
+            used: small(self.link.queue().used()),
             switches: 1,
             round_us: 0,
         };
@@ -201,10 +191,7 @@ impl Hop {
 
     /// The fates, with what still waits.
     pub(super) fn settle(&self) -> HopFates {
-        let entries = self.queue.entries().into_iter().map(|e| u64::from(e.contributors));
-        // What is on the wire without a slot is no longer among the entries.
-        let gone = self.on_wire.as_ref().filter(|_| !self.keeps_slot);
-        let waiting = entries.sum::<u64>() + gone.map_or(0, |p| u64::from(p.contributors));
+        let waiting = self.link.updates().map(|entry| u64::from(entry.contributors)).sum();
         HopFates { waiting, ..self.fates }
     }
 }

@@ -9,6 +9,7 @@ use super::worker::Worker;
 use core::cmp::Reverse;
 use core::time::Duration;
 use olaf_engine::Instant;
+use olaf_engine::link::Head;
 use olaf_host::age::AgeOfModel;
 use olaf_host::recent_age::{RecentAge, mean_of};
 use olaf_host::transmission::Feedback;
@@ -71,7 +72,8 @@ impl<'a> Run<'a> {
     pub(super) fn new(scenario: &'a Scenario) -> Result<Self, SpecError> {
         let upstreams = scenario.upstreams()?;
         let hops = scenario.switches.iter().zip(&upstreams);
-        let hops = hops.map(|(spec, up)| Hop::new(spec, *up, scenario.head_keeps_slot)).collect();
+        let head = if scenario.head_keeps_slot { Head::Locked } else { Head::Gone };
+        let hops = hops.map(|(spec, up)| Hop::new(spec, *up, head)).collect();
         let mut run = Self {
             scenario,
             hops,

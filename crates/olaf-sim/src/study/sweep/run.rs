@@ -3,7 +3,7 @@
 use super::order::{Set, each, only};
 use super::question::{Kind, MOST_TICKS, Question};
 use super::tick::{Arrived, Met, Pairs, Tick};
-use olaf_engine::link::egress::Egress;
+use olaf_engine::link::Link;
 use olaf_engine::link::pacer::{Pacer, RatePacer};
 use olaf_engine::queue::merging::Merging;
 use olaf_engine::{Arrival, BitsPerSecond, ClusterId, Flow, Instant, JobId, Outcome, WorkerId};
@@ -53,7 +53,7 @@ pub(super) struct Runner {
     about: Vec<bool>,
     /// None: the question stops at the horizon.
     hyperperiod: Option<u64>,
-    link: Egress,
+    link: Link,
     /// When the run began for the engine, ns.
     base: u64,
     /// Next arrival of each sender, ticks.
@@ -287,9 +287,9 @@ impl Runner {
     }
 }
 
-fn link(slots: usize) -> Egress {
+fn link(slots: usize) -> Link {
     let rate = BitsPerSecond::new(RATE).expect("it is below 10 Tbit/s");
-    Egress::new(Box::new(Merging::new(slots, None)), Pacer::Rate(RatePacer::new(rate)), 1)
+    Link::new(Pacer::Rate(RatePacer::new(rate))).with_queue(Box::new(Merging::new(slots, None)))
 }
 
 fn arrival(at: u64, sender: usize, cluster: usize, bytes: u32) -> Arrival<'static> {
