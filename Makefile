@@ -48,7 +48,8 @@ lint: env ## clippy, ruff and the layers of python/olaf; warnings are errors
 
 types: env ## mypy --strict, and the stubs against the binary
 	$(BIN)/mypy
-	for tests in tests/*/; do MYPYPATH=python:$$tests $(BIN)/mypy $$tests || exit 1; done
+	for tests in tests/*/; do MYPYPATH=python:tests/support:$$tests $(BIN)/mypy $$tests || exit 1; done
+	MYPYPATH=python $(BIN)/mypy tests/conftest.py
 	$(BIN)/mypy examples benchmarks
 	$(BIN)/python -m mypy.stubtest olaf._olaf --ignore-disjoint-bases
 

@@ -1,12 +1,8 @@
-"""What the tests of the command line share: waiting with deadlines, stand-ins for the roles."""
+"""What the tests of the command line share: stand-ins for the roles."""
 
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
-
-import pytest
 
 from olaf.jobs.progress import Happening, Progress
 
@@ -16,19 +12,6 @@ FAKES = Path(__file__).with_name("fake_roles.py")
 def fake_command(role: str) -> list[str]:
     """Start a stand-in for a role."""
     return [sys.executable, str(FAKES), role]
-
-
-T = TypeVar("T")
-
-
-def until(condition: Callable[[], T], timeout_s: float = 20.0, what: str = "the condition") -> T:
-    """Poll until the condition holds; its value. Fails at the deadline."""
-    deadline = time.monotonic() + timeout_s
-    while time.monotonic() < deadline:
-        if value := condition():
-            return value
-        time.sleep(0.01)
-    pytest.fail(f"waited {timeout_s} s for {what}")
 
 
 class Watcher:

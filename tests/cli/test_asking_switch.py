@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cli_doubles import until
+from commands import message_of, olaf
+from waiting import until
 
 from olaf import _olaf
 from olaf.jobs.admission import Admission, Answer, Policy, Program, Question, WireCluster
@@ -233,14 +234,7 @@ def test_what_cannot_be_stops_the_switch_before_it_starts(
     policy: Path, options: list[str], complaint: str
 ) -> None:
     policy.write_text(POLICY.replace("ids = ", "# "))
-    ended = subprocess.run(
-        [sys.executable, "-m", "olaf", "switch", *options],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        cwd=policy.parent,
-    )
+    ended = olaf("switch", *options, folder=policy.parent)
     assert ended.returncode == Exit.USAGE
     assert complaint in ended.stderr
 
@@ -261,30 +255,21 @@ def asking_switch(policy: Path) -> Iterator[subprocess.Popen[str]]:
     server.stop()
 
 
-def says(process: subprocess.Popen[str], event: str) -> dict[str, Any]:
-    assert process.stdout is not None
-    for line in process.stdout:
-        message: dict[str, Any] = json.loads(line)
-        if message["event"] == event:
-            return message
-    pytest.fail(f"the switch ended without saying {event}")
-
-
 def test_a_running_switch_asks_the_policy_whose_clusters_may_join(
     asking_switch: subprocess.Popen[str],
 ) -> None:
-    address = says(asking_switch, "listening")["address"]
+    address = message_of(asking_switch, "listening")["address"]
     weights = [np.zeros(4, np.float32)]
 
     listed = _olaf.Client(address, job=1, cluster=3)
     assert listed.join(weights, 50.0) == 1
-    admitted = says(asking_switch, "cluster_admitted")
+    admitted = message_of(asking_switch, "cluster_admitted")
     assert (admitted["cluster"], admitted["answer"], admitted["running"]) == (3, "admit", [])
 
     other = _olaf.Client(address, job=1, cluster=8)
     with pytest.raises(_olaf.RefusedError, match="admission policy refused cluster 8 of job 1"):
         other.join(weights, 50.0)
-    refused = says(asking_switch, "cluster_refused")
+    refused = message_of(asking_switch, "cluster_refused")
     assert "running.toml does not list cluster 8" in refused["reason"]
     assert refused["running"] == [{"job": 1, "cluster": 3}]
 
@@ -292,7 +277,7 @@ def test_a_running_switch_asks_the_policy_whose_clusters_may_join(
     slow = _olaf.Client(address, job=1, cluster=5)
     with pytest.raises(_olaf.RefusedError, match="admission policy refused cluster 5 of job 1"):
         slow.join(weights, 50.0)
-    refused = says(asking_switch, "cluster_refused")
+    refused = message_of(asking_switch, "cluster_refused")
     assert (refused["cluster"], refused["answer"]) == (5, "refuse")
     assert "fair_peak of at most 100 ms is violated: a run has mean peaks" in refused["reason"]
     for client in (listed, other, slow):

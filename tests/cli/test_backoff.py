@@ -3,7 +3,7 @@
 import sys
 
 import pytest
-from cli_doubles import until
+from waiting import until
 
 from olaf.jobs.backoff import Backoff
 from olaf.jobs.supervisor import Ended, Program, Started, Supervisor

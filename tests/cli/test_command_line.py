@@ -4,21 +4,11 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from commands import olaf as invoked
 
 from olaf.cli.main import COMMANDS, olaf, run
 from olaf.jobs.words import status_of_server
 from olaf.outcome import Exit
-
-
-def invoked(*argv: str) -> subprocess.CompletedProcess[str]:
-    """A real ``python -m olaf`` process."""
-    return subprocess.run(
-        [sys.executable, "-m", "olaf", *argv],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
 
 
 @pytest.mark.parametrize("command", COMMANDS)

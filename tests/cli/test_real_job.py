@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,7 +12,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cli_doubles import Watcher, until
+from cli_doubles import Watcher
+from commands import olaf
+from ports import taken_port
+from waiting import until
 
 from olaf import checkpoint
 from olaf.jobs.progress import Progress
@@ -31,16 +33,6 @@ SMALL = [
     "--set=learner.steps_per_update=200",
     "--set=train.every_s=0.1",
 ]
-
-
-def olaf(*argv: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "olaf", *argv],
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
 
 
 class Role:
@@ -236,9 +228,7 @@ def test_an_unknown_environment_is_a_usage_error_with_a_suggestion(tmp_path: Pat
 
 @pytest.mark.parametrize("role", ["switch", "server"])
 def test_a_port_in_use_is_said_with_what_to_do(role: str) -> None:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
-        taken.bind(("127.0.0.1", 0))
-        port = taken.getsockname()[1]
+    with taken_port() as port:
         done = olaf(role, "--listen", f"127.0.0.1:{port}")
     assert done.returncode == Exit.PORT_IN_USE
     assert str(port) in done.stderr
@@ -246,9 +236,8 @@ def test_a_port_in_use_is_said_with_what_to_do(role: str) -> None:
 
 
 def test_an_unreachable_switch_is_named_at_the_deadline() -> None:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as deaf:
-        deaf.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{deaf.getsockname()[1]}"
+    with taken_port() as port:
+        address = f"127.0.0.1:{port}"
         done = olaf(
             "worker", "--switch", address, "--env=CartPole-v1", "--set=worker.join_timeout_s=0.5"
         )

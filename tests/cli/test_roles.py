@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cli_doubles import until
 from numpy.typing import NDArray
+from waiting import until
 
 from olaf.cli.roles import _human
 from olaf.jobs import roles

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_doubles import until
+from waiting import until
 
 from olaf.cli.main import run
 from olaf.jobs.place_settings import SlurmSettings
@@ -142,7 +142,7 @@ def test_the_job_runs_as_steps_and_learns(tmp_path: Path, slurm: Path) -> None:
     assert run(words("--until-reward", "200")) == Exit.OK
     record = tmp_path / "out" / "run.json"
     log = tmp_path / "out" / "slurm-17.out"
-    until(lambda: log.is_file() and "report  " in log.read_text(), 200, "the end of the job")
+    until(lambda: log.is_file() and "report  " in log.read_text(), "the end of the job", 200)
     result = json.loads(record.read_text())["result"]
     assert result["outcome"] == "reached"
     assert result["reward"]["mean"] >= 200
@@ -169,9 +169,9 @@ def test_the_job_runs_as_steps_and_learns(tmp_path: Path, slurm: Path) -> None:
 def ended_early(folder: Path, notes: Path, runs: int) -> dict[str, Any]:
     """Let the job train, end it as Slurm does when time is nearly up; its record."""
     log = folder / "slurm-17.out"
-    until(lambda: log.is_file() and log.read_text().split().count("training") == runs, 90, "it")
+    until(lambda: log.is_file() and log.read_text().split().count("training") == runs, "it", 90)
     os.kill(int((notes / "job").read_text()), signal.SIGTERM)  # --signal=B:TERM: the script alone
-    until(lambda: log.read_text().count("report  ") == runs, 90, "the end of the job")
+    until(lambda: log.read_text().count("report  ") == runs, "the end of the job", 90)
     record: dict[str, Any] = json.loads((folder / "run.json").read_text())
     return record
 

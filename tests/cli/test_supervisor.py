@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-from cli_doubles import until
+from waiting import until
 
 from olaf.jobs.supervisor import Ended, Notice, Printed, Program, Said, Started, Supervisor
 

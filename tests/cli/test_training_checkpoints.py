@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-from cli_doubles import Watcher, until
+from cli_doubles import Watcher
+from commands import message_of
+from ports import free_port
+from waiting import until
 
 from olaf import checkpoint
 from olaf.jobs.progress import Progress
@@ -23,25 +24,15 @@ from olaf.lines import Control
 
 def test_a_killed_server_is_started_by_hand_and_goes_on(tmp_path: Path) -> None:
     file = tmp_path / "lander.npz"
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     command = [sys.executable, "-m", "olaf", "server", f"--listen=127.0.0.1:{port}", "--json"]
     command += [f"--checkpoint={file}", "--checkpoint-every=50ms", "--every=0.1"]
     small = ["--env=CartPole-v1", "--set=learner.environments=2"]
     small += ["--set=learner.steps_per_update=100", "--updates=20", "--json"]
     worker = [sys.executable, "-m", "olaf", "worker", f"--switch=127.0.0.1:{port}", *small]
 
-    def first(process: subprocess.Popen[str], event: str) -> dict[str, Any]:
-        assert process.stdout is not None
-        for line in process.stdout:
-            message: dict[str, Any] = json.loads(line)
-            if message["event"] == event:
-                return message
-        pytest.fail(f"no {event}")
-
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        first(server, "listening")
+        message_of(server, "listening")
         done = subprocess.run(worker, capture_output=True, text=True, timeout=100, check=False)
         assert done.returncode == 0, done.stderr
         version = until(
@@ -52,7 +43,7 @@ def test_a_killed_server_is_started_by_hand_and_goes_on(tmp_path: Path) -> None:
     kept = checkpoint.load(file)
     assert "trunk0.weight" in kept.arrays
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        restored = first(server, "restored")
+        restored = message_of(server, "restored")
         assert (restored["version"], restored["file"]) == (kept.version, str(file))
         done = subprocess.run(worker, capture_output=True, text=True, timeout=100, check=False)
         assert done.returncode == 0, done.stderr

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from cli_doubles import Watcher, fake_command
+from ports import taken_port
 
 from olaf.jobs.progress import Happening, Progress
 from olaf.jobs.reading import read_settings
@@ -189,11 +190,8 @@ def test_more_leaves_than_clusters_cannot_be(tmp_path: Path) -> None:
 
 
 def test_a_port_in_use_ends_the_run_with_its_own_code(tmp_path: Path) -> None:
-    import socket
 
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
-        taken.bind(("127.0.0.1", 0))
-        port = taken.getsockname()[1]
+    with taken_port() as port:
         settings = settings_for(tmp_path, f"switch.listen='127.0.0.1:{port}'")
         with pytest.raises(RunError, match=f"switch could not start: .*{port}") as error:
             run(settings)

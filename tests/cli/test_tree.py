@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from cli_doubles import until
+from waiting import until
 
 Message = dict[str, Any]
 

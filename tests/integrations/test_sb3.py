@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import importlib
-import socket
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from ports import free_port
 
 import olaf
 
@@ -120,9 +120,7 @@ def test_an_off_policy_algorithm_pushes_what_its_training_changed(job: olaf.Loca
 
 
 def test_without_a_switch_the_error_names_it_and_what_to_do() -> None:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
+    address = f"127.0.0.1:{free_port()}"
     with pytest.raises(olaf.UnreachableError, match=rf"{address}.*olaf switch"):
         small().learn(32, callback=callback(address, join_timeout_s=0.5))
 

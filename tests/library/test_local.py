@@ -8,12 +8,12 @@ import subprocess
 import sys
 import textwrap
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+from waiting import until
 
 import olaf
 
@@ -22,14 +22,6 @@ import olaf
 def job() -> Iterator[olaf.LocalJob]:
     with olaf.local() as job:
         yield job
-
-
-def until(what: Callable[[], bool], seconds: float = 60.0) -> None:
-    """Wait for something to be so."""
-    deadline = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.05)
 
 
 def is_gone(pid: int) -> bool:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import socket
-import time
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,20 +14,6 @@ from numpy.typing import NDArray
 from olaf import _olaf
 
 Array = NDArray[np.float32]
-T = TypeVar("T")
-
-DEADLINE_S = 20.0
-
-
-def eventually(look: Callable[[], T], what: str, deadline_s: float = DEADLINE_S) -> T:
-    """Look until there is something, or fail and say what never came."""
-    end = time.monotonic() + deadline_s
-    while time.monotonic() < end:
-        found = look()
-        if found:
-            return found
-        time.sleep(0.002)
-    pytest.fail(f"never came: {what}")
 
 
 class Network:

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from conftest import Events, Network, eventually, stats, values, zeros
+from waiting import until
 
+from conftest import Events, Network, stats, values, zeros
 from olaf import _olaf
 
 
@@ -75,7 +76,7 @@ def test_without_an_answer_the_stated_one_is_given(network: Network, unanswered:
     else:
         with pytest.raises(_olaf.RefusedError, match="admission policy"):
             client.join(values(1, 2), 10.0)
-    [told] = eventually(lambda: events.named("admission_unanswered"), "that nobody answered")
+    [told] = until(lambda: events.named("admission_unanswered"), "that nobody answered")
     assert (told["cluster"], told["answer"]) == (5, unanswered)
 
 

@@ -8,16 +8,16 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from waiting import until
+
 from conftest import (
     Events,
     Network,
     address_of,
     assert_sums_match,
-    eventually,
     stats,
     zeros,
 )
-
 from olaf import _olaf
 
 UPDATE, ACKNOWLEDGEMENT, JOIN = 1, 2, 4
@@ -73,9 +73,9 @@ def test_what_is_no_message_is_counted_and_training_goes_on(
     server, switch, client = parties
     for party in (switch, server):
         plain_socket.sendto(datagram, address_of(party))
-    eventually(lambda: stats(switch)["refused"].get(reason) == 1, f"{reason} at the switch")
+    until(lambda: stats(switch)["refused"].get(reason) == 1, f"{reason} at the switch")
     if reason != "wrong_direction" or datagram[5] == ACKNOWLEDGEMENT:
-        eventually(lambda: stats(server)["refused"].get(reason) == 1, f"{reason} at the server")
+        until(lambda: stats(server)["refused"].get(reason) == 1, f"{reason} at the server")
     client.push([np.ones(LANES, np.float32)], reward=0.0)
     assert client.wait(1, 10.0) == 2
     assert_sums_match(stats(switch))
@@ -98,8 +98,8 @@ def test_an_update_under_another_s_name_is_rejected_and_told(
     server, switch, client = parties
     said = Events(switch)
     plain_socket.sendto(make(), address_of(switch))
-    eventually(lambda: stats(switch)["fates"]["rejected"].get(reason) == 1, reason)
-    told = eventually(lambda: said.named("contribution_rejected"), "the event")
+    until(lambda: stats(switch)["fates"]["rejected"].get(reason) == 1, reason)
+    told = until(lambda: said.named("contribution_rejected"), "the event")
     assert told[0]["reason"] == reason
     host, port = plain_socket.getsockname()
     assert told[0]["address"] == f"{host}:{port}"
@@ -119,16 +119,16 @@ def test_numbers_that_are_none_are_rejected_at_the_switch_by_name(
     # A worker made by hand joins, for no client of ours lets a NaN out.
     join = common(JOIN, worker=6) + struct.pack(">IIIIQqB15x", 0, LANES, 2208, 0, 1, 0, 0)
     plain_socket.sendto(join, address_of(switch))
-    eventually(
+    until(
         lambda: [w for w in stats(switch)["workers"] if w["worker"] == 6 and w["admitted"]],
         "worker 6",
     )
     said = Events(switch)
     plain_socket.sendto(update(NAN, worker=6), address_of(switch))
-    eventually(lambda: stats(switch)["fates"]["rejected"].get("non_finite") == 1, "the rejection")
+    until(lambda: stats(switch)["fates"]["rejected"].get("non_finite") == 1, "the rejection")
     wrong_size = update(bytes(4 * (LANES + 1)), worker=6)
     plain_socket.sendto(wrong_size, address_of(switch))
-    eventually(lambda: stats(switch)["fates"]["rejected"].get("wrong_size") == 1, "the other one")
+    until(lambda: stats(switch)["fates"]["rejected"].get("wrong_size") == 1, "the other one")
     assert {event["worker"] for event in said.named("contribution_rejected")} == {6}
     honest.push([np.ones(LANES, np.float32)], reward=0.0)
     assert honest.wait(1, 10.0) == 2
@@ -170,7 +170,7 @@ def test_a_flood_of_garbage_loses_nothing_of_anybody_else_s(
         counts = stats(switch)
         return int(sum(counts["refused"].values())) + int(counts["io"]["kernel_drops"]) >= sent
 
-    eventually(refused, "a count for each")
+    until(refused, "a count for each")
     assert stats(server)["jobs"][0]["received"] == 30
     assert_sums_match(stats(switch))
 
@@ -184,6 +184,6 @@ def test_many_strangers_do_not_make_the_switch_forget_its_workers(
     for _ in range(count):
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
             stranger.sendto(common(99), address_of(switch))
-    eventually(lambda: stats(switch)["io"]["received_datagrams"] >= before + count, "all strangers")
+    until(lambda: stats(switch)["io"]["received_datagrams"] >= before + count, "all strangers")
     client.push([np.ones(LANES, np.float32)], reward=0.0)
     assert client.wait(1, 10.0) == 2

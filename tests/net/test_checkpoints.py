@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import Array, Events, Network, eventually, stats
+from waiting import until
 
+from conftest import Array, Events, Network, stats
 from olaf import _olaf, checkpoint
 
 LAYOUT = '[{"name": "w", "shape": [3, 3]}, {"name": "b", "shape": []}]'
@@ -41,7 +42,7 @@ def saved(file: Path, version: int) -> checkpoint.Checkpoint:
         found = checkpoint.load(file)
         return found if found.version >= version else None
 
-    found = eventually(look, f"{file} at version {version}")
+    found = until(look, f"{file} at version {version}")
     assert found is not None
     return found
 
@@ -66,7 +67,7 @@ def test_a_file_is_written_while_the_job_runs_and_taken_up_after_a_kill(
 
     again = network.server(checkpoint=str(copy))
     events = Events(again)
-    (restored,) = eventually(lambda: events.named("restored"), "the checkpoint")
+    (restored,) = until(lambda: events.named("restored"), "the checkpoint")
     assert (restored["job"], restored["version"], restored["file"]) == (1, 4, str(copy))
     late = network.client(again.address)
     parts = [np.zeros(10, np.float32)]
@@ -75,7 +76,7 @@ def test_a_file_is_written_while_the_job_runs_and_taken_up_after_a_kill(
     assert parts[0].tolist() == found.parameters.tolist()
     (job,) = stats(again)["jobs"]
     assert (job["received"], job["restored"]["received"], job["arrays"]) == (3, 3, 2)
-    eventually(lambda: events.named("model_restored"), "its model")
+    until(lambda: events.named("model_restored"), "its model")
 
 
 def test_a_server_that_stops_in_order_writes_its_last_word(
@@ -120,7 +121,7 @@ def test_a_damaged_file_gives_way_and_two_stop_the_start(network: Network, tmp_p
     file.write_bytes(file.read_bytes()[:100])
     server = network.server(checkpoint=str(file))
     events = Events(server)
-    (restored,) = eventually(lambda: events.named("restored"), "the checkpoint before")
+    (restored,) = until(lambda: events.named("restored"), "the checkpoint before")
     assert restored["file"].endswith(".previous")
     assert "damaged" in restored["reason"]
     server.stop()
@@ -154,6 +155,6 @@ def test_a_second_job_is_not_kept_silently_in_the_first_one_s_file(
     trained(network, server.address, 1)
     saved(file, 2)
     trained(network, server.address, 1, job=2)
-    (skipped,) = eventually(lambda: events.named("checkpoint_skipped"), "the warning")
+    (skipped,) = until(lambda: events.named("checkpoint_skipped"), "the warning")
     assert skipped["job"] == 2
     assert "{job}" in skipped["reason"]

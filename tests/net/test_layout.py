@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from conftest import Network, eventually, zeros
+from waiting import until
 
+from conftest import Network, zeros
 from olaf.rl.learner import LearnerConfig, layout_of
 from olaf.rl.making import make_learner
 
@@ -23,7 +24,7 @@ def test_the_names_of_a_learner_s_arrays_reach_the_server(network: Network) -> N
         count: int | None = job["arrays"]
         return count
 
-    assert eventually(arrays, "the names") == len(json.loads(layout))
+    assert until(arrays, "the names") == len(json.loads(layout))
 
 
 @pytest.mark.parametrize(

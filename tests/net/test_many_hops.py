@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import json
-import socket
 
 import numpy as np
 import pytest
-from conftest import Events, Network, assert_sums_match, eventually, stats, zeros
+from ports import free_port
+from waiting import until
 
+from conftest import Events, Network, assert_sums_match, stats, zeros
 from olaf import _olaf
 
 
 @pytest.mark.parametrize("listen", ["127.0.0.1", "0.0.0.0"])
 def test_a_switch_above_itself_is_refused_at_the_start(listen: str) -> None:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     config = {"listen": f"{listen}:{port}", "upstream": f"127.0.0.1:{port}"}
     with pytest.raises(ValueError, match=r"upstream = .* is this switch itself"):
         _olaf.Switch(json.dumps(config))
@@ -26,16 +25,14 @@ def test_a_switch_above_itself_is_refused_at_the_start(listen: str) -> None:
 
 
 def test_two_switches_above_each_other_say_so_and_turn_workers_away(network: Network) -> None:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
-        free.bind(("127.0.0.1", 0))
-        later = f"127.0.0.1:{free.getsockname()[1]}"
+    later = f"127.0.0.1:{free_port()}"
     one = network.switch(later)
     other = network.switch(one.address, later)
     said = Events(other)
     client = network.client(one.address)
     with pytest.raises(_olaf.RefusedError, match="in a circle: correct their `upstream`"):
         client.join(zeros(), 10.0)
-    told = eventually(lambda: said.named("loop"), "the circle")
+    told = until(lambda: said.named("loop"), "the circle")
     assert told[0]["address"] == one.address
     assert stats(other)["refused"]["loop"] > 0
 
@@ -53,14 +50,14 @@ def test_updates_merge_on_from_switch_to_switch_and_nothing_is_lost(network: Net
         lanes[number % 10] = 1.0
         clients[number % 4].push([lanes], reward=0.0)
         # Each on its way before the next, which would take its place; nobody waits for answers.
-        eventually(lambda c=clients[number % 4]: stats(c)["unsent"] == 0, "room in the socket")  # type: ignore[misc]
+        until(lambda c=clients[number % 4]: stats(c)["unsent"] == 0, "room in the socket")  # type: ignore[misc]
 
     def arrived() -> bool:
         job = stats(server)["jobs"][0]
         gone = sum(sum(replaced(stats(switch))) for switch in (*leaves, root))
         return int(job["received"]) + gone == 20
 
-    eventually(arrived, "every contribution at the server")
+    until(arrived, "every contribution at the server")
     for switch in (*leaves, root):
         assert_sums_match(stats(switch))
     upper = stats(root)
@@ -71,7 +68,7 @@ def test_updates_merge_on_from_switch_to_switch_and_nothing_is_lost(network: Net
     assert {below["address"] for below in upper["switches"]} == {leaf.address for leaf in leaves}
     assert all(stats(leaf)["servers"][0]["is_switch"] for leaf in leaves)
     for client in clients:
-        eventually(lambda c=client: stats(c)["queue"]["switches"] == 2, "both switches' status")  # type: ignore[misc]
+        until(lambda c=client: stats(c)["queue"]["switches"] == 2, "both switches' status")  # type: ignore[misc]
 
 
 def replaced(switch: dict[str, dict[str, int]]) -> tuple[int, ...]:

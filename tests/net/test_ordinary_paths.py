@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import Events, Network, eventually, stats, zeros
 from relay import Path, Relay
+from waiting import until
 
+from conftest import Events, Network, stats, zeros
 from olaf import RefusedError
 
 ROLE = File(__file__).with_name("role.py")
@@ -56,7 +57,7 @@ def relayed(stack: ExitStack, target: str, path: Path) -> Relay:
 def learns(client: Any) -> None:
     before = int(stats(client)["model_version"])
     client.push([np.ones(SIZE, np.float32)], reward=0.0)
-    eventually(lambda: int(stats(client)["model_version"]) > before, "a newer model")
+    until(lambda: int(stats(client)["model_version"]) > before, "a newer model")
 
 
 def test_a_job_starts_and_learns_over_120_ms_one_percent_of_loss_and_1500_bytes(
@@ -69,7 +70,7 @@ def test_a_job_starts_and_learns_over_120_ms_one_percent_of_loss_and_1500_bytes(
     client = network.client(relay.address)
     said = Events(client)
     client.join(zeros(SIZE), 30.0)
-    found = eventually(lambda: said.named("path"), "what the path carries")
+    found = until(lambda: said.named("path"), "what the path carries")
     assert (found[0]["mtu_bytes"], found[0]["segment_lanes"]) == (1500, 340)
     assert stats(client)["path"]["mtu_bytes"] == 1500
     questions = path.too_long

@@ -8,15 +8,16 @@ import time
 
 import numpy as np
 import pytest
-from conftest import Network, address_of, events, eventually, stats, values, zeros
+from ports import free_port, taken_port
+from waiting import until
 
+from conftest import Network, address_of, events, stats, values, zeros
 from olaf import _olaf
 
 
 def test_nobody_there_is_said_by_the_deadline(network: Network) -> None:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as nobody:
-        nobody.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{nobody.getsockname()[1]}"
+    with taken_port() as port:
+        address = f"127.0.0.1:{port}"
         client = network.client(address)
         began = time.monotonic()
         with pytest.raises(_olaf.UnreachableError, match=f"switch at {address}"):
@@ -25,9 +26,7 @@ def test_nobody_there_is_said_by_the_deadline(network: Network) -> None:
 
 
 def test_a_closed_port_is_told_from_silence(network: Network) -> None:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as closed:
-        closed.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{closed.getsockname()[1]}"
+    address = f"127.0.0.1:{free_port()}"
     client = network.client(address)
     with pytest.raises(_olaf.UnreachableError, match="nothing listens"):
         client.join(zeros(), 0.5)
@@ -35,9 +34,7 @@ def test_a_closed_port_is_told_from_silence(network: Network) -> None:
 
 
 def test_a_silent_server_is_told_from_a_silent_switch(network: Network) -> None:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as nobody:
-        nobody.bind(("127.0.0.1", 0))
-        port = nobody.getsockname()[1]
+    with taken_port() as port:
         switch = network.switch(f"127.0.0.1:{port}", silent_after_ms=200)
         client = network.client(switch.address, silent_after_ms=200)
         with pytest.raises(_olaf.UnreachableError, match="but the server of job 1 behind it"):
@@ -49,9 +46,7 @@ def test_a_silent_server_is_told_from_a_silent_switch(network: Network) -> None:
 
 def test_a_worker_may_wait_for_a_switch_that_comes_later(network: Network) -> None:
     server = network.server()
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as later:
-        later.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{later.getsockname()[1]}"
+    address = f"127.0.0.1:{free_port()}"
     client = network.client(address)
     with pytest.raises(_olaf.UnreachableError):
         client.join(values(1, 2), 0.2)
@@ -259,4 +254,4 @@ def test_stopping_is_final_and_keeps_the_counts(network: Network) -> None:
         switch.start()
     again = network.switch(server.address, switch.address)
     assert again.address == switch.address
-    eventually(lambda: stats(again)["workers"], "the worker at the new switch")
+    until(lambda: stats(again)["workers"], "the worker at the new switch")

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import Array, Events, Network, eventually, stats, zeros
+from waiting import until
 
+from conftest import Array, Events, Network, stats, zeros
 from olaf import _olaf
 
 ROLE = Path(__file__).with_name("role.py")
@@ -80,7 +81,7 @@ def test_a_party_killed_and_started_again_is_noticed_and_training_goes_on(
     dead = switch if victim == "switch" else server
     dead.kill()
     for events in said:
-        gone = eventually(lambda e=events: e.named(f"{victim}_silent"), "the silence")  # type: ignore[misc]
+        gone = until(lambda e=events: e.named(f"{victim}_silent"), "the silence")  # type: ignore[misc]
         # Of the server a worker knows no address, but through whom it speaks to it.
         assert gone[0]["address" if victim == "switch" else "through"] == switch.address
     if victim == "server":
@@ -90,9 +91,9 @@ def test_a_party_killed_and_started_again_is_noticed_and_training_goes_on(
 
     dead.start()
     for events in said:
-        eventually(lambda e=events: e.named(f"{victim}_restarted"), "the new life")  # type: ignore[misc]
+        until(lambda e=events: e.named(f"{victim}_restarted"), "the new life")  # type: ignore[misc]
     for client in clients:
-        eventually(lambda c=client: trains(c), "a model after the restart")  # type: ignore[misc]
+        until(lambda c=client: trains(c), "a model after the restart")  # type: ignore[misc]
     # Nobody went back in time: the model lived on with the workers.
     assert min(int(stats(client)["model_version"]) for client in clients) > before
 
@@ -113,7 +114,7 @@ def test_a_killed_worker_is_noticed_by_switch_and_server(network: Network) -> No
         assert worker.stdout.readline() == "in\n"
         worker.kill()
     for events in (at_server, at_switch):
-        silent = eventually(lambda e=events: e.named("worker_silent"), "the silence")  # type: ignore[misc]
+        silent = until(lambda e=events: e.named("worker_silent"), "the silence")  # type: ignore[misc]
         assert silent[0]["worker"] == 42
     other = network.client(switch.address, worker=42)
     assert other.join(zeros(), 10.0) == 1

@@ -6,8 +6,9 @@ import json
 
 import numpy as np
 import pytest
-from conftest import Network, assert_sums_match, eventually, stats, values, zeros
+from waiting import until
 
+from conftest import Network, assert_sums_match, stats, values, zeros
 from olaf import _olaf
 
 
@@ -52,7 +53,7 @@ def test_an_update_is_answered_to_the_worker_that_sent_it(network: Network) -> N
         client.join(zeros(), 10.0)
     first.push([np.ones(10, np.float32)], reward=0.0)
     assert first.wait(1, 10.0) == 2
-    eventually(lambda: stats(first)["acknowledged"] == 1, "the acknowledgement")
+    until(lambda: stats(first)["acknowledged"] == 1, "the acknowledgement")
     assert stats(first)["queue"]["slots"] == 8
 
 
@@ -115,7 +116,7 @@ def test_a_model_of_many_segments_comes_up_and_down_whole(network: Network) -> N
     client.push([np.full(size, 2, np.float32)], reward=0.0)
     assert client.flush(10.0)
     segments = -(-size // 2208)
-    eventually(
+    until(
         lambda: stats(server)["jobs"][0]["received"] + lost(switch, server, client) == segments,
         "each of the segments, or the count of its loss",
     )
@@ -146,7 +147,7 @@ def test_behind_a_slow_uplink_updates_merge_and_the_server_takes_their_mean(
     before = stats(server)["jobs"][0]["version"]
     for n, client in enumerate(clients):
         client.push([np.full(100, n, np.float32)], reward=float(n))
-    eventually(lambda: stats(server)["jobs"][0]["received"] == 4, "all four contributions")
+    until(lambda: stats(server)["jobs"][0]["received"] == 4, "all four contributions")
     counts = stats(switch)
     assert_sums_match(counts)
     fates = counts["fates"]
@@ -190,7 +191,7 @@ def test_a_foreign_datagram_passes_through_untouched(network: Network) -> None:
         before.sendto(b"not ours at all", (own, int(own_port)))
         assert behind.recv(100) == b"not ours at all"
         behind.sendto(b"nor this", (own, int(own_port)))
-        eventually(lambda: stats(switch)["io"]["unroutable"] == 1, "the count")
+        until(lambda: stats(switch)["io"]["unroutable"] == 1, "the count")
     assert stats(switch)["forwarded"]["untouched"] == 2
 
 
@@ -207,6 +208,6 @@ def test_a_worker_goes_on_in_another_cluster_while_the_job_runs(network: Network
         clusters = json.loads(server.stats())["jobs"][0]["clusters"]
         return {one["cluster"]: one["deliveries"] for one in clusters}
 
-    eventually(lambda: deliveries() == {3: 1, 8: 1}, "a delivery for each of the two clusters")
+    until(lambda: deliveries() == {3: 1, 8: 1}, "a delivery for each of the two clusters")
     said = [json.loads(event)["event"] for event in switch.events()]
     assert "worker_moved" in said

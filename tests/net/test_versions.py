@@ -6,9 +6,10 @@ import socket
 import threading
 
 import pytest
-from conftest import Network, eventually, stats, zeros
+from waiting import until
 
 import olaf
+from conftest import Network, stats, zeros
 
 
 def test_a_worker_names_the_version_of_a_switch_of_another_release(
@@ -48,7 +49,7 @@ def test_a_join_of_another_version_hears_which_one_is_spoken(
     def refused() -> bool:
         return int(stats(asked)["refused"].get("wrong_version", 0)) == 3
 
-    eventually(refused, "three refusals")
+    until(refused, "three refusals")
     plain_socket.setblocking(False)
     with pytest.raises(BlockingIOError):
         plain_socket.recv(65_536)

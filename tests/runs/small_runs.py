@@ -5,14 +5,13 @@ import io
 import json
 import os
 import signal
-import subprocess
-import sys
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from commands import olaf
 
 from olaf.cli.main import run
 
@@ -54,15 +53,7 @@ class Olaf:
 
 def apart(folder: Path, *argv: str, code: int = 0, **environment: str) -> Done:
     """Run the command in a process of its own."""
-    done = subprocess.run(
-        [sys.executable, "-m", "olaf", *argv],
-        cwd=folder,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=110,
-        check=False,
-    )
+    done = olaf(*argv, folder=folder, environment={**os.environ, **environment}, timeout_s=110)
     assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
     assert "Traceback" not in done.stderr
     return Done(done.stdout, done.stderr)

@@ -5,13 +5,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 from small_runs import apart
+from waiting import until
 
 from olaf import checkpoint
 from olaf.outcome import RunError
@@ -28,17 +27,6 @@ RUN = (
     "--set=train.every_s=0.1",
     "--set=server.checkpoint_every_ms=200",
 )
-
-T = TypeVar("T")
-
-
-def until(condition: Callable[[], T], what: str, timeout_s: float = 90.0) -> T:
-    deadline = time.monotonic() + timeout_s
-    while time.monotonic() < deadline:
-        if value := condition():
-            return value
-        time.sleep(0.05)
-    pytest.fail(f"waited {timeout_s} s for {what}")
 
 
 def version_of(folder: Path) -> int:

@@ -10,6 +10,8 @@ import time
 from pathlib import Path
 from typing import Any, Self
 
+from commands import olaf
+
 SPEC: dict[str, Any] = {
     "topology": {"word": "fat-tree:4"},
     "capacity": "port:1",
@@ -54,13 +56,7 @@ class Service:
 
     def olaf(self, *words: str) -> subprocess.CompletedProcess[str]:
         """``olaf schedule ..`` against it."""
-        return subprocess.run(
-            [sys.executable, "-m", "olaf", "schedule", *words, "--url", self.url],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        return olaf("schedule", *words, "--url", self.url)
 
     def end(self, how: signal.Signals) -> int:
         """Signal it and wait."""

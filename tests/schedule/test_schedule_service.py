@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from ports import free_port
 from services import START_S, Service
 
 from olaf.outcome import Exit, RunError
@@ -143,9 +144,7 @@ def _metrics(client: Client) -> str:
 
 def test_a_submission_survives_a_service_that_is_away(tmp_path: Path) -> None:
     store = tmp_path / "c.db"
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port = taken.getsockname()[1]
+    port = free_port(socket.SOCK_STREAM)
     url, jobs = f"http://127.0.0.1:{port}", []
 
     def submit() -> None:

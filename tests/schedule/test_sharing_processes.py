@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
+from ports import free_port
+from waiting import until
 
 from olaf.cli.main import run
 from olaf.schedule.shared import account
@@ -24,25 +23,6 @@ from olaf.usage import ConfigurationError
 DEADLINE_S = 60
 
 
-def ports(count: int) -> list[int]:
-    """Free ones, all different."""
-    with ExitStack() as stack:
-        made = [
-            stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
-            for _ in range(count)
-        ]
-        for one in made:
-            one.bind(("127.0.0.1", 0))
-        return [int(one.getsockname()[1]) for one in made]
-
-
-def wait_for(what: str, condition: Callable[[], bool]) -> None:
-    until = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < until, f"not within {DEADLINE_S} s: {what}"
-        time.sleep(0.01)
-
-
 class Lab:
     """A cluster file, and the processes of it."""
 
@@ -50,7 +30,7 @@ class Lab:
         self.folder, self.jobs = folder, hosts
         self.file = folder / "cluster.toml"
         self.processes: dict[str, subprocess.Popen[str]] = {}
-        free = iter(ports(1 + sum(hosts)))
+        free = iter([free_port() for _ in range(1 + sum(hosts))])
         # A step of 30 ms; its last three all-reduces take 4 ms each, or 2.
         step = [{"start": 0.01 + 0.004 * at, "size": 4_000_000} for at in range(5)]
         (folder / "step.json").write_text(json.dumps({"duration": 0.03, "allreduces": step}))
@@ -195,17 +175,17 @@ def test_a_killed_host_and_a_killed_controller_harm_nobody_else(labs: Callable[.
     lab = labs([2, 2], 100_000, patience_ms=2000, silent_ms=400)
     lab.controller("first")
     lab.all_hosts()
-    wait_for("grants used", lambda: lab.lines("host-*-0.jsonl", in_network=True) > 10)
+    until(lambda: lab.lines("host-*-0.jsonl", in_network=True) > 10, "grants used")
     lab.kill("first")
     used = lab.lines("host-*", at="launch")
-    wait_for("jobs go on without it", lambda: lab.lines("host-*", at="launch") > used + 40)
+    until(lambda: lab.lines("host-*", at="launch") > used + 40, "jobs go on without it")
     lab.controller("second")
-    wait_for("grants of the second", lambda: lab.lines("second.jsonl", event="granted") > 5)
+    until(lambda: lab.lines("second.jsonl", event="granted") > 5, "grants of the second")
     lab.kill("host-1-1")
-    wait_for("its job is torn down", lambda: lab.lines("second.jsonl", event="fenced", job=1) == 1)
+    until(lambda: lab.lines("second.jsonl", event="fenced", job=1) == 1, "its job is torn down")
     assert (lab.folder / "refused").read_text() == "1"
     given = lab.lines("second.jsonl", event="granted", job=2)
-    wait_for("given on", lambda: lab.lines("second.jsonl", event="granted", job=2) > given)
+    until(lambda: lab.lines("second.jsonl", event="granted", job=2) > given, "given on")
     code, said = lab.ended("host-1-0")
     assert code == 3
     assert "host 1" in said

@@ -1,12 +1,10 @@
 """`olaf train --transport tcp`, whole: real processes, CartPole, a narrow link."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
+import commands
 import pytest
 
 from olaf.jobs.reading import read_settings
@@ -24,10 +22,7 @@ TRAIN = (
 
 
 def olaf(folder: Path, *argv: str, code: int = 0) -> Any:
-    done = subprocess.run(
-        [sys.executable, "-m", "olaf", *argv, "--json"],
-        cwd=folder, env=dict(os.environ), capture_output=True, text=True, timeout=140, check=False,
-    )  # fmt: skip
+    done = commands.olaf(*argv, "--json", folder=folder, timeout_s=140)
     assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
     assert "Traceback" not in done.stderr
     return json.loads(done.stdout)

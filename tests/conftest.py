@@ -1,0 +1,49 @@
+"""Tests that need an extra: skipped without it, loudly; some commands require them to run."""
+
+import importlib.util
+import os
+from pathlib import Path
+
+import pytest
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # as a worker's process has it; read by torch
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+INTEGRATIONS = Path(__file__).with_name("integrations")
+MODULES = {"torch": ("torch", "torchrl"), "ray": ("ray",)}
+"""What a test with the marker of that name needs."""
+OF_INTEGRATIONS = {
+    "torch": ("torch", "stable_baselines3", "lightning"),
+    "ray": ("ray", "tree", "torch"),
+}
+
+
+def required(marker: str) -> str:
+    """`make test-torch` and `make test-ray` set this variable: then nothing may be missing."""
+    return f"OLAF_REQUIRE_{marker.upper()}"
+
+
+def missing(item: pytest.Item, marker: str) -> list[str]:
+    modules = (OF_INTEGRATIONS if INTEGRATIONS in item.path.parents else MODULES)[marker]
+    return [name for name in modules if importlib.util.find_spec(name) is None]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        for marker in MODULES:
+            if item.get_closest_marker(marker) and (names := missing(item, marker)):
+                reason = f"{' and '.join(names)} not installed"
+                if os.environ.get(required(marker)):
+                    raise pytest.UsageError(f"{required(marker)} is set, but {reason}")
+                item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Never keeps quiet about what was skipped."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    for marker in MODULES:
+        if count := sum(marker in report.keywords for report in skipped):
+            terminalreporter.write_line(
+                f"{marker.upper()} IS NOT INSTALLED: {count} of its tests did NOT run. "
+                f"`make test-{marker}` installs it and runs them"
+            )

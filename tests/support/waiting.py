@@ -1,0 +1,25 @@
+"""Waiting for a condition, with a deadline. No test waits by sleeping."""
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+import pytest
+
+T = TypeVar("T")
+
+PATIENCE_S = 60.0
+"""Long enough for a busy machine; a test that passes never waits so long."""
+
+
+def until(
+    condition: Callable[[], T], what: str = "the condition", timeout_s: float = PATIENCE_S
+) -> T:
+    """Polls until the condition holds; its value. Fails at the deadline, and says what for."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        if value := condition():
+            return value
+        if time.monotonic() >= deadline:
+            pytest.fail(f"waited {timeout_s:g} s for {what}")
+        time.sleep(0.005)
