@@ -4,7 +4,7 @@ SHELL := /bin/bash
 BIN := .venv/bin
 ARGS ?=
 
-.PHONY: help env train compare test test-rust test-python test-torch test-ray kubernetes check format lint types pure ns3 fuzz wheel bench crosscheck experiments curves constraints model-check clean
+.PHONY: help env train compare test test-rust test-python test-slow test-torch test-ray kubernetes check format lint types pure ns3 fuzz wheel bench crosscheck experiments curves constraints model-check clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -18,24 +18,30 @@ train: env ## train LunarLander-v3 through the switch (ARGS="--workers 4 ..")
 compare: env ## the same training with FIFO and with OLAF (ARGS="..")
 	@$(BIN)/olaf compare $(ARGS)
 
-test: test-rust test-python ## all tests but those that need torch
+# Processes of tests side by side: as many as the machine has cores.
+PYTEST := $(BIN)/pytest --numprocesses auto --maxprocesses 8 --dist loadgroup
+
+test: test-rust test-python ## the quick tests; `make check` runs all of them
 
 test-rust: ## tests of the crates
 	cargo test --workspace --quiet
-	cargo test -p olaf-net --features portable --lib --quiet  # the poller of other systems
 
-test-python: env ## tests of the Python side, over real sockets and processes
-	$(BIN)/pytest -m "not slow and not torch and not ray"
+test-python: env ## quick tests of the Python side, over real sockets and processes
+	$(PYTEST) -m "not slow and not torch and not ray"
+
+test-slow: env ## the tests that take many seconds each
+	cargo test -p olaf-net --features portable --lib --quiet  # the poller of other systems
+	$(PYTEST) -m "slow and not torch and not ray"
 
 test-torch: ## the tests of --learner torch and of the integrations (installs 5 GB of extras)
 	@scripts/env torch sb3 lightning
-	OLAF_REQUIRE_TORCH=1 $(BIN)/pytest -m "torch and not slow and not ray"
+	OLAF_REQUIRE_TORCH=1 $(PYTEST) -m "torch and not ray"
 
 test-ray: ## the tests on a local Ray cluster (installs the extra `ray`; minutes, gigabytes)
 	@scripts/env ray rllib
 	OLAF_REQUIRE_RAY=1 $(BIN)/pytest -m ray
 
-check: format lint types pure ns3-if-possible test test-torch fuzz wheel ## everything that CI runs
+check: format lint types pure ns3-if-possible test test-slow test-torch fuzz wheel ## everything that CI runs
 
 format: env ## is everything formatted?
 	cargo fmt --all --check

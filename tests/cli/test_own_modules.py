@@ -124,6 +124,7 @@ def result_of(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
     return result
 
 
+@pytest.mark.slow
 def test_an_environment_in_the_current_folder_is_found_and_solved_by_one_worker(
     folder: Path,
 ) -> None:

@@ -113,6 +113,7 @@ def test_train_through_a_narrow_link_keeps_its_accounts(tmp_path: Path) -> None:
     assert result["loss"] > 0
 
 
+@pytest.mark.slow
 def test_train_through_leaves_merges_on_and_keeps_its_accounts(tmp_path: Path) -> None:
     done = olaf(
         "train",
@@ -144,6 +145,7 @@ def test_train_reaches_the_reward_it_is_asked_for(tmp_path: Path) -> None:
     assert result["reward"]["mean"] >= 40
 
 
+@pytest.mark.slow
 def test_compare_runs_both_disciplines_on_the_same_seeds(tmp_path: Path) -> None:
     done = olaf(
         "compare",
@@ -166,6 +168,7 @@ def test_compare_runs_both_disciplines_on_the_same_seeds(tmp_path: Path) -> None
     assert (tmp_path / "compare.html").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "leaves"),
     [("worker 1", 0), ("switch", 0), ("server", 0), ("switch", 2), ("leaf 0", 2)],
@@ -330,6 +333,7 @@ def test_the_version_is_printed() -> None:
     assert done.stdout.startswith("olaf 0.")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["periodic", "round"])
 def test_train_where_the_server_collects(tmp_path: Path, mode: str) -> None:
     done = olaf(
@@ -346,6 +350,7 @@ def test_train_where_the_server_collects(tmp_path: Path, mode: str) -> None:
     assert result["model"]["version"] == collections + 1
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_in_a_round_is_named_and_the_others_go_on(tmp_path: Path) -> None:
     settings = read_settings(
         None, {},

@@ -137,6 +137,7 @@ def words(*more: str) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_the_job_runs_as_steps_and_learns(tmp_path: Path, slurm: Path) -> None:
     assert run(words("--until-reward", "200")) == Exit.OK
@@ -176,6 +177,7 @@ def ended_early(folder: Path, notes: Path, runs: int) -> dict[str, Any]:
     return record
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_a_job_whose_time_is_nearly_up_ends_in_order_and_goes_on_when_it_is_queued_again(
     tmp_path: Path, slurm: Path

@@ -22,6 +22,7 @@ from olaf.jobs.training import Training
 from olaf.lines import Control
 
 
+@pytest.mark.slow
 def test_a_killed_server_is_started_by_hand_and_goes_on(tmp_path: Path) -> None:
     file = tmp_path / "lander.npz"
     port = free_port()
@@ -62,6 +63,7 @@ def test_a_killed_server_is_started_by_hand_and_goes_on(tmp_path: Path) -> None:
     assert received > kept.metadata["counts"]["received"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("victims", [["server"], ["worker 0", "worker 1", "server"]])
 def test_training_goes_on_where_it_was_after_a_kill(tmp_path: Path, victims: list[str]) -> None:
     settings = read_settings(

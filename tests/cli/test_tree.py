@@ -124,6 +124,7 @@ def accounts_are_in_order(stats: Message) -> None:
     assert stats["received"] == settled
 
 
+@pytest.mark.slow
 def test_the_root_of_a_tree_is_killed_and_returns_and_training_goes_on(
     start: Callable[..., Role],
 ) -> None:

@@ -9,8 +9,16 @@ from olaf.cli.main import run as olaf
 from olaf.experiments import Figure, Record
 from olaf.experiments.catalog import figures
 
+LONG = {"mina/settings", "olaf/compare", "olaf/fig2", "olaf/fig8", "olaf/verify"}
+"""Figures that take many seconds even so."""
 
-@pytest.mark.parametrize("figure", figures(), ids=lambda figure: figure.name)
+CASES = [
+    pytest.param(figure, id=figure.name, marks=[pytest.mark.slow] if figure.name in LONG else [])
+    for figure in figures()
+]
+
+
+@pytest.mark.parametrize("figure", CASES)
 def test_a_figure_runs_quickly_from_the_command_line(
     figure: Figure, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

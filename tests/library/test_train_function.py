@@ -87,6 +87,7 @@ LONG = """
     """
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_an_interrupt_ends_the_run_in_order_and_keeps_what_it_leaves(tmp_path: Path) -> None:
     file, out = tmp_path / "script.py", tmp_path / "run"

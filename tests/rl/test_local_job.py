@@ -109,6 +109,7 @@ def test_patience_ends_with_the_answer() -> None:
         assert waited == pytest.approx(10 * waited_s, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_passes_make_updates_less_stale() -> None:
     turns = LocalJob(replace(SMALL, loop=LoopConfig(push_every="turn"))).run(400)
     passes = LocalJob(SMALL).run(400)
@@ -125,6 +126,7 @@ def test_over_a_long_way_each_pass_and_its_turn_wait_for_a_model() -> None:
     assert last.time_s - first.time_s == pytest.approx(10 * (64 / 5000 + 5 * 0.008), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_on_a_narrow_uplink_a_worker_has_one_update_under_way_until_its_turn_ends() -> None:
     narrow = LocalJob(constrained(60)).run(400)
     assert narrow.fates["replaced"] < 0.1 * narrow.updates
@@ -132,6 +134,7 @@ def test_on_a_narrow_uplink_a_worker_has_one_update_under_way_until_its_turn_end
     assert turns < narrow.updates < 3 * turns
 
 
+@pytest.mark.slow
 def test_patience_costs_no_more_than_its_share_of_the_time() -> None:
     way = Link(delay_s=0.02)
     config = replace(SMALL, workers=1, edge=way, core=way, compute=Steady(wobble=0.0))
@@ -220,6 +223,7 @@ def test_a_machine_alone_is_its_learner_in_virtual_time() -> None:
     assert again.weights.tobytes() == outcome.weights.tobytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 def test_eight_workers_learn_cartpole(seed: int) -> None:
     config = JobConfig(learner=LearnerConfig(environment="CartPole-v1", seed=seed), speeds=13 / 7)

@@ -54,6 +54,7 @@ def test_the_baseline_is_run_after_the_run_and_stands_beside_it(olaf: Olaf) -> N
     assert folder.resolve().name.endswith("CartPole-v1")
 
 
+@pytest.mark.slow
 def test_a_resumed_run_takes_its_baseline_along(olaf: Olaf) -> None:
     limited = (*TRAIN, "--until-reward=off", "--against=local")
     first = olaf.json(*limited, "--updates=6")
@@ -65,6 +66,7 @@ def test_a_resumed_run_takes_its_baseline_along(olaf: Olaf) -> None:
     assert second["against"]["ratios"]["cpu_s"] is None
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_the_run_and_spares_the_baseline(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "olaf", *TRAIN, "--until-reward=off", "--updates=off",
@@ -79,6 +81,7 @@ def test_ctrl_c_ends_the_run_and_spares_the_baseline(tmp_path: Path) -> None:
     assert not (tmp_path / "runs" / "latest" / "against-local").exists()
 
 
+@pytest.mark.slow
 def test_ctrl_c_in_the_baseline_keeps_the_run_and_says_so(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "olaf", *TRAIN, "--until-reward=off", "--updates=off",

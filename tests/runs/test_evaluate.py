@@ -81,6 +81,7 @@ def test_what_is_no_run_is_said(olaf: Olaf) -> None:
     assert "name one of its runs: olaf-seed0" in said
 
 
+@pytest.mark.slow
 def test_a_film_decodes_and_shows_what_was_played(trained: Olaf, tmp_path: Path) -> None:
     file = tmp_path / "deep" / "film.mp4"
     found = trained.json("evaluate", "runs/latest", f"--video={file}", "--episodes=2")
@@ -111,6 +112,7 @@ def test_without_a_display_a_window_is_refused_and_a_film_offered(trained: Olaf)
     assert "--video" in said
 
 
+@pytest.mark.slow
 def test_with_a_display_the_episodes_are_shown(trained: Olaf) -> None:
     # Apart: what draws may load an LLVM of the system, and torch's own bears no second one.
     done = apart(
@@ -143,6 +145,7 @@ class Line(gymnasium.Env):
 """
 
 
+@pytest.mark.slow
 def test_an_environment_of_ones_own_is_trained_and_evaluated(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(OWN)
     train = [text for text in LOCAL if not text.startswith("--env")]

@@ -91,6 +91,7 @@ def test_a_run_leaves_what_a_run_through_a_switch_leaves(trained: Olaf) -> None:
     assert "Age-of-Model" not in (folder / "report.html").read_text()
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_with_a_higher_limit(olaf: Olaf) -> None:
     first = olaf.json(*LOCAL, "--updates=5", "--seed=3")
     journal = read_journal(olaf.folder / "runs" / "latest")
@@ -231,6 +232,7 @@ def test_a_folder_that_holds_a_run_is_refused_and_a_start_that_failed_leaves_non
     assert not (olaf.folder / "runs").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_a_run_that_was_stopped_or_killed_goes_on(olaf: Olaf, number: signal.Signals) -> None:
     argv = [

@@ -106,10 +106,12 @@ def goes_on(folder: Path) -> None:
     assert record["sessions"][1]["at_s"] == pytest.approx(journal.at_s)
 
 
+@pytest.mark.slow
 def test_after_a_kill_of_every_process_a_run_goes_on(tmp_path: Path) -> None:
     goes_on(killed(tmp_path, everybody=True))
 
 
+@pytest.mark.slow
 def test_after_a_kill_of_the_parent_alone_nobody_writes_behind_the_resumed_run(
     tmp_path: Path,
 ) -> None:

@@ -160,6 +160,7 @@ def records(log: bytes) -> Iterator[bytes]:
             whole = b""
 
 
+@pytest.mark.slow
 def test_weights_and_biases_gets_the_same_without_a_network(olaf: Olaf) -> None:
     from wandb.proto import wandb_internal_pb2 as proto
 

@@ -146,6 +146,7 @@ def test_killed_at_every_step(tmp_path: Path, step: str, seed: int) -> None:
     assert state(file) == state(tmp_path / "twin.db")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20, 26))
 def test_killed_at_any_time(tmp_path: Path, seed: int) -> None:
     commands, rng = script(seed, 60), random.Random(seed)

@@ -28,6 +28,7 @@ def olaf(folder: Path, *argv: str, code: int = 0) -> Any:
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_plain_tcp_server_learns_and_its_sums_match(tmp_path: Path) -> None:
     result = olaf(tmp_path, *TRAIN, "--until-reward=60", "--time-limit=60s", "--uplink=500kbit")
