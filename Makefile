@@ -15,54 +15,54 @@ env: ## set up .venv: uv, dependencies, the extension
 train: env ## train LunarLander-v3 through the switch (ARGS="--workers 4 ..")
 	@$(BIN)/olaf train $(ARGS)
 
-compare: env ## the same training with FIFO and with OLAF (ARGS="..")
+compare: env ## train with FIFO, OLAF and two baselines, and compare (ARGS="..")
 	@$(BIN)/olaf compare $(ARGS)
 
-# Processes of tests side by side: as many as the machine has cores.
+# Runs tests in parallel, one process per core.
 PYTEST := $(BIN)/pytest --numprocesses auto --maxprocesses 8 --dist loadgroup
 
-test: test-rust test-python ## the quick tests; `make check` runs all of them
+test: test-rust test-python ## run the quick tests; `make check` runs all tests
 
-test-rust: ## tests of the crates
+test-rust: ## run the tests of the crates
 	cargo test --workspace --quiet
 
-test-python: env ## quick tests of the Python side, over real sockets and processes
+test-python: env ## run the quick Python tests, over real sockets and processes
 	$(PYTEST) -m "not slow and not torch and not ray"
 
-test-slow: env ## the tests that take many seconds each
+test-slow: env ## run the tests that take many seconds each
 	cargo test -p olaf-net --features portable --lib --quiet  # the poller of other systems
 	$(PYTEST) -m "slow and not torch and not ray"
 
-test-torch: ## the tests of --learner torch and of the integrations (installs 5 GB of extras)
+test-torch: ## run the tests of --learner torch and the integrations (installs 5 GB of extras)
 	@scripts/env torch sb3 lightning
 	OLAF_REQUIRE_TORCH=1 $(PYTEST) -m "torch and not ray"
 
-test-ray: ## the tests on a local Ray cluster (installs the extra `ray`; minutes, gigabytes)
+test-ray: ## run the tests on a local Ray cluster (installs the extra `ray`; minutes, gigabytes)
 	@scripts/env ray rllib
 	OLAF_REQUIRE_RAY=1 $(BIN)/pytest -m ray
 
-check: format lint types pure ns3-if-possible test test-slow test-torch fuzz wheel ## everything that CI runs
+check: format lint types pure ns3-if-possible test test-slow test-torch fuzz wheel ## run everything that CI runs
 
-format: env ## is everything formatted?
+format: env ## check the formatting
 	cargo fmt --all --check
 	$(BIN)/ruff format --check .
 
-lint: env ## clippy, ruff and the layers of python/olaf; warnings are errors
+lint: env ## run clippy and ruff, check the layers of python/olaf; warnings are errors
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports --no-logo
 
-types: env ## mypy --strict, and the stubs against the binary
+types: env ## run mypy --strict; compare the stubs with the binary
 	$(BIN)/mypy
 	for tests in tests/*/; do MYPYPATH=python:tests/support:$$tests $(BIN)/mypy $$tests || exit 1; done
 	MYPYPATH=python $(BIN)/mypy tests/conftest.py
 	$(BIN)/mypy examples benchmarks
 	$(BIN)/python -m mypy.stubtest olaf._olaf --ignore-disjoint-bases
 
-pure: ## the core touches no socket, clock, thread or map order
+pure: ## check that the core uses no socket, clock, thread or map order
 	scripts/check-pure
 
-ns3: ## the ns-3 module and its tests (installs Debian's libns3-dev where it may)
+ns3: ## build and test the ns-3 module (may install Debian's libns3-dev)
 	@scripts/ns3
 
 .PHONY: ns3-if-possible
@@ -70,37 +70,37 @@ ns3-if-possible:
 	@scripts/ns3 --skip
 
 FUZZ_SECONDS ?= 10
-fuzz: ## every fuzz target for FUZZ_SECONDS each
+fuzz: ## run every fuzz target for FUZZ_SECONDS
 	fuzz/run $(FUZZ_SECONDS)
 
-kubernetes: ## deploy/kubernetes against the schemas of Kubernetes (fetches 100 MB)
+kubernetes: ## check deploy/kubernetes against the Kubernetes schemas (fetches 100 MB)
 	scripts/check-kubernetes
 
 .PHONY: binaries
-binaries: ## olaf-switch and olaf-server, for machines without Python (target/release)
+binaries: ## build olaf-switch and olaf-server, for machines without Python (target/release)
 	cargo build --release -p olaf-bin
 
 wheel: env ## build the wheel, install it in an empty environment, run olaf there
 	scripts/check-wheel
 
-bench: env ## the measures, as ratios against a baseline in the same run
+bench: env ## run the benchmarks, each as a ratio to a baseline in the same run
 	scripts/bench
 
-experiments: env ## every figure of the papers again, and experiments/README.md
+experiments: env ## measure every figure of the papers again, and write experiments/README.md
 	$(BIN)/olaf reproduce --all --out experiments $(ARGS)
 
-curves: env ## the training curves of docs/training.md again (20 minutes)
+curves: env ## measure the training curves of docs/training.md again (20 minutes)
 	$(BIN)/python -m olaf.experiments.curves
 
 SECONDS ?= 600
-crosscheck: env ## the verifier's provers against every run of random instances, for SECONDS
+crosscheck: env ## check the verifier's provers on random instances, for SECONDS
 	$(BIN)/python tests/verify/crosscheck.py $(SECONDS) $(ARGS)
 
-model-check: ## every state of larger clusters of the sharing protocol (design note 018; minutes)
+model-check: ## check every state of larger sharing clusters (design note 018; minutes)
 	cargo test --release -p olaf-sched --lib protocol::check -- --ignored --nocapture --test-threads 1
 
-constraints: env ## pin the newest dependencies anew
+constraints: env ## pin the newest versions of the dependencies
 	scripts/pin
 
-clean: ## remove what was built
+clean: ## remove all build output
 	rm -rf target .venv dist runs fuzz/target

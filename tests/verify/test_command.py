@@ -140,7 +140,7 @@ BAD = {
     "ticks": (SMALL.replace("= 24", "= 900_000") + FAIR, [], "shorten time.horizon_ms"),
     "horizon": (SMALL + FAIR, ["--horizon", "900s"], "shorten time.horizon_ms"),
     "no objective": (SMALL, [], "has no [[objective]]"),
-    "unknown cluster": (SMALL + FAIR + 'clusters = ["c"]', [], "names c; there are a, b"),
+    "unknown cluster": (SMALL + FAIR + 'clusters = ["c"]', [], "names c; the clusters are a, b"),
     "one cluster": (SMALL + FAIR + 'clusters = ["a"]', [], "needs two clusters"),
     "objective": (SMALL, ["--objective", "speed=3ms"], "'speed' is not one of fair_peak"),
     "no limit": (SMALL, ["--objective", "worst_peak"], "give its limit"),
@@ -183,7 +183,7 @@ def test_a_bug_is_no_answer(
 ) -> None:
     monkeypatch.setattr(portfolio, "PROVERS", {"liar": "brute:Liar"})
     assert olaf(["verify", str(written(tmp_path, SMALL + FAIR))]) == 70
-    assert "a bug of ours" in capsys.readouterr().err
+    assert "a bug in Olaf" in capsys.readouterr().err
 
 
 SLOW = (

@@ -1,4 +1,4 @@
-//! From a file, `--set` and options to one table; the last word wins.
+//! Merges a file, the options and `--set` into one table; later values take precedence.
 
 use olaf_engine::units;
 use olaf_net::{AskError, StartError};
@@ -13,8 +13,8 @@ pub type Table = Map<String, Value>;
 /// The options of both programs.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Common {
-    /// TOML file; `olaf config` prints one with every key explained. Of several tables this
-    /// program reads its own.
+    /// TOML file; `olaf config` prints one with every key explained. The program reads only its
+    /// own table.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Set any key of the table, as in --set silent_after=2s. Repeatable.
@@ -23,11 +23,11 @@ pub struct Common {
     /// Print the effective configuration as TOML and stop.
     #[arg(long)]
     pub print_config: bool,
-    /// How often to print where things stand: 5s, 500ms.
+    /// Interval between status lines: 5s, 500ms.
     #[arg(long = "stats-every", visible_alias = "every", value_name = "TIME", default_value = "5s",
           value_parser = every)]
     pub every: Duration,
-    /// One JSON object a line on standard output.
+    /// Print one JSON object per line to stdout.
     #[arg(long)]
     pub json: bool,
 }
@@ -44,17 +44,17 @@ fn every(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Why a program ends, and with which exit code: the same as those of `olaf`.
+/// An error that ends a program, with its exit code; the codes are those of `olaf`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// What a person is told.
+    /// Message for the user.
     pub text: String,
     /// 1 failed, 2 configuration, 4 port in use.
     pub code: u8,
 }
 
 impl Failure {
-    /// Of a configuration that cannot be used.
+    /// The failure for an invalid configuration.
     #[must_use]
     pub fn usage(text: impl Into<String>) -> Self {
         Self { text: text.into(), code: 2 }
@@ -140,7 +140,7 @@ fn value_len(text: &str) -> usize {
     text.split_once('=').map_or(0, |(_, value)| value.len())
 }
 
-/// Sets a key, however the file spelled it: with its unit in its name, or without.
+/// Sets a key, whether the file spelled it with its unit in the name or without.
 fn put(table: &mut Table, key: String, value: Value) {
     let alike = |other: &str| {
         let (short, long) = if other.len() < key.len() { (other, &*key) } else { (&*key, other) };

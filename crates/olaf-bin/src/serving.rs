@@ -10,46 +10,46 @@ use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// How often events are looked for: soon for a person, rarely for a processor.
+/// Interval between looks for events: short for a person, long for a processor.
 const POLL: Duration = Duration::from_millis(100);
 
-/// What is served: a switch or a server.
+/// A switch or a server.
 pub trait Role {
-    /// Where it listens.
+    /// The address it listens on.
     fn address(&self) -> &str;
     /// Serves, in a thread of its own.
     ///
     /// # Errors
-    /// Where the system has no thread to give.
+    /// If the system cannot start a thread.
     fn start(&self) -> Result<(), olaf_net::StartError>;
     /// Everything counted so far, as JSON.
     ///
     /// # Errors
-    /// When its thread died or is late.
+    /// If its thread died or did not answer in time.
     fn statistics(&self) -> Result<String, AskError>;
-    /// What happened since the last call, a JSON object each.
+    /// The events since the last call, one JSON object each.
     ///
     /// # Errors
-    /// When its thread died or is late.
+    /// If its thread died or did not answer in time.
     fn events(&self) -> Result<Vec<String>, AskError>;
     /// Called once before the end, while it still runs.
     ///
     /// # Errors
-    /// What keeps it from being left as it should be.
+    /// If it cannot be left in order.
     fn before_stop(&self) -> Result<(), Failure> {
         Ok(())
     }
     /// Stops the thread and frees the port.
     ///
     /// # Errors
-    /// When its thread had died.
+    /// If its thread had died.
     fn stop(&self) -> Result<(), AskError>;
 }
 
-/// Serves until SIGTERM or SIGINT; the last line has the statistics of the end.
+/// Serves until SIGTERM or SIGINT; the last line has the final statistics.
 ///
 /// # Errors
-/// Why it could not go on.
+/// If it cannot continue; the error says why.
 pub fn serve(name: &str, role: &impl Role, common: &Common) -> Result<(), Failure> {
     let signals = signals().map_err(|error| Failure { text: error.to_string(), code: 1 })?;
     let mut report = Report { name, json: common.json, out: Some(std::io::stdout()) };
@@ -72,7 +72,7 @@ pub fn serve(name: &str, role: &impl Role, common: &Common) -> Result<(), Failur
     end(role, &mut report, why)
 }
 
-/// Stops a role; fails where its last checkpoint did.
+/// Stops a role; fails if its last checkpoint failed.
 fn end(role: &impl Role, report: &mut Report<'_>, why: &str) -> Result<(), Failure> {
     report.pass_on(role)?;
     role.before_stop()?;
@@ -86,7 +86,7 @@ fn end(role: &impl Role, report: &mut Report<'_>, why: &str) -> Result<(), Failu
     }
 }
 
-/// The exit code, with the reason on standard error.
+/// Prints the error to stderr, if any, and returns the exit code.
 #[must_use]
 #[allow(clippy::print_stderr, reason = "this is a program")]
 pub fn finish(program: &str, ended: Result<(), Failure>) -> ExitCode {
@@ -99,7 +99,7 @@ pub fn finish(program: &str, ended: Result<(), Failure>) -> ExitCode {
     }
 }
 
-/// The names of the signals that ask for the end, as they come. A second one ends the process.
+/// Sends the names of the signals that stop the program. A second signal ends the process.
 fn signals() -> std::io::Result<Receiver<&'static str>> {
     let mut signals = Signals::new([SIGTERM, SIGINT])?;
     let (tell, told) = channel();
@@ -122,12 +122,12 @@ fn statistics(role: &impl Role) -> Result<Value, Failure> {
 struct Report<'a> {
     name: &'a str,
     json: bool,
-    /// Nothing once whoever read it has left: a signal says when to stop.
+    /// None once the reader of stdout has left: a signal then says when to stop.
     out: Option<std::io::Stdout>,
 }
 
 impl Report<'_> {
-    /// Says what happened; returns which checkpoint failed, if one did.
+    /// Prints the events; returns the error of a failed checkpoint, if there is one.
     fn pass_on(&mut self, role: &impl Role) -> Result<Option<String>, Failure> {
         let mut failed = None;
         for text in role.events()? {
@@ -153,7 +153,7 @@ impl Report<'_> {
         }
     }
 
-    /// A line for people: what happened, and every detail by its name.
+    /// A line for people: the event, and every detail with its name.
     fn sentence(&self, message: &Value) -> String {
         let event = message["event"].as_str().unwrap_or_default();
         let what = event.replace('_', " ");

@@ -1,26 +1,26 @@
-"""The papers' figures measured again: ``olaf reproduce olaf/<name>``.
+"""The papers' figures, measured again: ``olaf reproduce olaf/<name>``.
 
-To add a figure, write two files in ``python/olaf/experiments/<paper>/`` and nothing else; they are
-found by their names, so that ``olaf/table1`` is ``olaf/table1.toml`` and ``olaf/table1.py``.
+To add a figure, write two files in ``python/olaf/experiments/<paper>/``. They are found by their
+names: ``olaf/table1`` is ``olaf/table1.toml`` and ``olaf/table1.py``.
 
 The TOML file is the data of the figure. Every key is one of `catalog.Figure`::
 
     title = "Updates received, merged and lost at three uplink rates"
     source = "OLAF §8.1, Table 1"
     shows = "Under the same burst FIFO loses most updates, OLAF merges them."
-    expected_s = 40                # a whole run on two cores
+    expected_s = 40                # duration of a whole run on two cores
     seeds = 5                      # the default
     quick_seeds = 2                # the default
     differences = ["Known without measuring: bursts of 135 packets are our reading, because .."]
 
-    [paper]                        # what the paper prints, under names of your choice
+    [paper]                        # the paper's numbers, under names of your choice
     loss_fifo_40 = 55.8
 
-    [parameters]                   # all that can be changed, with --set rates_gbit=[40]
+    [parameters]                   # everything that --set may change: --set rates_gbit=[40]
     rates_gbit = [40, 20]
     updates = 500
 
-    [quick]                        # what --quick changes of it: seconds, for tests
+    [quick]                        # changes by --quick, for tests of some seconds
     updates = 20
 
 The module has the parameters' types (no defaults: the values are data) and ``run``::
@@ -35,29 +35,29 @@ The module has the parameters' types (no defaults: the values are data) and ``ru
 
     def run(task: Task[Parameters]) -> Result:
         loss = {"fifo": [], "olaf": []}
-        for seed in task.each_seed():          # says "seed 2", shows how far it is
+        for seed in task.each_seed():          # prints "seed 2" and the progress
             for queue in loss:
-                task.say(f"seed {seed}: {queue}")    # for what takes longer than two seconds
+                task.say(f"seed {seed}: {queue}")    # for steps of more than two seconds
                 loss[queue].append(measure(queue, seed, task.parameters))
-        fifo = Spread.of(loss["fifo"])         # one value a seed
+        fifo = Spread.of(loss["fifo"])         # one value per seed
         row = Row(
             quantity="update loss", where="OLAF, 40 Gbit/s", unit="%",
             paper=task.paper["loss_olaf_40"], ours=Spread.of(loss["olaf"]),
-            # gives the row a direction, so that "same direction" can be said of it; measured, it
-            # is a spread with the row's own seeds, for its variance counts:
+            # gives the row a direction, for the verdict "same direction"; a measured baseline is
+            # a spread with the row's own seeds, because its variance counts:
             baseline=Baseline(name="FIFO", paper=task.paper["loss_fifo_40"], ours=fifo),
         )
         chart = Chart(title=.., x=.., y=.., series=[Series(name="OLAF", points=[(0, 1), ..])])
         return Result(rows=[row], charts=[chart], differences=[f"measured: .."])
 
-Verdicts are computed (`result.Row.verdict`), never written. Names in ``Row`` carry the unit beside
-the value. ``Chart`` and ``Series`` say what a plot can be; ``Table`` holds what is too much for
-rows. A figure that cannot be measured raises `olaf.outcome.RunError`. Files of a run go to
-``task.scratch`` and are forgotten.
+Verdicts are computed (`result.Row.verdict`), never written. Names in ``Row`` stand beside the
+value with its unit. ``Chart`` and ``Series`` describe plots; ``Table`` holds numbers that are too
+many for rows. A figure that cannot be measured raises `olaf.outcome.RunError`. Temporary files of
+a run go to ``task.scratch``, which is deleted.
 
 Then ``olaf reproduce <paper>/<name> --out experiments`` measures and writes the figure's folder:
-results.json (`result.Record`, a result a line), README.md and plot.svg; commit it. ``--render``
-writes all pages anew from what was measured. Test: `tests/experiments` runs every figure with
+results.json (`result.Record`, one result per line), README.md and plot.svg; commit it. ``--render``
+writes all pages again without measuring. Test: `tests/experiments` runs every figure with
 ``--quick``.
 """
 

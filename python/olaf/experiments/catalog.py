@@ -1,7 +1,7 @@
-"""Which figures there are, and how a run of one is set up. Nothing is imported to list them.
+"""Lists the figures and prepares their runs. Listing imports no figure.
 
-A figure is two files side by side in ``olaf/experiments/<paper>/``: ``<name>.toml``, what is known
-of it before it runs, and ``<name>.py``, its ``Parameters`` and its ``run``.
+A figure is two files in ``olaf/experiments/<paper>/``: ``<name>.toml`` with everything known before
+a run, and ``<name>.py`` with its ``Parameters`` and its ``run``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PACKAGE = "olaf.experiments"
 
 
 class Parameters(BaseModel):
-    """Base of a figure's parameters. Values stand in its TOML file, not here: no defaults."""
+    """Base of a figure's parameters, without defaults: the TOML file has the values."""
 
     model_config = ConfigDict(
         extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False
@@ -39,28 +39,28 @@ class Figure(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     name: str
-    """``olaf/table1``: the paper, then the table or figure. From the file's place."""
+    """``olaf/table1``: the paper, then the table or figure; follows from the file's path."""
     title: str
-    """What is compared, in a line."""
+    """The comparison, in one line."""
     source: str
-    """Where the paper has it: ``OLAF §8.1, Table 1``."""
+    """Its place in the paper: ``OLAF §8.1, Table 1``."""
     shows: str
-    """What a reader should see in it, in a sentence."""
+    """The result that a reader should see, in one sentence."""
     expected_s: float = Field(gt=0)
-    """How long a whole run takes on two cores."""
+    """Duration of a whole run on two cores, in seconds."""
     seeds: int = Field(default=5, ge=1)
-    """How many seeds a run takes unless told otherwise: 0, 1, 2 .."""
+    """Default number of seeds: 0, 1, 2 .."""
     quick_seeds: int = Field(default=2, ge=1)
     differences: list[str] = []
     """Differences from the paper that do not depend on a measurement."""
     paper: dict[str, Any] = {}
-    """What the paper prints, under names that the module knows."""
+    """The paper's numbers, under names that the module uses."""
     parameters: dict[str, Any]
     quick: dict[str, Any] = {}
-    """What `--quick` changes of the parameters, for a run of some seconds."""
+    """Parameters that `--quick` changes, for a run of some seconds."""
 
     def module(self) -> FigureModule:
-        """Import what runs the figure."""
+        """Import the module of the figure."""
         module: Any = import_module(f"{PACKAGE}.{self.name.replace('/', '.')}")
         return module  # type: ignore[no-any-return]
 
@@ -69,39 +69,39 @@ P_co = TypeVar("P_co", bound=Parameters, covariant=True)
 
 
 class Says(Protocol):
-    """Where a figure says how far it is."""
+    """Receives the progress of a figure."""
 
     def __call__(self, text: str, share: float | None = None) -> None:
-        """What is being done now; ``share`` of the whole that is done, 0 to 1."""
+        """Report the present step; ``share`` of the whole that is done, 0 to 1."""
 
 
 @dataclass(frozen=True)
 class Task(Generic[P_co]):
-    """One run of a figure, as its module is given it."""
+    """One run of a figure, as its module receives it."""
 
     parameters: P_co
     paper: dict[str, Any]
     """The ``[paper]`` table of the TOML file."""
     seeds: Sequence[int]
     scratch: Path
-    """An empty folder for what the run leaves behind and nobody keeps."""
+    """An empty folder for temporary files of the run."""
     say: Says
     quick: bool = False
 
     def each_seed(self) -> Iterator[int]:
-        """The seeds one after the other, saying so."""
+        """Yield the seeds one after the other, and report each."""
         for index, seed in enumerate(self.seeds):
             self.say(f"seed {seed}", index / len(self.seeds))
             yield seed
 
 
 class FigureModule(Protocol):
-    """What a figure's module has."""
+    """The interface of a figure's module."""
 
     Parameters: type[Parameters]
 
     def run(self, task: Task[Any]) -> Result:
-        """Measure. Raises RunError where it cannot."""
+        """Measure. Raises RunError if it cannot."""
 
 
 @dataclass(frozen=True)
@@ -139,12 +139,12 @@ def _read(paper: str, file: Traversable) -> Figure:
 
 
 def find(name: str) -> Figure:
-    """The figure of that name. Raises RunError, with the near one, where there is none."""
+    """The figure of that name. Raises RunError, with the nearest name, if there is none."""
     known = {figure.name: figure for figure in figures()}
     if name in known:
         return known[name]
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
-    hint = f"did you mean `{near[0]}`?" if near else f"there are {', '.join(known)}"
+    hint = f"did you mean `{near[0]}`?" if near else f"the figures are {', '.join(known)}"
     raise RunError(f"no figure `{name}`; {hint}", Exit.USAGE)
 
 
@@ -155,7 +155,7 @@ def plan(
     quick: bool = False,
     overrides: Sequence[str] = (),
 ) -> Plan:
-    """Check what a run is told. Raises ConfigurationError, which quotes what is wrong."""
+    """Check the settings of a run. Raises ConfigurationError, which quotes the error."""
     tables: dict[str, Any] = {**figure.parameters, **(figure.quick if quick else {})}
     kind = figure.module().Parameters
     origins: dict[str, str] = {}

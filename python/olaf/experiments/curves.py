@@ -1,7 +1,7 @@
-"""How each choice of training options learns, measured and drawn: ``make curves``.
+"""Measures and draws how each choice of training options learns: ``make curves``.
 
-The configurations are in ``curves.json`` beside this file, what was measured in the checkout's
-``experiments/training``.
+``curves.json`` beside this file has the configurations, ``experiments/training`` in the checkout
+the results.
 """
 
 import argparse
@@ -18,7 +18,7 @@ PLAN = Path(__file__).with_name("curves.json")
 
 
 def one_run(task: tuple[str, dict[str, Any], int]) -> dict[str, Any]:
-    """Run one configuration with one seed; what it measured."""
+    """Run one configuration with one seed; return the measurements."""
     from olaf.rl.compute import Steady
     from olaf.rl.learner import LearnerConfig
     from olaf.rl.local_job import JobConfig, LocalJob
@@ -68,7 +68,7 @@ def merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
 
 
 def draw(results: list[dict[str, Any]], figures: dict[str, list[str]], images: Path) -> None:
-    """One picture a figure: each configuration's mean over seeds, and its lowest and highest."""
+    """One picture per figure: each configuration's mean over seeds, with lowest and highest."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -101,7 +101,7 @@ def draw(results: list[dict[str, Any]], figures: dict[str, list[str]], images: P
 
 
 def table(results: list[dict[str, Any]]) -> str:
-    """Markdown: a row a configuration, values of all its seeds."""
+    """Markdown: a row per configuration, with the values of all its seeds."""
     lines = [
         "| configuration | reward at 250 k steps, by seed | at the end | steps to 200 (k) "
         "| CPU s to 200 | applied / delivered | staleness |",
@@ -125,12 +125,12 @@ def reward_at(curve: list[list[float]], steps: int) -> float:
 
 
 def main() -> None:
-    """Run what the command line asks for."""
+    """Run the configurations that the command line names."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="*", help="names of configurations")
     parser.add_argument("--seeds", nargs="*", type=int)
     parser.add_argument("--processes", type=int, default=1)
-    parser.add_argument("--draw", action="store_true", help="draw and print results.json only")
+    parser.add_argument("--draw", action="store_true", help="only draw and print results.json")
     parser.add_argument("--out", type=Path, default="experiments/training")
     parser.add_argument("--images", type=Path, default="docs/img")
     given = parser.parse_args()

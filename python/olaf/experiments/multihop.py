@@ -1,7 +1,7 @@
-"""The network of OLAF §8.3 for its tables and figure: two groups, SW1 and SW2, and SW3 below both.
+"""The network of OLAF §8.3: two groups, SW1 and SW2, and SW3 below both.
 
-A figure's parameters are a `Network`; a `Variant` is what runs on it (queue and senders' control),
-a view is whether an update on the wire keeps its slot.
+A figure's parameters are a `Network`. A `Variant` is a queue and a transmission control. A view
+says whether an update on the wire keeps its slot.
 """
 
 from __future__ import annotations
@@ -34,42 +34,42 @@ class Network(experiments.Parameters):
     """Rates, slots and senders of OLAF §8.3."""
 
     duration_s: float = Field(gt=0)
-    """Simulated time."""
+    """Simulated time in seconds."""
     clusters: int = Field(ge=1)
     """Clusters in each of the two groups."""
     workers: int = Field(ge=1)
     """Workers in each cluster."""
     s1_interval_ms: float = Field(gt=0)
-    """A worker of group S1 has an update ready so often."""
+    """Interval between updates of a worker in group S1."""
     s2_interval_ms: float = Field(gt=0)
-    """A worker of group S2 has an update ready so often."""
+    """Interval between updates of a worker in group S2."""
     late_ms: float = Field(ge=0)
-    """Each update is ready up to so much later."""
+    """Largest lateness of an update."""
     packet_bytes: int = Field(ge=1)
-    """An update on a link."""
+    """Bytes of an update on a link."""
     edge_slots: int = Field(ge=1)
-    """Slots of SW1 and of SW2."""
+    """Slots of SW1 and of SW2 each."""
     core_slots: int = Field(ge=1)
     """Slots of SW3."""
     sw1_bps: int = Field(ge=1)
-    """Rate of SW1's uplink, bits per second."""
+    """Bandwidth of SW1's uplink, bits per second."""
     sw2_bps: int = Field(ge=1)
-    """Rate of SW2's uplink, bits per second."""
+    """Bandwidth of SW2's uplink, bits per second."""
     sw3_bps: int = Field(ge=1)
-    """Rate of SW3's uplink, bits per second."""
+    """Bandwidth of SW3's uplink, bits per second."""
     answer_delay_ms: float = Field(ge=0)
-    """From the server to the workers."""
+    """Delay from the server to the workers."""
     threshold_ms: float = Field(gt=0)
-    """The paper's control: older feedback is obsolete."""
+    """For the paper's control: age at which feedback is obsolete."""
 
     def service_ms(self, rate_bps: int) -> float:
-        """How long an update is on a link of that rate."""
+        """Time of an update on a link of this bandwidth."""
         return self.packet_bytes * 8e3 / rate_bps
 
 
 @dataclass(frozen=True)
 class Variant:
-    """What runs in the switches and in the workers."""
+    """A queue in the switches and a control in the workers."""
 
     name: str
     queue: str = "olaf"
@@ -78,7 +78,7 @@ class Variant:
     answers_to: Literal["shared", "cluster"] = "shared"
     unsent: Literal["carry", "discard"] = "carry"
     rounds: float | None = None
-    """Of the fair control; None: its default."""
+    """For the fair control; None: its default."""
     yields: float | None = None
 
 
@@ -93,11 +93,11 @@ FAIR = Variant("OLAF, fair control", control="fair")
 K = TypeVar("K")
 
 Measured: TypeAlias = list[tuple[Variant, list[Outcome]]]
-"""Outcomes by seed, of each variant."""
+"""Outcomes by seed, for each variant."""
 
 
 def paper_variants() -> list[Variant]:
-    """The paper's control with every choice that it leaves open."""
+    """The paper's control with every choice that the paper leaves open."""
     hear = {"shared": "contributors hear", "cluster": "the cluster hears"}
     return [
         Variant(
@@ -113,7 +113,7 @@ def paper_variants() -> list[Variant]:
 def scenario_of(
     network: Network, variant: Variant, view: View, *, groups: Sequence[Group] = GROUPS
 ) -> scenarios.Scenario:
-    """The scenario that the core runs; without one of the groups, that one is silent."""
+    """The scenario for the core; without one of the groups, that group is silent."""
 
     def switch(name: str, rate_bps: int, slots: int, **more: str) -> dict[str, object]:
         return {"name": name, "queue": variant.queue, "slots": slots, "rate_bps": rate_bps, **more}
@@ -165,7 +165,7 @@ def measure(
     *,
     groups: Sequence[Group] = GROUPS,
 ) -> list[Outcome]:
-    """Run the network once a seed."""
+    """Run the network once per seed."""
     scenario = scenario_of(network, variant, view, groups=groups)
     return [scenarios.run(scenario, seed) for seed in seeds]
 
@@ -181,7 +181,7 @@ def measure_all(
 def measure_settings(
     seeds: Iterable[int], settings: Mapping[K, Network], variants: Sequence[Variant]
 ) -> dict[View, dict[K, Measured]]:
-    """Run every variant in every setting and view; seeds outermost, so that they can be told."""
+    """Run every variant in every setting and view; seeds are the outermost loop, for progress."""
     found: dict[View, dict[K, Measured]] = {
         view: {key: [(variant, []) for variant in variants] for key in settings} for view in VIEWS
     }
@@ -198,18 +198,18 @@ def age_ms(
     group: Group,
     of: Callable[[Cluster], float | None] = lambda cluster: cluster.age_mean_ns,
 ) -> Spread:
-    """A group's mean over its clusters, once a seed; by default of their average ages."""
+    """A group's mean over its clusters, once per seed; by default of their average ages."""
     values = [group_mean(outcome, group, of) for outcome in outcomes]
     return Spread.of([_heard(value, group) / NS_PER_MS for value in values])
 
 
 def peak_ms(outcomes: Sequence[Outcome], group: Group) -> Spread:
-    """The same of the mean peaks."""
+    """The group's mean of mean peaks."""
     return age_ms(outcomes, group, lambda cluster: cluster.age_peak_mean_ns)
 
 
 def worker_ms(outcomes: Sequence[Outcome], group: Group) -> Spread:
-    """The same of each worker's own age."""
+    """The group's mean of each worker's own age."""
     return age_ms(outcomes, group, lambda cluster: cluster.worker_age_mean_ns)
 
 
@@ -232,7 +232,7 @@ def percent(outcomes: Sequence[Outcome], of: Callable[[Outcome], float]) -> Spre
 
 
 def worst_change(outcomes: Sequence[Outcome], plain: Sequence[Outcome]) -> Spread:
-    """By how many percent that cluster's average age rose which lost most, seed by seed."""
+    """By how many percent the average age of the cluster with most losses rose, seed by seed."""
 
     def change(one: Outcome, other: Outcome) -> float:
         pairs = zip(one.clusters, other.clusters, strict=True)
@@ -245,9 +245,9 @@ def worst_change(outcomes: Sequence[Outcome], plain: Sequence[Outcome]) -> Sprea
 
 
 def jain_of_groups(first: float, second: float) -> float:
-    """The largest Jain index of two groups of as many clusters with these mean ages.
+    """The largest possible Jain index of two equally large groups with these mean ages.
 
-    It is reached when the clusters of a group are alike: for a given sum the sum of squares is
-    then smallest.
+    It is reached when the clusters of a group are equal: then the sum of squares is smallest for a
+    given sum.
     """
     return (first + second) ** 2 / (2 * (first**2 + second**2))

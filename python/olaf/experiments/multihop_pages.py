@@ -1,4 +1,4 @@
-"""Rows, tables and sentences that Tables 2 and 3 of OLAF §8.3 have in common."""
+"""Rows, tables and sentences shared by Tables 2 and 3 of OLAF §8.3."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Cells: TypeAlias = list[list[Spread | float | str | None]]
 def paper_rows(
     paper: dict[str, float], measured: dict[View, Measured], shown: dict[str, Variant]
 ) -> list[Row]:
-    """The paper's numbers beside ours, by view; FIFO is the baseline of what is not FIFO."""
+    """The paper's numbers beside ours, by view; FIFO is the baseline of the other variants."""
     rows = []
     for view, by_variant in measured.items():
         known = dict(by_variant)
@@ -60,7 +60,7 @@ def paper_rows(
 
 
 def values(outcomes: Sequence[Outcome]) -> dict[str, tuple[str, str, Spread]]:
-    """What a row is made of: quantity, unit, ours; by the name of the paper's column."""
+    """Quantity, unit and our values of a row, by the name of the paper's column."""
     return {
         "loss": ("update loss, by packets", "%", percent(outcomes, lambda o: o.loss_packets)),
         "s1": ("AoM of a cluster of S1", "ms", age_ms(outcomes, "S1")),
@@ -70,11 +70,11 @@ def values(outcomes: Sequence[Outcome]) -> dict[str, tuple[str, str, Spread]]:
 
 
 def all_tables(measured: dict[View, Measured], duration_s: float) -> list[Table]:
-    """All variants: ages, loss and fairness; and each cluster of the main ones."""
+    """All variants: ages, loss and fairness; and each cluster of the main variants."""
     made = []
     for view, by_variant in measured.items():
         made += [age_table(view, by_variant), loss_table(view, by_variant, duration_s)]
-    # Of the paper's control one reading is enough here: they hardly differ.
+    # One reading of the paper's control is enough here: they hardly differ.
     beside = paper_variants()[1:]
     main = [(variant, runs) for variant, runs in measured["ns-3"] if variant not in beside]
     return [*made, cluster_table("ns-3", main)]
@@ -107,7 +107,7 @@ def loss_table(view: View, measured: Measured, duration_s: float) -> Table:
             Column(name="loss by packets, %"),
             Column(name="loss by contributions, %"),
             Column(name="contributions delivered, % of generated"),
-            Column(name="packets delivered a second"),
+            Column(name="packets delivered per second"),
             Column(name="mean probability of sending", digits=3),
             Column(name="fairness", digits=4),
         ],
@@ -154,17 +154,17 @@ def _by_cluster(
 
 
 def locked_clocks(seeds: Sequence[int], network: Network, apart: Sequence[Outcome]) -> str:
-    """What FIFO comes to when SW1 and SW2 have one and the same clock; `apart` is without."""
+    """FIFO's result if SW1 and SW2 have exactly the same clock; `apart` is without."""
     alike = network.model_copy(update={"sw2_bps": network.sw1_bps})
     locked = measure(seeds, alike, FIFO, "ns-3")
     one_takes_all = sum(_is_locked(outcome) for outcome in locked)
     return (
-        "With SW1 and SW2 at exactly the same rate FIFO comes to "
-        f"{_groups(locked)} in the mean over the seeds, one group more than three times older "
-        f"than the other in {one_takes_all} of {len(locked)} seeds; with their clocks 0.1 % apart "
-        f"to {_groups(apart)}, in {sum(map(_is_locked, apart))} of {len(apart)}. The first is an "
-        "artefact of two perfect clocks, and which group wins is the seed's choice; all other "
-        "numbers here are of the second."
+        "With SW1 and SW2 at exactly the same rate, FIFO's mean over the seeds is "
+        f"{_groups(locked)}: one group is more than three times older than the other in "
+        f"{one_takes_all} of {len(locked)} seeds. With their clocks 0.1 % apart it is "
+        f"{_groups(apart)}: in {sum(map(_is_locked, apart))} of {len(apart)} seeds. The first "
+        "result is an artefact of two perfect clocks, and the seed decides which group wins. All "
+        "other numbers here use clocks that are apart."
     )
 
 
@@ -179,9 +179,9 @@ def _groups(outcomes: Sequence[Outcome]) -> str:
 
 
 def fifo_ages(network: Network, paper: dict[str, float], fifo: Sequence[Outcome]) -> str:
-    """What the paper's FIFO loss implies for the ages, beside what it prints; ns-3's view."""
+    """The ages that follow from the paper's FIFO loss, beside its printed ages; ns-3's view."""
     kept = 1 - paper["loss_fifo"] / 100
-    # Besides the queue's slots, one datagram is on each wire.
+    # One datagram is on each wire, besides those in the queue's slots.
     longest_ms = sum(
         (slots + 1) * network.service_ms(rate)
         for slots, rate in (
@@ -196,16 +196,16 @@ def fifo_ages(network: Network, paper: dict[str, float], fifo: Sequence[Outcome]
         return " and ".join(f"{value:,.0f}" for value in values)
 
     return (
-        f"What the paper's FIFO loss of {paper['loss_fifo']:g} % implies, were it alike for all "
-        f"(S1 and S2 in this order): an update of a cluster arrives every "
+        f"Ages that follow from the paper's FIFO loss of {paper['loss_fifo']:g} %, if it were the "
+        f"same for all (S1 and S2 in this order): an update of a cluster arrives every "
         f"{both(cluster_every_ms)} ms, one of a given worker every {both(worker_every_ms)} ms. "
         f"Full queues and wires delay it by at most {longest_ms:.0f} ms at our rates. At random "
-        f"times this makes ages of about {both([t + longest_ms for t in cluster_every_ms])} ms "
+        f"times this gives ages of about {both([t + longest_ms for t in cluster_every_ms])} ms "
         f"for a cluster and {both([t + longest_ms for t in worker_every_ms])} ms for each worker "
-        f"by itself. We measure {both([age_ms(fifo, g).mean for g in GROUPS])} ms for a cluster "
+        f"alone. We measure {both([age_ms(fifo, g).mean for g in GROUPS])} ms for a cluster "
         f"and {both([worker_ms(fifo, g).mean for g in GROUPS])} ms for each worker. The paper "
-        f"prints {both([paper['s1_fifo'], paper['s2_fifo']])} ms, and does not tell what would be "
-        "needed to say why."
+        f"prints {both([paper['s1_fifo'], paper['s2_fifo']])} ms, and gives too few details to "
+        "explain the difference."
     )
 
 
@@ -216,16 +216,17 @@ def olaf_ages(paper: dict[str, float], olaf: Sequence[Outcome]) -> str:
     shares = [mine / theirs for mine, theirs in zip(ours, printed, strict=True)]
     return (
         f"OLAF's AoM is {ours[0]:.0f} and {ours[1]:.0f} ms, {shares[0]:.2f} and {shares[1]:.2f} of "
-        f"the {printed[0]:.0f} and {printed[1]:.0f} ms of the paper, though the loss by packets is "
-        f"{percent(olaf, lambda o: o.loss_packets).mean:.1f} % where the paper has "
-        f"{paper['loss_olaf']:g} %. Rates of its links would settle it, and are not given."
+        f"the paper's {printed[0]:.0f} and {printed[1]:.0f} ms, although the loss by packets is "
+        f"{percent(olaf, lambda o: o.loss_packets).mean:.1f} % and the paper's is "
+        f"{paper['loss_olaf']:g} %. The rates of its links would settle it, but it does not print "
+        "them."
     )
 
 
 def per_worker_twice(
     paper: dict[str, float], fifo: Sequence[Outcome], olaf: Sequence[Outcome]
 ) -> str:
-    """How near twice each worker's own age comes to the ages that the paper prints; ns-3's view."""
+    """How close twice each worker's own age is to the paper's printed ages; ns-3's view."""
     cells, off = [], []
     for name, key, outcomes in (("FIFO", "fifo", fifo), ("OLAF", "olaf", olaf)):
         for group, printed in zip(GROUPS, (paper[f"s1_{key}"], paper[f"s2_{key}"]), strict=True):
@@ -235,15 +236,15 @@ def per_worker_twice(
                 f"{name} {group} {twice:,.0f} ms for {printed:,.0f} ms ({twice / printed - 1:+.1%})"
             )
     return (
-        "A reading that brings both of the paper's rows near: twice each worker's own AoM, "
-        f"instead of the AoM of a cluster. That is {', '.join(cells)}: within {max(off):.0%} of "
-        "all four numbers. The paper does not tell what would double an age, so that no row here "
-        "is judged by this reading."
+        "One reading brings both rows close to the paper: twice each worker's own AoM, instead "
+        f"of the AoM of a cluster. That is {', '.join(cells)}: within {max(off):.0%} of all four "
+        "numbers. The paper does not say why an age would double, so no row here is judged by this "
+        "reading."
     )
 
 
 def two_simulators(network: Network) -> list[tuple[str, Network, Variant, View]]:
-    """What ns-3 runs, too: the main variants as ns-3 sees them, and OLAF as hardware does."""
+    """The variants that also run in ns-3: the main ones as ns-3 sees them, and OLAF as hardware."""
     variants = [FIFO, OLAF, PAPER, FAIR, FRESHEST]
     cases: list[tuple[str, Network, Variant, View]] = [
         (variant.name, network, variant, "ns-3") for variant in variants

@@ -1,4 +1,4 @@
-"""The same scenarios in ns-3, where its program has been built (``make ns3``)."""
+"""The same scenarios in ns-3, if its program has been built (``make ns3``)."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from olaf.experiments.multihop import (
 from olaf.outcome import RunError
 from olaf.scenarios import Outcome, Scenario
 
-NOT_BUILT = "ns-3: not built (`make ns3`), so that there is nothing beside olaf-sim's numbers."
+NOT_BUILT = "ns-3 is not built (`make ns3`): there are only olaf-sim's numbers."
 
 AGREE_PERCENT = 1.0
-"""How far the two simulators may be apart in updates received and merged."""
+"""Allowed difference between the simulators in updates received and merged."""
 
 TIMEOUT_S = 300.0
 
 SEEDS = 5
-"""ns-3 takes seconds for what olaf-sim does in milliseconds: it runs the first seeds only."""
+"""Number of seeds: ns-3 takes seconds for a run that takes olaf-sim milliseconds."""
 
 
 def program() -> Path | None:
-    """``olaf-multihop``: that of the environment's ``OLAF_NS3``, or the checkout's own."""
+    """``olaf-multihop``: from the environment variable ``OLAF_NS3``, or the checkout's own."""
     told = os.environ.get("OLAF_NS3")
     if told:
         if not Path(told).is_file():
@@ -47,7 +47,7 @@ def program() -> Path | None:
 
 
 def run(olaf_multihop: Path, scenario: Scenario, seed: int) -> Outcome:
-    """Run a scenario in ns-3. Raises RunError with what the program says where it cannot."""
+    """Run a scenario in ns-3. Raises RunError with the program's message if it fails."""
     told = json.dumps({**scenario, "seed": seed})
     try:
         done = subprocess.run(
@@ -68,13 +68,13 @@ def run(olaf_multihop: Path, scenario: Scenario, seed: int) -> Outcome:
 
 
 Case = tuple[str, Network, Variant, View]
-"""What to compare: a name, the network, what runs in it, the view."""
+"""A comparison: a name, the network, the variant, the view."""
 
 
 def beside(
     cases: Sequence[Case], seeds: Sequence[int], say: Callable[[str], None]
 ) -> tuple[list[Row], list[Table], list[str]]:
-    """Rows, a table and notes that set ns-3 beside olaf-sim; only a note where it is not built."""
+    """Rows, a table and notes that compare ns-3 with olaf-sim; only a note if it is not built."""
     built = program()
     if built is None:
         return [], [], [NOT_BUILT]
@@ -119,9 +119,10 @@ def beside(
         title="ns-3 and olaf-sim: the same scenario, the same seeds, the same engine in the queue",
         columns=columns,
         rows=cells,
-        note="Packets that the server received, and that were merged into others on the way; means "
-        f"over the first {len(seeds)} seeds, and how far the two are apart, whichever is more, "
-        "seed by seed. " + "; ".join(f"*{view}*: {words}" for view, words in VIEWS.items()) + ".",
+        note="Packets that the server received, and packets that were merged on the way: means "
+        f"over the first {len(seeds)} seeds, and the larger of the two differences, seed by seed. "
+        + "; ".join(f"*{view}*: {words}" for view, words in VIEWS.items())
+        + ".",
     )
     return rows, [table], []
 

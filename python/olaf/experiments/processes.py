@@ -1,4 +1,4 @@
-"""A switch and a server as processes of their own, for figures that measure them."""
+"""A switch and a server as separate processes, for figures that measure them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ START_TIMEOUT_S = 30.0
 
 
 class Roles:
-    """Processes of ``olaf server`` and ``olaf switch`` on ports of their own, until the block ends.
+    """Processes of ``olaf server`` and ``olaf switch`` on separate ports, until the block ends.
 
     ``with Roles() as roles: server = roles.start("server", listen="127.0.0.1:0")``
     """
@@ -33,9 +33,9 @@ class Roles:
         self._supervisor.__exit__(*error)
 
     def start(self, role: str, **core: Any) -> str:
-        """Start a role with keys of its core's configuration; the address it listens on.
+        """Start a role with keys of its core's configuration; return the address it listens on.
 
-        Raises RunError, naming the role, when it ends or does not listen within 30 s.
+        Raises RunError, which names the role, if it ends or does not listen within 30 s.
         """
         told: Mapping[str, Any] = {
             "core": json.dumps({"listen": "127.0.0.1:0", **core}),
@@ -58,9 +58,9 @@ class Roles:
         raise RunError(f"the {role} did not listen within {START_TIMEOUT_S:g} s", Exit.UNREACHABLE)
 
     def statistics(self, role: str) -> dict[str, Any]:
-        """What a role has counted up to now, as in ``docs/reference/statistics.md``.
+        """A role's counters so far, as in ``docs/reference/statistics.md``.
 
-        Raises RunError, naming the role, when it has ended or does not say within 30 s.
+        Raises RunError, which names the role, if it has ended or does not answer within 30 s.
         """
         self._supervisor.tell(role, "stats")
         deadline = time.monotonic() + START_TIMEOUT_S
@@ -72,5 +72,5 @@ class Roles:
                     stats: dict[str, Any] = notice.message["stats"]
                     return stats
                 if isinstance(notice, Ended):
-                    raise RunError(f"the {role} {notice.how} before it said what it counted")
-        raise RunError(f"the {role} said nothing within {START_TIMEOUT_S:g} s", Exit.UNREACHABLE)
+                    raise RunError(f"the {role} {notice.how} before it sent its counters")
+        raise RunError(f"the {role} sent nothing within {START_TIMEOUT_S:g} s", Exit.UNREACHABLE)

@@ -1,4 +1,4 @@
-"""Records in words: the table of a terminal, a figure's README and the table over all figures."""
+"""Records as text: the table for a terminal, a figure's README and the table over all figures."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 THOUSANDS = 1000
 LONG = 6
-"""A parameter of more values than this is printed over several lines of the README; of seeds in a
-row only the first and the last."""
+"""A parameter with more values is printed over several lines of the README; of seeds in a row only
+the first and the last are printed."""
 
 WHERE = """This folder holds the results. Parameters and code of a figure are in the package:
 
@@ -31,7 +31,7 @@ WHERE = """This folder holds the results. Parameters and code of a figure are in
 |---|---|
 | parameters, and the paper's numbers | `python/olaf/experiments/<paper>/<figure>.toml` |
 | code | `python/olaf/experiments/<paper>/<figure>.py` |
-| results, one a line | `<paper>/<figure>/results.json` |
+| results, one per line | `<paper>/<figure>/results.json` |
 | page and plots, rendered from the results | `<paper>/<figure>/README.md`, `plot*.svg` |
 """
 
@@ -48,7 +48,7 @@ def paper_text(row: Row) -> str:
 def spread_text(spread: Spread, unit: str, digits: int | None = None) -> str:
     """``44.1 ± 0.3 ms (43.8 .. 44.5)``: the mean, half of its 95 % interval, lowest and highest.
 
-    A value that never varied stands alone, as does that of a single seed.
+    A value without variance is printed alone, and so is that of a single seed.
     """
     text = short(spread.mean, digits)
     if spread.low == spread.high:
@@ -58,14 +58,14 @@ def spread_text(spread: Spread, unit: str, digits: int | None = None) -> str:
 
 
 def _as_fine(value: float, text: str) -> str:
-    """A deviation with as many decimals as the mean it stands beside."""
+    """A deviation with as many decimals as its mean."""
     if value >= THOUSANDS:
         return short(value)
     return f"{value:.{len(text.partition('.')[2])}f}"
 
 
 def verdict_text(row: Row) -> str:
-    """The verdict, and whether a goal was kept."""
+    """The verdict, and whether a goal was met."""
     text: str = row.verdict
     if row.goal is not None:
         text += f"; goal {goal_text(row.goal, row.unit)} {row.goal_verdict}"
@@ -83,7 +83,7 @@ def goal_text(goal: Goal, unit: str) -> str:
 
 
 def summary(rows: Sequence[Row]) -> str:
-    """Verdicts counted: ``3 match, 2 differ; goals: 2 of 3 met, 1 on average``."""
+    """Numbers of verdicts: ``3 match, 2 differ; goals: 2 of 3 met, 1 on average``."""
     counts = Counter(row.verdict for row in rows)
     words = {
         "matches": "match",
@@ -128,7 +128,7 @@ def result_table(record: Record) -> RichTable:
 
 
 def list_table(figures: Sequence[Figure]) -> RichTable:
-    """What there is to reproduce."""
+    """The list of figures."""
     from rich.table import Table as RichTable
 
     table = RichTable(box=None)
@@ -142,7 +142,7 @@ def list_table(figures: Sequence[Figure]) -> RichTable:
 
 
 def about(seconds: float) -> str:
-    """A run time as a person would say it."""
+    """A run time in a person's words."""
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
@@ -207,7 +207,7 @@ def _rows_table(rows: Sequence[Row]) -> str:
 
 
 def table_text(table: Table) -> str:
-    """A table as Markdown: its title, the rows, and what there is to say of them."""
+    """A table as Markdown: its title, the rows, and its note."""
     named = [
         any(isinstance(row[at], str) for row in table.rows) for at in range(len(table.columns))
     ]
@@ -221,7 +221,7 @@ def table_text(table: Table) -> str:
 
 
 def cell_text(cell: Spread | float | str | None, column: Column) -> str:
-    """``44.1 (43.8 .. 44.5)`` for what was measured once a seed; a dash for nothing."""
+    """``44.1 (43.8 .. 44.5)`` for a value per seed; a dash for none."""
 
     def told(value: float) -> str:
         return short(value) if column.digits is None else f"{value:,.{column.digits}f}"
@@ -251,7 +251,7 @@ def _toml(record: Record) -> str:
 
 
 def rule_text() -> str:
-    """How a verdict is reached, for the foot of a page."""
+    """The rule of the verdicts, for the foot of a page."""
     within, sure = f"{TOLERANCE:.0%}", f"{CONFIDENCE:.0%}"
     return (
         f"The verdicts come from the {sure} interval of our mean over the seeds (Student's t; "
@@ -261,9 +261,9 @@ def rule_text() -> str:
         "on the paper's side. That interval holds the spread of both, seed by seed. A row "
         f"*differs* when its whole interval is more than {within} off, or the whole difference is "
         "on the other side, or, where the paper only draws a side, it is shown to be within "
-        f"{within} of its baseline. Otherwise it is *undecided*: there is too much spread to "
-        "tell. A row of other inputs than the paper's is *not comparable*. A goal is *met* or "
-        "*missed* when the whole interval is, and else only *on average*. The rule is in "
+        f"{within} of its baseline. Otherwise it is *undecided*: the spread is too large. A row "
+        "with other inputs than the paper's is *not comparable*. A goal is *met* or *missed* when "
+        "the whole interval is, and otherwise only *on average*. The rule is in "
         "`olaf.experiments.verdicts`.\n"
     )
 
@@ -309,14 +309,14 @@ def overview_page(records: Sequence[Record], out: Path) -> str:
     training = ""
     if (out / "training" / "README.md").exists():
         training = (
-            "[training/](training/) holds measurements of our own, without a figure in a paper: "
+            "[training/](training/) holds our own measurements without a figure in a paper: "
             "how each choice of training options learns.\n"
         )
     parts = [
         "# Experiments: the papers' numbers and ours\n",
         WHERE,
         "Rendered by `make experiments` from the results.json of each figure; `olaf reproduce "
-        "--render --out experiments` renders it anew without measuring. Each figure has a page "
+        "--render --out experiments` renders it again without measuring. Each figure has a page "
         "with its plots, its parameters and its numbered differences from the paper.\n",
         "\n".join(lines) + "\n",
         rule_text(),

@@ -1,7 +1,7 @@
-"""What a figure came to: rows of paper against ours, curves, differences; and the verdict's rule.
+"""The result of a figure: rows of paper against ours, curves, differences; and its verdicts.
 
-Everything here is data that goes to results.json and comes back from it as it was; drawing and
-wording are in `rendering` and `drawing`.
+Everything here is data that is written to results.json and read back unchanged. `rendering` and
+`drawing` make text and pictures of it.
 """
 
 from __future__ import annotations
@@ -17,22 +17,23 @@ from olaf.spread import Data, Interval, Spread, difference, interval
 
 
 class Baseline(Data):
-    """What a row is above or below, in the paper and with us: FIFO for OLAF, 1 for a speed-up."""
+    """The value that a row is compared with, in the paper and here: FIFO for OLAF, 1 for a
+    ratio."""
 
     name: str
     paper: float | None = None
-    """None where the paper prints no number: then the row says the ``direction``."""
+    """None if the paper prints no number: then the row has a ``direction``."""
     ours: Spread | float
-    """A spread, by the row's own seeds, where it was measured; a number where it is fixed."""
+    """A spread over the row's own seeds if it was measured; a number if it is fixed."""
 
     @property
     def mean(self) -> float:
-        """Ours, over the seeds."""
+        """Our value, over the seeds."""
         return self.ours.mean if isinstance(self.ours, Spread) else self.ours
 
 
 class Goal(Data):
-    """A mark that this project set itself, apart from what the paper reports."""
+    """A goal of this project, apart from the paper's numbers."""
 
     at_least: float | None = None
     at_most: float | None = None
@@ -44,41 +45,41 @@ class Row(Data):
     once_computed = ("goal_met",)
 
     quantity: str
-    """What is measured: ``update loss``."""
+    """The measured quantity: ``update loss``."""
     where: str = ""
-    """In which setting of the figure: ``FIFO, 40 Gbit/s``."""
+    """The setting in the figure: ``FIFO, 40 Gbit/s``."""
     unit: str = ""
     """``ms``, ``%``, ``updates``; empty for a ratio."""
     paper: float | None = None
-    """The paper's value; None where it prints none."""
+    """The paper's value; None if it prints none."""
     ours: Spread
     baseline: Baseline | None = None
-    """Gives a row a direction. Without one a row matches or differs."""
+    """Gives a row a direction. Without a baseline a row matches or differs."""
     direction: Literal["above", "below"] | None = None
-    """On which side of the baseline the paper has it, where it says so without a number."""
+    """The paper's side of the baseline, if it gives a side without a number."""
     goal: Goal | None = None
     headline: bool = True
-    """Whether the row stands in the table over all figures, too."""
+    """True if the row is also in the table over all figures."""
     note: str = ""
-    """A few words in the table; a reason for what differs belongs to the differences."""
+    """A few words in the table; reasons for a difference belong to the differences."""
     digits: int | None = None
-    """Decimals of its numbers; None: as many as tell."""
+    """Decimals of its numbers; None: as many as are significant."""
     comparable: bool = True
-    """False where other inputs than the paper's were measured: then there is no verdict."""
+    """False if other inputs than the paper's were measured: then there is no verdict."""
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def verdict(self) -> Verdict:
-        """By rule, from the 95 % intervals alone (`olaf.experiments.verdicts`).
+        """The verdict, from the 95 % intervals alone (`olaf.experiments.verdicts`).
 
         - ``matches``: the whole interval of our mean is within 10 % of the paper's value;
         - ``same direction``: the whole interval of the difference to the baseline is on the
           paper's side, but the value does not match;
         - ``differs``: the whole interval is further than 10 % off, or the whole difference is on
-          the other side; where the paper prints no number, also within 10 % of the baseline;
-        - ``undecided``: the interval is too wide, or too near an edge, to say any of these;
+        the other side; if the paper prints no number, also within 10 % of the baseline;
+        - ``undecided``: the interval is too wide, or too close to an edge, for these verdicts;
         - ``paper prints no number``: there is nothing to compare with;
-        - ``not comparable``: there is, but it is of other inputs.
+        - ``not comparable``: there is a number, but for other inputs.
         """
         if not self.comparable:
             return "not comparable"
@@ -105,7 +106,7 @@ class Row(Data):
     @computed_field  # type: ignore[prop-decorator]
     @property
     def goal_verdict(self) -> GoalVerdict | None:
-        """Whether the goal is kept by the whole interval, on average, or not; None: no goal."""
+        """Whether the whole interval meets the goal, only the mean, or neither; None: no goal."""
         if self.goal is None:
             return None
         return verdicts.judge_goal(
@@ -133,18 +134,18 @@ class Column(Data):
     """A column of a table."""
 
     name: str
-    """With its unit: ``AoM S1, ms``."""
+    """Name with its unit: ``AoM S1, ms``."""
     digits: int | None = None
-    """Decimals of its numbers; None: as many as tell."""
+    """Decimals of its numbers; None: as many as are significant."""
 
 
 class Table(Data):
-    """What has too many numbers to be rows of paper against ours: settings by measures, say."""
+    """More numbers than fit into rows of paper against ours, such as settings by measures."""
 
     title: str
     columns: list[Column]
     rows: list[list[Spread | float | str | None]]
-    """By column: a number measured once a seed, one number, a name, or None where there is none."""
+    """By column: a value per seed, one number, a name, or None for an empty cell."""
     note: str = ""
 
     @model_validator(mode="after")
@@ -158,34 +159,34 @@ class Table(Data):
 
 
 class Result(Data):
-    """What a figure's ``run`` gives back."""
+    """The return value of a figure's ``run``."""
 
     rows: list[Row]
     data: str = ""
-    """What was measured with, where a run can be given other inputs than the paper's."""
+    """The inputs, if a run can be given other inputs than the paper's."""
     charts: list[Chart] = Field(default=[])
     tables: list[Table] = Field(default=[])
-    """Further numbers, below the table of rows."""
+    """More numbers, below the table of rows."""
     differences: list[str] = Field(default=[])
-    """Where this setting is not the paper's and why: a sentence or two each, numbered in the
-    README. They may quote measured numbers. Those that are known before a run stand in the TOML."""
+    """Differences of this setting from the paper's, with reasons: a sentence or two each, numbered
+    in the README. They may quote measured numbers. The TOML file has those known before a run."""
     notes: list[str] = Field(default=[])
-    """What else a reader should know of this run."""
+    """Other remarks about this run for the reader."""
     bounds: list[Bound] = Field(default=[])
 
 
 class Machine(Data):
-    """On what a figure was measured."""
+    """The machine of a measurement."""
 
     processor: str
     cores: int
     load_before: float
-    """Load average of a minute when the run began: above 0, somebody else was at work."""
+    """Load average of the minute before the run: above 0, other programs were running."""
     load_after: float
 
 
 class Record(Data):
-    """results.json: a result, and all that is needed to read it or to run it again."""
+    """results.json: a result, and everything needed to read it or to run it again."""
 
     figure: str
     title: str
@@ -195,7 +196,7 @@ class Record(Data):
     """Version."""
     written_at: str
     quick: bool
-    """A short run to see that everything works: its numbers are not meant to be compared."""
+    """True for a short run that only tests the figure: do not compare its numbers."""
     seeds: list[int]
     run_s: float
     expected_s: float

@@ -1,4 +1,4 @@
-"""Run a planned figure and keep what it came to: results.json, README.md, plots."""
+"""Runs a planned figure and writes its results.json, README.md and plots."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from olaf.outcome import RunError
 
 
 def run(plan: Plan, say: Says) -> Record:
-    """Measure a figure. Raises RunError where it cannot be measured here."""
+    """Measure a figure. Raises RunError if it cannot be measured here."""
     figure = plan.figure
     before, begin = _load(), time.monotonic()
     with tempfile.TemporaryDirectory(prefix="olaf-") as scratch:
@@ -60,7 +60,7 @@ def run(plan: Plan, say: Says) -> Record:
 
 
 def write(record: Record, out: Path) -> Path:
-    """Write a figure's folder below ``out``; the folder."""
+    """Write a figure's folder below ``out``; return the folder."""
     folder = out / record.figure
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "results.json").write_text(record_text(record), encoding="utf-8")
@@ -69,7 +69,7 @@ def write(record: Record, out: Path) -> Path:
 
 
 def render(record: Record, folder: Path) -> None:
-    """Write README.md and plots of a record that is there already."""
+    """Write README.md and plots of an existing record."""
     (folder / "README.md").write_text(figure_page(record), encoding="utf-8")
     for index, chart in enumerate(record.charts):
         draw(chart, folder / f"{plot_stem(index, chart.name)}.svg")
@@ -90,7 +90,7 @@ def records(out: Path) -> Iterator[tuple[Path, Record]]:
 
 
 def overview(out: Path) -> Path:
-    """Write the table over all figures below ``out``; its file."""
+    """Write the table over all figures below ``out``; return its file."""
     known = [record for _, record in records(out)]
     page = out / "README.md"
     page.write_text(overview_page(known, out), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Real training runs for figures: processes and sockets as with `olaf train`, watched quietly."""
+"""Real training runs for figures: processes and sockets as with `olaf train`, without a display."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ class Trained:
     result: dict[str, Any]
     pushes: list[Push]
     rewards: list[tuple[float, float]] = field(default_factory=list)
-    """``(seconds since the launch, mean reward of the last episodes)``, a point a report."""
+    """``(seconds since the launch, mean reward of the last episodes)``, a point per report."""
 
     @property
     def workers(self) -> int:
-        """How many there were."""
+        """Number of updates."""
         return int(self.result["workers"])
 
     @property
     def updates_per_s(self) -> float:
-        """Updates that all workers together pushed, in a second."""
+        """Updates per second that all workers together pushed."""
         return float(self.result["updates_per_s"] or 0.0)
 
     def reward_at_end(self, iterations: int) -> float:
-        """Mean of the rewards that workers pushed in their last so many iterations."""
+        """Mean of the rewards that workers pushed in their last ``iterations`` iterations."""
         last = max(push.iteration for push in self.pushes)
         late = [push.reward for push in self.pushes if push.iteration > last - iterations]
         return sum(late) / len(late)
 
     def reward_until(self, time_s: float) -> float:
-        """Mean of the rewards that were pushed until then, each for the time until the next push
-        of its worker: the height of the curve over time, not over pushes."""
+        """Mean reward of the pushes until then, each weighted by the time until the worker's next
+        push: the height of the curve over time, not over pushes."""
         total = lasted = 0.0
         for own in self._by_worker().values():
             until = [push.at_s for push in own[1:]] + [time_s]
@@ -61,7 +61,7 @@ class Trained:
         return total / lasted
 
     def curve_by_time(self, points: int, smoothing: int) -> list[tuple[float, float]]:
-        """(seconds, mean reward): at evenly spread times, of each worker its last pushes."""
+        """(seconds, mean reward) at evenly spread times, from the last pushes of each worker."""
         end_s = max(push.at_s for push in self.pushes)
         curve = []
         for at in range(1, points + 1):
@@ -82,11 +82,12 @@ class Trained:
         return by_worker
 
     def curve(self, smoothing: int) -> list[tuple[float, float]]:
-        """(iteration, mean over workers of the reward pushed), smoothed over so many iterations."""
+        """(iteration, mean over workers of the pushed reward), smoothed over ``window``
+        iterations."""
         by_iteration: dict[int, list[float]] = {}
         for push in self.pushes:
             by_iteration.setdefault(push.iteration, []).append(push.reward)
-        # The last iterations of slower workers were never pushed: half of them must be there.
+        # Slower workers never pushed their last iterations: half of the workers must have.
         whole = [
             k for k, rewards in sorted(by_iteration.items()) if 2 * len(rewards) > self.workers
         ]
@@ -101,7 +102,7 @@ class Trained:
 def train_with(settings: Settings, *, name: str, say: Says) -> Trained:
     """Run one job to its end, in the folder of the settings (``train.out``).
 
-    Raises RunError when the run fails, is interrupted, or its accounts do not match.
+    Raises RunError if the run fails, is interrupted, or its accounts do not match.
     """
     settings = rehearse(settings)
     # No signal handler: Ctrl-C raises in the figure's own process, which ends its children.
@@ -121,7 +122,7 @@ def mean_over(pushes: Sequence[Push]) -> float:
 
 
 class _Quiet:
-    """Says every few seconds how far a run is, and what went wrong."""
+    """Reports the progress of a run every few seconds, and its errors."""
 
     def __init__(self, name: str, say: Says) -> None:
         self._name = name
@@ -141,7 +142,7 @@ class _Quiet:
 
 
 def band(name: str, curves: Sequence[Sequence[tuple[float, float]]], **more: Any) -> Series:
-    """One line from a curve a seed: mean, lowest and highest where all of them have a value."""
+    """One line from a curve per seed: mean, lowest and highest where all of them have a value."""
     known = [dict(curve) for curve in curves]
     shared = sorted(set.intersection(*(set(curve) for curve in known)))
     values = [[curve[x] for curve in known] for x in shared]

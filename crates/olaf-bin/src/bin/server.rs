@@ -8,8 +8,8 @@ use std::process::ExitCode;
 
 /// Run a parameter server until SIGTERM or Ctrl-C.
 ///
-/// The first worker of a job brings the first model; every update that arrives changes it, and the
-/// new model goes back to the update's cluster.
+/// The first worker of a job sends the first model. Every update that arrives changes the model,
+/// and the server sends the new model back to the update's cluster.
 #[derive(Debug, Parser)]
 #[command(
     name = "olaf-server",
@@ -21,25 +21,25 @@ Examples:
   olaf-server --config server.toml --json --stats-every 1s
 
 Exit codes:
-  0 stopped by a signal   1 failed   2 usage or configuration   4 port in use"
+  0: stopped by a signal   1: failed   2: invalid options or configuration   4: port in use"
 )]
 struct Options {
-    /// Where the switch finds this server.
+    /// Address that the switch sends to.
     #[arg(long, value_name = "HOST:PORT")]
     listen: Option<String>,
     /// How an update changes the model.
     #[arg(long, value_name = "delta|paper-literal")]
     rule: Option<String>,
-    /// gamma in w += gamma * g.
+    /// Factor on every update: gamma in w += gamma * g.
     #[arg(long, value_name = "GAMMA")]
     learning_rate: Option<f64>,
-    /// Keep the job here, and take it up from here.
+    /// Save the job to this file, and load it at start.
     #[arg(long, value_name = "FILE.npz")]
     checkpoint: Option<String>,
-    /// How often, as 30s.
+    /// Interval between two saves: 30s.
     #[arg(long, value_name = "TIME")]
     checkpoint_every: Option<String>,
-    /// Begin anew although the checkpoint exists.
+    /// Ignore an existing checkpoint.
     #[arg(long)]
     fresh: bool,
     #[command(flatten)]

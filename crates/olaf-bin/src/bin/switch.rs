@@ -11,8 +11,8 @@ const UPSTREAM: &str = "127.0.0.1:5556";
 
 /// Run an aggregation switch until SIGTERM or Ctrl-C.
 ///
-/// Workers send to it; it queues their updates for the server, replacing and merging those that
-/// wait, and carries the answers back. Its upstream may be another switch.
+/// Workers send their updates to the switch. It queues them for the server, replaces and merges
+/// waiting updates, and sends the answers back. Its upstream may be another switch.
 #[derive(Debug, Parser)]
 #[command(
     name = "olaf-switch",
@@ -23,10 +23,10 @@ Examples:
   olaf-switch --config switch.toml --json --stats-every 1s
 
 Exit codes:
-  0 stopped by a signal   1 failed   2 usage or configuration   4 port in use"
+  0: stopped by a signal   1: failed   2: invalid options or configuration   4: port in use"
 )]
 struct Options {
-    /// Where workers and servers find this switch.
+    /// Address that workers and servers send to.
     #[arg(long, value_name = "HOST:PORT")]
     listen: Option<String>,
     /// The parameter server, or the next switch.
@@ -35,16 +35,16 @@ struct Options {
     /// Discipline of the uplink's queue.
     #[arg(long, value_name = "NAME", help = queues())]
     queue: Option<String>,
-    /// Segments the queue holds.
+    /// Number of segments that the queue holds.
     #[arg(long, value_name = "N")]
     slots: Option<u32>,
     /// Reward gate.
     #[arg(long, value_name = "THRESHOLD|off")]
     gate: Option<String>,
-    /// Rate of the uplink: 400kbit, 1.9mbit.
+    /// Bandwidth of the uplink: 400kbit, 1.9mbit.
     #[arg(long, value_name = "RATE|off")]
     uplink: Option<String>,
-    /// Updates outstanding towards a server.
+    /// Most unanswered updates on the way to a server.
     #[arg(long, value_name = "N|off")]
     credits: Option<String>,
     #[command(flatten)]
