@@ -72,7 +72,7 @@ def test_only_the_authors_data_is_compared_with_the_paper(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(VARIABLE, str(folder))
-    with pytest.raises(ValueError, match="is not the authors' data"):
+    with pytest.raises(ValueError, match="does not name the authors' data"):
         choose("authors")
     monkeypatch.setattr(mina_data, "AUTHORS", digest(folder))
     assert choose("authors").comparable

@@ -1,4 +1,4 @@
-"""Figures and tables of MINA, a file of data and a file of code each.
+"""Figures and tables of MINA, each with a file of data and a file of code.
 
-`data` says which patterns and job lists they are measured with, `measuring` runs the simulator.
+`data` selects the patterns and job lists, `measuring` runs the simulator.
 """

@@ -1,10 +1,10 @@
-"""Which recorded patterns and job lists a figure is measured with.
+"""Selects the recorded patterns and job lists of a figure.
 
-The authors' patterns and job lists are not part of Olaf. A folder with them (``traces/NAME.json``,
-``jobs-NAME.txt``) is named by the figure's parameter ``data`` or by the environment variable
-`VARIABLE`. Without one, a figure is measured with the patterns that come with Olaf, which a CPU
-recorded, computed faster so that the network matters. Either way the page says so, and rows are
-set beside the paper's numbers only where they are of the authors' data.
+The authors' patterns and job lists are not part of Olaf. The figure's parameter ``data`` or the
+environment variable `VARIABLE` names a folder with them (``traces/NAME.json``,
+``jobs-NAME.txt``). Without such a folder, a figure uses the patterns that come with Olaf. A CPU
+recorded these, so they are computed faster to make the network matter. The page says which data
+were used. Rows are compared with the paper's numbers only for the authors' data.
 """
 
 from __future__ import annotations
@@ -27,35 +27,35 @@ VARIABLE = "OLAF_MINA_DATA"
 AUTHORS = "8f94e6637fbb7cad213e5f68672a8a73337742c1b89485f5ff6e3b0f7e421aab"
 """`digest` of the authors' seven patterns and the two job lists drawn by their code."""
 OWN_SPEED = 100
-"""How much faster than recorded jobs of our own patterns compute: a thread of a CPU recorded them,
+"""Speed of computation for our own patterns relative to the record: one CPU thread recorded them,
 and at 100 Gbit/s nothing would ever wait for the network."""
 
 
 @dataclass(frozen=True)
 class Data:
-    """Patterns, and lists of jobs of them."""
+    """Patterns, and lists of jobs with these patterns."""
 
     patterns: tuple[Pattern, ...]
     lists: dict[str, list[Job]]
-    """By name: ``mix1-seed42``."""
+    """Job lists by name: ``mix1-seed42``."""
     name: str
-    """``authors``, ``own``, or the digest of a folder: what stands among the parameters."""
+    """``authors``, ``own``, or the digest of a folder; the value in a record's parameters."""
     words: str
-    """What it is, for a reader."""
+    """A description for the reader."""
     speed: int = field(default=1)
-    """How much faster than recorded all jobs compute."""
+    """Speed of all jobs' computation relative to the record."""
 
     @property
     def comparable(self) -> bool:
-        """Whether it is what the paper's numbers are of."""
+        """True if the paper's numbers are for these data."""
         return self.name == "authors"
 
     def pattern_names(self) -> list[str]:
-        """In order."""
+        """The patterns in order."""
         return [pattern.name for pattern in self.patterns]
 
     def given(self, name: str, mix: Mix, count: int) -> list[Job]:
-        """The first ``count`` jobs of that list; drawn from the mix if there is none."""
+        """The first ``count`` jobs of that list; drawn from the mix if there is no such list."""
         known = self.lists.get(name)
         return self.drawn(mix, count, 0) if known is None else known[:count]
 
@@ -64,7 +64,7 @@ class Data:
         return draw(mix, self.pattern_names(), count, seed)
 
     def whence(self, name: str) -> str:
-        """``the list mix1-seed42``, or that there is none."""
+        """The origin of the jobs: ``the list mix1-seed42``, or a mix."""
         if name in self.lists:
             return f"the list {name}"
         return f"a list drawn by seed 0 from a mix with the host counts of {name}"
@@ -73,13 +73,13 @@ class Data:
 def choose(value: Any) -> Data:
     """The data of a parameter: ``auto``, ``own``, ``authors`` or a folder.
 
-    ``auto`` is the folder that the environment variable names, if it does, else ``own``. Raises
-    ValueError, which says what to do.
+    ``auto`` is the folder in the environment variable if it is set, otherwise ``own``. Raises
+    ValueError with advice.
     """
     if isinstance(value, Data):
         return value
     if not isinstance(value, str) or not value:
-        raise ValueError("`auto`, `own`, `authors`, or a folder with traces/ and jobs-NAME.txt")
+        raise ValueError("use `auto`, `own`, `authors`, or a folder with traces/ and jobs-NAME.txt")
     named = os.environ.get(VARIABLE, "")
     if value == "own" or (value == "auto" and not named):
         return own()
@@ -89,12 +89,12 @@ def choose(value: Any) -> Data:
         raise ValueError(f"set {VARIABLE} to the folder of the authors' patterns and job lists")
     read = folder(Path(named))
     if value == "authors" and not read.comparable:
-        raise ValueError(f"what {VARIABLE} names is not the authors' data, but {read.words}")
+        raise ValueError(f"{VARIABLE} does not name the authors' data, but {read.words}")
     return read
 
 
 DataChoice = Annotated[Data, PlainValidator(choose), PlainSerializer(lambda data: data.name)]
-"""A parameter; in a record stands the data's name, never a path."""
+"""A parameter; a record stores the data's name, never a path."""
 
 
 def own() -> Data:
@@ -110,7 +110,7 @@ def own() -> Data:
 
 
 def folder(path: Path) -> Data:
-    """Patterns and job lists in a folder. Raises ValueError for what is missing or broken."""
+    """Patterns and job lists in a folder. Raises ValueError for missing or broken files."""
     traces = path / "traces"
     if not traces.is_dir():
         raise ValueError(f"{path}: no folder traces/ with a pattern NAME.json in it")
@@ -151,7 +151,7 @@ def _patterns(path: Path) -> tuple[Pattern, ...]:
 
 
 def digest(patterns: Sequence[Pattern], lists: dict[str, list[Job]]) -> str:
-    """Of what they say, however it is written."""
+    """The digest of their contents, whatever their format."""
     said = {
         "patterns": [asdict(pattern) for pattern in patterns],
         "lists": {name: [asdict(job) for job in jobs] for name, jobs in lists.items()},

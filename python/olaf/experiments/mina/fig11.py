@@ -32,11 +32,11 @@ class Named(BaseModel):
 
     name: str
     job_list: str
-    """Of the data, run instead where it is there; empty: none."""
+    """Name of a list in the data that replaces the mix; empty: none."""
     mix: Mix
 
     def jobs(self, data: Data, count: int, seed: int) -> Sequence[Job]:
-        """Of this seed."""
+        """Seed of that list."""
         if self.job_list in data.lists:
             return data.given(self.job_list, self.mix, count)
         return data.drawn(self.mix, count, seed)
@@ -46,14 +46,14 @@ class Parameters(Given):
     """The cluster and the mixes."""
 
     jobs: int = Field(ge=1)
-    """Of a list."""
+    """Number of jobs in a list."""
     mixes: list[Named] = Field(min_length=1)
-    """What jobs ask for."""
+    """Numbers of steps of the jobs."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """By mix, one value a seed."""
+    """Runs by mix, one per seed."""
 
     baseline: list[list[Ran]]
     authors: list[list[Ran]]
@@ -92,7 +92,7 @@ def run(task: Task[Parameters]) -> Result:
 
 
 def lists(named: Named, data: Data, count: int) -> Callable[[int], Sequence[Job]]:
-    """Of a mix, by seed."""
+    """The runs of a mix, by seed."""
     return lambda seed: named.jobs(data, count, seed)
 
 
@@ -100,17 +100,17 @@ def over_mixes(
     by_mix: Sequence[Sequence[Ran]], of: Callable[[Ran], float],
     together: Callable[[list[float]], float],
 ) -> Spread:  # fmt: skip
-    """One value a seed, of all mixes together."""
+    """One value per seed, over all mixes."""
     return Spread.of([together([of(ran) for ran in seed]) for seed in zip(*by_mix, strict=True)])
 
 
 def mean(values: list[float]) -> float:
-    """Of one seed."""
+    """The value of one seed."""
     return sum(values) / len(values)
 
 
 def times(measured: Measured, together: Callable[[list[float]], float]) -> Spread:
-    """The switches' use under MINA over that of the baseline, by seed."""
+    """MINA's use of the switches divided by the baseline's, by seed."""
     by_seed = zip(
         zip(*measured.authors, strict=True), zip(*measured.baseline, strict=True), strict=True
     )
@@ -206,7 +206,7 @@ def scores(given: Parameters, measured: Measured) -> Chart:
 
 
 def uses(given: Parameters, measured: Measured) -> Chart:
-    """And its lower half."""
+    """The paper's lower half."""
     return chart(
         given, measured, lambda ran: ran.utilisation, name="utilisation", y="share",
         title="How long the switches sum for a job, of its running time",
@@ -214,7 +214,7 @@ def uses(given: Parameters, measured: Measured) -> Chart:
 
 
 def table(given: Parameters, measured: Measured, cases: Sequence[Case]) -> Table:
-    """By mix."""
+    """The table by mix."""
     settings = [
         ("baseline, by switch", measured.baseline), ("MINA, by switch", measured.authors),
         ("baseline, by port", measured.port_baseline), ("MINA, by port", measured.port_authors),

@@ -1,4 +1,4 @@
-"""MINA §V-C, Figure 12: groups of jobs that share one tree, and nothing else."""
+"""MINA §V-C, Figure 12: groups of jobs that share one tree, and no other resource."""
 
 from __future__ import annotations
 
@@ -36,40 +36,40 @@ Group = tuple[int, ...]
 
 
 class Parameters(Given):
-    """The network, and for how long who shares."""
+    """The network, the groups, and the length of the runs."""
 
     hosts: int = Field(ge=2)
-    """Of each job."""
+    """Hosts of each job."""
     seconds: float = Field(gt=0)
-    """Of virtual time, for a pair."""
+    """Virtual time of a pair's run."""
     group_seconds: float = Field(gt=0)
-    """The same for larger groups."""
+    """Virtual time of a larger group's run."""
     sizes: list[Annotated[int, Field(ge=3, le=6)]]
-    """Of larger groups: all combinations of so many patterns."""
+    """Sizes of larger groups: all combinations of this many patterns."""
 
 
 @dataclass(frozen=True)
 class Shared:
-    """What a group came to."""
+    """The result of a group."""
 
     score: float | None
-    """None if nobody of it can gain."""
+    """None if no job in it can gain."""
     bound: float | None
-    """What no policy exceeds in the long run."""
+    """Upper bound on the long-run score of every policy."""
 
 
 Shares = dict[Sharing, dict[Group, list[Shared]]]
-"""By policy and group, one a seed."""
+"""Results by policy and group, one per seed."""
 
 
 def run(task: Task[Parameters]) -> Result:
-    """Pairs in their order, larger groups in any."""
+    """Pairs in their order, larger groups in any order."""
     given = task.parameters
     number = range(len(given.data.patterns))
     pairs = list(product(number, repeat=2))
     larger = {size: list(combinations_with_replacement(number, size)) for size in given.sizes}
     shares: Shares = {policy: {} for policy in POLICIES}
-    # A pair turned round is another of the pairs, and a group turned often enough is itself.
+    # A rotated pair is another pair of the list, and a group rotated often enough is itself.
     once: dict[tuple[Sharing, Group], Shared] = {}
     with ThreadPoolExecutor(machine.cores()) as pool:
         for turn, seed in enumerate(task.each_seed()):
@@ -98,13 +98,13 @@ def run(task: Task[Parameters]) -> Result:
 
 
 def turned(group: Group, turn: int) -> Group:
-    """The same jobs, another one first."""
+    """The same jobs, with the next one first."""
     at = turn % len(group)
     return group[at:] + group[:at]
 
 
 def share(given: Parameters, policy: Sharing, group: Group, seconds: float) -> Shared:
-    """Take a group forward in the core."""
+    """Simulate a group in the core."""
     from olaf._olaf import share_group
 
     cluster = given.case("first-fit", "none", policy).cluster(given.data, seed=0)
@@ -131,34 +131,34 @@ def known(
     by_group: dict[Group, list[Shared]],
     of: Callable[[Shared], float | None],
 ) -> list[list[float]]:
-    """By seed, of all groups that have one."""
+    """The average per seed, over all groups with a score."""
     listed = [by_group[group] for group in groups]
     values = [[of(shared) for shared in seed] for seed in zip(*listed, strict=True)]
     kept = [[value for value in seed if value is not None] for seed in values]
     if not all(kept):
         raise RunError(
-            "nobody can gain by the switches; raise compute_speed or lower bandwidth_gbit"
+            "no job can gain by the switches; raise compute_speed or lower bandwidth_gbit"
         )
     return kept
 
 
 def score_of(shared: Shared) -> float | None:
-    """Of a group."""
+    """The score of a group."""
     return shared.score
 
 
 def bound_of(shared: Shared) -> float | None:
-    """Of a group; it is at most 1."""
+    """The bound of a group; at most 1."""
     return shared.bound
 
 
 def averages(seeds: Sequence[Sequence[float]]) -> Spread:
-    """Of each seed."""
+    """One value per seed."""
     return Spread.of([statistics.fmean(seed) for seed in seeds])
 
 
 def good(seeds: Sequence[Sequence[float]]) -> Spread:
-    """Of each seed: the share of the groups above `GOOD`, %."""
+    """For each seed, the share of the groups above `GOOD` in %."""
     return Spread.of([100.0 * sum(value > GOOD for value in seed) / len(seed) for seed in seeds])
 
 
@@ -191,7 +191,7 @@ def pair_rows(task: Task[Parameters], shares: Shares, pairs: Sequence[Group]) ->
 
 
 def group_rows(shares: Shares, larger: dict[int, list[Group]], task: Task[Parameters]) -> list[Row]:
-    """Three jobs and more."""
+    """Groups of three jobs and more."""
     return [
         Row(
             quantity=f"score, average of all groups of {size}", where=words, digits=3,
@@ -249,7 +249,7 @@ def table(shares: Shares, groups: dict[int, list[Group]]) -> Table:
 
 
 def bounds(shares: Shares, pairs: Sequence[Group]) -> list[Bound]:
-    """What no policy exceeds."""
+    """The bound on every policy."""
     limits = known(pairs, shares["plan"], bound_of)
     return [
         Bound(

@@ -1,4 +1,4 @@
-"""MINA §V-C, Figure 13: where placement pays, by how many links lead up."""
+"""MINA §V-C, Figure 13: where placement pays, by the number of links up."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ PLACEMENTS = ("random", "first-fit", "fragments")
 
 
 class Parameters(Listed):
-    """The cluster, and what leads up."""
+    """The cluster, and its links up."""
 
     links_up: list[Annotated[int, Field(ge=1, le=64)]] = Field(min_length=1)
-    """Of a rack's switch, and of a pod's; 8 lead down from each."""
+    """Links up of a rack's switch, and of a pod's; each has 8 down."""
 
 
 @dataclass(frozen=True)
@@ -28,15 +28,15 @@ class Curve:
 
     name: str
     runs: list[list[Ran]]
-    """By ratio, one a seed."""
+    """Runs by ratio, one per seed."""
 
     def spreads(self) -> list[Spread]:
-        """Of the scores."""
+        """The scores of the curve."""
         return [spread(runs, lambda ran: ran.score) for runs in self.runs]
 
 
 def run(task: Task[Parameters]) -> Result:
-    """Three placements at every ratio, by two ways to choose trees."""
+    """Measure three placements at every ratio, with two policies for trees."""
     given = task.parameters
     jobs = given.first(given.jobs)
     bench = Bench(given.data, task.seeds, task.say)
@@ -73,7 +73,7 @@ WORDS: dict[Setting, str] = {
 
 
 def cases(given: Parameters, placement: str, trees: str, rule: Conflicts) -> list[Case]:
-    """By ratio."""
+    """The measured curves, by setting and placement."""
     case = given.case(placement, trees, "greedy", conflicts=rule)
     return [replace(case, topology=f"fat-tree:{DOWN}:{up},{up}") for up in given.links_up]
 
@@ -81,7 +81,7 @@ def cases(given: Parameters, placement: str, trees: str, rule: Conflicts) -> lis
 def rows(
     task: Task[Parameters], curves: dict[Setting, dict[str, Curve]], *, comparable: bool
 ) -> list[Row]:
-    """How much better than first fit, at best and on average over the ratios."""
+    """The gain over first fit: the largest and the mean over the ratios."""
     told: list[Row] = []
     none = Baseline(name="0", paper=0.0, ours=0.0)
     for setting, by_place in curves.items():
@@ -117,7 +117,7 @@ def rows(
 
 
 def by_seed(curve: Curve, other: Curve) -> list[list[float]]:
-    """Of each seed: one score less the other, at every ratio."""
+    """For each seed, one score minus the other, at every ratio."""
     pairs = zip(curve.runs, other.runs, strict=True)
     at_ratios = [[a.score - b.score for a, b in zip(ours, theirs, strict=True)]
                  for ours, theirs in pairs]  # fmt: skip

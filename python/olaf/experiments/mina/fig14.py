@@ -1,4 +1,4 @@
-"""MINA §V-C, Figure 14: how many candidates for a job's tree are enough, and what they cost."""
+"""MINA §V-C, Figure 14: how many candidates for a job's tree suffice, and their cost."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from olaf.experiments.mina.measuring import Bench, Case, Listed, Ran, spread
 MEDIAN_GOAL_MS, P99_GOAL_MS = 1.0, 20.0
 ALL = 0
 CLOSE = 0.02
-"""A score so near the best of all numbers of candidates is close to it."""
+"""A score this close to the best of all numbers of candidates is close to it."""
 
 
 class Parameters(Listed):
     """The cluster, the jobs and the numbers of candidates."""
 
     candidates: list[Annotated[int, Field(ge=0)]] = Field(min_length=1)
-    """Trees of each job that are looked at; 0: all."""
+    """Candidate trees per job; 0: all."""
 
 
 def run(task: Task[Parameters]) -> Result:
-    """MINA's trees and ours with every number of candidates, then ours as it is."""
+    """Measure MINA's trees and ours with every number of candidates, then ours by default."""
     given = task.parameters
     jobs = given.first(given.jobs)
     policies = {
@@ -62,12 +62,12 @@ def cases(given: Parameters, policy: Case) -> list[Case]:
 
 
 def mean_ms(ran: Ran) -> float:
-    """Of an arrival, to choose trees."""
+    """Time of an arrival to choose trees."""
     return sum(ran.costs.trees_ns) / len(ran.costs.trees_ns) / 1e6
 
 
 def percentile_ms(ran: Ran, share: float) -> float:
-    """Of the arrivals."""
+    """Times of all arrivals."""
     ordered = sorted(ran.costs.trees_ns)
     return ordered[min(int(share * len(ordered)), len(ordered) - 1)] / 1e6
 
@@ -76,7 +76,7 @@ def rows(
     task: Task[Parameters], runs: dict[str, list[list[Ran]]], usual: Sequence[Ran], *,
     comparable: bool,
 ) -> list[Row]:  # fmt: skip
-    """Whether few are enough, and whether ours is quick."""
+    """Whether few candidates suffice, and whether our policy is fast."""
     numbers = task.parameters.candidates
     enough = task.paper["enough"]
     told = []
@@ -117,7 +117,7 @@ def rows(
 
 
 def below(runs: Sequence[Ran], best: float) -> Spread:
-    """Scores less another."""
+    """Scores minus others."""
     return Spread.of([ran.score - best for ran in runs])
 
 

@@ -20,52 +20,52 @@ Floats = NDArray[np.float64]
 
 FIRST_FIT = "first-fit"
 POINTS = 200
-"""Of a curve that is drawn."""
+"""Number of points of a drawn curve."""
 EACH = 20
-"""Points of a run that are drawn one against the other."""
+"""Number of points of a run in the scatter plot."""
 
 
 class Parameters(Given):
-    """The cluster, and who asks for its hosts."""
+    """The cluster, and the jobs that ask for its hosts."""
 
     jobs: int = Field(ge=2)
     """Arrivals."""
     window: int = Field(ge=2)
-    """Arrivals over which is averaged."""
+    """Number of arrivals in an average."""
     drawn: int = Field(ge=1)
-    """Of the averages so many from the first on are looked at."""
+    """Number of averages from the first on."""
     mix: Mix
-    """Hosts that the jobs ask for."""
+    """Numbers of hosts that the jobs ask for."""
     placements: list[str] = Field(min_length=1)
-    """By what they are placed; the paper's is among them."""
+    """Placement policies, including the paper's."""
 
     @field_validator("placements")
     @classmethod
     def _has_the_papers(cls, placements: list[str]) -> list[str]:
         if FIRST_FIT not in placements:
-            raise ValueError(f"{FIRST_FIT} is the paper's and has to be among them")
+            raise ValueError(f"{FIRST_FIT} is the paper's placement and must be included")
         return placements
 
 
 @dataclass(frozen=True)
 class Seen:
-    """Averages over each window of arrivals, of one seed."""
+    """Averages over each window of arrivals, for one seed."""
 
     arrivals: Floats
     """The middle of each window."""
     conflicts: Floats
-    """Share of the arrivals of two hosts and more that got no tree."""
+    """Share of the arrivals on two hosts or more that got no tree."""
     fragments: Floats
-    """Of hosts in use and of free hosts."""
+    """Fragments of used hosts and of free hosts."""
 
     @property
     def correlation(self) -> float:
-        """Pearson's, of the two over the windows."""
+        """Pearson's correlation of the two over the windows."""
         return float(np.corrcoef(self.fragments, self.conflicts)[0, 1])
 
 
 def run(task: Task[Parameters]) -> Result:
-    """One simulation a seed and placement, looked at by arrival."""
+    """Simulate each seed and placement, and observe every arrival."""
     given = task.parameters
     seen: dict[str, list[Seen]] = {placement: [] for placement in given.placements}
     for seed in task.each_seed():
@@ -79,7 +79,7 @@ def run(task: Task[Parameters]) -> Result:
 
 
 def measure(given: Parameters, placement: str, seed: int) -> Seen:
-    """First trees, one job a switch."""
+    """The case: first trees, one job per switch."""
     data = given.data
     model = next(
         (name for name in data.pattern_names() if name.startswith("opt-350m")),
@@ -101,7 +101,7 @@ def measure(given: Parameters, placement: str, seed: int) -> Seen:
 
 
 def rows(task: Task[Parameters], seen: dict[str, list[Seen]]) -> list[Row]:
-    """How the two go together, along a run and from placement to placement."""
+    """The correlation, along a run and over the placements."""
     given = task.parameters
     together = [
         float(
@@ -151,7 +151,7 @@ def shape_of(topology: str) -> tuple[int, int, int]:
 
 
 def by_arrival(outcome: Outcome, timeline: dict[str, Any], shape: tuple[int, int, int]) -> Floats:
-    """Fragments after the instant at which each job started, in order of arrival."""
+    """Fragments after the start of each job, in order of arrival."""
     used = np.zeros(outcome.hosts, dtype=bool)
     ends = sorted((job.end_ns, number) for number, job in enumerate(outcome.jobs))
     ended = 0
@@ -173,9 +173,9 @@ def by_arrival(outcome: Outcome, timeline: dict[str, Any], shape: tuple[int, int
 
 
 def fragments_of(pods: NDArray[np.bool_]) -> int:
-    """MINA §III-B: the fewest whole pods, racks and hosts that hold just these.
+    """MINA §III-B: the smallest number of whole pods, racks and hosts that are exactly these hosts.
 
-    pods: by pod, rack and host, whether the host is one of them.
+    pods: by pod, rack and host, true if the host is one of them.
     """
     if pods.all():
         return 1
@@ -204,7 +204,7 @@ def over_arrivals(seen: Seen, seed: int) -> Chart:
 
 
 def against(seen: dict[str, list[Seen]]) -> Chart:
-    """One against the other, all seeds."""
+    """The scatter plot of all seeds."""
 
     def points(of_it: Sequence[Seen]) -> list[tuple[float, float]]:
         return [

@@ -1,4 +1,4 @@
-"""MINA §II-C, Figure 5: the time of a step over the bandwidth, and where it turns."""
+"""MINA §II-C, Figure 5: the time of a step over the bandwidth, and its turning point."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from olaf.schedule.simulation import JobOutcome, simulate
 
 
 class Parameters(Given):
-    """The network, and at which bandwidths it is drawn."""
+    """The network, and the drawn bandwidths."""
 
     hosts: int = Field(ge=2)
-    """Of a job; more than one, so that it needs the network."""
+    """Hosts of a job; more than one, so that it needs the network."""
     lowest_gbit: float = Field(gt=0)
     """The first bandwidth."""
     points: int = Field(ge=2)
-    """How many bandwidths."""
+    """Number of bandwidths."""
     ratio: float = Field(gt=1)
-    """Of each to the one before it."""
+    """Ratio of each bandwidth to the one before."""
 
     def bandwidths(self) -> list[float]:
         """Gbit/s."""
@@ -31,7 +31,7 @@ class Parameters(Given):
 
 
 def run(task: Task[Parameters]) -> Result:
-    """A step of every pattern at every bandwidth; nothing of it is drawn."""
+    """Measure a step of every pattern at every bandwidth, without random numbers."""
     given, data = task.parameters, task.parameters.data
     for _ in task.each_seed():
         curves = {
@@ -50,7 +50,7 @@ def run(task: Task[Parameters]) -> Result:
 
 
 def steps(given: Parameters, data: Data, gbit: float) -> list[JobOutcome]:
-    """One step of each pattern alone, by the simulator's own bounds."""
+    """One step of each pattern alone, from the simulator's own bounds."""
     case = given.case("first-fit", "none", "none")
     cluster = case.cluster(data, seed=0)
     network = cluster.network.model_copy(update={"bytes_per_second": round(gbit * 1e9 / 8)})
@@ -64,9 +64,9 @@ def steps(given: Parameters, data: Data, gbit: float) -> list[JobOutcome]:
 def turning_gbit(given: Parameters, data: Data, pattern: Pattern) -> float:
     """Where the straight parts of the step's time over 1 / bandwidth meet, Gbit/s.
 
-    From the recorded step: with all bytes one after the other from the first gradient on it ends at
-    ``start_0 + n latency + bytes / b``; with all the bandwidth in the world at the later of the
-    computation and of ``start_last + latency``. 0 if there is nothing to sum.
+    From the recorded step. If all bytes follow each other from the first gradient on, it ends at
+    ``start_0 + n latency + bytes / b``. With unlimited bandwidth it ends at the later of the
+    computation and ``start_last + latency``. 0 if there is nothing to sum.
     """
     if not pattern.operations:
         return 0.0
@@ -95,7 +95,7 @@ def rows(
     usual: Sequence[JobOutcome],
     repeat: int,
 ) -> list[Row]:
-    """Where each pattern turns, and how many are beyond it with the switches."""
+    """The turning point of each pattern, and the number beyond it with the switches."""
     with_switches = given.bandwidth_gbit * given.speedup
     beyond = [100.0 * sum(at <= gbit for at in turning) / len(turning)
               for gbit in (given.bandwidth_gbit, with_switches)]  # fmt: skip

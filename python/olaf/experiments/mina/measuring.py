@@ -1,4 +1,4 @@
-"""Cases of a figure, run by the simulator: ``olaf simulate mina`` with the same options."""
+"""Cases of a figure for the simulator: ``olaf simulate mina`` with the same options."""
 
 from __future__ import annotations
 
@@ -35,41 +35,41 @@ Sharing = Literal["none", "greedy", "mina", "plan"]
 
 Policies = tuple[str, str, Sharing]
 BASELINE: Policies = ("first-fit", "first", "greedy")
-"""Placement, trees, sharing (MINA §V-A)."""
+"""(placement, trees, sharing) of the paper's baseline (MINA §V-A)."""
 SKIP: Policies = ("first-fit", "first-gain", "greedy")
-"""The baseline, but a job that gains nothing by a tree gets none."""
+"""The baseline, but without trees for jobs that gain nothing by them."""
 AUTHORS: Policies = ("fragments", "mina", "mina")
 OURS: Policies = ("fragments", "gain", "plan")
-"""As the pages have it. The default of `olaf simulate mina` shares greedily: see mina/settings."""
+"""Our policies on the pages. `olaf simulate mina` shares greedily by default: see mina/settings."""
 
 RANDOM = ("random", "mina", "gain")
-"""Policies that draw: what they come to depends on the seed."""
+"""Policies with random choices: their result depends on the seed."""
 
 
 def default_join() -> Join:
-    """Of our trees, as the core has it."""
+    """Default price of our trees, as in the core."""
     join: Join = trees_policy("gain")["join"]
     return join
 
 
 class Given(Parameters):
-    """The data and the cluster, as every figure has them."""
+    """The data and the cluster, the same in every figure."""
 
     data: DataChoice
     """``auto``, ``own``, ``authors`` or a folder: see `olaf.experiments.mina.data`."""
     topology: str
-    """As `olaf simulate mina --topology` has it: ``fat-tree:16``."""
+    """Topology as for `olaf simulate mina --topology`: ``fat-tree:16``."""
     bandwidth_gbit: float = Field(gt=0)
-    """Gbit/s at which an all-reduce among hosts alone moves its bytes."""
+    """Bandwidth of a host-only all-reduce in Gbit/s."""
     speedup: float = Field(ge=1)
-    """How much faster that is when the switches sum."""
+    """Speed of an all-reduce in the switches relative to host-only."""
     latency_us: float = Field(ge=0)
-    """Of each all-reduce, microseconds."""
+    """Fixed time of each all-reduce, microseconds."""
     compute_speed: float = Field(gt=0)
-    """How much faster than the data's the jobs compute."""
+    """Speed of the jobs' computation relative to the data's."""
 
     def case(self, placement: str, trees: str, sharing: Sharing, **more: Any) -> Case:
-        """These policies on this cluster."""
+        """The case with these policies on this cluster."""
         return Case(
             placement, trees, sharing, topology=self.topology, bandwidth_gbit=self.bandwidth_gbit,
             speedup=self.speedup, latency_us=self.latency_us, compute_speed=self.compute_speed,
@@ -78,14 +78,14 @@ class Given(Parameters):
 
 
 class Listed(Given):
-    """And one list of jobs, the same for every seed."""
+    """The setting, and one list of jobs for all seeds."""
 
     job_list: str
-    """Of the data: its name."""
+    """Name of the list in the data."""
     jobs: int = Field(ge=1)
-    """Of it, so many from the first on."""
+    """Number of its first jobs that are used."""
     mix: Mix
-    """Of the jobs, where the data has no such list."""
+    """Number of steps of a drawn job, if the data has no such list."""
 
     def first(self, count: int) -> list[Job]:
         """Jobs of the list; drawn from the mix if the data has none."""
@@ -93,18 +93,18 @@ class Listed(Given):
 
     @property
     def comparable(self) -> bool:
-        """Whether they are those of the paper's numbers."""
+        """True if these are the jobs of the paper's numbers."""
         return self.data.comparable and self.job_list in self.data.lists
 
     @property
     def words(self) -> str:
-        """What is measured with."""
+        """Description of the data and the jobs."""
         return f"{self.data.words}. Jobs: {self.data.whence(self.job_list)}"
 
 
 @dataclass(frozen=True)
 class Case:
-    """A cluster and its policies, by the words of the command line."""
+    """A cluster and its policies, in the words of the command line."""
 
     placement: str
     trees: str
@@ -117,14 +117,15 @@ class Case:
     capacity: str = "port:1"
     conflicts: Conflicts = "capacity"
     candidates: int | None = None
-    """Trees of each job that are looked at; 0: all; None: as many as the policy does by itself."""
+    """Candidate trees per job; 0: all; None: the policy's default."""
     price: float | None = None
-    """Of changing a running job's tree, in parts of what it gains; None: the policy's own."""
+    """Price of changing a running job's tree, as a fraction of its gain; None: the policy's
+    default."""
     join: Join | None = None
-    """With whom a job takes turns that finds no tree of its own; None: the policy's own."""
+    """Groups with which a job without a tree of its own takes turns; None: the policy's default."""
     migration_ms: float = 0.0
     keep: bool = False
-    """Whether MINA's trees that are there weigh in the next choice; in the paper they do not."""
+    """True if MINA's existing trees count in the next choice; in the paper they do not."""
 
     @property
     def words(self) -> str:
@@ -133,11 +134,11 @@ class Case:
 
     @property
     def draws(self) -> bool:
-        """Whether it depends on the seed: with all candidates none is drawn."""
+        """True if it depends on the seed: with all candidates none is drawn."""
         return self.placement in RANDOM or (self.trees in RANDOM and self.candidates != 0)
 
     def cluster(self, data: Data, seed: int) -> Cluster:
-        """For the simulator."""
+        """The setting for the simulator."""
         return Cluster(
             topology={"word": self.topology},
             capacity=self.capacity,
@@ -156,7 +157,7 @@ class Case:
         )
 
     def trees_policy(self) -> dict[str, Any]:
-        """For the simulator."""
+        """The network for the simulator."""
         price_millis = None if self.price is None else round(self.price * 1000)
         policy = trees_policy(
             self.trees, candidates=self.candidates, price_millis=price_millis, join=self.join
@@ -170,14 +171,14 @@ class Ran:
 
     summary: Summary
     cpu_s: float
-    """Of the whole of it."""
+    """CPU seconds of the whole run."""
     trees_s: float
-    """Of which so much to choose trees."""
+    """CPU seconds of choosing trees."""
     costs: Costs
 
     @property
     def score(self) -> float:
-        """Raises RunError where no job can gain."""
+        """The score. Raises RunError if no job can gain."""
         if self.summary.score is None:
             raise RunError(
                 "no job can gain by the switches in this setting; "
@@ -187,7 +188,7 @@ class Ran:
 
     @property
     def utilisation(self) -> float:
-        """Of the switches by a job, mean over jobs."""
+        """Utilisation of the switches by a job, mean over jobs."""
         return self.summary.utilisation
 
     @property
@@ -208,8 +209,8 @@ def run_case(case: Case, data: Data, jobs: Sequence[Job], seed: int) -> Ran:
 def run_with_lines(
     case: Case, data: Data, jobs: Sequence[Job], seed: int
 ) -> tuple[Outcome, dict[str, Any]]:
-    """As `run_case`; who sat where and had which tree."""
-    # No use of the switches is kept but those of the first nanosecond.
+    """Like `run_case`, with the hosts and trees of each job."""
+    # Only uses of the switches in the first nanosecond are kept.
     outcome, _ = simulate(
         case.cluster(data, seed), data.patterns, jobs, timeline=Window(from_ns=0, to_ns=1)
     )
@@ -219,7 +220,7 @@ def run_with_lines(
 
 
 class Bench:
-    """Runs cases by seed, as many at once as there are cores; equal ones once."""
+    """Runs cases by seed, one per core at a time; equal cases run once."""
 
     def __init__(self, data: Data, seeds: Sequence[int], say: Says) -> None:
         self._data = data
@@ -229,18 +230,18 @@ class Bench:
         self._done: dict[tuple[Case, str, int], Ran] = {}
 
     def want(self, case: Case, name: str, jobs: Callable[[int], Sequence[Job]]) -> None:
-        """A case on a list by seed; lists of one name and seed are the same list."""
+        """Request a case on a list for each seed; lists of one name and seed are the same list."""
         for seed in self._seeds:
             self._wanted.setdefault(self._key(case, name, seed), jobs(seed))
 
     def want_given(self, case: Case, name: str, jobs: Sequence[Job]) -> None:
-        """A case on the same list whatever the seed."""
+        """Request a case on a list that does not depend on the seed."""
         self.want(case, f"={name}", lambda seed: jobs)
 
     def run(self) -> None:
-        """All that is wanted and not run yet. Raises RunError where one cannot be."""
+        """Run all requested cases. Raises RunError if one cannot be simulated."""
         todo = [key for key in self._wanted if key not in self._done]
-        # What takes long goes first, so that no core waits for the last one.
+        # Long runs go first, so that no core waits for the last one.
         todo.sort(key=lambda key: (not key[0].draws, key[2]))
         with ThreadPoolExecutor(machine.cores()) as pool:
             runs = [
@@ -256,11 +257,11 @@ class Bench:
                     running.cancel()
 
     def of(self, case: Case, name: str) -> list[Ran]:
-        """What a case came to on a list of that name, by seed."""
+        """The runs of a case on a list of that name, by seed."""
         return [self._done[self._key(case, name, seed)] for seed in self._seeds]
 
     def of_given(self, case: Case, name: str) -> list[Ran]:
-        """The same of a list that does not depend on the seed."""
+        """The runs of a case on a list that does not depend on the seed."""
         return self.of(case, f"={name}")
 
     def _key(self, case: Case, name: str, seed: int) -> tuple[Case, str, int]:
@@ -269,10 +270,10 @@ class Bench:
 
 
 def spread(runs: Iterable[Ran], of: Callable[[Ran], float]) -> Spread:
-    """One value a seed."""
+    """One value per seed."""
     return Spread.of([of(run) for run in runs])
 
 
 def at_speed(case: Case, compute_speed: float, speedup: float) -> Case:
-    """The same where the network matters more."""
+    """The same setting, with a network that matters more."""
     return replace(case, compute_speed=compute_speed, speedup=speedup)

@@ -1,4 +1,4 @@
-"""MINA §V-D: how often trees move, and what that costs."""
+"""MINA §V-D: how often trees move, and the cost of a move."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ MIGRATIONS_GOAL = 1.0
 
 
 class Parameters(Listed):
-    """The cluster, the jobs, and what a move costs."""
+    """The cluster, the jobs, and the cost of a move."""
 
     migration_ms: float = Field(ge=0)
-    """For how long a job has no tree when it is given another."""
+    """Time that a job is without a tree while it changes trees."""
     prices: list[Annotated[float, Field(ge=0)]] = Field(min_length=1)
-    """Of changing a running job's tree, that our trees are chosen with."""
+    """Prices of a change for which our trees are chosen."""
 
 
 def run(task: Task[Parameters]) -> Result:
-    """Every policy with free moves and with moves that take their time."""
+    """Measure every policy with free moves and with moves that take time."""
     given = task.parameters
     jobs = given.first(given.jobs)
     policies = cases(given)
@@ -47,7 +47,7 @@ def run(task: Task[Parameters]) -> Result:
 
 
 def cases(given: Parameters) -> dict[str, Case]:
-    """By name; ours without a price of its own is the policy as it is."""
+    """Cases by name; ours without a price uses the policy's default."""
     crowded = given.case("fragments", "gain", "plan", capacity="switch:1")
     return {
         "MINA, by switch": given.case("fragments", "mina", "mina", conflicts="switch"),
@@ -67,7 +67,7 @@ def priced(price: float) -> str:
 
 
 def downtime_s(ran: Ran, given: Parameters) -> float:
-    """A job, as the paper computes it."""
+    """Time without a tree per job, as the paper computes it."""
     return ran.migrations * given.migration_ms / 1000
 
 
@@ -75,7 +75,7 @@ def rows(
     task: Task[Parameters], free: dict[str, list[Ran]], slow: dict[str, list[Ran]], *,
     comparable: bool,
 ) -> list[Row]:  # fmt: skip
-    """Number and downtime, then what the time does to the score."""
+    """Number and downtime, then the effect of the time on the score."""
     given, paper = task.parameters, task.paper
     told = []
     for name in ("MINA, by switch", "MINA, by port", KEPT, "ours"):
@@ -107,7 +107,7 @@ def rows(
 
 
 def difference(slow: Sequence[Ran], free: Sequence[Ran]) -> Spread:
-    """Of the scores, by seed."""
+    """The difference of scores, by seed."""
     return Spread.of([a.score - b.score for a, b in zip(slow, free, strict=True)])
 
 
@@ -141,7 +141,7 @@ def chart(given: Parameters, free: dict[str, list[Ran]], slow: dict[str, list[Ra
 
 
 def table(given: Parameters, free: dict[str, list[Ran]], slow: dict[str, list[Ran]]) -> Table:
-    """All of it."""
+    """The table of all values."""
     return Table(
         title="Changes of trees",
         columns=[

@@ -1,6 +1,6 @@
-"""Settings in which all-reduces matter: what each way to share the switches is worth there.
+"""Settings in which all-reduces matter: the score of each way to share the switches there.
 
-The default of `olaf simulate mina` is chosen by this figure: `chosen` is the rule.
+This figure decides the default of `olaf simulate mina`: `chosen` is the rule.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from olaf.schedule.simulation import Cluster, Join
 
 
 class Shape(BaseModel):
-    """A cluster of 1,024 hosts, and for how many jobs at once its switches sum."""
+    """A cluster of 1,024 hosts, and the number of jobs for which its switches can sum at once."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     name: str
     """Links down to links up of a switch, and the capacity: ``4:1, one job a port``."""
     topology: str
-    """As `olaf simulate mina --topology` has it."""
+    """Topology as for `olaf simulate mina --topology`."""
     capacity: str
-    """As `olaf simulate mina --capacity` has it."""
+    """Capacity as for `olaf simulate mina --capacity`."""
 
 
 class Sizes(BaseModel):
-    """How many hosts a job asks for: each number as likely as any other."""
+    """Range of hosts that a job asks for, all equally likely."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
@@ -64,30 +64,30 @@ class Parameters(experiments.Parameters):
     data: DataChoice
     """``auto``, ``own``, ``authors`` or a folder: see `olaf.experiments.mina.data`."""
     bandwidth_gbit: float = Field(gt=0)
-    """Gbit/s at which an all-reduce among hosts alone moves its bytes."""
+    """Bandwidth of a host-only all-reduce in Gbit/s."""
     speedup: float = Field(ge=1)
-    """How much faster that is when the switches sum."""
+    """Speed of an all-reduce in the switches relative to host-only."""
     latency_us: float = Field(ge=0)
-    """Of each all-reduce, microseconds."""
+    """Fixed time of each all-reduce, microseconds."""
     compute_speeds: list[float] = Field(min_length=1)
-    """How much faster than the data's the jobs compute."""
+    """Speeds of the jobs' computation relative to the data's."""
     clusters: list[Shape] = Field(min_length=1)
     """Clusters that the jobs run on."""
     sizes: list[Sizes] = Field(min_length=1)
     """Ranges of hosts that a job asks for."""
     jobs: int = Field(ge=1)
-    """Of a list."""
+    """Number of jobs in a list."""
     job_list: str
-    """Of the data: the list of the setting that is the authors'."""
+    """Name of the data's list for the authors' setting."""
     listed_jobs: int = Field(ge=1)
-    """Of that list, the first ones."""
+    """Number of its first jobs that are used."""
     mix: Mix
-    """Of its jobs, where the data has no such list."""
+    """Number of steps of a drawn job, if the data has no such list."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A way to place, to choose trees and to share."""
+    """A policy for hosts, trees and sharing."""
 
     name: str
     policies: Policies
@@ -95,7 +95,7 @@ class Candidate:
 
     @property
     def ours(self) -> bool:
-        """Whether it may become the default."""
+        """True if it may become the default."""
         return self.policies[:2] == OURS[:2] and self.policies[2] != "mina"
 
 
@@ -113,7 +113,7 @@ CANDIDATES = (
 
 
 def default() -> Candidate:
-    """What `olaf simulate mina` does unless told otherwise."""
+    """The default of `olaf simulate mina`."""
     wanted = (("fragments", "gain", Cluster().sharing), default_join())
     return next(each for each in CANDIDATES if (each.policies, each.join) == wanted)
 
@@ -127,7 +127,7 @@ class Setting:
     capacity: str
     topology: str
     sizes: Sizes | None
-    """None: the list that is given."""
+    """None: the given list."""
 
     def case(self, given: Parameters, candidate: Candidate) -> Case:
         """For the simulator."""
@@ -139,7 +139,7 @@ class Setting:
 
 
 def settings_of(given: Parameters) -> tuple[Setting, list[Setting]]:
-    """The authors' own, then those in which all-reduces matter."""
+    """The authors' setting, then those in which all-reduces matter."""
     theirs = Setting("authors' list, as recorded", 1.0, "port:1", "fat-tree:16", None)
     harder = [
         Setting(
@@ -153,40 +153,40 @@ def settings_of(given: Parameters) -> tuple[Setting, list[Setting]]:
 
 @dataclass(frozen=True)
 class Measured:
-    """By setting and candidate, one run a seed."""
+    """Runs by setting and candidate, one per seed."""
 
     theirs: Setting
     harder: list[Setting]
     runs: dict[tuple[str, str], list[Ran]]
 
     def score(self, setting: Setting, candidate: Candidate) -> Spread:
-        """Plain: every job counts the same."""
+        """Plain score: every job has the same weight."""
         return Spread.of([ran.score for ran in self.runs[setting.name, candidate.name]])
 
     def by_hosts(self, setting: Setting, candidate: Candidate) -> Spread:
-        """Each job counted once for each of its hosts."""
+        """Score with each job weighted by its hosts."""
         runs = self.runs[setting.name, candidate.name]
         return Spread.of([ran.summary.score_by_hosts or 0.0 for ran in runs])
 
     def headroom(self, setting: Setting) -> Spread:
-        """What all aggregation together could save of the jobs' time."""
+        """Share of the jobs' time that aggregation could save at most."""
         return Spread.of([ran.summary.headroom for ran in self.runs[setting.name, "skip"]])
 
     def best(self, setting: Setting, of: Callable[[Setting, Candidate], Spread]) -> float:
-        """Of those that may become the default."""
+        """The best score of those that may become the default."""
         return max(of(setting, each).mean for each in CANDIDATES if each.ours)
 
     def shortfall(self, candidate: Candidate, of: Callable[[Setting, Candidate], Spread]) -> float:
-        """The most that it is behind the best in a setting."""
+        """The largest distance from the best in a setting."""
         return max(self.best(each, of) - of(each, candidate).mean for each in self.harder)
 
 
 def chosen(measured: Measured) -> Candidate:
-    """The rule by which the default is chosen.
+    """The rule that chooses the default.
 
-    Of ours, the candidate whose largest shortfall is smallest: in the setting that suits it least
-    its plain score is least behind the best of ours in that setting. Of shortfalls that are equal
-    to two decimals, the one that is smaller by hosts.
+    Among our candidates, it takes the one with the smallest largest shortfall: in its worst
+    setting, its plain score is closest to the best of ours there. Of shortfalls that are equal to
+    two decimals, it takes the one that is smaller by hosts.
     """
     return min(
         (each for each in CANDIDATES if each.ours),
@@ -198,7 +198,7 @@ def chosen(measured: Measured) -> Candidate:
 
 
 def run(task: Task[Parameters]) -> Result:
-    """Every candidate in every setting."""
+    """Measure every candidate in every setting."""
     given, data = task.parameters, task.parameters.data
     theirs, harder = settings_of(given)
     bench = Bench(data, task.seeds, task.say)
@@ -232,7 +232,7 @@ def list_name(setting: Setting) -> str:
 
 
 def lists(setting: Setting, given: Parameters) -> Callable[[int], Sequence[Job]]:
-    """Of a setting, by seed."""
+    """The scores of a setting, by seed."""
     if setting.sizes is None:
         raise ValueError("the given list is drawn by no seed")
     mix, data = setting.sizes.mix(), given.data
@@ -240,7 +240,7 @@ def lists(setting: Setting, given: Parameters) -> Callable[[int], Sequence[Job]]
 
 
 def rows(measured: Measured, winner: Candidate) -> list[Row]:
-    """How easy the authors' setting is, and how the candidates do in the others."""
+    """How easy the authors' setting is, and the candidates' scores in the others."""
     theirs = measured.theirs
     by_name = {each.name: each for each in CANDIDATES}
 
@@ -272,7 +272,7 @@ def over(measured: Measured, candidate: Candidate) -> Spread:
 
 
 def charts(given: Parameters, measured: Measured) -> list[Chart]:
-    """What each candidate loses against the best of all in a setting, a map a compute speed."""
+    """Each candidate's loss against the best in a setting, one map per compute speed."""
     drawn = []
     ticks = [each.name.removeprefix("ours, ").replace(", ", "\n") for each in CANDIDATES]
     for at, speed in enumerate(given.compute_speeds):
@@ -317,7 +317,7 @@ def scores(measured: Measured) -> Table:
 
 
 def differences(measured: Measured) -> Table:
-    """Against the default, list by list."""
+    """Scores minus the default's, list by list."""
     against = default()
 
     def cell(setting: Setting, candidate: Candidate) -> str:
@@ -338,7 +338,7 @@ def differences(measured: Measured) -> Table:
 
 
 def rule(measured: Measured, winner: Candidate) -> Table:
-    """What the default is chosen by."""
+    """The numbers that choose the default."""
     ours = [each for each in CANDIDATES if each.ours]
 
     def worst(candidate: Candidate) -> Setting:
@@ -374,7 +374,7 @@ def rule(measured: Measured, winner: Candidate) -> Table:
 
 
 def notes(measured: Measured, winner: Candidate) -> list[str]:
-    """What a reader should know of this run."""
+    """Remarks about this run for the reader."""
     said = []
     if winner is not default():
         said.append(

@@ -1,1 +1,1 @@
-"""Figures and tables of OLAF, a file of data and a file of code each."""
+"""Figures and tables of OLAF, each with a file of data and a file of code."""

@@ -1,4 +1,4 @@
-"""The three queues against the bound on average Age-of-Model: docs/design/006.
+"""Compares the three queues with the bound on average Age-of-Model: docs/design/006.
 
 Time is counted in services: what the link takes for one datagram.
 """
@@ -33,9 +33,9 @@ from olaf.outcome import RunError
 
 QUEUES = ("fifo", "olaf", "freshest")
 Sized: TypeAlias = dict[tuple[int, str], list[tuple[float, float]]]
-"""By slots and queue: age in services and loss in percent, once a seed."""
+"""By slots and queue: age in services and loss in percent, once per seed."""
 WORKERS = 8
-"""Of each cluster."""
+"""The rates of each cluster."""
 
 
 class Setting(BaseModel):
@@ -46,30 +46,30 @@ class Setting(BaseModel):
     clusters: int = Field(ge=1)
     slots: int = Field(ge=1)
     uneven: float = Field(default=1.0, ge=1.0)
-    """Every second cluster sends so many times as often as the others."""
+    """Factor by which every second cluster sends more often than the others."""
 
     @property
     def name(self) -> str:
-        """As rows and tables call it."""
+        """Name in rows and tables."""
         odd = f", every second {self.uneven:g}x as often" if self.uneven > 1 else ""
         return f"{self.clusters} clusters, {self.slots} slots{odd}"
 
     def rates(self, load: float) -> np.ndarray:
-        """Arrivals of each cluster in one service, shape (clusters,), float64."""
+        """Arrivals of each cluster per service, shape (clusters,), float64."""
         weights = np.where(np.arange(self.clusters) % 2 == 0, self.uneven, 1.0)
         return np.asarray(load * weights / weights.sum())
 
 
 class Sweep(BaseModel):
-    """One load through queues of rising size: OLAF §8.1 has FIFO's age grow with it."""
+    """One load through queues of increasing size: in OLAF §8.1 FIFO's age grows with it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     clusters: int = Field(ge=1)
     slots: list[int] = Field(min_length=2)
-    """In rising order."""
+    """Numbers of slots, in increasing order."""
     load: float = Field(gt=0)
-    """Arrivals in one service, all clusters together."""
+    """Arrivals per service, all clusters together."""
 
     def setting(self, slots: int) -> Setting:
         """One size."""
@@ -77,24 +77,24 @@ class Sweep(BaseModel):
 
 
 class Parameters(experiments.Parameters):
-    """Which settings are measured at which loads."""
+    """The settings and their loads."""
 
     loads: list[float] = Field(min_length=1)
-    """Arrivals in one service, all clusters together."""
+    """Arrivals per service, all clusters together."""
     arrivals: int = Field(ge=100)
-    """Of one trace."""
+    """Number of arrivals of one trace."""
     rate: str
-    """Of the link, as tc writes it."""
+    """Bandwidth of the link, in tc's units."""
     bytes: int = Field(ge=1)
-    """Of a datagram."""
+    """Bytes of a datagram."""
     goal: float
-    """The age-optimal queue's age is to be at most so many times the bound."""
+    """Goal: the age-optimal queue's age divided by the bound is at most this."""
     settings: list[Setting] = Field(min_length=1)
-    """Who shares which queue. The first is drawn."""
+    """Clusters that share a queue. The first setting is drawn."""
     sweep: Sweep
     """The queue's size."""
     exact: list[Exact]
-    """Small cases, of which the best of all policies is computed."""
+    """Small cases for which the best of all policies is computed."""
 
 
 def run(task: Task[Parameters]) -> Result:
@@ -185,7 +185,7 @@ def replayed(trace: Path, queue: str, setting: Setting, given: Parameters) -> tu
 
 
 def bound(rates: np.ndarray) -> float:
-    """Least average age, services: see docs/design/006 for why.
+    """Smallest average age, in services: docs/design/006 has the derivation.
 
     A cluster with Poisson arrivals at rate l that is served q times in a unit of time is at least
     1 + 1/(2q) + q/(2 l^2) old on average; the sum of all q is at most 1. The best q for a price c
@@ -215,7 +215,7 @@ def ages_of(
 def worst_row(
     setting: Setting, given: Parameters, ages: dict[str, dict[float, list[float]]]
 ) -> Row:
-    """The age-optimal queue's age over the bound at the load where it is greatest."""
+    """The age-optimal queue's age divided by the bound, at the load with the largest ratio."""
 
     def over(queue: str, load: float) -> list[float]:
         least = bound(setting.rates(load))
@@ -259,7 +259,7 @@ def table(
 
 
 def size_rows(sweep: Sweep, sized: Sized) -> Iterable[Row]:
-    """Whether a larger queue makes models older: the paper says so of FIFO."""
+    """Whether a larger queue makes models older, as the paper says of FIFO."""
     small, large = sweep.slots[0], sweep.slots[-1]
     for queue in QUEUES:
         ages = {slots: Spread.of([age for age, _ in sized[slots, queue]]) for slots in sweep.slots}

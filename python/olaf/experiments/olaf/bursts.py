@@ -1,4 +1,4 @@
-"""OLAF §8.1's traffic, shared by Table 1 and Figure 6: bursts of packets through a queue."""
+"""The traffic of OLAF §8.1 for Table 1 and Figure 6: bursts of packets through a queue."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ Order = Literal["rounds", "lockstep", "random"]
 
 
 class Traffic(BaseModel):
-    """Who sends what, and when. Rates in bit/s of the packets' bytes."""
+    """The senders and their timing. Rates are in bit/s of the packets' bytes."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     workers: int = Field(ge=1)
     clusters: int = Field(ge=1)
     packets: int = Field(ge=1)
-    """Of each worker."""
+    """Packets of each worker."""
     bytes: int = Field(ge=1)
-    """Of a packet."""
+    """Bytes of a packet."""
     average: str
-    """Rate over bursts and silences together."""
+    """Mean rate over bursts and silences."""
     burst: int = Field(ge=1)
-    """Packets that follow each other at the peak rate; then the link is silent until the next."""
+    """Packets per burst at the peak rate; the link is silent until the next burst."""
     peak: str
     order: Order
-    """``rounds``: every worker once in each round, in an order drawn anew; ``lockstep``: always in
-    the same order; ``random``: all packets shuffled."""
+    """``rounds``: every worker once per round, in a new random order; ``lockstep``: always in the
+    same order; ``random``: all packets shuffled."""
 
     @property
     def total(self) -> int:
@@ -43,17 +43,18 @@ class Traffic(BaseModel):
         return self.workers * self.packets
 
     def cluster(self, worker: int) -> int:
-        """Of a worker."""
+        """Cluster of a worker."""
         return worker % self.clusters
 
     def schedule(self, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        """When each packet comes, ns, int64, and of which worker, int64; both of shape (total,)."""
+        """(time in ns, worker) of each packet, both int64 of shape (total,)."""
         chance = np.random.default_rng(seed)
         bits = 8 * self.bytes
         at = np.arange(self.total)
         period = self.burst * bits * 1e9 / _olaf.parse_rate(self.average)
         gap = min(bits * 1e9 / _olaf.parse_rate(self.peak), period / self.burst)
-        # Where in its period the first burst begins is chance: else all seeds of one order are one.
+        # The first burst begins at a random point of its period: otherwise all seeds would be
+        # equal.
         phase = chance.uniform(0, period)
         times = phase + (at // self.burst) * period + (at % self.burst) * gap
         return times.astype(np.int64), self._who(chance)
@@ -68,22 +69,22 @@ class Traffic(BaseModel):
 
 @dataclass(frozen=True)
 class Counts:
-    """What a queue made of the traffic."""
+    """The result of the traffic in a queue."""
 
     received: int
     """Updates that arrived at the server."""
     aggregated: int
-    """Contributions that others took along or replaced: neither lost nor received by themselves."""
+    """Contributions that were merged or replaced: neither lost nor received separately."""
     loss: float
-    """Dropped contributions, 0 to 1."""
+    """Dropped contributions divided by all, 0 to 1."""
     age_ns: float
     """Mean over the clusters of their average Age-of-Model."""
     contributors: list[int]
-    """Of each update that left, merged ones; empty unless asked for."""
+    """Contributions of each departed update; empty unless requested."""
 
 
 def write_trace(path: Path, traffic: Traffic, seed: int) -> None:
-    """As `olaf replay` reads it."""
+    """The trace for `olaf replay`."""
     times, who = traffic.schedule(seed)
     sent = [0] * traffic.workers
     with path.open("w", encoding="utf-8") as file:
@@ -97,7 +98,7 @@ def write_trace(path: Path, traffic: Traffic, seed: int) -> None:
 def replay(
     trace: Path, queue: str, slots: int, rate: str, *, head: str = "locked", full: bool = False
 ) -> Counts:
-    """Replay a trace through a queue before a link of that rate."""
+    """Replay a trace through a queue before a link of this rate."""
     text = _olaf.replay(str(trace), engine=queue, slots=slots, rate=rate, head=head, full=full)
     told: dict[str, Any] = json.loads(text)
     summary = told["summary"]
@@ -111,8 +112,8 @@ def replay(
 
 
 def mean_age_ns(clusters: Sequence[dict[str, Any]], what: str) -> float:
-    """Mean over the clusters of their average age, those that starve included; an error where
-    nothing but one update departed, for then no time has passed."""
+    """Mean over the clusters of their average age, including starved ones. Raises an error if only
+    one update departed, since no time has then passed."""
     ages: list[float | None] = [cluster["aom_mean_ns"] for cluster in clusters]
     known = [age for age in ages if age is not None]
     if not ages or len(known) < len(ages):

@@ -1,4 +1,4 @@
-"""What a sceptic would do instead of OLAF, on the same uplink: see `olaf compare`."""
+"""Two baselines for OLAF on the same uplink: see `olaf compare`."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ class Parameters(experiments.Parameters):
     environment: str
     """Any id that gymnasium.make knows."""
     workers: int = Field(ge=2)
-    """Worker processes."""
+    """Number of worker processes."""
     clusters: int = Field(ge=1)
-    """Clusters they are dealt to."""
+    """Number of clusters."""
     slots: int = Field(ge=1)
-    """Updates the queue holds."""
+    """Number of updates that the queue holds."""
     queues: list[str] = Field(min_length=1)
     """Disciplines."""
     baselines: list[str]
-    """What comes after them: push-less-often, tcp."""
+    """Baselines that run after the queues: push-less-often, tcp."""
     uplink: str
-    """Rate of the uplink of every arm."""
+    """Bandwidth of the uplink of every arm."""
     until_reward: float
     """A run ends at this mean reward."""
     reward_window: int = Field(ge=1)
-    """Episodes it is the mean of."""
+    """Number of episodes in the mean."""
     time_limit_s: float = Field(gt=0)
-    """A run ends after so long at the latest."""
+    """Time limit of a run."""
 
 
 def run(task: Task[Parameters]) -> Result:
-    """Train every arm with every seed; then the table, the ratios and what they say."""
+    """Train every arm with every seed; return the table, the ratios and the verdict."""
     settings = settings_of(task.parameters, list(task.seeds))
     results: list[dict[str, Any]] = []
     trained: dict[str, list[Trained]] = {}
@@ -87,7 +87,7 @@ def settings_of(given: Parameters, seeds: list[int]) -> Settings:
 
 
 def ratio_rows(results: list[dict[str, Any]]) -> list[Row]:
-    """Each baseline over the best of ours, a value a seed: 1 is no difference."""
+    """Each baseline relative to our best queue, a value per seed: 1 is no difference."""
     found = ratios(results)
     if found is None:
         return []
@@ -169,7 +169,7 @@ def _plain(measure: Measure) -> str:
 
 
 def curve_chart(trained: dict[str, list[Trained]]) -> Chart:
-    """Reward against time, a line an arm: the mean over the seeds that still run."""
+    """Reward against time, a line per arm: the mean over the seeds that still run."""
     series = []
     for arm, runs in trained.items():
         points: dict[int, list[float]] = {}

@@ -1,4 +1,4 @@
-"""Ours, no figure of the paper: what transmission control does in every setting of OLAF §8.3.
+"""Our own study: the effect of transmission control in every setting of OLAF §8.3.
 
 The table and the bound of ``docs/design/009-transmission-control.md``.
 """
@@ -39,7 +39,7 @@ SHORT = {
     FRESHEST: ("freshest", "off"),
     FRESHEST_FAIR: ("freshest", "fair"),
 }
-"""What is measured: queue and control."""
+"""A variant: queue and control."""
 
 FAIRNESS_GOAL = 0.99
 WORSE_GOAL = 10.0
@@ -52,13 +52,13 @@ class Parameters(Network):
     """The network, and the settings as changes to it."""
 
     settings: Changes
-    """Settings of the paper, to which the goal belongs."""
+    """Settings of the paper, to which the goal applies."""
     others: Changes
-    """Further ones."""
+    """More settings."""
     knobs: dict[str, list[float]]
-    """Values of the fair control's ``rounds`` and ``yields`` that are tried, one at a time."""
+    """Tested values of the fair control's ``rounds`` and ``yields``, one at a time."""
     knobs_in: list[str]
-    """In which of the settings."""
+    """Settings of these tests."""
 
     @field_validator("settings", "others")
     @classmethod
@@ -83,7 +83,7 @@ class Parameters(Network):
 
 
 def run(task: Task[Parameters]) -> Result:
-    """Measure plain OLAF and both controls everywhere; then the bound where the goal is missed."""
+    """Measure plain OLAF and both controls in all settings, then the bound for missed goals."""
     given = task.parameters
     networks = given.networks(given.settings) | given.networks(given.others)
     measured = measure_settings(task.each_seed(), networks, list(SHORT))
@@ -108,7 +108,7 @@ def run(task: Task[Parameters]) -> Result:
 
 
 def goal_rows(view: View, setting: str, measured: Measured) -> list[Row]:
-    """The goal's two sides for the fair control."""
+    """Both sides of the goal for the fair control."""
     known = dict(measured)
     where = f"{setting}, {FAIR.name}, {view} view"
     return [
@@ -151,7 +151,8 @@ def table(view: View, by_setting: dict[str, Measured]) -> Table:
 
 
 class Limit:
-    """How fair a setting can become at most while no cluster of S2 is 10 % worse than plain."""
+    """The largest fairness of a setting if no cluster of S2 gets 10 % worse than with plain
+    OLAF."""
 
     def __init__(
         self, view: View, setting: str, network: Network, measured: Measured, seeds: Sequence[int]
@@ -173,17 +174,17 @@ class Limit:
 
     @property
     def proven(self) -> float:
-        """Jain's index at most, whatever the queue and the control."""
+        """Largest possible Jain index, for any queue and control."""
         return self._jain(self.best_ms)
 
     @property
     def measured(self) -> float:
-        """Jain's index if S1 had the network to itself and S2 kept its age all the same."""
+        """Jain's index if S1 had the network to itself and S2 kept its age."""
         return self._jain(self.alone_ms)
 
     @property
     def proves(self) -> bool:
-        """Whether the goal is out of reach by proof."""
+        """True if the goal is provably impossible."""
         return self.proven < FAIRNESS_GOAL
 
     def _jain(self, s1_ms: float) -> float:
@@ -204,7 +205,7 @@ class Limit:
 
 
 def limits_table(limits: list[Limit]) -> Table:
-    """Proof and measurement where the fairness goal is missed."""
+    """Proof and measurement for a missed fairness goal."""
     return Table(
         title="Where the goal for fairness is missed",
         columns=[
@@ -235,7 +236,7 @@ def knobs_table(
     by_setting: dict[str, Measured],
     seeds: Sequence[int],
 ) -> Table:
-    """The fair control with its two numbers turned."""
+    """The fair control with other values of its two parameters."""
     turned = [replace(FAIR, rounds=value) for value in given.knobs.get("rounds", [])]
     turned += [replace(FAIR, yields=value) for value in given.knobs.get("yields", [])]
     rows: list[list[Spread | float | str | None]] = []
@@ -262,7 +263,7 @@ def knobs_table(
 
 
 def note(by_setting: dict[str, Measured]) -> str:
-    """What the fair control costs."""
+    """The cost of the fair control."""
     known = dict(next(iter(by_setting.values())))
     setting = next(iter(by_setting))
     plain, fair = (worker_ms(known[variant], "S1").mean for variant in (OLAF, FAIR))

@@ -1,4 +1,4 @@
-"""OLAF §8.3, Figure 10: the age of two groups while SW1's link becomes narrower."""
+"""OLAF §8.3, Figure 10: the age of two groups while SW1's link gets narrower."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ DRAWN = (FIFO, OLAF, PAPER, FAIR)
 
 
 class Parameters(Network):
-    """The network, and how narrow SW1's link becomes."""
+    """The network, and the rates of SW1's link."""
 
     ratios: list[Annotated[float, Field(gt=0)]] = Field(min_length=1)
-    """SW1's rate, in parts of ``sw1_bps``."""
+    """SW1's rates, as fractions of ``sw1_bps``."""
     ns3_ratios: list[Annotated[float, Field(gt=0)]]
-    """Which of them ns-3 runs, too."""
+    """The fractions that also run in ns-3."""
 
     def at(self, ratio: float) -> Network:
-        """The network with SW1's link so narrow."""
+        """The network with this rate of SW1's link."""
         return self.model_copy(update={"sw1_bps": round(self.sw1_bps * ratio)})
 
 
@@ -130,7 +130,7 @@ def series(
 
 
 def table(view: View, by_ratio: ByRatio) -> Table:
-    """Everything that the plots leave out."""
+    """All numbers that the plots leave out."""
     return Table(
         title=f"By ratio: {VIEWS[view]}",
         columns=[

@@ -1,4 +1,4 @@
-"""OLAF §2.1, Figure 2: three ways in which a server can treat updates, by iteration and by time."""
+"""OLAF §2.1, Figure 2: three ways to apply updates at a server, by iteration and by time."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ MODES = {
     "round": "synchronous",
 }
 POINTS = 40
-"""Of a curve over time."""
+"""Number of points of a curve over time."""
 
 Runs: TypeAlias = dict[tuple[float, str], list[Trained]]
-"""By ratio of speeds and mode, one run a seed."""
+"""Runs by ratio of speeds and mode, one per seed."""
 
 
 class Parameters(experiments.Parameters):
@@ -32,19 +32,19 @@ class Parameters(experiments.Parameters):
     workers: int = Field(ge=2)
     """Workers, each with a machine of its own."""
     clusters: int = Field(ge=1)
-    """Clusters they are dealt to."""
+    """Number of clusters."""
     speeds: list[float] = Field(min_length=1)
-    """The fastest machine's speed over the slowest's, once each; 1: all alike."""
+    """The fastest machine's speed divided by the slowest's, one job each; 1: all equal."""
     iterations: int = Field(ge=1)
     """Turns of each worker; a run ends after ``iterations * workers`` turns in all."""
     aggregate_updates: int = Field(ge=1)
-    """Contributions applied together in periodic aggregation."""
+    """Number of contributions applied together in periodic aggregation."""
     round_ms: int = Field(ge=1)
-    """A round ends so long after its first contribution, without those that are missing."""
+    """A round ends this long after its first contribution, without the missing ones."""
     smoothing: int = Field(ge=1)
-    """Iterations that a point of the plot is the mean of."""
+    """Number of iterations averaged in a point of the plot."""
     last: int = Field(ge=1)
-    """Iterations that the reward at the end is the mean of."""
+    """Number of iterations averaged in the reward at the end."""
 
 
 def run(task: Task[Parameters]) -> Result:
@@ -96,7 +96,7 @@ def machines(ratio: float) -> str:
 
 
 def by_iteration(given: Parameters) -> dict[str, Callable[[Trained], float]]:
-    """What is compared in the paper's plot."""
+    """The comparison in the paper's plot."""
     return {
         "mean over all iterations": lambda one: mean_over(one.pushes),
         f"last {given.last} iterations": lambda one: one.reward_at_end(given.last),
@@ -114,7 +114,7 @@ def by_time(runs: Runs, ratio: float) -> dict[str, list[float]]:
 
 
 def lead_rows(runs: Runs, given: Parameters) -> Iterable[Row]:
-    """What the paper claims: asynchronous is above the two others, throughout."""
+    """The paper's claim: asynchronous is above the two others throughout."""
     for ratio in given.speeds:
         for other in ("periodic", "round"):
             for where, of in by_iteration(given).items():
@@ -127,7 +127,7 @@ def lead_rows(runs: Runs, given: Parameters) -> Iterable[Row]:
 
 
 def time_rows(runs: Runs) -> Iterable[Row]:
-    """The same over the same virtual time, in which the modes do not push equally often."""
+    """The same over equal virtual time, in which the modes push at different rates."""
     for ratio in dict.fromkeys(ratio for ratio, _ in runs):
         means = by_time(runs, ratio)
         for other in ("periodic", "round"):
@@ -140,7 +140,7 @@ def time_rows(runs: Runs) -> Iterable[Row]:
 
 
 def lead_row(where: str, ours: Sequence[float], theirs: Sequence[float], other: str) -> Row:
-    """Asynchronous against another mode, seed by seed."""
+    """Asynchronous compared with another mode, seed by seed."""
     beside = Spread.of(theirs)
     return Row(
         quantity=f"asynchronous reward, against {MODES[other]}",
@@ -153,7 +153,7 @@ def lead_row(where: str, ours: Sequence[float], theirs: Sequence[float], other: 
 
 
 def reward_rows(runs: Runs, given: Parameters) -> Iterable[Row]:
-    """The rewards at the end, and the time it took."""
+    """The rewards at the end, and the durations."""
     for (ratio, mode), own in runs.items():
         where = f"{MODES[mode]}, {machines(ratio)}"
         yield Row(
@@ -203,7 +203,7 @@ def charts(runs: Runs, given: Parameters) -> list[Chart]:
 
 
 def by_time_series(name: str, ones: Sequence[Trained], given: Parameters) -> Series:
-    """One line over time: means over the seeds of the n-th of `POINTS` points."""
+    """One line over time: means over the seeds of each of the `POINTS` points."""
     curves = [one.curve_by_time(POINTS, given.smoothing) for one in ones]
     length = min(len(curve) for curve in curves)
     points = list(zip(*(curve[-length:] for curve in curves), strict=True))
@@ -231,7 +231,7 @@ def answer(runs: Runs, given: Parameters) -> str:
 
 
 def notes(runs: Runs) -> list[str]:
-    """How fast the modes were, and whether rounds were whole."""
+    """The speeds of the modes, and whether rounds were complete."""
     speeds = "; ".join(
         f"{MODES[mode]}, {machines(ratio)} {sum(one.updates_per_s for one in own) / len(own):.1f}"
         for (ratio, mode), own in runs.items()

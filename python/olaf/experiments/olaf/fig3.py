@@ -1,4 +1,4 @@
-"""OLAF §2.1, Figure 3: more workers, fewer iterations of each."""
+"""OLAF §2.1, Figure 3: more workers need fewer iterations each."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ class Parameters(experiments.Parameters):
     environment: str
     """Any id that gymnasium.make knows."""
     workers: list[int] = Field(min_length=1)
-    """Numbers of workers, each with a machine of its own, in rising order."""
+    """Numbers of workers, each with its own machine, in increasing order."""
     iterations: int = Field(ge=1)
     """Turns of each worker; a run ends after ``iterations * workers`` turns in all."""
     mark: float
-    """The reward to which iterations are counted."""
+    """Target reward of the count of iterations."""
     smoothing: int = Field(ge=1)
-    """Iterations that a point of the plot is the mean of."""
+    """Number of iterations averaged in a point of the plot."""
     last: int = Field(ge=1)
-    """Iterations that the reward at the end is the mean of."""
+    """Number of iterations averaged in the reward at the end."""
 
 
 def run(task: Task[Parameters]) -> Result:
@@ -69,13 +69,13 @@ def tables(given: Parameters, count: int, seed: int) -> dict[str, dict[str, Any]
 
 
 def reached(one: Trained, given: Parameters) -> float:
-    """The first iteration at which the curve is at the mark, or the length of the run."""
+    """The first iteration at which the curve reaches the target, or the length of the run."""
     curve = one.curve(given.smoothing)
     return next((at for at, reward in curve if reward >= given.mark), float(given.iterations))
 
 
 def iteration_rows(runs: dict[int, list[Trained]], given: Parameters) -> Iterable[Row]:
-    """Iterations to the mark: fewer than with half as many workers."""
+    """Iterations to the target: fewer than with half as many workers."""
     spreads = {n: Spread.of([reached(one, given) for one in own]) for n, own in runs.items()}
     before: dict[int, int | None] = {given.workers[0]: None}
     before |= {after: fewer for fewer, after in pairwise(given.workers)}
@@ -95,7 +95,7 @@ def iteration_rows(runs: dict[int, list[Trained]], given: Parameters) -> Iterabl
 
 
 def reward_rows(runs: dict[int, list[Trained]], given: Parameters) -> Iterable[Row]:
-    """Where the runs ended."""
+    """The rewards at the end of the runs."""
     return [
         Row(
             quantity=f"reward, last {given.last} iterations",

@@ -1,4 +1,4 @@
-"""OLAF §8.1, Figure 6: the distribution of updates merged into an outgoing one."""
+"""OLAF §8.1, Figure 6: the distribution of contributions per departing update."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ class Parameters(experiments.Parameters):
     """Traffic, queue and link, as for Table 1."""
 
     traffic: Traffic
-    """Of all workers."""
+    """Number of packets of all workers."""
     queue: str
     """Discipline."""
     slots: int = Field(ge=1)
-    """Of the queue, the update on the wire included."""
+    """Slots of the queue, including the update on the wire."""
     rates: list[str] = Field(min_length=1)
-    """Of the uplink."""
+    """Bandwidth of the uplink."""
     real: Real
-    """On sockets."""
+    """Settings of the run over sockets."""
 
 
 def run(task: Task[Parameters]) -> Result:
@@ -61,7 +61,7 @@ def run(task: Task[Parameters]) -> Result:
 
 
 def virtual_rows(rate: str, runs: list[Counts], paper: dict[str, float]) -> list[Row]:
-    """The mean, and how many outgoing updates are merges at all."""
+    """The mean, and the share of departing updates that are merged."""
     merges = [100 * mean(n > 1 for n in one.contributors) for one in runs]
     many = [float(sorted(one.contributors)[len(one.contributors) * 9 // 10]) for one in runs]
     where = rate.replace("gbit", " Gbit/s")
@@ -84,7 +84,7 @@ def virtual_rows(rate: str, runs: list[Counts], paper: dict[str, float]) -> list
 
 
 def mean_row(rate: str, runs: list[Counts], paper: dict[str, float], how: str) -> Row:
-    """What came in and was not lost, over what left."""
+    """Arrivals that were not lost, divided by departures."""
     theirs = paper.get(f"mean_{rate.removesuffix('gbit')}")
     return Row(
         quantity="updates for each outgoing one, mean",
@@ -97,7 +97,7 @@ def mean_row(rate: str, runs: list[Counts], paper: dict[str, float], how: str) -
 
 
 def chart(virtual: dict[str, list[Counts]]) -> Chart:
-    """The share of outgoing updates that carry at most so many."""
+    """The share of departing updates with at most this many contributions."""
     most = max(max(one.contributors) for runs in virtual.values() for one in runs)
     series = []
     for rate, runs in virtual.items():

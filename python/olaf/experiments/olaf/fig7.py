@@ -1,4 +1,4 @@
-"""OLAF §8.2, Figure 7: how much sooner OLAF has N updates of each worker at the server."""
+"""OLAF §8.2, Figure 7: how much sooner OLAF delivers N updates of each worker."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ class Parameters(experiments.Parameters):
     """Workers, queue and link."""
 
     trace: str
-    """A file as `olaf train --record` writes it; `package` is the one that comes with olaf."""
+    """File by `olaf train --record`; `package` is the record that comes with olaf."""
     clusters: int = Field(ge=1)
-    """Clusters, each its own flow at the switch."""
+    """Number of clusters, each a flow at the switch."""
     workers_per_cluster: int = Field(ge=1)
-    """Workers in each of them."""
+    """Number of workers in each cluster."""
     wanted: int = Field(ge=1)
-    """Updates of each worker that the server is to have: the paper's N."""
+    """Number of updates of each worker to deliver: the paper's N."""
     slots: int = Field(ge=1)
-    """Updates the queue holds."""
+    """Number of updates that the queue holds."""
     shares: list[float] = Field(min_length=1)
-    """The uplink's rate, over what the workers offer."""
+    """The uplink's rate divided by the offered rate."""
     resend_queues: float = Field(gt=0)
-    """A worker sends again after so many times what a full queue takes to empty, or up to twice
+    """A worker sends again after this multiple of the time to empty a full queue, or up to twice
     that, drawn each time."""
     answer_delay_ms: float = Field(ge=0)
-    """From the last bit of a departure to the answer at its workers."""
+    """Delay from the last bit of a departure to the answer at its workers."""
     limit: float = Field(gt=1)
-    """A run has failed after so many times the least that FIFO can take and the slowest worker's
-    own rhythm together."""
+    """A run fails after this multiple of the sum of FIFO's shortest time and the slowest worker's
+    own time."""
 
 
 def run(task: Task[Parameters]) -> Result:
-    """Simulate each share with both queues; a seed draws where in the record workers begin."""
+    """Simulate each share with both queues; a seed draws the workers' start in the record."""
     given = task.parameters
     intervals, packet_bytes = recorded = read_trace(given.trace)
     offered = offered_bps(intervals, packet_bytes, given)
@@ -104,12 +104,12 @@ def run(task: Task[Parameters]) -> Result:
 
 
 def least_s(given: Parameters, packet_bytes: int, rate_bps: float) -> float:
-    """Seconds that the link takes for so many updates, each by itself."""
+    """Seconds of the link for this many separate updates."""
     return workers(given) * given.wanted * packet_bytes * 8 / rate_bps
 
 
 def workers(given: Parameters) -> int:
-    """How many there are."""
+    """Number of updates."""
     return given.clusters * given.workers_per_cluster
 
 
@@ -145,7 +145,7 @@ def pairs(times: list[int]) -> Iterable[tuple[int, int]]:
 
 
 def offered_bps(intervals: list[list[int]], packet_bytes: int, given: Parameters) -> float:
-    """Bits that all workers push a second, when each keeps the rhythm of its record."""
+    """Bits that all workers push per second at the pace of their records."""
     count = workers(given)
     per_s = sum(
         1e9 * len(own) / sum(own) for own in (intervals[n % len(intervals)] for n in range(count))
@@ -161,12 +161,12 @@ def deliver(
     queue: str,
     rate_bps: float,
 ) -> dict[str, Any]:
-    """One run in virtual time. Raises RunError where the limit comes first."""
+    """One run in virtual time. Raises RunError if it reaches the limit."""
     from olaf._olaf import deliver as simulate
 
     intervals, packet_bytes = recorded
     delay_ns = int(given.answer_delay_ms * 1e6)
-    # Where the link is wide, it is the workers' own rhythm that takes the time.
+    # On a wide link, the workers' own pace takes the time.
     rhythm_ns = max(given.wanted * sum(own) / len(own) + max(own) for own in intervals)
     limit_s = given.limit * (least_s(given, packet_bytes, rate_bps) + rhythm_ns / 1e9)
     full_ns = given.slots * packet_bytes * 8e9 / rate_bps
@@ -211,7 +211,7 @@ def speedup_rows(speedups: dict[float, list[float]]) -> Iterable[Row]:
 
 
 def trend_row(speedups: dict[float, list[float]]) -> Row:
-    """Whether narrower means more."""
+    """Whether the ratio grows as the link narrows."""
     narrow, wide = min(speedups), max(speedups)
     return Row(
         quantity="speed-up at the narrowest uplink / at the widest",
@@ -223,7 +223,7 @@ def trend_row(speedups: dict[float, list[float]]) -> Row:
 
 
 def time_rows(done: dict[tuple[str, float], list[float]], given: Parameters) -> Iterable[Row]:
-    """The times themselves."""
+    """The times."""
     return [
         Row(
             quantity=f"time until {given.wanted} of each",

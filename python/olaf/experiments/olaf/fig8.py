@@ -1,4 +1,4 @@
-"""OLAF §8.2, Figure 8: what a narrow uplink does to learning, with FIFO and with OLAF."""
+"""OLAF §8.2, Figure 8: the effect of a narrow uplink on learning, with FIFO and with OLAF."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ class Parameters(experiments.Parameters):
     workers: int = Field(ge=2)
     """Workers, each with a machine of its own."""
     clusters: int = Field(ge=1)
-    """Clusters they are dealt to."""
+    """Number of clusters."""
     slots: int = Field(ge=1)
-    """Updates the queue holds."""
+    """Number of updates that the queue holds."""
     shares: list[float] = Field(min_length=1)
-    """Rates of the uplink, over what the workers offer."""
+    """Rates of the uplink divided by the offered rate."""
     patience_s: float = Field(ge=0)
-    """Seconds that a worker waits for an answer; with 0 it offers the same whatever is lost."""
+    """Seconds that a worker waits for an answer; with 0 losses do not change what it offers."""
     iterations: int = Field(ge=1)
     """Turns of each worker; a run ends after ``iterations * workers`` turns in all."""
     smoothing: int = Field(ge=1)
-    """Iterations that a point of the plot is the mean of."""
+    """Number of iterations averaged in a point of the plot."""
     last: int = Field(ge=1)
-    """Iterations that the reward at the end is the mean of."""
+    """Number of iterations averaged in the reward at the end."""
     goal_percent: float
-    """How far OLAF is to end above FIFO."""
+    """Goal for OLAF's lead over FIFO at the end, in percent."""
 
 
 def run(task: Task[Parameters]) -> Result:
-    """Train without loss, then with each queue at each share of what was offered then."""
+    """Train without loss, then with each queue at each share of the offered rate."""
     given = task.parameters
     free = train_all([job(given, NO_LOSS, seed) for seed in task.seeds], task.say)
     cases = [(queue, share) for share in given.shares for queue in ("fifo", "olaf")]
     jobs = [
-        # Both queues have the same uplink: a share of what these workers offer without loss.
+        # Both queues have the same uplink: a share of these workers' offered rate without loss.
         job(given, label(queue, share), seed, (queue, share * offered_bps(beside)))
         for seed, beside in zip(task.seeds, free, strict=True)
         for queue, share in cases
@@ -87,7 +87,7 @@ def label(queue: str, share: float) -> str:
 
 
 def job(given: Parameters, name: str, seed: int, link: tuple[str, float] | None = None) -> Job:
-    """One training run; ``link``: discipline and bits a second, or None without a limit."""
+    """One training run; ``link``: discipline and bits per second, or None without a limit."""
     switch: dict[str, Any] = {"slots": given.slots}
     if link is not None:
         switch["queue"] = link[0]
@@ -101,8 +101,8 @@ def job(given: Parameters, name: str, seed: int, link: tuple[str, float] | None 
             "seed": seed,
         },
         "switch": switch,
-        # Once a turn, as in the paper. Workers that push each pass hold back what they learn while
-        # an update is under way: they would offer less the slower the uplink is.
+        # Once per turn, as in the paper. Workers that push each pass hold back changes while an
+        # update is under way: on a slower uplink they would offer less.
         "worker": {"patience_s": given.patience_s, "push_every": "turn"},
     }
     uplink_bps = None if link is None else max(link[1], 1.0)
@@ -110,12 +110,12 @@ def job(given: Parameters, name: str, seed: int, link: tuple[str, float] | None 
 
 
 def offered_bps(one: Trained) -> float:
-    """What the workers of a run pushed, bits a virtual second."""
+    """The workers' pushes in a run, in bits per virtual second."""
     return one.updates_per_s * update_bits(one)
 
 
 def above_percent(olaf: list[Trained], fifo: list[Trained], given: Parameters) -> Spread:
-    """By how many percent of FIFO's mean reward at the end OLAF's mean is above it.
+    """OLAF's mean reward at the end relative to FIFO's, in percent.
 
     With the spread of both: a ratio of two means, not the mean of ratios.
     """
@@ -126,7 +126,7 @@ def above_percent(olaf: list[Trained], fifo: list[Trained], given: Parameters) -
 
 
 def lead_rows(runs: dict[str, list[Trained]], task: Task[Parameters]) -> Iterable[Row]:
-    """The paper's two numbers: how far OLAF ends above FIFO."""
+    """The paper's two numbers: OLAF's lead over FIFO at the end."""
     given = task.parameters
     return [
         Row(
@@ -144,7 +144,7 @@ def lead_rows(runs: dict[str, list[Trained]], task: Task[Parameters]) -> Iterabl
 
 
 def own_rows(name: str, own: list[Trained], given: Parameters) -> Iterable[Row]:
-    """What one setting came to."""
+    """The result of one setting."""
     measures: dict[str, tuple[str, Any]] = {
         f"reward, last {given.last} iterations": (
             "reward", lambda one: one.reward_at_end(given.last)
@@ -165,7 +165,7 @@ def own_rows(name: str, own: list[Trained], given: Parameters) -> Iterable[Row]:
 
 
 def share_rows(shares: dict[str, list[float]]) -> Iterable[Row]:
-    """What the uplink came to be of what workers offered in that very run."""
+    """The uplink's rate divided by the rate that workers offered in the same run."""
     return [
         Row(
             quantity="uplink / offered rate of the run itself",

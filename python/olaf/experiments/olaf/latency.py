@@ -1,4 +1,4 @@
-"""OLAF §12.1: how long an update takes through the switch, in the engine and through a process."""
+"""OLAF §12.1: the time of an update in the switch's engine and through a switch process."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ HEADER = 96
 
 
 class Parameters(experiments.Parameters):
-    """What is timed, and how often."""
+    """The settings of the timings."""
 
     packet_bytes: list[int] = Field(min_length=1)
-    """IP packets of these sizes."""
+    """Sizes of IP packets in bytes."""
     merged: list[int] = Field(min_length=1)
-    """Updates that leave the engine as one; 1 is only passing on."""
+    """Numbers of updates that leave the engine as one; 1 only forwards."""
     batches: int = Field(ge=1)
-    """Batches of 64 departures a repetition, in the engine."""
+    """Batches of 64 departures per repetition, in the engine."""
     round_trips: int = Field(ge=1)
-    """Round trips a repetition, with and without the switch process."""
+    """Round trips per repetition, with and without the switch process."""
     warm_up: int = Field(ge=0)
-    """Round trips before those that count."""
+    """Round trips of the warm-up."""
     timeout_s: float = Field(gt=0)
-    """How long an answer may take."""
+    """Time limit for an answer."""
 
 
 def run(task: Task[Parameters]) -> Result:
@@ -64,7 +64,7 @@ def run(task: Task[Parameters]) -> Result:
 
 
 def lanes_of(packet_bytes: int) -> int:
-    """Parameters that an update of so many bytes carries. Raises RunError where none fits."""
+    """Parameters in an update of this many bytes. Raises RunError if none fits."""
     lanes = (packet_bytes - IP_AND_UDP - HEADER) // 4
     if lanes < 1:
         raise RunError(f"packet_bytes = {packet_bytes}: at least {IP_AND_UDP + HEADER + 4}",
@@ -73,7 +73,7 @@ def lanes_of(packet_bytes: int) -> int:
 
 
 def engine_ns(lanes: int, merged: int, batches: int) -> float:
-    """Nanoseconds for an update in the engine, the median over batches."""
+    """Nanoseconds per update in the engine, the median over batches."""
     from olaf._olaf import time_engine
 
     return statistics.median(time_engine(lanes, merged=merged, batches=batches))
@@ -92,7 +92,7 @@ def round_trips_us(lanes: int, given: Parameters) -> dict[str, float]:
 
 
 def median_us(address: str, job: int, lanes: int, given: Parameters) -> float:
-    """The median round trip of one worker with whoever listens there."""
+    """The median round trip of one worker with the listener at this address."""
     import numpy as np
 
     from olaf._olaf import Client
@@ -140,7 +140,7 @@ def engine_rows(
 def process_rows(
     process: dict[tuple[int, str], list[float]], paper: dict[str, float]
 ) -> Sequence[Row]:
-    """What the process adds beside the paper's number, and the two round trips behind it."""
+    """The time that the process adds beside the paper's number, and both round trips."""
     words = {
         "added": "added by the switch process, update up and model down",
         "direct": "round trip without a switch",

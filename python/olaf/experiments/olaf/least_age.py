@@ -1,4 +1,4 @@
-"""The least average age of any policy, computed for a few clusters: relative value iteration.
+"""The smallest average age of any policy, for a few clusters, by relative value iteration.
 
 Time is discrete: a service takes ``ticks`` of it, and in each tick a cluster has an arrival with
 the probability that a Poisson process has one or more. A cluster's state is how old its model will
@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 Values = np.ndarray
 DAMPING = 0.6
-"""Of each step: services of one length make undamped values swing for ever."""
+"""Damping of each step: services of equal length make undamped values oscillate for ever."""
 
 
 class Exact(BaseModel):
@@ -25,19 +25,20 @@ class Exact(BaseModel):
     ticks: int = Field(ge=1)
     """Ticks of a service."""
     horizon: int = Field(ge=4)
-    """Greatest age that is told apart, ticks."""
+    """Largest distinguished age, in ticks."""
     loads: list[float]
 
 
 def least_age(case: Exact, load: float) -> tuple[float, float, float]:
-    """In services: the bound, the best policy's average age, that of the greatest drop first."""
+    """In services: the bound, and the average ages of the best policy and of greatest drop
+    first."""
     chance = 1 - np.exp(-load / case.clusters / case.ticks)
     model = _Model(case, chance)
     return _bound(case, chance), model.average(best=True), model.average(best=False)
 
 
 def _bound(case: Exact, chance: float) -> float:
-    """As `age.bound`, with geometric gaps between arrivals.
+    """Like `age.bound`, with geometric gaps between arrivals.
 
     A served cluster waits until its content would make the model younger by some threshold, then
     for the next arrival: gaps between what is served are threshold + geometric. Two neighbouring
@@ -64,22 +65,22 @@ class _Model:
         self.age = np.array([age for age, _ in pairs])
         self.drop = np.array([drop for _, drop in pairs])
         older = [min(age + 1, case.horizon) for age, _ in pairs]
-        # Where a state goes in a tick without an arrival, with one, and when it is served.
+        # The next state after a tick without an arrival, with one, and after a service.
         self.quiet = np.array([place[o, d] for o, (_, d) in zip(older, pairs, strict=True)])
         self.fresh = np.array([place[o, o] for o in older])
         self.served = np.array([place[age - drop, 0] for age, drop in pairs])
 
     def average(self, *, best: bool) -> float:
-        """Average age, services, of the best policy or of the greatest drop first."""
+        """Average age, in services, of the best policy or of greatest drop first."""
         n, ticks = self.case.clusters, self.case.ticks
         shape = (len(self.age),) * n
         cost = sum(self._along(self.age, axis) for axis in range(n)) + 0.5 * n
-        # After a decision, by ticks that the service under way still takes; 0: the link is free.
+        # After a decision, by remaining ticks of the present service; 0: the link is free.
         values = [np.zeros(shape) for _ in range(ticks + 1)]
         average = 0.0
         for _ in range(5000):
             decided = [self._decide(values, best=best), *values[1:ticks]]
-            # The link that was free stays so; of the others one tick is over.
+            # A free link stays free; otherwise one tick has passed.
             ahead = [self._expect(decided[max(left - 1, 0)]) + cost for left in range(ticks + 1)]
             change = [new - old for new, old in zip(ahead, values, strict=True)]
             low, high = min(c.min() for c in change), max(c.max() for c in change)
@@ -93,11 +94,11 @@ class _Model:
         return float(1 + average / n / ticks)
 
     def _along(self, values: Values, axis: int) -> Values:
-        """Values by one cluster's state, so that they meet arrays over all clusters' states."""
+        """Values by one cluster's state, shaped to broadcast over all clusters' states."""
         return values.reshape([-1 if at == axis else 1 for at in range(self.case.clusters)])
 
     def _decide(self, values: list[Values], *, best: bool) -> Values:
-        """What a free link is worth: it stays free, or serves a cluster."""
+        """The value of a free link: it stays free, or serves a cluster."""
         n = self.case.clusters
         chosen = values[0]
         if best:
@@ -115,7 +116,7 @@ class _Model:
         return chosen
 
     def _expect(self, values: Values) -> Values:
-        """Over a tick's arrivals."""
+        """The mean over a tick's arrivals."""
         for axis in range(self.case.clusters):
             quiet, fresh = (np.take(values, to, axis) for to in (self.quiet, self.fresh))
             values = (1 - self.chance) * quiet + self.chance * fresh

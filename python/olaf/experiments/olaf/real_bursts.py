@@ -1,4 +1,4 @@
-"""The traffic of `bursts` slowed down, through a real switch process from real workers."""
+"""The traffic of `bursts`, slowed down, from real workers through a real switch process."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ JOB = 1
 
 
 class Real(BaseModel):
-    """How the traffic is brought to what a machine can do."""
+    """How the traffic is adapted to the machine's speed."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     slower: float = Field(ge=1)
-    """All rates are divided by this."""
+    """Divisor of all rates."""
     packets: int = Field(ge=1)
-    """Of each worker."""
+    """Packets of each worker."""
     rates: list[str]
-    """Of the uplink, before they are divided."""
+    """Rates of the uplink, before the division."""
     timeout_s: float = Field(gt=0)
-    """For a join, and for the queue to empty at the end."""
+    """Time limit for a join, and for the queue to empty at the end."""
 
 
 @dataclass(frozen=True)
