@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import Network, stats, zeros
 
+from conftest import Network, stats, zeros
 from olaf import _olaf
 
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from olaf.rl.actor_critic import Layout, forward
 from olaf.rl.learner import LearnerConfig
-from olaf.rl.network import Layout, forward
 from olaf.rl.ppo_numpy import (
     Adam,
     Batch,

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from olaf.rl.actor_critic import Layout
 from olaf.rl.learner import LearnerConfig, LearnerError, named_parts
 from olaf.rl.local_job import JobConfig, LocalJob
 from olaf.rl.making import make_learner
-from olaf.rl.network import Layout
 from olaf.rl.ppo_numpy import Batch, NumpyLearner, objective
 from olaf.rl.worker_loop import LoopConfig
 

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from olaf.rl.actor_critic import Floats, Layout, Real, backward, forward
 from olaf.rl.environments import Collector, Rollout, RunningScale, known_reward_scale
 from olaf.rl.learner import Iteration, LearnerConfig, Parts
-from olaf.rl.network import Floats, Layout, Real, backward, forward
 
 HALF_LOG_2PI = 0.5 * float(np.log(2 * np.pi))
 

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from olaf import extras
+from olaf.rl.actor_critic import Layout
 from olaf.rl.environments import Spaces
 from olaf.rl.learner import Iteration, LearnerError, Parts
-from olaf.rl.network import Layout
 from olaf.rl.own import described, import_own
 from olaf.rl.ppo_numpy import Batch, NumpyLearner, settle
 

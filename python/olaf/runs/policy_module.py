@@ -12,8 +12,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from olaf.rl.actor_critic import Layout
 from olaf.rl.environments import Spaces
-from olaf.rl.network import Layout
 
 
 class BuiltIn(nn.Module):

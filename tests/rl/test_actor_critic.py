@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from olaf.rl.network import Layout, backward, forward, orthogonal
+from olaf.rl.actor_critic import Layout, backward, forward, orthogonal
 
 layouts = st.builds(
     Layout,

@@ -1,4 +1,4 @@
-"""The embedded learner's network: one flat float32 vector and named views on it.
+"""The embedded learner's actor-critic: one flat float32 vector and named views on it.
 
 A trunk of tanh layers feeds a policy head and a value head. All parameters are in one contiguous
 vector, because this vector is sent: OLAF's prototype sends a model as one frame (OLAF §7).
