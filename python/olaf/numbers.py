@@ -35,7 +35,7 @@ def rate(bytes_per_s: float | None) -> str:
 
 
 def short(value: float, digits: int | None = None) -> str:
-    """Three or four digits that tell: ``1,152``, ``44.1``, ``0.031``; or so many decimals."""
+    """Three or four significant digits, ``1,152``, ``44.1``, ``0.031``; or ``digits`` decimals."""
     if digits is not None:
         return f"{value:,.{digits}f}"
     size = abs(value)

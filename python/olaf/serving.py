@@ -1,4 +1,4 @@
-"""What every serving process does: start, pass on what happens, report, and stop when asked to."""
+"""The loop of every serving process: start, pass on events, report, and stop when asked to."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class Endpoint(Protocol):
 
 
 class Desk(Protocol):
-    """What answers the questions of a switch: `olaf.jobs.admission.Admission`."""
+    """Answers the questions of a switch: `olaf.jobs.admission.Admission`."""
 
     def take(self, event: Mapping[str, Any]) -> None:
         """Take a question in."""
 
     def settled(self) -> Iterable[Mapping[str, Any]]:
-        """What was answered since the last call, as events."""
+        """The answers since the last call, as events."""
 
 
 def serve(

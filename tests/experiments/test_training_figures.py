@@ -55,7 +55,7 @@ def test_a_reward_counts_for_as_long_as_it_is_the_last() -> None:
     one = trained([[0.0, 4.0, 8.0], [10.0]])
     assert one.reward_until(2.0) == pytest.approx((0 + 4 + 10 + 10) / 4)
     assert one.reward_until(4.0) == pytest.approx((0 + 4 + 2 * 8 + 4 * 10) / 8)
-    with pytest.raises(ValueError, match="nobody pushed"):
+    with pytest.raises(ValueError, match="no worker pushed"):
         one.reward_until(0.0)
 
 

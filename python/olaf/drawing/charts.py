@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MANY = 2
 """Sets of bars leave no room for a legend among them if there are more."""
 METADATA = {".svg": ("Creator", "Date", "Format", "Type"), ".png": ("Software",)}
-"""What would differ from one drawing of a chart to the next, by the file's ending: left out."""
+"""Metadata to leave out, by the file's ending, so that the same chart gives the same file."""
 APART = 0.08
 """Between the arrows of two lines."""
 
@@ -39,7 +39,7 @@ class Series(Data):
     marks: bool = False
     """Single points, whatever the chart's kind."""
     beyond: list[tuple[float, float]] = Field(default=[])
-    """Points of which only a lower bound is known, a timeout say: drawn as an arrow upwards."""
+    """Points with only a lower bound, such as a timeout: drawn as an arrow upwards."""
 
     @model_validator(mode="after")
     def _band_fits(self) -> Self:

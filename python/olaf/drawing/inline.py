@@ -57,7 +57,7 @@ T = TypeVar("T")
 
 
 def thinned(points: Sequence[T], most: int = MOST_POINTS) -> Sequence[T]:
-    """At most so many of the points, first and last among them."""
+    """At most this many of the points, including the first and the last."""
     if len(points) <= most:
         return points
     step = (len(points) - 1) / (most - 1)

@@ -1,4 +1,4 @@
-"""How plots look: in a page, whose colours they take, and in files of their own."""
+"""The style of plots, in a page with the page's colours, and in separate files."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ PAGE_INK = "#44444c"
 
 
 COLOURS = ("#3465a4", "#c4622d", "#3d8b4f", "#8a5fa8", "#b8860b", "#2a8c8c", "#b0455a", "#6b6b6b")
-"""Told apart by people who see fewer colours; the same figure always draws alike."""
+"""Colours that colour-blind readers can distinguish; the same figure always looks the same."""
 
 
 PAGE: Any = {

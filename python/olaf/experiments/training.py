@@ -57,7 +57,7 @@ class Trained:
                     total += push.reward * length
                     lasted += length
         if lasted == 0:
-            raise ValueError(f"nobody pushed before {time_s} s")
+            raise ValueError(f"no worker pushed before {time_s} s")
         return total / lasted
 
     def curve_by_time(self, points: int, smoothing: int) -> list[tuple[float, float]]:

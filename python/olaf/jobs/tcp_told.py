@@ -1,4 +1,4 @@
-"""What a job over the plain TCP server tells its processes (`train.transport`)."""
+"""The configurations of the processes of a plain TCP job (`train.transport`)."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ AGES_S = 1.0
 """Time limit for the final reading of the ages, in seconds."""
 
 CHECKPOINT = "checkpoint.npz"
-"""What a run's server keeps in the run's folder, see `olaf.modelfile`."""
+"""Name of the server's checkpoint in the run's folder, see `olaf.modelfile`."""
 
 CHECKPOINT_EVERY_MS = 10_000
 """Default interval in milliseconds between the server's checkpoints in a run."""

@@ -1,4 +1,4 @@
-"""From a configuration to the learner that it names."""
+"""Makes the learner that a configuration names."""
 
 from __future__ import annotations
 

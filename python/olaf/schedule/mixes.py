@@ -15,18 +15,18 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from olaf.schedule.reading import Job
 
 STEPS = tuple(range(10, 101, 10))
-"""Of a job, unless told otherwise (MINA's job lists have these)."""
+"""Default numbers of steps of a job, as in MINA's job lists."""
 
 
 class Mix(BaseModel):
-    """How often a job asks for how many hosts."""
+    """Numbers of hosts and their weights."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     hosts: list[int] = Field(min_length=1)
     """Numbers of hosts, each once."""
     weights: list[int] = Field(min_length=1)
-    """How often each comes, in parts of their sum."""
+    """Weight of each number; its probability is the weight divided by their sum."""
 
     @model_validator(mode="after")
     def _fits(self) -> Mix:

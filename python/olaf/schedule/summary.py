@@ -67,9 +67,9 @@ class Cost(_Data):
     rest_s: float
     """The rest: the queue of events, sharing decisions."""
     placement: Latency
-    """One value per job."""
+    """Latency of placing a job."""
     trees: Latency
-    """One value per arrival of jobs together."""
+    """Latency of choosing trees at an arrival."""
 
 
 class Summary(_Data):

@@ -230,5 +230,5 @@ def _suggestion(
 
 
 def reach_of(verdicts: Sequence[Verdict]) -> str:
-    """How far what holds in all of them reaches."""
+    """The range in which all of them hold."""
     return reach(min(verdicts, key=lambda verdict: (verdict.forever, not is_mean(verdict))))

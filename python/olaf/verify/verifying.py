@@ -180,7 +180,7 @@ class _Case:
         """Whether any prover can decide the question: most do not know the mean age."""
         asked = [self._instance], self._objective, None, self._deadline
         try:
-            self._portfolio.ask(*asked, f"who knows {self._objective.kind}")
+            self._portfolio.ask(*asked, f"can it decide {self._objective.kind}")
         except UndecidedError as error:
             self._reason = str(error)
             if self._best and self._best.value > self._objective.limit:

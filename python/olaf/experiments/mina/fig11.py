@@ -36,7 +36,7 @@ class Named(BaseModel):
     mix: Mix
 
     def jobs(self, data: Data, count: int, seed: int) -> Sequence[Job]:
-        """Seed of that list."""
+        """The jobs of this seed."""
         if self.job_list in data.lists:
             return data.given(self.job_list, self.mix, count)
         return data.drawn(self.mix, count, seed)
@@ -48,7 +48,7 @@ class Parameters(Given):
     jobs: int = Field(ge=1)
     """Number of jobs in a list."""
     mixes: list[Named] = Field(min_length=1)
-    """Numbers of steps of the jobs."""
+    """Mixes of jobs."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def run(task: Task[Parameters]) -> Result:
 
 
 def lists(named: Named, data: Data, count: int) -> Callable[[int], Sequence[Job]]:
-    """The runs of a mix, by seed."""
+    """The lists of a mix, by seed."""
     return lambda seed: named.jobs(data, count, seed)
 
 
@@ -105,7 +105,7 @@ def over_mixes(
 
 
 def mean(values: list[float]) -> float:
-    """The value of one seed."""
+    """The mean of one seed's values."""
     return sum(values) / len(values)
 
 

@@ -98,7 +98,7 @@ def run(task: Task[Parameters]) -> Result:
 
 
 def turned(group: Group, turn: int) -> Group:
-    """The same jobs, with the next one first."""
+    """The same jobs, rotated by ``turn``."""
     at = turn % len(group)
     return group[at:] + group[:at]
 
@@ -153,7 +153,7 @@ def bound_of(shared: Shared) -> float | None:
 
 
 def averages(seeds: Sequence[Sequence[float]]) -> Spread:
-    """One value per seed."""
+    """The average of each seed."""
     return Spread.of([statistics.fmean(seed) for seed in seeds])
 
 

@@ -73,7 +73,7 @@ WORDS: dict[Setting, str] = {
 
 
 def cases(given: Parameters, placement: str, trees: str, rule: Conflicts) -> list[Case]:
-    """The measured curves, by setting and placement."""
+    """The cases, by ratio."""
     case = given.case(placement, trees, "greedy", conflicts=rule)
     return [replace(case, topology=f"fat-tree:{DOWN}:{up},{up}") for up in given.links_up]
 

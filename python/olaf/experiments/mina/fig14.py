@@ -62,12 +62,12 @@ def cases(given: Parameters, policy: Case) -> list[Case]:
 
 
 def mean_ms(ran: Ran) -> float:
-    """Time of an arrival to choose trees."""
+    """Mean time to choose trees at an arrival, in ms."""
     return sum(ran.costs.trees_ns) / len(ran.costs.trees_ns) / 1e6
 
 
 def percentile_ms(ran: Ran, share: float) -> float:
-    """Times of all arrivals."""
+    """Percentile of the times to choose trees at an arrival, in ms."""
     ordered = sorted(ran.costs.trees_ns)
     return ordered[min(int(share * len(ordered)), len(ordered) - 1)] / 1e6
 

@@ -47,7 +47,7 @@ RANDOM = ("random", "mina", "gain")
 
 
 def default_join() -> Join:
-    """Default price of our trees, as in the core."""
+    """Default of ``join`` for our trees, as in the core."""
     join: Join = trees_policy("gain")["join"]
     return join
 
@@ -85,7 +85,7 @@ class Listed(Given):
     jobs: int = Field(ge=1)
     """Number of its first jobs that are used."""
     mix: Mix
-    """Number of steps of a drawn job, if the data has no such list."""
+    """Mix of the drawn jobs, if the data has no such list."""
 
     def first(self, count: int) -> list[Job]:
         """Jobs of the list; drawn from the mix if the data has none."""
@@ -157,7 +157,7 @@ class Case:
         )
 
     def trees_policy(self) -> dict[str, Any]:
-        """The network for the simulator."""
+        """The policy for trees, for the simulator."""
         price_millis = None if self.price is None else round(self.price * 1000)
         policy = trees_policy(
             self.trees, candidates=self.candidates, price_millis=price_millis, join=self.join

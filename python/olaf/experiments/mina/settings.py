@@ -82,7 +82,7 @@ class Parameters(experiments.Parameters):
     listed_jobs: int = Field(ge=1)
     """Number of its first jobs that are used."""
     mix: Mix
-    """Number of steps of a drawn job, if the data has no such list."""
+    """Mix of the drawn jobs, if the data has no such list."""
 
 
 @dataclass(frozen=True)
@@ -232,7 +232,7 @@ def list_name(setting: Setting) -> str:
 
 
 def lists(setting: Setting, given: Parameters) -> Callable[[int], Sequence[Job]]:
-    """The scores of a setting, by seed."""
+    """The lists of a setting, by seed."""
     if setting.sizes is None:
         raise ValueError("the given list is drawn by no seed")
     mix, data = setting.sizes.mix(), given.data

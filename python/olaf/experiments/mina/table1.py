@@ -38,9 +38,9 @@ class Parameters(Listed):
     switch_jobs: int = Field(ge=1)
     """The same where a switch serves one job."""
     hard_compute_speed: float = Field(gt=0)
-    """How much faster than recorded the jobs compute in the harder setting."""
+    """Speed of the jobs' computation relative to the record, in the harder setting."""
     hard_speedup: float = Field(ge=1)
-    """How much faster the switches sum there."""
+    """Speed of an all-reduce in the switches relative to host-only, in the harder setting."""
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ class Told:
         return rows
 
     def easy(self, cases: Cases, runs: Callable[[Case], list[Ran]]) -> list[Row]:
-        """How little is at stake on this list, and that a sceptic's baseline gets all of it."""
+        """The small possible gain on this list, and a simple baseline that gets all of it."""
         skip = runs(cases.skip)
         return [
             self.row(
@@ -275,7 +275,7 @@ class Told:
         self, quantity: str, where: str, paper: float | None, ours: Spread, *,
         goal: float | None = None, at_most: float | None = None, note: str = "", **more: Any,
     ) -> Row:  # fmt: skip
-        """With a goal only where the jobs are those that it is set for."""
+        """The row, with a goal only for the jobs that the goal is set for."""
         kept = None
         if self.comparable and (goal is not None or at_most is not None):
             kept = Goal(at_least=goal, at_most=at_most)
@@ -385,7 +385,7 @@ def table(cases: Cases, runs: Callable[[Case], list[Ran]]) -> Table:
 
 
 def costs(cases: Cases, runs: Callable[[Case], list[Ran]]) -> Table:
-    """What the runs took."""
+    """The cost of the runs."""
     return Table(
         title="What a run takes",
         columns=[

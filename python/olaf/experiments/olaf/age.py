@@ -35,7 +35,7 @@ QUEUES = ("fifo", "olaf", "freshest")
 Sized: TypeAlias = dict[tuple[int, str], list[tuple[float, float]]]
 """By slots and queue: age in services and loss in percent, once per seed."""
 WORKERS = 8
-"""The rates of each cluster."""
+"""Workers in each cluster."""
 
 
 class Setting(BaseModel):

@@ -18,7 +18,7 @@ class Parameters(experiments.Parameters):
     """Traffic, queue and link, as for Table 1."""
 
     traffic: Traffic
-    """Number of packets of all workers."""
+    """Traffic of all workers."""
     queue: str
     """Discipline."""
     slots: int = Field(ge=1)

@@ -109,7 +109,7 @@ def least_s(given: Parameters, packet_bytes: int, rate_bps: float) -> float:
 
 
 def workers(given: Parameters) -> int:
-    """Number of updates."""
+    """Number of workers."""
     return given.clusters * given.workers_per_cluster
 
 

@@ -48,7 +48,7 @@ class Measured:
 
 
 def on_time(every: list[Measured]) -> str:
-    """How well the plan was kept, in words."""
+    """A sentence on the plan's lateness."""
     late, control = [one.late_ms for one in every], [one.control for one in every]
     missing = sum(one.missing for one in every)
     return (
@@ -114,7 +114,7 @@ def _push(clients: list[_olaf.Client], due: np.ndarray, who: np.ndarray, lanes: 
 
 
 def _drained(roles: Roles, timeout_s: float) -> dict[str, Any]:
-    """What the switch counted once nothing waits there any more."""
+    """The switch's counters once its queue is empty."""
     deadline = time.monotonic() + timeout_s
     received = -1
     while True:

@@ -23,11 +23,11 @@ class Parameters(experiments.Parameters):
     """Traffic, queue and link."""
 
     traffic: Traffic
-    """Of all workers."""
+    """Traffic of all workers."""
     slots: int = Field(ge=1)
-    """Of the queue, the update on the wire included."""
+    """Slots of the queue, including the update on the wire."""
     rates: list[str] = Field(min_length=1)
-    """Of the uplink."""
+    """Bandwidths of the uplink."""
     fit_bursts: list[int]
     """Burst lengths at which FIFO is looked at."""
     orders: list[Order]
@@ -91,7 +91,7 @@ def variants(given: Parameters, trace: Path, seed: int) -> dict[tuple[str, str, 
 
 
 def printed(paper: dict[str, Any], name: str, rate: str) -> float | None:
-    """What the paper prints at that rate."""
+    """The paper's numbers at that rate."""
     return paper.get(f"{name}_{rate.removesuffix('gbit')}")
 
 
@@ -212,7 +212,7 @@ def all_table(title: str, runs: Runs, sent: int) -> Table:
 
 
 def variant_table(other: dict[tuple[str, str, str, str], list[Counts]]) -> Table:
-    """What else the paper's words could mean."""
+    """Other readings of the paper's text."""
     return Table(
         title="Other orders of the packets, and other views of the update on the wire",
         columns=[
@@ -243,7 +243,7 @@ def variant_table(other: dict[tuple[str, str, str, str], list[Counts]]) -> Table
 
 
 def fit_table(given: Parameters, trace: Path, task: Task[Parameters]) -> Table:
-    """What FIFO receives at other burst lengths, by which ours was chosen."""
+    """FIFO's received updates at other burst lengths; they decided our burst length."""
     rates = [rate for rate in given.rates if printed(task.paper, "received_fifo", rate)]
     rows: list[list[Spread | float | str | None]] = [
         ["paper", *(printed(task.paper, "received_fifo", rate) for rate in rates)]
@@ -264,7 +264,7 @@ def fit_table(given: Parameters, trace: Path, task: Task[Parameters]) -> Table:
 
 
 def what_differs(virtual: Runs, other: dict[tuple[str, str, str, str], list[Counts]]) -> str:
-    """What was found about the rows that do not come out."""
+    """Findings about the rows that differ."""
     narrow, wide = (
         {
             case: (mean(one.received for one in counts), mean(100 * one.loss for one in counts))
@@ -300,7 +300,7 @@ def what_differs(virtual: Runs, other: dict[tuple[str, str, str, str], list[Coun
 
 
 def bounds(given: Parameters) -> list[Bound]:
-    """How little a queue can lose that keeps the link busy, merging or not."""
+    """The smallest possible loss of a queue that keeps the link busy, with or without merging."""
     return [
         Bound(
             quantity=f"updates received, any queue that keeps the link busy, {rate}",

@@ -65,7 +65,7 @@ def run(task: Task[Parameters]) -> Result:
 
 
 def wall_time(task: Task[Parameters]) -> Row:
-    """How long the core takes for a run of OLAF, JSON in and JSON out.
+    """The time of the core for a run of OLAF, including JSON in and out.
 
     The best of some runs of each seed: what else the machine does only ever adds.
     """

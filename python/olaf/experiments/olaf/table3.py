@@ -69,7 +69,7 @@ def run(task: Task[Parameters]) -> Result:
 
 
 def control(measured: dict[View, Measured]) -> str:
-    """What the paper's control does to fairness here."""
+    """The effect of the paper's control on fairness here."""
     parts = []
     for view, runs in measured.items():
         known = {variant: fairness(outcomes).mean for variant, outcomes in runs}

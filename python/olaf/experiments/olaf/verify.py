@@ -26,11 +26,11 @@ from olaf.verify import instance_of as instance_of_spec
 from olaf.verify.words import amount, reach
 
 INTERVAL_MS = 100
-"""Of the first cluster, in both cases."""
+"""Interval of the first cluster, in both cases."""
 CASE_GOAL_S = 1.0
 CASE_TIMEOUT_S = 30.0
 LIKELY = (2, 2)
-"""Of the examples: p/C in ms, and slots."""
+"""The examples' p/C in ms, and their slots."""
 GOALS = (
     Line(name="phases free, fair", group="phases", kind="fair_peak", prover="all", slots="all",
          limit="reached"),
@@ -68,7 +68,7 @@ class Reading:
     verdicts: dict[Decimal, list[Verdict]] = field(default_factory=dict)
     """By epsilon, one a seed."""
     edge: Verdict | None = None
-    """Of the largest epsilon, its smallest limit looked for."""
+    """The verdict on the largest epsilon, with its smallest limit."""
 
     @property
     def case(self) -> str:
@@ -97,7 +97,7 @@ class Reading:
         return verify(verdict.instance, verdict.objective, timeout_s=CASE_TIMEOUT_S, tightest=True)
 
     def seconds(self, of: str) -> list[float]:
-        """Of the slowest epsilon, by seed."""
+        """Seconds of the slowest epsilon, by seed."""
         each = [[getattr(v, of) for v in verdicts] for verdicts in self.verdicts.values()]
         return [max(seed) for seed in zip(*each, strict=True)]
 
@@ -135,7 +135,7 @@ def run(task: Task[Parameters]) -> Result:
 
 
 def spec_of(reading: Reading, given: Parameters) -> Spec:
-    """What `olaf verify` would be given."""
+    """The spec for `olaf verify`."""
     return Spec.model_validate(
         {
             "queue": {"slots": reading.slots, "service_ms": reading.service_ms},
@@ -265,12 +265,12 @@ def edge_text(verdict: Verdict) -> str:
 
 
 def verdict_horizon(verdict: Verdict) -> Fraction:
-    """What was observed, ns."""
+    """The observed horizon, ns."""
     return Fraction(verdict.instance.horizon * verdict.instance.tick_ns)
 
 
 def notes(readings: Sequence[Reading]) -> list[str]:
-    """What the readings say together."""
+    """A summary of the readings."""
     told = []
     for other in dict.fromkeys(reading.other_ms for reading in readings):
         verdicts = [

@@ -1,4 +1,4 @@
-"""How long the verifier's provers take, over the number of clusters and the horizon.
+"""The times of the verifier's provers, by number of clusters and horizon.
 
 Every question is a family's: clusters of one worker that are all alike, one service a tick, and one
 limit. The provers are asked themselves, without the runs that `olaf verify` tries first.
@@ -36,11 +36,11 @@ EDGE_S = 60.0
 
 
 class Line(experiments.Parameters):
-    """A family of questions and who is asked."""
+    """A family of questions, and the provers that are asked."""
 
     name: str
     group: Literal["phases", "jitter", "control"]
-    """What is free: the phases only, each update's lateness too, or which updates are sent."""
+    """Freedom of the senders: phases, also lateness, or also which updates are sent."""
     kind: Literal["fair_peak", "worst_peak", "starvation"]
     prover: Literal["sweep", "timeline", "events", "all"]
     """``all``: the portfolio, as `olaf verify` asks."""
@@ -60,9 +60,9 @@ class Growth(experiments.Parameters):
     """Which questions."""
 
     timeout_s: float = Field(gt=0)
-    """Of a question of the growth."""
+    """Time limit of a question about growth."""
     goal_timeout_s: float = Field(gt=0)
-    """Of a question of the goal."""
+    """Time limit of a question about the goal."""
     clusters: list[int] = Field(min_length=1)
     """How many."""
     horizons: list[int] = Field(min_length=1)
@@ -73,16 +73,16 @@ class Growth(experiments.Parameters):
     jitter: int = Field(ge=1)
     """Ticks, in the families with jitter."""
     goal_clusters: int = Field(ge=2)
-    """How many the goal has."""
+    """Number of clusters of the goal."""
     goal_horizon: int = Field(ge=1)
     """Ticks, of the goal."""
     lines: list[Line] = Field(min_length=1)
-    """Who is asked what, with each number of clusters and each horizon."""
+    """The questions for each prover, by number of clusters and horizon."""
 
 
 @dataclass(frozen=True)
 class Taken:
-    """What one question came to."""
+    """The result of one question."""
 
     answer: Literal["holds", "violated", "gave up"]
     wall_s: float
@@ -148,7 +148,7 @@ class Questions:
 
 
 def instance_of(line: Line, clusters: int, horizon: int, turn: int, given: Growth) -> Instance:
-    """So many clusters of one worker; the link takes a tick for an update."""
+    """An instance with clusters of one worker each; an update takes one tick on the link."""
     interval = given.intervals[turn % len(given.intervals)]
     slots = clusters if line.slots == "all" else max(1, clusters // 2)
     late = given.jitter if line.group == "jitter" else 0
@@ -212,7 +212,7 @@ def largest(line: Line, instance: Instance) -> Fraction | None:
 
 
 def objective_of(line: Line, instance: Instance) -> Objective:
-    """Of all clusters. Provers are told the limit with each question."""
+    """An objective for all clusters. Each question has its own limit."""
     return Objective(Kind(line.kind), Fraction(0), tuple(range(len(instance.clusters))))
 
 
@@ -229,7 +229,7 @@ def asked(line: Line, instance: Instance, limit: Fraction, timeout_s: float) -> 
             answer = "holds" if isinstance(found, NoRun) else "violated"
         except UndecidedError:
             answer = "gave up"
-    # After the end, so that the processor time of who did not answer counts too.
+    # After the end, so that the CPU time of provers without an answer counts too.
     return Taken(answer, time.monotonic() - begin, portfolio.cpu_seconds)
 
 
