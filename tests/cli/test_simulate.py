@@ -104,7 +104,7 @@ def test_overrides_find_tables_by_name_or_number_and_change_a_copy(small: Path) 
         (["--set", "switches.0=1"], "switches is not a table; write switches.A.KEY=VALUE"),
         (["--set", "seed.a=1"], "seed is not a table"),
         (["--set", "seed=-1"], "`seed` = -1 is invalid"),
-        (["--set", "seed=many"], "`seed` = 'many' is none"),
+        (["--set", "seed=many"], "`seed` = 'many' is invalid"),
         (["--set", "groups.G.interval_ns=0"], 'group "G": interval_ns must be above 0'),
         (["--set", "duration_ns=2026-01-01"], "date"),
         (["--set", "duration_ns"], "--set duration_ns: write it"),
