@@ -49,6 +49,23 @@ pub(crate) const fn buffer_bytes(reported: usize) -> usize {
     if cfg!(target_os = "linux") { reported / 2 } else { reported }
 }
 
+/// Takes back quinn-udp's wish for the time at which each datagram arrived.
+///
+/// Nobody here reads these times, and the control messages of a coalesced receive then take 120
+/// bytes. quinn-udp 0.6.3 has room for 96: the kernel would cut off the last message, the one with
+/// the traffic class.
+#[cfg(target_os = "linux")]
+pub(crate) fn without_arrival_times(socket: &UdpSocket) -> std::io::Result<()> {
+    use nix::sys::socket::{setsockopt, sockopt::ReceiveTimestampns};
+    Ok(setsockopt(socket, ReceiveTimestampns, &false)?)
+}
+
+/// Only Linux is asked for arrival times.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn without_arrival_times(_: &UdpSocket) -> std::io::Result<()> {
+    Ok(())
+}
+
 /// The kernel's count of what overflowed the receive buffer: the last column of the socket's line,
 /// which its inode names. Read when somebody asks, so that the data path pays nothing.
 #[cfg(target_os = "linux")]

@@ -186,7 +186,10 @@ impl<E: Engine> Driver<E> {
             let Some(socket) = &self.socket else { break };
             self.statistics.receive_calls += 1;
             match socket.receive(&mut inbox) {
-                Ok(()) => self.feed(&inbox),
+                Ok(()) => {
+                    inbox.count(&mut self.statistics);
+                    self.feed(&inbox);
+                }
                 Err(error) => {
                     self.note_receive_error(&error);
                     more = false;
@@ -224,10 +227,8 @@ impl<E: Engine> Driver<E> {
         for burst in inbox.bursts() {
             let reply_from = self.socket.as_ref().and_then(|s| s.reply_from(burst.came_to));
             let peer = self.peers.id(canonical(burst.from), reply_from);
-            let from = Source { port: self.wiring.port(peer), peer, class: TrafficClass::NONE };
+            let from = Source { port: self.wiring.port(peer), peer, class: burst.class };
             for datagram in burst.datagrams() {
-                self.statistics.received_datagrams += 1;
-                self.statistics.received_bytes += datagram.len() as u64;
                 if self.engine.must_drain() {
                     self.drain(now);
                 }

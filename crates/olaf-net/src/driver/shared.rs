@@ -184,6 +184,8 @@ impl<E: Engine> Shared<E> {
         drop(sending);
         all.received_datagrams = received.received_datagrams;
         all.received_bytes = received.received_bytes;
+        all.ecn_marked = received.ecn_marked;
+        all.truncated = received.truncated;
         all.receive_calls = received.receive_calls;
         all.receive_errors = received.receive_errors;
         all.not_opened = received.not_opened;
@@ -247,7 +249,7 @@ impl<E: Engine> Shared<E> {
         let mut state = self.lock();
         state.received.receive_calls += 1;
         match result {
-            Ok(()) => {}
+            Ok(()) => inbox.count(&mut state.received),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
             Err(error) => {
                 if error.kind() == io::ErrorKind::ConnectionRefused {
@@ -264,12 +266,11 @@ impl<E: Engine> Shared<E> {
         let now = clock::now();
         let State { engine, seal, received, .. } = &mut *state;
         for burst in inbox.bursts() {
+            let from = Source { class: burst.class, ..self.from };
             for datagram in burst.datagrams() {
-                received.received_datagrams += 1;
-                received.received_bytes += datagram.len() as u64;
                 match seal.open(now, self.from.peer, datagram) {
                     // The engine counts what it refuses; an end of the network passes nothing on.
-                    Some(message) => drop(engine.handle_packet(now, self.from, message)),
+                    Some(message) => drop(engine.handle_packet(now, from, message)),
                     None => received.not_opened += 1,
                 }
             }

@@ -7,3 +7,6 @@ pub(crate) mod peers;
 pub(crate) mod socket;
 pub(crate) mod statistics;
 pub(crate) mod waker;
+
+pub use inbox::{Burst, Inbox};
+pub use socket::{Batch, Socket};

@@ -1,15 +1,15 @@
-//! What is on its way out: datagrams of one size to one peer leave together.
+//! What is on its way out: datagrams of one size and one traffic class to one peer leave together.
 
 use crate::driver::Seal;
 use crate::io::peers::{Peers, Place};
-use crate::io::socket::Socket;
+use crate::io::socket::{Batch, Socket};
 use crate::io::statistics::IoStatistics;
-use olaf_engine::{PeerId, Receivers, Transmit};
+use olaf_engine::{PeerId, Receivers, TrafficClass, Transmit};
 use olaf_wire::offsets::MAX_DATAGRAM;
 use olaf_wire::packet::is_probe;
 use rustix::io::Errno;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// Peers for which datagrams are collected side by side, so that what fans out to many workers
@@ -24,14 +24,8 @@ const MAX_SEGMENTS: usize = 64;
 pub(crate) trait Wire {
     /// Datagrams of one size that one call may send.
     fn segments_per_send(&self) -> usize;
-    /// Sends `contents` in datagrams of `segment` bytes.
-    fn send(
-        &self,
-        to: SocketAddr,
-        from: Option<IpAddr>,
-        contents: &[u8],
-        segment: usize,
-    ) -> io::Result<()>;
+    /// Sends the batch.
+    fn send(&self, batch: &Batch<'_>) -> io::Result<()>;
 }
 
 impl Wire for Socket {
@@ -39,14 +33,8 @@ impl Wire for Socket {
         Self::segments_per_send(self)
     }
 
-    fn send(
-        &self,
-        to: SocketAddr,
-        from: Option<IpAddr>,
-        contents: &[u8],
-        segment: usize,
-    ) -> io::Result<()> {
-        Self::send(self, to, from, contents, segment)
+    fn send(&self, batch: &Batch<'_>) -> io::Result<()> {
+        Self::send(self, batch)
     }
 }
 
@@ -97,14 +85,26 @@ pub(crate) struct Outgoing {
 /// One datagram and those who still get it.
 struct Group {
     bytes: Vec<u8>,
+    class: TrafficClass,
     to: Arc<[PeerId]>,
     next: usize,
 }
 
-/// Datagrams of one size, but for the last, to one peer.
+/// Where a run goes, and its traffic class.
+#[derive(Clone, Copy)]
+struct Flow {
+    peer: PeerId,
+    place: Place,
+    class: TrafficClass,
+}
+
+/// Datagrams of one size, but for the last, and of one traffic class, to one peer.
+///
+/// A peer has at most one run. A datagram of another class sends the run on its way first, so
+/// that a peer's datagrams leave in the order in which they were written.
 #[derive(Default)]
 struct Run {
-    peer: Option<(PeerId, Place)>,
+    flow: Option<Flow>,
     bytes: Vec<u8>,
     start: usize,
     len: usize,
@@ -160,11 +160,12 @@ impl Outgoing {
         }
         let run = &mut self.runs[self.current];
         let Some(transmit) = write(&mut run.bytes[run.len..]) else { return false };
-        match transmit.to {
-            Receivers::One(peer) => self.put(wire, peers, seal, statistics, (peer, transmit.len)),
+        let Transmit { to, len, class } = transmit;
+        match to {
+            Receivers::One(peer) => self.put(wire, peers, seal, statistics, (peer, class, len)),
             Receivers::Many(to) => {
-                let bytes = run.bytes[run.len..run.len + transmit.len].to_vec();
-                self.group = Some(Group { bytes, to, next: 0 });
+                let bytes = run.bytes[run.len..run.len + len].to_vec();
+                self.group = Some(Group { bytes, class, to, next: 0 });
             }
         }
         true
@@ -184,21 +185,21 @@ impl Outgoing {
             let len = group.bytes.len();
             run.bytes[run.len..run.len + len].copy_from_slice(&group.bytes);
             group.next += 1;
-            self.put(wire, peers, seal, statistics, (peer, len));
+            self.put(wire, peers, seal, statistics, (peer, group.class, len));
         }
         self.group = Some(group).filter(|group| group.next < group.to.len());
         true
     }
 
     /// Seals the message of `len` bytes that was written behind the current run for `peer`, and
-    /// puts it into a run of that peer.
+    /// puts it into a run of that peer in the traffic class `class`.
     fn put(
         &mut self,
         wire: &impl Wire,
         peers: &Peers,
         seal: &mut dyn Seal,
         statistics: &mut IoStatistics,
-        (peer, len): (PeerId, usize),
+        (peer, class, len): (PeerId, TrafficClass, usize),
     ) {
         let limit = wire.segments_per_send().min(MAX_SEGMENTS);
         let run = &mut self.runs[self.current];
@@ -207,17 +208,18 @@ impl Outgoing {
             statistics.unroutable += 1;
             return;
         };
+        let flow = Flow { peer, place, class };
         self.opened += 1;
         let opened = self.opened;
         if run.count == 0 {
-            run.open((peer, place), len, opened);
+            run.open(flow, len, opened);
             return;
         }
-        if run.is_for(peer) && run.fits(len, limit) {
+        if run.takes(&flow, len, limit) {
             run.extend(len);
             return;
         }
-        self.move_on(wire, statistics, (peer, place), len, limit);
+        self.move_on(wire, statistics, flow, len, limit);
     }
 
     /// Sends all there is; false when the socket is full.
@@ -248,18 +250,16 @@ impl Outgoing {
         &mut self,
         wire: &impl Wire,
         statistics: &mut IoStatistics,
-        to: (PeerId, Place),
+        to: Flow,
         len: usize,
         limit: usize,
     ) {
         let from = self.current;
-        let known = self.runs.iter().position(|run| run.count > 0 && run.is_for(to.0));
+        let known = self.runs.iter().position(|run| run.count > 0 && run.is_for(to.peer));
         let target = known
             .or_else(|| self.runs.iter().position(|run| run.count == 0))
             .unwrap_or_else(|| self.oldest().expect("no run is empty"));
-        let appends = self.runs[target].is_for(to.0)
-            && self.runs[target].count > 0
-            && self.runs[target].fits(len, limit);
+        let appends = self.runs[target].count > 0 && self.runs[target].takes(&to, len, limit);
         let tail = self.runs[from].len;
         if !appends && self.runs[target].count > 0 && !self.send(wire, statistics, target) {
             let mut parked =
@@ -303,8 +303,8 @@ impl Outgoing {
 }
 
 impl Run {
-    fn open(&mut self, peer: (PeerId, Place), len: usize, opened: u64) {
-        self.peer = Some(peer);
+    fn open(&mut self, flow: Flow, len: usize, opened: u64) {
+        self.flow = Some(flow);
         (self.start, self.len, self.segment, self.count) = (0, len, len, 1);
         (self.ended, self.opened) = (false, opened);
     }
@@ -316,7 +316,14 @@ impl Run {
     }
 
     fn is_for(&self, peer: PeerId) -> bool {
-        self.peer.is_some_and(|(id, _)| id == peer)
+        self.flow.is_some_and(|flow| flow.peer == peer)
+    }
+
+    /// Whether a datagram of `len` bytes in that flow may leave with what is here.
+    fn takes(&self, flow: &Flow, len: usize, limit: usize) -> bool {
+        self.is_for(flow.peer)
+            && self.flow.is_some_and(|own| own.class == flow.class)
+            && self.fits(len, limit)
     }
 
     fn fits(&self, len: usize, limit: usize) -> bool {
@@ -349,7 +356,7 @@ fn send_run(
     statistics: &mut IoStatistics,
     trouble: &mut Option<Trouble>,
 ) -> bool {
-    let Some((_, place)) = run.peer else { return true };
+    let Some(Flow { place, class, .. }) = run.flow else { return true };
     let mut one_by_one = false;
     let mut refusals = 0;
     while run.count > 0 {
@@ -360,7 +367,14 @@ fn send_run(
         };
         let bytes = &run.bytes[run.start..end];
         statistics.send_calls += 1;
-        match wire.send(place.address, place.reply_from, bytes, run.segment) {
+        let batch = Batch {
+            to: place.address,
+            from: place.reply_from,
+            class,
+            contents: bytes,
+            segment: run.segment,
+        };
+        match wire.send(&batch) {
             Ok(()) => {
                 statistics.sent_datagrams += count as u64;
                 statistics.sent_bytes += bytes.len() as u64;

@@ -12,6 +12,8 @@ struct Noted {
     room: Cell<Option<usize>>,
     errors: RefCell<Vec<Errno>>,
     sends: RefCell<Vec<(u16, Vec<u8>, usize)>>,
+    /// The traffic class of each send.
+    classes: RefCell<Vec<TrafficClass>>,
 }
 
 impl Wire for Noted {
@@ -19,13 +21,7 @@ impl Wire for Noted {
         self.segments
     }
 
-    fn send(
-        &self,
-        to: SocketAddr,
-        _: Option<IpAddr>,
-        contents: &[u8],
-        segment: usize,
-    ) -> io::Result<()> {
+    fn send(&self, batch: &Batch<'_>) -> io::Result<()> {
         if let Some(error) = self.errors.borrow_mut().pop() {
             return Err(error.into());
         }
@@ -34,7 +30,9 @@ impl Wire for Noted {
             Some(room) => self.room.set(Some(room - 1)),
             None => {}
         }
+        let Batch { to, contents, segment, class, .. } = *batch;
         self.sends.borrow_mut().push((to.port(), contents.to_vec(), segment));
+        self.classes.borrow_mut().push(class);
         Ok(())
     }
 }
@@ -57,9 +55,13 @@ impl Bench {
     }
 
     fn take(&mut self, peer: u32, fill: u8, len: usize) -> bool {
+        self.take_in(TrafficClass::NONE, peer, fill, len)
+    }
+
+    fn take_in(&mut self, class: TrafficClass, peer: u32, fill: u8, len: usize) -> bool {
         self.out.take(&self.wire, &self.peers, &mut Clear, &mut self.statistics, |buf| {
             buf[..len].fill(fill);
-            Some(Transmit::to(PeerId(peer), len))
+            Some(Transmit { class, ..Transmit::to(PeerId(peer), len) })
         })
     }
 
@@ -141,6 +143,38 @@ fn what_fans_out_to_many_peers_is_collected_for_each() {
     for peer in 0..16 {
         assert_eq!(bench.got(peer), (0..6).map(|fill| (fill, 8000)).collect::<Vec<_>>());
     }
+}
+
+#[test]
+fn datagrams_of_different_classes_never_share_a_send_and_stay_in_order() {
+    let mut bench = Bench::new(64);
+    let class = |fill: u8| TrafficClass(4 * (fill / 3));
+    for fill in 0..12 {
+        for peer in 0..3 {
+            assert!(bench.take_in(class(fill), peer, fill, 500));
+        }
+    }
+    assert!(bench.flush());
+    assert_eq!(bench.calls(), 12, "one send for each peer and class");
+    for peer in 0..3 {
+        assert_eq!(bench.got(peer), (0..12).map(|fill| (fill, 500)).collect::<Vec<_>>());
+    }
+    let (sends, classes) = (bench.wire.sends.borrow(), bench.wire.classes.borrow());
+    for ((_, bytes, _), sent_in) in sends.iter().zip(classes.iter()) {
+        assert!(bytes.iter().all(|fill| class(*fill) == *sent_in));
+    }
+}
+
+#[test]
+fn a_group_gets_its_datagram_in_its_class() {
+    let mut bench = Bench::new(64);
+    let class = TrafficClass(0xb9);
+    let to = Receivers::Many((1..=3).map(PeerId).collect());
+    let mut written = Some(Transmit { to, len: 80, class });
+    let Bench { wire, out, peers, statistics } = &mut bench;
+    while out.take(wire, peers, &mut Clear, statistics, |_| written.take()) {}
+    assert!(bench.flush());
+    assert_eq!(*bench.wire.classes.borrow(), [class; 3]);
 }
 
 #[test]

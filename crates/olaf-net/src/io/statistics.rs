@@ -26,6 +26,11 @@ pub(crate) struct IoStatistics {
     /// Times a peer's machine said that nobody listens there.
     pub(crate) connection_refused: u64,
     pub(crate) receive_errors: u64,
+    /// Received datagrams that a link on the way marked as "congestion experienced" (ECN).
+    pub(crate) ecn_marked: u64,
+    /// Receives that the system cut short, because a buffer was too small. Their datagrams are
+    /// lost.
+    pub(crate) truncated: u64,
     /// Datagrams the kernel dropped because the receive buffer was full.
     pub(crate) kernel_drops: u64,
     pub(crate) receive_buffer_bytes: usize,

@@ -1,11 +1,33 @@
 //! A UDP socket as large and as fast as the system allows.
+//!
+//! There are two kinds, which differ in their [`Calls`]:
+//!
+//! | kind | carries of the traffic class | systems |
+//! |---|---|---|
+//! | [`Socket::bind`] | the two bits of ECN | all |
+//! | [`Socket::bind_whole_class`] | the whole byte | Linux |
+//!
+//! `docs/design/025-traffic-classes.md` says why the second one is there. The feature `portable`
+//! leaves it out on Linux too, so that its error is tested where the tests run.
 
+mod calls;
+mod ecn;
+#[cfg(test)]
+mod tests;
+#[cfg_attr(any(not(target_os = "linux"), feature = "portable"), path = "whole_portable.rs")]
+mod whole;
+
+pub use calls::Batch;
+pub(crate) use calls::{BUFFERS, Received};
+
+use self::calls::Calls;
+use self::ecn::EcnOnly;
+use self::whole::WholeClass;
 use crate::error::StartError;
 use crate::io::address::{canonical, mapped};
 use crate::io::inbox::Inbox;
 use crate::io::statistics::IoStatistics;
 use crate::system;
-use quinn_udp::{Transmit, UdpSocketState};
 use rustix::net::sockopt;
 use socket2::{Domain, Protocol, Type};
 use std::io;
@@ -17,19 +39,39 @@ const BUFFER_BYTES: usize = 16 << 20;
 /// Below this a burst of a few updates already overflows.
 const SMALL_BUFFER_BYTES: usize = 1 << 20;
 
-/// The socket.
+/// A bound UDP socket that never blocks.
 #[derive(Debug)]
-pub(crate) struct Socket {
+pub struct Socket {
     socket: UdpSocket,
-    state: UdpSocketState,
+    calls: Box<dyn Calls>,
     local: SocketAddr,
     v6: bool,
 }
 
 impl Socket {
-    /// Binds to `address`. A wildcard IPv6 address takes IPv4 as well.
-    pub(crate) fn bind(address: SocketAddr) -> Result<Self, StartError> {
-        Self::open(address).map_err(|error| {
+    /// Binds to `address`. A wildcard IPv6 address takes IPv4 as well. Of a traffic class the
+    /// socket carries the two bits of ECN.
+    ///
+    /// # Errors
+    /// [`StartError::System`] says what to do.
+    pub fn bind(address: SocketAddr) -> Result<Self, StartError> {
+        Self::bind_with(address, |socket| Ok(Box::new(EcnOnly::new(socket)?)))
+    }
+
+    /// As [`Self::bind`], for a protocol that says something by the six bits of class: the socket
+    /// carries the whole byte.
+    ///
+    /// # Errors
+    /// [`StartError::System`] says what to do; systems other than Linux have no such socket.
+    pub fn bind_whole_class(address: SocketAddr) -> Result<Self, StartError> {
+        Self::bind_with(address, |socket| Ok(Box::new(WholeClass::new(socket)?)))
+    }
+
+    fn bind_with(
+        address: SocketAddr,
+        calls: impl FnOnce(&UdpSocket) -> io::Result<Box<dyn Calls>>,
+    ) -> Result<Self, StartError> {
+        Self::open(address, calls).map_err(|error| {
             let what = match error.kind() {
                 io::ErrorKind::AddrInUse => format!(
                     "{address} is in use by another program: stop that one (`{}` names it) or \
@@ -50,7 +92,10 @@ impl Socket {
         })
     }
 
-    fn open(address: SocketAddr) -> io::Result<Self> {
+    fn open(
+        address: SocketAddr,
+        calls: impl FnOnce(&UdpSocket) -> io::Result<Box<dyn Calls>>,
+    ) -> io::Result<Self> {
         let socket =
             socket2::Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
         if address.is_ipv6() {
@@ -61,9 +106,10 @@ impl Socket {
         socket.bind(&address.into())?;
         system::enlarge(&socket, BUFFER_BYTES);
         let socket: UdpSocket = socket.into();
-        let state = UdpSocketState::new((&socket).into())?;
+        let calls = calls(&socket)?;
+        system::without_arrival_times(&socket)?;
         let local = canonical(socket.local_addr()?);
-        Ok(Self { socket, state, local, v6: address.is_ipv6() })
+        Ok(Self { socket, calls, local, v6: address.is_ipv6() })
     }
 
     /// Takes datagrams of that peer only, and hears when nobody listens there.
@@ -79,7 +125,8 @@ impl Socket {
     }
 
     /// The address it is bound to.
-    pub(crate) const fn local(&self) -> SocketAddr {
+    #[must_use]
+    pub const fn local(&self) -> SocketAddr {
         self.local
     }
 
@@ -102,36 +149,32 @@ impl Socket {
     }
 
     /// Which of its addresses a datagram came to, where it has several.
-    pub(crate) fn reply_from(&self, came_to: Option<IpAddr>) -> Option<IpAddr> {
+    #[must_use]
+    pub fn reply_from(&self, came_to: Option<IpAddr>) -> Option<IpAddr> {
         came_to.filter(|_| self.local.ip().is_unspecified())
     }
 
     /// Datagrams of one size that one call may send.
-    pub(crate) fn segments_per_send(&self) -> usize {
-        self.state.max_gso_segments()
+    #[must_use]
+    pub fn segments_per_send(&self) -> usize {
+        self.calls.segments_per_send()
     }
 
-    /// Fills the inbox.
-    pub(crate) fn receive(&self, inbox: &mut Inbox) -> io::Result<()> {
-        inbox.fill(|buffers, metas| self.state.recv((&self.socket).into(), buffers, metas))
+    /// Fills the inbox with what has come.
+    ///
+    /// # Errors
+    /// Those of the system; `WouldBlock` when nothing has come.
+    pub fn receive(&self, inbox: &mut Inbox) -> io::Result<()> {
+        inbox.fill(|buffers, received| self.calls.receive(&self.socket, buffers, received))
     }
 
-    /// Sends `contents`, split into datagrams of `segment` bytes, of which the last may be shorter.
-    pub(crate) fn send(
-        &self,
-        to: SocketAddr,
-        from: Option<IpAddr>,
-        contents: &[u8],
-        segment: usize,
-    ) -> io::Result<()> {
-        let transmit = Transmit {
-            destination: mapped(to, self.v6),
-            ecn: None,
-            contents,
-            segment_size: (segment < contents.len()).then_some(segment),
-            src_ip: from,
-        };
-        self.state.try_send((&self.socket).into(), &transmit)
+    /// Sends the batch.
+    ///
+    /// # Errors
+    /// Those of the system; `WouldBlock` when the socket is full.
+    pub fn send(&self, batch: &Batch<'_>) -> io::Result<()> {
+        let batch = Batch { to: mapped(batch.to, self.v6), ..*batch };
+        self.calls.send(&self.socket, &batch)
     }
 
     /// Fills in what the system knows about the socket.
@@ -177,33 +220,5 @@ fn system_mtu(_socket: &UdpSocket, _v6: bool) -> Option<u32> {
 impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_port_in_use_says_what_to_do() {
-        let first = Socket::bind("127.0.0.1:0".parse().expect("an address")).expect("a free port");
-        let error = Socket::bind(first.local()).expect_err("the port is taken");
-        let text = error.to_string();
-        assert!(
-            text.contains(&first.local().to_string()) && text.contains("another port"),
-            "{text}"
-        );
-    }
-
-    #[test]
-    fn a_wildcard_is_at_every_address_of_this_machine_and_no_other() {
-        let socket = Socket::bind("0.0.0.0:0".parse().expect("an address")).expect("a free port");
-        let port = socket.local().port();
-        let at = |ip: &str, port| socket.is_at((ip.parse::<IpAddr>().expect("an IP"), port).into());
-        assert!(at("127.0.0.1", port) && at("0.0.0.0", port));
-        assert!(!at("127.0.0.1", port ^ 1));
-        assert!(!at("192.0.2.1", port), "of the addresses for documentation");
-        let socket = Socket::bind("127.0.0.1:0".parse().expect("an address")).expect("a free port");
-        assert!(socket.is_at(socket.local()));
     }
 }
