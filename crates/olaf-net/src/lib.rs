@@ -23,7 +23,7 @@ mod timing;
 
 pub use client::{Client, ClientConfig, Joining};
 pub use error::{AskError, ClientError, StartError};
-pub use io::{Batch, Burst, Inbox, Socket};
+pub use io::{Batch, Burst, Inbox, ReceiveLoss, Socket};
 pub use roles::{
     Server, ServerConfig, SharingConfig, SharingController, SharingHost, SharingHostConfig, Switch,
     SwitchConfig,

@@ -11,11 +11,21 @@ pub(crate) fn draw() -> u32 {
 
 /// A number that follows from a seed, with the same values left out.
 pub(crate) fn from_seed(seed: u64) -> u32 {
-    // SplitMix64: neighbouring seeds give unlike numbers.
-    let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    fold(nth(seed, 0))
+}
+
+/// The n-th number from 0 up to 1 that follows from a seed.
+pub(crate) fn uniform(seed: u64, n: u64) -> f64 {
+    // As many bits as a double holds.
+    (nth(seed, n) >> 11) as f64 / (1u64 << 53) as f64
+}
+
+/// SplitMix64: neighbouring seeds and neighbouring places give unlike numbers.
+fn nth(seed: u64, n: u64) -> u64 {
+    let mut z = seed.wrapping_add(n.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    fold(z ^ (z >> 31))
+    z ^ (z >> 31)
 }
 
 fn fold(bits: u64) -> u32 {

@@ -186,6 +186,7 @@ impl<E: Engine> Shared<E> {
         all.received_bytes = received.received_bytes;
         all.ecn_marked = received.ecn_marked;
         all.truncated = received.truncated;
+        all.lost_on_purpose = received.lost_on_purpose;
         all.receive_calls = received.receive_calls;
         all.receive_errors = received.receive_errors;
         all.not_opened = received.not_opened;

@@ -1,5 +1,6 @@
 //! Buffers for what one call receives.
 
+use crate::io::loss::ReceiveLoss;
 use crate::io::socket::{BUFFERS, Received};
 use crate::io::statistics::IoStatistics;
 use olaf_engine::TrafficClass;
@@ -17,6 +18,9 @@ pub struct Inbox {
     buffer_bytes: usize,
     received: [Received; BUFFERS],
     filled: usize,
+    /// What came before the last call, in datagrams.
+    before: u64,
+    loss: Option<ReceiveLoss>,
 }
 
 /// Datagrams of one traffic class that came together from one peer.
@@ -30,19 +34,22 @@ pub struct Burst<'a> {
     pub class: TrafficClass,
     bytes: &'a [u8],
     stride: usize,
+    /// The number of its first datagram, counted from the start.
+    first: u64,
+    loss: Option<ReceiveLoss>,
 }
 
 impl<'a> Burst<'a> {
-    /// Each datagram.
+    /// Each datagram that is not lost on purpose.
     pub fn datagrams(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         // An empty datagram is one, too.
         let empty = self.bytes.is_empty().then_some(self.bytes);
-        empty.into_iter().chain(self.bytes.chunks(self.stride.max(1)))
-    }
-
-    /// The number of datagrams.
-    fn count(&self) -> usize {
-        self.bytes.len().div_ceil(self.stride.max(1)).max(1)
+        let all = empty.into_iter().chain(self.bytes.chunks(self.stride.max(1)));
+        let loss = self.loss;
+        (self.first..)
+            .zip(all)
+            .filter(move |(number, _)| !loss.is_some_and(|loss| loss.takes(*number)))
+            .map(|(_, datagram)| datagram)
     }
 }
 
@@ -65,14 +72,20 @@ impl Inbox {
             buffer_bytes,
             received: [Received::default(); BUFFERS],
             filled: 0,
+            before: 0,
+            loss: None,
         }
     }
 
+    /// Takes in what `receive` receives, except what `loss` takes.
     pub(crate) fn fill(
         &mut self,
+        loss: Option<ReceiveLoss>,
         receive: impl FnOnce([&mut [u8]; BUFFERS], &mut [Received; BUFFERS]) -> io::Result<usize>,
     ) -> io::Result<()> {
+        self.before += self.received[..self.filled].iter().map(Received::datagrams).sum::<u64>();
         self.filled = 0;
+        self.loss = loss;
         let mut chunks = self.bytes.chunks_exact_mut(self.buffer_bytes);
         let buffers =
             std::array::from_fn(|_| chunks.next().expect("the bytes are BUFFERS buffers"));
@@ -88,29 +101,39 @@ impl Inbox {
     /// Each burst that is whole.
     pub fn bursts(&self) -> impl Iterator<Item = Burst<'_>> {
         let buffers = self.bytes.chunks_exact(self.buffer_bytes);
-        let received = self.received[..self.filled].iter().zip(buffers);
-        received.filter(|(received, _)| !received.is_truncated).map(|(received, buffer)| Burst {
-            from: received.from,
-            came_to: received.came_to,
-            class: received.class,
-            bytes: &buffer[..received.len],
-            stride: received.stride,
+        let mut next = self.before;
+        self.received[..self.filled].iter().zip(buffers).filter_map(move |(received, buffer)| {
+            let first = next;
+            next += received.datagrams();
+            (!received.is_truncated).then(|| Burst {
+                from: received.from,
+                came_to: received.came_to,
+                class: received.class,
+                bytes: &buffer[..received.len],
+                stride: received.stride,
+                first,
+                loss: self.loss,
+            })
         })
     }
 
     /// Counts what the last call received.
     pub(crate) fn count(&self, statistics: &mut IoStatistics) {
+        let mut kept = 0;
         for burst in self.bursts() {
-            let datagrams = burst.count() as u64;
-            statistics.received_datagrams += datagrams;
-            statistics.received_bytes += burst.bytes.len() as u64;
-            if burst.class.ecn() == Ecn::Marked {
-                statistics.ecn_marked += datagrams;
+            let marked = burst.class.ecn() == Ecn::Marked;
+            for datagram in burst.datagrams() {
+                kept += 1;
+                statistics.received_bytes += datagram.len() as u64;
+                statistics.ecn_marked += u64::from(marked);
             }
         }
+        statistics.received_datagrams += kept;
         let received = &self.received[..self.filled];
         let truncated = received.iter().filter(|received| received.is_truncated);
         statistics.truncated += truncated.count() as u64;
+        let whole = received.iter().filter(|received| !received.is_truncated);
+        statistics.lost_on_purpose += whole.map(Received::datagrams).sum::<u64>() - kept;
     }
 }
 
@@ -122,9 +145,11 @@ mod tests {
     fn a_burst_splits_at_its_stride_and_an_empty_datagram_counts() {
         let from = "127.0.0.1:1".parse().expect("an address");
         let split = |bytes, stride| {
-            let burst = Burst { from, came_to: None, class: TrafficClass::NONE, bytes, stride };
+            let class = TrafficClass::NONE;
+            let burst = Burst { from, came_to: None, class, bytes, stride, first: 0, loss: None };
             let lengths = burst.datagrams().map(<[u8]>::len).collect::<Vec<_>>();
-            assert_eq!(burst.count(), lengths.len());
+            let received = Received { len: bytes.len(), stride, ..Received::default() };
+            assert_eq!(received.datagrams(), lengths.len() as u64);
             lengths
         };
         assert_eq!(split(&[0; 10][..], 4), [4, 4, 2]);

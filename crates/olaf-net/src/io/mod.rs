@@ -2,6 +2,7 @@
 
 pub(crate) mod address;
 pub(crate) mod inbox;
+pub(crate) mod loss;
 pub(crate) mod outgoing;
 pub(crate) mod peers;
 pub(crate) mod socket;
@@ -9,4 +10,5 @@ pub(crate) mod statistics;
 pub(crate) mod waker;
 
 pub use inbox::{Burst, Inbox};
+pub use loss::ReceiveLoss;
 pub use socket::{Batch, Socket};

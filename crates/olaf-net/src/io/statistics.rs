@@ -31,6 +31,8 @@ pub(crate) struct IoStatistics {
     /// Receives that the system cut short, because a buffer was too small. Their datagrams are
     /// lost.
     pub(crate) truncated: u64,
+    /// Datagrams that `receive_loss` threw away.
+    pub(crate) lost_on_purpose: u64,
     /// Datagrams the kernel dropped because the receive buffer was full.
     pub(crate) kernel_drops: u64,
     pub(crate) receive_buffer_bytes: usize,

@@ -30,7 +30,7 @@ impl Server {
         let epoch = random::draw();
         let mut brain =
             Brain::new(brain, epoch).map_err(|error| StartError::Config(error.to_string()))?;
-        let socket = Socket::bind(listen)?;
+        let socket = Socket::bind(listen)?.losing(config.receive_loss)?;
         // Only whoever has the port writes the file.
         let keeper = config.keeper(&mut brain)?;
         let kept = Kept { brain, keeper, finished: false };

@@ -2,6 +2,7 @@
 
 use crate::checkpoint::{Files, Keeper};
 use crate::error::StartError;
+use crate::io::ReceiveLoss;
 use olaf_host::push_pull::server::Server as Brain;
 use olaf_host::push_pull::server::{self, Aggregate, RuleConfig, RuleKind, ServerGate, Step};
 use serde::{Deserialize, Serialize};
@@ -42,6 +43,9 @@ pub struct ServerConfig {
     pub round_ms: u64,
     /// The core to run on; none: the system chooses.
     pub core: Option<usize>,
+    /// For tests and experiments: lose some of what arrives; none: lose nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub receive_loss: Option<ReceiveLoss>,
     /// File that the model and all that goes with it is kept in; `{job}` stands for the job.
     pub checkpoint: Option<String>,
     /// How often that is written while anything changes.
@@ -70,6 +74,7 @@ impl Default for ServerConfig {
             silent_after_ms: ms(brain.silent_after),
             round_ms: ms(brain.round),
             core: None,
+            receive_loss: None,
             checkpoint: None,
             checkpoint_every_ms: 30_000,
             fresh: false,

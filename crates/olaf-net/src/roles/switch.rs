@@ -25,7 +25,7 @@ impl Switch {
         let epoch = random::draw();
         let mut engine = switch::Switch::new(engine, epoch)
             .map_err(|error| StartError::Config(error.to_string()))?;
-        let socket = Socket::bind(listen)?;
+        let socket = Socket::bind(listen)?.losing(config.receive_loss)?;
         let mut peers = Peers::new();
         let mut server = |key: &str, text: &str| {
             let found = address::resolve(text, |a| socket.reaches(a)).map_err(in_key(key))?;

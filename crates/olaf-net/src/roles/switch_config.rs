@@ -1,6 +1,7 @@
 //! The configuration of a switch as a process runs it.
 
 use crate::error::StartError;
+use crate::io::ReceiveLoss;
 use olaf_engine::BitsPerSecond;
 use olaf_engine::switch::native::{self as switch, Admission, AnswerTo, Pacing, QueueKind, Ruling};
 use serde::{Deserialize, Serialize};
@@ -64,6 +65,9 @@ pub struct SwitchConfig {
     /// The core to run on; none: the system chooses.
     #[serde(default)]
     pub core: Option<usize>,
+    /// For tests and experiments: lose some of what arrives; none: lose nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receive_loss: Option<ReceiveLoss>,
 }
 
 fn default_listen() -> String {

@@ -46,6 +46,13 @@ pub(crate) struct Received {
     pub(crate) is_truncated: bool,
 }
 
+impl Received {
+    /// The number of datagrams. An empty datagram is one, too.
+    pub(crate) fn datagrams(&self) -> u64 {
+        self.len.div_ceil(self.stride.max(1)).max(1) as u64
+    }
+}
+
 impl Default for Received {
     /// A value that a call overwrites.
     fn default() -> Self {

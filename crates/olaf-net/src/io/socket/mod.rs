@@ -26,6 +26,7 @@ use self::whole::WholeClass;
 use crate::error::StartError;
 use crate::io::address::{canonical, mapped};
 use crate::io::inbox::Inbox;
+use crate::io::loss::ReceiveLoss;
 use crate::io::statistics::IoStatistics;
 use crate::system;
 use rustix::net::sockopt;
@@ -46,6 +47,7 @@ pub struct Socket {
     calls: Box<dyn Calls>,
     local: SocketAddr,
     v6: bool,
+    loss: Option<ReceiveLoss>,
 }
 
 impl Socket {
@@ -109,7 +111,16 @@ impl Socket {
         let calls = calls(&socket)?;
         system::without_arrival_times(&socket)?;
         let local = canonical(socket.local_addr()?);
-        Ok(Self { socket, calls, local, v6: address.is_ipv6() })
+        Ok(Self { socket, calls, local, v6: address.is_ipv6(), loss: None })
+    }
+
+    /// The same socket, which loses on purpose some of what it receives.
+    ///
+    /// # Errors
+    /// [`StartError::Config`] where the share is not from 0 to 1.
+    pub fn losing(self, loss: Option<ReceiveLoss>) -> Result<Self, StartError> {
+        let loss = loss.map(ReceiveLoss::check).transpose()?;
+        Ok(Self { loss, ..self })
     }
 
     /// Takes datagrams of that peer only, and hears when nobody listens there.
@@ -165,7 +176,9 @@ impl Socket {
     /// # Errors
     /// Those of the system; `WouldBlock` when nothing has come.
     pub fn receive(&self, inbox: &mut Inbox) -> io::Result<()> {
-        inbox.fill(|buffers, received| self.calls.receive(&self.socket, buffers, received))
+        inbox.fill(self.loss, |buffers, received| {
+            self.calls.receive(&self.socket, buffers, received)
+        })
     }
 
     /// Sends the batch.

@@ -1,6 +1,7 @@
 //! Sockets of both kinds on loopback.
 
 use super::*;
+use crate::io::statistics::IoStatistics;
 use olaf_engine::TrafficClass;
 
 #[test]
@@ -75,10 +76,39 @@ fn every_socket_carries_the_two_bits_of_ecn() {
     }
 }
 
+#[test]
+fn what_a_socket_loses_on_purpose_is_the_same_for_the_same_seed() {
+    let arrived = |seed| {
+        let loss = Some(ReceiveLoss { probability: 0.3, seed });
+        let (from, to) = (socket("127.0.0.1:0"), socket("127.0.0.1:0"));
+        let to = to.losing(loss).expect("a share");
+        let (mut inbox, mut statistics) = (Inbox::new(), IoStatistics::default());
+        let mut arrived = Vec::new();
+        for first in (0..240).step_by(8) {
+            let contents: Vec<u8> = (first..first + 8).flat_map(|number| [number; 50]).collect();
+            let class = TrafficClass::NONE;
+            let batch =
+                Batch { to: to.local(), from: None, class, contents: &contents, segment: 50 };
+            from.send(&batch).expect("a send");
+            let seen = |io: &IoStatistics| io.received_datagrams + io.lost_on_purpose;
+            while seen(&statistics) < u64::from(first) + 8 {
+                received(&to, &mut inbox);
+                inbox.count(&mut statistics);
+                arrived.extend(inbox.bursts().flat_map(|b| b.datagrams()).map(|d| d[0]));
+            }
+        }
+        assert_eq!(statistics.received_datagrams, arrived.len() as u64);
+        arrived
+    };
+    let (first, again, other) = (arrived(1), arrived(1), arrived(2));
+    assert_eq!(first, again);
+    assert_ne!(first, other);
+    assert!((130..200).contains(&first.len()), "{} of 240 arrived", first.len());
+}
+
 #[cfg(all(target_os = "linux", not(feature = "portable")))]
 mod whole {
     use super::*;
-    use crate::io::statistics::IoStatistics;
 
     fn whole(address: &str) -> Socket {
         let address = address.parse().expect("an address");
