@@ -5,7 +5,7 @@ use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use olaf_engine::switch::native::QueueKind;
 use olaf_engine::{
-    Arrival, ClusterId, Discipline, Entry, Flow, JobId, Outcome, WorkerId, queue::fifo,
+    Arrival, ClusterId, Contribution, Discipline, Entry, Flow, JobId, Outcome, WorkerId, queue::fifo,
     queue::freshest, queue::merging,
 };
 
@@ -41,12 +41,9 @@ fn arrive(step: &Step, queue: &mut dyn Discipline) -> Option<(u32, Outcome)> {
     let contributors = if *odd == 201 { u32::MAX } else { u32::from(contributors % 4).max(1) };
     let weight = if *odd == 202 { f64::MAX } else { f64::from(weight % 8) + 1.0 };
     let bytes: Vec<u8> = lanes.iter().flat_map(|lane| lane.to_le_bytes()).collect();
-    let outcome = queue.arrive(&Arrival {
-        flow: Flow {
-            job: JobId(0),
-            cluster: ClusterId(u32::from(cluster % 4)),
-            segment: u32::from(cluster >> 7),
-        },
+    let (cluster, segment) = (ClusterId(u32::from(cluster % 4)), u32::from(cluster >> 7));
+    let contribution = Contribution {
+        flow: Flow { job: JobId(0), cluster, segment },
         worker: WorkerId(u32::from(worker % 4)),
         sequence: 0,
         segments: 2,
@@ -57,14 +54,16 @@ fn arrive(step: &Step, queue: &mut dyn Discipline) -> Option<(u32, Outcome)> {
         versions: (0, u32::from(*odd)),
         hops: *odd,
         bytes: u32::from(*odd) + 1,
-        lanes: &bytes,
-    });
+    };
+    let outcome = queue.arrive(&Arrival { contribution, lanes: &bytes });
     Some((contributors, outcome))
 }
 
 fn same(a: &Entry, b: &Entry) -> bool {
-    let near = (a.reward - b.reward).abs() <= 1e-9 * b.reward.abs().max(1.0);
-    near && format!("{:?}", Entry { reward: b.reward, ..a.clone() }) == format!("{b:?}")
+    let (reward, expected) = (a.contribution.reward, b.contribution.reward);
+    let near = (reward - expected).abs() <= 1e-9 * expected.abs().max(1.0);
+    let contribution = Contribution { reward: expected, ..a.contribution };
+    near && format!("{:?}", Entry { contribution, ..a.clone() }) == format!("{b:?}")
 }
 
 fuzz_target!(|input: (u8, u8, Option<u8>, Vec<Step>)| {
@@ -87,7 +86,7 @@ fuzz_target!(|input: (u8, u8, Option<u8>, Vec<Step>)| {
                 assert_eq!(begun, twin.begin_departure().map(|entry| entry.id));
             }
             Step::End => {
-                settled += queue.departing().map_or(0, |entry| u64::from(entry.contributors));
+                settled += queue.departing().map_or(0, |entry| u64::from(entry.contribution.contributors));
                 assert_eq!(queue.end_departure(), twin.end_departure());
             }
             Step::Arrive { .. } => {
@@ -105,7 +104,7 @@ fuzz_target!(|input: (u8, u8, Option<u8>, Vec<Step>)| {
         let (entries, others) = (queue.entries(), twin.entries());
         assert_eq!(entries.len(), others.len());
         assert!(entries.iter().zip(&others).all(|(a, b)| same(a, b)), "{entries:?}\n{others:?}");
-        let waiting: u64 = entries.iter().map(|entry| u64::from(entry.contributors)).sum();
+        let waiting: u64 = entries.iter().map(|entry| u64::from(entry.contribution.contributors)).sum();
         assert_eq!(received, settled + waiting);
     }
 });

@@ -12,7 +12,7 @@
 )]
 
 use olaf_engine::switch::native::QueueKind;
-use olaf_engine::{Arrival, ClusterId, Discipline, Flow, JobId, WorkerId};
+use olaf_engine::{Arrival, ClusterId, Contribution, Discipline, Flow, JobId, WorkerId};
 use std::hint::black_box;
 
 const ARRIVALS: u32 = 30_000;
@@ -44,20 +44,11 @@ fn time(queue: &mut dyn Discipline) -> f64 {
     for at in 0..ARRIVALS {
         chance = chance.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         let cluster = (chance >> 8) % CLUSTERS;
-        black_box(queue.arrive(&Arrival {
-            flow: Flow { job: JobId(1), cluster: ClusterId(cluster), segment: 0 },
-            worker: WorkerId(cluster * 3 + (chance >> 20) % 3),
-            sequence: at,
-            segments: 1,
-            contributors: 1,
-            weight: 1.0,
-            reward: 0.5,
-            generated_ns: (u64::from(at) * 1000, u64::from(at) * 1000),
-            versions: (1, 1),
-            hops: 0,
-            bytes: 1000,
-            lanes: &[],
-        }));
+        let flow = Flow { job: JobId(1), cluster: ClusterId(cluster), segment: 0 };
+        let worker = WorkerId(cluster * 3 + (chance >> 20) % 3);
+        let one = Contribution::of_one(flow, worker, u64::from(at) * 1000, 1000);
+        let contribution = Contribution { sequence: at, reward: 0.5, ..one };
+        black_box(queue.arrive(&Arrival { contribution, lanes: &[] }));
         if at % 3 == 0 {
             black_box(queue.end_departure());
             black_box(queue.begin_departure());

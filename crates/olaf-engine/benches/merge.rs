@@ -13,8 +13,8 @@
 
 use olaf_engine::switch::native::{Config, Pacing};
 use olaf_engine::{
-    Arrival, Discipline, Engine, Flow, Instant, JobId, Lanes, Outcome, PeerId, PortId, Source,
-    Switch, Verdict, WorkerId,
+    Arrival, Contribution, Discipline, Engine, Flow, Instant, JobId, Lanes, Outcome, PeerId,
+    PortId, Source, Switch, Verdict, WorkerId,
 };
 use olaf_wire::offsets::update as at;
 use olaf_wire::{Address, ClusterId, Join, Session, Update, Welcome, WelcomeCode};
@@ -127,18 +127,14 @@ impl Arrive {
 
     fn call(&mut self) {
         self.count += 1;
+        let flow = Flow { job: JobId(1), cluster: ClusterId(1), segment: 0 };
+        let worker = WorkerId(self.count % 4);
         let outcome = self.queue.arrive(&Arrival {
-            flow: Flow { job: JobId(1), cluster: ClusterId(1), segment: 0 },
-            worker: WorkerId(self.count % 4),
-            sequence: self.count,
-            segments: 1,
-            contributors: 1,
-            weight: 1.0,
-            reward: 0.5,
-            generated_ns: (1, 1),
-            versions: (1, 1),
-            hops: 0,
-            bytes: 9056,
+            contribution: Contribution {
+                sequence: self.count,
+                reward: 0.5,
+                ..Contribution::of_one(flow, worker, 1, 9056)
+            },
             lanes: black_box(&self.datagram.bytes()[at::PAYLOAD..]),
         });
         assert!(self.count == 1 || matches!(outcome, Outcome::Merged(_)), "{outcome:?}");

@@ -1,6 +1,6 @@
 //! Every reason to drop a datagram, under the name that counters and logs use.
 
-use crate::queue::discipline::Rejection;
+use crate::rejection::Rejection;
 use olaf_wire::{Refusal, WelcomeCode};
 
 /// Every reason to drop a datagram; metrics, logs and tests derive from it.

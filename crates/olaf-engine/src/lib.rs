@@ -12,6 +12,7 @@
 
 extern crate alloc;
 
+pub mod contribution;
 pub mod drop;
 pub mod engine;
 pub mod event;
@@ -20,6 +21,7 @@ pub mod lanes;
 pub mod link;
 pub mod party;
 pub mod queue;
+pub mod rejection;
 pub mod report;
 pub mod switch;
 #[cfg(test)]
@@ -28,6 +30,7 @@ pub mod time;
 pub mod units;
 pub mod wiring;
 
+pub use contribution::Contribution;
 pub use drop::{DropReason, Refused};
 pub use engine::{Engine, Receivers, Source, TrafficClass, Transmit, Verdict, Why};
 pub use event::{Event, TooNarrow, WorkerEvent, WorkerSeen};
@@ -35,7 +38,8 @@ pub use ids::{ClusterId, Flow, JobId, PeerId, PortId, Session, WorkerId};
 pub use lanes::Lanes;
 pub use link::Link;
 pub use party::{FlowEnds, Hops};
-pub use queue::{Arrival, Discipline, Entry, EntryId, Outcome, QueueKind, Rejection};
+pub use queue::{Arrival, Discipline, Entry, EntryId, Outcome, QueueKind};
+pub use rejection::Rejection;
 pub use report::Report;
 pub use switch::native::Switch;
 pub use time::{BitsPerSecond, Instant};

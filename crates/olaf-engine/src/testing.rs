@@ -2,6 +2,7 @@
 //! steps that drive two queues side by side.
 #![allow(clippy::unwrap_used)]
 
+use crate::contribution::Contribution;
 use crate::ids::{ClusterId, Flow, JobId, WorkerId};
 use crate::queue::discipline::{Arrival, Discipline, Entry, Outcome, Rejection};
 use alloc::boxed::Box;
@@ -57,7 +58,7 @@ impl Sent {
 
     pub(crate) fn arrive(&self, queue: &mut dyn Discipline) -> Outcome {
         let lanes: Vec<u8> = self.lanes.iter().flat_map(|lane| lane.to_le_bytes()).collect();
-        queue.arrive(&Arrival {
+        let contribution = Contribution {
             flow: self.flow,
             worker: WorkerId(self.worker),
             sequence: self.sequence,
@@ -69,8 +70,8 @@ impl Sent {
             versions: self.versions,
             hops: self.hops,
             bytes: self.bytes,
-            lanes: &lanes,
-        })
+        };
+        queue.arrive(&Arrival { contribution, lanes: &lanes })
     }
 }
 
@@ -150,7 +151,7 @@ impl Trace {
     #[track_caller]
     pub(crate) fn sends(&mut self, lanes: &[f32], contributors: u32) -> Entry {
         let entry = self.0.begin_departure().expect("something waits").clone();
-        assert_eq!((&entry.lanes[..], entry.contributors), (lanes, contributors));
+        assert_eq!((&entry.lanes[..], entry.contribution.contributors), (lanes, contributors));
         self.frees();
         entry
     }
@@ -247,7 +248,8 @@ pub(crate) fn drive(
                 prop_assert_eq!(began, twin.begin_departure().map(|entry| entry.id), "step {}", at);
             }
             Step::End => {
-                let contributors = queue.departing().map_or(0, |entry| entry.contributors);
+                let contributors =
+                    queue.departing().map_or(0, |entry| entry.contribution.contributors);
                 let ended = queue.end_departure();
                 prop_assert_eq!(ended, twin.end_departure(), "step {}", at);
                 account.left += u64::from(contributors);
@@ -255,7 +257,8 @@ pub(crate) fn drive(
         }
         compare(queue, twin)
             .map_err(|why| TestCaseError::fail(alloc::format!("step {at}: {why}")))?;
-        let waiting: u64 = queue.entries().iter().map(|entry| u64::from(entry.contributors)).sum();
+        let waiting: u64 =
+            queue.entries().iter().map(|entry| u64::from(entry.contribution.contributors)).sum();
         prop_assert_eq!(account.received, account.settled() + waiting, "step {}", at);
         prop_assert!(queue.used() <= queue.slots());
     }
@@ -296,9 +299,11 @@ fn compare(queue: &dyn Discipline, twin: &dyn Discipline) -> Result<(), String> 
         return Err(alloc::format!("{} entries against {}", entries.len(), others.len()));
     }
     for (entry, other) in entries.into_iter().zip(others) {
-        let near = (entry.reward - other.reward).abs() <= 1e-9 * other.reward.abs().max(1.0);
+        let (reward, expected) = (entry.contribution.reward, other.contribution.reward);
+        let near = (reward - expected).abs() <= 1e-9 * expected.abs().max(1.0);
         // All else must be the same to the bit.
-        let same = Entry { reward: other.reward, ..entry.clone() };
+        let contribution = Contribution { reward: expected, ..entry.contribution };
+        let same = Entry { contribution, ..entry.clone() };
         if !near || alloc::format!("{same:?}") != alloc::format!("{other:?}") {
             return Err(alloc::format!("{entry:?}\nagainst {other:?}"));
         }

@@ -7,8 +7,8 @@
 
 use olaf_engine::switch::native::QueueKind;
 use olaf_engine::{
-    Arrival, ClusterId, Discipline, Entry, Flow, JobId, Outcome, WorkerId, queue::fifo,
-    queue::freshest, queue::merging,
+    Arrival, ClusterId, Contribution, Discipline, Entry, Flow, JobId, Outcome, WorkerId,
+    queue::fifo, queue::freshest, queue::merging,
 };
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
@@ -92,21 +92,22 @@ impl Number {
 }
 
 fn queue_of(update: &Entry) -> Update {
+    let sum = &update.contribution;
     Update {
         entry: Some(update.id.0),
-        job: update.flow.job.0,
-        cluster: update.flow.cluster.0,
-        segment: update.flow.segment,
+        job: sum.flow.job.0,
+        cluster: sum.flow.cluster.0,
+        segment: sum.flow.segment,
         segments: None,
-        worker: update.worker.0,
-        sequence: update.sequence,
-        contributors: update.contributors,
-        weight: Number::Finite(update.weight),
-        reward: Number::Finite(update.reward),
-        generated_ns: update.generated_ns,
-        versions: update.versions,
-        hops: update.hops,
-        bytes: update.bytes,
+        worker: sum.worker.0,
+        sequence: sum.sequence,
+        contributors: sum.contributors,
+        weight: Number::Finite(sum.weight),
+        reward: Number::Finite(sum.reward),
+        generated_ns: sum.generated_ns,
+        versions: sum.versions,
+        hops: sum.hops,
+        bytes: sum.bytes,
         replaceable: Some(update.replaceable),
         lanes: update.lanes.iter().map(|lane| Number::Finite(f64::from(*lane))).collect(),
     }
@@ -120,7 +121,7 @@ fn take(step: &Step, queue: &mut dyn Discipline) -> Step {
         let lanes: Vec<u8> =
             update.lanes.iter().flat_map(|lane| (lane.get() as f32).to_le_bytes()).collect();
         let (job, cluster) = (JobId(update.job), ClusterId(update.cluster));
-        let outcome = queue.arrive(&Arrival {
+        let contribution = Contribution {
             flow: Flow { job, cluster, segment: update.segment },
             worker: WorkerId(update.worker),
             sequence: update.sequence,
@@ -132,8 +133,8 @@ fn take(step: &Step, queue: &mut dyn Discipline) -> Step {
             versions: update.versions,
             hops: update.hops,
             bytes: update.bytes,
-            lanes: &lanes,
-        });
+        };
+        let outcome = queue.arrive(&Arrival { contribution, lanes: &lanes });
         let (name, entry) = match outcome {
             Outcome::Appended(entry) => ("appended", Some(entry)),
             Outcome::Merged(entry) => ("merged", Some(entry)),

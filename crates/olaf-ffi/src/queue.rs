@@ -7,7 +7,7 @@ use crate::types::*;
 use core::ffi::c_char;
 use core::time::Duration;
 use olaf_engine::switch::native::{Config, QueueKind};
-use olaf_engine::{Arrival, Flow, Instant, Rejection};
+use olaf_engine::{Arrival, Contribution, Instant, Rejection};
 use olaf_wire::offsets::{LANE, MAX_SEGMENT_LANES};
 use std::ffi::CString;
 use std::sync::LazyLock;
@@ -121,24 +121,8 @@ pub unsafe extern "C" fn olaf_queue_arrive(
         }
         // SAFETY: the caller's promise.
         let lanes = unsafe { memory::bytes(given.lanes, given.lane_count * LANE) }?;
-        let arrival = Arrival {
-            flow: Flow {
-                job: update.address.job,
-                cluster: update.address.cluster,
-                segment: update.segment,
-            },
-            worker: update.address.worker,
-            sequence: update.sequence,
-            segments: update.segments,
-            contributors: update.contributors,
-            weight: update.weight,
-            reward: update.reward,
-            generated_ns: (update.generated_oldest_ns, update.generated_newest_ns),
-            versions: (update.version_oldest, update.version_newest),
-            hops: update.hops,
-            bytes: given.bytes,
-            lanes,
-        };
+        let contribution = Contribution::of_update(&update, given.bytes);
+        let arrival = Arrival { contribution, lanes };
         let fate = queue.0.run(|q| Ok(q.arrive(Instant(now_ns), &arrival, given.tag)))?;
         outcome.set(olaf_outcome::of(fate, update.hops == 0 && update.segment == 0));
         Ok(())
@@ -359,7 +343,11 @@ fn departing(queue: &SharedQueue) -> Result<olaf_entry, olaf_result> {
 }
 
 fn describe(queue: &SharedQueue, entry: &olaf_engine::Entry) -> olaf_entry {
-    olaf_entry::of(entry, queue.hop_sequence(entry.flow.job), queue.sharers(entry.id).len())
+    olaf_entry::of(
+        entry,
+        queue.hop_sequence(entry.contribution.flow.job),
+        queue.sharers(entry.id).len(),
+    )
 }
 
 #[cfg(test)]

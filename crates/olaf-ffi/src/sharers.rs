@@ -5,7 +5,8 @@ use core::time::Duration;
 use olaf_engine::party::active::activity;
 use olaf_engine::switch::native::Fates;
 use olaf_engine::{
-    Arrival, ClusterId, Discipline, Entry, EntryId, Instant, JobId, Outcome, Rejection,
+    Arrival, ClusterId, Contribution, Discipline, Entry, EntryId, Instant, JobId, Outcome,
+    Rejection,
 };
 use olaf_wire::QueueStatus;
 use std::collections::BTreeMap;
@@ -37,17 +38,24 @@ impl SharedQueue {
         }
     }
 
-    pub(crate) fn arrive(&mut self, now: Instant, arrival: &Arrival<'_>, tag: u64) -> Outcome {
+    /// An update arrives: what became of it, or why it was rejected.
+    pub(crate) fn arrive(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival<'_>,
+        tag: u64,
+    ) -> Result<Outcome, Rejection> {
+        let Contribution { flow, hops, contributors, .. } = arrival.contribution;
         if let Some(evicted) = self.evicted.take() {
             self.sharers.remove(&evicted);
         }
-        let outcome = if arrival.hops >= self.max_hops {
-            Outcome::Rejected(Rejection::TooManyHops)
-        } else {
-            self.last_heard.insert((arrival.flow.job, arrival.flow.cluster), now);
-            self.queue.arrive(arrival)
-        };
-        self.fates.count(arrival.contributors, outcome);
+        if hops >= self.max_hops {
+            self.fates.reject(contributors, Rejection::TooManyHops);
+            return Err(Rejection::TooManyHops);
+        }
+        self.last_heard.insert((flow.job, flow.cluster), now);
+        let outcome = self.queue.arrive(arrival);
+        self.fates.count(contributors, outcome);
         let (entry, part) = match outcome {
             Outcome::Appended(entry) | Outcome::Merged(entry) => {
                 (entry, olaf_part::OLAF_PART_SUMMED)
@@ -65,10 +73,11 @@ impl SharedQueue {
                 (entry, olaf_part::OLAF_PART_SUMMED)
             }
             Outcome::Filtered(entry) => (entry, olaf_part::OLAF_PART_FILTERED),
-            Outcome::Dropped | Outcome::Rejected(_) => return outcome,
+            Outcome::Dropped => return Ok(outcome),
+            Outcome::Rejected(rejection) => return Err(rejection.into()),
         };
         self.sharers.entry(entry).or_default().push(olaf_sharer { tag, part });
-        outcome
+        Ok(outcome)
     }
 
     /// Locks the entry whose turn it is.
@@ -88,8 +97,10 @@ impl SharedQueue {
 
     /// The departing entry has left.
     pub(crate) fn end(&mut self) -> Option<EntryId> {
-        let (job, contributors) =
-            self.queue.departing().map(|entry| (entry.flow.job, entry.contributors))?;
+        let (job, contributors) = self
+            .queue
+            .departing()
+            .map(|entry| (entry.contribution.flow.job, entry.contribution.contributors))?;
         let sequence = self.hop_sequence(job);
         self.hop_sequences.insert(job, sequence);
         self.fates.departed(contributors);
@@ -98,7 +109,7 @@ impl SharedQueue {
 
     /// The departing entry is thrown away.
     pub(crate) fn discard(&mut self) -> Option<EntryId> {
-        let contributors = self.queue.departing().map(|entry| entry.contributors)?;
+        let contributors = self.queue.departing().map(|entry| entry.contribution.contributors)?;
         self.fates.dropped += u64::from(contributors);
         self.free()
     }

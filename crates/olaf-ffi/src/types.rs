@@ -1,7 +1,7 @@
 //! Plain data on both sides of the boundary.
 
 use core::ffi::c_char;
-use olaf_engine::{ClusterId, Entry, JobId, Outcome, WorkerId};
+use olaf_engine::{ClusterId, Contribution, Entry, JobId, Outcome, Rejection, WorkerId};
 use olaf_wire::{Address, QueueStatus, Session, Update};
 
 /// The header of an update, or of one segment of it: what stands on the wire before the lanes.
@@ -267,29 +267,12 @@ impl olaf_update {
 
 impl olaf_entry {
     pub(crate) fn of(entry: &Entry, hop_sequence: u32, sharers: usize) -> Self {
+        let hops = entry.contribution.hops.saturating_add(1);
+        let passed = Contribution { hops, ..entry.contribution };
         Self {
             id: entry.id.0,
-            update: olaf_update {
-                job: entry.flow.job.0,
-                cluster: entry.flow.cluster.0,
-                worker: entry.worker.0,
-                session: 0,
-                sequence: entry.sequence,
-                hop_sequence,
-                segment: entry.flow.segment,
-                segments: entry.segments,
-                generated_oldest_ns: entry.generated_ns.0,
-                generated_newest_ns: entry.generated_ns.1,
-                version_oldest: entry.versions.0,
-                version_newest: entry.versions.1,
-                contributors: entry.contributors,
-                hops: u32::from(entry.hops.saturating_add(1)),
-                weight: entry.weight,
-                reward: entry.reward,
-                flow_sequence: 0,
-                reserved: 0,
-            },
-            bytes: entry.bytes,
+            update: olaf_update::of_wire(&passed.to_update(Session(0), hop_sequence, 0)),
+            bytes: passed.bytes,
             replaceable: u8::from(entry.replaceable),
             lanes: if entry.lanes.is_empty() { core::ptr::null() } else { entry.lanes.as_ptr() },
             lane_count: entry.lanes.len(),
@@ -299,11 +282,18 @@ impl olaf_entry {
 }
 
 impl olaf_outcome {
-    pub(crate) fn of(outcome: Outcome, straight_from_worker: bool) -> Self {
+    pub(crate) fn of(fate: Result<Outcome, Rejection>, straight_from_worker: bool) -> Self {
         use olaf_fate::*;
-        let taken = !matches!(outcome, Outcome::Dropped | Outcome::Rejected(_));
+        let taken = fate.is_ok_and(|outcome| outcome != Outcome::Dropped);
         let notify = u8::from(taken && straight_from_worker);
         let plain = |fate| Self { fate, rejection: 0, entry: 0, displaced: 0, evicted: 0, notify };
+        let outcome = match fate {
+            Ok(outcome) => outcome,
+            Err(rejection) => {
+                let number = u32::try_from(rejection.index()).unwrap_or(u32::MAX);
+                return Self { rejection: number, ..plain(OLAF_FATE_REJECTED) };
+            }
+        };
         match outcome {
             Outcome::Appended(entry) => Self { entry: entry.0, ..plain(OLAF_FATE_APPENDED) },
             Outcome::Merged(entry) => Self { entry: entry.0, ..plain(OLAF_FATE_MERGED) },
@@ -318,10 +308,7 @@ impl olaf_outcome {
                 evicted: evicted.0,
                 ..plain(OLAF_FATE_EVICTED)
             },
-            Outcome::Rejected(rejection) => {
-                let number = u32::try_from(rejection.index()).unwrap_or(u32::MAX);
-                Self { rejection: number, ..plain(OLAF_FATE_REJECTED) }
-            }
+            Outcome::Rejected(rejection) => Self::of(Err(rejection.into()), straight_from_worker),
         }
     }
 }

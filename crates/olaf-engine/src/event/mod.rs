@@ -4,7 +4,7 @@ mod words;
 
 use crate::ids::{ClusterId, JobId, PeerId, WorkerId};
 use crate::party::Ruling;
-use crate::queue::discipline::Rejection;
+use crate::rejection::Rejection;
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;

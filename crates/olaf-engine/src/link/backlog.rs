@@ -78,12 +78,12 @@ impl<D: Datagram> Backlog<D> {
             return None;
         }
         let bytes = match self.head {
-            Head::Locked => self.queue.begin_departure()?.bytes,
+            Head::Locked => self.queue.begin_departure()?.contribution.bytes,
             // The link's time is that of the first update as it is now, whatever it takes in.
-            Head::Open => self.queue.entries().first()?.bytes,
+            Head::Open => self.queue.entries().first()?.contribution.bytes,
             Head::Gone => {
                 let entry = self.queue.begin_departure()?;
-                let bytes = entry.bytes;
+                let bytes = entry.contribution.bytes;
                 self.gone = Some(entry.clone());
                 self.queue.end_departure();
                 bytes

@@ -1,6 +1,7 @@
 //! The link: service time, heads, backlog and marks.
 
 use super::*;
+use crate::contribution::Contribution;
 use crate::ids::JobId;
 use crate::link::pacer::{CreditPacer, RatePacer};
 use crate::queue::fifo::Fifo;
@@ -13,20 +14,8 @@ fn flow(job: u32, cluster: u32) -> Flow {
 }
 
 fn update_of(worker: u32) -> Arrival<'static> {
-    Arrival {
-        flow: crate::ids::Flow::default(),
-        worker: crate::ids::WorkerId(worker),
-        sequence: 0,
-        segments: 1,
-        contributors: 1,
-        weight: 1.0,
-        reward: 0.0,
-        generated_ns: (0, 0),
-        versions: (0, 0),
-        hops: 0,
-        bytes: 125,
-        lanes: &[],
-    }
+    let (flow, worker) = (crate::ids::Flow::default(), crate::ids::WorkerId(worker));
+    Arrival { contribution: Contribution::of_one(flow, worker, 0, 125), lanes: &[] }
 }
 
 /// An update of 125 bytes takes a millisecond.
@@ -115,7 +104,7 @@ fn through(head: Head) -> Vec<(u64, u32)> {
         assert_eq!(link.due(Instant(end.0 - 1)), None);
         link.due(end).expect("it ends now");
         let entry = link.leaving_update().expect("an update leaves");
-        left.push((end.0, entry.contributors));
+        left.push((end.0, entry.contribution.contributors));
         link.release(end, None);
     }
     assert_eq!(link.backlog(), 0);

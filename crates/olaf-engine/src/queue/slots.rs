@@ -4,6 +4,7 @@ use crate::lanes;
 use crate::lanes::Lanes;
 use crate::queue::discipline::{Arrival, Entry, EntryId, Rejection};
 use alloc::vec::Vec;
+use olaf_wire::offsets::LANE;
 
 /// Names a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -64,7 +65,7 @@ impl Slots {
         let Some(slot) = self.free.last().copied() else {
             // A refusal is the worker's own doing and goes before the queue's: what cannot be
             // summed is rejected, whether or not there was room.
-            return if arrival.reward.is_finite() && lanes::all_finite(arrival.lanes) {
+            return if arrival.contribution.reward.is_finite() && lanes::all_finite(arrival.lanes) {
                 Ok(None)
             } else {
                 Err(Rejection::NonFinite)
@@ -89,7 +90,7 @@ impl Slots {
         let replaced = self.entries[slot.0].replace(entry(id, arrival, lanes));
         let replaced = replaced.expect("a discipline names only slots that it filled");
         self.spare.push(replaced.lanes);
-        Ok(replaced.contributors)
+        Ok(replaced.contribution.contributors)
     }
 
     /// Adds an arrival to a slot's entry.
@@ -114,7 +115,7 @@ impl Slots {
 
     fn checked_copy(&mut self, arrival: &Arrival<'_>) -> Result<Lanes, Rejection> {
         let mut copy = self.spare.pop().unwrap_or_default();
-        if arrival.reward.is_finite() && lanes::copy(&mut copy, arrival.lanes) {
+        if arrival.contribution.reward.is_finite() && lanes::copy(&mut copy, arrival.lanes) {
             Ok(copy)
         } else {
             self.spare.push(copy);
@@ -124,58 +125,21 @@ impl Slots {
 }
 
 fn entry(id: EntryId, arrival: &Arrival<'_>, lanes: Lanes) -> Entry {
-    Entry {
-        id,
-        flow: arrival.flow,
-        worker: arrival.worker,
-        sequence: arrival.sequence,
-        segments: arrival.segments,
-        contributors: arrival.contributors,
-        weight: arrival.weight,
-        reward: arrival.reward,
-        generated_ns: arrival.generated_ns,
-        versions: arrival.versions,
-        hops: arrival.hops,
-        bytes: arrival.bytes,
-        // What an earlier switch merged holds others' experience too: never replaceable.
-        replaceable: arrival.contributors == 1,
-        lanes,
-    }
+    let contribution = arrival.contribution;
+    // What an earlier switch merged holds others' experience too: never replaceable.
+    Entry { id, contribution, replaceable: contribution.contributors == 1, lanes }
 }
 
-/// differs: OLAF §3 computes an average at each merge, which weighs late contributors more; a sum
-/// and a weight give the same mean in any order, and the server divides once.
 fn merge_into(entry: &mut Entry, arrival: &Arrival<'_>, sum: &mut Lanes) -> Result<(), Rejection> {
-    if arrival.lanes.len() != entry.lanes.len() * olaf_wire::offsets::LANE {
+    if arrival.lanes.len() != entry.lanes.len() * LANE {
         return Err(Rejection::WrongSize);
     }
-    if !arrival.reward.is_finite() {
-        return Err(Rejection::NonFinite);
-    }
-    let contributors =
-        entry.contributors.checked_add(arrival.contributors).ok_or(Rejection::Overflow)?;
-    let weight = entry.weight + arrival.weight;
-    // By shares, not by sums: the products of a huge weight could overflow where the mean does not.
-    let reward =
-        entry.reward * (entry.weight / weight) + arrival.reward * (arrival.weight / weight);
-    if !weight.is_finite() || !reward.is_finite() {
-        return Err(Rejection::Overflow);
-    }
+    let header = entry.contribution.with(&arrival.contribution)?;
     if !lanes::add(sum, &entry.lanes, arrival.lanes) {
         return Err(Rejection::NonFinite);
     }
     core::mem::swap(&mut entry.lanes, sum);
-    entry.contributors = contributors;
-    entry.weight = weight;
-    entry.reward = reward;
-    entry.generated_ns = widen(entry.generated_ns, arrival.generated_ns);
-    entry.versions = widen(entry.versions, arrival.versions);
-    entry.hops = entry.hops.max(arrival.hops);
-    entry.bytes = entry.bytes.max(arrival.bytes);
+    entry.contribution = header;
     entry.replaceable = false;
     Ok(())
-}
-
-fn widen<T: Ord>(a: (T, T), b: (T, T)) -> (T, T) {
-    (a.0.min(b.0), a.1.max(b.1))
 }

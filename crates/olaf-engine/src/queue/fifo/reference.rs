@@ -24,7 +24,7 @@ impl Reference {
 
 impl Discipline for Reference {
     fn arrive(&mut self, arrival: &Arrival<'_>) -> Outcome {
-        let lanes = finite(arrival).filter(|_| arrival.reward.is_finite());
+        let lanes = finite(arrival).filter(|_| arrival.contribution.reward.is_finite());
         let Some(lanes) = lanes else {
             return Outcome::Rejected(Rejection::NonFinite);
         };

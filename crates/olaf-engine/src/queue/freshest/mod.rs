@@ -12,6 +12,7 @@ mod served;
 #[cfg(test)]
 mod tests;
 
+use crate::contribution::Contribution;
 use crate::ids::Flow;
 use crate::queue::discipline::{Arrival, Discipline, Entry, EntryId, Outcome};
 use crate::queue::merging::{Gate, meet};
@@ -56,10 +57,10 @@ impl Gain {
     /// By how much the age drops, squared, over the link's time for the whole model. The square is
     /// what makes a model that takes four times as long go down half as often, which is best for
     /// the average; among models of one size it orders like the drop itself.
-    fn of(departed_ns: Option<u64>, newest_ns: u64, bytes: u32, segments: u32) -> Self {
-        let Some(departed_ns) = departed_ns else { return Self::FIRST };
-        let drop_ns = newest_ns.saturating_sub(departed_ns) as f64;
-        let cost = f64::from(bytes.max(1)) * f64::from(segments.max(1));
+    fn of(contribution: &Contribution, served: &Served) -> Self {
+        let Some(departed_ns) = served.newest_ns(contribution.flow) else { return Self::FIRST };
+        let drop_ns = contribution.generated_ns.1.saturating_sub(departed_ns) as f64;
+        let cost = f64::from(contribution.bytes.max(1)) * f64::from(contribution.segments.max(1));
         // Of numbers from 0 up the bits order as the numbers do.
         Self((drop_ns * drop_ns / cost).to_bits())
     }
@@ -127,15 +128,14 @@ impl Freshest {
     }
 
     fn evict_for(&mut self, arrival: &Arrival<'_>) -> Outcome {
-        let departed_ns = self.served.newest_ns(arrival.flow);
-        let own = Gain::of(departed_ns, arrival.generated_ns.1, arrival.bytes, arrival.segments);
+        let own = Gain::of(&arrival.contribution, &self.served);
         let least = match self.by_gain.first() {
             // Of equals the one that waits stays: an exchange would only lose what merged.
             Some((gain, Reverse(least))) if *gain < own => *least,
             _ => return Outcome::Dropped,
         };
         let slot = self.unplace(least);
-        let (flow, dropped) = (self.slots.entry(slot).flow, self.slots.entry(slot).contributors);
+        let Contribution { flow, contributors: dropped, .. } = self.slots.entry(slot).contribution;
         self.slots.clear(slot);
         match self.slots.fill(arrival) {
             Ok(Some(slot)) => {
@@ -147,8 +147,8 @@ impl Freshest {
 
     fn place(&mut self, slot: SlotId) -> EntryId {
         let entry = self.slots.entry(slot);
-        let (id, gain) = (entry.id, gain(entry, &self.served));
-        self.open.insert(entry.flow, id);
+        let (id, gain) = (entry.id, Gain::of(&entry.contribution, &self.served));
+        self.open.insert(entry.contribution.flow, id);
         self.waiting.insert(id, Place { slot, gain, joined: self.departures });
         self.by_gain.insert((gain, Reverse(id)));
         id
@@ -157,7 +157,7 @@ impl Freshest {
     fn unplace(&mut self, id: EntryId) -> SlotId {
         let place = self.waiting.remove(&id).expect("it is named because it waits");
         self.by_gain.remove(&(place.gain, Reverse(id)));
-        self.open.remove(&self.slots.entry(place.slot).flow);
+        self.open.remove(&self.slots.entry(place.slot).contribution.flow);
         place.slot
     }
 
@@ -165,7 +165,7 @@ impl Freshest {
     fn weigh(&mut self, flow: Flow) {
         let Some(id) = self.open.get(&flow).copied() else { return };
         let place = self.waiting.get_mut(&id).expect("it is named because it waits");
-        let gain = gain(self.slots.entry(place.slot), &self.served);
+        let gain = Gain::of(&self.slots.entry(place.slot).contribution, &self.served);
         if gain == place.gain {
             return;
         }
@@ -188,7 +188,7 @@ impl Freshest {
         } else {
             self.by_gain.last().expect("as many as wait").1.0
         };
-        let flow = self.slots.entry(self.waiting[&chosen].slot).flow;
+        let flow = self.slots.entry(self.waiting[&chosen].slot).contribution.flow;
         self.first_of_cluster(Flow { segment: 0, ..flow })
     }
 
@@ -199,22 +199,18 @@ impl Freshest {
     }
 }
 
-fn gain(entry: &Entry, served: &Served) -> Gain {
-    let newest_ns = entry.generated_ns.1;
-    Gain::of(served.newest_ns(entry.flow), newest_ns, entry.bytes, entry.segments)
-}
-
 impl Discipline for Freshest {
     fn arrive(&mut self, arrival: &Arrival<'_>) -> Outcome {
-        let open = self.open.get(&arrival.flow).map(|id| self.waiting[id].slot);
+        let Contribution { flow, generated_ns: (_, newest_ns), .. } = arrival.contribution;
+        let open = self.open.get(&flow).map(|id| self.waiting[id].slot);
         let outcome = match open {
             Some(slot) => meet(&mut self.slots, slot, self.gate, arrival),
             None => self.join(arrival),
         };
         if !matches!(outcome, Outcome::Rejected(_)) {
-            let disbelieved = self.served.hears(arrival.flow, arrival.generated_ns.1);
+            let disbelieved = self.served.hears(flow, newest_ns);
             if disbelieved || open.is_some() {
-                self.weigh(arrival.flow);
+                self.weigh(flow);
             }
         }
         outcome
@@ -226,8 +222,8 @@ impl Discipline for Freshest {
         }
         let slot = self.unplace(self.next()?);
         self.departing = Some(slot);
-        let (flow, newest_ns) =
-            (self.slots.entry(slot).flow, self.slots.entry(slot).generated_ns.1);
+        let Contribution { flow, generated_ns: (_, newest_ns), .. } =
+            self.slots.entry(slot).contribution;
         self.under_way = Some(flow);
         self.departures += 1;
         if let Some(forgotten) = self.served.departs(flow, newest_ns) {

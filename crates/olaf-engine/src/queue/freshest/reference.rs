@@ -2,6 +2,7 @@
 //! from end to end for every decision.
 
 use super::Limits;
+use crate::contribution::Contribution;
 use crate::ids::Flow;
 use crate::queue::discipline::{Arrival, Discipline, Entry, EntryId, Outcome, Rejection};
 use crate::queue::merging::Gate;
@@ -51,19 +52,20 @@ impl Reference {
     }
 
     /// What a departure is worth: infinite for a flow whose server has nothing.
-    fn worth(&self, flow: Flow, newest_ns: u64, bytes: u32, segments: u32) -> f64 {
-        let Some(served) = self.served.iter().find(|served| served.0 == flow) else {
+    fn worth(&self, sum: &Contribution) -> f64 {
+        let Some(served) = self.served.iter().find(|served| served.0 == sum.flow) else {
             return f64::INFINITY;
         };
+        let newest_ns = sum.generated_ns.1;
         if newest_ns <= served.1 {
             return 0.0;
         }
         let drop_ns = (newest_ns - served.1) as f64;
-        drop_ns * drop_ns / (f64::from(bytes.max(1)) * f64::from(segments.max(1)))
+        drop_ns * drop_ns / (f64::from(sum.bytes.max(1)) * f64::from(sum.segments.max(1)))
     }
 
     fn worth_of(&self, entry: &Entry) -> f64 {
-        self.worth(entry.flow, entry.generated_ns.1, entry.bytes, entry.segments)
+        self.worth(&entry.contribution)
     }
 
     fn append(&mut self, arrival: &Arrival<'_>, lanes: Vec<f32>) -> EntryId {
@@ -75,13 +77,14 @@ impl Reference {
     }
 
     fn place(&mut self, arrival: &Arrival<'_>) -> Outcome {
-        let Some(lanes) = finite(arrival).filter(|_| arrival.reward.is_finite()) else {
+        let Some(lanes) = finite(arrival).filter(|_| arrival.contribution.reward.is_finite())
+        else {
             return Outcome::Rejected(Rejection::NonFinite);
         };
         if self.used() < self.slots {
             return Outcome::Appended(self.append(arrival, lanes));
         }
-        let own = self.worth(arrival.flow, arrival.generated_ns.1, arrival.bytes, arrival.segments);
+        let own = self.worth(&arrival.contribution);
         // The least worth; of equals the one that came last.
         let mut least: Option<usize> = None;
         for at in 0..self.waiting.len() {
@@ -95,7 +98,8 @@ impl Reference {
                 let gone = self.waiting.remove(at);
                 self.joined.remove(at);
                 let entry = self.append(arrival, lanes);
-                let (evicted, flow, dropped) = (gone.id, gone.flow, gone.contributors);
+                let Contribution { flow, contributors: dropped, .. } = gone.contribution;
+                let evicted = gone.id;
                 Outcome::Evicted { entry, evicted, flow, dropped }
             }
             _ => Outcome::Dropped,
@@ -109,9 +113,10 @@ impl Reference {
             };
             let mut following: Option<usize> = None;
             for at in 0..self.waiting.len() {
-                let flow = self.waiting[at].flow;
+                let flow = self.waiting[at].contribution.flow;
                 if above(flow)
-                    && following.is_none_or(|f| flow.segment < self.waiting[f].flow.segment)
+                    && following
+                        .is_none_or(|f| flow.segment < self.waiting[f].contribution.flow.segment)
                 {
                     following = Some(at);
                 }
@@ -131,11 +136,11 @@ impl Reference {
                 }
             }
         }
-        let of = self.waiting[chosen].flow;
+        let of = self.waiting[chosen].contribution.flow;
         for at in 0..self.waiting.len() {
-            let flow = self.waiting[at].flow;
+            let flow = self.waiting[at].contribution.flow;
             if (flow.job, flow.cluster) == (of.job, of.cluster)
-                && flow.segment < self.waiting[chosen].flow.segment
+                && flow.segment < self.waiting[chosen].contribution.flow.segment
             {
                 chosen = at;
             }
@@ -146,18 +151,24 @@ impl Reference {
 
 impl Discipline for Reference {
     fn arrive(&mut self, arrival: &Arrival<'_>) -> Outcome {
-        if !arrival.reward.is_finite() {
+        if !arrival.contribution.reward.is_finite() {
             return Outcome::Rejected(Rejection::NonFinite);
         }
-        let outcome = match self.waiting.iter().position(|entry| entry.flow == arrival.flow) {
+        let outcome = match self
+            .waiting
+            .iter()
+            .position(|entry| entry.contribution.flow == arrival.contribution.flow)
+        {
             Some(at) => meet(&mut self.waiting, at, self.gate, arrival),
             None => self.place(arrival),
         };
         if let Outcome::Rejected(_) = outcome {
             return outcome;
         }
-        if let Some(at) = self.served.iter().position(|served| served.0 == arrival.flow) {
-            if arrival.generated_ns.1 > self.served[at].1 {
+        if let Some(at) =
+            self.served.iter().position(|served| served.0 == arrival.contribution.flow)
+        {
+            if arrival.contribution.generated_ns.1 > self.served[at].1 {
                 self.served[at].2 = 0;
             } else {
                 self.served[at].2 += 1;
@@ -177,11 +188,12 @@ impl Discipline for Reference {
         let entry = self.waiting.remove(at);
         self.joined.remove(at);
         self.departures += 1;
-        self.sent_last = Some(entry.flow);
-        let mut record = (entry.flow, entry.generated_ns.1, 0);
-        if let Some(at) = self.served.iter().position(|served| served.0 == entry.flow) {
+        self.sent_last = Some(entry.contribution.flow);
+        let mut record = (entry.contribution.flow, entry.contribution.generated_ns.1, 0);
+        if let Some(at) = self.served.iter().position(|served| served.0 == entry.contribution.flow)
+        {
             let before = self.served.remove(at);
-            record = (entry.flow, record.1.max(before.1), before.2);
+            record = (entry.contribution.flow, record.1.max(before.1), before.2);
         }
         self.served.push(record);
         if self.served.len() > self.limits.remembered {

@@ -130,8 +130,8 @@ fn what_cannot_be_summed_evicts_nothing() {
         all_served(queue);
         queue.appends(at(31, 3));
         let bad = Sent { lanes: [f32::NAN].to_vec(), ..at(99, 1) };
-        queue.rejects(bad, crate::Rejection::NonFinite);
-        queue.rejects(at(99, 1).reward(f64::NAN), crate::Rejection::NonFinite);
+        queue.rejects(bad, crate::queue::Rejection::NonFinite);
+        queue.rejects(at(99, 1).reward(f64::NAN), crate::queue::Rejection::NonFinite);
         queue.evicts(at(99, 1), 3, 1);
     });
 }

@@ -10,7 +10,7 @@ pub mod reference;
 mod tests;
 
 use crate::ids::Flow;
-use crate::queue::discipline::{Arrival, Discipline, Entry, EntryId, Outcome};
+use crate::queue::discipline::{Arrival, Discipline, Entry, EntryId, Outcome, Rejection};
 use crate::queue::fifo::Fifo;
 use crate::queue::slots::{SlotId, Slots};
 use alloc::collections::BTreeMap;
@@ -65,30 +65,34 @@ pub(crate) fn meet(slots: &mut Slots, slot: SlotId, gate: Gate, arrival: &Arriva
     let waiting = slots.entry(slot);
     let id = waiting.id;
     // Algorithm 1, line 8: the newer update of the same worker subsumes the older one.
-    let same_worker =
-        waiting.replaceable && arrival.contributors == 1 && waiting.worker == arrival.worker;
-    let gated =
-        if same_worker { Gated::Replace } else { self::gate(gate, waiting.reward, arrival.reward) };
+    let same_worker = waiting.replaceable
+        && arrival.contribution.contributors == 1
+        && waiting.contribution.worker == arrival.contribution.worker;
+    let gated = if same_worker {
+        Gated::Replace
+    } else {
+        self::gate(gate, waiting.contribution.reward, arrival.contribution.reward)
+    };
     let result = match gated {
-        _ if !arrival.reward.is_finite() => Err(crate::Rejection::NonFinite),
+        _ if !arrival.contribution.reward.is_finite() => Err(Rejection::NonFinite),
         Gated::Merge => slots.merge(slot, arrival).map(|()| Outcome::Merged(id)),
         Gated::Replace => {
             slots.replace(slot, arrival).map(|displaced| Outcome::Replaced { entry: id, displaced })
         }
         Gated::Filter if crate::lanes::all_finite(arrival.lanes) => Ok(Outcome::Filtered(id)),
-        Gated::Filter => Err(crate::Rejection::NonFinite),
+        Gated::Filter => Err(Rejection::NonFinite),
     };
     result.unwrap_or_else(Outcome::Rejected)
 }
 
 impl Discipline for Merging {
     fn arrive(&mut self, arrival: &Arrival<'_>) -> Outcome {
-        if let Some(slot) = self.open.get(&arrival.flow).copied() {
+        if let Some(slot) = self.open.get(&arrival.contribution.flow).copied() {
             return meet(&mut self.line.slots, slot, self.gate, arrival);
         }
         let outcome = self.line.arrive(arrival);
         if let (Outcome::Appended(_), Some(slot)) = (outcome, self.line.order.back()) {
-            self.open.insert(arrival.flow, *slot);
+            self.open.insert(arrival.contribution.flow, *slot);
         }
         outcome
     }
@@ -96,7 +100,7 @@ impl Discipline for Merging {
     fn begin_departure(&mut self) -> Option<&Entry> {
         let leaving = self.line.begin_departure()?;
         // OLAF §12.1: scheduled for departure, the head takes nothing in any more.
-        self.open.remove(&leaving.flow);
+        self.open.remove(&leaving.contribution.flow);
         Some(leaving)
     }
 

@@ -1,6 +1,7 @@
 //! The slow, obvious twin of [`Merging`](super::Merging): one list, searched from the front, every sum in
 //! a plain loop. It is written from the settled rules and shares no code with what it checks.
 
+use crate::contribution::Contribution;
 use crate::queue::discipline::{Arrival, Discipline, Entry, EntryId, Outcome, Rejection};
 use crate::queue::merging::Gate;
 use alloc::vec::Vec;
@@ -28,13 +29,14 @@ impl Reference {
 pub(crate) fn meet(entries: &mut [Entry], at: usize, gate: Gate, arrival: &Arrival<'_>) -> Outcome {
     let open = &entries[at];
     let id = open.id;
-    let newer_of_the_same =
-        open.replaceable && arrival.contributors == 1 && arrival.worker == open.worker;
+    let newer_of_the_same = open.replaceable
+        && arrival.contribution.contributors == 1
+        && arrival.contribution.worker == open.contribution.worker;
     if newer_of_the_same {
         return replace(&mut entries[at], arrival);
     }
     if let Some(threshold) = gate {
-        let better_by = arrival.reward - open.reward;
+        let better_by = arrival.contribution.reward - open.contribution.reward;
         if better_by > threshold {
             return replace(&mut entries[at], arrival);
         }
@@ -58,19 +60,19 @@ fn replace(open: &mut Entry, arrival: &Arrival<'_>) -> Outcome {
     let Some(lanes) = finite(arrival) else {
         return Outcome::Rejected(Rejection::NonFinite);
     };
-    let (id, displaced) = (open.id, open.contributors);
+    let (id, displaced) = (open.id, open.contribution.contributors);
     *open = fresh(id, arrival, lanes);
     Outcome::Replaced { entry: id, displaced }
 }
 
 impl Discipline for Reference {
     fn arrive(&mut self, arrival: &Arrival<'_>) -> Outcome {
-        if !arrival.reward.is_finite() {
+        if !arrival.contribution.reward.is_finite() {
             return Outcome::Rejected(Rejection::NonFinite);
         }
         let first_open = usize::from(self.locked);
         for at in first_open..self.entries.len() {
-            if self.entries[at].flow == arrival.flow {
+            if self.entries[at].contribution.flow == arrival.contribution.flow {
                 return meet(&mut self.entries, at, self.gate, arrival);
             }
         }
@@ -123,18 +125,8 @@ impl Discipline for Reference {
 pub(crate) fn fresh(id: EntryId, arrival: &Arrival<'_>, lanes: Vec<f32>) -> Entry {
     Entry {
         id,
-        flow: arrival.flow,
-        worker: arrival.worker,
-        sequence: arrival.sequence,
-        segments: arrival.segments,
-        contributors: arrival.contributors,
-        weight: arrival.weight,
-        reward: arrival.reward,
-        generated_ns: arrival.generated_ns,
-        versions: arrival.versions,
-        hops: arrival.hops,
-        bytes: arrival.bytes,
-        replaceable: arrival.contributors == 1,
+        contribution: arrival.contribution,
+        replaceable: arrival.contribution.contributors == 1,
         lanes: lanes.as_slice().into(),
     }
 }
@@ -152,40 +144,37 @@ pub(crate) fn finite(arrival: &Arrival<'_>) -> Option<Vec<f32>> {
     Some(lanes)
 }
 
-fn merged(open: &Entry, arrival: &Arrival<'_>) -> Result<Entry, Rejection> {
-    if arrival.lanes.len() != 4 * open.lanes.len() {
+fn merged(entry: &Entry, arrival: &Arrival<'_>) -> Result<Entry, Rejection> {
+    if arrival.lanes.len() != 4 * entry.lanes.len() {
         return Err(Rejection::WrongSize);
     }
-    let contributors = u64::from(open.contributors) + u64::from(arrival.contributors);
+    let (open, new) = (&entry.contribution, &arrival.contribution);
+    let contributors = u64::from(open.contributors) + u64::from(new.contributors);
     let contributors = u32::try_from(contributors).map_err(|_| Rejection::Overflow)?;
-    let weight = open.weight + arrival.weight;
+    let weight = open.weight + new.weight;
     if weight.is_infinite() {
         return Err(Rejection::Overflow);
     }
     let more = finite(arrival).ok_or(Rejection::NonFinite)?;
     let mut lanes = Vec::new();
-    for (a, b) in open.lanes.iter().zip(&more) {
+    for (a, b) in entry.lanes.iter().zip(&more) {
         if !(a + b).is_finite() {
             return Err(Rejection::NonFinite);
         }
         lanes.push(a + b);
     }
-    Ok(Entry {
+    let contribution = Contribution {
         contributors,
         weight,
-        reward: open.reward + (arrival.reward - open.reward) * (arrival.weight / weight),
+        reward: open.reward + (new.reward - open.reward) * (new.weight / weight),
         generated_ns: (
-            open.generated_ns.0.min(arrival.generated_ns.0),
-            open.generated_ns.1.max(arrival.generated_ns.1),
+            open.generated_ns.0.min(new.generated_ns.0),
+            open.generated_ns.1.max(new.generated_ns.1),
         ),
-        versions: (
-            open.versions.0.min(arrival.versions.0),
-            open.versions.1.max(arrival.versions.1),
-        ),
-        hops: open.hops.max(arrival.hops),
-        bytes: open.bytes.max(arrival.bytes),
-        replaceable: false,
-        lanes: lanes.as_slice().into(),
-        ..open.clone()
-    })
+        versions: (open.versions.0.min(new.versions.0), open.versions.1.max(new.versions.1)),
+        hops: open.hops.max(new.hops),
+        bytes: open.bytes.max(new.bytes),
+        ..*open
+    };
+    Ok(Entry { id: entry.id, contribution, replaceable: false, lanes: lanes.as_slice().into() })
 }

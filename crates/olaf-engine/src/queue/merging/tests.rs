@@ -65,7 +65,7 @@ fn a_workers_newer_update_replaces_its_waiting_one_whatever_its_reward() {
         queue.appends(update(1, 1, &[1.0]).reward(100.0));
         queue.replaces(update(1, 1, &[2.0]).reward(-100.0));
         let sent = queue.sends(&[2.0], 1);
-        assert_eq!(sent.reward, -100.0);
+        assert_eq!(sent.contribution.reward, -100.0);
     });
 }
 
@@ -137,9 +137,17 @@ fn a_replacement_forgets_all_of_what_it_replaces() {
         };
         queue.replaces(new.reward(9.0));
         let sent = queue.sends(&[4.0], 1);
-        assert_eq!((sent.worker.0, sent.weight, sent.reward), (3, 1.0, 9.0));
         assert_eq!(
-            (sent.generated_ns, sent.versions, sent.hops, sent.bytes),
+            (sent.contribution.worker.0, sent.contribution.weight, sent.contribution.reward),
+            (3, 1.0, 9.0)
+        );
+        assert_eq!(
+            (
+                sent.contribution.generated_ns,
+                sent.contribution.versions,
+                sent.contribution.hops,
+                sent.contribution.bytes
+            ),
             ((4, 4), (5, 5), 1, 90)
         );
     });
@@ -203,8 +211,8 @@ fn the_reward_of_a_merge_is_the_mean_by_weight_in_any_order() {
                 if n == 0 { queue.appends(sent) } else { queue.merges(sent) }
             }
             let sent = queue.sends(&[8.0], 3);
-            assert_eq!(sent.weight, 8.0);
-            assert!((sent.reward - 100.0 / 8.0).abs() < 1e-12);
+            assert_eq!(sent.contribution.weight, 8.0);
+            assert!((sent.contribution.reward - 100.0 / 8.0).abs() < 1e-12);
         });
     }
 }
@@ -224,10 +232,13 @@ fn a_merge_knows_its_oldest_and_newest_contribution() {
         queue.merges(at(2, 20, 9, 3, 120));
         queue.merges(at(3, 70, 2, 2, 60));
         let sent = queue.sends(&[3.0], 3);
-        assert_eq!((sent.generated_ns, sent.versions), ((20, 71), (2, 10)));
-        assert_eq!((sent.hops, sent.bytes), (3, 120));
+        assert_eq!(
+            (sent.contribution.generated_ns, sent.contribution.versions),
+            ((20, 71), (2, 10))
+        );
+        assert_eq!((sent.contribution.hops, sent.contribution.bytes), (3, 120));
         // It goes by the name of its first contributor.
-        assert_eq!((sent.worker.0, sent.sequence), (1, 1));
+        assert_eq!((sent.contribution.worker.0, sent.contribution.sequence), (1, 1));
     });
 }
 
@@ -292,7 +303,7 @@ fn what_an_earlier_switch_merged_never_replaces_its_workers_update() {
         queue.appends(update(1, 1, &[1.0]));
         queue.merges(update(1, 1, &[5.0]).contributors(3).weight(3.0));
         let sent = queue.sends(&[6.0], 4);
-        assert_eq!(sent.weight, 4.0);
+        assert_eq!(sent.contribution.weight, 4.0);
     });
 }
 
@@ -358,7 +369,7 @@ fn a_reward_of_a_huge_weight_does_not_overflow() {
         queue.appends(update(1, 1, &[1.0]).weight(1e300).reward(1e300));
         queue.merges(update(1, 2, &[1.0]).weight(1e300).reward(1e300));
         let sent = queue.sends(&[2.0], 2);
-        assert!((sent.reward / 1e300 - 1.0).abs() < 1e-12);
+        assert!((sent.contribution.reward / 1e300 - 1.0).abs() < 1e-12);
     });
 }
 
@@ -400,7 +411,7 @@ proptest! {
             }
             let open = queue.entries().len() - usize::from(queue.departing().is_some());
             let flows: alloc::collections::BTreeSet<_> =
-                queue.entries().iter().rev().take(open).map(|entry| entry.flow).collect();
+                queue.entries().iter().rev().take(open).map(|entry| entry.contribution.flow).collect();
             prop_assert_eq!(flows.len(), open);
         }
     }

@@ -1,7 +1,8 @@
 //! What happened to every contribution, by reason.
 
 use crate::drop::DropReason;
-use crate::queue::discipline::{Outcome, Rejection};
+use crate::queue::Outcome;
+use crate::rejection::Rejection;
 use alloc::collections::BTreeMap;
 use serde::Serialize;
 
@@ -40,8 +41,16 @@ impl Fates {
             Outcome::Filtered(_) => self.filtered += n,
             Outcome::Dropped => self.dropped += n,
             Outcome::Evicted { dropped, .. } => self.evicted += u64::from(dropped),
-            Outcome::Rejected(rejection) => self.rejected[rejection.index()] += n,
+            Outcome::Rejected(rejection) => {
+                self.rejected[Rejection::from(rejection).index()] += n;
+            }
         }
+    }
+
+    /// Takes in that so many contributions were turned away before they met the queue.
+    pub fn reject(&mut self, contributors: u32, rejection: Rejection) {
+        self.received += u64::from(contributors);
+        self.rejected[rejection.index()] += u64::from(contributors);
     }
 
     /// Takes in that a datagram of so many contributions has left.

@@ -1,12 +1,12 @@
 //! What a switch remembers of a job: its server, shape, clusters and workers.
 
-use super::admission::Taken;
 use super::answers::{Answering, Hearer, Unanswered};
 use super::counters::Fates;
 use super::ends::ClusterEnds;
 use super::neighbours::{Below, Lives};
+use super::screening::Taken;
 use crate::ids::{ClusterId, PeerId, Session, WorkerId};
-use crate::queue::discipline::Rejection;
+use crate::rejection::Rejection;
 use crate::time::Instant;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use core::time::Duration;

@@ -1,15 +1,15 @@
 //! Who is here: joins, welcomes, good-byes, silence.
 
-use super::admission::Taken;
 use super::answers::Hearer;
 use super::job::{Member, Shape};
+use super::screening::Taken;
 use super::updates::seen;
 use super::{Down, Switch};
 use crate::drop::DropReason;
 use crate::engine::{Source, Verdict};
 use crate::event::Event;
 use crate::ids::{JobId, PeerId};
-use crate::queue::discipline::Rejection;
+use crate::rejection::Rejection;
 use crate::time::Instant;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -278,7 +278,7 @@ impl Switch {
         // ever; a job that nobody is in, and of which nothing waits, goes with its last worker.
         let forget_after = silent_after * 30;
         let waiting: BTreeSet<JobId> =
-            self.uplink.queue().entries().iter().map(|entry| entry.flow.job).collect();
+            self.uplink.queue().entries().iter().map(|entry| entry.contribution.flow.job).collect();
         self.jobs.retain(|id, job| {
             let keep = job.configured
                 || !job.members.is_empty()

@@ -7,7 +7,6 @@
 
 mod admission;
 mod answers;
-mod asking;
 mod config;
 mod counters;
 mod ends;
@@ -15,6 +14,7 @@ mod job;
 mod membership;
 mod neighbours;
 mod notices;
+mod screening;
 mod statistics;
 #[cfg(test)]
 mod tests;
@@ -22,7 +22,7 @@ mod updates;
 
 pub use crate::party::Ruling;
 pub use crate::queue::kind::QueueKind;
-pub use asking::Counts as AdmissionCounts;
+pub use admission::Counts as AdmissionCounts;
 pub use config::{Admission, AnswerTo, Config, ConfigError, Pacing};
 pub use counters::Fates;
 pub use statistics::Statistics;
@@ -36,11 +36,11 @@ use crate::party::active::{Activity, activity};
 use crate::queue::discipline::EntryId;
 use crate::report::{self, Report};
 use crate::time::Instant;
+use admission::Asking;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use answers::Sharer;
-use asking::Asking;
 use core::time::Duration;
 use counters::Counters;
 use job::Job;

@@ -7,7 +7,7 @@ use crate::engine::{Source, Verdict};
 use crate::event::Event;
 use crate::ids::{JobId, PeerId, Session, WorkerId};
 use crate::party::hops::Hops;
-use crate::queue::discipline::Rejection;
+use crate::rejection::Rejection;
 use crate::time::Instant;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;

@@ -4,7 +4,7 @@ use super::counters::Fates;
 use super::{AdmissionCounts, Pacing, Switch};
 use crate::ids::{ClusterId, JobId, PeerId};
 use crate::link::pacer::Pacer;
-use crate::queue::discipline::Rejection;
+use crate::rejection::Rejection;
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -183,8 +183,9 @@ impl Switch {
     fn waiting(&self) -> BTreeMap<(JobId, ClusterId), u64> {
         let mut waiting = BTreeMap::new();
         for entry in self.uplink.queue().entries() {
-            *waiting.entry((entry.flow.job, entry.flow.cluster)).or_default() +=
-                u64::from(entry.contributors);
+            *waiting
+                .entry((entry.contribution.flow.job, entry.contribution.flow.cluster))
+                .or_default() += u64::from(entry.contribution.contributors);
         }
         waiting
     }

@@ -1,19 +1,21 @@
 //! The way up: checks, the queue, departures.
 
 use super::Switch;
-use super::admission::admit;
 use super::answers::{Hearer, Sharer, UNANSWERED_LIMIT, Unanswered};
 use super::job::Job;
 use super::neighbours::everyone;
+use super::screening::screen;
+use crate::contribution::{Contribution, datagram_bytes};
 use crate::drop::DropReason;
 use crate::engine::{Source, Transmit, Verdict};
 use crate::event::{Event, WorkerSeen};
 use crate::ids::{ClusterId, Flow, PeerId};
-use crate::queue::discipline::{Arrival, EntryId, Outcome, Rejection};
+use crate::queue::{Arrival, EntryId, Outcome};
+use crate::rejection::Rejection;
 use crate::time::Instant;
 use alloc::vec::Vec;
 use core::time::Duration;
-use olaf_wire::offsets::{LANE, update};
+use olaf_wire::offsets::update;
 use olaf_wire::update::write_lanes;
 use olaf_wire::{Address, Session, Update, WelcomeCode, serial};
 
@@ -31,20 +33,22 @@ impl Switch {
         let Some(job) = self.jobs.get_mut(&update.address.job) else {
             return self.stranger(now, from, update);
         };
-        let hearer = match admit(now, job, from.peer, update, lanes, &self.config) {
+        let hearer = match screen(now, job, from.peer, update, lanes, &self.config) {
             Ok(hearer) => hearer,
             Err(Rejection::UnknownWorker) => return self.stranger(now, from, update),
             Err(rejection) => return self.reject(now, from, update, rejection),
         };
         job.asked_since.get_or_insert(now);
         let number = update.flow_sequence;
-        let (segment, flow) = (update.segment, arrival(update, lanes).flow);
+        let contribution = Contribution::of_update(update, datagram_bytes(lanes));
+        let Flow { segment, .. } = contribution.flow;
+        let flow = contribution.flow;
         let ends = &mut job.clusters.entry(update.address.cluster).or_default().ends;
         if !ends.arrives(hearer, segment, number) && matches!(hearer, Hearer::Switch(_)) {
             return self.reject(now, from, update, Rejection::Superseded);
         }
 
-        let outcome = self.uplink.arrive(now, &arrival(update, lanes));
+        let outcome = self.uplink.arrive(now, &Arrival { contribution, lanes });
         let cluster = job.clusters.entry(update.address.cluster).or_default();
         cluster.last_heard = Some(now);
         // What it evicts may be another cluster's: see `evict`.
@@ -100,6 +104,7 @@ impl Switch {
         }
         match outcome {
             Outcome::Rejected(rejection) => {
+                let rejection = Rejection::from(rejection);
                 self.tell(now, from, update, rejection);
                 Verdict::Drop(DropReason::Contribution(rejection))
             }
@@ -120,35 +125,17 @@ impl Switch {
     /// The locked entry has left: writes it out and frees its slot.
     pub(super) fn depart(&mut self, now: Instant, buf: &mut [u8]) -> Transmit {
         let entry = self.uplink.leaving_update().expect("due() said so");
-        let (id, flow, contributors) = (entry.id, entry.flow, entry.contributors);
+        let id = entry.id;
+        let Contribution { flow, contributors, .. } = entry.contribution;
         let job = self.jobs.get_mut(&flow.job).expect("an update is taken only for a known job");
         job.hop_sequence = serial::next(job.hop_sequence);
         let hop_sequence = job.hop_sequence;
         let holds = self.holds.remove(&id).unwrap_or_default();
         let cluster = job.clusters.entry(flow.cluster).or_default();
         let flow_sequence = cluster.ends.departs(flow.segment, holds, self.epoch);
-        Update {
-            address: Address {
-                job: flow.job,
-                cluster: flow.cluster,
-                worker: entry.worker,
-                session: Session(self.epoch),
-            },
-            sequence: entry.sequence,
-            hop_sequence,
-            segment: flow.segment,
-            segments: entry.segments,
-            generated_oldest_ns: entry.generated_ns.0,
-            generated_newest_ns: entry.generated_ns.1,
-            version_oldest: entry.versions.0,
-            version_newest: entry.versions.1,
-            contributors,
-            weight: entry.weight,
-            reward: entry.reward,
-            hops: entry.hops.saturating_add(1),
-            flow_sequence,
-        }
-        .emit_header(entry.lanes.len(), buf);
+        Contribution { hops: entry.contribution.hops.saturating_add(1), ..entry.contribution }
+            .to_update(Session(self.epoch), hop_sequence, flow_sequence)
+            .emit_header(entry.lanes.len(), buf);
         let len = Update::datagram_len(entry.lanes.len());
         write_lanes(&entry.lanes, &mut buf[update::PAYLOAD..len]);
 
@@ -173,7 +160,7 @@ impl Switch {
         let welcome = self.welcome(now, address, 0, WelcomeCode::JoinAgain);
         self.reply(from.peer, &welcome);
         let rejection = Rejection::UnknownWorker;
-        self.counters.total.count(rejection.counts(1), Outcome::Rejected(rejection));
+        self.counters.total.reject(rejection.counts(1), rejection);
         self.tell(now, from, update, rejection);
         Verdict::Drop(DropReason::Contribution(rejection))
     }
@@ -186,8 +173,7 @@ impl Switch {
         rejection: Rejection,
     ) -> Verdict {
         let contributors = rejection.counts(update.contributors);
-        let outcome = Outcome::Rejected(rejection);
-        self.counters.total.count(contributors, outcome);
+        self.counters.total.reject(contributors, rejection);
         // Only what it sent itself is held against a party and its cluster.
         if let Some(job) = self.jobs.get_mut(&update.address.job)
             && let Some((received, rejected, cluster)) = job.sender(from.peer, update)
@@ -195,7 +181,7 @@ impl Switch {
             *received += u64::from(contributors);
             *rejected += u64::from(contributors);
             if let Some(cluster) = job.clusters.get_mut(&cluster) {
-                cluster.fates.count(contributors, outcome);
+                cluster.fates.reject(contributors, rejection);
             }
         }
         self.tell(now, from, update, rejection);
@@ -260,26 +246,5 @@ fn remember(sharers: &mut Vec<Sharer>, sharer: Sharer) {
     match sharers.iter_mut().find(|known| known.hearer == sharer.hearer) {
         Some(known) => known.sequence = serial::later(known.sequence, sharer.sequence),
         None => sharers.push(sharer),
-    }
-}
-
-fn arrival<'a>(update: &Update, lanes: &'a [u8]) -> Arrival<'a> {
-    Arrival {
-        flow: Flow {
-            job: update.address.job,
-            cluster: update.address.cluster,
-            segment: update.segment,
-        },
-        worker: update.address.worker,
-        sequence: update.sequence,
-        segments: update.segments,
-        contributors: update.contributors,
-        weight: update.weight,
-        reward: update.reward,
-        generated_ns: (update.generated_oldest_ns, update.generated_newest_ns),
-        versions: (update.version_oldest, update.version_newest),
-        hops: update.hops,
-        bytes: u32::try_from(Update::datagram_len(lanes.len() / LANE)).unwrap_or(u32::MAX),
-        lanes,
     }
 }

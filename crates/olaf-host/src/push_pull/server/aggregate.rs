@@ -12,10 +12,10 @@ use super::rule::{Applied, Delivered, RuleConfig};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::time::Duration;
+use olaf_engine::contribution::{Contribution, datagram_bytes};
 use olaf_engine::event::WorkerSeen;
 use olaf_engine::{Event, Refused};
 use olaf_engine::{Instant, Lanes, PeerId};
-use olaf_wire::offsets::LANE;
 use olaf_wire::{Address, AggregateKind, Answer, ClusterId, JobId, Update, WorkerId};
 
 /// When what was delivered changes the model.
@@ -75,12 +75,11 @@ pub(super) struct Collection {
 /// Of one segment.
 #[derive(Default)]
 struct Collected {
-    sum: Lanes,
-    /// Where the next sum is written: a refused contribution leaves no trace.
+    /// Nothing before the first contribution.
+    sum: Option<Contribution>,
+    lanes: Lanes,
+    /// Where the next sum's lanes are written: a refused contribution leaves no trace.
     spare: Lanes,
-    weight: f64,
-    /// The mean, by weight.
-    reward: f64,
     /// Versions behind, times contributors.
     behind: u64,
     /// Contributions that changed the model meanwhile, times contributors.
@@ -96,24 +95,20 @@ struct Collected {
 impl Collected {
     /// Adds a contribution or a merge of several; all of it, or nothing when a sum is not finite.
     fn take_in(&mut self, update: &Update, lanes: &[u8]) -> Result<(), Refused> {
-        let weight = self.weight + update.weight;
-        // By shares, as in a switch: the products of a huge weight could overflow where the mean
-        // does not.
-        let reward =
-            self.reward * (self.weight / weight) + update.reward * (update.weight / weight);
-        if !weight.is_finite() || !reward.is_finite() {
+        let new = Contribution::of_update(update, datagram_bytes(lanes));
+        let (sum, finite) = match &self.sum {
+            Some(sum) => {
+                let sum = sum.with(&new).map_err(|_| Refused::NonFinite)?;
+                (sum, olaf_engine::lanes::add(&mut self.spare, &self.lanes, lanes))
+            }
+            None if !new.reward.is_finite() => return Err(Refused::NonFinite),
+            None => (new, olaf_engine::lanes::copy(&mut self.spare, lanes)),
+        };
+        if !finite {
             return Err(Refused::NonFinite);
         }
-        if self.sum.is_empty() {
-            self.sum.resize(lanes.len() / LANE);
-            self.sum.fill(0.0);
-        }
-        if !olaf_engine::lanes::add(&mut self.spare, &self.sum, lanes) {
-            return Err(Refused::NonFinite);
-        }
-        core::mem::swap(&mut self.sum, &mut self.spare);
-        self.weight = weight;
-        self.reward = reward;
+        self.sum = Some(sum);
+        core::mem::swap(&mut self.lanes, &mut self.spare);
         if update.contributors == 1 {
             self.alone += 1;
         } else {
@@ -248,17 +243,15 @@ impl Job {
         self.collection.since = None;
         self.collection.closed += 1;
         for (at, segment) in segments.into_iter().enumerate() {
-            let contributors = segment.alone + segment.merged;
-            if contributors == 0 {
-                continue;
-            }
-            let sum: Vec<u8> = segment.sum.iter().flat_map(|lane| lane.to_le_bytes()).collect();
+            let Some(header) = segment.sum else { continue };
+            let contributors = u64::from(header.contributors);
+            let sum: Vec<u8> = segment.lanes.iter().flat_map(|lane| lane.to_le_bytes()).collect();
             let delivered = Delivered {
                 sum: &sum,
-                weight: segment.weight,
-                reward: segment.reward,
+                weight: header.weight,
+                reward: header.reward,
                 versions_behind: u32::try_from(segment.behind / contributors).unwrap_or(u32::MAX),
-                contributors: u32::try_from(contributors).unwrap_or(u32::MAX),
+                contributors: header.contributors,
                 // The collection's own contributors overlap each other, and count as such.
                 overlapped: (active - contributors as f64)
                     .max(segment.overlapped / contributors as f64),

@@ -27,13 +27,14 @@ use joining::{Joins, Offer};
 use models::Models;
 use olaf_engine::report::{self, Report};
 use olaf_engine::{
-    Engine, Event, Instant, PeerId, PortId, Refused, Source, Transmit, Verdict, Why, WorkerEvent,
+    Contribution, Engine, Event, Flow, Instant, PeerId, PortId, Refused, Source, Transmit, Verdict,
+    Why, WorkerEvent,
 };
 use olaf_wire::offsets::{DEFAULT_SEGMENT_LANES, MAX_DATAGRAM, MAX_SEGMENT_LANES};
 use olaf_wire::{
     Address, ClusterId, Fetch, JobRule, Kind, Leave, Packet, QueueStatus, Refusal, WelcomeCode,
 };
-use outbox::{Meta, Outbox};
+use outbox::Outbox;
 use path::Path;
 
 /// Segments asked for at once make at most about so many bytes; each fetch asks for 64.
@@ -264,10 +265,18 @@ impl Worker {
         let generated_ns = self.clock.server_time(now);
         let behind = self.models.newest_version_seen().saturating_sub(self.basis);
         self.counters.staleness_last = behind;
-        let meta = Meta::of_one(generated_ns, self.basis, weight, reward);
+        let Address { job, cluster, worker, .. } = self.config.address;
+        let flow = Flow { job, cluster, segment: 0 };
+        let contribution = Contribution {
+            segments: shape.segments(),
+            versions: (self.basis, self.basis),
+            weight,
+            reward,
+            ..Contribution::of_one(flow, worker, generated_ns, 0)
+        };
         let send = self.transmission.decide(now, generated_ns, self.chance.draw());
         let unsent = self.config.transmission.unsent;
-        let sequence = self.outbox.push(shape, parts, meta, send, unsent)?;
+        let sequence = self.outbox.push(shape, parts, contribution, send, unsent)?;
         self.suspect_path(now);
         self.plan_retry(now);
         Ok(sequence)

@@ -6,7 +6,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
-use olaf_engine::Instant;
+use olaf_engine::{Contribution, Instant};
 use olaf_wire::{Address, Ends, Update, serial};
 
 /// So many contributions are carried and no more: a switch refuses what holds more than it lets
@@ -60,46 +60,6 @@ impl fmt::Display for PushError {
 
 impl core::error::Error for PushError {}
 
-/// An update but for its lanes.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Meta {
-    /// Generation times of the oldest and the newest contribution.
-    pub(super) generated_ns: (u64, u64),
-    /// Versions they were computed on.
-    pub(super) versions: (u32, u32),
-    pub(super) contributors: u32,
-    pub(super) weight: f64,
-    /// Mean by weight.
-    pub(super) reward: f64,
-}
-
-impl Meta {
-    /// A worker's contribution.
-    pub(super) const fn of_one(generated_ns: u64, basis: u32, weight: f64, reward: f64) -> Self {
-        let (generated_ns, versions) = ((generated_ns, generated_ns), (basis, basis));
-        Self { generated_ns, versions, contributors: 1, weight, reward }
-    }
-
-    /// Both as one; nothing where they have no sum.
-    fn with(self, other: Self) -> Option<Self> {
-        let weight = self.weight + other.weight;
-        let reward = (self.reward * self.weight + other.reward * other.weight) / weight;
-        (weight.is_finite() && reward.is_finite()).then_some(Self {
-            generated_ns: (
-                self.generated_ns.0.min(other.generated_ns.0),
-                self.generated_ns.1.max(other.generated_ns.1),
-            ),
-            versions: (
-                self.versions.0.min(other.versions.0),
-                self.versions.1.max(other.versions.1),
-            ),
-            contributors: self.contributors.saturating_add(other.contributors),
-            weight,
-            reward,
-        })
-    }
-}
-
 /// The outbox: at most one update waits, for a newer one of the same worker subsumes it
 /// (OLAF §2.2); and what transmission control holds back, until it joins a later one.
 #[derive(Debug, Default)]
@@ -150,17 +110,15 @@ struct Flow {
 #[derive(Debug)]
 struct Waiting {
     shape: Shape,
-    sequence: u32,
     next_segment: u32,
-    meta: Meta,
+    contribution: Contribution,
 }
 
 /// An update that is not sent yet.
 #[derive(Debug)]
 struct Held {
     shape: Shape,
-    sequence: u32,
-    meta: Meta,
+    contribution: Contribution,
 }
 
 #[derive(Debug)]
@@ -175,7 +133,7 @@ impl Outbox {
         &mut self,
         shape: Shape,
         parts: &[&[f32]],
-        meta: Meta,
+        mut contribution: Contribution,
         send: bool,
         unsent: Unsent,
     ) -> Result<u32, PushError> {
@@ -184,37 +142,38 @@ impl Outbox {
         if have != need {
             return Err(PushError::WrongSize { have, need });
         }
-        if !meta.reward.is_finite() {
+        if !contribution.reward.is_finite() {
             return Err(PushError::Reward);
         }
-        if !(meta.weight.is_finite() && meta.weight > 0.0) {
+        if !(contribution.weight.is_finite() && contribution.weight > 0.0) {
             return Err(PushError::Weight);
         }
         let send = send || self.held_contributors() + 1 >= CARRIED;
         if send && self.held.is_none() {
             // Where nothing waits, what was copied before a bad value turned up is in nobody's way.
-            let bad = self.waiting.is_some().then(|| first_bad(parts, meta.weight)).flatten();
-            let bad = bad.or_else(|| take_in(&mut self.lanes, parts, meta.weight));
+            let bad =
+                self.waiting.is_some().then(|| first_bad(parts, contribution.weight)).flatten();
+            let bad = bad.or_else(|| take_in(&mut self.lanes, parts, contribution.weight));
             if let Some(index) = bad {
                 return Err(PushError::NonFinite { index });
             }
-            let sequence = self.count(shape);
-            self.wait(Waiting { shape, sequence, next_segment: 0, meta });
-            return Ok(sequence);
+            contribution.sequence = self.count(shape);
+            self.wait(Waiting { shape, next_segment: 0, contribution });
+            return Ok(contribution.sequence);
         }
-        if let Some(index) = first_bad(parts, meta.weight) {
+        if let Some(index) = first_bad(parts, contribution.weight) {
             return Err(PushError::NonFinite { index });
         }
-        let sequence = self.count(shape);
+        contribution.sequence = self.count(shape);
         if !send && unsent == Unsent::Discard {
             self.counts.discarded += u64::from(shape.segments());
-            return Ok(sequence);
+            return Ok(contribution.sequence);
         }
-        self.hold(Held { shape, sequence, meta }, parts, unsent);
+        self.hold(Held { shape, contribution }, parts, unsent);
         if send {
             self.release();
         }
-        Ok(sequence)
+        Ok(contribution.sequence)
     }
 
     fn count(&mut self, shape: Shape) -> u32 {
@@ -228,31 +187,32 @@ impl Outbox {
     fn hold(&mut self, new: Held, parts: &[&[f32]], unsent: Unsent) {
         let joined = match &self.held {
             Some(held) if unsent == Unsent::Carry && held.shape == new.shape => {
-                held.meta.with(new.meta)
+                // The sum goes by the newest one's sequence.
+                new.contribution.with(&held.contribution).ok()
             }
             _ => None,
         };
-        if let Some(meta) = joined {
+        if let Some(contribution) = joined {
             let held = self.held();
-            add_in(&mut self.held_lanes, parts, new.meta.weight);
+            add_in(&mut self.held_lanes, parts, new.contribution.weight);
             // Two large values may have no sum: then the newer stands alone.
             if first_bad(&[&self.held_lanes], 1.0).is_none() {
                 self.counts.carried += held;
-                self.held = Some(Held { meta, ..new });
+                self.held = Some(Held { contribution, ..new });
                 return;
             }
         }
         self.counts.discarded += self.held();
-        let bad = take_in(&mut self.held_lanes, parts, new.meta.weight);
+        let bad = take_in(&mut self.held_lanes, parts, new.contribution.weight);
         debug_assert!(bad.is_none(), "the caller has checked the lanes");
         self.held = Some(new);
     }
 
     /// What is held is to be sent.
     pub(super) fn release(&mut self) {
-        if let Some(Held { shape, sequence, meta }) = self.held.take() {
+        if let Some(Held { shape, contribution }) = self.held.take() {
             core::mem::swap(&mut self.lanes, &mut self.held_lanes);
-            self.wait(Waiting { shape, sequence, next_segment: 0, meta });
+            self.wait(Waiting { shape, next_segment: 0, contribution });
         }
     }
 
@@ -264,23 +224,23 @@ impl Outbox {
     /// Segments of contributions that wait.
     pub(super) fn unsent(&self) -> u64 {
         self.waiting.as_ref().map_or(0, |w| {
-            u64::from(w.shape.segments() - w.next_segment) * u64::from(w.meta.contributors)
+            u64::from(w.shape.segments() - w.next_segment) * u64::from(w.contribution.contributors)
         })
     }
 
     /// Segments of contributions that are held.
     pub(super) fn held(&self) -> u64 {
-        let of = |h: &Held| u64::from(h.shape.segments()) * u64::from(h.meta.contributors);
+        let of = |h: &Held| u64::from(h.shape.segments()) * u64::from(h.contribution.contributors);
         self.held.as_ref().map_or(0, of)
     }
 
     fn held_contributors(&self) -> u32 {
-        self.held.as_ref().map_or(0, |held| held.meta.contributors)
+        self.held.as_ref().map_or(0, |held| held.contribution.contributors)
     }
 
     /// Generation time of the newest contribution held.
     pub(super) fn held_newest_ns(&self) -> Option<u64> {
-        self.held.as_ref().map(|held| held.meta.generated_ns.1)
+        self.held.as_ref().map(|held| held.contribution.generated_ns.1)
     }
 
     pub(super) const fn has_unsent(&self) -> bool {
@@ -289,7 +249,8 @@ impl Outbox {
 
     pub(super) fn emit(&mut self, now: Instant, address: Address, buf: &mut [u8]) -> Option<usize> {
         let waiting = self.waiting.as_mut()?;
-        let (segment, meta) = (waiting.next_segment, waiting.meta);
+        let segment = waiting.next_segment;
+        let contributors = waiting.contribution.contributors;
         self.hop_sequence = serial::next(self.hop_sequence);
         if self.flows.len() <= segment as usize {
             self.flows.resize_with(segment as usize + 1, Flow::default);
@@ -304,27 +265,17 @@ impl Outbox {
             self.counts.awaited -= u64::from(contributors);
             self.counts.unconfirmed += u64::from(contributors);
         }
-        flow.awaited.push_back((flow.newest, meta.contributors));
-        self.counts.awaited += u64::from(meta.contributors);
+        flow.awaited.push_back((flow.newest, contributors));
+        self.counts.awaited += u64::from(contributors);
         self.unanswered_since.get_or_insert(now);
         let update = Update {
             address,
-            sequence: waiting.sequence,
-            hop_sequence: self.hop_sequence,
-            flow_sequence: flow.newest,
             segment,
             segments: waiting.shape.segments(),
-            generated_oldest_ns: meta.generated_ns.0,
-            generated_newest_ns: meta.generated_ns.1,
-            version_oldest: meta.versions.0,
-            version_newest: meta.versions.1,
-            contributors: meta.contributors,
-            weight: meta.weight,
-            reward: meta.reward,
-            hops: 0,
+            ..waiting.contribution.to_update(address.session, self.hop_sequence, flow.newest)
         };
         let len = update.emit(&self.lanes[waiting.shape.range(segment)], buf);
-        self.counts.sent += u64::from(meta.contributors);
+        self.counts.sent += u64::from(contributors);
         self.counts.datagrams += 1;
         waiting.next_segment += 1;
         if waiting.next_segment == waiting.shape.segments() {
@@ -462,6 +413,12 @@ mod tests {
 
     const SHAPE: Shape = Shape { parameters: 3, segment_lanes: 2 };
 
+    fn of_one(generated_ns: u64, basis: u32, weight: f64, reward: f64) -> Contribution {
+        let worker = olaf_wire::WorkerId(0);
+        let one = Contribution::of_one(olaf_engine::Flow::default(), worker, generated_ns, 0);
+        Contribution { versions: (basis, basis), weight, reward, ..one }
+    }
+
     fn sent(outbox: &mut Outbox) -> Vec<(Update, Vec<f32>)> {
         let (mut buf, mut out) = (alloc::vec![0; 200], Vec::new());
         while let Some(len) = outbox.emit(Instant(9), Address::default(), &mut buf) {
@@ -480,7 +437,7 @@ mod tests {
     fn what_is_carried_joins_the_next_one() {
         let mut outbox = Outbox::default();
         let mut push = |at, lanes: &[f32], weight, reward, send| {
-            let meta = Meta::of_one(at, at as u32, weight, reward);
+            let meta = of_one(at, at as u32, weight, reward);
             outbox.push(SHAPE, &[lanes], meta, send, Unsent::Carry).expect("fine lanes");
         };
         push(10, &[1.0, 2.0, 3.0], 1.0, 8.0, false);
@@ -500,7 +457,7 @@ mod tests {
     fn what_is_carried_does_not_grow_beyond_what_a_switch_takes() {
         let mut outbox = Outbox::default();
         for at in 0..u64::from(CARRIED) + 7 {
-            let meta = Meta::of_one(at, 0, 1.0, 0.0);
+            let meta = of_one(at, 0, 1.0, 0.0);
             outbox.push(SHAPE, &[&[1.0; 3]], meta, false, Unsent::Carry).expect("fine lanes");
         }
         assert_eq!(sent(&mut outbox)[0].0.contributors, CARRIED);
@@ -512,7 +469,7 @@ mod tests {
         let mut outbox = Outbox::default();
         let big = [f32::MAX; 3];
         for send in [false, true] {
-            let meta = Meta::of_one(1, 1, 1.0, 0.0);
+            let meta = of_one(1, 1, 1.0, 0.0);
             outbox.push(SHAPE, &[&big], meta, send, Unsent::Carry).expect("fine lanes");
         }
         assert_eq!(sent(&mut outbox)[0].0.contributors, 1);
@@ -520,10 +477,25 @@ mod tests {
     }
 
     #[test]
+    fn what_is_carried_has_a_mean_reward_however_large_the_numbers_are() {
+        let mut outbox = Outbox::default();
+        // Lanes are 32 bits wide, so that no weight can be larger.
+        let weight = f64::from(f32::MAX) / 4.0;
+        for (reward, send) in [(f64::MAX, false), (f64::MAX / 2.0, true)] {
+            let one = of_one(1, 1, weight, reward);
+            outbox.push(SHAPE, &[&[1.0; 3]], one, send, Unsent::Carry).expect("fine lanes");
+        }
+        assert_eq!(outbox.counts.discarded, 0);
+        let (update, _) = &sent(&mut outbox)[0];
+        assert_eq!((update.contributors, update.weight), (2, 2.0 * weight));
+        assert_eq!(update.reward, f64::MAX * 0.75);
+    }
+
+    #[test]
     fn what_is_held_for_another_try_gives_way_to_a_newer_one_and_bad_values_change_nothing() {
         let mut outbox = Outbox::default();
         let retry = Unsent::Retry(Duration::from_millis(1));
-        let meta = |at| Meta::of_one(at, 0, 1.0, 0.0);
+        let meta = |at| of_one(at, 0, 1.0, 0.0);
         outbox.push(SHAPE, &[&[1.0; 3]], meta(1), false, retry).expect("fine lanes");
         let bad = outbox.push(SHAPE, &[&[1.0, f32::NAN, 1.0]], meta(2), false, retry);
         assert_eq!(bad, Err(PushError::NonFinite { index: 1 }));
@@ -543,7 +515,7 @@ mod tests {
         let mut buf = [0; 200];
         let mut numbers = Vec::new();
         for _ in 0..5 {
-            let meta = Meta::of_one(0, 0, 1.0, 0.0);
+            let meta = of_one(0, 0, 1.0, 0.0);
             outbox.push(shape, &[&[1.0]], meta, true, Unsent::Carry).expect("a good update");
             let len = outbox.emit(Instant(0), Address::default(), &mut buf).expect("it waits");
             let packet = olaf_wire::Packet::new_checked(&buf[..len]).expect("just written");

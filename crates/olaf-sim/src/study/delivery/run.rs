@@ -8,7 +8,7 @@ use olaf_engine::link::Link;
 use olaf_engine::link::pacer::{Pacer, RatePacer};
 use olaf_engine::queue::discipline::{Arrival, EntryId, Outcome as Met};
 use olaf_engine::switch::native::QueueKind;
-use olaf_engine::{BitsPerSecond, Instant};
+use olaf_engine::{BitsPerSecond, Contribution, Instant};
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -99,7 +99,8 @@ impl<'a> Run<'a> {
                 Plan::Ready(worker) => self.ready(now, worker),
             }
         }
-        self.outcome.waiting = self.link.updates().map(|entry| u64::from(entry.contributors)).sum();
+        self.outcome.waiting =
+            self.link.updates().map(|entry| u64::from(entry.contribution.contributors)).sum();
         let all = self.outcome.worker_done_ns.len() == self.workers.len();
         self.outcome.done_ns = self.outcome.worker_done_ns.last().copied().filter(|_| all);
         self.outcome
@@ -164,20 +165,10 @@ impl<'a> Run<'a> {
 
     fn send(&mut self, now: Instant, id: u32, update: u32) {
         let worker = &mut self.workers[id as usize];
-        let arrival = Arrival {
-            flow: Flow { job: JobId(1), cluster: ClusterId(worker.cluster), segment: 0 },
-            worker: WorkerId(id),
-            sequence: worker.sequence,
-            segments: 1,
-            contributors: 1,
-            weight: 1.0,
-            reward: 0.0,
-            generated_ns: (now.0, now.0),
-            versions: (0, 0),
-            hops: 1,
-            bytes: self.spec.packet_bytes,
-            lanes: &[],
-        };
+        let flow = Flow { job: JobId(1), cluster: ClusterId(worker.cluster), segment: 0 };
+        let one = Contribution::of_one(flow, WorkerId(id), now.0, self.spec.packet_bytes);
+        let contribution = Contribution { sequence: worker.sequence, hops: 1, ..one };
+        let arrival = Arrival { contribution, lanes: &[] };
         // An update that is sent again is a new one to the switch, which takes each number once.
         worker.sequence += 1;
         self.outcome.sent += 1;

@@ -22,7 +22,8 @@ use olaf_engine::link::{Departure, Link};
 use olaf_engine::queue::merging::Gate;
 use olaf_engine::switch::native::QueueKind;
 use olaf_engine::{
-    Arrival, BitsPerSecond, ClusterId, Entry, EntryId, Flow, Instant, JobId, Outcome, WorkerId,
+    Arrival, BitsPerSecond, ClusterId, Contribution, Entry, EntryId, Flow, Instant, JobId, Outcome,
+    WorkerId,
 };
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -257,31 +258,21 @@ impl Run {
 
 /// What left, its contributors apart.
 fn departed(entry: &Entry, departure: Departure) -> Departed {
+    let sum = &entry.contribution;
     Departed {
         start: departure.start,
         end: departure.end,
-        cluster: entry.flow.cluster.0,
+        cluster: sum.flow.cluster.0,
         first_contributor: 0,
         contributors: 0,
-        weight: entry.weight,
-        reward: entry.reward,
-        generated_ns: entry.generated_ns,
+        weight: sum.weight,
+        reward: sum.reward,
+        generated_ns: sum.generated_ns,
     }
 }
 
 fn arrival(row: &Row) -> Arrival<'static> {
-    Arrival {
-        flow: Flow { job: JobId(0), cluster: ClusterId(row.cluster), segment: 0 },
-        worker: WorkerId(row.worker),
-        sequence: 0,
-        segments: 1,
-        contributors: 1,
-        weight: 1.0,
-        reward: row.reward,
-        generated_ns: (row.at.0, row.at.0),
-        versions: (0, 0),
-        hops: 0,
-        bytes: row.bytes,
-        lanes: &[],
-    }
+    let flow = Flow { job: JobId(0), cluster: ClusterId(row.cluster), segment: 0 };
+    let one = Contribution::of_one(flow, WorkerId(row.worker), row.at.0, row.bytes);
+    Arrival { contribution: Contribution { reward: row.reward, ..one }, lanes: &[] }
 }

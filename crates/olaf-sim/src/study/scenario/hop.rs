@@ -2,13 +2,12 @@
 
 use super::spec::SwitchSpec;
 use core::time::Duration;
-use olaf_engine::ids::{ClusterId, Flow, JobId, WorkerId};
 use olaf_engine::link::pacer::{Pacer, RatePacer};
 use olaf_engine::link::{Head, Link};
 use olaf_engine::party::active::activity;
-use olaf_engine::queue::discipline::{Arrival, Entry, EntryId, Outcome};
+use olaf_engine::queue::discipline::{Arrival, EntryId, Outcome};
 use olaf_engine::switch::native::QueueKind;
-use olaf_engine::{BitsPerSecond, Instant};
+use olaf_engine::{BitsPerSecond, Contribution, Instant};
 use olaf_wire::QueueStatus;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -16,17 +15,17 @@ use std::collections::BTreeMap;
 /// An update on its way: one worker's, or a merge.
 #[derive(Clone, Debug)]
 pub(super) struct Packet {
-    pub(super) cluster: u32,
-    pub(super) worker: u32,
-    pub(super) sequence: u32,
-    pub(super) contributors: u32,
-    pub(super) generated_ns: (u64, u64),
-    pub(super) hops: u8,
-    pub(super) bytes: u32,
+    pub(super) contribution: Contribution,
     /// Newest generation time of each worker whose contribution is in it.
     pub(super) holds: Vec<(u32, u64)>,
     /// Workers whose contribution met it and is not in it: they hear its answer all the same.
     pub(super) met: Vec<u32>,
+}
+
+impl Packet {
+    pub(super) const fn cluster(&self) -> u32 {
+        self.contribution.flow.cluster.0
+    }
 }
 
 /// Contributions by fate at one switch; `packets_*` count datagrams, a merge as one.
@@ -105,13 +104,14 @@ impl Hop {
 
     /// A datagram comes in.
     pub(super) fn arrive(&mut self, now: Instant, mut packet: Packet) -> Arrived {
-        let count = u64::from(packet.contributors);
-        self.heard.insert(packet.cluster, now);
+        let count = u64::from(packet.contribution.contributors);
+        self.heard.insert(packet.cluster(), now);
         self.fates.received += count;
         self.fates.packets_received += 1;
-        packet.hops += 1;
+        packet.contribution.hops += 1;
         let was_idle = self.link.departure().is_none();
-        let outcome = self.link.arrive(now, &arrival(&packet));
+        let outcome =
+            self.link.arrive(now, &Arrival { contribution: packet.contribution, lanes: &[] });
         match outcome {
             Outcome::Appended(id) => {
                 self.inside.insert(id, Inside { holds: packet.holds, met: packet.met });
@@ -154,10 +154,10 @@ impl Hop {
     pub(super) fn depart(&mut self, now: Instant) -> (Packet, Option<Instant>) {
         self.link.due(now).expect("a departure was planned when it began");
         let entry = self.link.leaving_update().expect("nothing but updates is sent here");
-        let inside = self.inside.remove(&entry.id).unwrap_or_default();
-        let packet = packet(entry, inside);
+        let Inside { holds, met } = self.inside.remove(&entry.id).unwrap_or_default();
+        let packet = Packet { contribution: entry.contribution, holds, met };
         self.link.release(now, None);
-        let count = u64::from(packet.contributors);
+        let count = u64::from(packet.contribution.contributors);
         if count == 1 {
             self.fates.sent_alone += 1;
         } else {
@@ -191,38 +191,8 @@ impl Hop {
 
     /// The fates, with what still waits.
     pub(super) fn settle(&self) -> HopFates {
-        let waiting = self.link.updates().map(|entry| u64::from(entry.contributors)).sum();
+        let waiting =
+            self.link.updates().map(|entry| u64::from(entry.contribution.contributors)).sum();
         HopFates { waiting, ..self.fates }
-    }
-}
-
-fn arrival(packet: &Packet) -> Arrival<'static> {
-    Arrival {
-        flow: Flow { job: JobId(1), cluster: ClusterId(packet.cluster), segment: 0 },
-        worker: WorkerId(packet.worker),
-        sequence: packet.sequence,
-        segments: 1,
-        contributors: packet.contributors,
-        weight: f64::from(packet.contributors),
-        reward: 0.0,
-        generated_ns: packet.generated_ns,
-        versions: (0, 0),
-        hops: packet.hops,
-        bytes: packet.bytes,
-        lanes: &[],
-    }
-}
-
-fn packet(entry: &Entry, inside: Inside) -> Packet {
-    Packet {
-        cluster: entry.flow.cluster.0,
-        worker: entry.worker.0,
-        sequence: entry.sequence,
-        contributors: entry.contributors,
-        generated_ns: entry.generated_ns,
-        hops: entry.hops,
-        bytes: entry.bytes,
-        holds: inside.holds,
-        met: inside.met,
     }
 }

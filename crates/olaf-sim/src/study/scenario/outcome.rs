@@ -101,7 +101,7 @@ pub(super) fn of(run: &Run<'_>) -> Outcome {
         .map(|(hop, spec)| SwitchOutcome { name: spec.name.clone(), fates: hop.settle() })
         .collect();
     let sum = |of: fn(&HopFates) -> u64| switches.iter().map(|s| of(&s.fates)).sum::<u64>();
-    let on_links: u64 = run.on_links.all().map(|p| u64::from(p.contributors)).sum();
+    let on_links: u64 = run.on_links.all().map(|p| u64::from(p.contribution.contributors)).sum();
     let fates = Fates {
         generated: run.generated,
         delivered: run.clusters.iter().map(|c| c.contributions).sum(),

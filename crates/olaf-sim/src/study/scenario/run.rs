@@ -176,7 +176,7 @@ impl<'a> Run<'a> {
             Decision::Send(held) => {
                 let packet = self.workers[worker as usize].packet(held);
                 self.packets_sent += 1;
-                self.contributions_sent += u64::from(packet.contributors);
+                self.contributions_sent += u64::from(packet.contribution.contributors);
                 let switch = self.workers[worker as usize].switch;
                 self.arrive(now, switch, packet);
             }
@@ -186,8 +186,8 @@ impl<'a> Run<'a> {
     }
 
     fn arrive(&mut self, now: Instant, switch: usize, packet: Packet) {
-        let (cluster, newest_ns) = (packet.cluster, packet.generated_ns.1);
-        let straight_from_worker = packet.hops == 0;
+        let (cluster, newest_ns) = (packet.cluster(), packet.contribution.generated_ns.1);
+        let straight_from_worker = packet.contribution.hops == 0;
         let arrived = self.hops[switch].arrive(now, packet);
         if let Some(end) = arrived.departure_ends {
             self.plan(end, Plan::Depart(switch));
@@ -219,7 +219,7 @@ impl<'a> Run<'a> {
     }
 
     fn deliver(&mut self, now: Instant, packet: Packet) {
-        let count = packet.contributors;
+        let count = packet.contribution.contributors;
         if self.fan_in.len() <= count as usize {
             self.fan_in.resize(count as usize + 1, 0);
         }
@@ -228,15 +228,15 @@ impl<'a> Run<'a> {
         for (worker, generated_ns) in &packet.holds {
             self.workers[*worker as usize].age.deliver(now, *generated_ns);
         }
-        let newest_ns = packet.generated_ns.1;
-        let cluster = &mut self.clusters[packet.cluster as usize];
+        let newest_ns = packet.contribution.generated_ns.1;
+        let cluster = &mut self.clusters[packet.cluster() as usize];
         cluster.packets += 1;
         cluster.contributions += u64::from(count);
         if let Some(before) = cluster.age.newest_generation_ns().filter(|n| *n < newest_ns) {
             cluster.peak_max_ns = cluster.peak_max_ns.max(now.0.saturating_sub(before));
         }
         cluster.age.deliver(now, newest_ns);
-        self.recent[packet.cluster as usize].deliver(now, newest_ns);
+        self.recent[packet.cluster() as usize].deliver(now, newest_ns);
         self.answer(now, packet);
     }
 
@@ -249,8 +249,8 @@ impl<'a> Run<'a> {
     }
 
     fn answer(&mut self, now: Instant, packet: Packet) {
-        let own = self.recent[packet.cluster as usize].mean_ns(now);
-        let (queue, round_ns) = self.path_status(now, packet.cluster);
+        let own = self.recent[packet.cluster() as usize].mean_ns(now);
+        let (queue, round_ns) = self.path_status(now, packet.cluster());
         let feedback = Feedback {
             queue,
             round_ns,
@@ -258,7 +258,7 @@ impl<'a> Run<'a> {
             mean_age_ns: mean_of(&self.recent, now) as u64,
         };
         let mut to: Vec<u32> = if self.to_cluster {
-            self.clusters[packet.cluster as usize].workers.clone().collect()
+            self.clusters[packet.cluster() as usize].workers.clone().collect()
         } else {
             packet.holds.iter().map(|(worker, _)| *worker).chain(packet.met).collect()
         };

@@ -2,6 +2,7 @@
 
 use super::hop::Packet;
 use super::sender::{Held, Sender};
+use olaf_engine::{ClusterId, Contribution, Flow, JobId, WorkerId};
 use olaf_host::age::AgeOfModel;
 
 pub(super) struct Worker {
@@ -24,15 +25,17 @@ impl Worker {
     /// The next packet, which holds these updates.
     pub(super) fn packet(&mut self, held: Held) -> Packet {
         self.sequence += 1;
+        let flow = Flow { job: JobId(1), cluster: ClusterId(self.cluster), segment: 0 };
+        let (oldest_ns, newest_ns) = held.generated_ns;
         Packet {
-            cluster: self.cluster,
-            worker: self.id,
-            sequence: self.sequence,
-            contributors: held.count,
-            generated_ns: held.generated_ns,
-            hops: 0,
-            bytes: self.bytes,
-            holds: vec![(self.id, held.generated_ns.1)],
+            contribution: Contribution {
+                sequence: self.sequence,
+                contributors: held.count,
+                weight: f64::from(held.count),
+                generated_ns: (oldest_ns, newest_ns),
+                ..Contribution::of_one(flow, WorkerId(self.id), newest_ns, self.bytes)
+            },
+            holds: vec![(self.id, newest_ns)],
             met: Vec::new(),
         }
     }

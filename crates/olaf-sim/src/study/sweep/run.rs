@@ -6,7 +6,9 @@ use super::tick::{Arrived, Met, Pairs, Tick};
 use olaf_engine::link::Link;
 use olaf_engine::link::pacer::{Pacer, RatePacer};
 use olaf_engine::queue::merging::Merging;
-use olaf_engine::{Arrival, BitsPerSecond, ClusterId, Flow, Instant, JobId, Outcome, WorkerId};
+use olaf_engine::{
+    Arrival, BitsPerSecond, ClusterId, Contribution, Flow, Instant, JobId, Outcome, WorkerId,
+};
 
 /// Nanoseconds of a tick here. The rank of a sender is as many nanoseconds after it, so that what
 /// it begins keeps its rank by itself.
@@ -172,7 +174,8 @@ impl Runner {
         self.depart(start + TICK - 1, now, order);
         if self.tick.idle || self.tick.departed.is_some() {
             let on_wire = self.link.leaving_update();
-            self.tick.locked = on_wire.map(|entry| (entry.id, entry.flow.cluster.0 as usize));
+            self.tick.locked =
+                on_wire.map(|entry| (entry.id, entry.contribution.flow.cluster.0 as usize));
         }
         if now == self.question.horizon && self.tick.departed.is_some() {
             self.may_miss_last = self.question.kind == Kind::FairPeak && self.may_be_after(order);
@@ -203,8 +206,8 @@ impl Runner {
     fn depart(&mut self, by: u64, now: u64, order: &[u8]) {
         let Some(departure) = self.link.due(Instant(by)) else { return };
         let entry = self.link.leaving_update().expect("nothing but updates is sent here");
-        let newest = (entry.generated_ns.1 - self.base) / TICK;
-        let cluster = entry.flow.cluster.0 as usize;
+        let newest = (entry.contribution.generated_ns.1 - self.base) / TICK;
+        let cluster = entry.contribution.flow.cluster.0 as usize;
         self.deliveries.push(Delivered { cluster, end: now, newest });
         self.link.release(Instant(by), None);
         self.tick.departed = Some(self.tick.arrived.len());
@@ -250,8 +253,8 @@ impl Runner {
         let left = self.link.next_departure().map_or(0, |end| (end.0 - self.base) / TICK - at);
         let mut content = vec![self.tick.begun, left];
         for entry in self.link.queue().entries() {
-            let newest = (entry.generated_ns.1 - self.base) / TICK;
-            content.extend([u64::from(entry.flow.cluster.0), at - newest]);
+            let newest = (entry.contribution.generated_ns.1 - self.base) / TICK;
+            content.extend([u64::from(entry.contribution.flow.cluster.0), at - newest]);
         }
         if let Some(same) = self.states.iter().find(|state| state.content == content) {
             self.cycle = Some(Cycle {
@@ -294,18 +297,7 @@ fn link(slots: usize) -> Link {
 
 fn arrival(at: u64, sender: usize, cluster: usize, bytes: u32) -> Arrival<'static> {
     let number = |index| u32::try_from(index).expect("the question was checked");
-    Arrival {
-        flow: Flow { job: JobId(0), cluster: ClusterId(number(cluster)), segment: 0 },
-        worker: WorkerId(number(sender)),
-        sequence: 0,
-        segments: 1,
-        contributors: 1,
-        weight: 1.0,
-        reward: 0.0,
-        generated_ns: (at, at),
-        versions: (0, 0),
-        hops: 0,
-        bytes,
-        lanes: &[],
-    }
+    let flow = Flow { job: JobId(0), cluster: ClusterId(number(cluster)), segment: 0 };
+    let contribution = Contribution::of_one(flow, WorkerId(number(sender)), at, bytes);
+    Arrival { contribution, lanes: &[] }
 }
