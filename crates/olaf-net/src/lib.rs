@@ -19,7 +19,6 @@ mod json;
 mod random;
 mod roles;
 mod system;
-mod timing;
 
 pub use client::{Client, ClientConfig, Joining};
 pub use error::{AskError, ClientError, StartError};
@@ -28,4 +27,3 @@ pub use roles::{
     Server, ServerConfig, SharingConfig, SharingController, SharingHost, SharingHostConfig, Switch,
     SwitchConfig,
 };
-pub use timing::{Timing, time_engine};

@@ -1,6 +1,7 @@
 //! What needs no network: replaying a trace, reading a rate, trying a rule.
 
 use crate::errors;
+use crate::timing;
 use numpy::{PyReadonlyArray1, PyReadwriteArray1};
 use olaf_engine::switch::native::QueueKind;
 use olaf_engine::{BitsPerSecond, units};
@@ -108,7 +109,7 @@ pub(crate) fn time_engine(
     merged: usize,
     batches: usize,
 ) -> PyResult<Vec<f64>> {
-    py.detach(|| olaf_net::time_engine(olaf_net::Timing { lanes, merged, batches }))
+    py.detach(|| timing::time_engine(timing::Timing { lanes, merged, batches }))
         .map_err(PyValueError::new_err)
 }
 

@@ -15,6 +15,7 @@ mod protocol;
 mod roles;
 mod sharing;
 mod sweep;
+mod timing;
 mod waiting;
 
 use pyo3::prelude::*;
