@@ -9,7 +9,6 @@ extern crate alloc;
 
 pub mod age;
 pub mod json;
-mod liveness;
 pub mod push_pull;
 pub mod recent_age;
 pub mod transmission;

@@ -1,7 +1,7 @@
 //! Where updates come from, and which of them came before.
 
 use crate::ids::Session;
-use crate::time::Instant;
+use crate::party::Liveness;
 use alloc::collections::VecDeque;
 use olaf_wire::serial;
 
@@ -11,7 +11,7 @@ use olaf_wire::serial;
 pub struct Hops {
     /// When somebody joined through it or something came of it. It outlives its workers for a
     /// while: what they pushed last may still wait in the switch when they have left.
-    pub last_heard: Instant,
+    pub liveness: Liveness,
     /// The life that began last comes first.
     lives: VecDeque<Life>,
 }

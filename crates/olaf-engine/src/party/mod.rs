@@ -1,10 +1,15 @@
-//! Parties: who is active, which numbers of a sender came, and how datagrams pass from hop to hop.
+//! Parties: who is alive and who is active, the shape of their model, which numbers of a sender
+//! came, and how datagrams pass from hop to hop.
 
 pub mod active;
 pub mod ends;
 pub mod hops;
+pub mod liveness;
 pub mod ruling;
+pub mod shape;
 
 pub use ends::FlowEnds;
 pub use hops::Hops;
+pub use liveness::{Liveness, Sign};
 pub use ruling::Ruling;
+pub use shape::Shape;

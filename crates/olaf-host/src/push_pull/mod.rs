@@ -8,6 +8,6 @@ pub mod server;
 pub mod worker;
 
 pub use layout::{Layout, LayoutError, NamedArray};
-pub use segments::Shape;
+pub use olaf_engine::party::Shape;
 pub use server::{Server, ServerConfig};
 pub use worker::{Worker, WorkerConfig};

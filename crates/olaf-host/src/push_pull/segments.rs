@@ -1,40 +1,7 @@
-//! A model's division into segments, and which of them are here.
+//! Which segments of a model are here.
 
 use alloc::vec;
 use alloc::vec::Vec;
-use core::ops::Range;
-
-/// How many parameters a model has, and how many of them a segment carries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
-    /// Parameters of the whole model, above 0.
-    pub parameters: u32,
-    /// Lanes of a segment but for the last, above 0.
-    pub segment_lanes: u32,
-}
-
-impl Shape {
-    /// Segments of the model.
-    #[must_use]
-    pub const fn segments(self) -> u32 {
-        self.parameters.div_ceil(self.segment_lanes)
-    }
-
-    /// Which parameters a segment carries; empty where there is no such segment.
-    #[must_use]
-    pub fn range(self, segment: u32) -> Range<usize> {
-        let start = u64::from(segment) * u64::from(self.segment_lanes);
-        let end = (start + u64::from(self.segment_lanes)).min(u64::from(self.parameters));
-        let start = start.min(end);
-        usize::try_from(start).unwrap_or(usize::MAX)..usize::try_from(end).unwrap_or(usize::MAX)
-    }
-
-    /// Lanes of a segment; 0 where there is no such segment.
-    #[must_use]
-    pub fn lanes(self, segment: u32) -> usize {
-        self.range(segment).len()
-    }
-}
 
 /// Which segments of one model are here.
 #[derive(Clone, Debug)]
@@ -105,14 +72,6 @@ impl Present {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_last_segment_carries_the_rest() {
-        let shape = Shape { parameters: 10, segment_lanes: 4 };
-        assert_eq!(shape.segments(), 3);
-        assert_eq!([0, 1, 2, 3].map(|s| shape.lanes(s)), [4, 4, 2, 0]);
-        assert_eq!(shape.lanes(u32::MAX), 0);
-    }
 
     #[test]
     fn what_is_missing_is_named_in_windows() {

@@ -240,7 +240,7 @@ impl Switch {
         if let Some(member) = job.and_then(|job| job.members.get_mut(&join.address.worker))
             && member.session == join.address.session
         {
-            member.last_heard = now;
+            member.liveness.note(now);
         }
         // The worker hears that somebody is here: its question may take longer than its patience.
         let code = WelcomeCode::AdmissionPending;
@@ -261,7 +261,7 @@ impl Switch {
                 member.cluster == join.address.cluster
             }
             // A living worker's id, or no room: turned away as ever.
-            Some(member) => now.since(member.last_heard) < self.config.silent_after,
+            Some(member) => !member.liveness.is_overdue(now, self.config.silent_after),
             None => self.is_full(),
         }
     }

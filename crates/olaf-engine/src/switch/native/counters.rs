@@ -82,6 +82,23 @@ impl Fates {
     }
 }
 
+/// Contributions that one sender sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Account {
+    pub(super) received: u64,
+    pub(super) rejected: u64,
+}
+
+impl Account {
+    /// Takes in what became of an arrival of so many contributions.
+    pub(super) fn count(&mut self, contributors: u32, is_rejected: bool) {
+        self.received += u64::from(contributors);
+        if is_rejected {
+            self.rejected += u64::from(contributors);
+        }
+    }
+}
+
 /// What the switch counts beside its clusters.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Counters {

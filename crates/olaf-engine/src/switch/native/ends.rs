@@ -8,7 +8,6 @@ use super::job::Cluster;
 use super::{Down, Switch};
 use crate::ids::{ClusterId, Flow, JobId};
 use crate::party::ends::{FlowEnds, Numbers, Order};
-use crate::queue::discipline::EntryId;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -127,22 +126,10 @@ impl Cluster {
 }
 
 impl Switch {
-    /// An update waits in an entry.
-    pub(super) fn hold(&mut self, entry: EntryId, hearer: Hearer, number: u32) {
-        if number == 0 {
-            return;
-        }
-        let holds = self.holds.entry(entry).or_default();
-        let known = holds.iter_mut().rev().find(|(known, _)| *known == hearer);
-        if !known.is_some_and(|(_, numbers)| numbers.add(number)) {
-            holds.push((hearer, Numbers::one(number)));
-        }
-    }
-
-    /// What waited in an entry will never leave. Everyone but `except`, whose next answer says it,
-    /// is told at once: they may have nothing else on the way.
-    pub(super) fn end_all_in(&mut self, entry: EntryId, flow: Flow, except: Option<Hearer>) {
-        let Some(holds) = self.holds.remove(&entry) else { return };
+    /// What waited in an entry will never leave: it was replaced, or its entry was evicted. Its
+    /// senders are told at once, because they may have no other update on the way whose answer
+    /// could say it. `except` is not told: the answer to its newer update says it.
+    pub(super) fn end_all(&mut self, flow: Flow, holds: Holds, except: Option<Hearer>) {
         let Some(job) = self.jobs.get_mut(&flow.job) else { return };
         let cluster = job.clusters.entry(flow.cluster).or_default();
         let mut told = cluster.ends.end(flow.segment, holds);

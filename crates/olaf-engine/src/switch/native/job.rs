@@ -1,11 +1,12 @@
 //! What a switch remembers of a job: its server, shape, clusters and workers.
 
 use super::answers::{Answering, Hearer, Unanswered};
-use super::counters::Fates;
+use super::counters::{Account, Fates};
 use super::ends::ClusterEnds;
 use super::neighbours::{Below, Lives};
 use super::screening::Taken;
 use crate::ids::{ClusterId, PeerId, Session, WorkerId};
+use crate::party::{Liveness, Shape};
 use crate::rejection::Rejection;
 use crate::time::Instant;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -17,11 +18,8 @@ pub(super) struct Job {
     /// Named in the configuration: kept although nobody is in it.
     pub(super) configured: bool,
     pub(super) last_join: Instant,
-    pub(super) server_heard: Option<Instant>,
-    pub(super) server_silent: bool,
-    pub(super) server_epoch: u32,
-    /// When the server was first asked for something without having been heard since.
-    pub(super) asked_since: Option<Instant>,
+    /// The server's; it owes a sign of life when something was sent to it.
+    pub(super) liveness: Liveness,
     /// The switch above, by its lives; unknown where the server itself is.
     pub(super) above: Lives,
     /// Switches that workers joined through.
@@ -34,25 +32,6 @@ pub(super) struct Job {
     pub(super) hop_sequence: u32,
     pub(super) members: BTreeMap<WorkerId, Member>,
     pub(super) clusters: BTreeMap<ClusterId, Cluster>,
-}
-
-/// A model's size, as the job's server gave it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Shape {
-    pub(super) parameters: u32,
-    pub(super) segment_lanes: u32,
-}
-
-impl Shape {
-    pub(super) const fn segments(self) -> u32 {
-        self.parameters.div_ceil(self.segment_lanes)
-    }
-
-    /// Lanes of a segment; nothing where the model has no such segment.
-    pub(super) fn lanes(self, segment: u32) -> Option<u32> {
-        let start = segment.checked_mul(self.segment_lanes)?;
-        (start < self.parameters).then(|| (self.parameters - start).min(self.segment_lanes))
-    }
 }
 
 /// A worker.
@@ -68,10 +47,8 @@ pub(super) struct Member {
     pub(super) wants_notices: bool,
     /// The server let it in.
     pub(super) admitted: bool,
-    pub(super) last_heard: Instant,
-    pub(super) silent: bool,
-    pub(super) received: u64,
-    pub(super) rejected: u64,
+    pub(super) liveness: Liveness,
+    pub(super) account: Account,
     pub(super) last_sequence: Option<u32>,
     pub(super) taken: Taken,
     /// When a rejection of each kind was last told, so that a flood of them is one line a second.
@@ -106,10 +83,7 @@ impl Job {
             server,
             configured: false,
             last_join: Instant(0),
-            server_heard: None,
-            server_silent: false,
-            server_epoch: 0,
-            asked_since: None,
+            liveness: Liveness::default(),
             above: Lives::default(),
             below: BTreeMap::new(),
             asked_again: None,
@@ -117,15 +91,6 @@ impl Job {
             hop_sequence: 0,
             members: BTreeMap::new(),
             clusters: BTreeMap::new(),
-        }
-    }
-
-    /// For how long the server has owed a sign of life.
-    pub(super) fn server_silence(&self, now: Instant) -> Duration {
-        match (self.asked_since, self.server_heard) {
-            (Some(asked), Some(heard)) => now.since(asked.max(heard)),
-            (Some(asked), None) => now.since(asked),
-            (None, _) => Duration::ZERO,
         }
     }
 }

@@ -1,7 +1,22 @@
 //! Who is here: joins, welcomes, good-byes, silence.
+//!
+//! The server alone decides who is in a job. A switch learns it from what passes through:
+//!
+//! 1. A *join* goes up. The switch notes the worker, its address and its cluster. The worker is
+//!    known now, but not admitted: its updates are refused.
+//! 2. The server's *welcome* comes down. The worker is admitted, and the switch learns the model's
+//!    shape. A refusal instead makes the switch forget the worker.
+//! 3. The worker repeats its join while it lives. A join after a silence, from another address or
+//!    with another cluster says that the worker is back or has moved.
+//! 4. A *leave*, or a long silence, ends it.
+//!
+//! Two numbers tell lives apart. A worker draws a new *session* when it starts, so that a restarted
+//! worker is not taken for its old life. A switch and a server draw an *epoch* for the same reason:
+//! a new one means that they have forgotten everybody, and all workers must join again.
 
 use super::answers::Hearer;
-use super::job::{Member, Shape};
+use super::counters::Account;
+use super::job::Member;
 use super::screening::Taken;
 use super::updates::seen;
 use super::{Down, Switch};
@@ -9,6 +24,8 @@ use crate::drop::DropReason;
 use crate::engine::{Source, Verdict};
 use crate::event::Event;
 use crate::ids::{JobId, PeerId};
+use crate::party::liveness::GONE;
+use crate::party::{Liveness, Shape, Sign};
 use crate::rejection::Rejection;
 use crate::time::Instant;
 use alloc::collections::BTreeSet;
@@ -18,7 +35,10 @@ use olaf_wire::offsets::welcome as at;
 use olaf_wire::{Address, Join, Leave, Packet, Session, Welcome, WelcomeCode, WorkerId, serial};
 
 impl Switch {
-    /// A worker announces itself.
+    /// A worker announces itself, or repeats that it is here.
+    ///
+    /// The checks go from those that concern the network to those that concern this worker. Nothing
+    /// is remembered of a join that fails one: a flood of bad joins takes no memory.
     pub(super) fn handle_join(
         &mut self,
         now: Instant,
@@ -48,8 +68,8 @@ impl Switch {
         self.take_join(now, from, &join, bytes)
     }
 
-    /// A join that nothing holds back. The switch notes where the worker is and passes it on: whether
-    /// it is let in, the server says.
+    /// A join that nothing holds back. The switch notes where the worker is and passes the join on;
+    /// the server says whether the worker is let in.
     pub(super) fn take_join(
         &mut self,
         now: Instant,
@@ -76,21 +96,23 @@ impl Switch {
                 member.behind_switch = join.hops > 0;
                 member.joined = (join.sent_at_ns, join.hops);
                 member.wants_notices = join.wants_notices && join.hops == 0;
-                member.last_heard = now;
+                member.liveness.note(now);
                 if member.admitted {
                     let cluster = job.clusters.entry(join.address.cluster).or_default();
                     cluster.note_wish(join.address.worker, member.wants_notices);
                 }
-                let back = core::mem::take(&mut member.silent);
+                let back = member.liveness.comes_back();
                 if moved {
                     Some(Event::WorkerMoved(seen(&join.address, from.peer)))
                 } else {
                     back.then(|| Event::WorkerBack(seen(&join.address, from.peer)))
                 }
             }
-            // The same id from elsewhere: its owner restarted, or somebody claims it. While the
-            // owner lives, it is a claim.
-            Some(member) if now.since(member.last_heard) < silent_after => {
+            // Another session with the same id: the worker restarted, or another party claims its
+            // id. While the owner is heard, it is a claim. Example: with `silent_after = 2s` a
+            // worker that crashes and restarts at once is turned away for two seconds, and its
+            // next join takes the id over.
+            Some(member) if !member.liveness.is_overdue(now, silent_after) => {
                 return self.turn_away(now, from, join, WelcomeCode::WorkerIdInUse);
             }
             None if full => return self.turn_away(now, from, join, WelcomeCode::Full),
@@ -100,15 +122,16 @@ impl Switch {
             }
         };
         let job = self.job(id, server);
-        job.asked_since.get_or_insert(now);
-        let silence = job.server_silence(now);
+        job.liveness.expect(now);
+        let silence = job.liveness.silence(now);
         if let Some(event) = event {
             self.event(event);
         }
         if join.hops > 0 {
             self.heard_below(now, id, from.peer, Session(0));
         }
-        // Before the worker gives up on both: that the switch lives it hears from nobody else.
+        // The worker would otherwise give up on both the switch and the server. Only the switch can
+        // tell it that the switch lives. Half of `silent_after` leaves time for the word to arrive.
         if silence >= silent_after / 2 {
             let mut welcome =
                 self.welcome(now, join.address, join.sent_at_ns, WelcomeCode::ServerSilent);
@@ -130,8 +153,11 @@ impl Switch {
         workers.sum::<usize>() >= self.config.max_workers
     }
 
-    /// Where a worker is whose very join has been here before, with fewer switches behind it: what
-    /// goes up from here comes back.
+    /// If this very join passed here before with a lower hop count, returns the peer that it came
+    /// from then: switches send in a circle.
+    ///
+    /// A repeated join is a new one, with a new sending time. A duplicate of the network has the
+    /// same hop count. Only a join that went round has the same time and more hops.
     fn came_round(&self, join: &Join) -> Option<PeerId> {
         let member = self.jobs.get(&join.address.job)?.members.get(&join.address.worker)?;
         let (sent_at_ns, hops) = member.joined;
@@ -139,7 +165,12 @@ impl Switch {
         (again && hops < join.hops).then_some(member.peer)
     }
 
-    /// The server's word on a join: noted, signed with this switch's epoch and passed down.
+    /// The server's word on a join. The switch notes it, signs it with its own epoch and passes it
+    /// down.
+    ///
+    /// A new epoch of the switch above makes every worker join again, and so does a request to all
+    /// workers. The switch does not pass that request down: it asks each worker, and each switch
+    /// below once.
     pub(super) fn handle_welcome(
         &mut self,
         now: Instant,
@@ -188,7 +219,7 @@ impl Switch {
                 cluster.note_wish(welcome.address.worker, member.wants_notices);
             }
             if admits && member.behind_switch {
-                job.below.entry(peer).or_default().hops.last_heard = now;
+                job.below.entry(peer).or_default().hops.liveness.note(now);
             }
             if welcome.parameters > 0 && welcome.segment_lanes > 0 {
                 job.shape = Some(Shape {
@@ -233,7 +264,8 @@ impl Switch {
         self.send_up(now, server, bytes)
     }
 
-    /// Notes that a job's server lives.
+    /// Notes that a job's server lives. Where a switch stands above, this is that switch's sign of
+    /// life: it alone is heard.
     pub(super) fn heard_server(
         &mut self,
         now: Instant,
@@ -245,38 +277,43 @@ impl Switch {
         if job.server != peer {
             return Err(DropReason::NotTheServer);
         }
-        job.server_heard = Some(now);
-        job.asked_since = None;
-        let was_silent = core::mem::take(&mut job.server_silent);
-        let behind_switch = job.above.is_known();
-        // Welcomes of a switch above name no life of the server.
-        let epoch = if epoch == 0 { job.server_epoch } else { epoch };
-        let before = core::mem::replace(&mut job.server_epoch, epoch);
-        let restarted = before != 0 && before != epoch;
-        if restarted {
-            // What the old life still owed, nobody owes any more.
-            for cluster in job.clusters.values_mut() {
-                cluster.unanswered.clear();
-                cluster.answering = None;
-                cluster.ends.give_up();
+        // A welcome of a switch above names no life of the server: its epoch is 0.
+        match job.liveness.heard(now, epoch) {
+            Sign::Usual => {}
+            Sign::Back => {
+                let behind_switch = job.above.is_known();
+                let back = if behind_switch { Event::SwitchBack } else { Event::ServerBack };
+                self.event(back(id, peer));
             }
-            self.event(Event::ServerRestarted(id, peer));
-            // It knows nobody yet; nobody should have to find that out alone.
-            self.ask_again(now, id);
-        } else if was_silent {
-            let back = if behind_switch { Event::SwitchBack } else { Event::ServerBack };
-            self.event(back(id, peer));
+            Sign::Restarted => {
+                // The new life owes nothing of what the old one still had to answer.
+                for cluster in job.clusters.values_mut() {
+                    cluster.unanswered.clear();
+                    cluster.answering = None;
+                    cluster.ends.give_up();
+                }
+                self.event(Event::ServerRestarted(id, peer));
+                // The new life knows no worker. The switch asks all of them at once, so that no
+                // worker has to find that out by a silence of its own.
+                self.ask_again(now, id);
+            }
         }
         Ok(())
     }
 
     /// Looks for parties that should have been heard.
+    ///
+    /// | party | silent | forgotten |
+    /// |---|---|---|
+    /// | server, or switch above | `silent_after` after something was sent to it | with its job |
+    /// | switch below | `silent_after` | 30 times that, and no worker is behind it |
+    /// | admitted worker | `silent_after` | 30 times that |
+    /// | worker without a welcome | - | `silent_after`: anybody can send a join |
+    /// | job | - | nobody is in it, nothing of it waits, and 30 times `silent_after` after its last join |
     pub(super) fn check_silence(&mut self, now: Instant) {
         let silent_after = self.config.silent_after;
         let mut events = Vec::new();
-        // What never came back is forgotten, so that ids and memory are not held by the dead for
-        // ever; a job that nobody is in, and of which nothing waits, goes with its last worker.
-        let forget_after = silent_after * 30;
+        let forget_after = silent_after * GONE;
         let waiting: BTreeSet<JobId> =
             self.uplink.queue().entries().iter().map(|entry| entry.contribution.flow.job).collect();
         self.jobs.retain(|id, job| {
@@ -285,23 +322,29 @@ impl Switch {
                 || waiting.contains(id)
                 || now.since(job.last_join) < forget_after;
             if !keep {
+                // Should the job come again, its count goes on from here: its server may still
+                // remember the numbers of this life of the switch, and would take new updates for
+                // repetitions.
                 self.forgotten_hop_sequence =
                     serial::later(self.forgotten_hop_sequence, job.hop_sequence);
             }
             keep
         });
         for (id, job) in &mut self.jobs {
-            if !job.server_silent && job.server_silence(now) >= silent_after {
-                job.server_silent = true;
+            if job.liveness.fell_silent(now, silent_after) {
                 let silent =
                     if job.above.is_known() { Event::SwitchSilent } else { Event::ServerSilent };
                 events.push(silent(*id, job.server));
             }
-            let switches = job.check_switches(now, silent_after, forget_after);
+            let switches = job.check_switches(now, silent_after);
             events.extend(switches.into_iter().map(|peer| Event::SwitchSilent(*id, peer)));
             job.members.retain(|_, member| {
-                let patience = if member.admitted { forget_after } else { silent_after };
-                now.since(member.last_heard) < patience
+                let liveness = &member.liveness;
+                if member.admitted {
+                    !liveness.is_gone(now, silent_after)
+                } else {
+                    !liveness.is_overdue(now, silent_after)
+                }
             });
             let (members, below) = (&job.members, &job.below);
             for cluster in job.clusters.values_mut() {
@@ -311,8 +354,7 @@ impl Switch {
                 });
             }
             for (worker, member) in &mut job.members {
-                if !member.silent && now.since(member.last_heard) >= silent_after {
-                    member.silent = true;
+                if member.liveness.fell_silent(now, silent_after) {
                     let (job, cluster, worker, peer) = (*id, member.cluster, *worker, member.peer);
                     let seen = crate::WorkerSeen { job, cluster, worker, peer };
                     events.push(Event::WorkerSilent(seen));
@@ -376,10 +418,8 @@ fn new_member(now: Instant, peer: PeerId, join: &Join) -> Member {
         joined: (join.sent_at_ns, join.hops),
         wants_notices: join.wants_notices && join.hops == 0,
         admitted: false,
-        last_heard: now,
-        silent: false,
-        received: 0,
-        rejected: 0,
+        liveness: Liveness::since(now),
+        account: Account::default(),
         last_sequence: None,
         taken: Taken::default(),
         told: [None; Rejection::ALL.len()],

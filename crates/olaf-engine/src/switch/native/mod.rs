@@ -11,6 +11,7 @@ mod config;
 mod counters;
 mod ends;
 mod job;
+mod meetings;
 mod membership;
 mod neighbours;
 mod notices;
@@ -32,18 +33,18 @@ use crate::engine::{Engine, Source, Transmit, Verdict, Why};
 use crate::event::Event;
 use crate::ids::{JobId, PeerId, PortId};
 use crate::link::{Datagram, Leaving, Link};
+use crate::party::Shape;
 use crate::party::active::{Activity, activity};
-use crate::queue::discipline::EntryId;
 use crate::report::{self, Report};
 use crate::time::Instant;
 use admission::Asking;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use answers::Sharer;
 use core::time::Duration;
 use counters::Counters;
 use job::Job;
+use meetings::Meetings;
 use olaf_wire::answer::{patch_ends, patch_receiver, patch_status};
 use olaf_wire::{
     Address, Ends, Kind, Packet, QueueStatus, Refusal, Update, WelcomeCode, join_of_another_version,
@@ -62,10 +63,8 @@ pub struct Switch {
     downlink: VecDeque<Down>,
     jobs: BTreeMap<JobId, Job>,
     default_server: Option<PeerId>,
-    /// Who shares in each waiting entry, and hears the answer to it.
-    sharers: BTreeMap<EntryId, Vec<Sharer>>,
-    /// Whose updates are in each waiting entry, by their own numbers.
-    holds: BTreeMap<EntryId, ends::Holds>,
+    /// Whose updates met in each waiting entry.
+    meetings: Meetings,
     asking: Asking,
     counters: Counters,
     events: VecDeque<Event>,
@@ -114,8 +113,7 @@ impl Switch {
             downlink: VecDeque::new(),
             jobs: BTreeMap::new(),
             default_server: None,
-            sharers: BTreeMap::new(),
-            holds: BTreeMap::new(),
+            meetings: Meetings::default(),
             asking: Asking::default(),
             counters: Counters::default(),
             events: VecDeque::new(),
@@ -154,7 +152,7 @@ impl Switch {
     /// The active clusters of all jobs, and how long a round of them takes the uplink.
     fn activity(&self, now: Instant) -> Activity {
         let heard = self.jobs.values().flat_map(|job| {
-            let segments = job.shape.map_or(1, job::Shape::segments);
+            let segments = job.shape.map_or(1, Shape::segments);
             let heard = job.clusters.values().filter_map(|cluster| cluster.last_heard);
             heard.map(move |heard| (heard, segments))
         });
@@ -225,7 +223,7 @@ impl Switch {
                 let server = job.server;
                 match job.members.get_mut(&address.worker) {
                     Some(member) if member.is(from.peer, address.session) => {
-                        member.last_heard = now;
+                        member.liveness.note(now);
                         server
                     }
                     _ => return Verdict::Drop(DropReason::UnknownReceiver),

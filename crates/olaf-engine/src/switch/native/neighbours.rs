@@ -1,6 +1,7 @@
 //! Other switches: those that workers joined through, and the one on the way to the server.
 
 use super::Switch;
+use super::counters::Account;
 use super::job::Job;
 use crate::drop::DropReason;
 use crate::engine::{Source, Verdict};
@@ -25,9 +26,7 @@ pub(super) struct Below {
     /// Which of what it sent came before, and when it was last heard.
     pub(super) hops: Hops,
     pub(super) lives: Lives,
-    pub(super) silent: bool,
-    pub(super) received: u64,
-    pub(super) rejected: u64,
+    pub(super) account: Account,
     /// When a rejection of each kind was last told.
     pub(super) told: [Option<Instant>; Rejection::ALL.len()],
 }
@@ -61,8 +60,8 @@ impl Switch {
         let Some(below) = self.jobs.get_mut(&id).and_then(|job| job.below.get_mut(&peer)) else {
             return;
         };
-        below.hops.last_heard = now;
-        let was_silent = core::mem::take(&mut below.silent);
+        below.hops.liveness.note(now);
+        let was_silent = below.hops.liveness.comes_back();
         if below.lives.heard(life.0) {
             self.event(Event::SwitchRestarted(id, peer));
         } else if was_silent {
@@ -130,23 +129,16 @@ impl Switch {
 impl Job {
     /// Looks for switches below that should have been heard, and forgets those that nobody is
     /// behind any more; who fell silent.
-    pub(super) fn check_switches(
-        &mut self,
-        now: Instant,
-        silent_after: Duration,
-        forget_after: Duration,
-    ) -> Vec<PeerId> {
+    pub(super) fn check_switches(&mut self, now: Instant, silent_after: Duration) -> Vec<PeerId> {
         let behind = self.members.values().filter(|member| member.behind_switch);
         let needed: BTreeSet<PeerId> = behind.map(|member| member.peer).collect();
         // What they merged last may still wait there when the last of their workers has left.
         self.below.retain(|peer, below| {
-            needed.contains(peer) || now.since(below.hops.last_heard) < forget_after
+            needed.contains(peer) || !below.hops.liveness.is_gone(now, silent_after)
         });
         let mut fell_silent = Vec::new();
         for (peer, below) in &mut self.below {
-            let silent = now.since(below.hops.last_heard) >= silent_after;
-            if silent && !below.silent && needed.contains(peer) {
-                below.silent = true;
+            if needed.contains(peer) && below.hops.liveness.fell_silent(now, silent_after) {
                 fell_silent.push(*peer);
             }
         }

@@ -1,110 +1,122 @@
-//! Whether an update may meet the queue: who sends it, of which shape it is, and whether it comes
-//! for the first time.
+//! Whether an update may meet the queue: who sends it, whether it has the model's shape, and whether
+//! it comes for the first time.
 
 use super::answers::Hearer;
 use super::config::Config;
-use super::job::{Job, Member};
+use super::counters::Account;
+use super::job::{Cluster, Job, Member};
 use crate::ids::{PeerId, Session};
 use crate::rejection::Rejection;
 use crate::time::Instant;
 use alloc::vec::Vec;
-use olaf_wire::offsets::LANE;
-use olaf_wire::{Update, serial};
+use olaf_wire::{Address, Update, serial};
 
-/// Lets an update in, which is known from then on; says who is to hear the answer to it.
+/// An update that may meet the queue.
+pub(super) struct Screened<'a> {
+    /// Who is to hear the answer to it.
+    pub(super) hearer: Hearer,
+    /// The contributions that its sender sent.
+    pub(super) account: &'a mut Account,
+    /// The cluster that it names.
+    pub(super) cluster: &'a mut Cluster,
+}
+
+/// Lets an update in, or says why not. From then on the update is known: a repetition of it is
+/// refused.
 ///
-/// A worker is known by its id and session, and its updates by their sequence. What has passed a
-/// switch is known by that switch and its count of what it sent: of a merge the header names one
-/// contributor of many, who may have left meanwhile.
-pub(super) fn screen(
+/// An update that comes straight from a worker is known by the worker's id and session, and by its
+/// sequence. An update that has passed a switch is known by that switch and the switch's own count.
+/// The header of a merge names one contributor of many, who may have left meanwhile; it proves
+/// nothing.
+pub(super) fn screen<'a>(
     now: Instant,
-    job: &mut Job,
+    job: &'a mut Job,
     peer: PeerId,
     update: &Update,
     lanes: &[u8],
     config: &Config,
-) -> Result<Hearer, Rejection> {
+) -> Result<Screened<'a>, Rejection> {
     if update.hops == 0 {
-        own(now, job, peer, update, lanes, config).map(|()| Hearer::Worker(update.address.worker))
+        own(now, job, peer, update, lanes, config)
     } else {
-        passed_on(now, job, peer, update, lanes, config).map(|()| Hearer::Switch(peer))
+        passed_on(now, job, peer, update, lanes, config)
     }
 }
 
 /// What comes straight from a worker.
-fn own(
+fn own<'a>(
     now: Instant,
-    job: &mut Job,
+    job: &'a mut Job,
     peer: PeerId,
     update: &Update,
     lanes: &[u8],
     config: &Config,
-) -> Result<(), Rejection> {
-    let shape = job.shape;
-    let member = job.members.get_mut(&update.address.worker).ok_or(Rejection::UnknownWorker)?;
-    if !member.is(peer, update.address.session) || member.behind_switch {
+) -> Result<Screened<'a>, Rejection> {
+    let Address { worker, session, cluster, .. } = update.address;
+    let member = job.members.get_mut(&worker).ok_or(Rejection::UnknownWorker)?;
+    if !member.is(peer, session) || member.behind_switch {
         return Err(Rejection::WrongSender);
     }
-    let shape = shape.filter(|_| member.admitted).ok_or(Rejection::UnknownWorker)?;
-    if member.cluster != update.address.cluster {
+    let shape = job.shape.filter(|_| member.admitted).ok_or(Rejection::UnknownWorker)?;
+    if member.cluster != cluster {
         return Err(Rejection::WrongCluster);
     }
     if !shape.fits(update, lanes) {
         return Err(Rejection::WrongSize);
     }
-    // Its own, and those that it held back before.
+    // A worker's update holds its own contribution and those that it held back before.
     if update.contributors > config.max_carried {
         return Err(Rejection::TooManyContributors);
     }
-    member.taken.judge(update.segment, update.sequence)?;
-    member.taken.note(update.segment, update.sequence);
-    member.last_heard = now;
+    member.taken.take(update.segment, update.sequence)?;
+    member.liveness.note(now);
     let newer = member.last_sequence.is_none_or(|last| serial::is_after(update.sequence, last));
     if newer {
         member.last_sequence = Some(update.sequence);
     }
-    Ok(())
+    job.liveness.expect(now);
+    let cluster = job.clusters.entry(cluster).or_default();
+    Ok(Screened { hearer: Hearer::Worker(worker), account: &mut member.account, cluster })
 }
 
 /// What comes from a switch.
-fn passed_on(
+fn passed_on<'a>(
     now: Instant,
-    job: &mut Job,
+    job: &'a mut Job,
     peer: PeerId,
     update: &Update,
     lanes: &[u8],
     config: &Config,
-) -> Result<(), Rejection> {
+) -> Result<Screened<'a>, Rejection> {
+    let Address { worker, session, cluster, .. } = update.address;
     let Some(below) = job.below.get_mut(&peer) else {
-        // Whoever joined for itself does not become a switch by saying so.
+        // A worker that joined for itself does not become a switch by saying so.
         let is_worker = |member: &Member| member.peer == peer && !member.behind_switch;
-        let claims = job.members.get(&update.address.worker).is_some_and(is_worker);
+        let claims = job.members.get(&worker).is_some_and(is_worker);
         return Err(if claims { Rejection::NotASwitch } else { Rejection::UnknownWorker });
     };
     if update.hops >= config.max_hops {
         return Err(Rejection::TooManyHops);
     }
-    if !job.clusters.contains_key(&update.address.cluster) {
-        return Err(Rejection::WrongCluster);
-    }
+    let cluster = job.clusters.get_mut(&cluster).ok_or(Rejection::WrongCluster)?;
     if !job.shape.is_some_and(|shape| shape.fits(update, lanes)) {
         return Err(Rejection::WrongSize);
     }
-    below.hops.last_heard = now;
-    if !below.hops.is_news(update.address.session, update.hop_sequence) {
+    below.hops.liveness.note(now);
+    if !below.hops.is_news(session, update.hop_sequence) {
         return Err(Rejection::Duplicate);
     }
-    // A newer one of the same worker may wait here, and what is unmerged replaces it: the older
-    // must not, should the link between the two switches have turned them round.
+    // An unmerged update replaces a waiting one of the same worker. The link between the two
+    // switches may reorder them, and then the older update must not replace the newer one.
     if update.contributors == 1
-        && let Some(member) = job.members.get_mut(&update.address.worker)
+        && let Some(member) = job.members.get_mut(&worker)
         && member.peer == peer
     {
-        member.taken.live(update.address.session);
-        member.taken.judge(update.segment, update.hop_sequence)?;
-        member.taken.note(update.segment, update.hop_sequence);
+        member.taken.live(session);
+        member.taken.take(update.segment, update.hop_sequence)?;
     }
-    Ok(())
+    job.liveness.expect(now);
+    Ok(Screened { hearer: Hearer::Switch(peer), account: &mut below.account, cluster })
 }
 
 /// The newest of a worker's numbers taken, segment by segment: its own count where it sends
@@ -124,29 +136,22 @@ impl Taken {
         }
     }
 
-    /// The network may repeat and reorder; a worker's segment has one fate, and none after a newer
-    /// one's.
-    fn judge(&self, segment: u32, number: u32) -> Result<(), Rejection> {
-        match self.newest.get(segment as usize).copied().flatten() {
-            Some(newest) if newest == number => Err(Rejection::Duplicate),
-            Some(newest) if !serial::is_after(number, newest) => Err(Rejection::Superseded),
-            _ => Ok(()),
-        }
-    }
-
-    fn note(&mut self, segment: u32, number: u32) {
+    /// Takes a number, unless it or a later one was taken before. The network may repeat and
+    /// reorder: a worker's segment has one fate, and none after a newer one's.
+    fn take(&mut self, segment: u32, number: u32) -> Result<(), Rejection> {
         let segment = segment as usize;
         if self.newest.len() <= segment {
             self.newest.resize(segment + 1, None);
         }
-        self.newest[segment] = Some(number);
-    }
-}
-
-impl super::job::Shape {
-    fn fits(self, update: &Update, lanes: &[u8]) -> bool {
-        update.segments == self.segments()
-            && self.lanes(update.segment).is_some_and(|n| n as usize * LANE == lanes.len())
+        let newest = &mut self.newest[segment];
+        match *newest {
+            Some(newest) if newest == number => Err(Rejection::Duplicate),
+            Some(newest) if !serial::is_after(number, newest) => Err(Rejection::Superseded),
+            _ => {
+                *newest = Some(number);
+                Ok(())
+            }
+        }
     }
 }
 
@@ -158,19 +163,18 @@ mod tests {
     fn a_workers_count_goes_on_after_the_largest_number() {
         let mut taken = Taken::default();
         for number in [u32::MAX - 1, u32::MAX, 0, 1] {
-            assert_eq!(taken.judge(0, number), Ok(()), "{number}");
-            taken.note(0, number);
+            assert_eq!(taken.take(0, number), Ok(()), "{number}");
         }
-        assert_eq!(taken.judge(0, 1), Err(Rejection::Duplicate));
-        assert_eq!(taken.judge(0, u32::MAX), Err(Rejection::Superseded));
+        assert_eq!(taken.take(0, 1), Err(Rejection::Duplicate));
+        assert_eq!(taken.take(0, u32::MAX), Err(Rejection::Superseded));
     }
 
     #[test]
     fn another_life_of_the_sender_counts_anew() {
         let mut taken = Taken::default();
         taken.live(Session(1));
-        taken.note(0, 500);
+        assert_eq!(taken.take(0, 500), Ok(()));
         taken.live(Session(2));
-        assert_eq!(taken.judge(0, 3), Ok(()));
+        assert_eq!(taken.take(0, 3), Ok(()));
     }
 }

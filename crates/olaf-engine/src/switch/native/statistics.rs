@@ -240,13 +240,13 @@ impl Switch {
                 cluster: member.cluster.0,
                 worker: worker.0,
                 address: member.peer,
-                alive: !member.silent,
+                alive: !member.liveness.is_silent(),
                 admitted: member.admitted,
                 behind_switch: member.behind_switch,
-                silent_ns: nanos(now.since(member.last_heard)),
-                received: member.received,
+                silent_ns: nanos(member.liveness.silence(now)),
+                received: member.account.received,
                 last_sequence: member.last_sequence,
-                rejected: member.rejected,
+                rejected: member.account.rejected,
             })
             .collect()
     }
@@ -259,15 +259,15 @@ impl Switch {
             .map(|(job, state, peer, below)| SwitchBelow {
                 job: job.0,
                 address: peer,
-                alive: !below.silent,
-                silent_ns: nanos(now.since(below.hops.last_heard)),
+                alive: !below.hops.liveness.is_silent(),
+                silent_ns: nanos(below.hops.liveness.silence(now)),
                 workers: state
                     .members
                     .values()
                     .filter(|m| m.behind_switch && m.peer == peer)
                     .count(),
-                received: below.received,
-                rejected: below.rejected,
+                received: below.account.received,
+                rejected: below.account.rejected,
             })
             .collect()
     }
@@ -279,9 +279,9 @@ impl Switch {
                 job: job.0,
                 address: state.server,
                 is_switch: state.above.is_known(),
-                alive: state.server_heard.is_some() && !state.server_silent,
-                silent_ns: nanos(state.server_silence(now)),
-                epoch: state.server_epoch,
+                alive: state.liveness.is_alive(),
+                silent_ns: nanos(state.liveness.silence(now)),
+                epoch: state.liveness.epoch(),
             })
             .collect()
     }

@@ -2,9 +2,11 @@
 
 use super::Switch;
 use super::answers::{Hearer, Sharer, UNANSWERED_LIMIT, Unanswered};
+use super::counters::Account;
 use super::job::Job;
+use super::meetings::Meeting;
 use super::neighbours::everyone;
-use super::screening::screen;
+use super::screening::{Screened, screen};
 use crate::contribution::{Contribution, datagram_bytes};
 use crate::drop::DropReason;
 use crate::engine::{Source, Transmit, Verdict};
@@ -13,7 +15,6 @@ use crate::ids::{ClusterId, Flow, PeerId};
 use crate::queue::{Arrival, EntryId, Outcome};
 use crate::rejection::Rejection;
 use crate::time::Instant;
-use alloc::vec::Vec;
 use core::time::Duration;
 use olaf_wire::offsets::update;
 use olaf_wire::update::write_lanes;
@@ -23,6 +24,8 @@ use olaf_wire::{Address, Session, Update, WelcomeCode, serial};
 const TELL_EVERY: Duration = Duration::from_secs(1);
 
 impl Switch {
+    /// An update from below. Screening refuses what has no right to be here; the queue says what
+    /// becomes of the rest. Both are counted, and each sender learns what became of its update.
     pub(super) fn handle_update(
         &mut self,
         now: Instant,
@@ -33,76 +36,53 @@ impl Switch {
         let Some(job) = self.jobs.get_mut(&update.address.job) else {
             return self.stranger(now, from, update);
         };
-        let hearer = match screen(now, job, from.peer, update, lanes, &self.config) {
-            Ok(hearer) => hearer,
+        let screened = match screen(now, job, from.peer, update, lanes, &self.config) {
+            Ok(screened) => screened,
             Err(Rejection::UnknownWorker) => return self.stranger(now, from, update),
             Err(rejection) => return self.reject(now, from, update, rejection),
         };
-        job.asked_since.get_or_insert(now);
-        let number = update.flow_sequence;
+        let Screened { hearer, account, cluster } = screened;
         let contribution = Contribution::of_update(update, datagram_bytes(lanes));
-        let Flow { segment, .. } = contribution.flow;
-        let flow = contribution.flow;
-        let ends = &mut job.clusters.entry(update.address.cluster).or_default().ends;
-        if !ends.arrives(hearer, segment, number) && matches!(hearer, Hearer::Switch(_)) {
+        let (flow, number, contributors) =
+            (contribution.flow, update.flow_sequence, update.contributors);
+        // A switch counts each of its flows. A number that this switch has given up, and told the
+        // sender so, must not be delivered after all. A worker's segments are judged by its
+        // sequence, in screening.
+        if !cluster.ends.arrives(hearer, flow.segment, number)
+            && matches!(hearer, Hearer::Switch(_))
+        {
             return self.reject(now, from, update, Rejection::Superseded);
         }
 
         let outcome = self.uplink.arrive(now, &Arrival { contribution, lanes });
-        let cluster = job.clusters.entry(update.address.cluster).or_default();
         cluster.last_heard = Some(now);
-        // What it evicts may be another cluster's: see `evict`.
+        // The cluster counts what became of this arrival. An entry that the arrival evicted may be
+        // another cluster's; `evict` counts it there.
         let own = match outcome {
             Outcome::Evicted { entry, .. } => Outcome::Appended(entry),
             outcome => outcome,
         };
-        cluster.fates.count(update.contributors, own);
-        let somebody_asked = !cluster.wants_notices.is_empty();
-        self.counters.total.count(update.contributors, outcome);
-        match outcome {
-            Outcome::Appended(entry)
-            | Outcome::Merged(entry)
-            | Outcome::Filtered(entry)
-            | Outcome::Replaced { entry, .. }
-            | Outcome::Evicted { entry, .. } => {
-                let sharers = self.sharers.entry(entry).or_default();
-                remember(sharers, Sharer { hearer, sequence: update.hop_sequence });
-            }
-            Outcome::Dropped | Outcome::Rejected(_) => {}
-        }
+        cluster.fates.count(contributors, own);
+        account.count(contributors, matches!(outcome, Outcome::Rejected(_)));
+        self.counters.total.count(contributors, outcome);
         if let Outcome::Filtered(_) = outcome {
-            // The answer to what filtered it says so.
-            cluster.ended(hearer, segment, number);
+            // The answer to the entry that filtered it says so.
+            cluster.ended(hearer, flow.segment, number);
         }
-        if let Some((received, rejected, _)) = job.sender(from.peer, update) {
-            *received += u64::from(update.contributors);
-            if let Outcome::Rejected(_) = outcome {
-                *rejected += u64::from(update.contributors);
-            }
-        }
-        if let Outcome::Evicted { evicted, flow, dropped, .. } = outcome {
-            self.evict(evicted, flow, dropped);
-        }
+        let somebody_asked = !cluster.wants_notices.is_empty();
+        let sharer = Sharer { hearer, sequence: update.hop_sequence };
+        let replaced = self.meetings.note(outcome, sharer, number);
+
         match outcome {
-            Outcome::Replaced { entry, .. } => {
-                self.end_all_in(entry, flow, Some(hearer));
-                self.hold(entry, hearer, number);
-            }
-            Outcome::Appended(entry) | Outcome::Merged(entry) | Outcome::Evicted { entry, .. } => {
-                self.hold(entry, hearer, number);
-            }
+            Outcome::Appended(_) | Outcome::Merged(_) | Outcome::Filtered(_) => {}
+            Outcome::Replaced { .. } => self.end_all(flow, replaced, Some(hearer)),
+            Outcome::Evicted { evicted, flow, dropped, .. } => self.evict(evicted, flow, dropped),
             Outcome::Dropped | Outcome::Rejected(_) => self.end_at_once(flow, hearer, number),
-            Outcome::Filtered(_) => {}
         }
         if let Hearer::Switch(peer) = hearer {
-            self.heard_below(now, update.address.job, peer, update.address.session);
+            self.heard_below(now, flow.job, peer, update.address.session);
         }
-        let is_in =
-            !matches!(outcome, Outcome::Dropped | Outcome::Filtered(_) | Outcome::Rejected(_));
-        if somebody_asked && is_in {
-            self.notify(update);
-        }
-        match outcome {
+        let verdict = match outcome {
             Outcome::Rejected(rejection) => {
                 let rejection = Rejection::from(rejection);
                 self.tell(now, from, update, rejection);
@@ -111,13 +91,18 @@ impl Switch {
             Outcome::Dropped => Verdict::Drop(DropReason::QueueFull),
             Outcome::Filtered(_) => Verdict::Drop(DropReason::Filtered),
             _ => Verdict::Absorb,
+        };
+        if somebody_asked && verdict == Verdict::Absorb {
+            self.notify(update);
         }
+        verdict
     }
 
-    /// An entry gave its slot to an arrival: dropped, and nobody will hear an answer to it.
+    /// An entry gave its slot to an arrival. Its contributions are dropped, and no answer to them
+    /// will ever come.
     fn evict(&mut self, entry: EntryId, flow: Flow, contributors: u32) {
-        self.sharers.remove(&entry);
-        self.end_all_in(entry, flow, None);
+        let Meeting { holds, .. } = self.meetings.take(entry);
+        self.end_all(flow, holds, None);
         let job = self.jobs.get_mut(&flow.job).expect("an update is taken only for a known job");
         job.clusters.entry(flow.cluster).or_default().fates.evicted += u64::from(contributors);
     }
@@ -130,7 +115,7 @@ impl Switch {
         let job = self.jobs.get_mut(&flow.job).expect("an update is taken only for a known job");
         job.hop_sequence = serial::next(job.hop_sequence);
         let hop_sequence = job.hop_sequence;
-        let holds = self.holds.remove(&id).unwrap_or_default();
+        let Meeting { sharers, holds } = self.meetings.take(id);
         let cluster = job.clusters.entry(flow.cluster).or_default();
         let flow_sequence = cluster.ends.departs(flow.segment, holds, self.epoch);
         Contribution { hops: entry.contribution.hops.saturating_add(1), ..entry.contribution }
@@ -142,7 +127,6 @@ impl Switch {
         let cluster = job.clusters.entry(flow.cluster).or_default();
         cluster.fates.departed(contributors);
         self.counters.total.departed(contributors);
-        let sharers = self.sharers.remove(&id).unwrap_or_default();
         if cluster.unanswered.len() == UNANSWERED_LIMIT {
             cluster.unanswered.pop_front();
         }
@@ -153,8 +137,8 @@ impl Switch {
         Transmit::to(peer, len)
     }
 
-    /// An update whose worker, or whose switch, this switch does not know, as after a restart: they
-    /// are asked to introduce themselves, of a switch all whom it sends for.
+    /// An update of a worker or a switch that this switch does not know, as after its own restart.
+    /// The sender is asked to join again; a switch passes the request on to every worker behind it.
     fn stranger(&mut self, now: Instant, from: Source, update: &Update) -> Verdict {
         let address = if update.hops == 0 { update.address } else { everyone(update.address.job) };
         let welcome = self.welcome(now, address, 0, WelcomeCode::JoinAgain);
@@ -165,6 +149,8 @@ impl Switch {
         Verdict::Drop(DropReason::Contribution(rejection))
     }
 
+    /// An update that screening refused. It counts against its sender and its sender's cluster only
+    /// if the sender is who it says: nobody can spoil the numbers of others.
     fn reject(
         &mut self,
         now: Instant,
@@ -174,12 +160,10 @@ impl Switch {
     ) -> Verdict {
         let contributors = rejection.counts(update.contributors);
         self.counters.total.reject(contributors, rejection);
-        // Only what it sent itself is held against a party and its cluster.
         if let Some(job) = self.jobs.get_mut(&update.address.job)
-            && let Some((received, rejected, cluster)) = job.sender(from.peer, update)
+            && let Some((account, cluster)) = job.sender(from.peer, update)
         {
-            *received += u64::from(contributors);
-            *rejected += u64::from(contributors);
+            account.count(contributors, true);
             if let Some(cluster) = job.clusters.get_mut(&cluster) {
                 cluster.fates.reject(contributors, rejection);
             }
@@ -188,8 +172,8 @@ impl Switch {
         Verdict::Drop(DropReason::Contribution(rejection))
     }
 
-    /// Tells of a rejection, at most once a second for each known sender and reason. Duplicates
-    /// are the network's doing and are only counted.
+    /// Tells of a rejection, at most once a second for each known sender and reason. A network may
+    /// duplicate and reorder: what comes of that is counted, and no event.
     fn tell(&mut self, now: Instant, from: Source, update: &Update, rejection: Rejection) {
         if matches!(rejection, Rejection::Duplicate | Rejection::Superseded) {
             return;
@@ -209,21 +193,21 @@ impl Switch {
 }
 
 impl Job {
-    /// Who sent an update, as counters: the contributions received of them, those of them that
-    /// were rejected, and the cluster they belong to. Nothing where the sender is not who it says.
-    fn sender(&mut self, peer: PeerId, update: &Update) -> Option<(&mut u64, &mut u64, ClusterId)> {
+    /// The account of an update's sender, and the cluster that the sender is in. Nothing where the
+    /// sender is not who it says.
+    fn sender(&mut self, peer: PeerId, update: &Update) -> Option<(&mut Account, ClusterId)> {
         if update.hops > 0
             && let Some(below) = self.below.get_mut(&peer)
         {
-            return Some((&mut below.received, &mut below.rejected, update.address.cluster));
+            return Some((&mut below.account, update.address.cluster));
         }
         let member = self.members.get_mut(&update.address.worker)?;
         let own = member.is(peer, update.address.session) && !member.behind_switch;
-        own.then_some((&mut member.received, &mut member.rejected, member.cluster))
+        own.then_some((&mut member.account, member.cluster))
     }
 
-    /// When a rejection for that reason was last told of whoever sent an update, or of the worker
-    /// it names.
+    /// When a rejection for that reason was last told of an update's sender: of the switch below
+    /// that sent it, or of the worker that it names.
     fn told(
         &mut self,
         peer: PeerId,
@@ -240,11 +224,4 @@ impl Job {
 
 pub(super) fn seen(address: &Address, peer: PeerId) -> WorkerSeen {
     WorkerSeen { job: address.job, cluster: address.cluster, worker: address.worker, peer }
-}
-
-fn remember(sharers: &mut Vec<Sharer>, sharer: Sharer) {
-    match sharers.iter_mut().find(|known| known.hearer == sharer.hearer) {
-        Some(known) => known.sequence = serial::later(known.sequence, sharer.sequence),
-        None => sharers.push(sharer),
-    }
 }

@@ -137,7 +137,7 @@ impl Collected {
         members: &'a BTreeMap<WorkerId, Member>,
     ) -> impl Iterator<Item = (WorkerId, &'a Member)> {
         let mut unheard: BTreeMap<ClusterId, Vec<(WorkerId, &Member)>> = BTreeMap::new();
-        let here = members.iter().filter(|(_, member)| !member.silent);
+        let here = members.iter().filter(|(_, member)| !member.liveness.is_silent());
         for (worker, member) in here.filter(|(worker, _)| !self.workers.contains(worker)) {
             unheard.entry(member.cluster).or_default().push((*worker, member));
         }

@@ -1,10 +1,10 @@
 //! What waits to go down.
 
-use crate::push_pull::segments::Shape;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use olaf_engine::PeerId;
+use olaf_engine::party::Shape;
 use olaf_wire::{Address, Answer, Ends, Welcome};
 
 /// One version of a model: its segments, each shared until it changes.

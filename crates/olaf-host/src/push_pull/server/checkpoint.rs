@@ -13,7 +13,6 @@ use super::job::{CLAIM_LIMIT, Cluster, Job, ModelNow};
 use super::rule::{Rule, RuleConfig, RuleState};
 use super::{Server, ServerConfig};
 use crate::push_pull::layout::Layout;
-use crate::push_pull::segments::Shape;
 use alloc::borrow::Cow;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -23,6 +22,7 @@ use core::fmt;
 use core::time::Duration;
 use olaf_engine::Event;
 use olaf_engine::Instant;
+use olaf_engine::party::Shape;
 use olaf_wire::offsets::{LANE, MAX_SEGMENT_LANES, SEGMENT_HEADER};
 use olaf_wire::{ClusterId, JobId, Join};
 use serde::{Deserialize, Serialize};
@@ -363,7 +363,7 @@ impl Job {
         let free = self.restored.is_some()
             && shape.segment_lanes >= self.shape.segment_lanes.min(FEWEST_LANES)
             && self.shape.parameters == shape.parameters
-            && self.members.values().all(|m| now.since(m.last_heard) >= silent_after);
+            && self.members.values().all(|m| m.liveness.is_overdue(now, silent_after));
         let state = if free { self.state(JobId(0)) } else { None };
         let (Some(mut state), Some(restored)) = (state, &mut self.restored) else { return false };
         state.recut(shape.segment_lanes);

@@ -103,7 +103,7 @@ impl Job {
         patience: Duration,
     ) -> Result<(), Refused> {
         let member = self.member(from, &part.address)?;
-        member.last_heard = now;
+        member.liveness.note(now);
         if member.bad_layout {
             return Err(Refused::NotAsked);
         }

@@ -9,7 +9,7 @@ use super::fates::{Fates, Staleness};
 use super::overlap::Overlap;
 use super::rule::{Applied, Delivered, Rule, RuleConfig};
 use crate::age::AgeOfModel;
-use crate::push_pull::segments::{Present, Shape};
+use crate::push_pull::segments::Present;
 use crate::recent_age::RecentAge;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
@@ -17,6 +17,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
 use olaf_engine::Refused;
+use olaf_engine::party::{Liveness, Shape};
 use olaf_engine::{Instant, PeerId};
 use olaf_wire::update::read_lanes;
 use olaf_wire::{Address, Answer, ClusterId, Join, Session, Update, WorkerId};
@@ -65,8 +66,7 @@ pub(super) struct Member {
     pub(super) session: Session,
     pub(super) cluster: ClusterId,
     pub(super) peer: PeerId,
-    pub(super) last_heard: Instant,
-    pub(super) silent: bool,
+    pub(super) liveness: Liveness,
     pub(super) clock_error_us: u32,
     pub(super) last_join_sent_at_ns: u64,
     pub(super) last_join_received_at_ns: u64,
@@ -148,12 +148,12 @@ impl Job {
     pub(super) fn may_change_shape(&self, now: Instant, silent_after: Duration) -> bool {
         self.model.is_none()
             && self.restored.is_none()
-            && self.members.values().all(|m| now.since(m.last_heard) >= silent_after)
+            && self.members.values().all(|m| m.liveness.is_overdue(now, silent_after))
     }
 
     /// Whether the next worker to join says how the model is cut.
     pub(super) fn may_be_cut_anew(&self, now: Instant, silent_after: Duration) -> bool {
-        let nobody = self.members.values().all(|m| now.since(m.last_heard) >= silent_after);
+        let nobody = self.members.values().all(|m| m.liveness.is_overdue(now, silent_after));
         nobody && (self.model.is_none() || self.restored.is_some())
     }
 
@@ -168,8 +168,7 @@ impl Job {
                 session: address.session,
                 cluster: address.cluster,
                 peer,
-                last_heard: now,
-                silent: false,
+                liveness: Liveness::since(now),
                 clock_error_us: join.clock_error_us,
                 last_join_sent_at_ns: join.sent_at_ns,
                 last_join_received_at_ns: now.0,
@@ -184,7 +183,7 @@ impl Job {
         }
         match before {
             Some(before) if before.session != address.session => Entered::New,
-            Some(before) if before.silent => Entered::Back,
+            Some(before) if before.liveness.is_silent() => Entered::Back,
             Some(_) => Entered::Known,
             None => Entered::New,
         }
@@ -406,9 +405,7 @@ impl Job {
 
     /// Whether an update could change this job's model at all.
     pub(super) fn fits(&self, update: &Update, lanes: &[u8]) -> Result<(), Refused> {
-        if update.segments != self.shape.segments()
-            || self.shape.lanes(update.segment) * 4 != lanes.len()
-        {
+        if !self.shape.fits(update, lanes) {
             return Err(Refused::WrongSize);
         }
         if !update.reward.is_finite() {
@@ -437,7 +434,7 @@ impl Job {
     /// of a worker that waits for nothing are steps from one model. Workers that contributed lately
     /// are too few for it: of each merge only one name is known.
     fn here(&self) -> u32 {
-        let here = self.members.values().filter(|member| !member.silent).count();
+        let here = self.members.values().filter(|member| !member.liveness.is_silent()).count();
         u32::try_from(here).unwrap_or(u32::MAX).max(1)
     }
 
@@ -454,7 +451,8 @@ impl Job {
         let lately = ACTIVE * self.members.len() as u64;
         let total = self.overlap.contributions();
         let is_active = |member: &Member| {
-            !member.silent && member.contributed.is_some_and(|at| total.saturating_sub(at) < lately)
+            !member.liveness.is_silent()
+                && member.contributed.is_some_and(|at| total.saturating_sub(at) < lately)
         };
         let others = self.members.iter().filter(|(id, _)| Some(**id) != worker);
         others.filter(|(_, member)| is_active(member)).count()
@@ -546,7 +544,7 @@ impl Offer {
     fn is_stuck(&self, now: Instant, patience: Duration, by: Option<&Member>) -> bool {
         let Some(member) = by.filter(|member| member.session == self.session) else { return true };
         if self.round_trip.is_zero() && self.present.is_empty() {
-            return now.since(member.last_heard) >= patience * 3
+            return member.liveness.is_overdue(now, patience * 3)
                 || now.since(self.last_progress) >= LONGEST_ROUND_TRIP * 3;
         }
         let round_trip = self.round_trip.min(LONGEST_ROUND_TRIP);

@@ -2,7 +2,7 @@
 
 use super::job::{self, Job};
 use super::{Server, seen};
-use crate::push_pull::segments::Shape;
+use olaf_engine::party::Shape;
 use olaf_engine::{Event, Refused};
 use olaf_engine::{Instant, PeerId};
 use olaf_wire::{Address, Join, Packet, Welcome, WelcomeCode};
@@ -37,7 +37,7 @@ impl Server {
             Job::new(Shape { parameters: join.parameters, segment_lanes: join.segment_lanes })
         });
         let newcomer = job.enter(now, from, &join);
-        self.hops.entry((from, join.address.job)).or_default().last_heard = now;
+        self.hops.entry((from, join.address.job)).or_default().liveness.note(now);
         job.keep_ahead_of(join.have_version, config.keep_versions);
         let patience = (config.offer_patience, config.restore_patience);
         job.consider_offer(now, &join, patience.0, patience.1);
@@ -86,7 +86,7 @@ impl Server {
         match job.members.get(&join.address.worker) {
             Some(member)
                 if member.session != join.address.session
-                    && now.since(member.last_heard) < config.silent_after =>
+                    && !member.liveness.is_overdue(now, config.silent_after) =>
             {
                 WelcomeCode::WorkerIdInUse
             }

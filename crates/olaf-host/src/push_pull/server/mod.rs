@@ -193,7 +193,7 @@ impl Server {
         let offer = Answer::parse(packet).map_err(Refused::Malformed)?;
         let id = offer.address.job;
         let job = self.jobs.get_mut(&id).ok_or(Refused::UnknownJob)?;
-        job.member(from, &offer.address)?.last_heard = now;
+        job.member(from, &offer.address)?.liveness.note(now);
         if !job.take_offer(now, &offer, packet.lanes(), &self.config)? {
             return Ok(());
         }
@@ -270,7 +270,7 @@ impl Server {
             job.fates.reject(Refused::UnknownPeer, update.contributors);
             return Err(Refused::UnknownPeer);
         };
-        hop.last_heard = now;
+        hop.liveness.note(now);
         if !hop.is_news(update.address.session, update.hop_sequence) {
             job.fates.reject(Refused::Duplicate, 0);
             return Err(Refused::Duplicate);
@@ -385,7 +385,7 @@ impl Server {
     ) -> Result<(), Refused> {
         let fetch = Fetch::parse(packet).map_err(Refused::Malformed)?;
         let job = self.jobs.get_mut(&fetch.address.job).ok_or(Refused::UnknownJob)?;
-        job.member(from, &fetch.address)?.last_heard = now;
+        job.member(from, &fetch.address)?.liveness.note(now);
         let Some((version, snapshot, kept)) = job.snapshot(fetch.version) else {
             return Ok(()); // No model yet: the worker will be told when there is one.
         };
@@ -446,16 +446,15 @@ impl Server {
         let after = self.config.silent_after;
         let mut fell_silent = alloc::vec::Vec::new();
         for (id, job) in &mut self.jobs {
-            job.members.retain(|_, member| now.since(member.last_heard) < after * 30);
+            job.members.retain(|_, member| !member.liveness.is_gone(now, after));
             for (worker, member) in &mut job.members {
-                if !member.silent && now.since(member.last_heard) >= after {
-                    member.silent = true;
+                if member.liveness.fell_silent(now, after) {
                     let (job, cluster, worker, peer) = (*id, member.cluster, *worker, member.peer);
                     fell_silent.push(WorkerSeen { job, cluster, worker, peer });
                 }
             }
         }
-        self.hops.retain(|_, hop| now.since(hop.last_heard) < after * 30);
+        self.hops.retain(|_, hop| !hop.liveness.is_gone(now, after));
         let hops = &self.hops;
         self.ends.retain(|hop, _| hops.contains_key(hop));
         for worker in fell_silent {

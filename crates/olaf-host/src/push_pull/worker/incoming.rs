@@ -1,10 +1,10 @@
 //! What comes down to a worker: welcomes, answers, notices.
 
 use super::{FETCH_BYTES, FETCHES_AT_ONCE, Standing, Worker};
-use crate::liveness::Sign;
-use crate::push_pull::segments::Shape;
 use crate::transmission::Feedback;
 use core::time::Duration;
+use olaf_engine::party::Shape;
+use olaf_engine::party::Sign;
 use olaf_engine::{Instant, Refused, WorkerEvent};
 use olaf_wire::offsets::{LANE, SEGMENT_HEADER};
 use olaf_wire::{

@@ -3,10 +3,10 @@
 
 use super::{Standing, Worker};
 use crate::push_pull::round_trip::RoundTrip;
-use crate::push_pull::segments::Shape;
 use alloc::collections::VecDeque;
 use core::time::Duration;
 use olaf_engine::Instant;
+use olaf_engine::party::Shape;
 use olaf_wire::offsets::{LANE, SEGMENT_HEADER};
 use olaf_wire::{Ages, Answer, Ends, Join, JoinPath, QueueStatus, Welcome};
 

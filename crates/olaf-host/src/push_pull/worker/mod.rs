@@ -15,8 +15,6 @@ pub use outbox::PushError;
 pub use path::PathConfig;
 pub use statistics::{Rule, WorkerStatistics};
 
-use crate::liveness::Liveness;
-use crate::push_pull::segments::Shape;
 use crate::transmission::{Control, Transmission, TransmissionConfig, Unsent};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -25,6 +23,8 @@ use core::time::Duration;
 use describing::Description;
 use joining::{Joins, Offer};
 use models::Models;
+use olaf_engine::party::Liveness;
+use olaf_engine::party::Shape;
 use olaf_engine::report::{self, Report};
 use olaf_engine::{
     Contribution, Engine, Event, Flow, Instant, PeerId, PortId, Refused, Source, Transmit, Verdict,

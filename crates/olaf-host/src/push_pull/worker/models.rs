@@ -1,9 +1,10 @@
 //! Models on their way down: put together version by version, never torn.
 
-use crate::push_pull::segments::{Present, Shape};
+use crate::push_pull::segments::Present;
 use alloc::vec;
 use alloc::vec::Vec;
 use olaf_engine::Refused;
+use olaf_engine::party::Shape;
 use olaf_wire::offsets::LANE;
 use olaf_wire::update::read_lanes;
 use olaf_wire::{Address, Answer, Fetch};

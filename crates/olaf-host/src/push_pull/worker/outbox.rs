@@ -1,11 +1,11 @@
 //! What was pushed and has not left, and what has left and was not answered.
 
-use crate::push_pull::segments::Shape;
 use crate::transmission::Unsent;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
+use olaf_engine::party::Shape;
 use olaf_engine::{Contribution, Instant};
 use olaf_wire::{Address, Ends, Update, serial};
 

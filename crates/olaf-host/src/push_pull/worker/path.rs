@@ -6,9 +6,9 @@
 //! the question comes before the join; later workers only see whether the job's cut fits their path.
 
 use super::{Standing, Worker};
-use crate::push_pull::segments::Shape;
 use alloc::collections::VecDeque;
 use core::time::Duration;
+use olaf_engine::party::Shape;
 use olaf_engine::{Instant, TooNarrow, WorkerEvent};
 use olaf_wire::offsets::{LANE, MAX_DATAGRAM, SEGMENT_HEADER};
 use olaf_wire::{Packet, Welcome, WelcomeCode};

@@ -1,0 +1,56 @@
+//! A model's size, and how it is cut into segments.
+
+use core::ops::Range;
+use olaf_wire::Update;
+use olaf_wire::offsets::LANE;
+
+/// How many parameters a model has, and how many of them a segment carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Parameters of the whole model, above 0.
+    pub parameters: u32,
+    /// Lanes of a segment but for the last, above 0.
+    pub segment_lanes: u32,
+}
+
+impl Shape {
+    /// Segments of the model.
+    #[must_use]
+    pub const fn segments(self) -> u32 {
+        self.parameters.div_ceil(self.segment_lanes)
+    }
+
+    /// Which parameters a segment carries; empty where there is no such segment.
+    #[must_use]
+    pub fn range(self, segment: u32) -> Range<usize> {
+        let start = u64::from(segment) * u64::from(self.segment_lanes);
+        let end = (start + u64::from(self.segment_lanes)).min(u64::from(self.parameters));
+        let start = start.min(end);
+        usize::try_from(start).unwrap_or(usize::MAX)..usize::try_from(end).unwrap_or(usize::MAX)
+    }
+
+    /// Lanes of a segment; 0 where there is no such segment.
+    #[must_use]
+    pub fn lanes(self, segment: u32) -> usize {
+        self.range(segment).len()
+    }
+
+    /// Whether an update is cut like the model, and its lanes are as many as its segment's.
+    #[must_use]
+    pub fn fits(self, update: &Update, lanes: &[u8]) -> bool {
+        update.segments == self.segments() && self.lanes(update.segment) * LANE == lanes.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_segment_carries_the_rest() {
+        let shape = Shape { parameters: 10, segment_lanes: 4 };
+        assert_eq!(shape.segments(), 3);
+        assert_eq!([0, 1, 2, 3].map(|s| shape.lanes(s)), [4, 4, 2, 0]);
+        assert_eq!(shape.lanes(u32::MAX), 0);
+    }
+}
