@@ -1,6 +1,7 @@
 """What the engine takes for an update, without sockets: it times updates that really leave."""
 
 import pytest
+
 from olaf._olaf import time_engine
 
 
@@ -13,5 +14,5 @@ def test_every_update_that_is_timed_takes_its_time(merged: int) -> None:
 
 @pytest.mark.parametrize(("lanes", "merged", "batches"), [(0, 1, 1), (16349, 1, 1), (1, 0, 1)])
 def test_impossible_settings_are_refused(lanes: int, merged: int, batches: int) -> None:
-    with pytest.raises(ValueError, match="lanes|merged"):
+    with pytest.raises(ValueError, match=r"lanes|merged"):
         time_engine(lanes, merged=merged, batches=batches)
