@@ -4,10 +4,11 @@
 
 use libfuzzer_sys::fuzz_target;
 use olaf_sched::protocol::{
-    Controller, Foresight, Host, HostTiming, Members, Sharer, Timing, codec,
+    Controller, Foresight, Host, HostTiming, Members, Packet, Sharer, Timing,
 };
 use olaf_sched::sharing::Policy;
 use olaf_sched::{JobId, Network, Operation, Pattern, Steps};
+use olaf_wire::mina::{Here, LEN};
 use std::collections::BTreeMap;
 
 fuzz_target!(|data: &[u8]| {
@@ -24,11 +25,14 @@ fuzz_target!(|data: &[u8]| {
     controller.submit(0, JobId(1), members).expect("it fits");
     let mut host = Host::new(JobId(1), 0, 2, HostTiming::default());
     let mut now = 0;
-    for chunk in data.chunks(codec::LEN + 1) {
+    if let Ok(here) = Here::parse(data) {
+        assert_eq!(here.emit(), data, "one message, one form");
+    }
+    for chunk in data.chunks(LEN + 1) {
         let (first, bytes) = chunk.split_first().expect("chunks are not empty");
         now += u64::from(*first) * 100_000;
-        if let Ok(packet) = codec::parse(bytes) {
-            assert_eq!(codec::emit(&packet), bytes, "one packet, one form");
+        if let Ok(packet) = Packet::parse(bytes) {
+            assert_eq!(packet.emit(), bytes, "one packet, one form");
             controller.handle_packet(now, &packet);
             host.handle_packet(now, &packet);
         }

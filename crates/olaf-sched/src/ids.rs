@@ -1,5 +1,6 @@
 //! Names of the things that are scheduled, and of what they are scheduled on.
 
+pub use olaf_wire::mina::JobId;
 use serde::{Deserialize, Serialize};
 
 macro_rules! id {
@@ -21,10 +22,6 @@ macro_rules! id {
     };
 }
 
-id! {
-    /// A job, in the order of arrival.
-    JobId(u64)
-}
 id! {
     /// A host: an index into [`Topology::hosts`](crate::Topology::hosts), left to right.
     HostId(u32)

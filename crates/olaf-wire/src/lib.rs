@@ -1,4 +1,4 @@
-//! Bytes to meaning, and back: the datagrams of Olaf.
+//! Bytes to meaning, and back: the datagrams of Olaf and, in [`mina`], of MINA's sharing protocol.
 //!
 //! What this crate is: the one place that knows how a message looks on the wire. A
 //! [`Packet`](packet::Packet) checks magic, version, kind and length once; the message types then
@@ -18,6 +18,7 @@ pub mod fetch;
 pub mod ids;
 pub mod layout;
 pub mod membership;
+pub mod mina;
 pub mod notice;
 pub mod offsets;
 pub mod packet;

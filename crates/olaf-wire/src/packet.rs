@@ -81,7 +81,12 @@ pub enum Refusal {
         need: usize,
     },
     /// Another version of the format.
-    WrongVersion(u8),
+    WrongVersion {
+        /// The version of the bytes.
+        have: u8,
+        /// The version of this side.
+        speaks: u8,
+    },
     /// A kind this version does not know.
     UnknownKind(u8),
     /// Flags this version does not know: they may change the meaning, so it is not guessed.
@@ -98,7 +103,7 @@ impl Refusal {
             Self::NotOurs => "not_ours",
             Self::Truncated { .. } => "truncated",
             Self::Oversized { .. } => "oversized",
-            Self::WrongVersion(_) => "wrong_version",
+            Self::WrongVersion { .. } => "wrong_version",
             Self::UnknownKind(_) => "unknown_kind",
             Self::UnknownFlags(_) => "unknown_flags",
             Self::BadField(_) => "bad_field",
@@ -114,8 +119,8 @@ impl fmt::Display for Refusal {
             Self::Oversized { have, need } => {
                 write!(f, "oversized: {have} bytes where {need} belong")
             }
-            Self::WrongVersion(v) => {
-                write!(f, "format version {v}, this side speaks {}", offsets::VERSION)
+            Self::WrongVersion { have, speaks } => {
+                write!(f, "format version {have}, this side speaks {speaks}")
             }
             Self::UnknownKind(kind) => write!(f, "unknown kind {kind}"),
             Self::UnknownFlags(flags) => write!(f, "unknown flags {flags:#06x}"),
@@ -157,7 +162,8 @@ impl<'a> Packet<'a> {
             return Err(Refusal::Truncated { have: bytes.len(), need: common::LEN });
         }
         if bytes[common::VERSION] != offsets::VERSION {
-            return Err(Refusal::WrongVersion(bytes[common::VERSION]));
+            let have = bytes[common::VERSION];
+            return Err(Refusal::WrongVersion { have, speaks: offsets::VERSION });
         }
         let kind = Kind::from_byte(bytes[common::KIND])
             .ok_or(Refusal::UnknownKind(bytes[common::KIND]))?;

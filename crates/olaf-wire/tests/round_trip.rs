@@ -518,7 +518,7 @@ fn other_versions_kinds_and_flags_are_refused_by_name() {
     let len = zero().emit(&[1.0], &mut buf);
     for (at, value, refusal) in [
         (0, b'X', Refusal::NotOurs),
-        (4, 1, Refusal::WrongVersion(1)),
+        (4, 1, Refusal::WrongVersion { have: 1, speaks: 3 }),
         (5, 0, Refusal::UnknownKind(0)),
         (5, 10, Refusal::UnknownKind(10)),
         (6, 1, Refusal::UnknownFlags(0x100)),

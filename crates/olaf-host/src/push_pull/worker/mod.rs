@@ -415,7 +415,7 @@ impl Worker {
         } else if from == self.config.switch {
             match Packet::new_checked(bytes) {
                 Err(refusal) => {
-                    if let Refusal::WrongVersion(version) = refusal {
+                    if let Refusal::WrongVersion { have: version, .. } = refusal {
                         self.counters.other_version = Some(version);
                     }
                     Err(Refused::Malformed(refusal))

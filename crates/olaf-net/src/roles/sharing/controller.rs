@@ -5,7 +5,7 @@ use super::waiting::{Lateness, readable};
 use super::{MOST_DATAGRAMS, monotonic_ns, send};
 use crate::error::StartError;
 use olaf_sched::JobId;
-use olaf_sched::protocol::{Controller, Event, Foresight, Members, Party, Sharer, codec};
+use olaf_sched::protocol::{Controller, Event, Foresight, Members, Packet, Party, Sharer};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -135,7 +135,7 @@ impl SharingController {
 
     fn take_in(&mut self, bytes: &[u8], from: SocketAddr) {
         self.datagrams += 1;
-        let Ok(packet) = codec::parse(bytes) else { return };
+        let Ok(packet) = Packet::parse(bytes) else { return };
         let Party::Host(rank) = packet.from else { return };
         if self.hosts.get(&(packet.job, rank)) == Some(&from) {
             self.controller.handle_packet(monotonic_ns(), &packet);
@@ -149,7 +149,7 @@ impl SharingController {
             if let Party::Host(rank) = packet.to
                 && let Some(to) = self.hosts.get(&(packet.job, rank))
             {
-                send(&self.socket, &codec::emit(&packet), *to);
+                send(&self.socket, &packet.emit(), *to);
             }
         }
         while let Some(event) = self.controller.poll_event() {

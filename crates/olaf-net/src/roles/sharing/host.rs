@@ -2,12 +2,13 @@
 
 use super::config::{SharingHostConfig, resolve, steps};
 use super::log::{Cost, Log};
-use super::rehearsal::{Gathering, Here};
+use super::rehearsal::Gathering;
 use super::waiting::{self, Lateness};
 use super::{MOST_DATAGRAMS, monotonic_ns, send};
 use crate::error::{AskError, StartError};
-use olaf_sched::protocol::{Host, Launch, NotNow, Packet, Party, codec};
+use olaf_sched::protocol::{Host, Launch, NotNow, Packet, Party};
 use olaf_sched::{JobId, Steps};
+use olaf_wire::mina::Here;
 use serde_json::json;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -190,14 +191,14 @@ impl Shared {
     }
 
     fn heard_from(&self, bytes: &[u8], from: SocketAddr) -> Option<Heard> {
-        if let Ok(packet) = codec::parse(bytes) {
+        if let Ok(packet) = Packet::parse(bytes) {
             let of = match packet.from {
                 Party::Controller => Some(&self.controller),
                 Party::Host(rank) => self.hosts.get(usize::from(rank)),
             };
             return (of == Some(&from)).then_some(Heard::Packet(packet));
         }
-        let here = Here::parse(bytes)?;
+        let here = Here::parse(bytes).ok()?;
         let of = self.hosts.get(usize::from(here.rank));
         (here.job == self.job && of == Some(&from)).then_some(Heard::Here(here))
     }
@@ -207,7 +208,7 @@ impl Shared {
             Heard::Packet(packet) => state.host.handle_packet(monotonic_ns(), packet),
             Heard::Here(here) => {
                 state.gathering.saw(here, state.last);
-                if let Some(last) = state.last.filter(|last| last.index >= here.launch.index)
+                if let Some(last) = state.last.filter(|last| last.index >= here.index)
                     && !here.answer
                 {
                     self.say_here(last, from, true);
@@ -223,13 +224,14 @@ impl Shared {
                 Party::Host(rank) => self.hosts.get(usize::from(rank)),
             };
             if let Some(to) = to {
-                send(&self.socket, &codec::emit(&packet), *to);
+                send(&self.socket, &packet.emit(), *to);
             }
         }
     }
 
     fn say_here(&self, launch: Launch, to: SocketAddr, answer: bool) {
-        let here = Here { job: self.job, rank: self.rank, launch, answer };
+        let Launch { index, in_network } = launch;
+        let here = Here { job: self.job, rank: self.rank, index, in_network, answer };
         send(&self.socket, &here.emit(), to);
     }
 }
@@ -331,9 +333,7 @@ impl Player {
             match state.host.launch() {
                 Ok(launch) => {
                     state.last = Some(launch);
-                    let rank = self.shared.rank;
-                    let here = Here { job: self.shared.job, rank, launch, answer: false };
-                    state.gathering.saw(&here, None);
+                    state.gathering.launched(self.shared.rank, launch.index);
                     cost.decide_ns = monotonic_ns() - asked - cost.locked_ns;
                     return Ok((launch, cost));
                 }
@@ -453,8 +453,7 @@ mod tests {
             heard: Condvar::new(),
             stop: AtomicBool::new(false),
         };
-        let launch = Launch { index: 0, in_network: false };
-        let here = Here { job, rank: 1, launch, answer: true }.emit();
+        let here = Here { job, rank: 1, index: 0, in_network: false, answer: true }.emit();
         let held = shared.lock(); // what comes in needs no lock
         for _ in 0..100 {
             stranger.send_to(&here, to).expect("it is there");

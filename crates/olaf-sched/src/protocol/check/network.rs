@@ -5,9 +5,9 @@
 use crate::JobId;
 use crate::protocol::{
     Controller, Event, Grant, Host, HostTiming, Launch, Members, Packet, Party, Policy, Timing,
-    codec,
 };
 use fastrand::Rng;
+use olaf_wire::mina::LEN;
 use std::collections::{BTreeMap, BTreeSet};
 
 const US: u64 = 1000;
@@ -50,7 +50,7 @@ struct Job {
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Next {
-    Arrives { epoch: u64, bytes: [u8; codec::LEN] },
+    Arrives { epoch: u64, bytes: [u8; LEN] },
     Execute { job: usize, rank: usize },
     Down { epoch: u64, job: JobId },
     HostDies { job: usize, rank: usize },
@@ -207,7 +207,7 @@ impl World {
     }
 
     fn arrive(&mut self, epoch: u64, bytes: &[u8]) {
-        let packet = codec::parse(bytes).expect("nothing changes it on its way");
+        let packet = Packet::parse(bytes).expect("nothing changes it on its way");
         match packet.to {
             Party::Controller => {
                 if let Some(controller) = self.controllers.get_mut(&epoch) {
@@ -283,7 +283,7 @@ impl World {
         for (epoch, packet) in packets {
             let faulty = self.now < FAULTS_END;
             while !(faulty && self.rng.u8(..) < self.loss) {
-                let bytes = codec::emit(&packet);
+                let bytes = packet.emit();
                 let within =
                     if self.rng.u8(..) < 230 { 10 * US..60 * US } else { 10 * US..900 * US };
                 self.plan(within, Next::Arrives { epoch, bytes });

@@ -1,23 +1,16 @@
-//! The bytes of `vectors/wire/messages.json`: one message of each kind, its fields and its bytes.
-//!
-//! After a change of the format that is meant, `OLAF_FILL_VECTORS=1` writes the bytes anew.
-#![allow(clippy::unwrap_used, clippy::disallowed_methods, missing_docs)]
+//! Olaf's own messages: `vectors/wire/native/messages.json`.
 
+use super::{bytes_of, hex, messages, u64_of};
 use olaf_wire::update::read_lanes;
 use olaf_wire::{
     Address, Ages, AggregateKind, Answer, ClusterId, Ends, Fetch, JobId, JobRule, Join, JoinPath,
     Kind, LayoutPart, Leave, Notice, Packet, QueueStatus, RuleKind, ServerGate, Session, Step,
     Update, Welcome, WelcomeCode, WorkerId,
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::BTreeSet;
-use std::fmt::Write;
 
-const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/wire/messages.json");
-
-fn u64_of(message: &Value, field: &str) -> u64 {
-    message[field].as_u64().unwrap_or_else(|| panic!("{field} of {message}"))
-}
+const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/wire/native/messages.json");
 
 fn u32_of(message: &Value, field: &str) -> u32 {
     u32::try_from(u64_of(message, field)).unwrap()
@@ -218,33 +211,11 @@ fn written(message: &Value, bytes: &[u8]) -> (Vec<u8>, bool) {
     (buf, same)
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut hex, byte| {
-        write!(hex, "{byte:02x}").unwrap();
-        hex
-    })
-}
-
-fn unhex(hex: &str) -> Vec<u8> {
-    let digit = |digit: u8| u8::try_from((digit as char).to_digit(16).unwrap()).unwrap();
-    hex.as_bytes().chunks(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect()
-}
-
 #[test]
 fn each_message_has_these_bytes_and_these_bytes_are_that_message() {
-    let text = std::fs::read_to_string(FILE).unwrap();
-    let mut messages: Vec<Value> = serde_json::from_str(&text).unwrap();
-    if std::env::var_os("OLAF_FILL_VECTORS").is_some() {
-        for message in &mut messages {
-            message["hex"] = json!(hex(&written(message, &[]).0));
-        }
-        let lines: Vec<String> = messages.iter().map(Value::to_string).collect();
-        std::fs::write(FILE, format!("[\n{}\n]\n", lines.join(",\n"))).unwrap();
-        return;
-    }
     let mut kinds = BTreeSet::new();
-    for message in &messages {
-        let bytes = unhex(message["hex"].as_str().unwrap());
+    for message in &messages(FILE, |message| written(message, &[]).0) {
+        let bytes = bytes_of(message);
         let (written, same) = written(message, &bytes);
         assert_eq!(hex(&written), hex(&bytes), "{message}");
         assert!(same, "{message} is read otherwise");
