@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from olaf.jobs.supervisor import Ended, Notice, Printed, Program, Said, Supervisor
+from olaf.jobs.supervisor import Ended, Occurrence, Printed, Program, Said, Supervisor
 from olaf.outcome import Exit
 from olaf.telling import tell
 
@@ -218,43 +218,43 @@ class LocalJob:
         with self._changed:
             self._changed.notify_all()
 
-    def _take(self, notices: list[Notice], *, starting: bool = False) -> None:
-        for notice in notices:
+    def _take(self, occurrences: list[Occurrence], *, starting: bool = False) -> None:
+        for occurrence in occurrences:
             with self._changed:
-                self._note(notice, starting=starting)
+                self._note(occurrence, starting=starting)
                 self._changed.notify_all()
 
-    def _note(self, notice: Notice, *, starting: bool) -> None:
-        name = notice.name
-        if isinstance(notice, Said):
-            event = notice.message.get("event", "")
+    def _note(self, occurrence: Occurrence, *, starting: bool) -> None:
+        name = occurrence.name
+        if isinstance(occurrence, Said):
+            event = occurrence.message.get("event", "")
             count, _ = self._answers.get((name, event), (0, {}))
-            self._answers[name, event] = count + 1, notice.message
+            self._answers[name, event] = count + 1, occurrence.message
             if event not in ("listening", "stats", "saved", "stopped"):
-                self._events.append({"who": name, **notice.message})
-        elif isinstance(notice, Printed):
-            self._events.append({"who": name, "event": "printed", "text": notice.text})
+                self._events.append({"who": name, **occurrence.message})
+        elif isinstance(occurrence, Printed):
+            self._events.append({"who": name, "event": "printed", "text": occurrence.text})
             if starting:
-                self._answers[name, "printed"] = 1, {"text": notice.text}
+                self._answers[name, "printed"] = 1, {"text": occurrence.text}
             else:
-                tell(logging.WARNING, f"the {name}: {notice.text}")
-        elif isinstance(notice, Ended) and not self._closing.is_set():
-            self._gone(notice, starting=starting)
+                tell(logging.WARNING, f"the {name}: {occurrence.text}")
+        elif isinstance(occurrence, Ended) and not self._closing.is_set():
+            self._gone(occurrence, starting=starting)
 
-    def _gone(self, notice: Ended, *, starting: bool) -> None:
-        name, back_in_s = notice.name, notice.back_in_s
-        ended = {"who": name, "event": "ended", "how": notice.how, "back_in_s": back_in_s}
+    def _gone(self, occurrence: Ended, *, starting: bool) -> None:
+        name, back_in_s = occurrence.name, occurrence.back_in_s
+        ended = {"who": name, "event": "ended", "how": occurrence.how, "back_in_s": back_in_s}
         self._events.append(ended)
-        if starting and (back_in_s is None or notice.code in list(Exit)):
-            _, said = self._answers.get((name, "printed"), (0, {"text": notice.how}))
+        if starting and (back_in_s is None or occurrence.code in list(Exit)):
+            _, said = self._answers.get((name, "printed"), (0, {"text": occurrence.how}))
             self._failure = str(said["text"]).removeprefix("olaf: ")
         elif back_in_s is None:
-            self._failure = f"the {name} {_was(notice.how)} and is not started again"
+            self._failure = f"the {name} {_was(occurrence.how)} and is not started again"
             tell(logging.ERROR, self._failure)
         else:
             tell(
                 logging.WARNING,
-                f"the {name} {_was(notice.how)}; it starts again in {back_in_s:g} s",
+                f"the {name} {_was(occurrence.how)}; it starts again in {back_in_s:g} s",
             )
 
     # Asking.

@@ -45,11 +45,11 @@ def test_the_supervisor_goes_by_its_clock(ran_s: float, deaths: int) -> None:
     def died_often_enough() -> bool:
         nonlocal now
         now += 0.01  # any pause is over soon
-        for notice in supervisor.poll(0.01):
-            if isinstance(notice, Started):
+        for occurrence in supervisor.poll(0.01):
+            if isinstance(occurrence, Started):
                 now += ran_s
-            elif isinstance(notice, Ended):
-                pauses.append(notice.back_in_s)
+            elif isinstance(occurrence, Ended):
+                pauses.append(occurrence.back_in_s)
         return len(pauses) == deaths
 
     with Supervisor(restarts=2, restart_delay_s=0.001, clock=lambda: now) as supervisor:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import pytest
 from waiting import until
 
-from olaf.jobs.supervisor import Ended, Notice, Printed, Program, Said, Started, Supervisor
+from olaf.jobs.supervisor import Ended, Occurrence, Printed, Program, Said, Started, Supervisor
 
 TALKER = """
 import json, os, sys
@@ -37,20 +37,20 @@ def expect(found: Callable[[], N | None], what: str) -> N:
 
 
 class Heard:
-    """All notices of a supervisor, polled until something is among them."""
+    """All occurrences of a supervisor, polled until something is among them."""
 
     def __init__(self, supervisor: Supervisor) -> None:
         self.supervisor = supervisor
-        self.notices: list[Notice] = []
+        self.occurrences: list[Occurrence] = []
 
     def of(self, kind: type[N], **fields: Any) -> N:
         def found() -> N | None:
-            self.notices += self.supervisor.poll(0.05)
-            for notice in self.notices:
-                if isinstance(notice, kind) and all(
-                    getattr(notice, key) == value for key, value in fields.items()
+            self.occurrences += self.supervisor.poll(0.05)
+            for occurrence in self.occurrences:
+                if isinstance(occurrence, kind) and all(
+                    getattr(occurrence, key) == value for key, value in fields.items()
                 ):
-                    return notice
+                    return occurrence
             return None
 
         return expect(found, what=f"{kind.__name__} {fields}")
@@ -88,7 +88,7 @@ def test_a_child_that_always_dies_is_given_up_after_growing_pauses(supervisor: S
     last = heard.of(Ended, incarnation=3)
     assert last.back_in_s is None
     assert last.how == "exited with 3 (unreachable)"
-    pauses = [n.back_in_s for n in heard.notices if isinstance(n, Ended)]
+    pauses = [n.back_in_s for n in heard.occurrences if isinstance(n, Ended)]
     assert pauses == [pytest.approx(0.01), pytest.approx(0.02), None]
     assert supervisor.alive() == []
 
@@ -158,9 +158,9 @@ open(sys.argv[1], "w").write(control.why)
 with Supervisor() as supervisor:
     supervisor.start(Program("child", [sys.executable, "-c", child, sys.argv[1]]))
     while True:
-        for notice in supervisor.poll(1):
-            if isinstance(notice, Said):
-                print(json.dumps(notice.message), flush=True)
+        for occurrence in supervisor.poll(1):
+            if isinstance(occurrence, Said):
+                print(json.dumps(occurrence.message), flush=True)
 """
     note = tmp_path / "note"
     with subprocess.Popen(

@@ -17,7 +17,7 @@ from olaf.jobs.progress import Happening, Progress
 from olaf.jobs.reading import read_settings
 from olaf.jobs.result import conclude
 from olaf.jobs.settings import Settings
-from olaf.jobs.supervisor import Notice, Started
+from olaf.jobs.supervisor import Occurrence, Started
 from olaf.jobs.training import Outcome, Training
 from olaf.lines import Control
 from olaf.outcome import Exit
@@ -47,10 +47,10 @@ class Watched(RayPlace):
         self.started: list[Started] = []
         super().__init__(settings)
 
-    def poll(self, timeout_s: float) -> list[Notice]:
-        notices = super().poll(timeout_s)
-        self.started += [n for n in notices if isinstance(n, Started)]
-        return notices
+    def poll(self, timeout_s: float) -> list[Occurrence]:
+        occurrences = super().poll(timeout_s)
+        self.started += [n for n in occurrences if isinstance(n, Started)]
+        return occurrences
 
     def pid(self, name: str) -> int:
         return [n.pid for n in self.started if n.name == name][-1]

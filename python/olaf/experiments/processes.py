@@ -48,13 +48,13 @@ class Roles:
         deadline = time.monotonic() + START_TIMEOUT_S
         said = ""
         while time.monotonic() < deadline:
-            for notice in self._supervisor.poll(0.1):
-                if isinstance(notice, Said) and notice.message["event"] == "listening":
-                    return str(notice.message["address"])
-                if isinstance(notice, Printed):
-                    said = notice.text
-                if isinstance(notice, Ended):
-                    raise RunError(f"the {role} could not start: {said or notice.how}")
+            for occurrence in self._supervisor.poll(0.1):
+                if isinstance(occurrence, Said) and occurrence.message["event"] == "listening":
+                    return str(occurrence.message["address"])
+                if isinstance(occurrence, Printed):
+                    said = occurrence.text
+                if isinstance(occurrence, Ended):
+                    raise RunError(f"the {role} could not start: {said or occurrence.how}")
         raise RunError(f"the {role} did not listen within {START_TIMEOUT_S:g} s", Exit.UNREACHABLE)
 
     def statistics(self, role: str) -> dict[str, Any]:
@@ -65,12 +65,12 @@ class Roles:
         self._supervisor.tell(role, "stats")
         deadline = time.monotonic() + START_TIMEOUT_S
         while time.monotonic() < deadline:
-            for notice in self._supervisor.poll(0.1):
-                if notice.name != role:
+            for occurrence in self._supervisor.poll(0.1):
+                if occurrence.name != role:
                     continue
-                if isinstance(notice, Said) and notice.message["event"] == "stats":
-                    stats: dict[str, Any] = notice.message["stats"]
+                if isinstance(occurrence, Said) and occurrence.message["event"] == "stats":
+                    stats: dict[str, Any] = occurrence.message["stats"]
                     return stats
-                if isinstance(notice, Ended):
-                    raise RunError(f"the {role} {notice.how} before it sent its counters")
+                if isinstance(occurrence, Ended):
+                    raise RunError(f"the {role} {occurrence.how} before it sent its counters")
         raise RunError(f"the {role} sent nothing within {START_TIMEOUT_S:g} s", Exit.UNREACHABLE)

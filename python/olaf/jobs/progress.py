@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from olaf.jobs import words
 from olaf.jobs.accounts import Accounts, Incarnation, nothing, settle
 from olaf.jobs.settings import Settings
-from olaf.jobs.supervisor import Ended, Notice, Printed, Said, Started
+from olaf.jobs.supervisor import Ended, Occurrence, Printed, Said, Started
 from olaf.lines import clock_here
 
 RECENT_S = 5.0
@@ -198,10 +198,10 @@ class Progress:
         window = self.settings.train.reward_window
         self._window.extend(episode.reward for episode in earlier.episodes[-window:])
 
-    def take(self, notice: Notice, at_s: float) -> Happening | None:
-        """Take in a notice; return the line of the log that it deserves, if any."""
+    def take(self, occurrence: Occurrence, at_s: float) -> Happening | None:
+        """Take in an occurrence; return the line of the log that it deserves, if any."""
         self.now_s = at_s
-        happening = self._understand(notice, at_s)
+        happening = self._understand(occurrence, at_s)
         if happening:
             self.happenings.append(happening)
         return happening
@@ -388,18 +388,18 @@ class Progress:
     def _is_newest(self, name: str, number: int) -> bool:
         return number == max(n for who, n in self.reports if who == name)
 
-    def _understand(self, notice: Notice, at_s: float) -> Happening | None:
-        match notice:
+    def _understand(self, occurrence: Occurrence, at_s: float) -> Happening | None:
+        match occurrence:
             case Started(name, incarnation, _):
                 again = incarnation > 1
-                return Happening(at_s, name, words.started(notice), again) if again else None
+                return Happening(at_s, name, words.started(occurrence), again) if again else None
             case Printed(name, _, text):
                 self.complaints[name] = text
                 echo = self._is_echo(name, text, at_s)
                 return Happening(at_s, name, f"{name}: {text}", True, echo)
             case Ended(name, _, _, expected, _):
-                self._close(notice)
-                return None if expected else Happening(at_s, name, words.ended(notice), True)
+                self._close(occurrence)
+                return None if expected else Happening(at_s, name, words.ended(occurrence), True)
             case Said(name, incarnation, message):
                 return self._hear(name, incarnation, message, at_s)
 
@@ -468,13 +468,13 @@ class Progress:
         ours = clock_here()
         return bool(self.ready.get(name, {}).get("clock", ours) == ours)
 
-    def _close(self, notice: Ended) -> None:
+    def _close(self, occurrence: Ended) -> None:
         """Mark the report of a process that ended unexpectedly as not its last."""
-        key = notice.name, notice.incarnation
-        if notice.code == 0 and key in self.reports:
+        key = occurrence.name, occurrence.incarnation
+        if occurrence.code == 0 and key in self.reports:
             return
         report = self.reports.get(key)
-        stats = report.stats if report else nothing(notice.name.split()[0])
+        stats = report.stats if report else nothing(occurrence.name.split()[0])
         self.reports[key] = Incarnation(*key, stats, final=False)
 
 

@@ -100,7 +100,7 @@ class Ended:
         return f"exited with {self.code}"
 
 
-Notice = Started | Said | Printed | Ended
+Occurrence = Started | Said | Printed | Ended
 
 
 @dataclass
@@ -148,7 +148,7 @@ class Supervisor:
         self._clock = clock
         self._children: dict[str, _Child] = {}
         self._selector = selectors.DefaultSelector()
-        self._notices: list[Notice] = []
+        self._occurrences: list[Occurrence] = []
         self._cpu_s = 0.0
         _SUPERVISORS.add(self)
 
@@ -166,11 +166,11 @@ class Supervisor:
         """Start the child of this name with ``program`` from its next incarnation on."""
         self._children[program.name].program = program
 
-    def poll(self, timeout_s: float) -> list[Notice]:
-        """Wait at most ``timeout_s`` seconds for a notice; return all notices in order."""
+    def poll(self, timeout_s: float) -> list[Occurrence]:
+        """Wait at most ``timeout_s`` seconds for an occurrence; return all occurrences in order."""
         now = self._clock()
         dues = [child.due for child in self._children.values() if child.due is not None]
-        if self._notices:
+        if self._occurrences:
             timeout_s = 0
         elif dues:
             timeout_s = max(0.0, min(timeout_s, min(dues) - now))
@@ -181,8 +181,8 @@ class Supervisor:
             if child.due is not None and child.due <= now:
                 child.due = None
                 self._spawn(child)
-        notices, self._notices = self._notices, []
-        return notices
+        occurrences, self._occurrences = self._occurrences, []
+        return occurrences
 
     def tell(self, name: str, line: str) -> None:
         """Write a line to the child's stdin, if it lives."""
@@ -213,7 +213,7 @@ class Supervisor:
         """The number of restarts of each child that died."""
         return {n: c.incarnation - 1 for n, c in self._children.items() if c.incarnation > 1}
 
-    def stop(self, names: Iterable[str], timeout_s: float) -> Iterator[Notice]:
+    def stop(self, names: Iterable[str], timeout_s: float) -> Iterator[Occurrence]:
         """Ask children to stop, return their last messages, kill those that take too long."""
         waiting = set(names)
         self.retire(waiting, "stop")
@@ -289,7 +289,7 @@ class Supervisor:
             os.set_blocking(stream.fileno(), False)
             output = _Output(child, child.incarnation, is_json)
             self._selector.register(stream, selectors.EVENT_READ, output)
-        self._notices.append(Started(program.name, child.incarnation, process.pid))
+        self._occurrences.append(Started(program.name, child.incarnation, process.pid))
         if program.first_line:
             self.tell(program.name, self._with_address(program))
 
@@ -309,7 +309,7 @@ class Supervisor:
             lines, output.rest = [*lines, output.rest], b""
         for line in lines:
             if line.strip():
-                self._notices.append(_understand(output, line.decode(errors="replace")))
+                self._occurrences.append(_understand(output, line.decode(errors="replace")))
         if not data:
             self._selector.unregister(key.fileobj)
             output.child.outputs_open -= 1
@@ -329,7 +329,7 @@ class Supervisor:
         child.process = None
         expected = code == 0 or child.asked_to_stop
         back_in_s = None if expected else self._plan_return(child, code)
-        self._notices.append(
+        self._occurrences.append(
             Ended(child.program.name, child.incarnation, code, expected, back_in_s)
         )
 

@@ -20,7 +20,7 @@ from olaf.jobs.places import Place
 from olaf.jobs.progress import Earlier, Happening, Progress
 from olaf.jobs.roles import WorkerJob
 from olaf.jobs.settings import LeafSettings, ServerSettings, Settings, SwitchSettings
-from olaf.jobs.supervisor import HERE, Ended, Notice, Program, Said, Supervisor
+from olaf.jobs.supervisor import HERE, Ended, Occurrence, Program, Said, Supervisor
 from olaf.jobs.tcp_told import relay_told, server_told, worker_told
 from olaf.lines import Control
 from olaf.outcome import Exit, RunError
@@ -149,9 +149,9 @@ class Training:
         self._place.start(self._program_of(name))
         deadline = self._clock() + self._train.start_timeout_s
         while name not in self.progress.addresses:
-            for notice in self._turn():
-                if isinstance(notice, Ended) and notice.name == name:
-                    self._cannot_start(notice)
+            for occurrence in self._turn():
+                if isinstance(occurrence, Ended) and occurrence.name == name:
+                    self._cannot_start(occurrence)
             if self._control.stopping:
                 raise RunError("interrupted while starting", Exit.INTERRUPTED)
             if self._clock() > deadline:
@@ -191,12 +191,12 @@ class Training:
             return self._leaf_program(name)
         return self._worker_program(int(name.removeprefix("worker ")))
 
-    def _cannot_start(self, notice: Ended) -> None:
-        hopeless = notice.code in (Exit.USAGE, Exit.PORT_IN_USE) or notice.back_in_s is None
+    def _cannot_start(self, occurrence: Ended) -> None:
+        hopeless = occurrence.code in (Exit.USAGE, Exit.PORT_IN_USE) or occurrence.back_in_s is None
         if hopeless:
-            said = self.progress.complaints.get(notice.name, notice.how)
-            code = Exit(notice.code) if notice.code in list(Exit) else Exit.FAILED
-            raise RunError(f"the {notice.name} could not start: {said}", code)
+            said = self.progress.complaints.get(occurrence.name, occurrence.how)
+            code = Exit(occurrence.code) if occurrence.code in list(Exit) else Exit.FAILED
+            raise RunError(f"the {occurrence.name} could not start: {said}", code)
 
     def _server_program(self) -> Program:
         server = self._settings.server
@@ -279,8 +279,8 @@ class Training:
         """Run until there is a reason to stop: (kind, sentence, exit code)."""
         heard_s = self._now()
         while True:
-            for notice in self._turn():
-                if isinstance(notice, Ended) and (verdict := self._gone(notice)):
+            for occurrence in self._turn():
+                if isinstance(occurrence, Ended) and (verdict := self._gone(occurrence)):
                     return verdict
             if self.progress.last_update_s is not None:
                 self._phase = "training"
@@ -303,16 +303,16 @@ class Training:
         """The mean reward to stop at, once it is known."""
         return self._limits.goal
 
-    def _gone(self, notice: Ended) -> tuple[str, str, Exit] | None:
+    def _gone(self, occurrence: Ended) -> tuple[str, str, Exit] | None:
         """The consequence for the run of a process that will not restart."""
-        if notice.expected or notice.back_in_s is not None:
+        if occurrence.expected or occurrence.back_in_s is not None:
             return None
-        said = self.progress.complaints.get(notice.name, notice.how)
-        code = Exit(notice.code) if notice.code in list(Exit) else Exit.FAILED
-        if notice.code == Exit.USAGE:
+        said = self.progress.complaints.get(occurrence.name, occurrence.how)
+        code = Exit(occurrence.code) if occurrence.code in list(Exit) else Exit.FAILED
+        if occurrence.code == Exit.USAGE:
             raise RunError(said.removeprefix("olaf: "), Exit.USAGE)
-        if not notice.name.startswith("worker"):
-            return "failed", f"the {notice.name} died too often: {said}", code
+        if not occurrence.name.startswith("worker"):
+            return "failed", f"the {occurrence.name} died too often: {said}", code
         return None
 
     def _all_workers_gone(self) -> tuple[str, str, Exit]:
@@ -333,18 +333,18 @@ class Training:
         silent = [n for n in self._place.alive() if n.startswith("worker")]
         return f"waited {patience_s:g} s for {missing} from {', '.join(silent)}"
 
-    def _turn(self, timeout_s: float = LOOK_S) -> list[Notice]:
-        notices = self._place.poll(timeout_s)
-        self._take(notices)
-        return notices
+    def _turn(self, timeout_s: float = LOOK_S) -> list[Occurrence]:
+        occurrences = self._place.poll(timeout_s)
+        self._take(occurrences)
+        return occurrences
 
-    def _take(self, notices: Iterable[Notice]) -> None:
-        for notice in notices:
-            happening = self.progress.take(notice, self._now())
+    def _take(self, occurrences: Iterable[Occurrence]) -> None:
+        for occurrence in occurrences:
+            happening = self.progress.take(occurrence, self._now())
             if happening:
                 self._observer.happened(happening)
-            if isinstance(notice, Said) and notice.message["event"] == "listening":
-                self._tell_of_a_move(notice.name)
+            if isinstance(occurrence, Said) and occurrence.message["event"] == "listening":
+                self._tell_of_a_move(occurrence.name)
         now = self._now()
         if now >= self._next_sample_s:
             self._next_sample_s = now + self._train.every_s

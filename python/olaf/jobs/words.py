@@ -69,22 +69,26 @@ def sentence(message: Mapping[str, Any]) -> str:
     return f"{event.replace('_', ' ')}: {rest}" if rest else event.replace("_", " ")
 
 
-def started(notice: Started) -> str:
+def started(occurrence: Started) -> str:
     """The sentence for the start or restart of a child."""
-    process = f"process {notice.pid}" + (f" on {notice.machine}" if notice.machine else "")
-    if notice.incarnation == 1:
-        return f"{notice.name} started ({process})"
-    return f"{notice.name} is started again (#{notice.incarnation}, {process})"
-
-
-def ended(notice: Ended) -> str:
-    """The sentence for the end of a child and its restart."""
-    if notice.expected:
-        return f"{notice.name} stopped"
-    then = (
-        "given up" if notice.back_in_s is None else f"starting it again in {notice.back_in_s:.1f} s"
+    process = f"process {occurrence.pid}" + (
+        f" on {occurrence.machine}" if occurrence.machine else ""
     )
-    return f"{notice.name} died: {notice.how}; {then}"
+    if occurrence.incarnation == 1:
+        return f"{occurrence.name} started ({process})"
+    return f"{occurrence.name} is started again (#{occurrence.incarnation}, {process})"
+
+
+def ended(occurrence: Ended) -> str:
+    """The sentence for the end of a child and its restart."""
+    if occurrence.expected:
+        return f"{occurrence.name} stopped"
+    then = (
+        "given up"
+        if occurrence.back_in_s is None
+        else f"starting it again in {occurrence.back_in_s:.1f} s"
+    )
+    return f"{occurrence.name} died: {occurrence.how}; {then}"
 
 
 def status_of_switch(stats: Mapping[str, Any]) -> str:

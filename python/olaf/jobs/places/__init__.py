@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
 from olaf.extras import need
-from olaf.jobs.supervisor import Notice, Program, Supervisor
+from olaf.jobs.supervisor import Occurrence, Program, Supervisor
 from olaf.outcome import Exit, RunError
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ class Place(Protocol):
     def change(self, program: Program) -> None:
         """Start the process of this name with ``program`` from its next incarnation on."""
 
-    def poll(self, timeout_s: float) -> list[Notice]:
-        """Wait at most ``timeout_s`` seconds for a notice; return all notices in order."""
+    def poll(self, timeout_s: float) -> list[Occurrence]:
+        """Wait at most ``timeout_s`` seconds for an occurrence; return all occurrences in order."""
 
     def tell(self, name: str, line: str) -> None:
         """Send a line to the process, if it lives."""
@@ -50,7 +50,7 @@ class Place(Protocol):
     def restarts(self) -> dict[str, int]:
         """The number of restarts of each process that died."""
 
-    def stop(self, names: Iterable[str], timeout_s: float) -> Iterator[Notice]:
+    def stop(self, names: Iterable[str], timeout_s: float) -> Iterator[Occurrence]:
         """Ask processes to stop, return their last messages, kill those that take too long."""
 
     def host(self, name: str) -> str:

@@ -22,7 +22,7 @@ from typing import Any, Self
 from olaf.jobs.backoff import Backoff
 from olaf.jobs.places.ray_actor import Copy, Heard, RoleActor, Where
 from olaf.jobs.settings import Settings
-from olaf.jobs.supervisor import Ended, Notice, Printed, Program, Said, Started
+from olaf.jobs.supervisor import Ended, Occurrence, Printed, Program, Said, Started
 from olaf.outcome import Exit, RunError
 
 HEAR_S = 10.0
@@ -83,7 +83,7 @@ class RayPlace:
         self._errors: Any = importlib.import_module("ray.exceptions")
         self._settings = settings
         self._actors: dict[str, _Actor] = {}
-        self._notices: list[Notice] = []
+        self._occurrences: list[Occurrence] = []
         self._mine = not self._ray.is_initialized()
         if self._mine:
             self._connect(settings.train.on.partition(":")[2])
@@ -114,9 +114,9 @@ class RayPlace:
         """See `Place.change`."""
         self._actors[program.name].program = program
 
-    def poll(self, timeout_s: float) -> list[Notice]:
+    def poll(self, timeout_s: float) -> list[Occurrence]:
         """See `Place.poll`."""
-        if self._notices:
+        if self._occurrences:
             timeout_s = 0
         calls = {actor.call: actor for actor in self._actors.values() if actor.call is not None}
         if calls:
@@ -128,8 +128,8 @@ class RayPlace:
         else:
             time.sleep(min(timeout_s, 0.05))
         self._look_after()
-        notices, self._notices = self._notices, []
-        return notices
+        occurrences, self._occurrences = self._occurrences, []
+        return occurrences
 
     def tell(self, name: str, line: str) -> None:
         """See `Place.tell`."""
@@ -158,7 +158,7 @@ class RayPlace:
         """See `Place.restarts`."""
         return {n: a.incarnation - 1 for n, a in self._actors.items() if a.incarnation > 1}
 
-    def stop(self, names: Iterable[str], timeout_s: float) -> Iterator[Notice]:
+    def stop(self, names: Iterable[str], timeout_s: float) -> Iterator[Occurrence]:
         """See `Place.stop`."""
         waiting = set(names)
         self.retire(waiting, "stop")
@@ -187,7 +187,7 @@ class RayPlace:
                 self._keep(self._ray.get(asked, timeout=READ_S))
             except (self._errors.RayError, OSError) as error:
                 text = f"{file} stays on {actor.where.name}: {_first_line(error)}"
-                self._notices.append(Printed(name, actor.incarnation, text))
+                self._occurrences.append(Printed(name, actor.incarnation, text))
 
     def cpu_s(self) -> float | None:
         """None: the CPU time of actors is not counted."""
@@ -290,10 +290,12 @@ class RayPlace:
         if actor.last and actor.last.life == where.life:
             # It never died: only the network was down. The actor has kept its messages.
             actor.incarnation -= 1
-            self._notices.append(Printed(name, actor.incarnation, "answers again: it was not dead"))
+            self._occurrences.append(
+                Printed(name, actor.incarnation, "answers again: it was not dead")
+            )
         else:
             actor.heard = 0
-            self._notices.append(Started(name, actor.incarnation, where.pid, where.name))
+            self._occurrences.append(Started(name, actor.incarnation, where.pid, where.name))
         self._hear(actor)
 
     def _hear(self, actor: _Actor) -> None:
@@ -303,7 +305,7 @@ class RayPlace:
         name, number = actor.program.name, actor.incarnation
         for kind, text in heard.lines:
             said = kind == "said"
-            self._notices.append(
+            self._occurrences.append(
                 Said(name, number, json.loads(text)) if said else Printed(name, number, text)
             )
         actor.heard = heard.upto
@@ -353,7 +355,7 @@ class RayPlace:
             self._bury(actor, code, detail)
             return
         name, number = actor.program.name, actor.incarnation
-        self._notices.append(Ended(name, number, code, False, back_in_s, detail))
+        self._occurrences.append(Ended(name, number, code, False, back_in_s, detail))
         actor.call, actor.where, actor.last = None, None, actor.where or actor.last
         actor.incarnation += 1
         actor.due = time.monotonic() + back_in_s
@@ -367,7 +369,7 @@ class RayPlace:
     def _end(self, actor: _Actor, code: int, detail: str = "", *, expected: bool = False) -> None:
         actor.call = actor.due = None
         name, number = actor.program.name, actor.incarnation
-        self._notices.append(Ended(name, number, code, expected, None, detail))
+        self._occurrences.append(Ended(name, number, code, expected, None, detail))
 
     def _look_after(self) -> None:
         now = time.monotonic()
@@ -380,7 +382,7 @@ class RayPlace:
             if waits and not actor.warned and now - actor.began_at > HOMELESS_S:
                 actor.warned = True
                 text = self._homeless(actor)
-                self._notices.append(Printed(actor.program.name, actor.incarnation, text))
+                self._occurrences.append(Printed(actor.program.name, actor.incarnation, text))
 
     def _homeless(self, actor: _Actor) -> str:
         free, there = self._ray.available_resources(), self._ray.cluster_resources()
