@@ -458,7 +458,7 @@ def trees_policy(asked: str) -> str:
 
 @final
 class SharingController:
-    """The sharing controller over UDP (MINA §IV-B); it works while ``run`` is called."""
+    """The sharing controller over UDP (MINA §IV-B); it works from the first ``run`` on."""
 
     def __new__(cls, config: str) -> SharingController:
         """Bind its port. ``config``: the fields of ``SharingConfig`` in ``crates/olaf-net``.
@@ -469,9 +469,9 @@ class SharingController:
     @property
     def address(self) -> str: ...
     def run(self, timeout_s: float) -> list[str]:
-        """Work for the given time, or until an event needs the caller; return the events as JSON.
+        """Wait for the given time, or until an event needs the caller; return the events as JSON.
 
-        Raises OSError when the socket fails.
+        Raises OSError when its thread cannot start or has died.
         """
 
     def statistics(self) -> str:

@@ -16,6 +16,14 @@ pub(crate) fn now() -> Instant {
     Instant(unix_ns.saturating_add(u64::try_from(origin.elapsed().as_nanos()).unwrap_or(u64::MAX)))
 }
 
+/// Nanoseconds of the clock that all processes of a machine share and that never jumps: the times
+/// in logs that are compared with those of other processes.
+pub(crate) fn machine_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
+    seconds * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
+}
+
 /// Seconds of processor time that the calling thread has used.
 pub(crate) fn thread_cpu_s() -> f64 {
     let spent = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);

@@ -3,12 +3,11 @@
 use crate::errors;
 use olaf_net::{SharingConfig, SharingHostConfig};
 use pyo3::prelude::*;
-use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
-/// The sharing controller (MINA §IV-B); works while `run` is called.
+/// The sharing controller (MINA §IV-B); works from the first `run` on.
 #[pyclass(module = "olaf._olaf", frozen)]
-pub(crate) struct SharingController(Mutex<olaf_net::SharingController>);
+pub(crate) struct SharingController(olaf_net::SharingController);
 
 #[pymethods]
 impl SharingController {
@@ -16,39 +15,33 @@ impl SharingController {
     fn new(py: Python<'_>, config: &str) -> PyResult<Self> {
         let config = SharingConfig::from_json(config).map_err(errors::start)?;
         let bound = py.detach(|| olaf_net::SharingController::bind(&config));
-        bound.map(|controller| Self(Mutex::new(controller))).map_err(errors::start)
+        bound.map(Self).map_err(errors::start)
     }
 
     #[getter]
-    fn address(&self) -> String {
-        self.controller().address().to_owned()
+    fn address(&self) -> &str {
+        self.0.address()
     }
 
-    /// Work for so long, or until something must be acted on: what happened, as JSON.
+    /// Wait until `timeout_s` has passed, or something must be acted on: what happened, as JSON.
     fn run(&self, py: Python<'_>, timeout_s: f64) -> PyResult<Vec<String>> {
         let time = Duration::try_from_secs_f64(timeout_s.max(0.0)).unwrap_or(Duration::MAX);
-        Ok(py.detach(|| self.controller().run(time))?)
+        Ok(py.detach(|| self.0.run(time))?)
     }
 
     /// What it did so far, as JSON.
-    fn statistics(&self) -> String {
-        self.controller().statistics()
+    fn statistics(&self, py: Python<'_>) -> PyResult<String> {
+        py.detach(|| self.0.statistics()).map_err(errors::ask("sharing controller"))
     }
 
     /// The switches refuse the job from now on.
-    fn fenced(&self, job: u64) {
-        self.controller().fenced(job);
+    fn fenced(&self, py: Python<'_>, job: u64) -> PyResult<()> {
+        py.detach(|| self.0.fenced(job)).map_err(errors::ask("sharing controller"))
     }
 
     /// The job has ended or failed.
-    fn fail(&self, job: u64) {
-        self.controller().fail(job);
-    }
-}
-
-impl SharingController {
-    fn controller(&self) -> MutexGuard<'_, olaf_net::SharingController> {
-        self.0.lock().expect("a run that broke is not gone on from")
+    fn fail(&self, py: Python<'_>, job: u64) -> PyResult<()> {
+        py.detach(|| self.0.fail(job)).map_err(errors::ask("sharing controller"))
     }
 }
 

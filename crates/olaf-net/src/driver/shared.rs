@@ -9,14 +9,14 @@
 use super::log::Log;
 use super::{Clear, FULL_SOCKET_PAUSE, Seal};
 use crate::clock;
-use crate::io::address::header_bytes;
+use crate::io::address::{canonical, header_bytes};
 use crate::io::inbox::Inbox;
 use crate::io::outgoing::{Outgoing, Trouble};
 use crate::io::peers::Peers;
 use crate::io::socket::Socket;
 use crate::io::statistics::IoStatistics;
 use crate::io::waker::{self, Waker};
-use olaf_engine::{Engine, PeerId, Source};
+use olaf_engine::{Engine, PeerId, PortId, Source};
 use serde_json::Value;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -27,8 +27,9 @@ use std::time::{Duration, Instant};
 pub(crate) struct Shared<E> {
     socket: Socket,
     peers: Peers,
-    /// Where each datagram comes from: the socket is connected to one peer.
-    from: Source,
+    /// Where each datagram comes from, if the socket is connected to one peer. If not, a datagram
+    /// comes from the peer with its address.
+    connected: Option<Source>,
     state: Mutex<State<E>>,
     changed: Condvar,
     sending: Mutex<Sending>,
@@ -62,6 +63,21 @@ struct Sending {
 impl<E: Engine> Shared<E> {
     /// A driver of `engine`, whose socket is connected to `peer`.
     pub(crate) fn new(socket: Socket, peers: Peers, peer: PeerId, engine: E) -> io::Result<Self> {
+        Self::open(socket, peers, Some(Source::end(peer)), engine)
+    }
+
+    /// A driver of `engine`, which talks to all of `peers`. Datagrams of strangers are counted and
+    /// dropped: the engine never sees them.
+    pub(crate) fn among(socket: Socket, peers: Peers, engine: E) -> io::Result<Self> {
+        Self::open(socket, peers, None, engine)
+    }
+
+    fn open(
+        socket: Socket,
+        peers: Peers,
+        connected: Option<Source>,
+        engine: E,
+    ) -> io::Result<Self> {
         let received = IoStatistics::default();
         let (log, seal) = (Log::default(), Box::new(Clear));
         let state = State { engine, wakes_at: 0, log, seal, received };
@@ -73,7 +89,7 @@ impl<E: Engine> Shared<E> {
         Ok(Self {
             socket,
             peers,
-            from: Source::end(peer),
+            connected,
             state: Mutex::new(state),
             changed: Condvar::new(),
             sending: Mutex::new(sending),
@@ -210,7 +226,7 @@ impl<E: Engine> Shared<E> {
         if out.flush(&self.socket, statistics) {
             // The engine is locked for one datagram at a time: what arrives meanwhile is taken in.
             while out.take(&self.socket, &self.peers, &mut **seal, statistics, |buf| {
-                self.lock().engine.poll_transmit(now, self.from.port, buf)
+                self.lock().engine.poll_transmit(now, PortId(0), buf)
             }) {}
             out.flush(&self.socket, statistics);
         }
@@ -267,11 +283,15 @@ impl<E: Engine> Shared<E> {
         let now = clock::now();
         let State { engine, seal, received, .. } = &mut *state;
         for burst in inbox.bursts() {
-            let from = Source { class: burst.class, ..self.from };
+            let of = || self.peers.known(canonical(burst.from)).map(Source::end);
+            let from = self.connected.or_else(of);
+            let from = from.map(|from| Source { class: burst.class, ..from });
             for datagram in burst.datagrams() {
-                match seal.open(now, self.from.peer, datagram) {
+                let opened =
+                    from.and_then(|from| Some((from, seal.open(now, from.peer, datagram)?)));
+                match opened {
                     // The engine counts what it refuses; an end of the network passes nothing on.
-                    Some(message) => drop(engine.handle_packet(now, from, message)),
+                    Some((from, message)) => drop(engine.handle_packet(now, from, message)),
                     None => received.not_opened += 1,
                 }
             }

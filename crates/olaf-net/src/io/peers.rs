@@ -55,6 +55,11 @@ impl Peers {
         id
     }
 
+    /// The number of an address, if it has one.
+    pub(crate) fn known(&self, address: SocketAddr) -> Option<PeerId> {
+        self.ids.get(&address).copied()
+    }
+
     pub(crate) fn place(&self, id: PeerId) -> Option<Place> {
         self.places.get(&id).copied()
     }

@@ -1,50 +1,24 @@
-//! Waiting to the microsecond, and how late it was.
+//! Sleeping to the microsecond, and how late timers were.
 //!
-//! A socket's read timeout is counted in ticks of the kernel's scheduler, 4 ms at 250 Hz: a grant
-//! that is due in between comes after its operation has started. `ppoll` and `nanosleep` use the
-//! kernel's fine timers; the last microseconds are spun away.
+//! `nanosleep` uses the kernel's fine timers; the last microseconds are spun away.
 
-use super::monotonic_ns;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::net::UdpSocket;
+use crate::clock::machine_ns;
 use std::time::Duration;
 
 /// Timer slack: the kernel may wake a sleeper this late. Most wake-ups are earlier than that.
 const SPIN_NS: u64 = 60_000;
 
-/// Returns when there is something to read, or at `at`, a time of [`monotonic_ns`].
-pub(super) fn readable(socket: &UdpSocket, at: u64) -> std::io::Result<bool> {
-    loop {
-        let now = monotonic_ns();
-        // Spinning here would take a core from the hosts of a small machine for a gain of nothing:
-        // what is sent at `at` is ahead of its time by more than a wake is late.
-        let timeout = timespec(at.saturating_sub(now));
-        let mut polled = [PollFd::new(socket, PollFlags::IN)];
-        match poll(&mut polled, Some(&timeout)) {
-            Ok(0) if monotonic_ns() < at => {}
-            Ok(ready) => return Ok(ready > 0),
-            Err(rustix::io::Errno::INTR) => return Ok(false),
-            Err(error) => return Err(error.into()),
-        }
-    }
-}
-
 /// Sleeps until shortly before `at`, at most this long, and spins the rest.
 pub(super) fn sleep_until(at: u64, most_ns: u64) {
-    let left = at.saturating_sub(monotonic_ns());
+    let left = at.saturating_sub(machine_ns());
     if left > SPIN_NS {
         std::thread::sleep(Duration::from_nanos((left - SPIN_NS).min(most_ns)));
     }
     if left <= most_ns {
-        while monotonic_ns() < at {
+        while machine_ns() < at {
             std::hint::spin_loop();
         }
     }
-}
-
-fn timespec(ns: u64) -> Timespec {
-    let [seconds, rest] = [ns / 1_000_000_000, ns % 1_000_000_000];
-    Timespec { tv_sec: seconds.min(1 << 30).cast_signed(), tv_nsec: rest.cast_signed() as _ }
 }
 
 /// How late timers were: counts by size, each class an eighth of a power of two wide.
@@ -124,17 +98,12 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_ends_at_its_time_or_when_something_comes() {
-        let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
-        let at = monotonic_ns() + 3_000_000;
-        assert!(!readable(&socket, at).expect("a socket"));
-        assert!(monotonic_ns() >= at);
-        let here = socket.local_addr().expect("it is bound");
-        socket.send_to(b"x", here).expect("to itself");
-        assert!(readable(&socket, monotonic_ns() + 10_000_000_000).expect("a socket"));
-        let at = monotonic_ns() + 2_000_000;
+    fn a_sleep_ends_at_its_time_and_is_no_longer_than_it_may() {
+        let at = machine_ns() + 2_000_000;
         sleep_until(at, 50_000_000);
-        assert!(monotonic_ns() >= at);
-        sleep_until(monotonic_ns() + 10_000_000_000, 1_000_000); // no longer than it may
+        assert!(machine_ns() >= at);
+        let begin = machine_ns();
+        sleep_until(begin + 10_000_000_000, 1_000_000);
+        assert!(machine_ns() < begin + 5_000_000_000);
     }
 }

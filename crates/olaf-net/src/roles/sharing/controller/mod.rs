@@ -1,0 +1,110 @@
+//! The sharing controller as a process runs it: the engine, its driver and its caller.
+
+mod engine;
+mod told;
+
+use super::config::{SharingConfig, resolve, steps};
+use crate::clock;
+use crate::driver::{Driver, Running};
+use crate::error::{AskError, StartError};
+use crate::io::peers::Peers;
+use crate::io::socket::Socket;
+use engine::ControllerEngine;
+use olaf_engine::Wiring;
+use olaf_sched::JobId;
+use olaf_sched::protocol::{Controller, Foresight, Members, Sharer};
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use told::Told;
+
+/// See [`SharingConfig`]. It works in a thread of its own from the first [`run`](Self::run) on.
+pub struct SharingController {
+    running: Running<ControllerEngine>,
+    told: Arc<Told>,
+}
+
+impl SharingController {
+    /// Takes its port, and asks every job what it holds when it first runs.
+    ///
+    /// # Errors
+    /// What of the set-up cannot be, or why the port cannot be had.
+    pub fn bind(config: &SharingConfig) -> Result<Self, StartError> {
+        let listen = resolve("listen", &config.listen)?;
+        let socket = Socket::bind(listen)?;
+        let capacity = config.capacity.clone();
+        let policy = Foresight::new(config.policy, config.ahead_ns, capacity.clone());
+        let mut controller =
+            Controller::new(config.epoch.max(1), config.seed, config.timing(), capacity, policy);
+        let (mut peers, mut hosts) = (Peers::new(), BTreeMap::new());
+        for (at, job) in config.jobs.iter().enumerate() {
+            let (key, id) = (format!("jobs[{at}]"), JobId(job.job));
+            let steps = steps(&key, &job.pattern, &config.network, job.hosts.len())?;
+            for (rank, host) in (0..).zip(&job.hosts) {
+                let address = resolve(&format!("{key}.hosts[{rank}]"), host)?;
+                hosts.insert((id, rank), peers.fix(address));
+            }
+            let hosts = u16::try_from(job.hosts.len()).expect("steps() checked it");
+            let (resources, units) = (job.resources.clone(), job.units);
+            let members = Members { hosts, resources: resources.clone(), units };
+            let sharer = Sharer { steps, hosts: hosts.into(), count: job.steps, resources, units };
+            controller.policy_mut().add(id, sharer);
+            let bad = |error| StartError::Config(format!("{key} (job {}): {error}", job.job));
+            controller.submit(clock::now().0, id, members).map_err(bad)?;
+        }
+        let told = Arc::new(Told::default());
+        let engine = ControllerEngine::new(controller, hosts, told.clone());
+        let driver = Driver::new("sharing controller", engine, Wiring::end(), peers, socket);
+        Ok(Self { running: Running::new(driver, None), told })
+    }
+
+    /// Where the hosts reach it.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        self.running.address()
+    }
+
+    /// Works until `time` has passed, or until something happened that the caller must act on.
+    /// Returns what happened, as JSON lines.
+    ///
+    /// # Errors
+    /// When its thread cannot start, or has died.
+    pub fn run(&self, time: Duration) -> io::Result<Vec<String>> {
+        self.running.start().map_err(|error| io::Error::other(error.to_string()))?;
+        self.told.wait(time);
+        // A thread that has died tells nothing more; this says why.
+        self.running.ask(|_| ()).map_err(io::Error::other)?;
+        Ok(self.told.take())
+    }
+
+    /// What it did so far, as JSON: rounds, and how late its timers were.
+    ///
+    /// # Errors
+    /// See [`AskError`].
+    pub fn statistics(&self) -> Result<String, AskError> {
+        let statistics = self.running.ask(|driver| driver.engine.statistics())?;
+        Ok(serde_json::to_string(&statistics).expect("statistics are plain data"))
+    }
+
+    /// The switches refuse the job from now on.
+    ///
+    /// # Errors
+    /// See [`AskError`].
+    pub fn fenced(&self, job: u64) -> Result<(), AskError> {
+        self.running.ask(move |driver| {
+            driver.engine.controller().fenced(clock::now().0, JobId(job));
+        })
+    }
+
+    /// The job has ended or failed: its tree is to be torn down.
+    ///
+    /// # Errors
+    /// See [`AskError`].
+    pub fn fail(&self, job: u64) -> Result<(), AskError> {
+        self.running.ask(move |driver| driver.engine.controller().fail(JobId(job)))
+    }
+}
+
+#[cfg(test)]
+mod tests;
