@@ -19,12 +19,19 @@ from random import Random
 from crosscheck import ANY, PATIENCE_S, PROVERS, questions
 from instances import draw
 
+from olaf.verify.events import Events
 from olaf.verify.instance import Instance, Objective
 from olaf.verify.prover import NoRun, UndecidedError
+from olaf.verify.sweep import Sweep
+from olaf.verify.timeline import Timeline
 from olaf.verify.witness import confirm
 
+Entrant = type[Timeline | Sweep | Events]
 
-def took_s(prover: type, instance: Instance, objective: Objective, above: Fraction) -> float | None:
+
+def took_s(
+    prover: Entrant, instance: Instance, objective: Objective, above: Fraction
+) -> float | None:
     """Processor time to an answer, from nothing; None where the prover has none."""
     if prover.takes(instance, objective) is not None:
         return None
