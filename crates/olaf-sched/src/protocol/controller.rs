@@ -294,7 +294,8 @@ impl<P: Policy> Controller<P> {
         }
     }
 
-    /// Step 1: lock the hosts.
+    /// Step 1: locks the hosts of a job, to give it something (`give`) or to learn what it holds
+    /// and take that back. A new round has a new ballot: answers to the round before are ignored.
     fn prepare(&mut self, now: u64, id: JobId, give: bool) {
         let timing = self.timing;
         let job = self.jobs.get_mut(&id).expect("its callers know the job");
@@ -305,22 +306,29 @@ impl<P: Policy> Controller<P> {
         self.resend(id);
     }
 
-    /// Step 4: if all are ready, what is the outcome?
+    /// Step 4: decides the outcome once all hosts are ready. Ready hosts launch nothing, so the
+    /// indices that they told stay true until they hear the outcome.
     fn conclude(&mut self, now: u64, id: JobId) {
         let job = &self.jobs[&id];
         let Phase::Preparing { give, .. } = job.phase else { return };
         let Some((least, most, held)) = job.all_ready() else { return };
         let grant = if give {
-            // differs: MINA aborts where the indices differ. Nothing is held here, so whoever lags
-            // behind launches without the switches what the others did: only the grant must not
-            // begin before the largest index, whatever the policy says.
+            // differs: MINA aborts where the indices differ. Here nothing is held, so all hosts have
+            // launched everything so far without the switches, and a host that lags behind will do
+            // the same up to the largest index. The grant must therefore not begin before that
+            // index, whatever the policy says. Example: the next operations are 4 and 5. A grant
+            // from 4 would let one host run operation 4 in the switches that the other has already
+            // run without them. A grant from 5 is the same for both.
             let chosen = self.policy.grant(now, id, most);
             chosen.map(|grant| Grant { from: grant.from.max(most), to: grant.to })
         } else if held && (least == most || has!(self.bug, SkipIndices)) {
             Some(Grant { from: most, to: most })
         } else {
-            // Where something is held and the indices differ, one host may have launched with the
-            // switches what another has still to launch so: later.
+            // Something is held and the indices differ: one host may have launched an operation
+            // with the switches that another host has still to launch. Example: the grant is 3 to 6,
+            // the next operations are 4 and 5. Taken back now, the first host would run operation 4
+            // without the switches, and the second has launched it with them. So nothing changes,
+            // and the job is asked again later.
             None
         };
         self.settle(now, id, grant);
@@ -338,8 +346,8 @@ impl<P: Policy> Controller<P> {
             };
             self.events.push_back(event);
         }
-        // What is held after a take-back that came to nothing is asked for again as late as after a
-        // grant: who lags behind gets on meanwhile, and must not be failed for some slow launches.
+        // A take-back that changed nothing is repeated as late as after a grant. Hosts that lag
+        // behind catch up meanwhile, and a job must not be failed for a few slow launches.
         let giving = matches!(job.phase, Phase::Preparing { give: true, .. });
         let patience = if giving && grant.is_none() { retry_ns } else { timing.hold_ns };
         job.phase = Phase::Settling { grant, until: now + patience };
@@ -348,7 +356,9 @@ impl<P: Policy> Controller<P> {
         self.resend(id);
     }
 
-    /// Step 7, and on: does it hold nothing any more?
+    /// Step 7 and after: frees the job once all its hosts know the outcome and hold nothing. Only
+    /// then may another job have its resources: a host that has not answered may still be using
+    /// them. Hosts that know the outcome but still hold something are polled.
     fn released(&mut self, now: u64, id: JobId) {
         let retry_ns = self.retry_ns(id);
         let job = self.jobs.get_mut(&id).expect("its callers know the job");
@@ -402,7 +412,8 @@ impl<P: Policy> Controller<P> {
         self.policy.forget(id);
     }
 
-    /// A later controller is at work, and has taken back what this one gave.
+    /// A later controller is at work, and takes back what this one gave. Two controllers must not
+    /// both give, so this one forgets everything and says nothing more.
     fn supersede(&mut self, epoch: u64) {
         if !self.superseded {
             self.superseded = true;
@@ -412,17 +423,19 @@ impl<P: Policy> Controller<P> {
         }
     }
 
-    /// After a round without agreement: by chance, so that what met once does not meet again.
+    /// The pause after a round without agreement. It is drawn by chance, so that rounds and launches
+    /// that met once do not meet again. The same job and round always draw the same pause.
     fn retry_ns(&self, id: JobId) -> u64 {
         let round = self.jobs.get(&id).map_or(0, |job| job.ballot.round);
         let mut chance = fastrand::Rng::with_seed(self.seed ^ id.0.rotate_left(32) ^ round);
         self.timing.retry_ns + chance.u64(0..=self.timing.retry_ns)
     }
 
-    /// Begins rounds for those whose turn it is.
+    /// Begins rounds for jobs, in the policy's order, until nothing more fits. A round counts against
+    /// capacity from its beginning: its outcome may be a grant.
     pub(super) fn turn(&mut self, now: u64) {
         loop {
-            // Whenever a packet comes: nothing to add up where nobody waits.
+            // This is called for every packet: it must cost nothing while no job waits.
             if !self.jobs.values().any(|job| !job.may_hold()) {
                 return self.policy.nobody();
             }
@@ -463,7 +476,8 @@ impl<P: Policy> Controller<P> {
         used
     }
 
-    /// What the round has to say now, to those who have not answered.
+    /// Sends what the round has to say now to each host that has not answered. A host has answered an
+    /// outcome only once it holds nothing: the repeated packet is also the poll for that.
     fn resend(&mut self, id: JobId) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         let body = match job.phase {

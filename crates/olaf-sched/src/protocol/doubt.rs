@@ -3,6 +3,12 @@
 //! differs: MINA §IV-B says nothing of it. This is cooperative termination of two-phase commit: a
 //! host that asks, or is asked, while in doubt takes the update from no controller any more. So when
 //! all are in doubt and have said so, none has it and none will: all abort.
+//!
+//! Example with hosts 0 and 1, which both promised a ballot. The controller decides for a grant,
+//! tells host 0, and dies. Host 1 hears nothing and asks host 0, which answers with the grant: both
+//! have it. Now the controller dies before it told anybody. Host 1 asks, and host 0 is in doubt too.
+//! From here on neither would take the grant from the controller, so both may abort, even if a
+//! delayed packet with the grant is still on its way.
 
 use super::host::{Gone, Host};
 use super::timing::has;
@@ -81,10 +87,12 @@ impl Host {
             (Body::Ask, None) => {
                 if !self.knows(ballot) {
                     if let Some(promise) = &mut self.promise {
-                        // First what became of the one before it.
+                        // This host is locked for an earlier ballot. It must learn that outcome
+                        // first; the asking host asks again.
                         return promise.hurry(now);
                     }
-                    // Never promised: now it never will be, so that nothing can come of it.
+                    // It never promised this ballot, and from here on never will. The controller
+                    // needs the promise of every host, so the ballot can only come to nothing.
                     self.settled = ballot;
                 }
                 self.send(Party::Host(from), ballot, self.told(ballot));

@@ -237,8 +237,9 @@ impl Host {
                     self.ready(ballot);
                 }
             }
-            // Whoever forgets a round in doubt for a new one may stay behind where another host
-            // heard the outcome.
+            // Another round while this host is locked for the first. It must not forget the first:
+            // another host may have heard that its outcome was a grant. So it asks the other hosts
+            // now, and takes part in the new round when that is sent again.
             Some(promise) if !has!(self.bug, ForgetDoubt) => promise.hurry(now),
             _ => {
                 self.promise = Some(Promise::new(ballot, now + self.timing.doubt_ns));
@@ -247,7 +248,16 @@ impl Host {
         }
     }
 
-    /// What became of `ballot`, by the controller or by another host.
+    /// Takes in what became of `ballot`, from the controller or from another host: the grant, or
+    /// nothing.
+    ///
+    /// Three checks come first, in this order:
+    /// 1. The outcome is known already: a repeated packet. The controller gets its answer again.
+    /// 2. This host is in doubt and has told others so. They may have concluded that all hosts are
+    ///    in doubt and nothing was granted; a late grant from the controller would then make this
+    ///    host run in the switches alone. It follows only the other hosts from here on.
+    /// 3. This host never promised this ballot. A grant would take it by surprise in the middle of
+    ///    an operation; an abort of a later ballot must wait for the outcome of the promised one.
     pub(super) fn outcome(&mut self, ballot: Ballot, grant: Option<Grant>, by_host: bool) {
         if self.knows(ballot) {
             if !by_host {
@@ -258,12 +268,10 @@ impl Host {
         let promised = self.promise.as_ref().filter(|promise| promise.ballot == ballot);
         let doubts = promised.is_some_and(|promise| !promise.takes_late());
         if grant.is_some() && !by_host && doubts && !has!(self.bug, TakeLate) {
-            // One that said it is in doubt follows the other hosts.
             return;
         }
         if promised.is_none() && (grant.is_some() || self.promise.is_some()) {
-            // An update that this host never promised is none of ours; a later ballot's abort, while
-            // the one before is in doubt here, comes again.
+            // The controller sends it again if it still matters.
             return;
         }
         if let Some(grant) = grant {
@@ -275,7 +283,9 @@ impl Host {
         self.reply(ballot, self.settled_body());
     }
 
-    /// What became of it is known here, or nothing can become of it any more.
+    /// Whether the outcome of `ballot` is known here: it is settled, or it is older than the promised
+    /// one. This host promises one ballot at a time and none twice. It will therefore never promise
+    /// the older one, and a ballot needs the promise of every host: it came to nothing.
     pub(super) fn knows(&self, ballot: Ballot) -> bool {
         ballot <= self.settled
             || self.promise.as_ref().is_some_and(|promise| ballot < promise.ballot)
