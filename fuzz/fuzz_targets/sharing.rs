@@ -7,7 +7,7 @@ use olaf_sched::protocol::{
     Controller, Foresight, Host, HostTiming, Members, Packet, Sharer, Timing,
 };
 use olaf_sched::sharing::Policy;
-use olaf_sched::{JobId, Network, Operation, Pattern, Steps};
+use olaf_sched::{AllReduceSpeed, JobId, Operation, Pattern, Steps};
 use olaf_wire::mina::{Here, LEN};
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ fuzz_target!(|data: &[u8]| {
     let operation = |start_ns| Operation { start_ns, bytes: 1_000_000 };
     let operations = [5, 100_000, 900_000].map(operation).to_vec();
     let pattern = Pattern { name: "p".into(), compute_ns: 1_000_000, operations };
-    let steps = Steps::new(&pattern, &Network::PAPER, 2);
+    let steps = Steps::new(&pattern, &AllReduceSpeed::PAPER, 2);
     let sharer = Sharer { steps, hosts: 2, count: 9, resources: vec![0], units: 1 };
     let capacity = BTreeMap::from([(0, 1)]);
     let mut policy = Foresight::new(Policy::Plan, 10, capacity.clone());

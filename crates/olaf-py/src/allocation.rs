@@ -3,7 +3,7 @@
 use olaf_sched::allocation::{self, Command, Config, Snapshot, State};
 use olaf_sched::placement;
 use olaf_sched::topology::TopologySpec;
-use olaf_sched::{Capacity, JobId, Network, Pattern, Topology, trees};
+use olaf_sched::{AllReduceSpeed, Capacity, JobId, Pattern, Topology, trees};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -201,7 +201,7 @@ pub(crate) fn tree_gain(pattern: &str, network: &str, hosts: u32) -> PyResult<u6
     let pattern: Pattern = from_json("pattern", pattern)?;
     let pattern =
         pattern.check().map_err(|error| PyValueError::new_err(format!("pattern: {error}")))?;
-    let network: Network = from_json("network", network)?;
+    let network: AllReduceSpeed = from_json("network", network)?;
     let network =
         network.check().map_err(|error| PyValueError::new_err(format!("network: {error}")))?;
     Ok(allocation::gain(&pattern, &network, hosts))

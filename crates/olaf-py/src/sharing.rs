@@ -3,7 +3,7 @@
 use olaf_sched::sharing::Policy;
 use olaf_sched::sharing::bound::score_bound;
 use olaf_sched::sharing::group::{Until, score, simulate, simulate_each};
-use olaf_sched::{Network, Pattern, Steps};
+use olaf_sched::{AllReduceSpeed, Pattern, Steps};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde::Deserialize;
@@ -14,7 +14,7 @@ use serde_json::json;
 #[serde(deny_unknown_fields)]
 struct Group {
     policy: Policy,
-    network: Network,
+    network: AllReduceSpeed,
     #[serde(default = "as_recorded")]
     compute_speed_millis: u32,
     jobs: Vec<Member>,
@@ -50,7 +50,7 @@ const MOST_EVENTS: u128 = 10_000_000_000;
 #[pyfunction]
 pub(crate) fn share_group(py: Python<'_>, group: &str) -> PyResult<String> {
     let group: Group = serde_json::from_str(group).map_err(|error| wrong(&error.to_string()))?;
-    let Network { bytes_per_second, speedup_millis, .. } = group.network;
+    let AllReduceSpeed { bytes_per_second, speedup_millis, .. } = group.network;
     if bytes_per_second == 0 || speedup_millis < 1000 || group.compute_speed_millis == 0 {
         return Err(wrong("a network has a rate, a speedup of 1000 or more, a compute speed"));
     }

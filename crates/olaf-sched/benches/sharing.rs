@@ -17,13 +17,13 @@
 use olaf_sched::sharing::bound::score_bound;
 use olaf_sched::sharing::group::{Until, score, simulate, simulate_with};
 use olaf_sched::sharing::{Policy, Running, decide};
-use olaf_sched::{Network, Operation, Pattern, Steps};
+use olaf_sched::{AllReduceSpeed, Operation, Pattern, Steps};
 use std::time::{Duration, Instant};
 
 const MS: u64 = 1_000_000;
 
 fn main() {
-    let network = Network { speedup_millis: 1500, ..Network::PAPER };
+    let network = AllReduceSpeed { speedup_millis: 1500, ..AllReduceSpeed::PAPER };
     // Forward, interval between gradients, how many, bytes of each, bytes of the last.
     let made: [(u64, u64, u64, u64, u64); 6] = [
         (28, 2, 12, 28_000_000, 90_000_000),

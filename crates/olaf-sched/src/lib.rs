@@ -22,6 +22,6 @@ pub mod tree;
 pub mod trees;
 
 pub use ids::{HostId, JobId, LinkId, SwitchId};
-pub use pattern::{Network, Operation, Pattern, Steps};
+pub use pattern::{AllReduceSpeed, Operation, Pattern, Steps};
 pub use topology::{Capacity, Topology};
 pub use tree::Tree;

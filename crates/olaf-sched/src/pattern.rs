@@ -108,7 +108,7 @@ impl Pattern {
 
 /// How long an all-reduce takes: latency + bytes / (bandwidth x speed-up, if the switch sums).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Network {
+pub struct AllReduceSpeed {
     /// Of an all-reduce among hosts alone: its algorithm bandwidth.
     pub bytes_per_second: u64,
     /// How much faster it is when the switches sum, in thousandths: 2000 is twice.
@@ -117,12 +117,12 @@ pub struct Network {
     pub latency_ns: u64,
 }
 
-impl Network {
+impl AllReduceSpeed {
     /// MINA §V, as the authors' simulator sets it: 100 Gbit/s, twice as fast, 50 us.
     pub const PAPER: Self =
         Self { bytes_per_second: 12_500_000_000, speedup_millis: 2000, latency_ns: 50_000 };
 
-    /// The network, if it is one.
+    /// The speeds, if they can be.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -188,7 +188,7 @@ struct Rest {
 impl Steps {
     /// `pattern` on `network` for a job of `hosts`.
     #[must_use]
-    pub fn new(pattern: &Pattern, network: &Network, hosts: u32) -> Self {
+    pub fn new(pattern: &Pattern, network: &AllReduceSpeed, hosts: u32) -> Self {
         let of = |in_network| -> Vec<u64> {
             let each = pattern.operations.iter();
             each.map(|o| network.operation_ns(o.bytes, in_network, hosts)).collect()
@@ -280,8 +280,8 @@ mod tests {
         Pattern { name: "p".into(), compute_ns, operations }
     }
 
-    const NET: Network =
-        Network { bytes_per_second: 1_000_000_000, speedup_millis: 2000, latency_ns: 10 };
+    const NET: AllReduceSpeed =
+        AllReduceSpeed { bytes_per_second: 1_000_000_000, speedup_millis: 2000, latency_ns: 10 };
 
     #[test]
     fn an_operation_waits_for_its_gradient_and_for_the_one_before() {
@@ -313,7 +313,7 @@ mod tests {
 
     #[test]
     fn the_slowest_network_overflows_nothing() {
-        let network = Network { bytes_per_second: 1, latency_ns: u64::MAX, ..NET };
+        let network = AllReduceSpeed { bytes_per_second: 1, latency_ns: u64::MAX, ..NET };
         let many = vec![(LONGEST_NS, MOST_BYTES); MOST_OPERATIONS];
         for hosts in [1, 2] {
             let steps = Steps::new(&pattern(LONGEST_NS, &many), &network, hosts);
@@ -323,9 +323,9 @@ mod tests {
 
     #[test]
     fn what_is_no_network_is_named() {
-        let said = |network: Network| network.check().expect_err("none");
-        assert!(said(Network { bytes_per_second: 0, ..NET }).starts_with("bandwidth"));
-        assert!(said(Network { speedup_millis: 999, ..NET }).starts_with("speedup"));
+        let said = |network: AllReduceSpeed| network.check().expect_err("none");
+        assert!(said(AllReduceSpeed { bytes_per_second: 0, ..NET }).starts_with("bandwidth"));
+        assert!(said(AllReduceSpeed { speedup_millis: 999, ..NET }).starts_with("speedup"));
         assert_eq!(NET.check(), Ok(NET));
     }
 

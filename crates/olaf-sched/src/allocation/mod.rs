@@ -32,7 +32,7 @@ pub use snapshot::{Snapshot, SnapshotError};
 use crate::placement::{self, Placer};
 use crate::topology::Topology;
 use crate::trees::{self, Arrival, Change, Forest};
-use crate::{Capacity, HostId, JobId, Network, Pattern, Steps, SwitchId};
+use crate::{AllReduceSpeed, Capacity, HostId, JobId, Pattern, Steps, SwitchId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -66,7 +66,7 @@ impl Config {
 
 /// What a job wins by its tree, in host-nanoseconds a second of running; what a policy may weigh.
 #[must_use]
-pub fn gain(pattern: &Pattern, network: &Network, hosts: u32) -> u64 {
+pub fn gain(pattern: &Pattern, network: &AllReduceSpeed, hosts: u32) -> u64 {
     let steps = Steps::new(pattern, network, hosts);
     let won = u128::from(steps.gain_ns()) * u128::from(hosts) * 1_000_000_000;
     u64::try_from(won / u128::from(steps.none_ns.max(1))).unwrap_or(u64::MAX)

@@ -7,11 +7,11 @@ use super::{
 };
 use crate::sharing::group::{self, Ran, Until, simulate};
 use crate::sharing::{self, Policy as Rule};
-use crate::{JobId, Network, Operation, Pattern, Steps};
+use crate::{AllReduceSpeed, JobId, Operation, Pattern, Steps};
 use std::collections::BTreeMap;
 
-const NETWORK: Network =
-    Network { bytes_per_second: 1_000_000_000, speedup_millis: 2000, latency_ns: 50_000 };
+const NETWORK: AllReduceSpeed =
+    AllReduceSpeed { bytes_per_second: 1_000_000_000, speedup_millis: 2000, latency_ns: 50_000 };
 const MS: u64 = 1_000_000;
 
 fn steps(compute_ms: u64, operations: &[(u64, u64)]) -> Steps {

@@ -76,11 +76,11 @@ fn attainable(items: &[Item], score: f64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Network, Operation, Pattern};
+    use crate::{AllReduceSpeed, Operation, Pattern};
 
     fn steps(compute_ns: u64, bytes: u64) -> Steps {
         let network =
-            Network { bytes_per_second: 1_000_000_000, speedup_millis: 2000, latency_ns: 0 };
+            AllReduceSpeed { bytes_per_second: 1_000_000_000, speedup_millis: 2000, latency_ns: 0 };
         let operations = vec![Operation { start_ns: 0, bytes }];
         Steps::new(&Pattern { name: "p".into(), compute_ns, operations }, &network, 2)
     }

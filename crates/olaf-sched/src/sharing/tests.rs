@@ -4,12 +4,12 @@ use super::bound::score_bound;
 use super::group::{Ran, Started, Until, score, simulate, simulate_with};
 use super::reference::least_ns;
 use super::{Decision, Policy, Reason, Running, Surroundings, decide, decide_among};
-use crate::{JobId, Network, Operation, Pattern, Steps};
+use crate::{AllReduceSpeed, JobId, Operation, Pattern, Steps};
 use proptest::prelude::*;
 
 /// One byte a nanosecond, twice as fast by the switches, no latency.
-const NET: Network =
-    Network { bytes_per_second: 1_000_000_000, speedup_millis: 2000, latency_ns: 0 };
+const NET: AllReduceSpeed =
+    AllReduceSpeed { bytes_per_second: 1_000_000_000, speedup_millis: 2000, latency_ns: 0 };
 
 fn steps(compute_ns: u64, operations: &[(u64, u64)]) -> Steps {
     let operations =

@@ -1,7 +1,7 @@
 //! What is simulated: a cluster, its policies, and a list of jobs. Checked once.
 
 use olaf_sched::topology::{Capacity, TopologyError, TopologySpec};
-use olaf_sched::{Network, Pattern, Steps, Topology};
+use olaf_sched::{AllReduceSpeed, Pattern, Steps, Topology};
 use olaf_sched::{pattern, placement, sharing, trees};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ pub struct Setting {
     /// Which of its all-reduces use it.
     pub sharing: sharing::Policy,
     /// How long an all-reduce takes.
-    pub network: Network,
+    pub network: AllReduceSpeed,
     /// How much faster than recorded the jobs compute, in thousandths.
     pub compute_speed_millis: u32,
     /// For how long a job has no tree when it is given another one.
@@ -113,7 +113,7 @@ pub enum SettingError {
     /// A capacity of no unit.
     Capacity,
     /// A speed of 0, one that makes all-reduces slower, or all-reduces of a day.
-    Network(&'static str),
+    Speed(&'static str),
     /// A pattern is none.
     Pattern(String, pattern::PatternError),
     /// More than [`MOST_JOBS`], or none.
@@ -142,7 +142,7 @@ impl fmt::Display for SettingError {
         match self {
             Self::Topology(error) => write!(f, "{error}"),
             Self::Capacity => write!(f, "capacity: at least 1"),
-            Self::Network(what) => write!(f, "{what}"),
+            Self::Speed(what) => write!(f, "{what}"),
             Self::Pattern(name, error) => write!(f, "pattern {name}: {error}"),
             Self::Jobs(jobs) => write!(f, "{jobs} jobs: from 1 to {MOST_JOBS}"),
             Self::NoPattern(job) => write!(f, "jobs[{job}]: there is no such pattern"),
@@ -177,9 +177,9 @@ impl Setting {
         if self.capacity.units() == 0 {
             return Err(SettingError::Capacity);
         }
-        self.network.check().map_err(SettingError::Network)?;
+        self.network.check().map_err(SettingError::Speed)?;
         if self.compute_speed_millis == 0 {
-            return Err(SettingError::Network("compute speed: more than 0"));
+            return Err(SettingError::Speed("compute speed: more than 0"));
         }
         if let Some(window) = self.timeline.filter(|window| window.from_ns >= window.to_ns) {
             return Err(SettingError::Window(window));
@@ -214,7 +214,7 @@ impl Setting {
                 .or_insert_with(|| Arc::new(Steps::new(told, network, job.hosts)));
             // What takes longer counts as a day: the run would not be the one that was asked for.
             if steps.without_ns.iter().any(|&ns| ns >= pattern::LONGEST_NS) {
-                return Err(SettingError::Network(
+                return Err(SettingError::Speed(
                     "bandwidth, latency: an all-reduce takes less than a day",
                 ));
             }

@@ -2,12 +2,12 @@ use super::reference;
 use super::*;
 use olaf_sched::topology::Capacity;
 use olaf_sched::trees::{self, Conflicts, Join, Weight};
-use olaf_sched::{Network, Operation, Pattern, placement, sharing};
+use olaf_sched::{AllReduceSpeed, Operation, Pattern, placement, sharing};
 use proptest::prelude::*;
 
 /// 1 byte a nanosecond, half of that with the switches, no latency.
-const NET: Network =
-    Network { bytes_per_second: 1_000_000_000, speedup_millis: 2000, latency_ns: 0 };
+const NET: AllReduceSpeed =
+    AllReduceSpeed { bytes_per_second: 1_000_000_000, speedup_millis: 2000, latency_ns: 0 };
 
 const MINA: trees::Policy =
     trees::Policy::Mina { candidates: 0, weight: Weight::Jobs, join: true, rounds: 9, keep: true };
@@ -103,15 +103,15 @@ fn jobs_that_end_together_leave_together_or_one_by_one() {
 #[test]
 fn a_network_too_slow_for_the_clock_is_refused() {
     for network in [
-        Network { bytes_per_second: 1, ..NET },
-        Network { latency_ns: u64::MAX, ..NET },
-        Network { bytes_per_second: 0, ..NET },
-        Network { speedup_millis: 0, ..NET },
+        AllReduceSpeed { bytes_per_second: 1, ..NET },
+        AllReduceSpeed { latency_ns: u64::MAX, ..NET },
+        AllReduceSpeed { bytes_per_second: 0, ..NET },
+        AllReduceSpeed { speedup_millis: 0, ..NET },
     ] {
         let told =
             setting("leaf-spine:2,2,1", vec![pattern("a", 10, &[(5, 1 << 40)])], &[(0, 2, 1)]);
         let refused = Simulation::new(Setting { network, ..told }).err();
-        assert!(matches!(refused, Some(SettingError::Network(_))), "{network:?}: {refused:?}");
+        assert!(matches!(refused, Some(SettingError::Speed(_))), "{network:?}: {refused:?}");
     }
 }
 
@@ -144,7 +144,7 @@ fn a_tree_that_is_lost_and_comes_back_is_another() {
             rounds: 3,
             keep: false,
         },
-        network: Network { speedup_millis: 1500, latency_ns: 3, ..NET },
+        network: AllReduceSpeed { speedup_millis: 1500, latency_ns: 3, ..NET },
         migration_ns: 1,
         seed: 0,
         timeline: Some(Window { from_ns: 0, to_ns: 1 }),
@@ -259,8 +259,9 @@ fn any_setting() -> impl Strategy<Value = Setting> {
         sharing::Policy::Plan,
     ]);
     let conflicts = prop::sample::select(vec![Conflicts::Capacity, Conflicts::Switch]);
-    let network = (prop::sample::select(vec![1000, 1500, 2000]), 0..5u64)
-        .prop_map(|(speedup_millis, latency_ns)| Network { speedup_millis, latency_ns, ..NET });
+    let network = (prop::sample::select(vec![1000, 1500, 2000]), 0..5u64).prop_map(
+        |(speedup_millis, latency_ns)| AllReduceSpeed { speedup_millis, latency_ns, ..NET },
+    );
     let ties = prop::sample::select(vec![Ties::Together, Ties::Forwards, Ties::Backwards]);
     let jobs = prop::collection::vec((0..3usize, 1..7u32, 1..30u64), 1..40);
     let times = (prop::sample::select(vec![0u64, 0, 1, 7, 90]), 0..900u64, 1..900u64);

@@ -5,7 +5,7 @@ use crate::io::address;
 use crate::json;
 use olaf_sched::protocol::{HostTiming, Timing};
 use olaf_sched::sharing::Policy;
-use olaf_sched::{Network, Pattern, Steps};
+use olaf_sched::{AllReduceSpeed, Pattern, Steps};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -24,7 +24,7 @@ pub struct SharingConfig {
     /// Units by resource.
     pub capacity: BTreeMap<u32, u32>,
     /// How long an all-reduce takes, in either mode.
-    pub network: Network,
+    pub network: AllReduceSpeed,
     /// The jobs that run, or are about to.
     pub jobs: Vec<SharingJob>,
     /// Which all-reduces use the switches: as in the simulator.
@@ -73,7 +73,7 @@ pub struct SharingHostConfig {
     /// All hosts' addresses, by rank.
     pub hosts: Vec<String>,
     /// How long an all-reduce takes, in either mode.
-    pub network: Network,
+    pub network: AllReduceSpeed,
     /// A step.
     pub pattern: Pattern,
     /// How many of them.
@@ -144,7 +144,7 @@ impl SharingHostConfig {
 pub(super) fn steps(
     key: &str,
     pattern: &Pattern,
-    network: &Network,
+    network: &AllReduceSpeed,
     hosts: usize,
 ) -> Result<Steps, StartError> {
     let bad = |why: String| StartError::Config(format!("{key}: {why}"));
