@@ -125,3 +125,27 @@ fn an_engine_knows_nothing_of_the_seals_on_its_datagrams() {
     let all: Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!(all["io"]["not_opened"], 1, "{all}");
 }
+
+#[test]
+fn an_engine_among_known_peers_hears_no_stranger() {
+    let socket = Socket::bind("127.0.0.1:0".parse().expect("an address")).expect("a port");
+    let to = socket.local();
+    let [known, stranger] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").expect("a port"));
+    known.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    let mut peers = Peers::new();
+    peers.fix(known.local_addr().expect("it is bound"));
+    let shared = shared::Shared::among(socket, peers, Echo::default()).expect("a waker");
+    std::thread::scope(|scope| {
+        scope.spawn(|| shared.run());
+        for _ in 0..100 {
+            stranger.send_to(b"break", to).expect("loopback");
+        }
+        known.send_to(b"hello", to).expect("loopback");
+        let mut buf = [0; 10];
+        let heard = known.recv_from(&mut buf);
+        shared.stop();
+        assert_eq!(heard.expect("an echo"), (5, to));
+    });
+    let io = shared.io_statistics();
+    assert_eq!((io.received_datagrams, io.not_opened), (101, 100), "{io:?}");
+}
