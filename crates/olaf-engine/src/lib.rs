@@ -32,7 +32,7 @@ pub mod wiring;
 
 pub use contribution::Contribution;
 pub use drop::{DropReason, Refused};
-pub use engine::{Engine, Receivers, Source, TrafficClass, Transmit, Verdict, Why};
+pub use engine::{Ecn, Engine, Receivers, Source, TrafficClass, Transmit, Verdict, Why};
 pub use event::{Event, TooNarrow, WorkerEvent, WorkerSeen};
 pub use ids::{ClusterId, Flow, JobId, PeerId, PortId, Session, WorkerId};
 pub use lanes::Lanes;

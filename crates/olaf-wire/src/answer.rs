@@ -176,61 +176,47 @@ impl Answer {
     /// # Panics
     /// When `buf` is shorter than header and lanes.
     pub fn emit(&self, lanes: &[f32], buf: &mut [u8]) -> usize {
-        let kind = if lanes.is_empty() { Kind::Acknowledgement } else { Kind::Model };
+        self.emit_header(lanes.len(), buf);
+        let len = at::PAYLOAD + lanes.len() * LANE;
+        write_lanes(lanes, &mut buf[at::PAYLOAD..len]);
+        len
+    }
+
+    /// The same, with lanes that are in wire order already: those of a [`Packet`] that is passed on.
+    ///
+    /// # Panics
+    /// When `buf` is shorter than header and lanes.
+    pub fn emit_in_wire_order(&self, lanes: &[u8], buf: &mut [u8]) -> usize {
+        self.emit_header(lanes.len() / LANE, buf);
+        let len = at::PAYLOAD + lanes.len();
+        buf[at::PAYLOAD..len].copy_from_slice(lanes);
+        len
+    }
+
+    fn emit_header(&self, lanes: usize, buf: &mut [u8]) {
+        let kind = if lanes == 0 { Kind::Acknowledgement } else { Kind::Model };
         let mut writer = emit_common(buf, kind, &self.address);
         writer.put(at::ACKNOWLEDGES, self.acknowledges.to_be_bytes());
         writer.put(at::SEGMENT, self.segment.to_be_bytes());
         writer.put(at::SEGMENTS, self.segments.to_be_bytes());
         writer.put(at::MODEL_VERSION, self.model_version.to_be_bytes());
         writer.put(at::PARAMETERS, self.parameters.to_be_bytes());
-        writer.put(at::LANES, lane_count(lanes.len()).to_be_bytes());
+        writer.put(at::LANES, lane_count(lanes).to_be_bytes());
         writer.put(at::EPOCH, self.epoch.to_be_bytes());
         writer.put(at::DELIVERED_VERSION, self.delivered_version.to_be_bytes());
         writer.put(at::DELIVERED_NEWEST, self.delivered_newest_ns.to_be_bytes());
         writer.put(at::SERVER_TIME, self.server_time_ns.to_be_bytes());
+        writer.put(at::ACTIVE_CLUSTERS, self.queue.active_clusters.to_be_bytes());
+        writer.put(at::SLOTS, self.queue.slots.to_be_bytes());
+        writer.put(at::USED, self.queue.used.to_be_bytes());
+        writer.put(at::SWITCHES, [self.queue.switches]);
+        writer.put(at::ROUND_US, self.queue.round_us.to_be_bytes());
         writer.put(at::OWN_AGE_US, self.ages.own_us.to_be_bytes());
         writer.put(at::MEAN_AGE_US, self.ages.mean_us.to_be_bytes());
-        let len = at::PAYLOAD + lanes.len() * LANE;
-        write_lanes(lanes, &mut buf[at::PAYLOAD..len]);
-        patch_status(&mut buf[..len], self.queue);
-        patch_ends(&mut buf[..len], &self.ends);
-        len
+        writer.put(at::FLOW_NEWEST, self.ends.newest.to_be_bytes());
+        writer.put(at::DELIVERED, self.ends.delivered.to_be_bytes());
+        writer.put(at::ENDED, self.ends.ended.to_be_bytes());
     }
-}
-
-/// Rewrites, in a checked answer, whom it is for and what it acknowledges to them.
-///
-/// # Panics
-/// When `bytes` is not an answer that [`Packet::new_checked`] accepted.
-pub fn patch_receiver(bytes: &mut [u8], address: &Address, acknowledges: u32) {
-    use crate::offsets::common;
-    bytes[common::CLUSTER..common::CLUSTER + 4].copy_from_slice(&address.cluster.0.to_be_bytes());
-    bytes[common::WORKER..common::WORKER + 4].copy_from_slice(&address.worker.0.to_be_bytes());
-    bytes[common::SESSION..common::SESSION + 4].copy_from_slice(&address.session.0.to_be_bytes());
-    bytes[at::ACKNOWLEDGES..at::ACKNOWLEDGES + 4].copy_from_slice(&acknowledges.to_be_bytes());
-}
-
-/// Rewrites, in a checked answer, what became of its receiver's updates.
-///
-/// # Panics
-/// When `bytes` is not an answer that [`Packet::new_checked`] accepted.
-pub fn patch_ends(bytes: &mut [u8], ends: &Ends) {
-    bytes[at::FLOW_NEWEST..at::FLOW_NEWEST + 4].copy_from_slice(&ends.newest.to_be_bytes());
-    bytes[at::DELIVERED..at::DELIVERED + 8].copy_from_slice(&ends.delivered.to_be_bytes());
-    bytes[at::ENDED..at::ENDED + 8].copy_from_slice(&ends.ended.to_be_bytes());
-}
-
-/// Rewrites the queue status in a checked answer.
-///
-/// # Panics
-/// When `bytes` is not an answer that [`Packet::new_checked`] accepted.
-pub fn patch_status(bytes: &mut [u8], queue: QueueStatus) {
-    bytes[at::ACTIVE_CLUSTERS..at::ACTIVE_CLUSTERS + 2]
-        .copy_from_slice(&queue.active_clusters.to_be_bytes());
-    bytes[at::SLOTS..at::SLOTS + 2].copy_from_slice(&queue.slots.to_be_bytes());
-    bytes[at::USED..at::USED + 2].copy_from_slice(&queue.used.to_be_bytes());
-    bytes[at::SWITCHES] = queue.switches;
-    bytes[at::ROUND_US..at::ROUND_US + 4].copy_from_slice(&queue.round_us.to_be_bytes());
 }
 
 #[cfg(test)]

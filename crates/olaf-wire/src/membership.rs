@@ -88,6 +88,19 @@ impl Join {
         Ok(message)
     }
 
+    /// The same join as a datagram that is not filled up, for a switch that holds it back.
+    #[must_use]
+    pub const fn without_padding(mut self) -> Self {
+        self.path.padded_to = 0;
+        self
+    }
+
+    /// Bytes of the datagram, what it is filled up with included.
+    #[must_use]
+    pub const fn datagram_len(&self) -> usize {
+        filled(join::LEN, padding(self.path.padded_to, join::LEN))
+    }
+
     /// Writes the join; returns the datagram's length. It is filled up to `path.padded_to`, where
     /// that is more than its fields take.
     ///
@@ -113,34 +126,26 @@ impl Join {
 }
 
 /// Bytes to fill a message of `len` up to; 0 where there is nothing to fill.
-fn padding(wanted: u32, len: usize) -> u32 {
-    if wanted as usize > len { wanted.min(MAX_DATAGRAM as u32) } else { 0 }
+const fn padding(wanted: u32, len: usize) -> u32 {
+    if wanted as usize <= len {
+        0
+    } else if wanted as usize > MAX_DATAGRAM {
+        MAX_DATAGRAM as u32
+    } else {
+        wanted
+    }
+}
+
+/// The length of a message of `len`, filled up to `padded_to`.
+const fn filled(len: usize, padded_to: u32) -> usize {
+    if padded_to as usize > len { padded_to as usize } else { len }
 }
 
 /// Fills a message of `len` up with zeros; its length then.
 fn fill_up(buf: &mut [u8], len: usize, padded_to: u32) -> usize {
-    let end = len.max(padded_to as usize);
+    let end = filled(len, padded_to);
     buf[len..end].fill(0);
     end
-}
-
-/// A checked join without what it was filled up with, for whoever holds it back.
-///
-/// # Panics
-/// When `bytes` is not a join that [`Packet::new_checked`] accepted.
-#[must_use]
-pub fn without_padding(bytes: &[u8]) -> alloc::vec::Vec<u8> {
-    let mut short: alloc::vec::Vec<u8> = bytes[..join::LEN].into();
-    short[join::PADDED_TO..join::PADDED_TO + 4].fill(0);
-    short
-}
-
-/// Rewrites, in a checked join, how many switches it has passed.
-///
-/// # Panics
-/// When `bytes` is not a join that [`Packet::new_checked`] accepted.
-pub fn patch_hops(bytes: &mut [u8], hops: u8) {
-    bytes[join::HOPS] = hops;
 }
 
 /// What became of a join.
@@ -305,6 +310,12 @@ impl Welcome {
             missing: packet.u64(welcome::MISSING),
             padded_to: packet.u32(welcome::PADDED_TO),
         })
+    }
+
+    /// Bytes of the datagram, what it is filled up with included.
+    #[must_use]
+    pub const fn datagram_len(&self) -> usize {
+        filled(welcome::LEN, padding(self.padded_to, welcome::LEN))
     }
 
     /// Writes the welcome; returns the datagram's length. It is filled up to `padded_to`, where

@@ -239,19 +239,32 @@ proptest! {
     }
 
     #[test]
-    fn patching_changes_receiver_and_status_and_nothing_else(
+    fn an_answer_that_is_passed_on_has_another_receiver_and_status_and_nothing_else(
         answer in answers(), lanes in lanes(0), to in addresses(), number: u32, status in answers(),
     ) {
         let mut buf = buffer();
         let len = answer.emit(&lanes, &mut buf);
+        let packet = Packet::new_checked(&buf[..len]).unwrap();
+        let came = Answer::parse(&packet).unwrap();
         // The job is the one field of an address that a switch never changes.
         let to = Address { job: answer.address.job, ..to };
-        olaf_wire::answer::patch_receiver(&mut buf[..len], &to, number);
-        olaf_wire::answer::patch_status(&mut buf[..len], status.queue);
-        let packet = Packet::new_checked(&buf[..len]).unwrap();
-        let expected = Answer { address: to, acknowledges: number, queue: status.queue, ..answer };
-        prop_assert_eq!(Answer::parse(&packet), Ok(expected));
-        prop_assert_eq!(lanes_of(&packet), bits(&lanes));
+        let passed_on = Answer { address: to, acknowledges: number, queue: status.queue, ..came };
+        let mut out = buffer();
+        prop_assert_eq!(passed_on.emit_in_wire_order(packet.lanes(), &mut out), len);
+        let again = Packet::new_checked(&out[..len]).unwrap();
+        prop_assert_eq!(again.kind(), packet.kind());
+        prop_assert_eq!(Answer::parse(&again), Ok(passed_on));
+        prop_assert_eq!(lanes_of(&again), bits(&lanes));
+        // With the fields as they came, the bytes are as they came.
+        prop_assert_eq!(came.emit_in_wire_order(packet.lanes(), &mut out), len);
+        prop_assert_eq!(&out[..len], &buf[..len]);
+    }
+
+    #[test]
+    fn a_join_and_a_welcome_know_their_length(join in joins(), welcome in welcomes()) {
+        let mut buf = buffer();
+        prop_assert_eq!(join.datagram_len(), join.emit(&mut buf));
+        prop_assert_eq!(welcome.datagram_len(), welcome.emit(&mut buf));
     }
 
     #[test]
@@ -358,10 +371,11 @@ fn what_is_filled_up_is_as_long_as_it_says_and_no_longer() {
     let refused = |len| Packet::new_checked(&buf[..len]).err();
     assert_eq!(refused(1471), Some(Refusal::Truncated { have: 1471, need: 1472 }));
     assert_eq!(refused(1473), Some(Refusal::Oversized { have: 1473, need: 1472 }));
-    let short = olaf_wire::membership::without_padding(&buf[..1472]);
-    let read = Join::parse(&Packet::new_checked(&short).unwrap()).unwrap();
+    let len = join.without_padding().emit(&mut buf);
+    let short = &buf[..len];
+    let read = Join::parse(&Packet::new_checked(short).unwrap()).unwrap();
     assert_eq!(read, Join { path: JoinPath { padded_to: 0, ..path }, ..join });
-    assert!(!olaf_wire::packet::is_probe(&short));
+    assert!(!olaf_wire::packet::is_probe(short));
     assert!(!olaf_wire::packet::is_probe(
         b"not ours, and longer than a join by far: a stranger's words to nobody, and more of them"
     ));

@@ -16,6 +16,7 @@ mod tests;
 pub use backlog::Datagram;
 pub use head::Head;
 
+use crate::engine::TrafficClass;
 use crate::ids::Flow;
 use crate::queue::discipline::{Arrival, Discipline, Entry, EntryId, Outcome};
 use crate::time::Instant;
@@ -46,6 +47,14 @@ pub struct Departure {
     pub end: Instant,
     /// Whether the backlog was at least as deep as the link's ECN depth when its first bit left.
     pub congested: bool,
+}
+
+impl Departure {
+    /// The class that the datagram leaves with: a congested link marks those that understand marks.
+    #[must_use]
+    pub const fn mark(self, class: TrafficClass) -> TrafficClass {
+        if self.congested { class.marked() } else { class }
+    }
 }
 
 /// Since when a datagram has been ready to leave.

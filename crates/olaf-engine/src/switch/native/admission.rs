@@ -14,9 +14,7 @@ use crate::ids::{ClusterId, JobId, PeerId, WorkerId};
 use crate::party::Ruling;
 use crate::time::Instant;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
-use alloc::sync::Arc;
 use core::time::Duration;
-use olaf_wire::membership::without_padding;
 use olaf_wire::{Address, Join, WelcomeCode};
 use serde::Serialize;
 
@@ -54,7 +52,6 @@ struct Question {
 struct Held {
     from: Source,
     join: Join,
-    bytes: Arc<[u8]>,
     came: Instant,
 }
 
@@ -109,15 +106,14 @@ impl Asking {
 
     /// Keeps a worker's join with the question of that number. Of each worker the newest counts,
     /// whichever cluster it names.
-    fn hold(&mut self, now: Instant, from: Source, join: &Join, bytes: &[u8], at: usize) {
+    fn hold(&mut self, now: Instant, from: Source, join: &Join, at: usize) {
         let Address { job, worker, .. } = join.address;
         for question in self.open.iter_mut().filter(|question| question.name.0 == job) {
             question.held.remove(&worker);
         }
         let held = &mut self.open[at].held;
         if held.len() < HELD_LIMIT {
-            let bytes = without_padding(bytes).into();
-            held.insert(worker, Held { from, join: *join, bytes, came: now });
+            held.insert(worker, Held { from, join: join.without_padding(), came: now });
         }
     }
 
@@ -205,13 +201,7 @@ impl Switch {
 
     /// Holds a join back whose cluster is new here, or answers it as its cluster was answered;
     /// nothing where it may go on.
-    pub(super) fn hold_back(
-        &mut self,
-        now: Instant,
-        from: Source,
-        join: &Join,
-        bytes: &[u8],
-    ) -> Option<Verdict> {
+    pub(super) fn hold_back(&mut self, now: Instant, from: Source, join: &Join) -> Option<Verdict> {
         let policy = self.config.admission?;
         if self.is_settled(now, join) {
             return None;
@@ -233,7 +223,7 @@ impl Switch {
             self.asking.open.push_back(Question { name, asker, deadline: None, held });
             self.asking.open.len() - 1
         });
-        self.asking.hold(now, from, join, bytes, at);
+        self.asking.hold(now, from, join, at);
         self.asking.counts.joins_held += 1;
         // One that goes over to a new cluster stays in its old one until it is settled.
         let job = self.jobs.get_mut(&join.address.job);
@@ -245,7 +235,7 @@ impl Switch {
         // The worker hears that somebody is here: its question may take longer than its patience.
         let code = WelcomeCode::AdmissionPending;
         let welcome = self.welcome(now, join.address, join.sent_at_ns, code);
-        self.reply(from.peer, &welcome);
+        self.reply(now, from, welcome);
         self.put_next(now);
         Some(Verdict::Absorb)
     }
@@ -292,7 +282,7 @@ impl Switch {
             Ruling::Refuse => {
                 let code = WelcomeCode::NotAdmitted;
                 let welcome = self.welcome(now, join.address, join.sent_at_ns, code);
-                self.reply(from.peer, &welcome);
+                self.reply(now, from, welcome);
                 Some(Verdict::Drop(DropReason::JoinRefused(code)))
             }
         }
@@ -306,7 +296,7 @@ impl Switch {
         }
         for held in question.held.into_values() {
             let verdict = match ruling {
-                Ruling::Admit => self.take_join(now, held.from, &held.join, &held.bytes),
+                Ruling::Admit => self.take_join(now, held.from, &held.join),
                 Ruling::Refuse => {
                     self.turn_away(now, held.from, &held.join, WelcomeCode::NotAdmitted)
                 }

@@ -2,16 +2,18 @@
 
 use super::job::{Cluster, Job};
 use super::neighbours::everyone;
-use super::{AnswerTo, Down, Switch};
+use super::ports::{Message, Place};
+use super::{AnswerTo, Switch};
 use crate::drop::DropReason;
-use crate::engine::{Source, Verdict};
-use crate::ids::{ClusterId, Flow, JobId, PeerId, WorkerId};
+use crate::engine::{Receivers, Source, Verdict};
+use crate::ids::{ClusterId, Flow, JobId, PeerId, PortId, WorkerId};
 use crate::link::pacer::Acknowledged;
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
+use alloc::vec;
 use alloc::vec::Vec;
-use olaf_wire::{Address, Answer, Ends, Kind, Packet, Welcome, serial};
+use olaf_wire::{Address, Answer, Ends, Kind, Packet, serial};
 
 /// Unanswered departures remembered for each cluster; of older ones the answer goes to the whole
 /// cluster.
@@ -53,7 +55,6 @@ impl Switch {
         now: Instant,
         from: Source,
         packet: &Packet<'_>,
-        bytes: &[u8],
     ) -> Verdict {
         let answer = match Answer::parse(packet) {
             Ok(answer) => answer,
@@ -65,7 +66,7 @@ impl Switch {
         }
         let acknowledged = Acknowledges::of(&answer, packet.kind());
         if let Some(of) = acknowledged.credits(&answer) {
-            self.uplink.acknowledge(of, answer.acknowledges);
+            self.ports.up.acknowledge(of, answer.acknowledges);
         }
         let to_cluster = self.config.answer_to == AnswerTo::Cluster;
         let Some(job) = self.jobs.get_mut(&id) else {
@@ -107,19 +108,27 @@ impl Switch {
             })
             .collect();
         let flow = Flow { job: id, cluster: answer.address.cluster, segment: answer.segment };
-        self.tell_ends(flow, told);
-        let bytes: Arc<[u8]> = bytes.into();
+        self.tell_ends(now, flow, told);
+        let lanes: Arc<[u8]> = packet.lanes().into();
+        let mut groups: Vec<Group> = Vec::new();
         let mut verdict = Verdict::Absorb;
         for (hearer, sequence, ends) in receivers {
-            let Some((peer, address)) = self.place_of(id, answer.address.cluster, hearer) else {
+            let Some((place, address)) = self.place_of(id, answer.address.cluster, hearer) else {
                 if answer.address.worker != WorkerId::ALL {
                     verdict = Verdict::Drop(DropReason::UnknownReceiver);
                 }
                 continue;
             };
-            let down =
-                Down { peer, bytes: bytes.clone(), receiver: Some((address, sequence, ends)) };
-            if let Verdict::Drop(reason) = self.send_down(down) {
+            let told = Answer { address, acknowledges: sequence, ends, ..answer };
+            Group::add(&mut groups, place, told);
+        }
+        for Group { port, to, answer } in groups {
+            let to = match to[..] {
+                [peer] => Receivers::One(peer),
+                _ => Receivers::Many(to.into()),
+            };
+            let message = Message::Answer(answer, lanes.clone());
+            if let Verdict::Drop(reason) = self.send_to(now, port, to, from.class, message) {
                 self.counters.refuse(reason);
             }
         }
@@ -132,25 +141,39 @@ impl Switch {
         id: JobId,
         cluster: ClusterId,
         hearer: Hearer,
-    ) -> Option<(PeerId, Address)> {
+    ) -> Option<(Place, Address)> {
+        let job = self.jobs.get(&id)?;
         match hearer {
-            Hearer::Switch(peer) => Some((peer, Address { cluster, ..everyone(id) })),
+            Hearer::Switch(peer) => {
+                let member = || job.members.values().find(|m| m.behind_switch && m.peer == peer);
+                let below = job.below.get(&peer).map(|below| below.port);
+                let port = below.or_else(|| member().map(|member| member.port))?;
+                Some((Place { port, peer }, Address { cluster, ..everyone(id) }))
+            }
             Hearer::Worker(worker) => {
-                let member = self.jobs.get(&id)?.members.get(&worker)?;
+                let member = job.members.get(&worker)?;
                 let session = member.session;
-                Some((member.peer, Address { job: id, cluster, worker, session }))
+                Some((member.place(), Address { job: id, cluster, worker, session }))
             }
         }
     }
+}
 
-    /// Sends a welcome of this switch's own.
-    pub(super) fn reply(&mut self, peer: PeerId, welcome: &Welcome) {
-        let mut bytes = [0; olaf_wire::offsets::welcome::LEN];
-        let len = welcome.emit(&mut bytes);
-        if let Verdict::Drop(reason) =
-            self.send_down(Down { peer, bytes: bytes[..len].into(), receiver: None })
-        {
-            self.counters.refuse(reason);
+/// Receivers behind one port that hear the very same answer: it is written once for all of them.
+struct Group {
+    port: PortId,
+    to: Vec<PeerId>,
+    answer: Answer,
+}
+
+impl Group {
+    /// Adds a receiver. Workers differ in their addresses; switches come one after the other.
+    fn add(groups: &mut Vec<Self>, place: Place, answer: Answer) {
+        match groups.last_mut() {
+            Some(group) if group.port == place.port && group.answer == answer => {
+                group.to.push(place.peer);
+            }
+            _ => groups.push(Self { port: place.port, to: vec![place.peer], answer }),
         }
     }
 }

@@ -92,8 +92,17 @@ pub struct Config {
     pub max_carried: u32,
     /// Control datagrams that may wait for the uplink.
     pub control_limit: usize,
-    /// Datagrams that may wait for the downlink.
+    /// Ports that lead down; the uplink is one more. A switch on sockets has one.
+    pub downlinks: u16,
+    /// The rate of each downlink, bits of UDP payload per second; `None`: unlimited.
+    pub downlink_rate: Option<BitsPerSecond>,
+    /// Datagrams that may wait for a downlink.
     pub downlink_limit: usize,
+    /// From this backlog on, datagrams and updates together, the uplink marks what leaves as having
+    /// met congestion (ECN); `None`: never.
+    pub ecn_depth: Option<usize>,
+    /// The same for each downlink.
+    pub downlink_ecn_depth: Option<usize>,
 }
 
 impl Default for Config {
@@ -113,7 +122,11 @@ impl Default for Config {
             max_hops: 16,
             max_carried: 1024,
             control_limit: 4096,
+            downlinks: 1,
+            downlink_rate: None,
             downlink_limit: 65_536,
+            ecn_depth: None,
+            downlink_ecn_depth: None,
         }
     }
 }
@@ -170,11 +183,20 @@ impl Config {
         positive("max_carried", self.max_carried > 0)?;
         positive("control_limit", self.control_limit > 0)?;
         positive("downlink_limit", self.downlink_limit > 0)?;
+        if !(1..u16::MAX).contains(&self.downlinks) {
+            return Err(ConfigError { key: "downlinks", allowed: "must be from 1 to 65534" });
+        }
+        positive("ecn_depth", self.ecn_depth != Some(0))?;
+        positive("downlink_ecn_depth", self.downlink_ecn_depth != Some(0))?;
         Ok(self)
     }
 
     pub(super) fn discipline(&self) -> Box<dyn Discipline + Send> {
         self.queue.queue(self.slots, self.gate)
+    }
+
+    pub(super) fn downlink_pacer(&self) -> Pacer {
+        Pacer::at(self.downlink_rate)
     }
 
     pub(super) fn pacer(&self) -> Pacer {

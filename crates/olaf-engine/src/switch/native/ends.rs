@@ -3,15 +3,18 @@
 //! Who hears an answer is [`super::answers`]' affair; here is only which of a hearer's own numbers
 //! were in what arrived above, and which of them never will be.
 
+use super::Switch;
 use super::answers::{Hearer, UNANSWERED_LIMIT};
 use super::job::Cluster;
-use super::{Down, Switch};
-use crate::ids::{ClusterId, Flow, JobId};
+use super::ports::Message;
+use crate::ids::Flow;
 use crate::party::ends::{FlowEnds, Numbers, Order};
+use crate::time::Instant;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
-use olaf_wire::{Address, Ages, Answer, Ends, QueueStatus, WorkerId, serial};
+use olaf_wire::{Ages, Answer, Ends, QueueStatus, serial};
 
 /// Departures so far behind what is answered that nobody will speak of them any more.
 const FORGOTTEN: u32 = 256;
@@ -129,33 +132,43 @@ impl Switch {
     /// What waited in an entry will never leave: it was replaced, or its entry was evicted. Its
     /// senders are told at once, because they may have no other update on the way whose answer
     /// could say it. `except` is not told: the answer to its newer update says it.
-    pub(super) fn end_all(&mut self, flow: Flow, holds: Holds, except: Option<Hearer>) {
+    pub(super) fn end_all(
+        &mut self,
+        now: Instant,
+        flow: Flow,
+        holds: Holds,
+        except: Option<Hearer>,
+    ) {
         let Some(job) = self.jobs.get_mut(&flow.job) else { return };
         let cluster = job.clusters.entry(flow.cluster).or_default();
         let mut told = cluster.ends.end(flow.segment, holds);
         told.retain(|(hearer, _)| Some(*hearer) != except);
-        self.tell_ends(flow, told);
+        self.tell_ends(now, flow, told);
     }
 
     /// An update that came will never leave: its sender is told at once.
-    pub(super) fn end_at_once(&mut self, flow: Flow, hearer: Hearer, number: u32) {
+    pub(super) fn end_at_once(&mut self, now: Instant, flow: Flow, hearer: Hearer, number: u32) {
         let Some(job) = self.jobs.get_mut(&flow.job) else { return };
         if number == 0 {
             return;
         }
         let cluster = job.clusters.entry(flow.cluster).or_default();
         let told = cluster.ends.end(flow.segment, vec![(hearer, Numbers::one(number))]);
-        self.tell_ends(flow, told);
+        self.tell_ends(now, flow, told);
     }
 
     /// Says by itself what became of updates: no word of the server's, so that it names no life of
     /// it, and nobody takes it for a sign that the server is there.
-    pub(super) fn tell_ends(&mut self, flow: Flow, told: Told) {
+    pub(super) fn tell_ends(&mut self, now: Instant, flow: Flow, told: Told) {
         let Flow { job: id, cluster, segment } = flow;
         let Some(shape) = self.jobs.get(&id).and_then(|job| job.shape) else { return };
         for (hearer, ends) in told {
+            let Some((place, address)) = self.place_of(id, cluster, hearer) else { continue };
+            if ends == Ends::NONE {
+                continue;
+            }
             let answer = Answer {
-                address: Address { job: id, cluster, worker: WorkerId::ALL, ..Address::default() },
+                address,
                 acknowledges: 0,
                 segment,
                 segments: shape.segments(),
@@ -169,21 +182,7 @@ impl Switch {
                 ages: Ages::default(),
                 ends,
             };
-            self.say(id, cluster, hearer, &answer);
-        }
-    }
-
-    fn say(&mut self, id: JobId, cluster: ClusterId, hearer: Hearer, answer: &Answer) {
-        if answer.ends == Ends::NONE {
-            return;
-        }
-        let Some((peer, address)) = self.place_of(id, cluster, hearer) else { return };
-        let mut bytes = [0; olaf_wire::offsets::answer::PAYLOAD];
-        let len = answer.emit(&[], &mut bytes);
-        let receiver = Some((address, 0, answer.ends));
-        let down = Down { peer, bytes: bytes[..len].into(), receiver };
-        if let crate::engine::Verdict::Drop(reason) = self.send_down(down) {
-            self.counters.refuse(reason);
+            self.say(now, place, Message::Answer(answer, Arc::default()));
         }
     }
 }

@@ -4,8 +4,9 @@ use super::answers::{Answering, Hearer, Unanswered};
 use super::counters::{Account, Fates};
 use super::ends::ClusterEnds;
 use super::neighbours::{Below, Lives};
+use super::ports::Place;
 use super::screening::Taken;
-use crate::ids::{ClusterId, PeerId, Session, WorkerId};
+use crate::ids::{ClusterId, PeerId, PortId, Session, WorkerId};
 use crate::party::{Liveness, Shape};
 use crate::rejection::Rejection;
 use crate::time::Instant;
@@ -39,6 +40,8 @@ pub(super) struct Member {
     pub(super) cluster: ClusterId,
     pub(super) session: Session,
     pub(super) peer: PeerId,
+    /// The port on which it was last heard.
+    pub(super) port: PortId,
     /// It joined through another switch, which sends for it and knows who is to hear the answers.
     pub(super) behind_switch: bool,
     /// Its last join: when the worker sent it, and how many switches it had passed.
@@ -56,6 +59,10 @@ pub(super) struct Member {
 }
 
 impl Member {
+    pub(super) fn place(&self) -> Place {
+        Place { port: self.port, peer: self.peer }
+    }
+
     pub(super) fn is(&self, peer: PeerId, session: Session) -> bool {
         self.peer == peer && self.session == session
     }

@@ -14,6 +14,7 @@
 
 use super::answers::{Hearer, Sharer};
 use super::ends::Holds;
+use crate::engine::{Ecn, TrafficClass};
 use crate::party::ends::Numbers;
 use crate::queue::{EntryId, Outcome};
 use alloc::collections::BTreeMap;
@@ -31,12 +32,21 @@ pub(super) struct Meeting {
     pub(super) sharers: Vec<Sharer>,
     /// Whose updates are in its sum, by their own numbers.
     pub(super) holds: Holds,
+    /// The class that it leaves with: that of the first update that has one, marked where one of the
+    /// updates is.
+    pub(super) class: TrafficClass,
 }
 
 impl Meetings {
-    /// Notes what became of a sharer's update of that number. Returns what the update replaced:
+    /// Notes what became of a sharer's update of that number and class. Returns what the update replaced:
     /// those updates will never leave.
-    pub(super) fn note(&mut self, outcome: Outcome, sharer: Sharer, number: u32) -> Holds {
+    pub(super) fn note(
+        &mut self,
+        outcome: Outcome,
+        sharer: Sharer,
+        number: u32,
+        class: TrafficClass,
+    ) -> Holds {
         let (entry, is_in) = match outcome {
             Outcome::Appended(entry)
             | Outcome::Merged(entry)
@@ -47,6 +57,7 @@ impl Meetings {
         };
         let meeting = self.0.entry(entry).or_default();
         meeting.share(sharer);
+        meeting.class = met(meeting.class, class);
         let replaced = match outcome {
             Outcome::Replaced { .. } => core::mem::take(&mut meeting.holds),
             _ => Holds::new(),
@@ -80,5 +91,14 @@ impl Meeting {
         if !known.is_some_and(|(_, numbers)| numbers.add(number)) {
             self.holds.push((hearer, Numbers::one(number)));
         }
+    }
+}
+
+/// The class of an entry of class `known` that another update meets.
+const fn met(known: TrafficClass, other: TrafficClass) -> TrafficClass {
+    match other.ecn() {
+        _ if known.0 == TrafficClass::NONE.0 => other,
+        Ecn::Marked => TrafficClass::new(known.dscp(), Ecn::Marked),
+        _ => known,
     }
 }

@@ -14,12 +14,14 @@
 //! worker is not taken for its old life. A switch and a server draw an *epoch* for the same reason:
 //! a new one means that they have forgotten everybody, and all workers must join again.
 
+use super::Switch;
 use super::answers::Hearer;
 use super::counters::Account;
 use super::job::Member;
+use super::neighbours::Below;
+use super::ports::{Message, Place};
 use super::screening::Taken;
 use super::updates::seen;
-use super::{Down, Switch};
 use crate::drop::DropReason;
 use crate::engine::{Source, Verdict};
 use crate::event::Event;
@@ -30,8 +32,6 @@ use crate::rejection::Rejection;
 use crate::time::Instant;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
-use olaf_wire::membership::patch_hops;
-use olaf_wire::offsets::welcome as at;
 use olaf_wire::{Address, Join, Leave, Packet, Session, Welcome, WelcomeCode, WorkerId, serial};
 
 impl Switch {
@@ -44,7 +44,6 @@ impl Switch {
         now: Instant,
         from: Source,
         packet: &Packet<'_>,
-        bytes: &[u8],
     ) -> Verdict {
         let join = match Join::parse(packet) {
             Ok(join) => join,
@@ -54,7 +53,7 @@ impl Switch {
             return self.turn_away(now, from, &join, WelcomeCode::UnknownJob);
         }
         if join.hops >= self.config.max_hops {
-            return self.refuse_loop(now, from.peer, from.peer, &join);
+            return self.refuse_loop(now, from.peer, from.into(), &join);
         }
         if let Some(towards) = self.came_round(&join) {
             return self.refuse_loop(now, from.peer, towards, &join);
@@ -62,21 +61,15 @@ impl Switch {
         if join.parameters > self.config.max_parameters {
             return self.turn_away(now, from, &join, WelcomeCode::ModelTooLarge);
         }
-        if let Some(verdict) = self.hold_back(now, from, &join, bytes) {
+        if let Some(verdict) = self.hold_back(now, from, &join) {
             return verdict;
         }
-        self.take_join(now, from, &join, bytes)
+        self.take_join(now, from, &join)
     }
 
     /// A join that nothing holds back. The switch notes where the worker is and passes the join on;
     /// the server says whether the worker is let in.
-    pub(super) fn take_join(
-        &mut self,
-        now: Instant,
-        from: Source,
-        join: &Join,
-        bytes: &[u8],
-    ) -> Verdict {
+    pub(super) fn take_join(&mut self, now: Instant, from: Source, join: &Join) -> Verdict {
         let id = join.address.job;
         let Some(server) = self.server_of(id) else {
             return self.turn_away(now, from, join, WelcomeCode::UnknownJob);
@@ -91,7 +84,7 @@ impl Switch {
         let event = match job.members.get_mut(&join.address.worker) {
             Some(member) if member.session == join.address.session => {
                 let moved = member.peer != from.peer || member.cluster != join.address.cluster;
-                member.peer = from.peer;
+                (member.peer, member.port) = (from.peer, from.port);
                 member.cluster = join.address.cluster;
                 member.behind_switch = join.hops > 0;
                 member.joined = (join.sent_at_ns, join.hops);
@@ -117,7 +110,7 @@ impl Switch {
             }
             None if full => return self.turn_away(now, from, join, WelcomeCode::Full),
             _ => {
-                job.members.insert(join.address.worker, new_member(now, from.peer, join));
+                job.members.insert(join.address.worker, new_member(now, from, join));
                 None
             }
         };
@@ -128,7 +121,7 @@ impl Switch {
             self.event(event);
         }
         if join.hops > 0 {
-            self.heard_below(now, id, from.peer, Session(0));
+            self.heard_below(now, id, from, Session(0));
         }
         // The worker would otherwise give up on both the switch and the server. Only the switch can
         // tell it that the switch lives. Half of `silent_after` leaves time for the word to arrive.
@@ -136,11 +129,10 @@ impl Switch {
             let mut welcome =
                 self.welcome(now, join.address, join.sent_at_ns, WelcomeCode::ServerSilent);
             welcome.silent_ms = u32::try_from(silence.as_millis()).unwrap_or(u32::MAX);
-            self.reply(from.peer, &welcome);
+            self.reply(now, from, welcome);
         }
-        let mut passed_on: Vec<u8> = bytes.into();
-        patch_hops(&mut passed_on, join.hops + 1);
-        self.send_up(now, server, &passed_on)
+        let passed_on = Join { hops: join.hops + 1, ..*join };
+        self.send_up(now, from, server, Message::Join(passed_on))
     }
 
     fn server_of(&self, id: JobId) -> Option<PeerId> {
@@ -153,16 +145,16 @@ impl Switch {
         workers.sum::<usize>() >= self.config.max_workers
     }
 
-    /// If this very join passed here before with a lower hop count, returns the peer that it came
-    /// from then: switches send in a circle.
+    /// If this very join passed here before with a lower hop count, returns the place that it
+    /// came from then: switches send in a circle.
     ///
     /// A repeated join is a new one, with a new sending time. A duplicate of the network has the
     /// same hop count. Only a join that went round has the same time and more hops.
-    fn came_round(&self, join: &Join) -> Option<PeerId> {
+    fn came_round(&self, join: &Join) -> Option<Place> {
         let member = self.jobs.get(&join.address.job)?.members.get(&join.address.worker)?;
         let (sent_at_ns, hops) = member.joined;
         let again = member.session == join.address.session && sent_at_ns == join.sent_at_ns;
-        (again && hops < join.hops).then_some(member.peer)
+        (again && hops < join.hops).then_some(member.place())
     }
 
     /// The server's word on a join. The switch notes it, signs it with its own epoch and passes it
@@ -176,7 +168,6 @@ impl Switch {
         now: Instant,
         from: Source,
         packet: &Packet<'_>,
-        bytes: &[u8],
     ) -> Verdict {
         let welcome = match Welcome::parse(packet) {
             Ok(welcome) => welcome,
@@ -206,7 +197,8 @@ impl Switch {
         if member.session != welcome.address.session {
             return Verdict::Drop(DropReason::UnknownReceiver);
         }
-        let peer = member.peer;
+        let place = member.place();
+        let peer = place.peer;
         let worker = seen(&welcome.address, peer);
         if welcome.code.is_refusal() {
             job.members.remove(&welcome.address.worker);
@@ -219,7 +211,12 @@ impl Switch {
                 cluster.note_wish(welcome.address.worker, member.wants_notices);
             }
             if admits && member.behind_switch {
-                job.below.entry(peer).or_default().hops.liveness.note(now);
+                job.below
+                    .entry(peer)
+                    .or_insert_with(|| Below::at(place.port))
+                    .hops
+                    .liveness
+                    .note(now);
             }
             if welcome.parameters > 0 && welcome.segment_lanes > 0 {
                 job.shape = Some(Shape {
@@ -231,9 +228,8 @@ impl Switch {
                 self.event(Event::WorkerJoined(worker));
             }
         }
-        let mut signed: Vec<u8> = bytes.into();
-        signed[at::SWITCH_EPOCH..at::SWITCH_EPOCH + 4].copy_from_slice(&self.epoch.to_be_bytes());
-        self.send_down(Down { peer, bytes: signed.into(), receiver: None })
+        let signed = Welcome { switch_epoch: self.epoch, ..welcome };
+        self.send(now, place, from.class, Message::Welcome(signed))
     }
 
     pub(super) fn handle_leave(
@@ -261,7 +257,7 @@ impl Switch {
         job.members.remove(&address.worker);
         let server = job.server;
         self.event(Event::WorkerLeft(seen(&address, from.peer)));
-        self.send_up(now, server, bytes)
+        self.send_up(now, from, server, Message::Untouched(bytes.into()))
     }
 
     /// Notes that a job's server lives. Where a switch stands above, this is that switch's sign of
@@ -314,8 +310,14 @@ impl Switch {
         let silent_after = self.config.silent_after;
         let mut events = Vec::new();
         let forget_after = silent_after * GONE;
-        let waiting: BTreeSet<JobId> =
-            self.uplink.queue().entries().iter().map(|entry| entry.contribution.flow.job).collect();
+        let waiting: BTreeSet<JobId> = self
+            .ports
+            .up
+            .queue()
+            .entries()
+            .iter()
+            .map(|entry| entry.contribution.flow.job)
+            .collect();
         self.jobs.retain(|id, job| {
             let keep = job.configured
                 || !job.members.is_empty()
@@ -374,7 +376,7 @@ impl Switch {
         code: WelcomeCode,
     ) -> Verdict {
         let welcome = self.welcome(now, join.address, join.sent_at_ns, code);
-        self.reply(from.peer, &welcome);
+        self.reply(now, from, welcome);
         self.event(Event::WorkerRefused(seen(&join.address, from.peer), code));
         Verdict::Drop(DropReason::JoinRefused(code))
     }
@@ -409,11 +411,12 @@ impl Switch {
     }
 }
 
-fn new_member(now: Instant, peer: PeerId, join: &Join) -> Member {
+fn new_member(now: Instant, from: Source, join: &Join) -> Member {
     Member {
         cluster: join.address.cluster,
         session: join.address.session,
-        peer,
+        peer: from.peer,
+        port: from.port,
         behind_switch: join.hops > 0,
         joined: (join.sent_at_ns, join.hops),
         wants_notices: join.wants_notices && join.hops == 0,

@@ -1,6 +1,6 @@
 //! The aggregation switch: the protocol around the queue.
 //!
-//! Updates come up and meet the [`Link`]; answers come down, take the
+//! Updates come up and meet the uplink's [`Link`](crate::link::Link); answers come down, take the
 //! queue's status along and fan out to the workers concerned; joins and the like pass through, and
 //! the switch remembers from them who its workers and servers are. One switch serves any number of
 //! jobs, which share the queue's slots.
@@ -15,6 +15,7 @@ mod meetings;
 mod membership;
 mod neighbours;
 mod notices;
+mod ports;
 mod screening;
 mod statistics;
 #[cfg(test)]
@@ -32,23 +33,18 @@ use crate::drop::DropReason;
 use crate::engine::{Engine, Source, Transmit, Verdict, Why};
 use crate::event::Event;
 use crate::ids::{JobId, PeerId, PortId};
-use crate::link::{Datagram, Leaving, Link};
 use crate::party::Shape;
 use crate::party::active::{Activity, activity};
 use crate::report::{self, Report};
 use crate::time::Instant;
 use admission::Asking;
 use alloc::collections::{BTreeMap, VecDeque};
-use alloc::sync::Arc;
-use alloc::vec::Vec;
 use core::time::Duration;
 use counters::Counters;
 use job::Job;
 use meetings::Meetings;
-use olaf_wire::answer::{patch_ends, patch_receiver, patch_status};
-use olaf_wire::{
-    Address, Ends, Kind, Packet, QueueStatus, Refusal, Update, WelcomeCode, join_of_another_version,
-};
+use olaf_wire::{Kind, Packet, QueueStatus, Refusal, Update, WelcomeCode, join_of_another_version};
+use ports::{Message, Place, Ports};
 
 /// How often parties are looked at for silence.
 const SILENCE_CHECK: Duration = Duration::from_millis(100);
@@ -59,8 +55,7 @@ const EVENT_LIMIT: usize = 4096;
 pub struct Switch {
     config: Config,
     epoch: u32,
-    uplink: Link<Control>,
-    downlink: VecDeque<Down>,
+    ports: Ports,
     jobs: BTreeMap<JobId, Job>,
     default_server: Option<PeerId>,
     /// Whose updates met in each waiting entry.
@@ -78,26 +73,6 @@ pub struct Switch {
     told_of_loops: Option<Instant>,
 }
 
-/// A control datagram that goes ahead of updates.
-struct Control {
-    peer: PeerId,
-    bytes: Vec<u8>,
-}
-
-impl Datagram for Control {
-    fn bytes(&self) -> u32 {
-        u32::try_from(self.bytes.len()).unwrap_or(u32::MAX)
-    }
-}
-
-/// A datagram that waits for the downlink.
-struct Down {
-    peer: PeerId,
-    bytes: Arc<[u8]>,
-    /// Of an answer: whom it is for, what it acknowledges to them, and what became of their updates.
-    receiver: Option<(Address, u32, Ends)>,
-}
-
 impl Switch {
     /// A switch without jobs. `epoch` names this life of it: draw it at random.
     ///
@@ -106,11 +81,8 @@ impl Switch {
     pub fn new(config: Config, epoch: u32) -> Result<Self, ConfigError> {
         let config = config.check()?;
         Ok(Self {
-            uplink: Link::new(config.pacer())
-                .with_queue(config.discipline())
-                .with_datagrams(config.control_limit),
+            ports: Ports::new(&config),
             epoch: epoch.max(1),
-            downlink: VecDeque::new(),
             jobs: BTreeMap::new(),
             default_server: None,
             meetings: Meetings::default(),
@@ -142,8 +114,8 @@ impl Switch {
         let activity = self.activity(now);
         QueueStatus {
             active_clusters: u16::try_from(activity.clusters).unwrap_or(u16::MAX),
-            slots: u16::try_from(self.uplink.queue().slots()).unwrap_or(u16::MAX),
-            used: u16::try_from(self.uplink.queue().used()).unwrap_or(u16::MAX),
+            slots: u16::try_from(self.ports.up.queue().slots()).unwrap_or(u16::MAX),
+            used: u16::try_from(self.ports.up.queue().used()).unwrap_or(u16::MAX),
             switches: 1,
             round_us: u32::try_from(activity.round.as_micros()).unwrap_or(u32::MAX),
         }
@@ -156,7 +128,7 @@ impl Switch {
             let heard = job.clusters.values().filter_map(|cluster| cluster.last_heard);
             heard.map(move |heard| (heard, segments))
         });
-        activity(heard, now, self.config.active, self.uplink.service())
+        activity(heard, now, self.config.active, self.ports.up.service())
     }
 
     fn job(&mut self, id: JobId, server: PeerId) -> &mut Job {
@@ -184,7 +156,7 @@ impl Switch {
                 Ok(update) => self.handle_update(now, from, &update, packet.lanes()),
                 Err(refusal) => Verdict::Drop(DropReason::Malformed(refusal)),
             },
-            Kind::Join => self.handle_join(now, from, packet, bytes),
+            Kind::Join => self.handle_join(now, from, packet),
             Kind::Leave => self.handle_leave(now, from, packet, bytes),
             // An offer of a first model, a wish for segments of the newest, names of arrays.
             Kind::Model | Kind::Fetch | Kind::Layout => self.pass_up(now, from, packet, bytes),
@@ -194,16 +166,10 @@ impl Switch {
         }
     }
 
-    fn handle_above(
-        &mut self,
-        now: Instant,
-        from: Source,
-        packet: &Packet<'_>,
-        bytes: &[u8],
-    ) -> Verdict {
+    fn handle_above(&mut self, now: Instant, from: Source, packet: &Packet<'_>) -> Verdict {
         match packet.kind() {
-            Kind::Acknowledgement | Kind::Model => self.handle_answer(now, from, packet, bytes),
-            Kind::Welcome => self.handle_welcome(now, from, packet, bytes),
+            Kind::Acknowledgement | Kind::Model => self.handle_answer(now, from, packet),
+            Kind::Welcome => self.handle_welcome(now, from, packet),
             Kind::Join => self.handle_join_from_above(now, from, packet),
             _ => Verdict::Drop(DropReason::WrongDirection),
         }
@@ -231,61 +197,13 @@ impl Switch {
             }
             None => return Verdict::Drop(DropReason::UnknownJob),
         };
-        self.send_up(now, server, bytes)
+        self.send_up(now, from, server, Message::Untouched(bytes.into()))
     }
 
-    fn send_up(&mut self, now: Instant, peer: PeerId, bytes: &[u8]) -> Verdict {
-        if self.uplink.send(now, Control { peer, bytes: bytes.into() }) {
-            self.counters.forwarded_up += 1;
-            Verdict::Absorb
-        } else {
-            Verdict::Drop(DropReason::LinkFull)
-        }
-    }
-
-    fn send_down(&mut self, down: Down) -> Verdict {
-        if self.downlink.len() >= self.config.downlink_limit {
-            return Verdict::Drop(DropReason::LinkFull);
-        }
-        self.downlink.push_back(down);
-        self.counters.forwarded_down += 1;
-        Verdict::Absorb
-    }
-
-    fn transmit_up(&mut self, now: Instant, buf: &mut [u8]) -> Option<Transmit> {
-        let departure = self.uplink.due(now)?;
-        match departure.what {
-            Leaving::Datagram => {
-                let control = self.uplink.take()?;
-                let len = control.bytes.len();
-                buf[..len].copy_from_slice(&control.bytes);
-                Some(Transmit::to(control.peer, len))
-            }
-            Leaving::Update => Some(self.depart(now, buf)),
-        }
-    }
-
-    fn transmit_down(&mut self, now: Instant, buf: &mut [u8]) -> Option<Transmit> {
-        let down = self.downlink.pop_front()?;
-        let len = down.bytes.len();
-        let out = &mut buf[..len];
-        out.copy_from_slice(&down.bytes);
-        if let Some((address, acknowledges, ends)) = down.receiver {
-            patch_receiver(out, &address, acknowledges);
-            patch_ends(out, &ends);
-            let status = self.status_for(now, out);
-            patch_status(out, status);
-        }
-        Some(Transmit::to(down.peer, len))
-    }
-
-    /// Of several queues on the path the most crowded one is told: the one with the most active
-    /// clusters for each slot.
-    fn status_for(&self, now: Instant, answer: &[u8]) -> QueueStatus {
-        let own = self.queue_status(now);
-        let earlier = Packet::new_checked(answer).and_then(|p| olaf_wire::Answer::parse(&p));
-        let Ok(olaf_wire::Answer { queue: earlier, .. }) = earlier else { return own };
-        earlier.passing(own)
+    /// Passes a message on to a server, in the class that it came with.
+    fn send_up(&mut self, now: Instant, from: Source, server: PeerId, message: Message) -> Verdict {
+        let place = Place { port: PortId::UPLINK, peer: server };
+        self.send(now, place, from.class, message)
     }
 }
 
@@ -301,12 +219,12 @@ impl Engine for Switch {
             Err(refusal) => {
                 if below && let Some(address) = join_of_another_version(bytes) {
                     let welcome = self.welcome(now, address, 0, WelcomeCode::UnknownJob);
-                    self.reply(from.peer, &welcome);
+                    self.reply(now, from, welcome);
                 }
                 Verdict::Drop(DropReason::Malformed(refusal))
             }
             Ok(packet) if below => self.handle_below(now, from, &packet, bytes),
-            Ok(packet) => self.handle_above(now, from, &packet, bytes),
+            Ok(packet) => self.handle_above(now, from, &packet),
         };
         if let Verdict::Drop(reason) = verdict {
             self.counters.refuse(reason);
@@ -315,16 +233,12 @@ impl Engine for Switch {
     }
 
     fn poll_transmit(&mut self, now: Instant, port: PortId, buf: &mut [u8]) -> Option<Transmit> {
-        if port == PortId::UPLINK {
-            self.transmit_up(now, buf)
-        } else {
-            self.transmit_down(now, buf)
-        }
+        self.transmit(now, port, buf)
     }
 
     fn poll_timeout(&self) -> Option<(Instant, Why)> {
-        let departure = self.uplink.next_departure().map(|at| (at, Why::Departure));
-        let expiry = self.uplink.next_expiry().map(|at| (at, Why::CreditExpiry));
+        let departure = self.ports.next_departure().map(|at| (at, Why::Departure));
+        let expiry = self.ports.up.next_expiry().map(|at| (at, Why::CreditExpiry));
         let silence =
             (!self.jobs.is_empty()).then_some((self.next_silence_check, Why::SilenceCheck));
         let admission = self.asking.deadline().map(|at| (at, Why::AdmissionDeadline));
@@ -332,7 +246,7 @@ impl Engine for Switch {
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        self.uplink.expire(now);
+        self.ports.up.expire(now);
         self.check_deadline(now);
         if now >= self.next_silence_check {
             self.check_silence(now);
@@ -345,14 +259,14 @@ impl Engine for Switch {
     }
 
     fn ports(&self) -> u16 {
-        2
+        self.ports.count()
     }
 
     /// A paced link must have sent what is due before anything merges with it. Without a pacer the
     /// datagrams of one batch have waited together in the socket, and they merge, as long as the
     /// queue has room: on such a link nothing is ever dropped.
     fn must_drain(&self) -> bool {
-        let queue = self.uplink.queue();
+        let queue = self.ports.up.queue();
         self.config.pacing != Pacing::Unlimited || queue.used() >= queue.slots()
     }
 

@@ -3,10 +3,11 @@
 use super::Switch;
 use super::counters::Account;
 use super::job::Job;
+use super::ports::Place;
 use crate::drop::DropReason;
 use crate::engine::{Source, Verdict};
 use crate::event::Event;
-use crate::ids::{JobId, PeerId, Session, WorkerId};
+use crate::ids::{JobId, PeerId, PortId, Session, WorkerId};
 use crate::party::hops::Hops;
 use crate::rejection::Rejection;
 use crate::time::Instant;
@@ -21,8 +22,9 @@ const ASK_AGAIN_EVERY: Duration = Duration::from_millis(100);
 const TELL_LOOP_EVERY: Duration = Duration::from_secs(1);
 
 /// A switch below this one: workers joined through it, and the server let them in.
-#[derive(Default)]
 pub(super) struct Below {
+    /// The port on which it was last heard.
+    pub(super) port: PortId,
     /// Which of what it sent came before, and when it was last heard.
     pub(super) hops: Hops,
     pub(super) lives: Lives,
@@ -54,12 +56,26 @@ impl Lives {
     }
 }
 
+impl Below {
+    pub(super) fn at(port: PortId) -> Self {
+        Self {
+            port,
+            hops: Hops::default(),
+            lives: Lives::default(),
+            account: Account::default(),
+            told: [None; Rejection::ALL.len()],
+        }
+    }
+}
+
 impl Switch {
-    /// Notes that a switch below lives, and which life of it.
-    pub(super) fn heard_below(&mut self, now: Instant, id: JobId, peer: PeerId, life: Session) {
+    /// Notes that a switch below lives, where it is, and which life of it.
+    pub(super) fn heard_below(&mut self, now: Instant, id: JobId, from: Source, life: Session) {
+        let peer = from.peer;
         let Some(below) = self.jobs.get_mut(&id).and_then(|job| job.below.get_mut(&peer)) else {
             return;
         };
+        below.port = from.port;
         below.hops.liveness.note(now);
         let was_silent = below.hops.liveness.comes_back();
         if below.lives.heard(life.0) {
@@ -77,19 +93,20 @@ impl Switch {
             return;
         }
         job.asked_again = Some(now);
-        let mut asked: Vec<(PeerId, Address)> = Vec::new();
+        let mut asked: Vec<(Place, Address)> = Vec::new();
         let mut switches = BTreeSet::new();
         for (worker, member) in &job.members {
             let (cluster, session) = (member.cluster, member.session);
             if !member.behind_switch {
-                asked.push((member.peer, Address { job: id, cluster, worker: *worker, session }));
+                asked
+                    .push((member.place(), Address { job: id, cluster, worker: *worker, session }));
             } else if switches.insert(member.peer) {
-                asked.push((member.peer, everyone(id)));
+                asked.push((member.place(), everyone(id)));
             }
         }
-        for (peer, address) in asked {
+        for (place, address) in asked {
             let welcome = self.welcome(now, address, 0, WelcomeCode::JoinAgain);
-            self.reply(peer, &welcome);
+            self.reply(now, place, welcome);
         }
     }
 
@@ -101,7 +118,7 @@ impl Switch {
         packet: &Packet<'_>,
     ) -> Verdict {
         match Join::parse(packet) {
-            Ok(join) => self.refuse_loop(now, from.peer, from.peer, &join),
+            Ok(join) => self.refuse_loop(now, from.peer, from.into(), &join),
             Err(refusal) => Verdict::Drop(DropReason::Malformed(refusal)),
         }
     }
@@ -112,12 +129,12 @@ impl Switch {
         &mut self,
         now: Instant,
         came_from: PeerId,
-        towards: PeerId,
+        towards: Place,
         join: &Join,
     ) -> Verdict {
         let code = WelcomeCode::Loop;
         let welcome = self.welcome(now, join.address, join.sent_at_ns, code);
-        self.reply(towards, &welcome);
+        self.reply(now, towards, welcome);
         if self.told_of_loops.is_none_or(|told| now.since(told) >= TELL_LOOP_EVERY) {
             self.told_of_loops = Some(now);
             self.event(Event::Loop(join.address.job, came_from));

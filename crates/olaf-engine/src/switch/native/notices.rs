@@ -1,16 +1,16 @@
 //! Word to workers of what was taken in of their cluster: transmission control asks for it.
 
-use super::{Down, Switch};
-use crate::engine::Verdict;
+use super::Switch;
+use super::ports::Message;
 use crate::ids::WorkerId;
+use crate::time::Instant;
 use alloc::vec::Vec;
-use olaf_wire::offsets::notice;
 use olaf_wire::{Address, Notice, Update};
 
 impl Switch {
     /// Tells the workers of a cluster that asked for it what was taken in: only the first switch
     /// does, and of a model of several segments once.
-    pub(super) fn notify(&mut self, update: &Update) {
+    pub(super) fn notify(&mut self, now: Instant, update: &Update) {
         if update.hops > 0 || update.segment > 0 {
             return;
         }
@@ -23,15 +23,11 @@ impl Switch {
         cluster.wants_notices.retain(|worker| here(worker).is_some());
         let told = cluster.wants_notices.iter().filter_map(|worker| {
             let member = here(worker).filter(|member| !member.behind_switch)?;
-            Some((member.peer, Address { worker: *worker, session: member.session, ..address }))
+            Some((member.place(), Address { worker: *worker, session: member.session, ..address }))
         });
-        for (peer, address) in told.collect::<Vec<_>>() {
-            let mut bytes = [0; notice::LEN];
-            Notice { address, taken_newest_ns: update.generated_newest_ns }.emit(&mut bytes);
-            let down = Down { peer, bytes: bytes[..].into(), receiver: None };
-            if let Verdict::Drop(reason) = self.send_down(down) {
-                self.counters.refuse(reason);
-            }
+        for (place, address) in told.collect::<Vec<_>>() {
+            let notice = Notice { address, taken_newest_ns: update.generated_newest_ns };
+            self.say(now, place, Message::Notice(notice));
         }
     }
 }

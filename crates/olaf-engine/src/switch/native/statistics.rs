@@ -147,8 +147,8 @@ impl Switch {
             epoch: self.epoch,
             queue: Queue {
                 discipline: self.config.queue.name(),
-                slots: self.uplink.queue().slots(),
-                used: self.uplink.queue().used(),
+                slots: self.ports.up.queue().slots(),
+                used: self.ports.up.queue().used(),
                 gate: self.config.gate,
                 active_clusters: self.queue_status(now).active_clusters,
             },
@@ -182,7 +182,7 @@ impl Switch {
 
     fn waiting(&self) -> BTreeMap<(JobId, ClusterId), u64> {
         let mut waiting = BTreeMap::new();
-        for entry in self.uplink.queue().entries() {
+        for entry in self.ports.up.updates() {
             *waiting
                 .entry((entry.contribution.flow.job, entry.contribution.flow.cluster))
                 .or_default() += u64::from(entry.contribution.contributors);
@@ -191,7 +191,7 @@ impl Switch {
     }
 
     fn uplink_statistics(&self) -> Uplink {
-        let (outstanding, credits_expired) = match self.uplink.pacer() {
+        let (outstanding, credits_expired) = match self.ports.up.pacer() {
             Pacer::Credit(pacer) => (pacer.outstanding(), pacer.expired()),
             _ => (0, 0),
         };

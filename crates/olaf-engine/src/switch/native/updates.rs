@@ -9,9 +9,10 @@ use super::neighbours::everyone;
 use super::screening::{Screened, screen};
 use crate::contribution::{Contribution, datagram_bytes};
 use crate::drop::DropReason;
-use crate::engine::{Source, Transmit, Verdict};
+use crate::engine::{Receivers, Source, Transmit, Verdict};
 use crate::event::{Event, WorkerSeen};
 use crate::ids::{ClusterId, Flow, PeerId};
+use crate::link::Departure;
 use crate::queue::{Arrival, EntryId, Outcome};
 use crate::rejection::Rejection;
 use crate::time::Instant;
@@ -54,7 +55,7 @@ impl Switch {
             return self.reject(now, from, update, Rejection::Superseded);
         }
 
-        let outcome = self.uplink.arrive(now, &Arrival { contribution, lanes });
+        let outcome = self.ports.up.arrive(now, &Arrival { contribution, lanes });
         cluster.last_heard = Some(now);
         // The cluster counts what became of this arrival. An entry that the arrival evicted may be
         // another cluster's; `evict` counts it there.
@@ -71,16 +72,18 @@ impl Switch {
         }
         let somebody_asked = !cluster.wants_notices.is_empty();
         let sharer = Sharer { hearer, sequence: update.hop_sequence };
-        let replaced = self.meetings.note(outcome, sharer, number);
+        let replaced = self.meetings.note(outcome, sharer, number, from.class);
 
         match outcome {
             Outcome::Appended(_) | Outcome::Merged(_) | Outcome::Filtered(_) => {}
-            Outcome::Replaced { .. } => self.end_all(flow, replaced, Some(hearer)),
-            Outcome::Evicted { evicted, flow, dropped, .. } => self.evict(evicted, flow, dropped),
-            Outcome::Dropped | Outcome::Rejected(_) => self.end_at_once(flow, hearer, number),
+            Outcome::Replaced { .. } => self.end_all(now, flow, replaced, Some(hearer)),
+            Outcome::Evicted { evicted, flow, dropped, .. } => {
+                self.evict(now, evicted, flow, dropped);
+            }
+            Outcome::Dropped | Outcome::Rejected(_) => self.end_at_once(now, flow, hearer, number),
         }
-        if let Hearer::Switch(peer) = hearer {
-            self.heard_below(now, flow.job, peer, update.address.session);
+        if let Hearer::Switch(_) = hearer {
+            self.heard_below(now, flow.job, from, update.address.session);
         }
         let verdict = match outcome {
             Outcome::Rejected(rejection) => {
@@ -93,29 +96,34 @@ impl Switch {
             _ => Verdict::Absorb,
         };
         if somebody_asked && verdict == Verdict::Absorb {
-            self.notify(update);
+            self.notify(now, update);
         }
         verdict
     }
 
     /// An entry gave its slot to an arrival. Its contributions are dropped, and no answer to them
     /// will ever come.
-    fn evict(&mut self, entry: EntryId, flow: Flow, contributors: u32) {
+    fn evict(&mut self, now: Instant, entry: EntryId, flow: Flow, contributors: u32) {
         let Meeting { holds, .. } = self.meetings.take(entry);
-        self.end_all(flow, holds, None);
+        self.end_all(now, flow, holds, None);
         let job = self.jobs.get_mut(&flow.job).expect("an update is taken only for a known job");
         job.clusters.entry(flow.cluster).or_default().fates.evicted += u64::from(contributors);
     }
 
     /// The locked entry has left: writes it out and frees its slot.
-    pub(super) fn depart(&mut self, now: Instant, buf: &mut [u8]) -> Transmit {
-        let entry = self.uplink.leaving_update().expect("due() said so");
+    pub(super) fn depart(
+        &mut self,
+        now: Instant,
+        departure: Departure,
+        buf: &mut [u8],
+    ) -> Transmit {
+        let entry = self.ports.up.leaving_update().expect("due() said so");
         let id = entry.id;
         let Contribution { flow, contributors, .. } = entry.contribution;
         let job = self.jobs.get_mut(&flow.job).expect("an update is taken only for a known job");
         job.hop_sequence = serial::next(job.hop_sequence);
         let hop_sequence = job.hop_sequence;
-        let Meeting { sharers, holds } = self.meetings.take(id);
+        let Meeting { sharers, holds, class } = self.meetings.take(id);
         let cluster = job.clusters.entry(flow.cluster).or_default();
         let flow_sequence = cluster.ends.departs(flow.segment, holds, self.epoch);
         Contribution { hops: entry.contribution.hops.saturating_add(1), ..entry.contribution }
@@ -133,8 +141,8 @@ impl Switch {
         let segment = flow.segment;
         cluster.unanswered.push_back(Unanswered { hop_sequence, segment, sharers });
         let peer = job.server;
-        self.uplink.release(now, Some((flow, hop_sequence)));
-        Transmit::to(peer, len)
+        self.ports.up.release(now, Some((flow, hop_sequence)));
+        Transmit { to: Receivers::One(peer), len, class: departure.mark(class) }
     }
 
     /// An update of a worker or a switch that this switch does not know, as after its own restart.
@@ -142,7 +150,7 @@ impl Switch {
     fn stranger(&mut self, now: Instant, from: Source, update: &Update) -> Verdict {
         let address = if update.hops == 0 { update.address } else { everyone(update.address.job) };
         let welcome = self.welcome(now, address, 0, WelcomeCode::JoinAgain);
-        self.reply(from.peer, &welcome);
+        self.reply(now, from, welcome);
         let rejection = Rejection::UnknownWorker;
         self.counters.total.reject(rejection.counts(1), rejection);
         self.tell(now, from, update, rejection);

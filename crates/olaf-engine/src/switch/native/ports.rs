@@ -1,0 +1,194 @@
+//! The switch's ports: what waits at each is kept as meaning, and becomes bytes when it leaves.
+//!
+//! Port 0 leads up to the servers: its link has the queue of updates. The ports from 1 on lead down
+//! to workers and other switches; a datagram for one of them leaves by the port on which the switch
+//! heard it.
+
+use super::{Config, Switch};
+use crate::drop::DropReason;
+use crate::engine::{Receivers, Source, TrafficClass, Transmit, Verdict};
+use crate::ids::{PeerId, PortId};
+use crate::link::{Datagram, Leaving, Link};
+use crate::time::Instant;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::iter;
+use olaf_wire::{Answer, Join, Notice, Welcome};
+
+/// Where a party is: the peer, and the port on which the switch heard it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) port: PortId,
+    pub(super) peer: PeerId,
+}
+
+impl From<Source> for Place {
+    fn from(source: Source) -> Self {
+        Self { port: source.port, peer: source.peer }
+    }
+}
+
+/// A message that waits for a port.
+#[derive(Clone, Debug)]
+pub(super) enum Message {
+    /// Passed on as it came.
+    Untouched(Vec<u8>),
+    /// A worker's join, on its way up.
+    Join(Join),
+    /// The server's or this switch's word on a join, on its way down.
+    Welcome(Welcome),
+    /// Word to a worker of what was taken in.
+    Notice(Notice),
+    /// An answer on its way down: when it leaves, it takes the queue's status along. The lanes are
+    /// in wire order, and all receivers share them.
+    Answer(Answer, Arc<[u8]>),
+}
+
+impl Message {
+    /// The bytes of its datagram.
+    fn len(&self) -> usize {
+        match self {
+            Self::Untouched(bytes) => bytes.len(),
+            Self::Join(join) => join.datagram_len(),
+            Self::Welcome(welcome) => welcome.datagram_len(),
+            Self::Notice(_) => olaf_wire::offsets::notice::LEN,
+            Self::Answer(_, lanes) => olaf_wire::offsets::answer::PAYLOAD + lanes.len(),
+        }
+    }
+}
+
+/// A message with its receivers.
+pub(super) struct Waiting {
+    to: Receivers,
+    class: TrafficClass,
+    message: Message,
+}
+
+impl Datagram for Waiting {
+    /// Each receiver gets a copy of its own, which takes the link's time.
+    fn bytes(&self) -> u32 {
+        let bytes = self.message.len().saturating_mul(self.to.as_slice().len());
+        u32::try_from(bytes).unwrap_or(u32::MAX)
+    }
+}
+
+/// The links of a switch's ports.
+pub(super) struct Ports {
+    pub(super) up: Link<Waiting>,
+    down: Vec<Link<Waiting>>,
+}
+
+impl Ports {
+    pub(super) fn new(config: &Config) -> Self {
+        let up = Link::new(config.pacer())
+            .with_queue(config.discipline())
+            .with_datagrams(config.control_limit)
+            .with_ecn_depth(config.ecn_depth);
+        let down = || {
+            Link::new(config.downlink_pacer())
+                .with_datagrams(config.downlink_limit)
+                .with_ecn_depth(config.downlink_ecn_depth)
+        };
+        Self { up, down: iter::repeat_with(down).take(config.downlinks.into()).collect() }
+    }
+
+    pub(super) fn count(&self) -> u16 {
+        u16::try_from(self.down.len() + 1).expect("Config::downlinks is below 65,535")
+    }
+
+    /// The link of a port; of a number that no port has, nothing.
+    fn link(&mut self, port: PortId) -> Option<&mut Link<Waiting>> {
+        match usize::from(port.0).checked_sub(1) {
+            None => Some(&mut self.up),
+            Some(at) => self.down.get_mut(at),
+        }
+    }
+
+    /// When the next departure of any port ends.
+    pub(super) fn next_departure(&self) -> Option<Instant> {
+        iter::once(&self.up).chain(&self.down).filter_map(Link::next_departure).min()
+    }
+}
+
+impl Switch {
+    /// A message of that class waits for its port from now on.
+    pub(super) fn send(
+        &mut self,
+        now: Instant,
+        place: Place,
+        class: TrafficClass,
+        message: Message,
+    ) -> Verdict {
+        self.send_to(now, place.port, Receivers::One(place.peer), class, message)
+    }
+
+    /// The same, for a group of receivers behind one port.
+    pub(super) fn send_to(
+        &mut self,
+        now: Instant,
+        port: PortId,
+        to: Receivers,
+        class: TrafficClass,
+        message: Message,
+    ) -> Verdict {
+        let receivers = to.as_slice().len() as u64;
+        let waiting = Waiting { to, class, message };
+        if !self.ports.link(port).is_some_and(|link| link.send(now, waiting)) {
+            return Verdict::Drop(DropReason::LinkFull);
+        }
+        if port == PortId::UPLINK {
+            self.counters.forwarded_up += receivers;
+        } else {
+            self.counters.forwarded_down += receivers;
+        }
+        Verdict::Absorb
+    }
+
+    /// Sends a message of this switch's own. A message that finds the link full is counted.
+    pub(super) fn say(&mut self, now: Instant, place: Place, message: Message) {
+        if let Verdict::Drop(reason) = self.send(now, place, TrafficClass::NONE, message) {
+            self.counters.refuse(reason);
+        }
+    }
+
+    /// Sends a welcome of this switch's own.
+    pub(super) fn reply(&mut self, now: Instant, place: impl Into<Place>, welcome: Welcome) {
+        self.say(now, place.into(), Message::Welcome(welcome));
+    }
+
+    /// The datagram of a port whose last bit has left by `now`.
+    pub(super) fn transmit(
+        &mut self,
+        now: Instant,
+        port: PortId,
+        buf: &mut [u8],
+    ) -> Option<Transmit> {
+        let link = self.ports.link(port)?;
+        let departure = link.due(now)?;
+        match departure.what {
+            Leaving::Datagram => {
+                let Waiting { to, class, message } = link.take()?;
+                let len = self.emit(now, &message, buf);
+                Some(Transmit { to, len, class: departure.mark(class) })
+            }
+            Leaving::Update => Some(self.depart(now, departure, buf)),
+        }
+    }
+
+    fn emit(&self, now: Instant, message: &Message, buf: &mut [u8]) -> usize {
+        match message {
+            Message::Untouched(bytes) => {
+                buf[..bytes.len()].copy_from_slice(bytes);
+                bytes.len()
+            }
+            Message::Join(join) => join.emit(buf),
+            Message::Welcome(welcome) => welcome.emit(buf),
+            Message::Notice(notice) => notice.emit(buf),
+            // OLAF §5: of several queues on the path, the answer tells of the most crowded one.
+            Message::Answer(answer, lanes) => {
+                let queue = answer.queue.passing(self.queue_status(now));
+                Answer { queue, ..*answer }.emit_in_wire_order(lanes, buf)
+            }
+        }
+    }
+}
