@@ -60,6 +60,23 @@ fn an_update_that_waits_behind_its_locked_predecessor_merges_with_the_next() {
 }
 
 #[test]
+fn the_three_heads_side_by_side() {
+    let lines = ["0,0,1,0,10,100", "10,0,2,0,20,100", "20,0,3,0,30,100", "30,1,4,0,1,100"];
+    let through = |head| run(&Parameters { head, ..olaf(2) }, &lines);
+    let (first, rest) = ((0, 100, vec!["1:0"]), (100, 200, vec!["2:0", "3:0"]));
+    // Locked, the update on the wire and the one behind it have both slots.
+    let locked = through(Head::Locked);
+    assert_eq!(departures(&locked), [first.clone(), rest.clone()]);
+    assert_eq!(fates(&locked)[3], "dropped");
+    // Gone, it leaves its slot to the other cluster.
+    let gone = through(Head::Gone);
+    assert_eq!(departures(&gone), [first, rest, (200, 300, vec!["4:0"])]);
+    // Open, it takes its own cluster's updates in until its last bit has left.
+    let open = through(Head::Open);
+    assert_eq!(departures(&open), [(0, 100, vec!["1:0", "2:0", "3:0"]), (100, 200, vec!["4:0"])]);
+}
+
+#[test]
 fn a_workers_newer_update_replaces_its_waiting_one() {
     let result = run(&olaf(4), &["0,0,1,0,1,100", "10,0,2,0,1,100", "20,0,2,1,1,100"]);
     assert_eq!(departures(&result), [(0, 100, vec!["1:0"]), (100, 200, vec!["2:1"])]);

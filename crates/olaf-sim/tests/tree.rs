@@ -238,18 +238,23 @@ fn pacings() -> impl Strategy<Value = Pacing> {
 }
 
 /// Each switch sends to one of those before it, the first to the server.
+type HopParts = (prop::sample::Index, usize, Pacing, Link, (u16, Option<u64>, usize));
+
 fn trees() -> impl Strategy<Value = Tree> {
-    let hop = (any::<prop::sample::Index>(), 1usize..8, pacings(), links());
+    let down = (1u16..4, prop::option::of(1_000_000u64..1 << 30), 64usize..65_536);
+    let hop = (any::<prop::sample::Index>(), 1usize..8, pacings(), links(), down);
     let homes = prop::collection::vec(any::<prop::sample::Index>(), 1..4);
     (prop::collection::vec(hop, 1..6), homes).prop_map(|(hops, homes)| {
         let homes = homes.iter().map(|home| home.index(hops.len())).collect();
-        let hops = hops.into_iter().enumerate().map(|(at, (above, slots, pacing, link))| Hop {
-            above: (at > 0).then(|| above.index(at)),
-            slots,
-            pacing,
-            link,
-        });
-        Tree { hops: hops.collect(), homes }
+        let hop =
+            |(at, (above, slots, pacing, link, (ports, rate, limit))): (usize, HopParts)| Hop {
+                above: (at > 0).then(|| above.index(at)),
+                slots,
+                pacing,
+                link,
+                down: Down { ports, rate: rate.and_then(BitsPerSecond::new), limit },
+            };
+        Tree { hops: hops.into_iter().enumerate().map(hop).collect(), homes }
     })
 }
 

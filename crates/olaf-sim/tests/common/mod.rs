@@ -6,7 +6,7 @@ mod accounts;
 mod tree;
 
 pub(crate) use accounts::{everyone_learns, everything_is_accounted_for};
-pub(crate) use tree::{Hop, Tree, switch};
+pub(crate) use tree::{Down, Hop, Tree, switch};
 
 use core::time::Duration;
 use olaf_engine::switch::native::{Admission, Pacing};

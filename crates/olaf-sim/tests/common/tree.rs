@@ -2,7 +2,7 @@
 
 use super::{SERVER, SWITCH, Setting};
 use olaf_engine::switch::native::{Config, Pacing};
-use olaf_engine::{PeerId, PortId, Switch, Wiring};
+use olaf_engine::{BitsPerSecond, PeerId, PortId, Switch, Wiring};
 use olaf_sim::{Link, Network};
 
 /// The place of the tree's switch of that number; the first is [`SWITCH`].
@@ -18,6 +18,30 @@ pub(crate) struct Hop {
     pub(crate) slots: usize,
     pub(crate) pacing: Pacing,
     pub(crate) link: Link,
+    pub(crate) down: Down,
+}
+
+/// The ways down from a switch: worker `w` is behind that of number `w mod ports`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Down {
+    pub(crate) ports: u16,
+    /// The rate of each; none: unlimited.
+    pub(crate) rate: Option<BitsPerSecond>,
+    /// Datagrams that may wait for each.
+    pub(crate) limit: usize,
+}
+
+impl Default for Down {
+    fn default() -> Self {
+        Self { ports: 1, rate: None, limit: Config::default().downlink_limit }
+    }
+}
+
+impl Down {
+    /// The port that a worker is behind.
+    pub(crate) fn port_of(self, worker: u32) -> PortId {
+        PortId(PortId::DOWNLINK.0 + u16::try_from(worker % u32::from(self.ports)).unwrap())
+    }
 }
 
 /// The switches, and at which of them workers are: worker `w` at `homes[w mod n]`.
@@ -63,7 +87,10 @@ impl Tree {
             let (admission, silent_after) = (setting.admission, setting.silent_after);
             net.join(switch(number), above, hop.link);
             let first_life = 200 + 100 * u32::try_from(number).unwrap();
-            let wiring = Wiring::new(PortId::DOWNLINK).with(above, PortId::UPLINK);
+            let mut wiring = Wiring::new(PortId::DOWNLINK).with(above, PortId::UPLINK);
+            for worker in 0..setting.workers {
+                wiring.place(PeerId(worker), hop.down.port_of(worker));
+            }
             net.place_wired(switch(number), wiring, move |life, _| {
                 let config = Config {
                     slots: hop.slots,
@@ -71,6 +98,9 @@ impl Tree {
                     gate,
                     admission,
                     silent_after,
+                    downlinks: hop.down.ports,
+                    downlink_rate: hop.down.rate,
+                    downlink_limit: hop.down.limit,
                     ..Config::default()
                 };
                 let mut switch = Switch::new(config, first_life + life).unwrap();
@@ -84,6 +114,7 @@ impl Tree {
 impl Hop {
     /// As the setting has it.
     pub(crate) fn new(setting: &Setting, above: Option<usize>) -> Self {
-        Self { above, slots: setting.slots, pacing: setting.pacing, link: setting.core }
+        let down = Down::default();
+        Self { above, slots: setting.slots, pacing: setting.pacing, link: setting.core, down }
     }
 }
