@@ -143,14 +143,13 @@ pub unsafe extern "C" fn olaf_queue_begin(
     entry: *mut olaf_entry,
 ) -> olaf_result {
     guard(|| {
-        let _ = now_ns;
         // SAFETY: the caller's promise.
         let (queue, entry) = unsafe { (handle(queue)?, output(entry)?) };
         let locked = queue.0.run(|q| {
             if q.departing().is_some() {
                 return Err(OLAF_RESULT_DEPARTING);
             }
-            q.begin().then_some(()).ok_or(OLAF_RESULT_NOTHING)?;
+            q.begin(Instant(now_ns)).then_some(()).ok_or(OLAF_RESULT_NOTHING)?;
             departing(q)
         })?;
         entry.set(locked);

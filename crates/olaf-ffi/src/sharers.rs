@@ -1,7 +1,9 @@
-//! The queue, and which arrivals met in which of its entries.
+//! The link of a switch whose driver says when it is free, and which arrivals met in which entry.
 
 use crate::types::{olaf_part, olaf_sharer};
 use core::time::Duration;
+use olaf_engine::link::Link;
+use olaf_engine::link::pacer::Pacer;
 use olaf_engine::party::active::activity;
 use olaf_engine::switch::native::Fates;
 use olaf_engine::{
@@ -13,7 +15,7 @@ use std::collections::BTreeMap;
 
 /// A discipline with the memory that a switch has of it.
 pub(crate) struct SharedQueue {
-    queue: Box<dyn Discipline + Send>,
+    link: Link,
     active: Duration,
     max_hops: u8,
     fates: Fates,
@@ -27,7 +29,7 @@ pub(crate) struct SharedQueue {
 impl SharedQueue {
     pub(crate) fn new(queue: Box<dyn Discipline + Send>, active: Duration, max_hops: u8) -> Self {
         Self {
-            queue,
+            link: Link::new(Pacer::Unlimited).with_queue(queue),
             active,
             max_hops,
             fates: Fates::default(),
@@ -54,7 +56,7 @@ impl SharedQueue {
             return Err(Rejection::TooManyHops);
         }
         self.last_heard.insert((flow.job, flow.cluster), now);
-        let outcome = self.queue.arrive(arrival);
+        let outcome = self.link.arrive(now, arrival);
         self.fates.count(contributors, outcome);
         let (entry, part) = match outcome {
             Outcome::Appended(entry) | Outcome::Merged(entry) => {
@@ -81,24 +83,23 @@ impl SharedQueue {
     }
 
     /// Locks the entry whose turn it is.
-    pub(crate) fn begin(&mut self) -> bool {
-        self.queue.begin_departure().is_some()
+    pub(crate) fn begin(&mut self, now: Instant) -> bool {
+        self.link.due(now).is_some()
     }
 
     pub(crate) fn departing(&self) -> Option<&Entry> {
-        self.queue.departing()
+        self.link.leaving_update()
     }
 
     /// The entry whose turn comes next.
     pub(crate) fn next(&self) -> Option<&Entry> {
-        let departing = self.queue.departing().map(|entry| entry.id);
-        self.queue.entries().into_iter().find(|entry| Some(entry.id) != departing)
+        let departing = self.departing().map(|entry| entry.id);
+        self.link.updates().find(|entry| Some(entry.id) != departing)
     }
 
     /// The departing entry has left.
     pub(crate) fn end(&mut self) -> Option<EntryId> {
         let (job, contributors) = self
-            .queue
             .departing()
             .map(|entry| (entry.contribution.flow.job, entry.contribution.contributors))?;
         let sequence = self.hop_sequence(job);
@@ -109,13 +110,14 @@ impl SharedQueue {
 
     /// The departing entry is thrown away.
     pub(crate) fn discard(&mut self) -> Option<EntryId> {
-        let contributors = self.queue.departing().map(|entry| entry.contribution.contributors)?;
+        let contributors = self.departing().map(|entry| entry.contribution.contributors)?;
         self.fates.dropped += u64::from(contributors);
         self.free()
     }
 
     fn free(&mut self) -> Option<EntryId> {
-        let id = self.queue.end_departure()?;
+        let now = self.link.next_departure()?;
+        let id = self.link.release(now, None)?;
         self.sharers.remove(&id);
         Some(id)
     }
@@ -146,8 +148,8 @@ impl SharedQueue {
         let activity = activity(heard, now, self.active, service);
         QueueStatus {
             active_clusters: u16::try_from(activity.clusters).unwrap_or(u16::MAX),
-            slots: u16::try_from(self.queue.slots()).unwrap_or(u16::MAX),
-            used: u16::try_from(self.queue.used()).unwrap_or(u16::MAX),
+            slots: u16::try_from(self.link.queue().slots()).unwrap_or(u16::MAX),
+            used: u16::try_from(self.link.queue().used()).unwrap_or(u16::MAX),
             switches: 1,
             round_us: u32::try_from(activity.round.as_micros()).unwrap_or(u32::MAX),
         }
