@@ -118,12 +118,12 @@ fn server(life: u32) -> Server {
     };
     Server::new(
         ServerConfig {
-            aggregate,
             max_workers: 8,
             max_jobs: 4,
             max_parameters: 1 << 16,
             ..ServerConfig::default()
-        },
+        }
+        .aggregating(aggregate),
         50 + life,
     )
     .expect("these settings can be")

@@ -134,31 +134,32 @@ impl Run {
 }
 
 fn config(setting: &Setting) -> Config {
-    Config {
+    let pacing = match setting.pacing % 3 {
+        0 => Pacing::Unlimited,
+        1 => BitsPerSecond::new(u64::from(setting.pacing) * 100 + 1)
+            .map_or(Pacing::Unlimited, Pacing::Rate),
+        _ => Pacing::Credits {
+            credits: usize::from(setting.pacing % 5) + 1,
+            timeout: Duration::from_millis(u64::from(setting.pacing) + 1),
+        },
+    };
+    let admission = setting.asks.map(|(timeout, admit)| Admission {
+        timeout: Duration::from_millis(u64::from(timeout) + 1),
+        unanswered: if admit { Ruling::Admit } else { Ruling::Refuse },
+        refused_for: Duration::from_millis(u64::from(timeout)),
+        max_questions: 2,
+    });
+    let config = Config {
         queue: QueueKind::ALL[usize::from(setting.queue) % QueueKind::ALL.len()].1,
         slots: usize::from(setting.slots % 8) + 1,
         gate: setting.gate.map(f64::from),
-        pacing: match setting.pacing % 3 {
-            0 => Pacing::Unlimited,
-            1 => BitsPerSecond::new(u64::from(setting.pacing) * 100 + 1)
-                .map_or(Pacing::Unlimited, Pacing::Rate),
-            _ => Pacing::Credits {
-                credits: usize::from(setting.pacing % 5) + 1,
-                timeout: Duration::from_millis(u64::from(setting.pacing) + 1),
-            },
-        },
         answer_to: if setting.to_cluster { AnswerTo::Cluster } else { AnswerTo::Shared },
         control_limit: usize::from(setting.limit) + 1,
         downlink_limit: usize::from(setting.limit) + 1,
         max_workers: 8,
-        admission: setting.asks.map(|(timeout, admit)| Admission {
-            timeout: Duration::from_millis(u64::from(timeout) + 1),
-            unanswered: if admit { Ruling::Admit } else { Ruling::Refuse },
-            refused_for: Duration::from_millis(u64::from(timeout)),
-            max_questions: 2,
-        }),
         ..Config::default()
-    }
+    };
+    config.paced(pacing).asking(admission)
 }
 
 fn take(run: &mut Run, step: &Step, buf: &mut [u8]) {

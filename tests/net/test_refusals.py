@@ -221,10 +221,10 @@ def test_a_switch_configuration_that_cannot_be_names_the_key(
 @pytest.mark.parametrize(
     ("config", "hint"),
     [
-        ({"rule": "best"}, "delta, paper-literal"),
+        ({"rule": "best"}, "delta or paper-literal"),
         ({"learning_rate": 0.0}, "learning_rate"),
-        ({"step": "median"}, "mean, sum"),
-        ({"gate": "some"}, "none, best, recent"),
+        ({"step": "median"}, "mean, sum or overlap"),
+        ({"gate": "some"}, "none, best or recent"),
         ({"keep_versions": 0}, "keep_versions"),
         ({"sede": 1}, "sede"),
     ],

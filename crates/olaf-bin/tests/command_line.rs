@@ -42,7 +42,7 @@ fn what_cannot_be_names_the_key_and_ends_with_2() {
         (SWITCH, vec!["--listen", "here"], "listen"),
         (SWITCH, vec!["--stats-every", "soon"], "a time is a number and its unit"),
         (SWITCH, vec!["--config", "/nowhere/switch.toml"], "/nowhere/switch.toml"),
-        (SERVER, vec!["--rule", "none"], "rule = \"none\": must be one of"),
+        (SERVER, vec!["--rule", "none"], "rule = \"none\": must be delta or paper-literal"),
         (SERVER, vec!["--set", "silent_after=2"], "silent_after = 2: a time needs its unit"),
         (SERVER, vec!["--unknown"], "--unknown"),
     ] {

@@ -181,8 +181,7 @@ impl Packets {
     fn new() -> Self {
         // One credit, spent at once and never given back: all that follows waits, and merges.
         let pacing = Pacing::Credits { credits: 1, timeout: Duration::from_secs(1 << 30) };
-        let mut switch =
-            Switch::new(Config { pacing, ..Config::default() }, 1).expect("a configuration");
+        let mut switch = Switch::new(Config::default().paced(pacing), 1).expect("a configuration");
         switch.set_default_server(SERVER);
         let addresses: Vec<_> = (1..=WORKERS).map(address).collect();
         let mut buf = vec![0; 65_536];

@@ -17,6 +17,7 @@ pub mod drop;
 pub mod engine;
 pub mod event;
 pub mod ids;
+pub mod keys;
 pub mod lanes;
 pub mod link;
 pub mod party;

@@ -394,7 +394,7 @@ fn control_goes_ahead_of_updates() {
 fn on_a_paced_uplink_updates_leave_at_its_rate_and_merge_meanwhile() {
     // 104 bytes a datagram: 104 us at 8 Mbit/s.
     let pacing = Pacing::Rate(BitsPerSecond::parse("8mbit").unwrap());
-    let mut sw = Bench::new(Config { pacing, ..Config::default() });
+    let mut sw = Bench::new(Config::default().paced(pacing));
     for who in [W1, W2, W3] {
         sw.joins(who);
         sw.now = sw.now + Duration::from_millis(1);
@@ -419,7 +419,7 @@ fn on_a_paced_uplink_updates_leave_at_its_rate_and_merge_meanwhile() {
 #[test]
 fn on_an_uplink_of_credits_updates_wait_for_acknowledgements_and_merge_meanwhile() {
     let pacing = Pacing::Credits { credits: 1, timeout: Duration::from_millis(500) };
-    let mut sw = Bench::with(Config { pacing, ..Config::default() }, &[W1, W2, W3]);
+    let mut sw = Bench::with(Config::default().paced(pacing), &[W1, W2, W3]);
     sw.sends(W1, 0, &[1.0, 1.0]);
     let (first, _) = one_update(sw.up());
     sw.sends(W2, 0, &[2.0, 2.0]);

@@ -111,7 +111,7 @@ fn of_two_switches_the_more_crowded_queue_is_told() {
     ] {
         let rate = BitsPerSecond::new(104 * 8 * 1000).unwrap();
         let pacing = Pacing::Rate(rate);
-        let mut sw = Bench::with(Config { pacing, ..Config::default() }, &[W1]);
+        let mut sw = Bench::with(Config::default().paced(pacing), &[W1]);
         sw.sends(W1, 0, &[1.0, 1.0]);
         sw.until(sw.now + Duration::from_millis(1));
         let (sent, _) = one_update(sw.up());

@@ -25,7 +25,7 @@ fn asking() -> Bench {
 }
 
 fn asking_with(policy: Admission) -> Bench {
-    Bench::new(Config { admission: Some(policy), ..Config::default() })
+    Bench::new(Config::default().asking(policy))
 }
 
 fn who(w: W) -> WorkerSeen {
@@ -360,13 +360,8 @@ fn a_cluster_behind_a_switch_below_shares_this_uplink_and_is_asked_about_too() {
 
 #[test]
 fn what_is_turned_away_anyway_raises_no_question() {
-    let config = Config {
-        admission: Some(POLICY),
-        max_parameters: 10,
-        max_workers: 1,
-        max_jobs: 1,
-        ..Config::default()
-    };
+    let config = Config { max_parameters: 10, max_workers: 1, max_jobs: 1, ..Config::default() }
+        .asking(POLICY);
     let mut sw = Bench::new(config);
     sw.enters_by_word(W1);
     sw.events();

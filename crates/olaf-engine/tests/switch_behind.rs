@@ -366,7 +366,7 @@ fn a_join_that_has_passed_as_many_switches_as_may_be_is_refused() {
 #[test]
 fn behind_another_switch_a_credit_comes_back_only_when_its_own_update_is_answered() {
     let pacing = Pacing::Credits { credits: 2, timeout: Duration::from_secs(3600) };
-    let mut sw = Bench::with(Config { pacing, ..Config::default() }, &[W1, W2, V1]);
+    let mut sw = Bench::with(Config::default().paced(pacing), &[W1, W2, V1]);
     sw.sends(V1, 0, &[1.0, 1.0]);
     sw.sends(W1, 0, &[1.0, 1.0]);
     assert_eq!(sw.up().len(), 2);

@@ -6,7 +6,7 @@ mod common;
 
 use common::*;
 use olaf_engine::engine::{Source, Verdict};
-use olaf_engine::switch::native::{AnswerTo, Config, Pacing};
+use olaf_engine::switch::native::{AnswerTo, Config};
 use olaf_engine::{BitsPerSecond, Ecn, Engine, Instant, PeerId, PortId, TrafficClass, Why};
 use olaf_wire::offsets::{MAX_DATAGRAM, answer as at};
 use olaf_wire::{ClusterId, Update, Welcome, WelcomeCode};
@@ -145,7 +145,7 @@ fn the_wakeup_is_that_of_the_port_whose_departure_ends_first() {
     let config = Config {
         downlinks: 2,
         downlink_rate: Some(an_answer_a_millisecond()),
-        pacing: Pacing::Rate(BitsPerSecond::new(8_000).unwrap()),
+        uplink: Some(BitsPerSecond::new(8_000).unwrap()),
         ..Config::default()
     };
     let mut sw = Bench::new(config);

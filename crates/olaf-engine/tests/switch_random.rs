@@ -133,17 +133,18 @@ fn configs() -> impl Strategy<Value = Config> {
         })
     });
     (pacing, gate, queue, answer_to, admission, 1usize..8, 1usize..20).prop_map(
-        |(pacing, gate, queue, answer_to, admission, slots, limit)| Config {
-            pacing,
-            gate,
-            queue,
-            answer_to,
-            admission,
-            slots,
-            control_limit: limit,
-            downlink_limit: limit,
-            max_workers: 8,
-            ..Config::default()
+        |(pacing, gate, queue, answer_to, admission, slots, limit)| {
+            let config = Config {
+                gate,
+                queue,
+                answer_to,
+                slots,
+                control_limit: limit,
+                downlink_limit: limit,
+                max_workers: 8,
+                ..Config::default()
+            };
+            config.paced(pacing).asking(admission)
         },
     )
 }

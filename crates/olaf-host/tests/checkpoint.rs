@@ -264,7 +264,7 @@ fn a_network_of_another_size_is_refused_and_the_checkpoint_stays() {
 #[test]
 fn what_waits_in_a_collection_is_counted_as_lost() {
     let aggregate = Aggregate::Periodic { contributions: Some(8), after: Duration::from_secs(60) };
-    let server = Server::new(ServerConfig { aggregate, ..config(rule()) }, 9).unwrap();
+    let server = Server::new(config(rule()).aggregating(aggregate), 9).unwrap();
     let mut net = Net::new(server, vec![worker(0, 1, 16)]);
     net.workers[0].join(net.now, &[&[0.0; 10]]).unwrap();
     net.run(50);

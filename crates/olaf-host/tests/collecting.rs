@@ -74,7 +74,7 @@ impl Served {
 
     /// A model of one zero at version 1; `workers` workers, all of cluster 0.
     fn with(rule: RuleConfig, aggregate: Aggregate, workers: u32) -> Self {
-        let config = ServerConfig { rule, aggregate, ..ServerConfig::default() };
+        let config = ServerConfig { rule, ..ServerConfig::default() }.aggregating(aggregate);
         let mut served =
             Self { now: Instant(1_000_000), server: Server::new(config, 9).unwrap(), sent: 0 };
         let mut buf = [0; 512];

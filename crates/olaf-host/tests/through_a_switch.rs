@@ -27,7 +27,7 @@ fn plain() -> RuleConfig {
 
 impl Net {
     fn new(workers: u32, segment_lanes: u32, pacing: Pacing) -> Self {
-        let mut switch = Switch::new(Config { pacing, ..Config::default() }, 7).unwrap();
+        let mut switch = Switch::new(Config::default().paced(pacing), 7).unwrap();
         switch.set_default_server(SERVER);
         let workers = (0..workers).map(|id| {
             let address = Address {

@@ -2,47 +2,104 @@
 
 use crate::error::StartError;
 use olaf_engine::{BitsPerSecond, units};
+use serde::Serialize;
 use serde::de::value::Error as NoValue;
 use serde::de::{DeserializeOwned, Deserializer, Error as _, Visitor};
 use serde_json::{Map, Value};
 
-/// Reads a configuration.
+/// The JSON of a role's configuration.
+///
+/// # Errors
+/// [`StartError::Config`] that names the role.
+pub(crate) fn parsed(role: &str, text: &str) -> Result<Value, StartError> {
+    serde_json::from_str(text).map_err(|error| wrong(role, &error.to_string()))
+}
+
+/// Reads a configuration of which each table refuses unknown keys itself.
 ///
 /// # Errors
 /// [`StartError::Config`] that names the role, the key and what was expected there.
 pub(crate) fn read<T: DeserializeOwned>(role: &str, text: &str) -> Result<T, StartError> {
-    let value = serde_json::from_str(text)
-        .map_err(|error| StartError::Config(format!("{role} configuration: {error}")))?;
-    read_value(role, value)
-}
-
-/// Reads a configuration that was parsed already.
-///
-/// # Errors
-/// [`StartError::Config`] that names the role, the key and what was expected there.
-pub(crate) fn read_value<T: DeserializeOwned>(role: &str, value: Value) -> Result<T, StartError> {
-    let wrong = |what: String| StartError::Config(format!("{role} configuration: {what}"));
-    let value = match value {
+    let value = match parsed(role, text)? {
         Value::Object(table) => {
-            Value::Object(in_plain_numbers(table, fields::<T>()).map_err(wrong)?)
+            let plain = in_plain_numbers(table, fields::<T>().iter().copied());
+            Value::Object(plain.map_err(|what| wrong(role, &what))?)
         }
         other => other,
     };
+    located(value).map_err(|what| wrong(role, &what))
+}
+
+/// Reads a role's configuration: one flat table, of which its engine reads its own keys. All of
+/// them have a default, which is written but for the keys `only_where_set`.
+///
+/// # Errors
+/// [`StartError::Config`] that names the role, the key and what was expected there.
+pub(crate) fn read_flat<T>(
+    role: &str,
+    value: Value,
+    only_where_set: &[&str],
+) -> Result<T, StartError>
+where
+    T: DeserializeOwned + Serialize + Default,
+{
+    let wrong = |what: String| wrong(role, &what);
+    let Value::Object(table) = value else {
+        return located(value).map_err(wrong);
+    };
+    // serde cannot refuse unknown keys of a table that two structs read.
+    let mut known = plain(&T::default());
+    known.extend(only_where_set.iter().map(|key| ((*key).to_owned(), Value::Null)));
+    let table = in_plain_numbers(table, known.keys().map(String::as_str)).map_err(wrong)?;
+    if let Some(stranger) = table.keys().find(|key| !known.contains_key(*key)) {
+        let known: Vec<_> = known.keys().map(|key| format!("`{key}`")).collect();
+        return Err(wrong(format!(
+            "unknown field `{stranger}`, expected one of {}",
+            known.join(", ")
+        )));
+    }
+    located(Value::Object(table.clone())).map_err(|what| {
+        // Nor does it say which key of such a table is wrong: each is read alone to find out.
+        let alone = |(key, value): (&String, &Value)| {
+            let table = Map::from_iter([(key.clone(), value.clone())]);
+            let what = located::<T>(Value::Object(table)).err()?;
+            Some(match value {
+                _ if what.starts_with(key) => what,
+                Value::Object(_) | Value::Array(_) => format!("{key}: {what}"),
+                value if what.starts_with("must be") => format!("{key} = {value}: {what}"),
+                _ => format!("{key}: {what}"),
+            })
+        };
+        wrong(table.iter().find_map(alone).unwrap_or(what))
+    })
+}
+
+fn wrong(role: &str, what: &str) -> StartError {
+    StartError::Config(format!("{role} configuration: {what}"))
+}
+
+/// Reads a value; an error says where in it, as far as serde knows.
+fn located<T: DeserializeOwned>(value: Value) -> Result<T, String> {
     serde_path_to_error::deserialize(value).map_err(|error| {
         let (path, what) = (error.path().to_string(), error.inner().to_string());
-        wrong(match path.as_str() {
+        match path.as_str() {
             "." => what,
             key => format!("{key}: {what}"),
-        })
+        }
     })
+}
+
+/// The configuration by its fields' names, in plain numbers.
+pub(crate) fn plain(config: &impl Serialize) -> Map<String, Value> {
+    let value = serde_json::to_value(config).expect("a configuration is plain data");
+    let Value::Object(table) = value else { unreachable!("a configuration is a table") };
+    table
 }
 
 /// The configuration as a table that reads back: keys without units, amounts with theirs, and
 /// `off` for what is not set.
-pub(crate) fn written(config: &impl serde::Serialize) -> Map<String, Value> {
-    let value = serde_json::to_value(config).expect("a configuration is plain data");
-    let Value::Object(table) = value else { unreachable!("a configuration is a table") };
-    table
+pub(crate) fn written(config: &impl Serialize) -> Map<String, Value> {
+    plain(config)
         .into_iter()
         .map(|(field, value)| {
             let text = Unit::of(&field).zip(value.as_u64()).map(|(unit, n)| unit.written(n));
@@ -128,19 +185,19 @@ fn key_of(field: &str) -> &str {
 }
 
 /// The table with each amount under its field's name and as a plain number.
-fn in_plain_numbers(
+fn in_plain_numbers<'a>(
     mut table: Map<String, Value>,
-    fields: &[&str],
+    fields: impl Iterator<Item = &'a str>,
 ) -> Result<Map<String, Value>, String> {
     for field in fields {
         let Some(unit) = Unit::of(field) else { continue };
         let key = key_of(field);
         let bare = table.remove(key);
-        if bare.is_some() && table.contains_key(*field) {
+        if bare.is_some() && table.contains_key(field) {
             return Err(format!("{key} and {field} are both given: one is enough"));
         }
-        let under = if bare.is_some() { key } else { *field };
-        let number = match bare.or_else(|| table.get(*field).cloned()) {
+        let under = if bare.is_some() { key } else { field };
+        let number = match bare.or_else(|| table.get(field).cloned()) {
             Some(Value::String(text)) => {
                 unit.read(&text).map_err(|why| format!("{under} = {text:?}: {why}"))?
             }
@@ -150,12 +207,12 @@ fn in_plain_numbers(
                 unit.read(&text).map_err(|why| format!("{key} = {text}: {why}"))?
             }
             Some(other) => {
-                table.insert((*field).into(), other);
+                table.insert(field.into(), other);
                 continue;
             }
             None => continue,
         };
-        table.insert((*field).into(), number.into());
+        table.insert(field.into(), number.into());
     }
     Ok(table)
 }
@@ -191,6 +248,7 @@ fn fields<T: DeserializeOwned>() -> &'static [&'static str] {
 mod tests {
     use super::*;
     use crate::{ClientConfig, ServerConfig, SwitchConfig};
+    use std::time::Duration;
 
     fn switch(json: &str) -> Result<SwitchConfig, String> {
         SwitchConfig::from_json(json).map_err(|error| error.to_string())
@@ -201,13 +259,19 @@ mod tests {
         let new = r#"{"upstream": "a:1", "silent_after": "3s", "uplink": "400kbit"}"#;
         let old = r#"{"upstream": "a:1", "silent_after_ms": 3000, "uplink_bps": 400000}"#;
         let (new, old) = (switch(new).expect("new"), switch(old).expect("old"));
-        assert_eq!((new.silent_after_ms, new.uplink_bps), (3000, Some(400_000)));
+        assert_eq!(
+            (plain(&new)["silent_after_ms"].as_u64(), plain(&new)["uplink_bps"].as_u64()),
+            (Some(3000), Some(400_000))
+        );
         assert_eq!(written(&new), written(&old));
         let server = ServerConfig::from_json(r#"{"aggregate_within": "1s", "aggregate": "round"}"#);
-        assert_eq!(server.expect("a server").aggregate_ms, 1000);
+        assert_eq!(plain(&server.expect("a server"))["aggregate_ms"], 1000);
         let client = ClientConfig::from_json(r#"{"mtu": "9kB", "keepalive": "20ms"}"#);
         let client = client.expect("a client");
-        assert_eq!((client.mtu_bytes, client.keepalive_ms), (Some(9000), Some(20)));
+        assert_eq!(
+            (client.mtu_bytes, client.options.keepalive),
+            (Some(9000), Duration::from_millis(20))
+        );
     }
 
     #[test]
@@ -219,11 +283,25 @@ mod tests {
             (r#"{"uplink": 400}"#, "uplink = 400: a rate needs its unit"),
             (r#"{"active": "1s", "active_ms": 1}"#, "active and active_ms are both given"),
             (r#"{"active": true}"#, "active_ms: invalid type: boolean"),
-            (r#"{"slot": 4}"#, "unknown field `slot`"),
+            (r#"{"receive_loss": {"probability": "x"}}"#, "receive_loss.probability: invalid type"),
+            (r#"{"slot": 4}"#, "unknown field `slot`, expected one of `active_ms`"),
+            (r#"{"queue": "lifo"}"#, "queue = \"lifo\": must be olaf, fifo or freshest"),
+            (r#"{"uplink_bps": 0}"#, "uplink_bps = 0: must be from 1 to 10000000000000"),
+            (r#"{"max_hops": 300}"#, "max_hops: invalid value: integer `300`"),
+            (r#"{"routes": {"x": "a:1"}}"#, "routes"),
         ] {
-            let error = switch(json).expect_err(json);
+            let json = json.replacen('{', r#"{"upstream": "a:1", "#, 1);
+            let error = switch(&json).expect_err(told);
             assert!(error.contains(told) && error.contains("switch configuration"), "{error}");
         }
+    }
+
+    #[test]
+    fn of_two_wrong_keys_one_is_named() {
+        let error = switch(r#"{"upstream": "a:1", "slots": true, "active_ms": true}"#);
+        assert!(error.expect_err("two are wrong").contains("active_ms: invalid type"));
+        let error = switch("{}").expect_err("no upstream");
+        assert_eq!(error, "switch configuration: missing key `upstream`");
     }
 
     #[test]
@@ -237,9 +315,13 @@ mod tests {
 
     #[test]
     fn no_two_fields_have_one_key() {
-        for fields in [fields::<SwitchConfig>(), fields::<ServerConfig>(), fields::<ClientConfig>()]
-        {
-            let mut keys: Vec<_> = fields.iter().map(|field| key_of(field)).collect();
+        let tables = [
+            plain(&SwitchConfig::default()),
+            plain(&ServerConfig::default()),
+            plain(&ClientConfig::default()),
+        ];
+        for fields in tables {
+            let mut keys: Vec<_> = fields.keys().map(|field| key_of(field)).collect();
             assert!(keys.len() > 5, "{keys:?}");
             keys.sort_unstable();
             keys.dedup();

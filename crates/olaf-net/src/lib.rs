@@ -12,6 +12,7 @@
 mod checkpoint;
 mod client;
 mod clock;
+mod defaults;
 mod driver;
 mod error;
 mod io;
@@ -21,6 +22,7 @@ mod roles;
 mod system;
 
 pub use client::{Client, ClientConfig, Joining};
+pub use defaults::defaults;
 pub use error::{AskError, ClientError, StartError};
 pub use io::{Batch, Burst, Inbox, ReceiveLoss, Socket};
 pub use roles::{

@@ -20,6 +20,12 @@ pub(crate) fn queues() -> Vec<(&'static str, &'static str)> {
     QueueKind::ALL.iter().map(|(name, kind)| (*name, kind.about())).collect()
 }
 
+/// What the roles do where nothing is set: JSON with a table for ``switch``, ``server``, ``worker``.
+#[pyfunction]
+pub(crate) fn defaults() -> String {
+    olaf_net::defaults()
+}
+
 /// Bytes of UDP payload of one worker's update, as pacers count them.
 #[pyfunction]
 #[pyo3(signature = (parameters, config="{}"))]

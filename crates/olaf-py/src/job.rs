@@ -11,6 +11,7 @@ use olaf_wire::{Address, JobId, Session, WorkerId};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use serde::Deserialize;
+use serde_json::{Map, Value};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -26,15 +27,19 @@ pub(crate) struct VirtualJob {
 struct Setup {
     seed: u64,
     clusters: Vec<u32>,
-    #[serde(default)]
-    worker: ClientConfig,
-    switch: SwitchConfig,
-    #[serde(default)]
-    server: ServerConfig,
+    #[serde(default = "nothing_set")]
+    worker: Value,
+    switch: Value,
+    #[serde(default = "nothing_set")]
+    server: Value,
     #[serde(default)]
     edge: Way,
     #[serde(default)]
     core: Way,
+}
+
+fn nothing_set() -> Value {
+    Value::Object(Map::new())
 }
 
 /// A link, alike in both directions.
@@ -59,6 +64,10 @@ impl From<&Way> for Link {
 
 impl Setup {
     fn config(&self) -> PyResult<Config> {
+        let bad = |error: olaf_net::StartError| PyValueError::new_err(error.to_string());
+        let switch = SwitchConfig::from_value(self.switch.clone()).map_err(bad)?;
+        let server = ServerConfig::from_value(self.server.clone()).map_err(bad)?;
+        let worker = ClientConfig::from_value(self.worker.clone()).map_err(bad)?;
         let of = |section: &'static str| {
             move |error: olaf_net::StartError| PyValueError::new_err(format!("{section}.{error}"))
         };
@@ -69,16 +78,15 @@ impl Setup {
             worker: WorkerId(0),
             session: Session(1),
         };
-        let mut worker =
-            self.worker.worker(nobody, PeerId(0), false, None).map_err(of("worker"))?;
+        let mut worker = worker.worker(nobody, PeerId(0), false, None).map_err(of("worker"))?;
         // These links carry datagrams of any length: nobody has to look for what passes.
         worker.path.search = false;
         Ok(Config {
             seed: self.seed,
             clusters: self.clusters.iter().copied().map(ClusterId).collect(),
             worker,
-            switch: self.switch.engine().map_err(of("switch"))?,
-            server: self.server.brain().map_err(of("server"))?,
+            switch: switch.engine().map_err(of("switch"))?,
+            server: server.brain().map_err(of("server"))?,
             edge: (&self.edge).into(),
             core: (&self.core).into(),
         })

@@ -30,8 +30,8 @@ mod _olaf {
     use crate::errors::{OlafError, RefusedError, UnreachableError};
     #[pymodule_export]
     use crate::functions::{
-        apply_rule, deliver, format_rate, format_size, format_time, parse_rate, parse_size,
-        parse_time, queues, replay, simulate, time_engine, update_bytes,
+        apply_rule, defaults, deliver, format_rate, format_size, format_time, parse_rate,
+        parse_size, parse_time, queues, replay, simulate, time_engine, update_bytes,
     };
     #[pymodule_export]
     use crate::job::VirtualJob;

@@ -4,7 +4,7 @@
 //! nothing more leaves, on datagrams as they come from the wire.
 
 use olaf_engine::engine::{Source, Verdict};
-use olaf_engine::switch::native::{Config, Pacing};
+use olaf_engine::switch::native::Config;
 use olaf_engine::{Engine, Instant, PeerId, PortId, Switch};
 use olaf_wire::offsets::{MAX_DATAGRAM, MAX_SEGMENT_LANES};
 use olaf_wire::{
@@ -62,7 +62,7 @@ struct Bench {
 
 impl Bench {
     fn new(timing: Timing) -> Self {
-        let config = Config { pacing: Pacing::Unlimited, ..Config::default() };
+        let config = Config::default();
         let mut switch = Switch::new(config, 1).expect("the default configuration");
         switch.set_default_server(SERVER);
         let size = Update::datagram_len(timing.lanes);

@@ -66,7 +66,7 @@ fn whole(scenario: &Scenario, control: Control) -> Result {
     let switch = |slots: usize, rate: u64, above: PeerId| {
         move |life, _| {
             let pacing = Pacing::Rate(BitsPerSecond::new(rate).unwrap());
-            let config = Config { slots, pacing, silent_after: slow, ..Config::default() };
+            let config = Config { slots, silent_after: slow, ..Config::default() }.paced(pacing);
             let mut switch = Switch::new(config, 300 + above.0 + life).unwrap();
             switch.set_default_server(above);
             Box::new(switch) as Box<dyn olaf_sim::Node>

@@ -83,7 +83,7 @@ fn the_same_twice_and_another_seed_is_another_run() {
     let lossy = |seed| {
         let bad = Link { loss: 0.1, jitter: Duration::from_millis(3), ..config(3).edge };
         let rate = Pacing::Rate(BitsPerSecond::new(100_000).unwrap());
-        let switch = switch::Config { slots: 6, pacing: rate, ..switch::Config::default() };
+        let switch = switch::Config { slots: 6, ..switch::Config::default() }.paced(rate);
         let (job, pulled) = train(&Config { seed, edge: bad, core: bad, switch, ..config(3) }, 30);
         (serde_json::to_string(&job.statistics()).unwrap(), pulled, job.model())
     };
@@ -121,7 +121,7 @@ fn a_wait_ends_when_the_model_comes_and_not_before() {
 #[test]
 fn a_round_is_one_update_of_every_worker() {
     let aggregate = Aggregate::Round { deadline: Duration::from_secs(1) };
-    let server = ServerConfig { aggregate, ..config(3).server };
+    let server = config(3).server.aggregating(aggregate);
     let mut job = joined(&Config { server, ..config(3) });
     let begin = job.now_ns();
     let mut version = 0;

@@ -58,6 +58,10 @@ macro_rules! codes {
                 [$(Self::$variant),+].into_iter().find(|known| *known as u8 == byte)
             }
 
+            /// Every value with its name.
+            pub const NAMES: &'static [(&'static str, Self)] =
+                &[$(($name, Self::$variant)),+];
+
             /// The name that configurations, statistics and `rule()` use.
             #[must_use]
             pub const fn name(self) -> &'static str {

@@ -6,9 +6,6 @@ use olaf_net::{AskError, StartError, Switch, SwitchConfig};
 use serde_json::Value;
 use std::process::ExitCode;
 
-/// As `olaf switch`, whose default is the address of a server on the same machine.
-const UPSTREAM: &str = "127.0.0.1:5556";
-
 /// Run an aggregation switch until SIGTERM or Ctrl-C.
 ///
 /// Workers send their updates to the switch. It queues them for the server, replaces and merges
@@ -67,7 +64,6 @@ fn main() -> ExitCode {
 fn run(options: &Options) -> Result<(), Failure> {
     let mut table = table("switch", &options.common, &options.named())?;
     without_the_verifier(&mut table)?;
-    table.entry("upstream").or_insert_with(|| UPSTREAM.into());
     let config = SwitchConfig::from_table(table)?;
     if options.common.print_config {
         print!("{}", printed(config.to_table()));

@@ -1,5 +1,7 @@
 //! The answer to the question whether a cluster may join.
 
+use crate::keys::Named;
+
 /// A word on whether a cluster may join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ruling {
@@ -10,15 +12,6 @@ pub enum Ruling {
 }
 
 impl Ruling {
-    /// Every ruling and its name.
-    pub const ALL: [(&'static str, Self); 2] = [("admit", Self::Admit), ("refuse", Self::Refuse)];
-
-    /// The ruling of that name.
-    #[must_use]
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, ruling)| *ruling)
-    }
-
     /// Its name.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -27,4 +20,9 @@ impl Ruling {
             Self::Refuse => "refuse",
         }
     }
+}
+
+impl Named for Ruling {
+    const NAMES: &'static [(&'static str, Self)] =
+        &[("admit", Self::Admit), ("refuse", Self::Refuse)];
 }

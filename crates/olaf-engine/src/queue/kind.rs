@@ -4,6 +4,7 @@
 //! library, and through `olaf._olaf.queues()` the command line, its help and the settings. A new
 //! discipline is a module beside these and a line here.
 
+use crate::keys::{Named, names};
 use crate::queue::discipline::Discipline;
 use crate::queue::fifo::Fifo;
 use crate::queue::freshest::Freshest;
@@ -61,23 +62,18 @@ impl QueueKind {
     /// The kind of that name.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind)
+        Self::of_name(name)
     }
 
     /// All names as an error lists them: `olaf, fifo or freshest`.
     #[must_use]
     pub fn names() -> String {
-        let mut names = String::new();
-        for (at, (name, _)) in Self::ALL.iter().enumerate() {
-            names.push_str(match at {
-                0 => "",
-                at if at + 1 == Self::ALL.len() => " or ",
-                _ => ", ",
-            });
-            names.push_str(name);
-        }
-        names
+        names::<Self>()
     }
+}
+
+impl Named for QueueKind {
+    const NAMES: &'static [(&'static str, Self)] = Self::ALL;
 }
 
 #[cfg(test)]

@@ -55,7 +55,7 @@ pub struct TransmissionConfig {
 
 impl Default for TransmissionConfig {
     fn default() -> Self {
-        Self { control: Control::Off, unsent: Unsent::Carry }
+        Words::default().read().expect("the usual words mean something")
     }
 }
 

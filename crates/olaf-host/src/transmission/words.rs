@@ -5,31 +5,40 @@ use alloc::format;
 use alloc::string::String;
 use core::fmt;
 use core::time::Duration;
+use olaf_engine::keys::ms;
+use serde::{Deserialize, Serialize};
 
-/// What a configuration says.
-#[derive(Clone, Copy, Debug)]
-pub struct Words<'a> {
-    /// `off`, `paper` or `fair`.
-    pub control: &'a str,
-    /// See [`Paper::threshold`].
+/// What a configuration says, as serde reads and writes it.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(default)]
+pub struct Words {
+    /// Which control decides: `off`, `paper` or `fair`. `off`, as most jobs have an uplink that
+    /// carries every update.
+    #[serde(rename = "transmission")]
+    pub control: String,
+    /// See [`Paper::threshold`], in milliseconds. 400 ms, as in the paper's §6.
+    #[serde(rename = "threshold_ms", with = "ms")]
     pub threshold: Duration,
-    /// `urgency`, `fairness`, or so much per second.
-    pub slope: &'a str,
-    /// `carry`, `discard` or `retry`.
-    pub unsent: &'a str,
-    /// See [`Unsent::Retry`].
+    /// See [`Slope`]: `urgency`, `fairness`, or a number per second.
+    pub slope: String,
+    /// What becomes of an update that is not sent: `carry`, `discard` or `retry`. `carry` loses
+    /// nothing that was learned.
+    pub unsent: String,
+    /// See [`Unsent::Retry`], in milliseconds. 10 ms, short beside the time between two updates.
+    #[serde(rename = "retry_ms", with = "ms")]
     pub retry: Duration,
-    /// Of the fair control.
+    /// Of the fair control. Scenarios set it, no role's configuration does.
+    #[serde(skip)]
     pub fair: Fair,
 }
 
-impl Default for Words<'_> {
+impl Default for Words {
     fn default() -> Self {
         Self {
-            control: "off",
+            control: "off".into(),
             threshold: Duration::from_millis(400),
-            slope: "urgency",
-            unsent: "carry",
+            slope: "urgency".into(),
+            unsent: "carry".into(),
             retry: Duration::from_millis(10),
             fair: Fair::default(),
         }
@@ -55,7 +64,7 @@ impl fmt::Display for WordError {
 
 impl core::error::Error for WordError {}
 
-impl Words<'_> {
+impl Words {
     /// What is meant.
     ///
     /// # Errors
@@ -64,7 +73,7 @@ impl Words<'_> {
         // All words are read, those too that the control has no use for: a slip is a slip.
         let paper = Paper { threshold: self.threshold()?, slope: self.slope()? };
         let fair = self.fair()?;
-        let control = match self.control {
+        let control = match self.control.as_str() {
             "off" => Control::Off,
             "paper" => Control::Paper(paper),
             "fair" => Control::Fair(fair),
@@ -81,7 +90,7 @@ impl Words<'_> {
     }
 
     fn slope(&self) -> Result<Slope, WordError> {
-        match self.slope {
+        match self.slope.as_str() {
             "urgency" => Ok(Slope::Urgency),
             "fairness" => Ok(Slope::Fairness),
             number => match number.parse::<f64>() {
@@ -92,7 +101,7 @@ impl Words<'_> {
     }
 
     fn unsent(&self) -> Result<Unsent, WordError> {
-        match self.unsent {
+        match self.unsent.as_str() {
             "carry" => Ok(Unsent::Carry),
             "discard" => Ok(Unsent::Discard),
             "retry" if self.retry.is_zero() => Err(error("retry", "0", "above 0")),

@@ -2,42 +2,32 @@
 
 use crate::error::StartError;
 use crate::io::address::header_bytes;
+use crate::json;
 use olaf_engine::PeerId;
 use olaf_host::WorkerConfig;
-use olaf_host::push_pull::worker::PathConfig;
-use olaf_host::transmission::{TransmissionConfig, Words};
+use olaf_host::push_pull::worker::{PathConfig, WorkerOptions};
+use olaf_host::transmission::TransmissionConfig;
 use olaf_wire::Address;
 use olaf_wire::offsets::{
     DEFAULT_SEGMENT_LANES, LANE, MAX_DATAGRAM, MAX_SEGMENT_LANES, SEGMENT_HEADER, update,
 };
-use serde::Deserialize;
-use std::time::Duration;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-/// The set-up.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+/// The set-up: what every worker may be told, and what a process has besides.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
 pub struct ClientConfig {
-    /// Lanes of a segment; all workers of a job agree on it.
+    /// Lanes of a segment; all workers of a job agree on it. Off: as many as fit the path.
     pub segment_lanes: Option<u32>,
-    /// The worker says so often that it is there.
-    pub keepalive_ms: Option<u64>,
-    /// A peer unheard for so long is reported.
-    pub silent_after_ms: Option<u64>,
-    /// For the worker's id, where none is given.
+    /// For the worker's id, where none is given. Off: the system draws.
     pub seed: Option<u64>,
     /// The largest IP packet the path takes: a segment's datagram fits into it. Without it, and
     /// without `segment_lanes`, the worker finds out.
     pub mtu_bytes: Option<u32>,
-    /// Transmission control: `off`, `paper` or `fair`.
-    pub transmission: Option<String>,
-    /// Of the paper's control: feedback older than this is obsolete.
-    pub threshold_ms: Option<u64>,
-    /// Of the paper's control: `urgency`, `fairness`, or so much per second.
-    pub slope: Option<String>,
-    /// What becomes of an update that is not sent: `carry`, `discard` or `retry`.
-    pub unsent: Option<String>,
-    /// With `retry`: after how long it is decided on anew.
-    pub retry_ms: Option<u64>,
+    /// What the worker's decisions depend on.
+    #[serde(flatten)]
+    pub options: WorkerOptions,
 }
 
 impl ClientConfig {
@@ -46,7 +36,15 @@ impl ClientConfig {
     /// # Errors
     /// [`StartError::Config`] that names the key.
     pub fn from_json(text: &str) -> Result<Self, StartError> {
-        crate::json::read("client", text)
+        json::parsed("client", text).and_then(Self::from_value)
+    }
+
+    /// Reads JSON that was parsed already.
+    ///
+    /// # Errors
+    /// [`StartError::Config`] that names the key.
+    pub fn from_value(value: Value) -> Result<Self, StartError> {
+        json::read_flat("client", value, &[])
     }
 
     /// The worker that this sets up, behind a path of IPv6 or IPv4 whose system lets out IP packets
@@ -61,11 +59,13 @@ impl ClientConfig {
         v6: bool,
         system_mtu_bytes: Option<u32>,
     ) -> Result<WorkerConfig, StartError> {
+        let options = self.options.clone().check();
+        let options = options.map_err(|error| StartError::Config(error.to_string()))?;
         Ok(WorkerConfig {
             segment_lanes: self.segment_lanes(v6)?,
             path: self.path(v6, system_mtu_bytes),
-            keepalive: self.keepalive()?,
-            silent_after: self.silent_after()?,
+            keepalive: options.keepalive,
+            silent_after: options.silent_after,
             transmission: self.transmission()?,
             ..WorkerConfig::new(address, switch)
         })
@@ -125,16 +125,7 @@ impl ClientConfig {
     }
 
     fn transmission(&self) -> Result<TransmissionConfig, StartError> {
-        let usual = Words::default();
-        let words = Words {
-            control: self.transmission.as_deref().unwrap_or(usual.control),
-            threshold: self.threshold_ms.map_or(usual.threshold, Duration::from_millis),
-            slope: self.slope.as_deref().unwrap_or(usual.slope),
-            unsent: self.unsent.as_deref().unwrap_or(usual.unsent),
-            retry: self.retry_ms.map_or(usual.retry, Duration::from_millis),
-            fair: usual.fair,
-        };
-        words.read().map_err(|error| {
+        self.options.transmission.read().map_err(|error| {
             let key = match error.field {
                 "control" => "transmission",
                 "threshold" => "threshold_ms",
@@ -144,21 +135,6 @@ impl ClientConfig {
             StartError::Config(format!("{key} = {:?}: must be {}", error.found, error.allowed))
         })
     }
-
-    fn keepalive(&self) -> Result<Duration, StartError> {
-        positive("keepalive_ms", self.keepalive_ms.unwrap_or(500))
-    }
-
-    fn silent_after(&self) -> Result<Duration, StartError> {
-        positive("silent_after_ms", self.silent_after_ms.unwrap_or(2000))
-    }
-}
-
-fn positive(key: &str, ms: u64) -> Result<Duration, StartError> {
-    if ms == 0 {
-        return Err(StartError::Config(format!("{key} = 0: must be above 0")));
-    }
-    Ok(Duration::from_millis(ms))
 }
 
 #[cfg(test)]

@@ -11,3 +11,6 @@ pub use server_config::ServerConfig;
 pub use sharing::{SharingConfig, SharingController, SharingHost, SharingHostConfig};
 pub use switch::Switch;
 pub use switch_config::SwitchConfig;
+
+/// Keys that a written configuration has only where they are set: they are for tests.
+const ONLY_WHERE_SET: &[&str] = &["receive_loss"];

@@ -1,9 +1,8 @@
 //! What cannot be, and why a worker is not in.
 
 use core::fmt;
-use olaf_engine::switch::native::ConfigError;
+use olaf_engine::keys::ConfigError;
 use olaf_host::LayoutError;
-use olaf_host::push_pull::server::RuleError;
 use olaf_host::push_pull::worker::PushError;
 use olaf_wire::WelcomeCode;
 
@@ -17,7 +16,7 @@ pub enum SetupError {
     /// The switch's key.
     Switch(ConfigError),
     /// The server's key.
-    Server(RuleError),
+    Server(ConfigError),
 }
 
 impl fmt::Display for SetupError {

@@ -140,11 +140,11 @@ impl Job {
         net.place(SERVER, move |life, _| {
             let config = ServerConfig {
                 rule,
-                aggregate: setting.aggregate,
                 silent_after: setting.silent_after,
                 round: setting.round,
                 ..ServerConfig::default()
             };
+            let config = config.aggregating(setting.aggregate);
             Box::new(Server::new(config, 100 + life).unwrap())
         });
         let parameters = (setting.segments * setting.segment_lanes) as usize;

@@ -94,15 +94,14 @@ impl Tree {
             net.place_wired(switch(number), wiring, move |life, _| {
                 let config = Config {
                     slots: hop.slots,
-                    pacing: hop.pacing,
                     gate,
-                    admission,
                     silent_after,
                     downlinks: hop.down.ports,
                     downlink_rate: hop.down.rate,
                     downlink_limit: hop.down.limit,
                     ..Config::default()
                 };
+                let config = config.paced(hop.pacing).asking(admission);
                 let mut switch = Switch::new(config, first_life + life).unwrap();
                 switch.set_default_server(above);
                 Box::new(switch)

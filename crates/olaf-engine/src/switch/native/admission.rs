@@ -193,7 +193,7 @@ impl Switch {
     }
 
     fn leave_unanswered(&mut self, now: Instant, question: Question) {
-        let Some(policy) = self.config.admission else { return };
+        let Some(policy) = self.config.admission() else { return };
         self.asking.counts.unanswered += 1;
         self.event(Event::AdmissionUnanswered(question.asker, policy.unanswered));
         self.conclude(now, question, policy.unanswered);
@@ -202,7 +202,7 @@ impl Switch {
     /// Holds a join back whose cluster is new here, or answers it as its cluster was answered;
     /// nothing where it may go on.
     pub(super) fn hold_back(&mut self, now: Instant, from: Source, join: &Join) -> Option<Verdict> {
-        let policy = self.config.admission?;
+        let policy = self.config.admission()?;
         if self.is_settled(now, join) {
             return None;
         }
@@ -291,7 +291,7 @@ impl Switch {
     /// Lets everyone who waited on a question know, or go on; then the next is put.
     fn conclude(&mut self, now: Instant, mut question: Question, ruling: Ruling) {
         question.drop_stale(now, self.config.silent_after);
-        if let (Ruling::Refuse, Some(policy)) = (ruling, self.config.admission) {
+        if let (Ruling::Refuse, Some(policy)) = (ruling, self.config.admission()) {
             self.asking.remember_refusal(now, question.name, now + policy.refused_for);
         }
         for held in question.held.into_values() {
@@ -310,7 +310,7 @@ impl Switch {
 
     /// Puts the question whose turn it is, unless it is put already.
     fn put_next(&mut self, now: Instant) {
-        let Some(policy) = self.config.admission else { return };
+        let Some(policy) = self.config.admission() else { return };
         let silent_after = self.config.silent_after;
         while let Some(question) = self.asking.open.front_mut().filter(|q| q.deadline.is_none()) {
             question.drop_stale(now, silent_after);

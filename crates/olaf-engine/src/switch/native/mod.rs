@@ -22,10 +22,11 @@ mod statistics;
 mod tests;
 mod updates;
 
+pub use crate::keys::ConfigError;
 pub use crate::party::Ruling;
 pub use crate::queue::kind::QueueKind;
 pub use admission::Counts as AdmissionCounts;
-pub use config::{Admission, AnswerTo, Config, ConfigError, Pacing};
+pub use config::{Admission, AnswerTo, Config, LARGEST_MODEL, Pacing};
 pub use counters::Fates;
 pub use statistics::Statistics;
 
@@ -267,7 +268,7 @@ impl Engine for Switch {
     /// queue has room: on such a link nothing is ever dropped.
     fn must_drain(&self) -> bool {
         let queue = self.ports.up.queue();
-        self.config.pacing != Pacing::Unlimited || queue.used() >= queue.slots()
+        self.config.pacing() != Pacing::Unlimited || queue.used() >= queue.slots()
     }
 
     /// Workers and switches below, and senders of joins that still wait for an answer.

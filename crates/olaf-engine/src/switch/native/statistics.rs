@@ -168,7 +168,7 @@ impl Switch {
             servers: self.server_statistics(now),
             admission: self
                 .config
-                .admission
+                .admission()
                 .map(|_| Admission { counts: self.asking.counts, open: self.asking.open() }),
             events_forgotten: self.counters.events_forgotten,
         }
@@ -195,7 +195,7 @@ impl Switch {
             Pacer::Credit(pacer) => (pacer.outstanding(), pacer.expired()),
             _ => (0, 0),
         };
-        let (pacer, bits_per_second, credits) = match self.config.pacing {
+        let (pacer, bits_per_second, credits) = match self.config.pacing() {
             Pacing::Unlimited => ("unlimited", None, None),
             Pacing::Rate(rate) => ("rate", Some(rate.get()), None),
             Pacing::Credits { credits, .. } => ("credit", None, Some(credits)),

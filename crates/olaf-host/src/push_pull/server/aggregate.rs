@@ -286,7 +286,7 @@ impl Server {
     ) -> Result<(), Refused> {
         let id = update.address.job;
         let job = self.jobs.get_mut(&id).ok_or(Refused::UnknownJob)?;
-        let delivery = match job.collect(now, self.config.aggregate, update, lanes) {
+        let delivery = match job.collect(now, self.config.aggregate(), update, lanes) {
             Err(Refused::Stale) => {
                 self.answer_stale(now, from, update);
                 return Err(Refused::Stale);
@@ -324,7 +324,7 @@ impl Server {
 
     pub(super) fn close_if_full(&mut self, now: Instant, id: JobId) {
         let Some(job) = self.jobs.get(&id) else { return };
-        if job.collection.is_full(self.config.aggregate, &job.members) {
+        if job.collection.is_full(self.config.aggregate(), &job.members) {
             self.close(now, id);
         }
     }
@@ -334,12 +334,12 @@ impl Server {
     fn close(&mut self, now: Instant, id: JobId) {
         let config = &self.config;
         let Some(job) = self.jobs.get_mut(&id) else { return };
-        let missing = match config.aggregate {
+        let missing = match config.aggregate() {
             Aggregate::Round { .. } => job.collection.missing(&job.members),
             _ => Vec::new(),
         };
         let debts = job.collection.debts();
-        let snapshot = job.apply_collected(config.aggregate, config.rule, config.keep_versions);
+        let snapshot = job.apply_collected(config.aggregate(), config.rule, config.keep_versions);
         job.collection.short += u64::from(!missing.is_empty());
         let (shape, version) = (job.shape, job.version);
         for ((peer, _), answer) in debts {
@@ -356,7 +356,7 @@ impl Server {
 
     /// Applies collections whose time is over, and rounds that wait for nobody who is still here.
     pub(super) fn end_collections(&mut self, now: Instant) {
-        let aggregate = self.config.aggregate;
+        let aggregate = self.config.aggregate();
         if aggregate == Aggregate::Each {
             return;
         }

@@ -16,6 +16,7 @@
 mod aggregate;
 mod answers;
 mod checkpoint;
+mod config;
 mod describing;
 mod fates;
 mod job;
@@ -26,10 +27,9 @@ mod statistics;
 
 pub use aggregate::Aggregate;
 pub use checkpoint::{ClusterState, Counts, JobState, RestoreError};
+pub use config::ServerConfig;
 pub use fates::Staleness;
-pub use rule::{
-    Applied, Delivered, Rule, RuleConfig, RuleError, RuleKind, RuleState, ServerGate, Step,
-};
+pub use rule::{Applied, Delivered, Rule, RuleConfig, RuleKind, RuleState, ServerGate, Step};
 pub use statistics::ServerStatistics;
 
 use crate::recent_age::mean_of;
@@ -37,6 +37,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use answers::{Answers, Outgoing};
 use core::time::Duration;
 use job::Job;
+use olaf_engine::keys::ConfigError;
 use olaf_engine::party::ends::Order;
 use olaf_engine::report::{self, Report};
 use olaf_engine::{
@@ -53,70 +54,6 @@ const SILENCE_CHECK: Duration = Duration::from_millis(100);
 const EVENT_LIMIT: usize = 4096;
 /// How often the mean age of all clusters is worked out.
 const MEAN_AGE_EVERY: Duration = Duration::from_millis(10);
-
-/// The set-up.
-#[derive(Clone, Debug)]
-pub struct ServerConfig {
-    /// How updates change the models.
-    pub rule: RuleConfig,
-    /// When updates change the models.
-    pub aggregate: Aggregate,
-    /// Lanes of a segment that every worker must have; `None`: as the job's first worker has them.
-    pub segment_lanes: Option<u32>,
-    /// Versions kept for workers that ask for segments they missed.
-    pub keep_versions: usize,
-    /// A worker unheard for this time is silent; its id may then be taken over.
-    pub silent_after: Duration,
-    /// Several segments: a cluster is answered at the latest so long after its first unanswered
-    /// segment.
-    pub round: Duration,
-    /// An offered model of which nothing came for this time is taken from another worker.
-    pub offer_patience: Duration,
-    /// A job restored from a checkpoint waits so long, from its first join on, for a worker that
-    /// has a newer model. Longer than a slow round trip and a keepalive together.
-    pub restore_patience: Duration,
-    /// The largest model, in parameters.
-    pub max_parameters: u32,
-    /// Jobs served at once.
-    pub max_jobs: usize,
-    /// Workers of one job.
-    pub max_workers: usize,
-    /// Datagrams and models that may wait to be sent.
-    pub answer_limit: usize,
-}
-
-impl Default for ServerConfig {
-    fn default() -> Self {
-        Self {
-            rule: RuleConfig::default(),
-            aggregate: Aggregate::Each,
-            segment_lanes: None,
-            keep_versions: 4,
-            silent_after: Duration::from_secs(2),
-            round: Duration::from_millis(50),
-            offer_patience: Duration::from_millis(300),
-            restore_patience: Duration::from_secs(2),
-            max_parameters: 1 << 28,
-            max_jobs: 1024,
-            max_workers: 65_536,
-            answer_limit: 65_536,
-        }
-    }
-}
-
-impl ServerConfig {
-    /// What every welcome tells a worker of the rule.
-    fn told(&self) -> JobRule {
-        JobRule {
-            kind: self.rule.kind,
-            aggregate: self.aggregate.kind(),
-            step: self.rule.step,
-            gate: self.rule.gate,
-            factor: self.rule.learning_rate,
-            staleness_power: self.rule.staleness_power,
-        }
-    }
-}
 
 /// The server.
 pub struct Server {
@@ -139,9 +76,9 @@ impl Server {
     /// A server without jobs. `epoch` names this life of it: draw it at random.
     ///
     /// # Errors
-    /// The key of the rule that cannot be.
-    pub fn new(config: ServerConfig, epoch: u32) -> Result<Self, RuleError> {
-        config.rule.check()?;
+    /// The key of `config` that cannot be, and why.
+    pub fn new(config: ServerConfig, epoch: u32) -> Result<Self, ConfigError> {
+        let config = config.check()?;
         Ok(Self {
             answers: Answers::new(config.answer_limit),
             epoch: epoch.max(1),
@@ -285,7 +222,7 @@ impl Server {
             job.fates.reject(Refused::Overtaken, update.contributors);
             return Err(Refused::Overtaken);
         }
-        if self.config.aggregate != Aggregate::Each {
+        if self.config.aggregate() != Aggregate::Each {
             return self.collect_update(now, from, update, lanes);
         }
         let delivery = job.deliver(now, update, lanes, self.config.rule)?;
@@ -511,7 +448,7 @@ impl Engine for Server {
     fn poll_timeout(&self) -> Option<(Instant, Why)> {
         let rounds = self.jobs.values().flat_map(|job| job.clusters.values());
         let round = rounds.filter_map(job::Cluster::round_ends).min().map(|at| (at, Why::RoundEnd));
-        let aggregate = self.config.aggregate;
+        let aggregate = self.config.aggregate();
         let collected = self.jobs.values().filter_map(|job| job.collection.ends(aggregate)).min();
         let collected = collected.map(|at| (at, Why::RoundEnd));
         let silence =

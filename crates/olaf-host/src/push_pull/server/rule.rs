@@ -1,22 +1,27 @@
 //! How an update changes the model.
 
 use alloc::vec::Vec;
-use core::fmt;
+use olaf_engine::keys::{ConfigError, named};
 pub use olaf_wire::{RuleKind, ServerGate, Step};
+use serde::{Deserialize, Serialize};
 
 /// The set-up of a rule.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(default)]
 pub struct RuleConfig {
-    /// Which rule.
+    /// Which rule. `delta`, which learns.
+    #[serde(rename = "rule", with = "named")]
     pub kind: RuleKind,
     /// Gamma of OLAF §2.1, above 0. differs: 1 by default, where the paper has 0.001: a push then
     /// moves the model by what it says. Workers that divide by 0.001 first come to the same.
     pub learning_rate: f64,
-    /// How far a merge moves the model.
+    /// How far a merge moves the model. `overlap`, which counts what it overshoots by.
+    #[serde(with = "named")]
     pub step: Step,
-    /// The gate, for [`RuleKind::Delta`].
+    /// The gate, for [`RuleKind::Delta`]. `none`: every gate that was measured learned more slowly.
+    #[serde(with = "named")]
     pub gate: ServerGate,
-    /// How far below the gate's reference a reward may be, at least 0.
+    /// How far below the gate's reference a reward may be, in units of reward, at least 0.
     pub gate_margin: f64,
     /// An update computed on a model `b` versions old counts `(1 + b)^-power`; 0 counts all alike.
     /// [`Step::Overlap`] counts the updates that overlap in place of versions. 0.7 is measured for
@@ -38,41 +43,24 @@ impl Default for RuleConfig {
     }
 }
 
-/// Which key of a configuration cannot be, and what it may be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RuleError {
-    /// The key.
-    pub key: &'static str,
-    /// What it may be.
-    pub allowed: &'static str,
-}
-
-impl fmt::Display for RuleError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.key, self.allowed)
-    }
-}
-
-impl core::error::Error for RuleError {}
-
 impl RuleConfig {
     /// The same, when it can be.
     ///
     /// # Errors
     /// The first key that cannot.
-    pub fn check(self) -> Result<Self, RuleError> {
+    pub fn check(self) -> Result<Self, ConfigError> {
         if !(self.learning_rate.is_finite() && self.learning_rate > 0.0) {
-            return Err(RuleError { key: "learning_rate", allowed: "must be a number above 0" });
+            return Err(ConfigError { key: "learning_rate", allowed: "must be a number above 0" });
         }
         if !(self.gate_margin.is_finite() && self.gate_margin >= 0.0) {
-            return Err(RuleError {
+            return Err(ConfigError {
                 key: "gate_margin",
                 allowed: "must be a number of at least 0",
             });
         }
         if !(self.staleness_power.is_finite() && self.staleness_power >= 0.0) {
             let allowed = "must be a number of at least 0";
-            return Err(RuleError { key: "staleness_power", allowed });
+            return Err(ConfigError { key: "staleness_power", allowed });
         }
         Ok(self)
     }

@@ -99,7 +99,7 @@ fn job_statistics(server: &Server, now: Instant, id: u32, job: &super::Job) -> s
         parameters: job.shape.parameters,
         segments: job.shape.segments(),
         rule: server.config.rule.kind.name(),
-        aggregate: server.config.aggregate.kind().name(),
+        aggregate: server.config.aggregate.name(),
         collections: job.collection.closed,
         rounds_short: job.collection.short,
         ready: job.model.is_some(),

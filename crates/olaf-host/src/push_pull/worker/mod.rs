@@ -1,6 +1,7 @@
 //! A worker's end of a job: it joins, pushes updates, collects models, and notices who is gone.
 
 mod clock;
+mod config;
 mod describing;
 mod incoming;
 mod joining;
@@ -9,13 +10,14 @@ mod outbox;
 mod path;
 mod statistics;
 
+pub use config::{WorkerConfig, WorkerOptions};
 pub use models::Model;
 pub use olaf_engine::TooNarrow;
 pub use outbox::PushError;
 pub use path::PathConfig;
 pub use statistics::{Rule, WorkerStatistics};
 
-use crate::transmission::{Control, Transmission, TransmissionConfig, Unsent};
+use crate::transmission::{Transmission, Unsent};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use clock::Clock;
@@ -30,7 +32,7 @@ use olaf_engine::{
     Contribution, Engine, Event, Flow, Instant, PeerId, PortId, Refused, Source, Transmit, Verdict,
     Why, WorkerEvent,
 };
-use olaf_wire::offsets::{DEFAULT_SEGMENT_LANES, MAX_DATAGRAM, MAX_SEGMENT_LANES};
+use olaf_wire::offsets::MAX_SEGMENT_LANES;
 use olaf_wire::{
     Address, ClusterId, Fetch, JobRule, Kind, Leave, Packet, QueueStatus, Refusal, WelcomeCode,
 };
@@ -41,48 +43,6 @@ use path::Path;
 const FETCH_BYTES: usize = 2 << 20;
 /// Fetches that may be on their way at once, however short segments are.
 const FETCHES_AT_ONCE: usize = 32;
-
-/// The set-up.
-#[derive(Clone, Debug)]
-pub struct WorkerConfig {
-    /// Who this is. The session names this life of the worker: draw it at random.
-    pub address: Address,
-    /// The switch, or a server without one.
-    pub switch: PeerId,
-    /// Lanes of a segment; all workers of a job agree on it. Where the path is searched, the most
-    /// that a segment may have.
-    pub segment_lanes: u32,
-    /// What is known of the path to the server.
-    pub path: PathConfig,
-    /// The worker says so often that it is there.
-    pub keepalive: Duration,
-    /// A party that owes an answer for so long is reported silent.
-    pub silent_after: Duration,
-    /// A model of which nothing more came for so long is asked for.
-    pub fetch_after: Duration,
-    /// When it sends what it has.
-    pub transmission: TransmissionConfig,
-    /// Of the draws of transmission control.
-    pub chance_seed: u64,
-}
-
-impl WorkerConfig {
-    /// The usual set-up.
-    #[must_use]
-    pub const fn new(address: Address, switch: PeerId) -> Self {
-        Self {
-            address,
-            switch,
-            segment_lanes: DEFAULT_SEGMENT_LANES as u32,
-            path: PathConfig { search: false, largest: MAX_DATAGRAM as u32, headers: 28 },
-            keepalive: Duration::from_millis(500),
-            silent_after: Duration::from_secs(2),
-            fetch_after: Duration::from_millis(20),
-            transmission: TransmissionConfig { control: Control::Off, unsent: Unsent::Carry },
-            chance_seed: 0,
-        }
-    }
-}
 
 /// Where a worker stands with its job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 use olaf_engine::BitsPerSecond;
-use olaf_engine::switch::native::QueueKind;
+use olaf_engine::switch::native::{Config, QueueKind};
 use olaf_host::transmission::{Fair, TransmissionConfig, Words};
 use serde::Deserialize;
 use std::fmt;
@@ -96,8 +96,13 @@ pub struct AnswerSpec {
 
 impl Default for AnswerSpec {
     fn default() -> Self {
-        Self { delay_ns: 1_000_000, to: "shared".into(), active_ns: 1_000_000_000 }
+        let switch = Config::default();
+        Self { delay_ns: 1_000_000, to: "shared".into(), active_ns: ns(switch.active) }
     }
+}
+
+fn ns(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).expect("a default is far below 500 years")
 }
 
 /// The senders' control.
@@ -122,13 +127,13 @@ pub struct ControlSpec {
 
 impl Default for ControlSpec {
     fn default() -> Self {
-        let fair = Fair::default();
+        let Words { control, threshold, slope, unsent, retry, fair } = Words::default();
         Self {
-            kind: "off".into(),
-            threshold_ns: 400_000_000,
-            slope: "urgency".into(),
-            unsent: "carry".into(),
-            retry_ns: 10_000_000,
+            kind: control,
+            threshold_ns: ns(threshold),
+            slope,
+            unsent,
+            retry_ns: ns(retry),
             rounds: fair.rounds,
             yields: fair.yields,
         }
@@ -251,10 +256,10 @@ impl Scenario {
     pub fn transmission(&self) -> Result<TransmissionConfig, SpecError> {
         let spec = &self.control;
         let words = Words {
-            control: &spec.kind,
+            control: spec.kind.clone(),
             threshold: Duration::from_nanos(spec.threshold_ns),
-            slope: &spec.slope,
-            unsent: &spec.unsent,
+            slope: spec.slope.clone(),
+            unsent: spec.unsent.clone(),
             retry: Duration::from_nanos(spec.retry_ns),
             fair: Fair { rounds: spec.rounds, yields: spec.yields },
         };
