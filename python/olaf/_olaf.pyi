@@ -26,6 +26,7 @@ __all__ = [
     "VirtualJob",
     "__version__",
     "apply_rule",
+    "defaults",
     "deliver",
     "format_rate",
     "format_size",
@@ -355,6 +356,13 @@ def update_bytes(parameters: int, config: str = "{}") -> int:
     """Bytes of one worker's update in UDP payload with headers, as an uplink's rate counts them.
 
     config: JSON, see `Client`. Raises ValueError for an invalid key.
+    """
+
+def defaults() -> str:
+    """The defaults of every key: JSON with a table each for ``switch``, ``server``, ``worker``.
+
+    Keys and units are those of the roles' JSON. ``admission_timeout_ms`` counts where somebody is
+    asked; a switch asks nobody where nothing is set.
     """
 
 def queues() -> list[tuple[str, str]]:

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from olaf.defaults import SERVER, SWITCH
 from olaf.jobs.supervisor import Ended, Occurrence, Printed, Program, Said, Supervisor
 from olaf.outcome import Exit
 from olaf.telling import tell
@@ -34,11 +35,11 @@ T = TypeVar("T")
 
 
 def local(
-    queue: str = "olaf",
-    slots: int = 8,
-    uplink: str | None = None,
+    queue: str = SWITCH["queue"],
+    slots: int = SWITCH["slots"],
+    uplink: str | None = SWITCH["uplink"],
     *,
-    learning_rate: float = 1.0,
+    learning_rate: float = SERVER["learning_rate"],
     switch: Mapping[str, Any] | None = None,
     server: Mapping[str, Any] | None = None,
     restarts: int = 5,

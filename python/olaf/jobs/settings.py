@@ -25,6 +25,7 @@ from pydantic import (
 )
 
 from olaf import extras
+from olaf.defaults import SERVER, SWITCH, WORKER
 from olaf.jobs import queues
 from olaf.jobs.admission import Policy
 from olaf.jobs.place_settings import On, RaySettings, SlurmSettings
@@ -71,46 +72,46 @@ DrawnInt = Annotated[int | None, NoneIs("drawn")]
 class LeafSettings(Section):
     """Queue and uplink of each leaf switch (`train.leaves`). Leaves are below the switch."""
 
-    queue: QueueName = "olaf"
+    queue: QueueName = SWITCH["queue"]
     """Discipline of the uplink's queue:"""
-    slots: int = Field(default=8, ge=1)
+    slots: int = Field(default=SWITCH["slots"], ge=1)
     """Number of segments that the queue holds, including the one on the wire. 8 as in the paper's
     testbed. If it is not set, `olaf train` uses 8 for each segment of the model."""
-    gate: OffFloat = None
+    gate: OffFloat = SWITCH["gate"]
     """Reward gate: a threshold in units of reward. A new update that is better than the waiting one
     by more than the threshold replaces it. A new update that is worse by more is filtered. Others
     merge. off always merges, which learned best."""
-    uplink: OffRate = None
+    uplink: OffRate = SWITCH["uplink"]
     """Bandwidth of the link towards the server in UDP payload, in tc's units ("1.9mbit"); off sends
     at once. Set uplink or credits, not both."""
-    credits: OffInt = Field(default=None, ge=1)
+    credits: OffInt = Field(default=SWITCH["credits"], ge=1)
     """Largest number of unanswered updates on the way to a server; off sets no limit. Credits adapt
     to a slow server without knowing its rate."""
-    credit_timeout_ms: int = Field(default=1000, ge=1)
+    credit_timeout_ms: int = Field(default=SWITCH["credit_timeout_ms"], ge=1)
     """An unanswered credit is free again after this time, so a lost answer stops nothing."""
-    answer_to: Literal["shared", "cluster"] = "shared"
+    answer_to: Literal["shared", "cluster"] = SWITCH["answer_to"]
     """Receivers of an answer. shared: the workers that contributed; cluster: their whole
     cluster."""
     admission: Annotated[str | None, NoneIs("off")] = None
     """SPEC.toml for `olaf verify`, which decides whether a new cluster may join. Its clusters need
     their `ids` on the wire; `[newcomer]` in it describes clusters that it does not list. off admits
     every cluster."""
-    admission_timeout_ms: int = Field(default=5000, ge=1)
+    admission_timeout_ms: int = Field(default=SWITCH["admission_timeout_ms"], ge=1)
     """Time limit for the verifier's answer. Clusters are checked one at a time."""
-    admission_unanswered: Literal["admit", "refuse"] = "refuse"
+    admission_unanswered: Literal["admit", "refuse"] = SWITCH["admission_unanswered"]
     """Answer at the time limit, or if the verifier is undecided."""
-    admission_refused_for_ms: int = Field(default=10_000, ge=0)
+    admission_refused_for_ms: int = Field(default=SWITCH["admission_refused_for_ms"], ge=0)
     """Time in which a refused cluster is refused again without asking the verifier."""
-    active_ms: int = Field(default=1000, ge=1)
+    active_ms: int = Field(default=SWITCH["active_ms"], ge=1)
     """A cluster counts as active in the queue status if it was heard within this time."""
-    silent_after_ms: int = Field(default=2000, ge=1)
+    silent_after_ms: int = Field(default=SWITCH["silent_after_ms"], ge=1)
     """A peer is reported silent if it was not heard within this time."""
-    max_parameters: int = Field(default=268_435_456, ge=1)
+    max_parameters: int = Field(default=SWITCH["max_parameters"], ge=1)
     """Largest allowed model, in parameters. Default: 1 GiB of float32."""
-    max_hops: int = Field(default=16, ge=1, le=255)
+    max_hops: int = Field(default=SWITCH["max_hops"], ge=1, le=255)
     """Largest number of switches on the path of an update or a join. A longer path is a loop, which
     is refused and reported."""
-    core: OffInt = Field(default=None, ge=0)
+    core: OffInt = Field(default=SWITCH["core"], ge=0)
     """CPU core of the process; off leaves the choice to the system."""
 
     @model_validator(mode="after")
@@ -127,13 +128,13 @@ class LeafSettings(Section):
 class SwitchSettings(LeafSettings):
     """The aggregation switch: its addresses, its queue, and its uplink."""
 
-    listen: Address = "127.0.0.1:5555"
+    listen: Address = SWITCH["listen"]
     """Address and port for workers and servers; port 0 picks a free port. The default is loopback,
     so that no service is offered to a network by accident."""
-    upstream: Address = "127.0.0.1:5556"
+    upstream: Address = SWITCH["upstream"]
     """Address of the parameter server, or of the next switch on the way to it, for every job that
     `routes` does not name. Switches form chains and trees."""
-    routes: dict[str, Address] = Field(default={})
+    routes: dict[str, Address] = Field(default=SWITCH["routes"])
     """Servers of single jobs: {"2" = "host:port"}."""
 
     def to_core(self) -> str:
@@ -168,59 +169,59 @@ class SwitchSettings(LeafSettings):
 class ServerSettings(Section):
     """The parameter server: the model, and the rule by which updates change it."""
 
-    listen: Address = "127.0.0.1:5556"
+    listen: Address = SERVER["listen"]
     """Address and port for the switch, or for workers without a switch; port 0 picks a free
     port."""
-    rule: Literal["delta", "paper-literal"] = "delta"
+    rule: Literal["delta", "paper-literal"] = SERVER["rule"]
     """delta applies every update. paper-literal applies only updates whose reward beats the best so
     far, and soon stops learning (measured: 4 to 24 of 1,600 applied)."""
-    learning_rate: float = Field(default=1.0, gt=0)
+    learning_rate: float = Field(default=SERVER["learning_rate"], gt=0)
     """Factor on every update. 1 applies a push unchanged; the paper has 0.001. Workers receive the
     factor when they join."""
-    step: Literal["overlap", "mean", "sum"] = "overlap"
+    step: Literal["overlap", "mean", "sum"] = SERVER["step"]
     """Size of the step for a merge of n updates. overlap: n times their mean, scaled by
     k^-staleness_power. Here k is the number of pushing workers or the number of overlapping
     updates, whichever is larger. Overlapping updates are those of the merge, and those that changed
     the model since the merge's version. mean: the mean; sum: n times the mean; both scaled by (1 +
     versions behind)^-staleness_power."""
-    gate: Literal["none", "best", "recent"] = "none"
+    gate: Literal["none", "best", "recent"] = SERVER["gate"]
     """Reward gate of the delta rule: refuse updates below the best, or the recent, reward."""
-    gate_margin: float = Field(default=0.0, ge=0)
+    gate_margin: float = Field(default=SERVER["gate_margin"], ge=0)
     """Margin of the gate: allowed distance below its reference, in units of reward."""
-    staleness_power: float = Field(default=0.7, ge=0)
+    staleness_power: float = Field(default=SERVER["staleness_power"], ge=0)
     """With k pushing workers, an update counts k^-power (see step); 0 weighs all alike. 0.7 suits
     updates of whole turns, which are one round old and overshoot together. If it is not set, `olaf
     train` uses 0.33 for workers that push each pass (worker.push_every): their updates are
     fresher."""
-    aggregate: Literal["each", "periodic", "round"] = "each"
+    aggregate: Literal["each", "periodic", "round"] = SERVER["aggregate"]
     """When updates change the model. each: at each arrival, as in OLAF; periodic: several updates
     together, while their workers go on; round: one update of every present worker together, and all
     workers wait (synchronous training)."""
-    aggregate_updates: OffInt = Field(default=8, ge=1)
+    aggregate_updates: OffInt = Field(default=SERVER["aggregate_updates"], ge=1)
     """For periodic: number of contributions that change the model together; off uses only
     aggregate_within."""
-    aggregate_ms: int = Field(default=2000, ge=1)
+    aggregate_ms: int = Field(default=SERVER["aggregate_ms"], ge=1)
     """For periodic: apply the collected updates when this time has passed since the first. For
     round: end a round when this time has passed since its first contribution, and report the
     missing workers."""
-    keep_versions: int = Field(default=4, ge=1)
+    keep_versions: int = Field(default=SERVER["keep_versions"], ge=1)
     """Number of model versions kept for workers that ask for a missing segment."""
-    segment_lanes: OffInt = Field(default=None, ge=1)
+    segment_lanes: OffInt = Field(default=SERVER["segment_lanes"], ge=1)
     """Parameters per segment that the server requires; off uses the first worker's value."""
-    silent_after_ms: int = Field(default=2000, ge=1)
+    silent_after_ms: int = Field(default=SERVER["silent_after_ms"], ge=1)
     """A peer is reported silent if it was not heard within this time."""
-    round_ms: int = Field(default=50, ge=1)
+    round_ms: int = Field(default=SERVER["round_ms"], ge=1)
     """For models of several segments: answer a cluster within this time after its first unanswered
     segment."""
-    core: OffInt = Field(default=None, ge=0)
+    core: OffInt = Field(default=SERVER["core"], ge=0)
     """CPU core of the process; off leaves the choice to the system."""
-    checkpoint: OffText = None
+    checkpoint: OffText = SERVER["checkpoint"]
     """File (.npz) with the model and the server's state. A server that starts continues from it.
     {job} in the name stands for the job's number. `olaf train` uses checkpoint.npz in the run's
     folder."""
-    checkpoint_every_ms: int = Field(default=30_000, ge=1)
+    checkpoint_every_ms: int = Field(default=SERVER["checkpoint_every_ms"], ge=1)
     """Interval between checkpoints, while the model changes. `olaf train` uses 10s."""
-    fresh: bool = False
+    fresh: bool = SERVER["fresh"]
     """Ignore an existing checkpoint; the old file is kept as FILE.before-1, FILE.before-2 and so
     on."""
 
@@ -232,7 +233,7 @@ class ServerSettings(Section):
 class WorkerSettings(Section):
     """One worker: the job that it joins, and when it sends and waits."""
 
-    switch: Address = "127.0.0.1:5555"
+    switch: Address = SWITCH["listen"]
     """Address of the switch, or of the server if there is no switch."""
     job: int = Field(default=JOB, ge=0, le=LARGEST_ID)
     """Number of the job."""
@@ -271,27 +272,27 @@ class WorkerSettings(Section):
     """Time limit for joining; then the worker gives up and names the peer."""
     flush_timeout_s: float = Field(default=2.0, ge=0)
     """Time limit at the end for the last updates to leave."""
-    keepalive_ms: int = Field(default=500, ge=1)
+    keepalive_ms: int = Field(default=WORKER["keepalive_ms"], ge=1)
     """Interval between signs of life while the worker has nothing to push."""
-    silent_after_ms: int = Field(default=2000, ge=1)
+    silent_after_ms: int = Field(default=WORKER["silent_after_ms"], ge=1)
     """A peer is reported silent if it was not heard within this time."""
-    segment_lanes: OffInt = Field(default=None, ge=1)
+    segment_lanes: OffInt = Field(default=WORKER["segment_lanes"], ge=1)
     """Parameters per segment, the same for all workers of a job. off uses 2,208, which fit a
     9,000-byte frame, or the number that fits mtu."""
-    transmission: Literal["off", "paper", "fair"] = "off"
+    transmission: Literal["off", "paper", "fair"] = WORKER["transmission"]
     """When to send. off: every update at once; paper: with the control of OLAF §5; fair: one update
     of each cluster per round of the slowest queue, from whichever worker is first.
     `server.aggregate` = "round" requires off, since it waits for every worker's update."""
-    unsent: Literal["carry", "discard", "retry"] = "carry"
+    unsent: Literal["carry", "discard", "retry"] = WORKER["unsent"]
     """An update that is not sent joins the next one, is discarded, or is decided again later."""
-    threshold_ms: int = Field(default=400, ge=1)
+    threshold_ms: int = Field(default=WORKER["threshold_ms"], ge=1)
     """For the paper's control: age at which feedback is obsolete."""
-    slope: str = "urgency"
+    slope: str = WORKER["slope"]
     """For the paper's control: slope of the sending probability beyond the threshold. urgency:
     1/threshold; fairness: the threshold in seconds; or a number per second."""
-    retry_ms: int = Field(default=10, ge=1)
+    retry_ms: int = Field(default=WORKER["retry_ms"], ge=1)
     """For unsent = "retry": decide again when this time has passed."""
-    mtu_bytes: OffInt = Field(default=None, ge=576)
+    mtu_bytes: OffInt = Field(default=WORKER["mtu_bytes"], ge=576)
     """Largest IP packet on the path to the switch, so that no segment is fragmented; off does not
     limit it."""
 

@@ -10,6 +10,7 @@ from typing import Literal
 
 import numpy as np
 
+from olaf.defaults import SERVER
 from olaf.tcp.frames import Lanes
 
 
@@ -17,13 +18,13 @@ from olaf.tcp.frames import Lanes
 class RuleConfig:
     """Names and meanings as in `olaf.jobs.settings.ServerSettings`."""
 
-    rule: Literal["delta", "paper-literal"] = "delta"
-    learning_rate: float = 1.0
-    step: Literal["overlap", "mean", "sum"] = "overlap"
+    rule: Literal["delta", "paper-literal"] = SERVER["rule"]
+    learning_rate: float = SERVER["learning_rate"]
+    step: Literal["overlap", "mean", "sum"] = SERVER["step"]
     """overlap and mean are the same here: no switch merges, so every update arrives alone."""
-    gate: Literal["none", "best", "recent"] = "none"
-    gate_margin: float = 0.0
-    staleness_power: float = 0.7
+    gate: Literal["none", "best", "recent"] = SERVER["gate"]
+    gate_margin: float = SERVER["gate_margin"]
+    staleness_power: float = SERVER["staleness_power"]
 
 
 RECENT = 0.1

@@ -1,0 +1,23 @@
+"""The defaults of the engines as the core says them, in `olaf._olaf.defaults`: none of our own.
+
+The keys are the fields of the settings, but for a rate, which the settings have as text.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from olaf import _olaf
+
+_TABLES: dict[str, dict[str, Any]] = json.loads(_olaf.defaults())
+
+SWITCH = _TABLES["switch"]
+"""Of ``[switch]`` and ``[leaf]``."""
+SERVER = _TABLES["server"]
+"""Of ``[server]``."""
+WORKER = _TABLES["worker"]
+"""Of ``[worker]``, as far as the core reads it."""
+
+_uplink_bps = SWITCH.pop("uplink_bps")
+SWITCH["uplink"] = None if _uplink_bps is None else _olaf.format_rate(_uplink_bps)
