@@ -17,6 +17,12 @@
 // `olaf_abi_version()` before anything else.
 #define OLAF_ABI_VERSION 2
 
+// Bytes of the longest datagram: the least that a buffer for one must have.
+#define OLAF_DATAGRAM_MAX 65507
+
+// Bytes of a reason's name, its last zero included.
+#define OLAF_REASON_MAX 32
+
 // Most lanes an update may have.
 #define OLAF_LANES_MAX 16348
 
@@ -62,6 +68,16 @@ typedef enum olaf_result {
   OLAF_RESULT_BROKEN = 11,
 } olaf_result;
 
+// What an engine did with a datagram.
+typedef enum olaf_verdict_kind {
+  // The engine took it in.
+  OLAF_VERDICT_ABSORBED = 0,
+  // The datagram is not Olaf's: pass it on, untouched, to the default peer of `port`.
+  OLAF_VERDICT_FORWARD = 1,
+  // The engine refused it for `reason`, and counted it.
+  OLAF_VERDICT_DROPPED = 2,
+} olaf_verdict_kind;
+
 // What became of an arrival.
 typedef enum olaf_fate {
   // It waits in a slot of its own.
@@ -104,6 +120,9 @@ typedef enum olaf_action {
 // The Age-of-Model of one cluster at its server (OLAF §2.2, §6), behind a pointer.
 typedef struct olaf_age olaf_age;
 
+// A whole engine, behind a pointer.
+typedef struct olaf_engine olaf_engine;
+
 // A queue of updates, behind a pointer.
 typedef struct olaf_queue olaf_queue;
 
@@ -115,6 +134,37 @@ typedef struct olaf_scenario olaf_scenario;
 
 // What a worker does with updates that are ready, behind a pointer.
 typedef struct olaf_sender olaf_sender;
+
+// Where a datagram came in.
+typedef struct olaf_source {
+  // The peer that sent it, by the caller's number.
+  uint32_t peer;
+  // The port. A worker and a server have port 0 alone; at a switch port 0 is towards servers
+  // and port 1 towards workers.
+  uint16_t port;
+  // Traffic-class byte of its IP header: six bits of class, then two of ECN.
+  uint8_t traffic_class;
+} olaf_source;
+
+// What became of a datagram.
+typedef struct olaf_verdict {
+  // What the engine did.
+  enum olaf_verdict_kind kind;
+  // With `OLAF_VERDICT_FORWARD`: the port.
+  uint16_t port;
+  // With `OLAF_VERDICT_DROPPED`: the reason's name in counters and logs; otherwise empty.
+  char reason[OLAF_REASON_MAX];
+} olaf_verdict;
+
+// A datagram to send.
+typedef struct olaf_transmit {
+  // Its bytes.
+  size_t len;
+  // Its receivers: `olaf_engine_receivers` has their numbers.
+  size_t receivers;
+  // Traffic-class byte to send it with.
+  uint8_t traffic_class;
+} olaf_transmit;
 
 // How a queue is set up. Begin with `olaf_queue_options_default`.
 typedef struct olaf_queue_options {
@@ -480,6 +530,162 @@ enum olaf_result olaf_age_peak_mean(const struct olaf_age *age, double *peak_ns)
 // # Safety
 // `values` is null or `count` numbers; `index` is null or points to room for one.
 enum olaf_result olaf_jain(const double *values, size_t count, double *index);
+
+// Makes an engine. `role` is `switch`, `server` or `worker`; `config` is a JSON object with the
+// keys of that role's configuration, or null for the defaults. A switch has the key `server`
+// besides (number of the peer that is its server), a worker has `job`, `cluster`, `worker`,
+// `switch` (number of the peer), `segment_lanes` and `seed`. `life` names this life of the engine:
+// draw it at random, above 0. Free the engine with `olaf_engine_free`.
+//
+// `OLAF_RESULT_BAD_ARGUMENT`: there is no such role, or the configuration cannot be; `why` then
+// says which key, and what to do. `why` may be null; it takes at most `why_capacity` bytes.
+//
+// # Safety
+// `role` and `config` are null or C strings; `why` is null or has room for `why_capacity` bytes;
+// `engine` is null or points to room for a pointer.
+enum olaf_result olaf_engine_new(const char *role,
+                                 const char *config,
+                                 uint32_t life,
+                                 char *why,
+                                 size_t why_capacity,
+                                 struct olaf_engine **engine);
+
+// Frees an engine; null is nothing to free.
+//
+// # Safety
+// `engine` is null, or came from `olaf_engine_new` and was not freed before.
+void olaf_engine_free(struct olaf_engine *engine);
+
+// The number of the engine's ports; their numbers begin at 0.
+//
+// # Safety
+// `engine` is null or from `olaf_engine_new`; `ports` is null or points to room for one.
+enum olaf_result olaf_engine_ports(const struct olaf_engine *engine, uint16_t *ports);
+
+// A datagram arrived at `now_ns`. Time never runs backwards from call to call.
+//
+// # Safety
+// `engine` is null or from `olaf_engine_new`; `from` is null or points to one; `bytes` is null or
+// has `len` bytes; `verdict` is null or points to room for one.
+enum olaf_result olaf_engine_handle_packet(struct olaf_engine *engine,
+                                           uint64_t now_ns,
+                                           const struct olaf_source *from,
+                                           const uint8_t *bytes,
+                                           size_t len,
+                                           struct olaf_verdict *verdict);
+
+// Takes the next datagram that has left a port's link by `now_ns`, written into `buf`, which must
+// have room for `OLAF_DATAGRAM_MAX` bytes.
+//
+// `OLAF_RESULT_NOTHING`: none is due. `OLAF_RESULT_TOO_SHORT`: the buffer is too short, and
+// nothing was taken.
+//
+// # Safety
+// `engine` is null or from `olaf_engine_new`; `buf` is null or has room for `capacity` bytes;
+// `transmit` is null or points to room for one.
+enum olaf_result olaf_engine_poll_transmit(struct olaf_engine *engine,
+                                           uint64_t now_ns,
+                                           uint16_t port,
+                                           uint8_t *buf,
+                                           size_t capacity,
+                                           struct olaf_transmit *transmit);
+
+// The receivers of the datagram that `olaf_engine_poll_transmit` took last, by the caller's
+// numbers. `OLAF_RESULT_TOO_SHORT`: there are more than `capacity`.
+//
+// # Safety
+// `engine` is null or from `olaf_engine_new`; `peers` is null or has room for `capacity` numbers.
+enum olaf_result olaf_engine_receivers(const struct olaf_engine *engine,
+                                       uint32_t *peers,
+                                       size_t capacity);
+
+// When to call `olaf_engine_handle_timeout` next. `OLAF_RESULT_NOTHING`: no time is set.
+//
+// # Safety
+// `engine` is null or from `olaf_engine_new`; `at_ns` is null or points to room for one.
+enum olaf_result olaf_engine_poll_timeout(const struct olaf_engine *engine, uint64_t *at_ns);
+
+// The time of a timeout has come.
+//
+// # Safety
+// `engine` is null or from `olaf_engine_new`.
+enum olaf_result olaf_engine_handle_timeout(struct olaf_engine *engine, uint64_t now_ns);
+
+// Takes the next event, a JSON object that has the event's name under `event`. Peers are the
+// caller's numbers. `len` receives the bytes of the text, its last zero not included.
+//
+// `OLAF_RESULT_NOTHING`: there is none. `OLAF_RESULT_TOO_SHORT`: the text needs `*len + 1` bytes,
+// and the event stays.
+//
+// # Safety
+// `engine` is null or from `olaf_engine_new`; `text` is null or has room for `capacity` bytes;
+// `len` is null or points to room for one.
+enum olaf_result olaf_engine_poll_event(struct olaf_engine *engine,
+                                        char *text,
+                                        size_t capacity,
+                                        size_t *len);
+
+// Everything that the engine counted so far, a JSON object with the names of
+// `docs/reference/statistics.md`. Peers are the caller's numbers. `len` receives the bytes of the
+// text, its last zero not included.
+//
+// `OLAF_RESULT_TOO_SHORT`: the text needs `*len + 1` bytes.
+//
+// # Safety
+// `engine` is null or from `olaf_engine_new`; `text` is null or has room for `capacity` bytes;
+// `len` is null or points to room for one.
+enum olaf_result olaf_engine_report(const struct olaf_engine *engine,
+                                    uint64_t now_ns,
+                                    char *text,
+                                    size_t capacity,
+                                    size_t *len);
+
+// A worker joins its job, offering `parameters` as the first model.
+//
+// `OLAF_RESULT_BAD_ARGUMENT`: the engine is no worker, or the model cannot be.
+//
+// # Safety
+// `engine` is null or from `olaf_engine_new`; `parameters` is null or has `count` values.
+enum olaf_result olaf_engine_join(struct olaf_engine *engine,
+                                  uint64_t now_ns,
+                                  const float *parameters,
+                                  size_t count);
+
+// A worker sends one update of its model's size; `sequence` receives its number.
+//
+// `OLAF_RESULT_BAD_ARGUMENT`: the engine is no worker, has not joined, or the update cannot be.
+//
+// # Safety
+// `engine` is null or from `olaf_engine_new`; `update` is null or has `count` values; `sequence`
+// is null or points to room for one.
+enum olaf_result olaf_engine_push(struct olaf_engine *engine,
+                                  uint64_t now_ns,
+                                  const float *update,
+                                  size_t count,
+                                  double reward,
+                                  double weight,
+                                  uint32_t *sequence);
+
+// Copies the newest whole model that came to a worker into `parameters`, where its version is
+// above `newer_than`; `version` receives that version.
+//
+// `OLAF_RESULT_NOTHING`: there is none. `OLAF_RESULT_BAD_ARGUMENT`: the engine is no worker, or
+// the model has another number of parameters than `count`.
+//
+// # Safety
+// `engine` is null or from `olaf_engine_new`; `parameters` is null or has room for `count` values;
+// `version` is null or points to room for one.
+enum olaf_result olaf_engine_pull(struct olaf_engine *engine,
+                                  uint32_t newer_than,
+                                  float *parameters,
+                                  size_t count,
+                                  uint32_t *version);
+
+// A worker says good-bye. `OLAF_RESULT_BAD_ARGUMENT`: the engine is no worker.
+//
+// # Safety
+// `engine` is null or from `olaf_engine_new`.
+enum olaf_result olaf_engine_leave(struct olaf_engine *engine);
 
 // Fills in what a switch uses by default: `olaf`, 8 slots, no gate, clusters active for a second,
 // 16 switches.

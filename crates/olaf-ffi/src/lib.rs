@@ -1,6 +1,6 @@
 //! Olaf for C and for what speaks C: `libolaf.so`, `libolaf.a` and the header `include/olaf.h`.
 //!
-//! What this crate is: the queue of a switch, its wire format, a worker's sending end, the age of
+//! What this crate is: whole engines, the queue of a switch, its wire format, a worker's sending end, the age of
 //! a model and the scenarios of `olaf-sim` behind a C ABI, thin. Opaque handles with `_new` and `_free`, results last, an error is a code and
 //! [`olaf_result_text`] says it in words.
 //!
@@ -15,6 +15,7 @@
 #![allow(non_camel_case_types, reason = "the header's names are C's")]
 
 mod age;
+mod engine;
 mod memory;
 mod queue;
 mod recent;
@@ -26,6 +27,7 @@ mod types;
 mod wire;
 
 pub use age::*;
+pub use engine::*;
 pub use queue::*;
 pub use recent::*;
 pub use result::*;

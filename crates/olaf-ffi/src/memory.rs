@@ -70,6 +70,25 @@ pub(crate) unsafe fn bytes<'a>(pointer: *const u8, len: usize) -> Result<&'a [u8
     Ok(unsafe { core::slice::from_raw_parts(pointer, len) })
 }
 
+/// Reads `count` values; a null pointer is no values.
+///
+/// # Safety
+/// Valid for reads of `count` values for as long as the result is used, or null.
+pub(crate) unsafe fn values<'a>(
+    pointer: *const f32,
+    count: usize,
+) -> Result<&'a [f32], olaf_result> {
+    if count == 0 {
+        return Ok(&[]);
+    }
+    let fits = count.checked_mul(size_of::<f32>()).is_some_and(|n| isize::try_from(n).is_ok());
+    if pointer.is_null() || !pointer.is_aligned() || !fits {
+        return Err(OLAF_RESULT_BAD_POINTER);
+    }
+    // SAFETY: not null, aligned, not longer than memory may be, and valid by the caller's promise.
+    Ok(unsafe { core::slice::from_raw_parts(pointer, count) })
+}
+
 /// Copies items to a buffer of the caller's that has room for `capacity` of them.
 ///
 /// # Safety

@@ -12,6 +12,7 @@ pub mod json;
 pub mod push_pull;
 pub mod recent_age;
 pub mod transmission;
+pub mod whole;
 
 pub use olaf_engine::Refused;
 pub use push_pull::{
