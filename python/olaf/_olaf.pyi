@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 __all__ = [
     "Allocator",
     "Client",
+    "Engine",
     "MinaSimulation",
     "OlafError",
+    "Queue",
     "RefusedError",
     "Server",
     "SharingController",
@@ -521,3 +523,146 @@ def share_group(group: str) -> str:
     ``score_weighted`` by hosts (None if no job could gain), ``bound`` and ``bound_weighted``, which
     no policy exceeds over a long time. Raises ValueError.
     """
+
+@final
+class Engine:
+    """A whole engine without sockets and clocks: a switch, a parameter server or a worker.
+
+    Time and datagrams are arguments. After every input, take the events (`poll_event`), then the
+    datagrams of each port (`poll_transmit`), then the time of the next timeout (`poll_timeout`).
+    Peers are numbers that the caller gives. Time is in nanoseconds and never runs backwards.
+    """
+
+    def __new__(cls, role: str, config: str = "{}", life: int = 1) -> Self:
+        """Create an engine.
+
+        role: ``switch``, ``server`` or ``worker``. config: JSON with the keys of that role's
+        configuration. A switch has the key ``server`` besides (the peer that is its server); a
+        worker has ``job``, ``cluster``, ``worker``, ``switch`` (a peer), ``segment_lanes`` and
+        ``seed``. life: names this life of the engine; draw it at random, above 0. Raises
+        ValueError (names the key).
+        """
+
+    @property
+    def role(self) -> str:
+        """The role: ``switch``, ``server`` or ``worker``."""
+
+    @property
+    def ports(self) -> int:
+        """Number of ports. At a switch port 0 is towards servers and port 1 towards workers."""
+
+    def handle_packet(
+        self, now_ns: int, peer: int, data: bytes, port: int = 0, traffic_class: int = 0
+    ) -> tuple[str, int | None]:
+        """Take in a datagram; return its verdict.
+
+        The verdict is ``("absorbed", None)``; or ``("forwarded", port)``, if the datagram is not
+        Olaf's and belongs to the default peer of that port; or the reason why it was dropped.
+        """
+
+    def poll_transmit(self, now_ns: int, port: int = 0) -> tuple[list[int], bytes, int] | None:
+        """Return the next datagram that has left the port's link by now, or None.
+
+        The tuple has the receivers, the bytes and the traffic class.
+        """
+
+    def poll_timeout(self) -> int | None:
+        """Return the time at which to call `handle_timeout`, or None."""
+
+    def handle_timeout(self, now_ns: int) -> None:
+        """Tell the engine that the time of its timeout has come."""
+
+    def poll_event(self) -> dict[str, Any] | None:
+        """Return the next event, with its name under ``event``, or None."""
+
+    def report(self, now_ns: int) -> dict[str, Any]:
+        """Return everything counted so far, by the names of docs/reference/statistics.md."""
+
+    def peers(self) -> list[int]:
+        """Return the peers that the engine still knows."""
+
+    def join(self, now_ns: int, parameters: NDArray[np.float32]) -> None:
+        """Worker: join the job, with ``parameters`` (1-D) as the first model. Raises ValueError."""
+
+    def push(
+        self,
+        now_ns: int,
+        update: NDArray[np.float32],
+        *,
+        reward: float = 0.0,
+        weight: float = 1.0,
+    ) -> int:
+        """Worker: send an update (1-D, of the model's size); its number. Raises ValueError."""
+
+    def pull(self, into: NDArray[np.float32], newer_than: int = 0) -> int | None:
+        """Worker: copy the newest whole model above ``newer_than``; its version, or None.
+
+        Raises ValueError if ``into`` is not of the model's size.
+        """
+
+    def leave(self) -> None:
+        """Worker: say good-bye to the job."""
+
+    def model(self, job: int = 1) -> tuple[int, NDArray[np.float32]] | None:
+        """Server: a job's model, its version and its parameters, or None."""
+
+@final
+class Queue:
+    """The queue of a switch: updates of one flow (job, cluster, segment) merge while they wait.
+
+    docs/queue.md has the rules. The entry that departs is locked: it keeps its slot and takes
+    nothing in.
+    """
+
+    def __new__(cls, discipline: str = "olaf", slots: int = 8, gate: float | None = None) -> Self:
+        """Create an empty queue.
+
+        discipline: a name that `queues` lists. slots: updates that it holds, the departing one
+        included. gate: threshold of the reward gate, None for no gate. Raises ValueError.
+        """
+
+    @property
+    def slots(self) -> int:
+        """Number of slots."""
+
+    @property
+    def used(self) -> int:
+        """Number of slots in use, that of the departing update included."""
+
+    def arrive(
+        self,
+        lanes: NDArray[np.float32],
+        *,
+        worker: int = 0,
+        sequence: int = 0,
+        cluster: int = 0,
+        job: int = 1,
+        segment: int = 0,
+        segments: int = 1,
+        contributors: int = 1,
+        weight: float = 1.0,
+        reward: float = 0.0,
+        generated_ns: tuple[int, int] = (0, 0),
+        versions: tuple[int, int] = (0, 0),
+        hops: int = 0,
+        size: int | None = None,
+    ) -> tuple[str, int | None]:
+        """Let an update arrive; return what became of it and the entry it met.
+
+        lanes: the values times the weight (1-D). The fate is ``appended``, ``merged``,
+        ``replaced``, ``filtered``, ``dropped``, ``evicted`` (it took the slot of another entry) or
+        the name of a rejection. size: bytes on the link, those of the lanes unless given. Raises
+        ValueError for a header that contradicts itself.
+        """
+
+    def begin_departure(self) -> dict[str, Any] | None:
+        """Lock the entry whose turn it is and return it; None if none waits or one departs.
+
+        The dict has ``entry`` (its number), the header's fields and ``lanes``, the sum.
+        """
+
+    def end_departure(self) -> int | None:
+        """Free the slot of the departing entry; return the entry's number."""
+
+    def entries(self) -> list[dict[str, Any]]:
+        """Return every entry: the departing one, then the waiting ones in the order of their turns."""

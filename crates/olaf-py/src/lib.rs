@@ -7,11 +7,14 @@
 mod allocation;
 mod arrays;
 mod client;
+mod engine;
 mod errors;
 mod functions;
 mod job;
 mod mina;
 mod protocol;
+mod queue;
+mod report;
 mod roles;
 mod sharing;
 mod sweep;
@@ -27,6 +30,8 @@ mod _olaf {
     #[pymodule_export]
     use crate::client::Client;
     #[pymodule_export]
+    use crate::engine::Engine;
+    #[pymodule_export]
     use crate::errors::{OlafError, RefusedError, UnreachableError};
     #[pymodule_export]
     use crate::functions::{
@@ -39,6 +44,8 @@ mod _olaf {
     use crate::mina::MinaSimulation;
     #[pymodule_export]
     use crate::protocol::{SharingController, SharingHost};
+    #[pymodule_export]
+    use crate::queue::Queue;
     #[pymodule_export]
     use crate::roles::{Server, Switch};
     #[pymodule_export]

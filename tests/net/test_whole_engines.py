@@ -1,0 +1,128 @@
+"""Whole engines, driven by hand: time and datagrams are arguments of every call."""
+
+import json
+
+import numpy as np
+import pytest
+from olaf._olaf import Engine
+
+SERVER, SWITCH = 100, 50
+MS = 1_000_000
+
+
+class Cluster:
+    """A server, a switch and workers; every datagram takes a millisecond."""
+
+    def __init__(self, workers: int, **switch: object) -> None:
+        config = json.dumps({"server": SERVER, **switch})
+        self.engines = {
+            SERVER: Engine("server", "{}", life=3),
+            SWITCH: Engine("switch", config, life=2),
+        }
+        for worker in range(workers):
+            who = {"worker": worker, "switch": SWITCH, "cluster": 1}
+            self.engines[worker] = Engine("worker", json.dumps(who), life=10 + worker)
+        self.now = 1_000 * MS
+        self.events: list[tuple[int, dict[str, object]]] = []
+        self.verdicts: list[str] = []
+
+    def run(self, milliseconds: int) -> None:
+        for _ in range(milliseconds):
+            self.now += MS
+            flying = [sent for at in self.engines for sent in self.leaving(at)]
+            for sender, receiver, data in flying:
+                engine = self.engines[receiver]
+                port = 1 if receiver == SWITCH and sender != SERVER else 0
+                verdict, _ = engine.handle_packet(self.now, sender, data, port)
+                self.verdicts.append(verdict)
+                self.hear(receiver)
+
+    def leaving(self, at: int) -> list[tuple[int, int, bytes]]:
+        engine = self.engines[at]
+        due = engine.poll_timeout()
+        if due is not None and due <= self.now:
+            engine.handle_timeout(self.now)
+        self.hear(at)
+        sent = []
+        for port in range(engine.ports):
+            while (datagram := engine.poll_transmit(self.now, port)) is not None:
+                receivers, data, _ = datagram
+                sent += [(at, receiver, data) for receiver in receivers]
+        return sent
+
+    def hear(self, at: int) -> None:
+        while (event := self.engines[at].poll_event()) is not None:
+            self.events.append((at, event))
+
+
+def test_two_workers_train_through_a_switch() -> None:
+    cluster = Cluster(2)
+    model = np.zeros(4, np.float32)
+    for worker in (0, 1):
+        cluster.engines[worker].join(cluster.now, model)
+    cluster.run(500)
+    names = [(at, event["event"]) for at, event in cluster.events]
+    assert (0, "joined") in names and (1, "joined") in names
+    assert (SERVER, "model_started") in names
+    assert (SWITCH, "worker_joined") in names
+    # The first takes the uplink; the second, one instant later, has a departure of its own.
+    for worker in (0, 1):
+        update = np.full(4, worker + 1, np.float32)
+        assert cluster.engines[worker].push(cluster.now, update, reward=1.0) == 0
+    cluster.run(200)
+    newest = cluster.engines[SERVER].model()
+    assert newest is not None
+    version, parameters = newest
+    pulled = np.zeros(4, np.float32)
+    assert cluster.engines[0].pull(pulled) == version
+    assert np.array_equal(pulled, parameters) and parameters.any()
+    report = cluster.engines[SWITCH].report(cluster.now)
+    fates = report["fates"]
+    assert report["received"] == 2
+    assert fates["sent_alone"] + fates["merged"] == 2
+    assert [server["address"] for server in report["servers"]] == [SERVER]
+    assert set(cluster.verdicts) == {"absorbed"}
+    assert sorted(cluster.engines[SWITCH].peers()) == [0, 1]
+
+
+def test_updates_that_meet_in_the_queue_leave_as_one() -> None:
+    cluster = Cluster(3, uplink_bps=20_000, slots=4)
+    for worker in range(3):
+        cluster.engines[worker].join(cluster.now, np.zeros(4, np.float32))
+    cluster.run(3_000)
+    for worker in range(3):
+        cluster.engines[worker].push(cluster.now, np.ones(4, np.float32))
+    cluster.run(3_000)
+    fates = cluster.engines[SWITCH].report(cluster.now)["fates"]
+    assert (fates["sent_alone"], fates["merged"]) == (1, 2), "two met while the first was sent"
+
+
+def test_bytes_that_are_not_ours_are_refused_or_passed_on_with_a_reason() -> None:
+    switch = Engine("switch", '{"server": 9}')
+    assert switch.handle_packet(0, 1, b"a stranger's datagram", port=1) == ("forwarded", 0)
+    server = Engine("server")
+    assert server.handle_packet(0, 1, b"a stranger's datagram") == ("not_ours", None)
+    assert server.report(0)["refused"] == {"not_ours": 1}
+
+
+@pytest.mark.parametrize(
+    ("role", "config", "says"),
+    [
+        ("gateway", "{}", "must be switch, server or worker"),
+        ("switch", '{"slots": 0}', "slots"),
+        ("switch", '{"slotz": 8}', "slotz: a switch has no such key"),
+        ("server", '{"keep_versions": "many"}', "keep_versions"),
+        ("worker", "[]", "configuration"),
+    ],
+)
+def test_a_configuration_that_cannot_be_names_its_key(role: str, config: str, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        Engine(role, config)
+
+
+def test_only_a_worker_pushes() -> None:
+    with pytest.raises(ValueError, match="only a worker does this"):
+        Engine("server").push(0, np.ones(1, np.float32))
+    worker = Engine("worker")
+    with pytest.raises(ValueError, match="join"):
+        worker.push(0, np.ones(1, np.float32))
