@@ -65,17 +65,11 @@ impl fmt::Display for WholeError {
 impl core::error::Error for WholeError {}
 
 /// Where a switch's updates go.
-#[derive(Deserialize, Serialize)]
+#[derive(Default, Deserialize, Serialize)]
 #[serde(default)]
 struct Above {
     /// Number of the peer that is the server of every job.
     server: u32,
-}
-
-impl Default for Above {
-    fn default() -> Self {
-        Self { server: 0 }
-    }
 }
 
 /// Who a worker is.
