@@ -12,6 +12,10 @@ help: ## list the targets
 env: ## set up .venv: uv, dependencies, the extension
 	@scripts/env
 
+.PHONY: env-for-tests
+env-for-tests:
+	@scripts/env --tests
+
 train: env ## train LunarLander-v3 through the switch (ARGS="--workers 4 ..")
 	@$(BIN)/olaf train $(ARGS)
 
@@ -26,33 +30,33 @@ test: test-rust test-python ## run the quick tests; `make check` runs all tests
 test-rust: ## run the tests of the crates
 	cargo test --workspace --quiet
 
-test-python: env ## run the quick Python tests, over real sockets and processes
+test-python: env-for-tests ## run the quick Python tests, over real sockets and processes
 	$(PYTEST) -m "not slow and not torch and not ray"
 
-test-slow: env ## run the tests that take many seconds each
+test-slow: env-for-tests ## run the tests that take many seconds each
 	cargo test -p olaf-net --features portable --lib --quiet  # the poller of other systems
 	$(PYTEST) -m "slow and not torch and not ray"
 
 test-torch: ## run the tests of --learner torch and the integrations (installs 5 GB of extras)
-	@scripts/env torch sb3 lightning
+	@scripts/env --tests torch sb3 lightning
 	OLAF_REQUIRE_TORCH=1 $(PYTEST) -m "torch and not ray"
 
 test-ray: ## run the tests on a local Ray cluster (installs the extra `ray`; minutes, gigabytes)
-	@scripts/env ray rllib
+	@scripts/env --tests ray rllib
 	OLAF_REQUIRE_RAY=1 $(BIN)/pytest -m ray
 
 check: format lint types pure ns3-if-possible test test-slow test-torch fuzz wheel ## run everything that CI runs
 
-format: env ## check the formatting
+format: env-for-tests ## check the formatting
 	cargo fmt --all --check
 	$(BIN)/ruff format --check .
 
-lint: env ## run clippy and ruff, check the layers of python/olaf; warnings are errors
+lint: env-for-tests ## run clippy and ruff, check the layers of python/olaf; warnings are errors
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports --no-logo
 
-types: env ## run mypy --strict; compare the stubs with the binary
+types: env-for-tests ## run mypy --strict; compare the stubs with the binary
 	$(BIN)/mypy
 	for tests in tests/*/; do MYPYPATH=python:tests/support:$$tests $(BIN)/mypy $$tests || exit 1; done
 	MYPYPATH=python $(BIN)/mypy tests/conftest.py

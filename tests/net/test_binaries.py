@@ -21,13 +21,14 @@ from olaf.jobs.settings import Settings
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 60.0
 
-pytestmark = pytest.mark.timeout(600)  # the first one builds the programs
+# The first one builds the programs, which one process of tests should do.
+pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("binaries")]
 
 
 @pytest.fixture(scope="module")
 def programs() -> Path:
-    """The folder of the programs, built as `make env` builds the extension."""
-    build = ["cargo", "build", "--quiet", "--release", "-p", "olaf-bin", "--message-format=json"]
+    """The folder of the programs, built as `cargo test` builds the crates."""
+    build = ["cargo", "build", "--quiet", "-p", "olaf-bin", "--message-format=json"]
     done = subprocess.run(build, cwd=ROOT, check=True, capture_output=True, text=True)
     made = [json.loads(line).get("executable") for line in done.stdout.splitlines()]
     return next(Path(path).parent for path in made if path)
