@@ -24,8 +24,7 @@ pub struct ServerConfig {
     pub receive_loss: Option<ReceiveLoss>,
     /// File that the model and all that goes with it is kept in; `{job}` stands for the job.
     pub checkpoint: Option<String>,
-    /// How often, in milliseconds, that is written while anything changes. 30 s: a model of 1 GiB
-    /// takes a few seconds to write.
+    /// Milliseconds between checkpoints, while anything changes.
     #[serde(rename = "checkpoint_every_ms", with = "ms")]
     pub checkpoint_every: Duration,
     /// A file that exists is not taken up.

@@ -58,7 +58,6 @@ pub struct Admission {
 impl Default for Admission {
     fn default() -> Self {
         Self {
-            // The verifier answers for ten clusters in less.
             timeout: Duration::from_secs(5),
             // The clusters that are here keep what they were promised.
             unanswered: Ruling::Refuse,

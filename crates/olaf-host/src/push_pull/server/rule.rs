@@ -18,7 +18,7 @@ pub struct RuleConfig {
     /// How far a merge moves the model. `overlap`, which counts what it overshoots by.
     #[serde(with = "named")]
     pub step: Step,
-    /// The gate, for [`RuleKind::Delta`]. `none`: every gate that was measured learned more slowly.
+    /// The gate, for [`RuleKind::Delta`]. `none` applies every update.
     #[serde(with = "named")]
     pub gate: ServerGate,
     /// How far below the gate's reference a reward may be, in units of reward, at least 0.
