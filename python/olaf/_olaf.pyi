@@ -642,8 +642,8 @@ class Queue:
         contributors: int = 1,
         weight: float = 1.0,
         reward: float = 0.0,
-        generated_ns: tuple[int, int] = (0, 0),
-        versions: tuple[int, int] = (0, 0),
+        generated_ns: tuple[int, int] = ...,
+        versions: tuple[int, int] = ...,
         hops: int = 0,
         size: int | None = None,
     ) -> tuple[str, int | None]:
@@ -651,7 +651,8 @@ class Queue:
 
         lanes: the values times the weight (1-D). The fate is ``appended``, ``merged``,
         ``replaced``, ``filtered``, ``dropped``, ``evicted`` (it took the slot of another entry) or
-        the name of a rejection. size: bytes on the link, those of the lanes unless given. Raises
+        the name of a rejection. generated_ns and versions are pairs, the oldest first, and (0, 0)
+        unless given. size: bytes on the link, those of the lanes unless given. Raises
         ValueError for a header that contradicts itself.
         """
 
@@ -665,4 +666,4 @@ class Queue:
         """Free the slot of the departing entry; return the entry's number."""
 
     def entries(self) -> list[dict[str, Any]]:
-        """Return every entry: the departing one, then the waiting ones in the order of their turns."""
+        """Return every entry: the departing one, then the others in the order of their turns."""

@@ -111,7 +111,7 @@ def test_local_takes_the_core_s_defaults() -> None:
 def test_the_page_says_the_defaults_of_the_signature(function: Any) -> None:
     page = (ROOT / "docs/reference/connection.md").read_text(encoding="utf-8")
     section = page.partition(f"## `olaf.{function.__name__}`")[2].partition("\n## ")[0]
-    rows = re.findall(r"^\| (`.+?`) \| (.*?) \| ", section, re.MULTILINE)
+    rows = re.findall(r"^\| (`.+?`) \|(.*?)\| ", section, re.MULTILINE)
     said = {name: value for names, value in rows for name in re.findall(r"`(\w+)`", names)}
     signature = inspect.signature(function).parameters.values()
     ours = {
@@ -119,4 +119,4 @@ def test_the_page_says_the_defaults_of_the_signature(function: Any) -> None:
         for parameter in signature
         if parameter.kind is not parameter.VAR_KEYWORD
     }
-    assert {name: said[name].strip("`").replace('"', "'") for name in ours} == ours
+    assert {name: said[name].strip(" `").replace('"', "'") for name in ours} == ours

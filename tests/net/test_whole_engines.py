@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+
 from olaf._olaf import Engine
 
 SERVER, SWITCH = 100, 50
@@ -62,9 +63,8 @@ def test_two_workers_train_through_a_switch() -> None:
         cluster.engines[worker].join(cluster.now, model)
     cluster.run(500)
     names = [(at, event["event"]) for at, event in cluster.events]
-    assert (0, "joined") in names and (1, "joined") in names
-    assert (SERVER, "model_started") in names
-    assert (SWITCH, "worker_joined") in names
+    expected = {(0, "joined"), (1, "joined"), (SERVER, "model_started"), (SWITCH, "worker_joined")}
+    assert expected <= set(names)
     # The first takes the uplink; the second, one instant later, has a departure of its own.
     for worker in (0, 1):
         update = np.full(4, worker + 1, np.float32)
@@ -75,7 +75,8 @@ def test_two_workers_train_through_a_switch() -> None:
     version, parameters = newest
     pulled = np.zeros(4, np.float32)
     assert cluster.engines[0].pull(pulled) == version
-    assert np.array_equal(pulled, parameters) and parameters.any()
+    assert np.array_equal(pulled, parameters)
+    assert parameters.any()
     report = cluster.engines[SWITCH].report(cluster.now)
     fates = report["fates"]
     assert report["received"] == 2
