@@ -144,6 +144,13 @@ def test_a_switch_that_is_not_there_is_named() -> None:
 
 def test_the_example_is_short_and_two_of_it_train_one_model() -> None:
     assert len(EXAMPLE.read_text().splitlines()) < 30
+    # REINFORCE without a critic sometimes learns nothing in 300 episodes: 1 of 41 such trainings
+    # here. At random the pole stays upright for 20 steps; the other trainings reached 47 to 499.
+    assert any(min(_rewards_of_two_examples()) > 20 for _ in range(2))
+
+
+def _rewards_of_two_examples() -> list[float]:
+    """The mean rewards that two processes report, which train one model through a new switch."""
     server = Server(json.dumps({"listen": "127.0.0.1:0"}))
     server.start()
     switch = Switch(json.dumps({"listen": "127.0.0.1:0", "upstream": server.address}))
@@ -157,11 +164,12 @@ def test_the_example_is_short_and_two_of_it_train_one_model() -> None:
             )
             for seed in range(2)
         ]
+        rewards = []
         for run in runs:
             said, _ = run.communicate(timeout=100)
             assert run.returncode == 0
             words = said.split()
-            assert float(words[2].rstrip(",")) > 20  # pushed at random it stays upright for 20
+            rewards.append(float(words[2].rstrip(",")))
             assert int(words[-1]) > 10
         (job,) = json.loads(server.stats())["jobs"]
         assert job["received"] > 100
@@ -169,3 +177,4 @@ def test_the_example_is_short_and_two_of_it_train_one_model() -> None:
     finally:
         switch.stop()
         server.stop()
+    return rewards

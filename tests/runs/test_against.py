@@ -97,7 +97,7 @@ def test_ctrl_c_in_the_baseline_keeps_the_run_and_says_so(tmp_path: Path) -> Non
     result = json.loads(out)
     assert result["outcome"] == "time"
     assert result["against"]["outcome"] == "interrupted"
-    assert "cut short" in err
+    assert "It was interrupted" in err
 
 
 def _wait_for(run: Path, holds: Callable[[Path], bool]) -> None:

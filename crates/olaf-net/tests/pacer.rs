@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 const LANES: u32 = 2208;
 const RATE: f64 = 1e9;
 const DEADLINE: Duration = Duration::from_secs(20);
+const TRIES: usize = 5;
 
 fn statistics(switch: &Switch) -> Value {
     serde_json::from_str(&switch.statistics().expect("it runs")).expect("JSON")
@@ -38,31 +39,51 @@ fn a_busy_link_of_one_gigabit_keeps_its_rate_within_a_hundredth() {
     let stop = AtomicBool::new(false);
 
     thread::scope(|scope| {
+        // The threads end however this one ends: otherwise a failed assertion would wait for them.
+        let _stop = Stop(&stop);
         scope.spawn(|| serve(&sink, &stop));
         enter(&worker);
         scope.spawn(|| push(&worker, &switch, &stop));
-        let waiting = |all: &Value| all["fates"]["waiting"].as_u64().unwrap_or(0);
-        let began = Instant::now();
-        while waiting(&statistics(&switch)) < 4000 {
-            assert!(began.elapsed() < DEADLINE, "the queue never fills");
-            thread::sleep(Duration::from_millis(1));
-        }
-        let before = statistics(&switch);
-        let mut after = statistics(&switch);
-        while after["departures"].as_u64() < before["departures"].as_u64().map(|n| n + 10_000) {
-            assert!(began.elapsed() < DEADLINE, "the link is too slow: {after}");
-            thread::sleep(Duration::from_millis(1));
-            after = statistics(&switch);
-            assert!(waiting(&after) > 100, "the link is always busy");
-        }
-        stop.store(true, Ordering::Relaxed);
-        let change = |key: &str| {
-            after[key].as_f64().expect("a number") - before[key].as_f64().expect("a number")
-        };
-        let bits = change("departures") * Update::datagram_len(LANES as usize) as f64 * 8.0;
-        let rate = bits / change("uptime_s");
+        // A machine that is busy with something else may let the queue run dry: that says nothing
+        // about the pacer, and the measurement begins again.
+        let rate = (0..TRIES).find_map(|_| measured(&switch));
+        let rate = rate.expect("the queue ran dry in every try");
         assert!((rate / RATE - 1.0).abs() < 0.01, "{rate} bit/s");
     });
+}
+
+/// The rate of 10,000 departures, bits per second; nothing where the queue ran dry meanwhile.
+fn measured(switch: &Switch) -> Option<f64> {
+    let waiting = |all: &Value| all["fates"]["waiting"].as_u64().unwrap_or(0);
+    let began = Instant::now();
+    while waiting(&statistics(switch)) < 4000 {
+        assert!(began.elapsed() < DEADLINE, "the queue never fills");
+        thread::sleep(Duration::from_millis(1));
+    }
+    let before = statistics(switch);
+    let mut after = statistics(switch);
+    while after["departures"].as_u64() < before["departures"].as_u64().map(|n| n + 10_000) {
+        assert!(began.elapsed() < DEADLINE, "the link is too slow: {after}");
+        thread::sleep(Duration::from_millis(1));
+        after = statistics(switch);
+        if waiting(&after) <= 100 {
+            return None;
+        }
+    }
+    let change = |key: &str| {
+        after[key].as_f64().expect("a number") - before[key].as_f64().expect("a number")
+    };
+    let bits = change("departures") * Update::datagram_len(LANES as usize) as f64 * 8.0;
+    Some(bits / change("uptime_s"))
+}
+
+/// Tells the threads to end when it goes.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// Lets workers in, and swallows the rest.
