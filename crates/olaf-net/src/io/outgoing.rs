@@ -149,15 +149,31 @@ impl Outgoing {
         statistics: &mut IoStatistics,
         write: impl FnOnce(&mut [u8]) -> Option<Transmit>,
     ) -> bool {
+        // A group goes first, to its last receiver: `write` is called only where its message is taken.
+        while self.has_room(wire, statistics) {
+            if self.group.is_none() {
+                return self.take_written(wire, peers, seal, statistics, write);
+            }
+            self.take_next_of_group(wire, peers, seal, statistics);
+        }
+        false
+    }
+
+    /// Whether another message can be written behind the current run.
+    fn has_room(&mut self, wire: &impl Wire, statistics: &mut IoStatistics) -> bool {
         let limit = wire.segments_per_send().min(MAX_SEGMENTS);
-        if self.blocked
-            || self.runs[self.current].is_full(limit) && !self.send(wire, statistics, self.current)
-        {
-            return false;
-        }
-        if self.group.is_some() {
-            return self.take_next_of_group(wire, peers, seal, statistics);
-        }
+        let full = self.runs[self.current].is_full(limit);
+        !self.blocked && (!full || self.send(wire, statistics, self.current))
+    }
+
+    fn take_written(
+        &mut self,
+        wire: &impl Wire,
+        peers: &Peers,
+        seal: &mut dyn Seal,
+        statistics: &mut IoStatistics,
+        write: impl FnOnce(&mut [u8]) -> Option<Transmit>,
+    ) -> bool {
         let run = &mut self.runs[self.current];
         let Some(transmit) = write(&mut run.bytes[run.len..]) else { return false };
         let Transmit { to, len, class } = transmit;
@@ -178,8 +194,8 @@ impl Outgoing {
         peers: &Peers,
         seal: &mut dyn Seal,
         statistics: &mut IoStatistics,
-    ) -> bool {
-        let Some(mut group) = self.group.take() else { return false };
+    ) {
+        let Some(mut group) = self.group.take() else { return };
         if let Some(peer) = group.to.get(group.next).copied() {
             let run = &mut self.runs[self.current];
             let len = group.bytes.len();
@@ -188,7 +204,6 @@ impl Outgoing {
             self.put(wire, peers, seal, statistics, (peer, group.class, len));
         }
         self.group = Some(group).filter(|group| group.next < group.to.len());
-        true
     }
 
     /// Seals the message of `len` bytes that was written behind the current run for `peer`, and

@@ -278,3 +278,23 @@ fn a_datagram_for_a_group_reaches_each_receiver_though_the_socket_is_full_meanwh
     assert!((1..=30).all(|peer| bench.got(peer) == [(9, 700)]));
     assert_eq!(bench.statistics.sent_datagrams, 30);
 }
+
+#[test]
+fn a_message_that_comes_while_a_group_is_on_its_way_is_taken_too() {
+    let mut bench = Bench::new(64);
+    let group: Vec<PeerId> = (1..=5).map(PeerId).collect();
+    let to_all =
+        Transmit { to: Receivers::Many(group.into()), len: 700, class: TrafficClass::NONE };
+    let Bench { wire, out, peers, statistics } = &mut bench;
+    assert!(out.take(wire, peers, &mut Clear, statistics, |buf| {
+        buf[..700].fill(9);
+        Some(to_all)
+    }));
+    assert!(out.take(wire, peers, &mut Clear, statistics, |buf| {
+        buf[..10].fill(7);
+        Some(Transmit::to(PeerId(6), 10))
+    }));
+    assert!(bench.flush());
+    assert!((1..=5).all(|peer| bench.got(peer) == [(9, 700)]));
+    assert_eq!(bench.got(6), [(7, 10)]);
+}
