@@ -18,6 +18,8 @@ pub struct olaf_engine(Handle<Held>);
 
 struct Held {
     whole: Whole,
+    /// Where an engine writes a datagram: the longest fits.
+    buf: Vec<u8>,
     /// Receivers of the datagram that was taken last.
     to: Option<Receivers>,
     /// An event that has not fitted into a buffer of the caller's yet.
@@ -117,7 +119,7 @@ pub unsafe extern "C" fn olaf_engine_new(
         };
         match made {
             Ok(whole) => {
-                let held = Held { whole, to: None, told: None };
+                let held = Held { whole, buf: vec![0; MAX_DATAGRAM], to: None, told: None };
                 engine.set(Box::into_raw(Box::new(olaf_engine(Handle::new(held)))));
                 Ok(())
             }
@@ -219,14 +221,14 @@ pub unsafe extern "C" fn olaf_engine_poll_transmit(
         if buf.is_null() {
             return Err(OLAF_RESULT_BAD_POINTER);
         }
-        let mut datagram = vec![0; MAX_DATAGRAM];
         let sent = engine.0.run(|held| {
-            let sent = held.whole.poll_transmit(Instant(now_ns), PortId(port), &mut datagram);
+            let sent = held.whole.poll_transmit(Instant(now_ns), PortId(port), &mut held.buf);
             held.to = sent.as_ref().map(|sent| sent.to.clone());
-            sent.ok_or(OLAF_RESULT_NOTHING)
+            let sent = sent.ok_or(OLAF_RESULT_NOTHING)?;
+            // SAFETY: the caller's promise.
+            unsafe { fill(&held.buf[..sent.len], buf, capacity) }?;
+            Ok(sent)
         })?;
-        // SAFETY: the caller's promise.
-        unsafe { fill(&datagram[..sent.len], buf, capacity) }?;
         transmit.set(olaf_transmit {
             len: sent.len,
             receivers: sent.to.as_slice().len(),
