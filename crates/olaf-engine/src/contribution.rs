@@ -158,7 +158,7 @@ impl Contribution {
     }
 }
 
-/// Bytes of a datagram whose update has so many bytes of lanes.
+/// Bytes of the datagram of an update with these lanes.
 #[must_use]
 pub fn datagram_bytes(lanes: &[u8]) -> u32 {
     u32::try_from(Update::datagram_len(lanes.len() / LANE)).unwrap_or(u32::MAX)

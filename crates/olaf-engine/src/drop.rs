@@ -85,7 +85,7 @@ pub enum Refused {
     BadLayout,
     /// The server can take no more jobs.
     Full,
-    /// So much later than newer ones of its flow that its sender was told that it is lost.
+    /// Newer updates of its flow came so long before that its sender was told that this one is lost.
     Overtaken,
 }
 

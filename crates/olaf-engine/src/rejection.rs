@@ -1,4 +1,4 @@
-//! Why a contribution is turned away, whoever says so.
+//! The reasons for which a contribution is turned away, by the queue or by screening.
 
 use crate::queue;
 

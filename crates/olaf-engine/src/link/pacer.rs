@@ -37,7 +37,7 @@ impl Pacer {
         }
     }
 
-    /// Starts to send so many bytes at `now`, or when the link is free: see [`RatePacer::begin`].
+    /// Starts to send `bytes` at `now`, or when the link is free: see [`RatePacer::begin`].
     pub fn begin(&mut self, now: Instant, bytes: u32) -> (Instant, Instant) {
         match self {
             Self::Rate(pacer) => pacer.begin(now, bytes),
@@ -45,7 +45,7 @@ impl Pacer {
         }
     }
 
-    /// Starts to send so many bytes the very instant that the link is free, which it is from the
+    /// Starts to send `bytes` the very instant that the link is free, which it is from the
     /// nanosecond `free` on: see [`RatePacer::follow`].
     pub fn follow(&mut self, free: Instant, bytes: u32) -> (Instant, Instant) {
         match self {
@@ -76,7 +76,7 @@ impl RatePacer {
         self.rate
     }
 
-    /// Starts to send so many bytes at `now`, or when the link is free; says when the first bit
+    /// Starts to send `bytes` at `now`, or when the link is free; says when the first bit
     /// starts and when the last has left, rounded up to nanoseconds.
     pub fn begin(&mut self, now: Instant, bytes: u32) -> (Instant, Instant) {
         // Free within the nanosecond before `now` is free before it: what comes at `now` starts
@@ -87,7 +87,7 @@ impl RatePacer {
         self.follow(bytes)
     }
 
-    /// Starts to send so many bytes the very instant that the link is free.
+    /// Starts to send `bytes` the very instant that the link is free.
     pub fn follow(&mut self, bytes: u32) -> (Instant, Instant) {
         let start = self.free();
         let (whole, rest) = self.free_at;

@@ -27,7 +27,7 @@ fn updates(pacer: Pacer, slots: usize) -> Link {
     Link::new(pacer).with_queue(Box::new(Fifo::new(slots)))
 }
 
-/// A datagram of so many bytes.
+/// A datagram, by its length in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Bytes(u32);
 

@@ -12,7 +12,7 @@
 use crate::time::Instant;
 use core::time::Duration;
 
-/// A party that is not heard for so many times `silent_after` is gone. Ids and memory must not
+/// A party that is not heard for this multiple of `silent_after` is gone. Ids and memory must not
 /// belong to the dead for ever; a worker whose machine restarts comes back sooner.
 pub const GONE: u32 = 30;
 
@@ -106,7 +106,7 @@ impl Liveness {
         self.expected.is_some() && self.silence(now) >= after
     }
 
-    /// Whether it has been silent for so long that it is to be forgotten.
+    /// Whether the party has been silent long enough to be forgotten.
     #[must_use]
     pub fn is_gone(&self, now: Instant, silent_after: Duration) -> bool {
         self.is_overdue(now, silent_after * GONE)

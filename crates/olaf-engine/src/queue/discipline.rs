@@ -39,7 +39,7 @@ pub enum Outcome {
     Appended(EntryId),
     /// It was added to the waiting entry.
     Merged(EntryId),
-    /// It took the waiting entry's place; so many contributions that waited there are gone.
+    /// It took the waiting entry's place; the contributions that waited there are gone.
     Replaced {
         /// The entry, which keeps its name and position.
         entry: EntryId,

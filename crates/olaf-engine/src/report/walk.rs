@@ -267,7 +267,7 @@ impl<'a> ser::Serializer for Named<'a> {
     }
 }
 
-/// A serializer of which only some methods can be called.
+/// A serializer that takes only some kinds of values.
 macro_rules! only {
     ($serializer:ty, $ok:ty; $($struct:ty, $map:ty)?; { $($method:item)* }; $($never:ident($($argument:ty),*);)*) => {
         impl<'a> ser::Serializer for $serializer {

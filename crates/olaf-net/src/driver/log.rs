@@ -1,4 +1,4 @@
-//! Events that wait for whoever fetches them.
+//! Events that wait until a caller fetches them.
 
 use super::report;
 use crate::io::outgoing::Trouble;

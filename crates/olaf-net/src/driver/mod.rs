@@ -198,8 +198,7 @@ impl<E: Engine> Driver<E> {
             }
             more = true;
             if !inbox.is_full() {
-                // The socket was empty a moment ago: most likely it still is, and who asks again
-                // is the wait.
+                // The socket was just empty: `wait` will say when it is not.
                 more = false;
                 break;
             }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// A thread that has not answered for so long is stuck.
+/// A thread that has not answered within this time is stuck.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 type Ask<E> = Box<dyn FnOnce(&mut Driver<E>) + Send>;

@@ -49,7 +49,7 @@ pub struct Admission {
     pub timeout: Duration,
     /// The answer when time runs out, or when too many questions are open.
     pub unanswered: Ruling,
-    /// A refused cluster is not asked about again for so long.
+    /// A refused cluster is not asked about again within this time.
     pub refused_for: Duration,
     /// Questions that may be open at once: one is put, the others wait for their turn.
     pub max_questions: usize,

@@ -31,7 +31,7 @@ pub struct Fates {
 }
 
 impl Fates {
-    /// Takes in what became of an arrival of so many contributions.
+    /// Counts what became of an arrival and its contributions.
     pub fn count(&mut self, contributors: u32, outcome: Outcome) {
         let n = u64::from(contributors);
         self.received += n;
@@ -47,13 +47,13 @@ impl Fates {
         }
     }
 
-    /// Takes in that so many contributions were turned away before they met the queue.
+    /// Counts contributions that were turned away before they met the queue.
     pub fn reject(&mut self, contributors: u32, rejection: Rejection) {
         self.received += u64::from(contributors);
         self.rejected[rejection.index()] += u64::from(contributors);
     }
 
-    /// Takes in that a datagram of so many contributions has left.
+    /// Counts the contributions of a datagram that has left.
     pub fn departed(&mut self, contributors: u32) {
         self.departures += 1;
         if contributors == 1 {
@@ -90,7 +90,7 @@ pub(super) struct Account {
 }
 
 impl Account {
-    /// Takes in what became of an arrival of so many contributions.
+    /// Counts what became of an arrival and its contributions.
     pub(super) fn count(&mut self, contributors: u32, is_rejected: bool) {
         self.received += u64::from(contributors);
         if is_rejected {

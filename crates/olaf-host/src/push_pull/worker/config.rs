@@ -63,9 +63,9 @@ pub struct WorkerConfig {
     pub path: PathConfig,
     /// The worker says so often that it is there.
     pub keepalive: Duration,
-    /// A party that owes an answer for so long is reported silent.
+    /// A party that owes an answer for this time is reported silent.
     pub silent_after: Duration,
-    /// A model of which nothing more came for so long is asked for.
+    /// The worker asks for a model again if nothing more of the model came within this time.
     pub fetch_after: Duration,
     /// When it sends what it has.
     pub transmission: TransmissionConfig,
