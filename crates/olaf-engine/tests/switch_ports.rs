@@ -111,6 +111,19 @@ fn switches_below_that_hear_the_same_get_one_datagram() {
 }
 
 #[test]
+fn a_group_that_finds_no_room_counts_each_of_its_receivers() {
+    let config = Config { answer_to: AnswerTo::Cluster, downlink_limit: 1, ..Config::default() };
+    let mut sw = Bench::with(config, &[W1]);
+    let behind = |worker, peer| W { peer, ..w(0, worker) };
+    sw.enters_by(PortId::DOWNLINK, behind(21, 80), 1);
+    sw.enters_by(PortId::DOWNLINK, behind(22, 81), 1);
+    let before = sw.refused("link_full");
+    sw.answers(answer(0, 41), &[5.0, 6.0]);
+    assert_eq!(receivers(&sw.leaves_by(PortId::DOWNLINK)), [W1.peer]);
+    assert_eq!(sw.refused("link_full") - before, 2, "80 and 81 hear nothing");
+}
+
+#[test]
 fn a_paced_downlink_keeps_order_and_counts_what_does_not_fit() {
     let config = Config {
         downlink_rate: Some(an_answer_a_millisecond()),

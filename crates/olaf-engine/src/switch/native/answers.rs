@@ -128,8 +128,10 @@ impl Switch {
                 _ => Receivers::Many(to.into()),
             };
             let message = Message::Answer(answer, lanes.clone());
+            let copies = to.as_slice().len();
             if let Verdict::Drop(reason) = self.send_to(now, port, to, from.class, message) {
-                self.counters.refuse(reason);
+                // Each receiver misses a datagram, as each would have counted as forwarded.
+                (0..copies).for_each(|_| self.counters.refuse(reason));
             }
         }
         verdict
