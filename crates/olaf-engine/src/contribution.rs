@@ -122,7 +122,8 @@ impl Contribution {
     /// Why the two have no sum; this one stays as it was.
     #[inline]
     pub fn merge(&mut self, other: &Self) -> Result<(), NoSum> {
-        *self = self.with(other)?;
+        let totals = self.totals(other)?;
+        self.take_in(other, totals);
         Ok(())
     }
 
@@ -131,7 +132,18 @@ impl Contribution {
     /// # Errors
     /// Why the two have no sum.
     #[inline]
-    pub fn with(&self, other: &Self) -> Result<Self, NoSum> {
+    pub fn with(mut self, other: &Self) -> Result<Self, NoSum> {
+        self.merge(other)?;
+        Ok(self)
+    }
+
+    /// The first half of a merge: the numbers that may have no sum. A holder that adds the lanes
+    /// between the two halves can still refuse the contribution, and changes nothing.
+    ///
+    /// # Errors
+    /// Why the two have no sum.
+    #[inline]
+    pub(crate) fn totals(&self, other: &Self) -> Result<Totals, NoSum> {
         if !other.reward.is_finite() {
             return Err(NoSum::NonFinite);
         }
@@ -145,17 +157,27 @@ impl Contribution {
         if !weight.is_finite() || !reward.is_finite() {
             return Err(NoSum::Overflow);
         }
-        Ok(Self {
-            contributors,
-            weight,
-            reward,
-            generated_ns: widen(self.generated_ns, other.generated_ns),
-            versions: widen(self.versions, other.versions),
-            hops: self.hops.max(other.hops),
-            bytes: self.bytes.max(other.bytes),
-            ..*self
-        })
+        Ok(Totals { contributors, weight, reward })
     }
+
+    /// The second half of a merge.
+    #[inline]
+    pub(crate) fn take_in(&mut self, other: &Self, totals: Totals) {
+        let Totals { contributors, weight, reward } = totals;
+        (self.contributors, self.weight, self.reward) = (contributors, weight, reward);
+        self.generated_ns = widen(self.generated_ns, other.generated_ns);
+        self.versions = widen(self.versions, other.versions);
+        self.hops = self.hops.max(other.hops);
+        self.bytes = self.bytes.max(other.bytes);
+    }
+}
+
+/// The numbers of a sum that can overflow.
+#[derive(Clone, Copy)]
+pub(crate) struct Totals {
+    contributors: u32,
+    weight: f64,
+    reward: f64,
 }
 
 /// Bytes of the datagram of an update with these lanes.

@@ -30,6 +30,7 @@ pub enum Kind {
 }
 
 impl Kind {
+    #[inline]
     fn from_byte(byte: u8) -> Option<Self> {
         Some(match byte {
             1 => Self::Update,
@@ -47,6 +48,7 @@ impl Kind {
 
     /// Bytes of the message without its lanes, or its text.
     #[must_use]
+    #[inline]
     pub const fn header_len(self) -> usize {
         match self {
             Self::Update => offsets::update::PAYLOAD,
@@ -154,6 +156,7 @@ impl<'a> Packet<'a> {
     ///
     /// # Errors
     /// The [`Refusal`] that says what is wrong with it.
+    #[inline]
     pub fn new_checked(bytes: &'a [u8]) -> Result<Self, Refusal> {
         if bytes.get(..MAGIC.len()) != Some(&MAGIC) {
             return Err(Refusal::NotOurs);
@@ -208,12 +211,14 @@ impl<'a> Packet<'a> {
 
     /// What the datagram is.
     #[must_use]
+    #[inline]
     pub const fn kind(&self) -> Kind {
         self.kind
     }
 
     /// Who it is from, or for.
     #[must_use]
+    #[inline]
     pub fn address(&self) -> Address {
         Address {
             job: JobId(self.u32(common::JOB)),
@@ -226,6 +231,7 @@ impl<'a> Packet<'a> {
     /// The payload lanes as they came: little-endian `f32`, four bytes each; of a
     /// [`Kind::Layout`] its text.
     #[must_use]
+    #[inline]
     pub fn lanes(&self) -> &'a [u8] {
         match self.kind {
             Kind::Update | Kind::Acknowledgement | Kind::Model | Kind::Layout => {
@@ -247,18 +253,22 @@ impl<'a> Packet<'a> {
         self.bytes.is_empty()
     }
 
+    #[inline]
     pub(crate) fn byte(&self, at: usize) -> u8 {
         self.bytes[at]
     }
 
+    #[inline]
     pub(crate) fn u16(&self, at: usize) -> u16 {
         u16::from_be_bytes(self.array(at))
     }
 
+    #[inline]
     pub(crate) fn u32(&self, at: usize) -> u32 {
         u32::from_be_bytes(self.array(at))
     }
 
+    #[inline]
     pub(crate) fn u64(&self, at: usize) -> u64 {
         u64::from_be_bytes(self.array(at))
     }
@@ -267,10 +277,12 @@ impl<'a> Packet<'a> {
         i64::from_be_bytes(self.array(at))
     }
 
+    #[inline]
     pub(crate) fn f64(&self, at: usize) -> f64 {
         f64::from_be_bytes(self.array(at))
     }
 
+    #[inline]
     fn array<const N: usize>(&self, at: usize) -> [u8; N] {
         let mut field = [0; N];
         field.copy_from_slice(&self.bytes[at..at + N]);

@@ -49,6 +49,7 @@ impl Update {
     ///
     /// # Errors
     /// [`Refusal::BadField`] where fields contradict each other.
+    #[inline]
     pub fn parse(packet: &Packet<'_>) -> Result<Self, Refusal> {
         if packet.kind() != Kind::Update {
             return Err(Refusal::BadField("kind"));

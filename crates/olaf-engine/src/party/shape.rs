@@ -16,12 +16,14 @@ pub struct Shape {
 impl Shape {
     /// Segments of the model.
     #[must_use]
+    #[inline]
     pub const fn segments(self) -> u32 {
         self.parameters.div_ceil(self.segment_lanes)
     }
 
     /// Which parameters a segment carries; empty where there is no such segment.
     #[must_use]
+    #[inline]
     pub fn range(self, segment: u32) -> Range<usize> {
         let start = u64::from(segment) * u64::from(self.segment_lanes);
         let end = (start + u64::from(self.segment_lanes)).min(u64::from(self.parameters));
@@ -31,12 +33,14 @@ impl Shape {
 
     /// Lanes of a segment; 0 where there is no such segment.
     #[must_use]
+    #[inline]
     pub fn lanes(self, segment: u32) -> usize {
         self.range(segment).len()
     }
 
     /// Whether an update is cut like the model, and its lanes are as many as its segment's.
     #[must_use]
+    #[inline]
     pub fn fits(self, update: &Update, lanes: &[u8]) -> bool {
         update.segments == self.segments() && self.lanes(update.segment) * LANE == lanes.len()
     }

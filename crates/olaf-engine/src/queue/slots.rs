@@ -53,10 +53,6 @@ impl Slots {
         self.entries[slot.0].as_ref().expect("a discipline names only slots that it filled")
     }
 
-    fn entry_mut(&mut self, slot: SlotId) -> &mut Entry {
-        self.entries[slot.0].as_mut().expect("a discipline names only slots that it filled")
-    }
-
     /// Puts an arrival into a free slot; nothing when there is none.
     ///
     /// # Errors
@@ -98,10 +94,13 @@ impl Slots {
     /// # Errors
     /// Why the two have no sum; the entry stays as it was.
     pub fn merge(&mut self, slot: SlotId, arrival: &Arrival<'_>) -> Result<(), Rejection> {
-        let mut sum = self.spare.pop().unwrap_or_default();
-        let result = merge_into(self.entry_mut(slot), arrival, &mut sum);
-        self.spare.push(sum);
-        result
+        if self.spare.is_empty() {
+            self.spare.push(Lanes::default());
+        }
+        let entry = self.entries[slot.0].as_mut();
+        let entry = entry.expect("a discipline names only slots that it filled");
+        let sum = self.spare.last_mut().expect("one was just put there");
+        merge_into(entry, arrival, sum)
     }
 
     /// Empties a slot.
@@ -134,12 +133,12 @@ fn merge_into(entry: &mut Entry, arrival: &Arrival<'_>, sum: &mut Lanes) -> Resu
     if arrival.lanes.len() != entry.lanes.len() * LANE {
         return Err(Rejection::WrongSize);
     }
-    let header = entry.contribution.with(&arrival.contribution)?;
+    let totals = entry.contribution.totals(&arrival.contribution)?;
     if !lanes::add(sum, &entry.lanes, arrival.lanes) {
         return Err(Rejection::NonFinite);
     }
     core::mem::swap(&mut entry.lanes, sum);
-    entry.contribution = header;
+    entry.contribution.take_in(&arrival.contribution, totals);
     entry.replaceable = false;
     Ok(())
 }

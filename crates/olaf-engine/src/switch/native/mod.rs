@@ -153,9 +153,10 @@ impl Switch {
         bytes: &[u8],
     ) -> Verdict {
         match packet.kind() {
-            Kind::Update => match Update::parse(packet) {
-                Ok(update) => self.handle_update(now, from, &update, packet.lanes()),
-                Err(refusal) => Verdict::Drop(DropReason::Malformed(refusal)),
+            // Read in place: a copy of a header that was just written stalls the processor.
+            Kind::Update => match &Update::parse(packet) {
+                Ok(update) => self.handle_update(now, from, update, packet.lanes()),
+                Err(refusal) => Verdict::Drop(DropReason::Malformed(*refusal)),
             },
             Kind::Join => self.handle_join(now, from, packet),
             Kind::Leave => self.handle_leave(now, from, packet, bytes),
@@ -211,21 +212,21 @@ impl Switch {
 impl Engine for Switch {
     fn handle_packet(&mut self, now: Instant, from: Source, bytes: &[u8]) -> Verdict {
         let below = from.port != PortId::UPLINK;
-        let verdict = match Packet::new_checked(bytes) {
+        let verdict = match &Packet::new_checked(bytes) {
             // Rule 7: what is not ours is forwarded untouched.
             Err(Refusal::NotOurs) => {
                 self.counters.forwarded_untouched += 1;
                 Verdict::Forward(if below { PortId::UPLINK } else { PortId::DOWNLINK })
             }
-            Err(refusal) => {
+            &Err(refusal) => {
                 if below && let Some(address) = join_of_another_version(bytes) {
                     let welcome = self.welcome(now, address, 0, WelcomeCode::UnknownJob);
                     self.reply(now, from, welcome);
                 }
                 Verdict::Drop(DropReason::Malformed(refusal))
             }
-            Ok(packet) if below => self.handle_below(now, from, &packet, bytes),
-            Ok(packet) => self.handle_above(now, from, &packet),
+            Ok(packet) if below => self.handle_below(now, from, packet, bytes),
+            Ok(packet) => self.handle_above(now, from, packet),
         };
         if let Verdict::Drop(reason) = verdict {
             self.counters.refuse(reason);
