@@ -13,8 +13,8 @@
 
 use olaf_engine::switch::native::{Config, Pacing};
 use olaf_engine::{
-    Arrival, Contribution, Discipline, Engine, Flow, Instant, JobId, Lanes, Outcome, PeerId,
-    PortId, Source, Switch, Verdict, WorkerId,
+    Arrival, Contribution, Discipline, Engine, Flow, Instant, JobId, Outcome, PeerId, PortId,
+    Source, Switch, Verdict, WorkerId,
 };
 use olaf_wire::offsets::update as at;
 use olaf_wire::{Address, ClusterId, Join, Session, Update, Welcome, WelcomeCode};
@@ -77,21 +77,27 @@ impl std::fmt::Display for Spread {
 
 /// The baseline: `sum += incoming`, both where they lie.
 struct PlainAdd {
-    sum: Lanes,
-    incoming: Lanes,
+    pages: Vec<f32>,
+    start: usize,
 }
+
+/// Lanes of a page of memory.
+const PAGE: usize = 1024;
+/// Where the incoming lanes begin. The distance to the sum is half a page beside whole ones: at whole
+/// pages the processor takes each load for one that waits for a store.
+const INCOMING: usize = LANES.next_multiple_of(PAGE) + PAGE / 2;
 
 impl PlainAdd {
     fn new() -> Self {
-        // Aligned, both: nothing is kept from it.
-        Self {
-            sum: Lanes::from([0.0; LANES].as_slice()),
-            incoming: Lanes::from([1e-30; LANES].as_slice()),
-        }
+        let mut pages = vec![0.0; PAGE + INCOMING + LANES];
+        let start = pages.as_ptr().align_offset(PAGE * size_of::<f32>());
+        pages[start + INCOMING..][..LANES].fill(1e-30);
+        Self { pages, start }
     }
 
     fn call(&mut self) {
-        plain_add(black_box(&mut self.sum), black_box(&self.incoming));
+        let (sum, incoming) = self.pages[self.start..].split_at_mut(INCOMING);
+        plain_add(black_box(&mut sum[..LANES]), black_box(&incoming[..LANES]));
     }
 }
 
@@ -215,10 +221,12 @@ impl Packets {
         self.count += 1;
         // One datagram's bytes serve for all workers, so that the lanes are in the same cache as
         // the baseline's.
-        let worker = self.count % WORKERS;
+        let (worker, number) = (self.count % WORKERS, self.count / WORKERS + 1);
         let datagram = self.datagram.bytes_mut();
         datagram[8..24].copy_from_slice(&self.headers[worker as usize]);
-        datagram[at::SEQUENCE..at::SEQUENCE + 4].copy_from_slice(&self.count.to_be_bytes());
+        for field in [at::SEQUENCE, at::FLOW_SEQUENCE] {
+            datagram[field..field + 4].copy_from_slice(&number.to_be_bytes());
+        }
         let from = Source::new(PortId::DOWNLINK, PeerId(worker + 1));
         self.switch.handle_packet(Instant(1), from, black_box(self.datagram.bytes()))
     }

@@ -48,7 +48,11 @@ impl ClusterEnds {
     pub(super) fn arrives(&mut self, hearer: Hearer, segment: u32, number: u32) -> bool {
         // A worker's segment is never taken after a newer one of its own.
         let order = if matches!(hearer, Hearer::Worker(_)) { Order::Kept } else { Order::Any };
-        self.known.entry((hearer, segment)).or_default().arrives(number, order)
+        let flow = (hearer, segment);
+        match self.known.get_mut(&flow) {
+            Some(known) => known.arrives(number, order),
+            None => self.known.entry(flow).or_default().arrives(number, order),
+        }
     }
 
     /// An entry leaves; its number in its flow, counted from where this switch's life begins.
