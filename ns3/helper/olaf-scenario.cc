@@ -16,13 +16,11 @@
 #include "ns3/ipv4-static-routing-helper.h"
 #include "ns3/ipv4.h"
 #include "ns3/olaf-error.h"
-#include "ns3/pointer.h"
 #include "ns3/simulator.h"
 #include "ns3/string.h"
 #include "ns3/uinteger.h"
 
 #include <cmath>
-#include <iomanip>
 
 namespace ns3
 {
@@ -46,57 +44,28 @@ Routes(Ptr<Node> node)
 }
 
 /**
- * \param os where to write
- * \param value a number, or null
+ * \param node where it runs
+ * \param engine an engine
+ * \return the engine's application
  */
-void
-WriteNumber(std::ostream& os, std::optional<double> value)
+Ptr<OlafEngineApplication>
+Install(Ptr<Node> node, olaf_engine* engine)
 {
-    if (value && std::isfinite(*value))
-    {
-        os << *value;
-    }
-    else
-    {
-        os << "null";
-    }
+    Ptr<OlafEngineApplication> application = CreateObject<OlafEngineApplication>();
+    application->SetAttribute("Port", UintegerValue(PORT));
+    application->SetEngine(engine);
+    node->AddApplication(application);
+    return application;
 }
 
-/**
- * \param os where to write
- * \param text a text, as JSON has it
- */
-void
-WriteText(std::ostream& os, const std::string& text)
+/** \return what gives a node IPv4 and static routes */
+InternetStackHelper
+Stack()
 {
-    os << '"';
-    for (const char c : text)
-    {
-        if (c == '"' || c == '\\')
-        {
-            os << '\\' << c;
-        }
-        else if (static_cast<unsigned char>(c) < 0x20)
-        {
-            os << "\\u" << std::hex << std::setw(4) << std::setfill('0') << int{c} << std::dec;
-        }
-        else
-        {
-            os << c;
-        }
-    }
-    os << '"';
-}
-
-/**
- * \param part a part
- * \param whole of what
- * \return the share; of nothing none
- */
-double
-Share(uint64_t part, uint64_t whole)
-{
-    return whole == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(whole);
+    InternetStackHelper stack;
+    stack.SetIpv6StackInstall(false);
+    stack.SetRoutingHelper(Ipv4StaticRoutingHelper());
+    return stack;
 }
 
 } // namespace
@@ -153,21 +122,16 @@ OlafScenario::Build(std::string& why)
     }
 
     m_serverNode = CreateObject<Node>();
-    InternetStackHelper stack;
-    stack.SetIpv6StackInstall(false);
-    stack.SetRoutingHelper(Ipv4StaticRoutingHelper());
-    stack.Install(m_serverNode);
-    m_server = CreateObject<OlafServerApplication>();
-    m_server->SetAttribute("Port", UintegerValue(PORT));
-    m_server->SetAttribute("AnswerDelay", TimeValue(NanoSeconds(m_shape.answer_delay_ns)));
-    m_server->SetAttribute("AnswerCluster", BooleanValue(m_shape.answers_to_cluster != 0));
-    m_serverNode->AddApplication(m_server);
+    Stack().Install(m_serverNode);
+    olaf_engine* server = nullptr;
+    OLAF_MUST(olaf_scenario_server(m_scenario.get(), &server));
+    m_server = Install(m_serverNode, server);
 
     m_switches.resize(m_shape.switches);
-    for (uint32_t number = 0; number < m_shape.switches; number++)
+    for (Switch& built : m_switches)
     {
-        m_switches[number].node = CreateObject<Node>();
-        stack.Install(m_switches[number].node);
+        built.node = CreateObject<Node>();
+        Stack().Install(built.node);
     }
     for (uint32_t number = 0; number < m_shape.switches; number++)
     {
@@ -178,18 +142,20 @@ OlafScenario::Build(std::string& why)
         m_queues.push_back(built.queue);
         if (m_shape.notices)
         {
-            built.teller = CreateObject<OlafSwitchApplication>();
-            built.teller->SetAttribute("Uplink", PointerValue(built.queue));
-            built.teller->SetAttribute("NoticeDelay",
-                                       TimeValue(NanoSeconds(m_shape.answer_delay_ns)));
-            built.node->AddApplication(built.teller);
+            olaf_engine* notices = nullptr;
+            OLAF_MUST(olaf_scenario_notices(m_scenario.get(), &notices));
+            built.notices = Install(built.node, notices);
+            built.queue->TraceConnectWithoutContext(
+                "Taken",
+                MakeCallback(&OlafEngineApplication::Handle, built.notices));
         }
     }
-    uint32_t cluster = 0;
-    uint32_t worker = 0;
     for (const olaf_group_spec& group : groups)
     {
-        BuildGroup(group, cluster, worker);
+        for (uint32_t i = 0; i < group.clusters * group.workers; i++)
+        {
+            BuildWorker(group);
+        }
     }
     return true;
 }
@@ -224,6 +190,7 @@ OlafScenario::BuildSwitch(uint32_t number)
                                                        NanoSeconds(self.spec.delay_ns),
                                                        aboveUplink,
                                                        self.queue);
+    self.uplink = devices.Get(0);
     static Ipv4AddressHelper addresses("172.16.0.0", "255.255.255.252");
     Ipv4InterfaceContainer interfaces = addresses.Assign(devices);
     addresses.NewNetwork();
@@ -237,30 +204,13 @@ OlafScenario::BuildSwitch(uint32_t number)
 }
 
 void
-OlafScenario::BuildGroup(const olaf_group_spec& group, uint32_t& cluster, uint32_t& worker)
+OlafScenario::BuildWorker(const olaf_group_spec& group)
 {
-    for (uint32_t i = 0; i < group.clusters; i++, cluster++)
-    {
-        m_clusterGroups.emplace_back(group.name);
-        m_members.emplace_back();
-        for (uint32_t j = 0; j < group.workers; j++, worker++)
-        {
-            m_members.back().push_back(worker);
-            BuildWorker(cluster, worker, group.switch_index, group.packet_bytes);
-        }
-    }
-}
-
-void
-OlafScenario::BuildWorker(uint32_t cluster, uint32_t worker, uint32_t at, uint32_t packetBytes)
-{
+    const uint32_t worker = m_workers.size();
+    const Switch& first = m_switches[group.switch_index];
     Ptr<Node> node = CreateObject<Node>();
-    InternetStackHelper stack;
-    stack.SetIpv6StackInstall(false);
-    stack.SetRoutingHelper(Ipv4StaticRoutingHelper());
-    stack.Install(node);
-    NetDeviceContainer devices =
-        m_links.InstallAccess(node, m_switches[at].node, m_switches[at].queue);
+    Stack().Install(node);
+    NetDeviceContainer devices = m_links.InstallAccess(node, first.node, first.queue);
     static Ipv4AddressHelper addresses("10.0.0.0", "255.255.255.252");
     Ipv4InterfaceContainer interfaces = addresses.Assign(devices);
     addresses.NewNetwork();
@@ -268,7 +218,7 @@ OlafScenario::BuildWorker(uint32_t cluster, uint32_t worker, uint32_t at, uint32
 
     // The way down: each node above the worker's switch learns where the worker is.
     const Ipv4Address own = interfaces.GetAddress(0);
-    for (uint32_t number = at; number != OLAF_SERVER; number = m_switches[number].spec.upstream)
+    for (uint32_t number = group.switch_index; number != OLAF_SERVER; number = m_switches[number].spec.upstream)
     {
         const Switch& below = m_switches[number];
         Ptr<Node> above = below.spec.upstream == OLAF_SERVER
@@ -277,34 +227,16 @@ OlafScenario::BuildWorker(uint32_t cluster, uint32_t worker, uint32_t at, uint32
         Routes(above)->AddHostRouteTo(own, below.aboveInterface);
     }
 
-    Ptr<OlafWorkerApplication> application = CreateObject<OlafWorkerApplication>();
-    application->SetAttribute("Remote", AddressValue(InetSocketAddress(m_serverAddress, PORT)));
-    application->SetAttribute("Cluster", UintegerValue(cluster));
-    application->SetAttribute("Worker", UintegerValue(worker));
-    application->SetAttribute("Lanes", UintegerValue((packetBytes - HEADER_BYTES) / 4));
-    application->SetAttribute("LocalPort", UintegerValue(PORT));
-    size_t count = 0;
-    olaf_scenario_get_ready(m_scenario.get(), worker, nullptr, 0, &count);
-    std::vector<uint64_t> ready(count);
-    OLAF_MUST(
-        olaf_scenario_get_ready(m_scenario.get(), worker, ready.data(), ready.size(), &count));
-    std::vector<Time> schedule;
-    schedule.reserve(count);
-    for (const uint64_t at : ready)
+    olaf_engine* engine = nullptr;
+    const uint32_t lanes = (group.packet_bytes - HEADER_BYTES) / 4;
+    OLAF_MUST(olaf_scenario_worker(m_scenario.get(), worker, lanes, &engine));
+    m_workers.push_back(Install(node, engine));
+    m_workers.back()->SetPeer(0, InetSocketAddress(m_serverAddress, PORT));
+    m_server->SetPeer(worker, InetSocketAddress(own, PORT));
+    if (first.notices)
     {
-        schedule.push_back(NanoSeconds(at));
+        first.notices->SetPeer(worker, InetSocketAddress(own, PORT));
     }
-    application->SetSchedule(std::move(schedule));
-    olaf_sender* sender = nullptr;
-    OLAF_MUST(olaf_sender_new(m_scenario.get(), worker, &sender));
-    application->SetSender(sender);
-    node->AddApplication(application);
-    m_server->AddWorker(cluster, worker, InetSocketAddress(own, PORT));
-    if (m_switches[at].teller)
-    {
-        m_switches[at].teller->AddWorker(cluster, worker, InetSocketAddress(own, PORT));
-    }
-    m_workers.push_back(application);
 }
 
 void
@@ -337,187 +269,57 @@ OlafScenario::GetQueues() const
     return m_queues;
 }
 
-Ptr<OlafServerApplication>
+Ptr<OlafEngineApplication>
 OlafScenario::GetServer() const
 {
     return m_server;
 }
 
-const std::vector<Ptr<OlafWorkerApplication>>&
+const std::vector<Ptr<OlafEngineApplication>>&
 OlafScenario::GetWorkers() const
 {
     return m_workers;
 }
 
+Ptr<NetDevice>
+OlafScenario::GetUplink(uint32_t number) const
+{
+    return m_switches.at(number).uplink;
+}
+
 std::string
 OlafScenario::RunInOlafSim() const
 {
-    // Twice, since only a run tells how long its outcome is.
-    size_t length = 0;
-    const olaf_result result = olaf_scenario_run(m_scenario.get(), nullptr, 0, &length);
-    NS_ASSERT(result == OLAF_RESULT_TOO_SHORT);
-    std::vector<char> json(length);
-    OLAF_MUST(olaf_scenario_run(m_scenario.get(), json.data(), json.size(), &length));
-    return json.data();
+    return OlafText([this](char* json, size_t capacity, size_t* length) {
+        return olaf_scenario_run(m_scenario.get(), json, capacity, length);
+    });
 }
 
 void
 OlafScenario::WriteOutcome(std::ostream& os) const
 {
-    uint64_t generated = 0;
-    uint64_t sent = 0;
-    uint64_t contributions = 0;
-    olaf_sender_counts senders{};
-    for (const Ptr<OlafWorkerApplication>& worker : m_workers)
+    std::vector<const olaf_engine*> engines{m_server->GetEngine()};
+    for (const Ptr<OlafEngineApplication>& worker : m_workers)
     {
-        generated += worker->GetReady();
-        sent += worker->GetSent();
-        contributions += worker->GetContributions();
-        const olaf_sender_counts counts = worker->GetSenderCounts();
-        senders.discarded += counts.discarded;
-        senders.held += counts.held;
-        senders.decisions += counts.decisions;
-        senders.probability_sum += counts.probability_sum;
+        engines.push_back(worker->GetEngine());
     }
-    olaf_fates fates{};
-    OlafQueue::Packets packets;
+    std::vector<olaf_fates> switches;
     for (const Ptr<OlafQueue>& queue : m_queues)
     {
-        const olaf_fates own = queue->GetFates();
-        fates.replaced += own.replaced;
-        fates.filtered += own.filtered;
-        fates.dropped += own.dropped;
-        fates.rejected += own.rejected;
-        packets.merged += queue->GetPackets().merged;
-        packets.dropped += queue->GetPackets().dropped;
+        switches.push_back(queue->GetFates());
     }
-    uint64_t delivered = 0;
-    uint64_t packetsDelivered = 0;
-    std::vector<double> ages;
-    for (const auto& [number, cluster] : m_server->GetClusters())
-    {
-        delivered += cluster.contributions;
-        packetsDelivered += cluster.packets;
-    }
-    for (uint32_t number = 0; number < m_members.size(); number++)
-    {
-        const auto found = m_server->GetClusters().find(number);
-        const bool heard = found != m_server->GetClusters().end();
-        if (const auto mean = MeanAge(heard ? &found->second.age : nullptr))
-        {
-            ages.push_back(*mean);
-        }
-    }
-    std::optional<double> fairness;
-    double jain = 0;
-    if (olaf_jain(ages.data(), ages.size(), &jain) == OLAF_RESULT_OK)
-    {
-        fairness = jain;
-    }
-    const uint64_t settled = delivered + fates.replaced + fates.filtered + fates.dropped +
-                             fates.rejected + senders.discarded + senders.held;
-
-    os << std::setprecision(17) << "{\"simulator\":\"ns-3\",\"fates\":{\"generated\":" << generated
-       << ",\"delivered\":" << delivered << ",\"replaced\":" << fates.replaced
-       << ",\"filtered\":" << fates.filtered << ",\"dropped\":" << fates.dropped
-       << ",\"rejected\":" << fates.rejected << ",\"discarded\":" << senders.discarded
-       << ",\"held\":" << senders.held << ",\"on_the_way\":" << generated - settled
-       << "},\"packets_sent\":" << sent << ",\"packets_dropped\":" << packets.dropped
-       << ",\"packets_delivered\":" << packetsDelivered
-       << ",\"packets_merged\":" << packets.merged
-       << ",\"loss_packets\":" << Share(packets.dropped, sent)
-       << ",\"loss_contributions\":" << Share(fates.dropped, contributions) << ",\"fairness\":";
-    WriteNumber(os, fairness);
-    os << ",\"clusters\":";
-    WriteClusters(os);
-    os << ",\"switches\":";
-    WriteSwitches(os);
-    os << ",\"probability_mean\":"
-       << (senders.decisions == 0 ? 1.0 : senders.probability_sum / senders.decisions)
-       << ",\"fan_in\":[";
-    const char* comma = "";
-    for (const uint64_t count : m_server->GetFanIn())
-    {
-        os << comma << count;
-        comma = ",";
-    }
-    os << "]}\n";
-}
-
-std::optional<double>
-OlafScenario::MeanAge(const OlafAge* age) const
-{
-    const std::optional<uint64_t> begin = m_server->GetFirstDeliveryNs();
-    if (age || !begin)
-    {
-        return age ? age->GetMean() : std::nullopt;
-    }
-    OlafAge starved;
-    starved.ObserveFrom(*begin);
-    return starved.GetMean();
-}
-
-void
-OlafScenario::WriteClusters(std::ostream& os) const
-{
-    const char* comma = "[";
-    for (uint32_t number = 0; number < m_members.size(); number++)
-    {
-        const auto found = m_server->GetClusters().find(number);
-        const bool heard = found != m_server->GetClusters().end();
-        double sum = 0;
-        uint32_t workers = 0;
-        uint32_t unheard = 0;
-        for (const uint32_t worker : m_members[number])
-        {
-            const OlafAge* age = m_server->GetWorkerAge(worker);
-            unheard += age ? 0 : 1;
-            if (const std::optional<double> mean = MeanAge(age))
-            {
-                sum += *mean;
-                workers++;
-            }
-        }
-        os << comma << "{\"group\":";
-        WriteText(os, m_clusterGroups[number]);
-        os << ",\"cluster\":" << number << ",\"age_mean_ns\":";
-        WriteNumber(os, MeanAge(heard ? &found->second.age : nullptr));
-        os << ",\"age_peak_mean_ns\":";
-        WriteNumber(os, heard ? found->second.age.GetPeakMean() : std::nullopt);
-        os << ",\"age_peak_max_ns\":";
-        const uint64_t peak = heard ? found->second.age.GetPeakMax() : 0;
-        peak > 0 ? os << peak : os << "null";
-        os << ",\"worker_age_mean_ns\":";
-        WriteNumber(os, workers > 0 ? std::optional(sum / workers) : std::nullopt);
-        os << ",\"workers_unheard\":" << unheard
-           << ",\"packets\":" << (heard ? found->second.packets : 0)
-           << ",\"contributions\":" << (heard ? found->second.contributions : 0) << "}";
-        comma = ",";
-    }
-    os << "]";
-}
-
-void
-OlafScenario::WriteSwitches(std::ostream& os) const
-{
-    const char* comma = "[";
-    for (const Switch& self : m_switches)
-    {
-        const olaf_fates fates = self.queue->GetFates();
-        const OlafQueue::Packets& packets = self.queue->GetPackets();
-        os << comma << "{\"name\":";
-        WriteText(os, self.spec.name);
-        os << ",\"received\":" << fates.received << ",\"sent_alone\":" << fates.sent_alone
-           << ",\"merged\":" << fates.merged << ",\"replaced\":" << fates.replaced
-           << ",\"filtered\":" << fates.filtered << ",\"dropped\":" << fates.dropped
-           << ",\"rejected\":" << fates.rejected << ",\"waiting\":" << fates.waiting
-           << ",\"packets_received\":" << packets.received
-           << ",\"packets_merged\":" << packets.merged
-           << ",\"packets_dropped\":" << packets.dropped
-           << ",\"packets_sent\":" << fates.departures << "}";
-        comma = ",";
-    }
-    os << "]";
+    const std::string outcome = OlafText([&](char* json, size_t capacity, size_t* length) {
+        return olaf_scenario_outcome(m_scenario.get(),
+                                     engines.data(),
+                                     engines.size(),
+                                     switches.data(),
+                                     switches.size(),
+                                     json,
+                                     capacity,
+                                     length);
+    });
+    // An object: its first key is where it was run.
+    os << "{\"simulator\":\"ns-3\"," << outcome.substr(1) << "\n";
 }
 
 } // namespace ns3

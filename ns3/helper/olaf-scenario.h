@@ -12,12 +12,9 @@
 
 #include "ns3/ipv4-address.h"
 #include "ns3/node-container.h"
-#include "ns3/olaf-server-application.h"
-#include "ns3/olaf-switch-application.h"
-#include "ns3/olaf-worker-application.h"
+#include "ns3/olaf-engine-application.h"
 
 #include <memory>
-#include <optional>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -66,10 +63,16 @@ class OlafScenario
     const std::vector<Ptr<OlafQueue>>& GetQueues() const;
 
     /** \return the server */
-    Ptr<OlafServerApplication> GetServer() const;
+    Ptr<OlafEngineApplication> GetServer() const;
 
     /** \return the workers, counted through all groups */
-    const std::vector<Ptr<OlafWorkerApplication>>& GetWorkers() const;
+    const std::vector<Ptr<OlafEngineApplication>>& GetWorkers() const;
+
+    /**
+     * \param number a switch
+     * \return the device that its queue belongs to
+     */
+    Ptr<NetDevice> GetUplink(uint32_t number) const;
 
   private:
     /** A switch. */
@@ -78,7 +81,8 @@ class OlafScenario
         olaf_switch_spec spec{};    //!< what it is
         Ptr<Node> node;             //!< itself
         Ptr<OlafQueue> queue;       //!< before its uplink
-        Ptr<OlafSwitchApplication> teller; //!< tells workers, where the control asks for it
+        Ptr<NetDevice> uplink;      //!< whose queue it is
+        Ptr<OlafEngineApplication> notices; //!< to its workers, where the control asks for them
         uint32_t aboveInterface{0}; //!< the upper node's interface towards it
     };
 
@@ -103,32 +107,8 @@ class OlafScenario
     /** \param number the switch to build, with all above it */
     void BuildSwitch(uint32_t number);
 
-    /**
-     * \param group the group to build
-     * \param[in,out] cluster the next cluster
-     * \param[in,out] worker the next worker
-     */
-    void BuildGroup(const olaf_group_spec& group, uint32_t& cluster, uint32_t& worker);
-
-    /**
-     * \param cluster its cluster
-     * \param worker the worker to build
-     * \param at its switch
-     * \param packetBytes bytes of its packets on the link
-     */
-    void BuildWorker(uint32_t cluster, uint32_t worker, uint32_t at, uint32_t packetBytes);
-
-    /**
-     * \param age the age of a cluster or worker; null where nothing of it was delivered
-     * \return its time average since anything was delivered, nanoseconds
-     */
-    std::optional<double> MeanAge(const OlafAge* age) const;
-
-    /** \param os where the clusters are written */
-    void WriteClusters(std::ostream& os) const;
-
-    /** \param os where the switches are written */
-    void WriteSwitches(std::ostream& os) const;
+    /** \param group the group whose next worker is built */
+    void BuildWorker(const olaf_group_spec& group);
 
     /**
      * \param progress where to tell
@@ -141,12 +121,10 @@ class OlafScenario
     OlafHelper m_links;                                //!< makes links
     Ptr<Node> m_serverNode;                            //!< the server's place
     Ipv4Address m_serverAddress;                       //!< and address
-    Ptr<OlafServerApplication> m_server;               //!< the server
+    Ptr<OlafEngineApplication> m_server;               //!< the server
     std::vector<Switch> m_switches;                    //!< by number
     std::vector<Ptr<OlafQueue>> m_queues;              //!< by number
-    std::vector<Ptr<OlafWorkerApplication>> m_workers; //!< by number
-    std::vector<std::string> m_clusterGroups;          //!< each cluster's group
-    std::vector<std::vector<uint32_t>> m_members;      //!< each cluster's workers
+    std::vector<Ptr<OlafEngineApplication>> m_workers; //!< by number
 };
 
 } // namespace ns3

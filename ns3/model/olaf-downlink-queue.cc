@@ -7,7 +7,6 @@
 
 #include "olaf-downlink-queue.h"
 
-#include "olaf-error.h"
 #include "olaf-frame.h"
 
 #include "ns3/log.h"
@@ -50,22 +49,18 @@ OlafDownlinkQueue::Enqueue(Ptr<Packet> packet)
 {
     NS_LOG_FUNCTION(this << packet);
     OlafFrame frame;
-    if (!m_uplink || !frame.Open(packet))
+    if (m_uplink && frame.Open(packet))
     {
-        return DropTailQueue<Packet>::Enqueue(packet);
+        std::vector<uint8_t> bytes(frame.GetDatagram()->GetSize());
+        frame.GetDatagram()->CopyData(bytes.data(), bytes.size());
+        const olaf_queue_status own = m_uplink->GetStatus();
+        if (olaf_answer_stamp(bytes.data(), bytes.size(), &own) == OLAF_RESULT_OK)
+        {
+            return DropTailQueue<Packet>::Enqueue(
+                frame.Close(Create<Packet>(bytes.data(), bytes.size())));
+        }
     }
-    OlafAnswerHeader header;
-    Ptr<Packet> rest = frame.GetDatagram()->Copy();
-    rest->RemoveHeader(header);
-    if (header.GetResult() != OLAF_RESULT_OK)
-    {
-        return DropTailQueue<Packet>::Enqueue(packet);
-    }
-    olaf_answer answer = header.GetAnswer();
-    const olaf_queue_status own = m_uplink->GetStatus();
-    OLAF_MUST(olaf_answer_stamp(&answer, &own));
-    rest->AddHeader(OlafAnswerHeader(answer));
-    return DropTailQueue<Packet>::Enqueue(frame.Close(rest));
+    return DropTailQueue<Packet>::Enqueue(packet);
 }
 
 void

@@ -89,9 +89,9 @@ OlafQueue::GetTypeId()
                             "ns3::Packet::TracedCallback")
             .AddTraceSource("Taken",
                             "An update came straight from its worker and was taken in: its cluster "
-                            "may be told.",
+                            "may be told. The packet is the datagram, without lower headers.",
                             MakeTraceSourceAccessor(&OlafQueue::m_traceTaken),
-                            "ns3::OlafQueue::TakenTracedCallback");
+                            "ns3::Packet::TracedCallback");
     return tid;
 }
 
@@ -138,12 +138,10 @@ OlafQueue::Enqueue(Ptr<Packet> packet)
     arrival.lane_count = header.GetLaneCount();
     olaf_outcome outcome{};
     OLAF_MUST(olaf_queue_arrive(engine, Simulator::Now().GetNanoSeconds(), &arrival, &outcome));
-    m_packets.received++;
     NS_LOG_LOGIC("fate " << outcome.fate << " in entry " << outcome.entry);
 
     if (outcome.fate == OLAF_FATE_DROPPED || outcome.fate == OLAF_FATE_REJECTED)
     {
-        (outcome.fate == OLAF_FATE_DROPPED ? m_packets.dropped : m_packets.rejected)++;
         DropBeforeEnqueue(packet);
         return false;
     }
@@ -163,22 +161,19 @@ OlafQueue::Enqueue(Ptr<Packet> packet)
         break;
     }
     case OLAF_FATE_MERGED:
-        m_packets.merged++;
         m_traceMerge(packet);
         break;
     case OLAF_FATE_REPLACED:
-        m_packets.replaced++;
         Rewrite(*m_waiting.at(outcome.entry), packet);
         m_traceReplace(packet);
         break;
     default:
-        m_packets.filtered++;
         m_traceFilter(packet);
         break;
     }
     if (outcome.notify)
     {
-        m_traceTaken(arrival.update.job, arrival.update.cluster, arrival.update.generated_newest_ns);
+        m_traceTaken(frame.GetDatagram());
     }
     return true;
 }
@@ -197,7 +192,6 @@ OlafQueue::Dequeue()
     Ptr<Packet> packet = DoDequeue(*place);
     if (!control)
     {
-        m_packets.sent++;
         m_onWire = true;
         m_begun = Simulator::Now();
         if (!m_headKeepsSlot)
@@ -267,12 +261,6 @@ OlafQueue::GetFates() const
     olaf_fates fates{};
     OLAF_MUST(olaf_queue_get_fates(Engine(), &fates));
     return fates;
-}
-
-const OlafQueue::Packets&
-OlafQueue::GetPackets() const
-{
-    return m_packets;
 }
 
 olaf_queue_status
@@ -372,7 +360,6 @@ OlafQueue::Evict(const olaf_outcome& outcome)
     auto found = m_waiting.find(outcome.evicted);
     DoRemove(found->second);
     m_waiting.erase(found);
-    m_packets.dropped++;
 }
 
 std::vector<OlafSharer>

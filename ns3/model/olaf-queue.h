@@ -44,27 +44,6 @@ class OlafQueue : public Queue<Packet>
 {
   public:
     /**
-     * Of the trace "Taken".
-     *
-     * \param job the update's job
-     * \param cluster its cluster
-     * \param newestNs when its newest contribution was generated
-     */
-    typedef void (*TakenTracedCallback)(uint32_t job, uint32_t cluster, uint64_t newestNs);
-
-    /** What came in by packets, a merge as one; contributions are counted by GetFates(). */
-    struct Packets
-    {
-        uint64_t received{0}; //!< updates that came
-        uint64_t merged{0};   //!< added to a waiting one
-        uint64_t replaced{0}; //!< took a waiting one's place
-        uint64_t filtered{0}; //!< below the reward gate
-        uint64_t dropped{0};  //!< found no slot, or lost it
-        uint64_t rejected{0}; //!< refused
-        uint64_t sent{0};     //!< left
-    };
-
-    /**
      * \brief Get the type ID.
      * \return the object TypeId
      */
@@ -86,11 +65,8 @@ class OlafQueue : public Queue<Packet>
      */
     void HasLeft(Ptr<const Packet> packet);
 
-    /** \return what became of every contribution so far */
+    /** \return what became of every contribution and packet so far */
     olaf_fates GetFates() const;
-
-    /** \return what came in so far, by packets */
-    const Packets& GetPackets() const;
 
     /** \return the queue's state now, as answers that pass back carry it */
     olaf_queue_status GetStatus() const;
@@ -166,7 +142,6 @@ class OlafQueue : public Queue<Packet>
     std::deque<Iterator> m_control;                     //!< packets that are no updates
     std::map<uint64_t, std::vector<OlafSharer>> m_arrivals; //!< who is in what came
     uint64_t m_arrived{0};                                  //!< names arrivals
-    Packets m_packets;                                      //!< counts
     bool m_onWire{false}; //!< whether an update is on the wire
     Time m_begun;         //!< when it began to leave
     Time m_service;       //!< how long the last one took
@@ -174,7 +149,7 @@ class OlafQueue : public Queue<Packet>
     TracedCallback<Ptr<const Packet>> m_traceMerge;   //!< a packet was added to a waiting one
     TracedCallback<Ptr<const Packet>> m_traceReplace; //!< a packet took a waiting one's place
     TracedCallback<Ptr<const Packet>> m_traceFilter;  //!< a packet was below the reward gate
-    TracedCallback<uint32_t, uint32_t, uint64_t> m_traceTaken; //!< what workers may be told of
+    TracedCallback<Ptr<const Packet>> m_traceTaken;   //!< what workers may be told of
 };
 
 } // namespace ns3

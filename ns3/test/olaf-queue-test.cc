@@ -7,24 +7,14 @@
 
 #include "ns3/boolean.h"
 #include "ns3/global-value.h"
-#include "ns3/inet-socket-address.h"
-#include "ns3/internet-stack-helper.h"
-#include "ns3/ipv4-address-helper.h"
 #include "ns3/ipv4-header.h"
-#include "ns3/ipv4-interface-container.h"
-#include "ns3/ipv4-static-routing-helper.h"
-#include "ns3/ipv4.h"
 #include "ns3/net-device-queue-interface.h"
-#include "ns3/node.h"
-#include "ns3/olaf-helper.h"
+#include "ns3/olaf-header.h"
 #include "ns3/olaf-queue.h"
-#include "ns3/olaf-server-application.h"
-#include "ns3/olaf-worker-application.h"
+#include "ns3/olaf-scenario.h"
 #include "ns3/ppp-header.h"
-#include "ns3/simulator.h"
 #include "ns3/string.h"
 #include "ns3/test.h"
-#include "ns3/traffic-control-helper.h"
 #include "ns3/udp-header.h"
 #include "ns3/uinteger.h"
 
@@ -111,6 +101,20 @@ Update(uint32_t cluster, uint32_t worker, float lane, double reward = 0, uint32_
     ppp.SetProtocol(0x0021);
     packet->AddHeader(ppp);
     return packet;
+}
+
+/** \return a message of Olaf's that is no update, as it stands in a device's queue */
+Ptr<Packet>
+OfAnotherKind()
+{
+    const uint32_t lower = 2 + 20 + 8;
+    const uint32_t kindAt = 5;
+    const uint8_t notice = 8;
+    const uint32_t noticeBytes = 32;
+    std::vector<uint8_t> bytes(lower + noticeBytes);
+    Update(7, 9, 1.0f)->CopyData(bytes.data(), bytes.size());
+    bytes[lower + kindAt] = notice;
+    return Create<Packet>(bytes.data(), bytes.size());
 }
 
 /** What a packet from a queue holds. */
@@ -261,10 +265,7 @@ class ControlTest : public TestCase
     {
         Ptr<OlafQueue> queue = MakeQueue(1);
         Ptr<Packet> other = Create<Packet>(50);
-        Ptr<Packet> answer = Create<Packet>();
-        olaf_answer fields{};
-        fields.segments = 1;
-        answer->AddHeader(OlafAnswerHeader(fields));
+        Ptr<Packet> answer = OfAnotherKind();
         queue->Enqueue(Update(7, 1, 1.0f));
         NS_TEST_ASSERT_MSG_EQ(queue->Enqueue(other), true, "it takes no slot");
         NS_TEST_ASSERT_MSG_EQ(queue->Enqueue(answer), true, "neither does that");
@@ -315,10 +316,11 @@ class EvictTest : public TestCase
         NS_TEST_ASSERT_MSG_EQ(traces["Enqueue"],
                               traces["Dequeue"] + queue->GetNPackets(),
                               "what took a slot left it or waits");
-        const uint64_t evicted = traces["Dequeue"] - queue->GetPackets().sent;
-        NS_TEST_ASSERT_MSG_GT(evicted, 0, "some lost their slots");
-        NS_TEST_ASSERT_MSG_EQ(queue->GetPackets().dropped, traces["Drop"], "and are dropped");
+        queue->HasLeft(nullptr);
         const olaf_fates fates = queue->GetFates();
+        const uint64_t evicted = traces["Dequeue"] - fates.departures;
+        NS_TEST_ASSERT_MSG_GT(evicted, 0, "some lost their slots");
+        NS_TEST_ASSERT_MSG_EQ(fates.packets_dropped, traces["Drop"], "and are dropped");
         NS_TEST_ASSERT_MSG_EQ(fates.received,
                               fates.sent_alone + fates.merged + fates.replaced + fates.filtered +
                                   fates.dropped + fates.rejected + fates.waiting,
@@ -376,85 +378,55 @@ class LineTest : public TestCase
     void DoRun() override
     {
         GlobalValue::Bind("ChecksumEnabled", BooleanValue(true));
-        NodeContainer workers(8);
-        Ptr<Node> middle = CreateObject<Node>();
-        Ptr<Node> top = CreateObject<Node>();
-        InternetStackHelper stack;
-        stack.SetRoutingHelper(Ipv4StaticRoutingHelper());
-        stack.Install(NodeContainer(workers, middle, top));
-
-        OlafHelper links;
-        links.SetQueueAttribute("Slots", UintegerValue(2));
-        Ptr<OlafQueue> queue;
-        NetDeviceContainer uplink =
-            links.InstallUplink(middle, top, 1000000, MilliSeconds(1), nullptr, queue);
+        std::string why;
+        std::unique_ptr<OlafScenario> scenario = OlafScenario::Create(
+            R"({"seed":1,"duration_ns":4000000000,
+                "switches":[{"name":"S","queue":"olaf","slots":2,"rate_bps":1000000,
+                             "delay_ns":1000000}],
+                "groups":[{"name":"G","switch":"S","clusters":4,"workers":2,
+                           "interval_ns":10000000,"late_ns":5000000,"packet_bytes":1030}]})",
+            why);
+        NS_TEST_ASSERT_MSG_NE(scenario.get(), nullptr, why);
+        Ptr<OlafQueue> queue = scenario->GetQueues()[0];
         if (m_flowControl)
         {
             Ptr<NetDeviceQueueInterface> stop = CreateObject<NetDeviceQueueInterface>();
             stop->GetTxQueue(0)->ConnectQueueTraces<Queue<Packet>>(queue);
-            uplink.Get(0)->AggregateObject(stop);
+            scenario->GetUplink(0)->AggregateObject(stop);
         }
-        Ipv4AddressHelper addresses("10.1.0.0", "255.255.255.252");
-        Ipv4InterfaceContainer up = addresses.Assign(uplink);
-        if (m_flowControl)
+        scenario->GetServer()->TraceConnectWithoutContext("Rx",
+                                                          MakeCallback(&LineTest::Receive, this));
+        for (const Ptr<OlafEngineApplication>& worker : scenario->GetWorkers())
         {
-            // A queue disc would hold what this drops, and hand it over when it is old.
-            TrafficControlHelper().Uninstall(uplink.Get(0));
+            worker->TraceConnectWithoutContext("Tx", MakeBoundCallback(&LineTest::Count, &m_sent));
+            worker->TraceConnectWithoutContext("Rx", MakeBoundCallback(&LineTest::Count, &m_answers));
         }
-        Ipv4StaticRoutingHelper routing;
-        Ptr<OlafServerApplication> server = CreateObject<OlafServerApplication>();
-        top->AddApplication(server);
-        server->TraceConnectWithoutContext("Rx", MakeCallback(&LineTest::Receive, this));
+        scenario->Run(nullptr);
 
-        std::vector<Ptr<OlafWorkerApplication>> applications;
-        for (uint32_t i = 0; i < workers.GetN(); i++)
-        {
-            NetDeviceContainer access = links.InstallAccess(workers.Get(i), middle, queue);
-            addresses.NewNetwork();
-            Ipv4InterfaceContainer interfaces = addresses.Assign(access);
-            routing.GetStaticRouting(workers.Get(i)->GetObject<Ipv4>())
-                ->SetDefaultRoute(interfaces.GetAddress(1), 1);
-            routing.GetStaticRouting(top->GetObject<Ipv4>())
-                ->AddHostRouteTo(interfaces.GetAddress(0), up.Get(1).second);
-            Ptr<OlafWorkerApplication> worker = CreateObject<OlafWorkerApplication>();
-            worker->SetAttribute("Remote", AddressValue(InetSocketAddress(up.GetAddress(1), 5555)));
-            worker->SetAttribute("LocalPort", UintegerValue(5555));
-            worker->SetAttribute("Cluster", UintegerValue(i % 4));
-            worker->SetAttribute("Worker", UintegerValue(i));
-            worker->SetAttribute("Interval", TimeValue(MilliSeconds(10)));
-            worker->SetAttribute("Phase", TimeValue(MicroSeconds(1250 * i)));
-            worker->SetAttribute("Lateness", TimeValue(MilliSeconds(5)));
-            worker->AssignStreams(i);
-            workers.Get(i)->AddApplication(worker);
-            applications.push_back(worker);
-            server->AddWorker(i % 4, i, InetSocketAddress(interfaces.GetAddress(0), 5555));
-        }
-        Simulator::Stop(Seconds(4));
-        Simulator::Run();
-
-        uint64_t sent = 0;
-        uint64_t answers = 0;
-        for (const auto& worker : applications)
-        {
-            sent += worker->GetSent();
-            answers += worker->GetAnswers();
-        }
-        const OlafQueue::Packets& packets = queue->GetPackets();
+        const olaf_fates fates = queue->GetFates();
         NS_TEST_EXPECT_MSG_GT(m_received, 400, "the link was busy");
         NS_TEST_EXPECT_MSG_EQ(m_wrong, 0, "every sum is that of its contributions");
         if (m_flowControl)
         {
             // The witness: where this fails, the other test would pass for the wrong reason.
-            NS_TEST_EXPECT_MSG_LT(packets.received, sent * 3 / 4, "the layer above dropped");
+            NS_TEST_EXPECT_MSG_LT(fates.packets_received, m_sent * 3 / 4, "the layer above dropped");
         }
         else
         {
-            NS_TEST_EXPECT_MSG_EQ(packets.received, sent, "the queue sees every update");
-            NS_TEST_EXPECT_MSG_GT(packets.merged, 50, "and merges");
-            NS_TEST_EXPECT_MSG_GT(answers, m_received, "several hear an answer to a merge");
+            NS_TEST_EXPECT_MSG_EQ(fates.packets_received, m_sent, "the queue sees every update");
+            NS_TEST_EXPECT_MSG_GT(fates.packets_merged, 50, "and merges");
+            NS_TEST_EXPECT_MSG_GT(m_answers, m_received, "several hear an answer to a merge");
         }
-        Simulator::Destroy();
         GlobalValue::Bind("ChecksumEnabled", BooleanValue(false));
+    }
+
+    /**
+     * \param count what counts the packets
+     * \param packet one of them
+     */
+    static void Count(uint64_t* count, Ptr<const Packet> packet)
+    {
+        (*count)++;
     }
 
     /** \param packet what the server received: UDP has checked it */
@@ -473,7 +445,9 @@ class LineTest : public TestCase
     }
 
     bool m_flowControl;    //!< whether ns-3's flow control is on
-    uint32_t m_received{0}; //!< packets at the server
+    uint64_t m_sent{0};     //!< packets that workers sent
+    uint64_t m_answers{0};  //!< answers that workers received
+    uint64_t m_received{0}; //!< packets at the server
     uint32_t m_wrong{0};    //!< of them, sums that are not those of their contributions
 };
 
@@ -507,9 +481,10 @@ class HeaderTest : public TestCase
         std::ostringstream text;
         read.Print(text);
         NS_TEST_ASSERT_MSG_NE(text.str().find("cluster=3 worker=4"), std::string::npos, "readable");
-        OlafAnswerHeader answer;
-        NS_TEST_ASSERT_MSG_EQ(packet->PeekHeader(answer), 0, "it is no answer");
-        NS_TEST_ASSERT_MSG_EQ(answer.GetResult(), OLAF_RESULT_OTHER_KIND, "but of another kind");
+        Ptr<Packet> other = OfAnotherKind();
+        other->RemoveAtStart(2 + 20 + 8);
+        NS_TEST_ASSERT_MSG_EQ(other->PeekHeader(read), 0, "it is no update");
+        NS_TEST_ASSERT_MSG_EQ(read.GetResult(), OLAF_RESULT_OTHER_KIND, "but of another kind");
     }
 };
 

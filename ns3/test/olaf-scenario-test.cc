@@ -5,6 +5,8 @@
  * GNU General Public License version 2 as published by the Free Software Foundation.
  */
 
+#include "olaf-test.h"
+
 #include "ns3/olaf-scenario.h"
 #include "ns3/test.h"
 
@@ -51,25 +53,6 @@ struct Setting
         return json.str();
     }
 };
-
-/**
- * \param json an outcome
- * \param key a key
- * \param nth which of those of that name, from 0
- * \return its number
- */
-double
-Number(const std::string& json, const std::string& key, int nth = 0)
-{
-    size_t at = 0;
-    for (int i = 0; i <= nth; i++)
-    {
-        at = json.find("\"" + key + "\":", at);
-        NS_ABORT_MSG_IF(at == std::string::npos, "no " << key << " in " << json);
-        at += key.size() + 3;
-    }
-    return std::stod(json.substr(at));
-}
 
 /** The same scenario in ns-3 and in olaf-sim. */
 class AgreementTest : public TestCase
@@ -119,9 +102,9 @@ class AgreementTest : public TestCase
                 Agree(here.str(), there, "worker_age_mean_ns", cluster);
             }
         }
-        NS_TEST_EXPECT_MSG_GT(Number(there, "packets_delivered"), 1000, "the link was busy");
+        NS_TEST_EXPECT_MSG_GT(OlafNumber(there, "packets_delivered"), 1000, "the link was busy");
         const bool merges = m_setting.queue != "fifo" && m_setting.control != "fair";
-        NS_TEST_EXPECT_MSG_EQ((Number(there, "packets_merged") > 1000), merges, "olaf merges");
+        NS_TEST_EXPECT_MSG_EQ((OlafNumber(there, "packets_merged") > 1000), merges, "olaf merges");
 
         // What no fate names is in a queue or on a link, of which there are few.
         uint64_t waiting = 0;
@@ -129,8 +112,8 @@ class AgreementTest : public TestCase
         {
             waiting += queue->GetFates().waiting;
         }
-        NS_TEST_EXPECT_MSG_EQ((Number(here.str(), "on_the_way") >= waiting), true, "fates add up");
-        NS_TEST_EXPECT_MSG_EQ((Number(here.str(), "on_the_way") < waiting + 100), true, "to all");
+        NS_TEST_EXPECT_MSG_EQ((OlafNumber(here.str(), "on_the_way") >= waiting), true, "fates add up");
+        NS_TEST_EXPECT_MSG_EQ((OlafNumber(here.str(), "on_the_way") < waiting + 100), true, "to all");
     }
 
     /**
@@ -141,8 +124,8 @@ class AgreementTest : public TestCase
      */
     void Agree(const std::string& here, const std::string& there, const std::string& key, int nth)
     {
-        const double a = Number(here, key, nth);
-        const double b = Number(there, key, nth);
+        const double a = OlafNumber(here, key, nth);
+        const double b = OlafNumber(there, key, nth);
         NS_TEST_EXPECT_MSG_EQ_TOL(a, b, m_tolerance * std::abs(b), key + " of " + m_setting.Json());
     }
 

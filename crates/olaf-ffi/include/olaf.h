@@ -1,4 +1,4 @@
-/* Olaf for C: the queue of a switch, its wire format, the age of a model.
+/* Olaf for C: whole engines, the queue of a switch, its wire format, scenarios.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  * Generated from crates/olaf-ffi by cbindgen; do not edit.
@@ -15,7 +15,7 @@
 
 // Version of this header: a change that breaks callers counts it up. Compare it with
 // `olaf_abi_version()` before anything else.
-#define OLAF_ABI_VERSION 2
+#define OLAF_ABI_VERSION 3
 
 // Bytes of the longest datagram: the least that a buffer for one must have.
 #define OLAF_DATAGRAM_MAX 65507
@@ -31,12 +31,6 @@
 
 // Bytes of an update before its lanes, each of which is four more.
 #define OLAF_UPDATE_HEADER_BYTES 96
-
-// Bytes of an answer without lanes.
-#define OLAF_ANSWER_BYTES 112
-
-// Bytes of a notice.
-#define OLAF_NOTICE_BYTES 32
 
 // What became of a call. Everything but `OLAF_RESULT_OK` leaves its outputs as they were, save a
 // length that the call's documentation says is written all the same.
@@ -107,33 +101,59 @@ typedef enum olaf_part {
   OLAF_PART_FILTERED = 2,
 } olaf_part;
 
-// What a worker does now.
-typedef enum olaf_action {
-  // It sends what it holds, as one datagram.
-  OLAF_ACTION_SEND = 0,
-  // It sends nothing now.
-  OLAF_ACTION_HOLD = 1,
-  // It sends nothing now: call `olaf_sender_retry` after `retry_after_ns`.
-  OLAF_ACTION_RETRY = 2,
-} olaf_action;
-
-// The Age-of-Model of one cluster at its server (OLAF §2.2, §6), behind a pointer.
-typedef struct olaf_age olaf_age;
-
 // A whole engine, behind a pointer.
 typedef struct olaf_engine olaf_engine;
 
 // A queue of updates, behind a pointer.
 typedef struct olaf_queue olaf_queue;
 
-// Ages of late of a server's clusters, behind a pointer.
-typedef struct olaf_recent_ages olaf_recent_ages;
-
 // A tree of queues and the workers that send into it, behind a pointer.
 typedef struct olaf_scenario olaf_scenario;
 
-// What a worker does with updates that are ready, behind a pointer.
-typedef struct olaf_sender olaf_sender;
+// An update that met others on the way.
+typedef struct olaf_contributor {
+  // Generation time of the newest contribution in it, nanoseconds.
+  uint64_t generated_ns;
+  // Its worker, counted through all groups.
+  uint32_t worker;
+  // Not 0: it is in the sum. 0: it was replaced or filtered.
+  uint32_t summed;
+} olaf_contributor;
+
+// Fates of contributions. At all times `received = sent_alone + merged + replaced + filtered +
+// dropped + rejected + waiting`. What begins with `packets_` counts datagrams, a merge as one.
+typedef struct olaf_fates {
+  // Contributions that came.
+  uint64_t received;
+  // Left as they came.
+  uint64_t sent_alone;
+  // Left in a merge with others.
+  uint64_t merged;
+  // A newer or better one took their place.
+  uint64_t replaced;
+  // Below the reward gate.
+  uint64_t filtered;
+  // Found the queue full, or were discarded by the caller.
+  uint64_t dropped;
+  // Turned away.
+  uint64_t rejected;
+  // Still in the queue, the departing ones included.
+  uint64_t waiting;
+  // Entries that left, whatever they held.
+  uint64_t departures;
+  // Datagrams that came.
+  uint64_t packets_received;
+  // Were added to a waiting one.
+  uint64_t packets_merged;
+  // Took a waiting one's place.
+  uint64_t packets_replaced;
+  // Below the reward gate.
+  uint64_t packets_filtered;
+  // Found the queue full, lost their slot, or were discarded by the caller.
+  uint64_t packets_dropped;
+  // Turned away.
+  uint64_t packets_rejected;
+} olaf_fates;
 
 // Where a datagram came in.
 typedef struct olaf_source {
@@ -249,8 +269,8 @@ typedef struct olaf_outcome {
   // With `OLAF_FATE_EVICTED`, the entry that is gone: `olaf_queue_evicted` knows who met in it.
   // Else 0.
   uint64_t evicted;
-  // Not 0 where the workers of its cluster that asked for it are told with an `olaf_notice`: it
-  // came straight from its worker and was taken in.
+  // Not 0 where the workers of its cluster may be told of it with a notice, as an engine of
+  // `olaf_scenario_notices` does: it came straight from its worker and was taken in.
   uint8_t notify;
 } olaf_outcome;
 
@@ -297,29 +317,6 @@ typedef struct olaf_queue_status {
   uint32_t round_us;
 } olaf_queue_status;
 
-// Fates of contributions. At all times `received = sent_alone + merged + replaced + filtered +
-// dropped + rejected + waiting`.
-typedef struct olaf_fates {
-  // Contributions that came.
-  uint64_t received;
-  // Left as they came.
-  uint64_t sent_alone;
-  // Left in a merge with others.
-  uint64_t merged;
-  // A newer or better one took their place.
-  uint64_t replaced;
-  // Below the reward gate.
-  uint64_t filtered;
-  // Found the queue full, or were discarded by the caller.
-  uint64_t dropped;
-  // Turned away.
-  uint64_t rejected;
-  // Still in the queue, the departing ones included.
-  uint64_t waiting;
-  // Entries that left, whatever they held.
-  uint64_t departures;
-} olaf_fates;
-
 // A scenario as a whole.
 typedef struct olaf_scenario_shape {
   // Fixes every draw.
@@ -328,8 +325,6 @@ typedef struct olaf_scenario_shape {
   uint64_t duration_ns;
   // Not 0: an update on the wire keeps its slot.
   uint8_t head_keeps_slot;
-  // Not 0: a whole cluster hears an answer, not only who had a part in the update.
-  uint8_t answers_to_cluster;
   // Not 0: switches tell a cluster's workers what they have taken in of it.
   uint8_t notices;
   // How many switches.
@@ -338,8 +333,6 @@ typedef struct olaf_scenario_shape {
   uint32_t groups;
   // How many workers, counted through all groups.
   uint32_t workers;
-  // From the server to the workers, nanoseconds.
-  uint64_t answer_delay_ns;
   // A cluster heard within so many nanoseconds is active.
   uint64_t active_ns;
 } olaf_scenario_shape;
@@ -376,101 +369,6 @@ typedef struct olaf_group_spec {
   uint32_t packet_bytes;
 } olaf_group_spec;
 
-// What a worker decided.
-typedef struct olaf_decision {
-  // What it does now.
-  enum olaf_action action;
-  // With `OLAF_ACTION_SEND`: how many updates the datagram holds.
-  uint32_t contributors;
-  // With `OLAF_ACTION_SEND`: when the oldest of them was generated, nanoseconds.
-  uint64_t generated_oldest_ns;
-  // With `OLAF_ACTION_SEND`: when the newest of them was generated, nanoseconds.
-  uint64_t generated_newest_ns;
-  // With `OLAF_ACTION_RETRY`: how long to wait, nanoseconds.
-  uint64_t retry_after_ns;
-} olaf_decision;
-
-// What one answer tells a worker.
-typedef struct olaf_feedback {
-  // The most crowded queue on the path.
-  struct olaf_queue_status queue;
-  // The cluster's Age-of-Model at the server of late, microseconds; 0: not known.
-  uint32_t own_age_us;
-  // The same, averaged over all clusters that the server serves; 0: not known.
-  uint32_t mean_age_us;
-} olaf_feedback;
-
-// What a worker's sending has come to.
-typedef struct olaf_sender_counts {
-  // Updates not sent and given up.
-  uint64_t discarded;
-  // Updates not sent yet.
-  uint64_t held;
-  // Decisions so far.
-  uint64_t decisions;
-  // Sum over them of the probability to send.
-  double probability_sum;
-} olaf_sender_counts;
-
-// An acknowledgement: what a server answers, and what switches write their state into.
-typedef struct olaf_answer {
-  // The job.
-  uint32_t job;
-  // The cluster answered.
-  uint32_t cluster;
-  // The worker answered; 4294967295: all concerned.
-  uint32_t worker;
-  // The receiver's life; 0 where none is meant.
-  uint32_t session;
-  // The newest hop sequence of the receiver that this answers, and with it all before.
-  uint32_t acknowledges;
-  // The segment delivered; below `segments`.
-  uint32_t segment;
-  // Segments the model has, at least 1.
-  uint32_t segments;
-  // Version of the model at the server.
-  uint32_t model_version;
-  // Parameters of the whole model.
-  uint32_t parameters;
-  // The server's life.
-  uint32_t epoch;
-  // Newest model version among the delivered contributions of the cluster.
-  uint32_t delivered_version;
-  // Newest generation time among the delivered contributions of the cluster, nanoseconds.
-  uint64_t delivered_newest_ns;
-  // The server's clock when it answered, nanoseconds.
-  uint64_t server_time_ns;
-  // The most crowded queue on the path.
-  struct olaf_queue_status queue;
-  // The cluster's Age-of-Model at the server of late, microseconds; 0: not known.
-  uint32_t own_age_us;
-  // The same, averaged over all clusters that the server serves; 0: not known.
-  uint32_t mean_age_us;
-  // The receiver's own `flow_sequence` that bit 0 of both masks stands for; bit `i` stands for the
-  // number `i` before it. 0: nothing is said.
-  uint32_t flow_newest;
-  // 0.
-  uint32_t reserved;
-  // Those that reached the server.
-  uint64_t delivered;
-  // Those that never will: replaced, filtered, dropped or refused on the way.
-  uint64_t ended;
-} olaf_answer;
-
-// Word from the first switch of what it has taken in of a cluster.
-typedef struct olaf_notice {
-  // The job.
-  uint32_t job;
-  // The cluster.
-  uint32_t cluster;
-  // The worker told.
-  uint32_t worker;
-  // The worker's life; 0 where none is meant.
-  uint32_t session;
-  // Generation time of the newest contribution taken in, nanoseconds.
-  uint64_t taken_newest_ns;
-} olaf_notice;
-
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
@@ -478,58 +376,69 @@ extern "C" {
 // Version of the library that is linked.
 uint32_t olaf_abi_version(void);
 
-// Makes the age of a cluster that is not observed yet. Free it with `olaf_age_free`.
+// Makes a worker of a scenario. Its updates become ready at the scenario's times and are sent
+// under the scenario's control, each with `lanes` lanes whose values are 1 for each contribution.
+// Its peer 0 is the server. Free the engine with `olaf_engine_free`; it does not need the
+// scenario.
+//
+// `OLAF_RESULT_BAD_ARGUMENT`: the scenario has fewer workers, or no update has so many lanes.
 //
 // # Safety
-// `age` is null or points to room for a pointer.
-enum olaf_result olaf_age_new(struct olaf_age **age);
+// `scenario` is null or from `olaf_scenario_new`; `engine` is null or points to room for a pointer.
+enum olaf_result olaf_scenario_worker(const struct olaf_scenario *scenario,
+                                      uint32_t worker,
+                                      size_t lanes,
+                                      struct olaf_engine **engine);
 
-// Frees an age; null is nothing to free.
+// Makes the server of a scenario: it takes the ages and sends the scenario's answers. Each peer
+// has its worker's number, counted through all groups. Free the engine with `olaf_engine_free`; it
+// does not need the scenario.
 //
 // # Safety
-// `age` is null, or came from `olaf_age_new` and was not freed before.
-void olaf_age_free(struct olaf_age *age);
+// `scenario` is null or from `olaf_scenario_new`; `engine` is null or points to room for a pointer.
+enum olaf_result olaf_scenario_server(const struct olaf_scenario *scenario,
+                                      struct olaf_engine **engine);
 
-// Counts the age from `start_ns` on, as the time since then until something is delivered. Call it
-// for every cluster at the first delivery of any, so that a cluster that starves has an age, too.
-// Changes nothing where the cluster is observed already.
+// Makes the notices of a scenario's switch, for a control that asks for them. Hand the engine each
+// update whose `olaf_outcome` says `notify`: it tells the update's cluster after the scenario's
+// time. Each peer has its worker's number, counted through all groups. Free the engine with
+// `olaf_engine_free`; it does not need the scenario.
 //
 // # Safety
-// `age` is null or from `olaf_age_new`.
-enum olaf_result olaf_age_observe_from(struct olaf_age *age, uint64_t start_ns);
+// `scenario` is null or from `olaf_scenario_new`; `engine` is null or points to room for a pointer.
+enum olaf_result olaf_scenario_notices(const struct olaf_scenario *scenario,
+                                       struct olaf_engine **engine);
 
-// A delivery at `now_ns` whose newest contribution was generated at `generated_ns`. A cluster that
-// is not observed yet is from now on.
+// Tells a scenario's server whose updates met in the datagram that comes next: they hear its
+// answer. Without this call it is the update's own worker. Other engines know it themselves and
+// ignore the call.
 //
 // # Safety
-// `age` is null or from `olaf_age_new`.
-enum olaf_result olaf_age_deliver(struct olaf_age *age, uint64_t now_ns, uint64_t generated_ns);
+// `engine` is null or was made here; `contributors` is null or has `count` of them.
+enum olaf_result olaf_scenario_met(struct olaf_engine *engine,
+                                   const struct olaf_contributor *contributors,
+                                   size_t count);
 
-// The age at `now_ns`, nanoseconds. `OLAF_RESULT_NOTHING`: the cluster is not observed yet.
+// Writes what a scenario came to in the caller's simulator: JSON, a C string, as
+// `olaf_scenario_run` writes it. `engines` are its server and all its workers, `switches` the
+// fates at all its switches in the scenario's order. Contributions without another fate count as
+// on the way. `len` becomes the text's bytes, the last one, zero, included, also where
+// `OLAF_RESULT_TOO_SHORT` says that `capacity` is below that.
+//
+// `OLAF_RESULT_BAD_ARGUMENT`: an engine or a switch is missing or too many.
 //
 // # Safety
-// `age` is null or from `olaf_age_new`; `age_ns` is null or points to room for a number.
-enum olaf_result olaf_age_now(const struct olaf_age *age, uint64_t now_ns, uint64_t *age_ns);
-
-// Time average of the age from when it is observed to `end_ns`, nanoseconds.
-// `OLAF_RESULT_NOTHING`: that is no time at all.
-//
-// # Safety
-// `age` is null or from `olaf_age_new`; `mean_ns` is null or points to room for a number.
-enum olaf_result olaf_age_mean(const struct olaf_age *age, uint64_t end_ns, double *mean_ns);
-
-// Mean of the ages just before each delivery of news but the first, nanoseconds.
-// `OLAF_RESULT_NOTHING`: there was no such delivery.
-//
-// # Safety
-// `age` is null or from `olaf_age_new`; `peak_ns` is null or points to room for a number.
-enum olaf_result olaf_age_peak_mean(const struct olaf_age *age, double *peak_ns);
-
-// Jain's fairness index of `count` non-negative values. `OLAF_RESULT_NOTHING`: of no values.
-//
-// # Safety
-// `values` is null or `count` numbers; `index` is null or points to room for one.
-enum olaf_result olaf_jain(const double *values, size_t count, double *index);
+// `scenario` is null or from `olaf_scenario_new`; `engines` is null or has `engine_count` engines
+// that were made here and not freed; `switches` is null or has `switch_count` of them; `json` is
+// null or has room for `capacity` bytes; `len` is null or points to room for a number.
+enum olaf_result olaf_scenario_outcome(const struct olaf_scenario *scenario,
+                                       const struct olaf_engine *const *engines,
+                                       size_t engine_count,
+                                       const struct olaf_fates *switches,
+                                       size_t switch_count,
+                                       char *json,
+                                       size_t capacity,
+                                       size_t *len);
 
 // Makes an engine. `role` is `switch`, `server` or `worker`; `config` is a JSON object with the
 // keys of that role's configuration, or null for the defaults. A switch has the key `server`
@@ -795,7 +704,7 @@ enum olaf_result olaf_queue_get_status(const struct olaf_queue *queue,
                                        uint64_t service_ns,
                                        struct olaf_queue_status *status);
 
-// What became of every contribution so far.
+// What became of every contribution and datagram so far.
 //
 // # Safety
 // `queue` is null or from `olaf_queue_new`; `fates` is null or points to room for them.
@@ -803,39 +712,6 @@ enum olaf_result olaf_queue_get_fates(const struct olaf_queue *queue, struct ola
 
 // The name of a rejection, a constant string; null where there is none of that number.
 const char *olaf_rejection_name(uint32_t rejection);
-
-// Makes the ages of a server of no clusters. Free them with `olaf_recent_ages_free`.
-//
-// # Safety
-// `ages` is null or points to room for a pointer.
-enum olaf_result olaf_recent_ages_new(struct olaf_recent_ages **ages);
-
-// Frees ages; null is nothing to free.
-//
-// # Safety
-// `ages` is null, or came from `olaf_recent_ages_new` and was not freed before.
-void olaf_recent_ages_free(struct olaf_recent_ages *ages);
-
-// A delivery of a cluster at `now_ns`, whose newest contribution was generated at `generated_ns`.
-//
-// # Safety
-// `ages` is null or from `olaf_recent_ages_new`.
-enum olaf_result olaf_recent_ages_deliver(struct olaf_recent_ages *ages,
-                                          uint32_t cluster,
-                                          uint64_t now_ns,
-                                          uint64_t generated_ns);
-
-// The age of a cluster of late, and the mean over all clusters, as answers carry them:
-// microseconds; 0: not known.
-//
-// # Safety
-// `ages` is null or from `olaf_recent_ages_new`; `own_us` and `mean_us` are null or point to room
-// for a number.
-enum olaf_result olaf_recent_ages_get(const struct olaf_recent_ages *ages,
-                                      uint32_t cluster,
-                                      uint64_t now_ns,
-                                      uint32_t *own_us,
-                                      uint32_t *mean_us);
 
 // A code in words, a constant string; of a number that is no code, words that say so.
 const char *olaf_result_text(int32_t code);
@@ -882,20 +758,6 @@ enum olaf_result olaf_scenario_get_group(const struct olaf_scenario *scenario,
                                          uint32_t number,
                                          struct olaf_group_spec *spec);
 
-// Writes when a worker's updates are ready, nanoseconds, in order. `count` becomes how many there
-// are, also where `OLAF_RESULT_TOO_SHORT` says that `capacity` is below that.
-//
-// `OLAF_RESULT_NOTHING`: there is no such worker.
-//
-// # Safety
-// `scenario` is null or from `olaf_scenario_new`; `ready_ns` is null or has room for `capacity`
-// numbers; `count` is null or points to room for one.
-enum olaf_result olaf_scenario_get_ready(const struct olaf_scenario *scenario,
-                                         uint32_t worker,
-                                         uint64_t *ready_ns,
-                                         size_t capacity,
-                                         size_t *count);
-
 // Runs a scenario in `olaf-sim` and writes what it came to: JSON, a C string. `len` becomes its
 // bytes, the last one, zero, included, also where `OLAF_RESULT_TOO_SHORT` says that `capacity` is
 // below that.
@@ -907,59 +769,6 @@ enum olaf_result olaf_scenario_run(const struct olaf_scenario *scenario,
                                    char *json,
                                    size_t capacity,
                                    size_t *len);
-
-// Makes the sender of a worker of a scenario, under the scenario's control. Free it with
-// `olaf_sender_free`; it does not need the scenario.
-//
-// # Safety
-// `scenario` is null or from `olaf_scenario_new`; `sender` is null or points to room for a pointer.
-enum olaf_result olaf_sender_new(const struct olaf_scenario *scenario,
-                                 uint32_t worker,
-                                 struct olaf_sender **sender);
-
-// Frees a sender; null is nothing to free.
-//
-// # Safety
-// `sender` is null, or came from `olaf_sender_new` and was not freed before.
-void olaf_sender_free(struct olaf_sender *sender);
-
-// One more update is ready at `now_ns`, which is when it was generated.
-//
-// # Safety
-// `sender` is null or from `olaf_sender_new`; `decision` is null or points to room for one.
-enum olaf_result olaf_sender_ready(struct olaf_sender *sender,
-                                   uint64_t now_ns,
-                                   struct olaf_decision *decision);
-
-// The time of another try has come.
-//
-// # Safety
-// `sender` is null or from `olaf_sender_new`; `decision` is null or points to room for one.
-enum olaf_result olaf_sender_retry(struct olaf_sender *sender,
-                                   uint64_t now_ns,
-                                   struct olaf_decision *decision);
-
-// An answer came at `now_ns`.
-//
-// # Safety
-// `sender` is null or from `olaf_sender_new`; `feedback` is null or points to one.
-enum olaf_result olaf_sender_hear(struct olaf_sender *sender,
-                                  uint64_t now_ns,
-                                  const struct olaf_feedback *feedback);
-
-// Word came at `now_ns`: the first switch has taken in an update of the worker's cluster, generated
-// at `newest_ns`.
-//
-// # Safety
-// `sender` is null or from `olaf_sender_new`.
-enum olaf_result olaf_sender_taken(struct olaf_sender *sender, uint64_t now_ns, uint64_t newest_ns);
-
-// What the sending has come to so far.
-//
-// # Safety
-// `sender` is null or from `olaf_sender_new`; `counts` is null or points to room for them.
-enum olaf_result olaf_sender_get_counts(const struct olaf_sender *sender,
-                                        struct olaf_sender_counts *counts);
 
 // Reads the header of one whole datagram. Its lanes begin `OLAF_UPDATE_HEADER_BYTES` behind
 // `bytes`; how many there are is written to `lane_count`.
@@ -1009,47 +818,17 @@ enum olaf_result olaf_update_emit_header(const struct olaf_update *update,
 // `bytes` is null or `4 * lane_count` bytes; `lanes` is null or has room for as many floats.
 enum olaf_result olaf_lanes_read(const uint8_t *bytes, size_t lane_count, float *lanes);
 
-// Reads one whole datagram that is an answer, with lanes of a model or without.
-//
-// `OLAF_RESULT_NOT_OURS`, `OLAF_RESULT_MALFORMED`, `OLAF_RESULT_OTHER_KIND`: it is none.
-//
-// # Safety
-// `bytes` is null or `len` bytes; `answer` is null or points to room for one.
-enum olaf_result olaf_answer_parse(const uint8_t *bytes, size_t len, struct olaf_answer *answer);
-
-// Writes an acknowledgement of `OLAF_ANSWER_BYTES` bytes.
-//
-// `OLAF_RESULT_BAD_ARGUMENT`: the segment is not one of `segments`.
-//
-// # Safety
-// `answer` is null or points to one; `bytes` is null or has room for `capacity` bytes.
-enum olaf_result olaf_answer_emit(const struct olaf_answer *answer,
-                                  uint8_t *bytes,
-                                  size_t capacity);
-
-// Reads one whole datagram that is a notice.
-//
-// `OLAF_RESULT_NOT_OURS`, `OLAF_RESULT_MALFORMED`, `OLAF_RESULT_OTHER_KIND`: it is none.
-//
-// # Safety
-// `bytes` is null or `len` bytes; `notice` is null or points to room for one.
-enum olaf_result olaf_notice_parse(const uint8_t *bytes, size_t len, struct olaf_notice *notice);
-
-// Writes a notice of `OLAF_NOTICE_BYTES` bytes.
-//
-// # Safety
-// `notice` is null or points to one; `bytes` is null or has room for `capacity` bytes.
-enum olaf_result olaf_notice_emit(const struct olaf_notice *notice,
-                                  uint8_t *bytes,
-                                  size_t capacity);
-
 // A switch writes its queue's state into an answer that passes (OLAF §5, reverse-path signaling):
 // of several switches on the path the most crowded one is told, the one with the most active
-// clusters for each slot, and the longest round.
+// clusters for each slot, and the longest round. The answer may have lanes of a model, and stays
+// as long as it is.
+//
+// `OLAF_RESULT_NOT_OURS`, `OLAF_RESULT_MALFORMED`, `OLAF_RESULT_OTHER_KIND`: the datagram is no
+// answer, and stays as it is.
 //
 // # Safety
-// `answer` is null or points to one; `own` is null or points to one.
-enum olaf_result olaf_answer_stamp(struct olaf_answer *answer, const struct olaf_queue_status *own);
+// `bytes` is null or one whole datagram of `len` bytes; `own` is null or points to one.
+enum olaf_result olaf_answer_stamp(uint8_t *bytes, size_t len, const struct olaf_queue_status *own);
 
 #ifdef __cplusplus
 }  // extern "C"

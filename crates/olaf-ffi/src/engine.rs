@@ -3,28 +3,14 @@
 //! After every input the caller takes the events, then the datagrams of each port, then the time of
 //! the next timeout, in this order.
 
+use crate::held::{Kind, olaf_engine};
 use crate::memory::{self, fill, fill_text, handle, input, output};
 use crate::result::*;
-use ::olaf_engine::{
-    Engine, Event, Instant, PeerId, PortId, Receivers, Source, TrafficClass, Verdict,
-};
+use ::olaf_engine::{Event, Instant, PeerId, PortId, Source, TrafficClass, Verdict};
 use core::ffi::c_char;
 use olaf_host::json;
 use olaf_host::whole::{Whole, WholeError};
 use olaf_wire::offsets::MAX_DATAGRAM;
-
-/// A whole engine, behind a pointer.
-pub struct olaf_engine(Handle<Held>);
-
-struct Held {
-    whole: Whole,
-    /// Where an engine writes a datagram: the longest fits.
-    buf: Vec<u8>,
-    /// Receivers of the datagram that was taken last.
-    to: Option<Receivers>,
-    /// An event that has not fitted into a buffer of the caller's yet.
-    told: Option<String>,
-}
 
 /// Bytes of the longest datagram: the least that a buffer for one must have.
 pub const OLAF_DATAGRAM_MAX: usize = 65507;
@@ -119,8 +105,7 @@ pub unsafe extern "C" fn olaf_engine_new(
         };
         match made {
             Ok(whole) => {
-                let held = Held { whole, buf: vec![0; MAX_DATAGRAM], to: None, told: None };
-                engine.set(Box::into_raw(Box::new(olaf_engine(Handle::new(held)))));
+                olaf_engine::hand_over(Kind::Whole(whole), engine);
                 Ok(())
             }
             Err(error) => {
@@ -161,7 +146,7 @@ pub unsafe extern "C" fn olaf_engine_ports(
     guard(|| {
         // SAFETY: the caller's promise.
         let (engine, ports) = unsafe { (input(engine)?, output(ports)?) };
-        ports.set(engine.0.read(|held| Ok(held.whole.ports()))?);
+        ports.set(engine.0.read(|held| Ok(held.kind.engine().ports()))?);
         Ok(())
     })
 }
@@ -187,8 +172,9 @@ pub unsafe extern "C" fn olaf_engine_handle_packet(
         let bytes = unsafe { memory::bytes(bytes, len) }?;
         let class = TrafficClass(from.traffic_class);
         let from = Source { port: PortId(from.port), peer: PeerId(from.peer), class };
-        let what =
-            engine.0.run(|held| Ok(held.whole.handle_packet(Instant(now_ns), from, bytes)))?;
+        let what = engine
+            .0
+            .run(|held| Ok(held.kind.engine_mut().handle_packet(Instant(now_ns), from, bytes)))?;
         verdict.set(olaf_verdict::of(what));
         Ok(())
     })
@@ -222,7 +208,8 @@ pub unsafe extern "C" fn olaf_engine_poll_transmit(
             return Err(OLAF_RESULT_BAD_POINTER);
         }
         let sent = engine.0.run(|held| {
-            let sent = held.whole.poll_transmit(Instant(now_ns), PortId(port), &mut held.buf);
+            let sent =
+                held.kind.engine_mut().poll_transmit(Instant(now_ns), PortId(port), &mut held.buf);
             held.to = sent.as_ref().map(|sent| sent.to.clone());
             let sent = sent.ok_or(OLAF_RESULT_NOTHING)?;
             // SAFETY: the caller's promise.
@@ -273,7 +260,8 @@ pub unsafe extern "C" fn olaf_engine_poll_timeout(
     guard(|| {
         // SAFETY: the caller's promise.
         let (engine, at_ns) = unsafe { (input(engine)?, output(at_ns)?) };
-        let at = engine.0.read(|held| held.whole.poll_timeout().ok_or(OLAF_RESULT_NOTHING))?;
+        let at =
+            engine.0.read(|held| held.kind.engine().poll_timeout().ok_or(OLAF_RESULT_NOTHING))?;
         at_ns.set(at.0.0);
         Ok(())
     })
@@ -292,7 +280,7 @@ pub unsafe extern "C" fn olaf_engine_handle_timeout(
         // SAFETY: the caller's promise.
         let engine = unsafe { handle(engine) }?;
         engine.0.run(|held| {
-            held.whole.handle_timeout(Instant(now_ns));
+            held.kind.engine_mut().handle_timeout(Instant(now_ns));
             Ok(())
         })
     })
@@ -319,7 +307,7 @@ pub unsafe extern "C" fn olaf_engine_poll_event(
         let (engine, len) = unsafe { (handle(engine)?, output(len)?) };
         let event = engine.0.run(|held| {
             if held.told.is_none() {
-                held.told = held.whole.poll_event().as_ref().map(told);
+                held.told = held.kind.engine_mut().poll_event().as_ref().map(told);
             }
             held.told.clone().ok_or(OLAF_RESULT_NOTHING)
         })?;
@@ -357,7 +345,7 @@ pub unsafe extern "C" fn olaf_engine_report(
         // SAFETY: the caller's promise.
         let (engine, len) = unsafe { (input(engine)?, output(len)?) };
         let report = engine.0.read(|held| {
-            Ok(json::of(&|peer| peer.0.into(), |to| held.whole.report(Instant(now_ns), to)))
+            Ok(json::of(&|peer| peer.0.into(), |to| held.kind.engine().report(Instant(now_ns), to)))
         })?;
         let report = report.to_string();
         len.set(report.len());
@@ -385,7 +373,7 @@ pub unsafe extern "C" fn olaf_engine_join(
     guard(|| {
         // SAFETY: the caller's promise.
         let (engine, parameters) = unsafe { (handle(engine)?, memory::values(parameters, count)?) };
-        engine.0.run(|held| held.whole.join(Instant(now_ns), parameters).map_err(refused))
+        engine.0.run(|held| held.kind.whole()?.join(Instant(now_ns), parameters).map_err(refused))
     })
 }
 
@@ -411,7 +399,7 @@ pub unsafe extern "C" fn olaf_engine_push(
         let (engine, update, sequence) =
             unsafe { (handle(engine)?, memory::values(update, count)?, output(sequence)?) };
         let number = engine.0.run(|held| {
-            held.whole.push(Instant(now_ns), update, reward, weight).map_err(refused)
+            held.kind.whole()?.push(Instant(now_ns), update, reward, weight).map_err(refused)
         })?;
         sequence.set(number);
         Ok(())
@@ -439,8 +427,9 @@ pub unsafe extern "C" fn olaf_engine_pull(
         // SAFETY: the caller's promise.
         let (engine, version) = unsafe { (handle(engine)?, output(version)?) };
         let mut model = vec![0.0; count];
-        let pulled =
-            engine.0.run(|held| held.whole.pull(&mut model, newer_than).map_err(refused))?;
+        let pulled = engine
+            .0
+            .run(|held| held.kind.whole()?.pull(&mut model, newer_than).map_err(refused))?;
         let pulled = pulled.ok_or(OLAF_RESULT_NOTHING)?;
         // SAFETY: the caller's promise.
         unsafe { fill(&model, parameters, count) }?;
@@ -458,7 +447,7 @@ pub unsafe extern "C" fn olaf_engine_leave(engine: *mut olaf_engine) -> olaf_res
     guard(|| {
         // SAFETY: the caller's promise.
         let engine = unsafe { handle(engine) }?;
-        engine.0.run(|held| held.whole.leave().map_err(refused))
+        engine.0.run(|held| held.kind.whole()?.leave().map_err(refused))
     })
 }
 

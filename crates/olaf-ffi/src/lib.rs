@@ -1,8 +1,8 @@
 //! Olaf for C and for what speaks C: `libolaf.so`, `libolaf.a` and the header `include/olaf.h`.
 //!
-//! What this crate is: whole engines, the queue of a switch, its wire format, a worker's sending end, the age of
-//! a model and the scenarios of `olaf-sim` behind a C ABI, thin. Opaque handles with `_new` and `_free`, results last, an error is a code and
-//! [`olaf_result_text`] says it in words.
+//! What this crate is: whole engines, the queue of a switch, the wire format of updates and the
+//! scenarios of `olaf-sim` behind a C ABI, thin. Opaque handles with `_new` and `_free`, results
+//! last, an error is a code and [`olaf_result_text`] says it in words.
 //!
 //! What it promises: no panic crosses the boundary; a null, misaligned or short buffer is refused
 //! before anything happens; a call that fails changes nothing its documentation does not name.
@@ -14,31 +14,29 @@
 #![deny(clippy::undocumented_unsafe_blocks, unsafe_op_in_unsafe_fn)]
 #![allow(non_camel_case_types, reason = "the header's names are C's")]
 
-mod age;
+mod ends;
 mod engine;
+mod held;
 mod memory;
 mod queue;
-mod recent;
 mod result;
 mod scenario;
-mod sender;
 mod sharers;
 mod types;
 mod wire;
 
-pub use age::*;
+pub use ends::*;
 pub use engine::*;
+pub use held::olaf_engine;
 pub use queue::*;
-pub use recent::*;
 pub use result::*;
 pub use scenario::*;
-pub use sender::*;
 pub use types::*;
 pub use wire::*;
 
 /// Version of this header: a change that breaks callers counts it up. Compare it with
 /// `olaf_abi_version()` before anything else.
-pub const OLAF_ABI_VERSION: u32 = 2;
+pub const OLAF_ABI_VERSION: u32 = 3;
 
 /// Version of the library that is linked.
 #[unsafe(no_mangle)]

@@ -74,14 +74,14 @@ pub(crate) unsafe fn bytes<'a>(pointer: *const u8, len: usize) -> Result<&'a [u8
 ///
 /// # Safety
 /// Valid for reads of `count` values for as long as the result is used, or null.
-pub(crate) unsafe fn values<'a>(
-    pointer: *const f32,
+pub(crate) unsafe fn values<'a, T>(
+    pointer: *const T,
     count: usize,
-) -> Result<&'a [f32], olaf_result> {
+) -> Result<&'a [T], olaf_result> {
     if count == 0 {
         return Ok(&[]);
     }
-    let fits = count.checked_mul(size_of::<f32>()).is_some_and(|n| isize::try_from(n).is_ok());
+    let fits = count.checked_mul(size_of::<T>()).is_some_and(|n| isize::try_from(n).is_ok());
     if pointer.is_null() || !pointer.is_aligned() || !fits {
         return Err(OLAF_RESULT_BAD_POINTER);
     }

@@ -296,7 +296,7 @@ pub unsafe extern "C" fn olaf_queue_get_status(
     })
 }
 
-/// What became of every contribution so far.
+/// What became of every contribution and datagram so far.
 ///
 /// # Safety
 /// `queue` is null or from `olaf_queue_new`; `fates` is null or points to room for them.
@@ -309,7 +309,7 @@ pub unsafe extern "C" fn olaf_queue_get_fates(
         // SAFETY: the caller's promise.
         let (queue, fates) = unsafe { (input(queue)?, output(fates)?) };
         let counted = queue.0.read(|q| {
-            let counted = q.fates();
+            let (counted, packets) = (q.fates(), q.packets());
             Ok(olaf_fates {
                 received: counted.received,
                 sent_alone: counted.sent_alone,
@@ -320,6 +320,12 @@ pub unsafe extern "C" fn olaf_queue_get_fates(
                 rejected: counted.rejected_sum(),
                 waiting: counted.received - counted.settled(),
                 departures: counted.departures,
+                packets_received: packets.received,
+                packets_merged: packets.merged,
+                packets_replaced: packets.replaced,
+                packets_filtered: packets.filtered,
+                packets_dropped: packets.dropped,
+                packets_rejected: packets.rejected,
             })
         })?;
         fates.set(counted);

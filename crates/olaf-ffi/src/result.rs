@@ -101,9 +101,9 @@ impl<T> Handle<T> {
     }
 
     /// Reads the value.
-    pub(crate) fn read<R>(
-        &self,
-        act: impl FnOnce(&T) -> Result<R, olaf_result>,
+    pub(crate) fn read<'a, R>(
+        &'a self,
+        act: impl FnOnce(&'a T) -> Result<R, olaf_result>,
     ) -> Result<R, olaf_result> {
         if self.broken { Err(OLAF_RESULT_BROKEN) } else { act(&self.value) }
     }

@@ -1,16 +1,15 @@
-//! Scenarios, so that another simulator can be given the same one as `olaf-sim`: what is in it,
-//! when each worker's updates are ready, and what `olaf-sim` makes of it.
+//! Scenarios, so that another simulator can be given the same one as `olaf-sim`: what is in it, and
+//! what `olaf-sim` makes of it.
 
 use crate::memory::{self, input, output};
 use crate::result::*;
 use core::ffi::{CStr, c_char};
-use olaf_sim::study::scenario::{self, Scenario};
+use olaf_sim::study::scenario::{self, Outcome, Scenario};
 use std::ffi::CString;
 
 /// A tree of queues and the workers that send into it, behind a pointer.
 pub struct olaf_scenario {
     pub(crate) spec: Scenario,
-    ready: Vec<Vec<u64>>,
     /// Of each switch: its name and its queue's kind.
     switches: Vec<(CString, CString)>,
     groups: Vec<CString>,
@@ -29,8 +28,6 @@ pub struct olaf_scenario_shape {
     pub duration_ns: u64,
     /// Not 0: an update on the wire keeps its slot.
     pub head_keeps_slot: u8,
-    /// Not 0: a whole cluster hears an answer, not only who had a part in the update.
-    pub answers_to_cluster: u8,
     /// Not 0: switches tell a cluster's workers what they have taken in of it.
     pub notices: u8,
     /// How many switches.
@@ -39,8 +36,6 @@ pub struct olaf_scenario_shape {
     pub groups: u32,
     /// How many workers, counted through all groups.
     pub workers: u32,
-    /// From the server to the workers, nanoseconds.
-    pub answer_delay_ns: u64,
     /// A cluster heard within so many nanoseconds is active.
     pub active_ns: u64,
 }
@@ -118,20 +113,12 @@ pub unsafe extern "C" fn olaf_scenario_new(
 fn read(json: &CStr) -> Result<olaf_scenario, String> {
     let json = json.to_str().map_err(|error| error.to_string())?;
     let spec: Scenario = serde_json::from_str(json).map_err(|error| error.to_string())?;
-    let mut ready = Vec::new();
-    for update in scenario::ready_times(&spec).map_err(|error| error.to_string())? {
-        let worker = update.worker as usize;
-        if ready.len() <= worker {
-            ready.resize(worker + 1, Vec::new());
-        }
-        ready[worker].push(update.at_ns);
-    }
-    ready.resize(spec.groups.iter().map(|g| g.clusters * g.workers).sum(), Vec::new());
+    spec.check().map_err(|error| error.to_string())?;
     let text = |text: &str| CString::new(text).map_err(|error| format!("a name: {error}"));
     let switches = spec.switches.iter().map(|s| Ok((text(&s.name)?, text(&s.queue)?)));
     let switches = switches.collect::<Result<_, String>>()?;
     let groups = spec.groups.iter().map(|g| text(&g.name)).collect::<Result<_, _>>()?;
-    Ok(olaf_scenario { spec, ready, switches, groups })
+    Ok(olaf_scenario { spec, switches, groups })
 }
 
 /// Frees a scenario; null is nothing to free.
@@ -162,18 +149,15 @@ pub unsafe extern "C" fn olaf_scenario_get_shape(
         // SAFETY: the caller's promise.
         let (scenario, shape) = unsafe { (input(scenario)?, output(shape)?) };
         let spec = &scenario.spec;
-        let config = spec.transmission().map_err(|_| OLAF_RESULT_BAD_ARGUMENT)?;
-        let notices = scenario::Sender::new(0, 0, config).wants_notices();
+        let notices = spec.wants_notices().map_err(|_| OLAF_RESULT_BAD_ARGUMENT)?;
         shape.set(olaf_scenario_shape {
             seed: spec.seed,
             duration_ns: spec.duration_ns,
             head_keeps_slot: u8::from(spec.head_keeps_slot),
-            answers_to_cluster: u8::from(spec.answers.to == "cluster"),
             notices: u8::from(notices),
             switches: small(spec.switches.len())?,
             groups: small(spec.groups.len())?,
-            workers: small(scenario.ready.len())?,
-            answer_delay_ns: spec.answers.delay_ns,
+            workers: small(spec.groups.iter().map(|group| group.clusters * group.workers).sum())?,
             active_ns: spec.answers.active_ns,
         });
         Ok(())
@@ -237,32 +221,6 @@ pub unsafe extern "C" fn olaf_scenario_get_group(
     })
 }
 
-/// Writes when a worker's updates are ready, nanoseconds, in order. `count` becomes how many there
-/// are, also where `OLAF_RESULT_TOO_SHORT` says that `capacity` is below that.
-///
-/// `OLAF_RESULT_NOTHING`: there is no such worker.
-///
-/// # Safety
-/// `scenario` is null or from `olaf_scenario_new`; `ready_ns` is null or has room for `capacity`
-/// numbers; `count` is null or points to room for one.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn olaf_scenario_get_ready(
-    scenario: *const olaf_scenario,
-    worker: u32,
-    ready_ns: *mut u64,
-    capacity: usize,
-    count: *mut usize,
-) -> olaf_result {
-    guard(|| {
-        // SAFETY: the caller's promise.
-        let (scenario, count) = unsafe { (input(scenario)?, output(count)?) };
-        let ready = scenario.ready.get(worker as usize).ok_or(OLAF_RESULT_NOTHING)?;
-        count.set(ready.len());
-        // SAFETY: the caller's promise.
-        unsafe { memory::fill(ready, ready_ns, capacity) }
-    })
-}
-
 /// Runs a scenario in `olaf-sim` and writes what it came to: JSON, a C string. `len` becomes its
 /// bytes, the last one, zero, included, also where `OLAF_RESULT_TOO_SHORT` says that `capacity` is
 /// below that.
@@ -281,14 +239,28 @@ pub unsafe extern "C" fn olaf_scenario_run(
         // SAFETY: the caller's promise.
         let (scenario, len) = unsafe { (input(scenario)?, output(len)?) };
         let outcome = scenario::run(&scenario.spec).map_err(|_| OLAF_RESULT_BAD_ARGUMENT)?;
-        let text = serde_json::to_string(&outcome).map_err(|_| OLAF_RESULT_BAD_ARGUMENT)?;
-        len.set(text.len() + 1);
-        if capacity <= text.len() {
-            return Err(OLAF_RESULT_TOO_SHORT);
-        }
         // SAFETY: the caller's promise.
-        unsafe { memory::fill_text(&text, json, capacity) }
+        unsafe { write(&outcome, json, capacity, len) }
     })
+}
+
+/// Writes an outcome as JSON, and its length with the last zero.
+///
+/// # Safety
+/// `json` is valid for writes of `capacity` bytes, or null.
+pub(crate) unsafe fn write(
+    outcome: &Outcome,
+    json: *mut c_char,
+    capacity: usize,
+    len: memory::Output<usize>,
+) -> Result<(), olaf_result> {
+    let text = serde_json::to_string(outcome).map_err(|_| OLAF_RESULT_BAD_ARGUMENT)?;
+    len.set(text.len() + 1);
+    if capacity <= text.len() {
+        return Err(OLAF_RESULT_TOO_SHORT);
+    }
+    // SAFETY: the caller's promise.
+    unsafe { memory::fill_text(&text, json, capacity) }
 }
 
 impl olaf_scenario {

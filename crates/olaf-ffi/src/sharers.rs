@@ -13,12 +13,24 @@ use olaf_engine::{
 use olaf_wire::QueueStatus;
 use std::collections::BTreeMap;
 
+/// Datagrams by what became of them, a merge as one.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Packets {
+    pub(crate) received: u64,
+    pub(crate) merged: u64,
+    pub(crate) replaced: u64,
+    pub(crate) filtered: u64,
+    pub(crate) dropped: u64,
+    pub(crate) rejected: u64,
+}
+
 /// A discipline with the memory that a switch has of it.
 pub(crate) struct SharedQueue {
     link: Link,
     active: Duration,
     max_hops: u8,
     fates: Fates,
+    packets: Packets,
     sharers: BTreeMap<EntryId, Vec<olaf_sharer>>,
     /// The entry that the last arrival evicted.
     evicted: Option<EntryId>,
@@ -33,6 +45,7 @@ impl SharedQueue {
             active,
             max_hops,
             fates: Fates::default(),
+            packets: Packets::default(),
             sharers: BTreeMap::new(),
             evicted: None,
             last_heard: BTreeMap::new(),
@@ -51,13 +64,23 @@ impl SharedQueue {
         if let Some(evicted) = self.evicted.take() {
             self.sharers.remove(&evicted);
         }
+        self.packets.received += 1;
         if hops >= self.max_hops {
+            self.packets.rejected += 1;
             self.fates.reject(contributors, Rejection::TooManyHops);
             return Err(Rejection::TooManyHops);
         }
         self.last_heard.insert((flow.job, flow.cluster), now);
         let outcome = self.link.arrive(now, arrival);
         self.fates.count(contributors, outcome);
+        match outcome {
+            Outcome::Appended(_) => {}
+            Outcome::Merged(_) => self.packets.merged += 1,
+            Outcome::Replaced { .. } => self.packets.replaced += 1,
+            Outcome::Filtered(_) => self.packets.filtered += 1,
+            Outcome::Dropped | Outcome::Evicted { .. } => self.packets.dropped += 1,
+            Outcome::Rejected(_) => self.packets.rejected += 1,
+        }
         let (entry, part) = match outcome {
             Outcome::Appended(entry) | Outcome::Merged(entry) => {
                 (entry, olaf_part::OLAF_PART_SUMMED)
@@ -112,6 +135,7 @@ impl SharedQueue {
     pub(crate) fn discard(&mut self) -> Option<EntryId> {
         let contributors = self.departing().map(|entry| entry.contribution.contributors)?;
         self.fates.dropped += u64::from(contributors);
+        self.packets.dropped += 1;
         self.free()
     }
 
@@ -139,6 +163,10 @@ impl SharedQueue {
 
     pub(crate) fn fates(&self) -> &Fates {
         &self.fates
+    }
+
+    pub(crate) fn packets(&self) -> &Packets {
+        &self.packets
     }
 
     /// `service_ns`: how long the link takes for an update; 0: not known.

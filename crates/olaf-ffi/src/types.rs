@@ -100,8 +100,8 @@ pub struct olaf_outcome {
     /// With `OLAF_FATE_EVICTED`, the entry that is gone: `olaf_queue_evicted` knows who met in it.
     /// Else 0.
     pub evicted: u64,
-    /// Not 0 where the workers of its cluster that asked for it are told with an `olaf_notice`: it
-    /// came straight from its worker and was taken in.
+    /// Not 0 where the workers of its cluster may be told of it with a notice, as an engine of
+    /// `olaf_scenario_notices` does: it came straight from its worker and was taken in.
     pub notify: u8,
 }
 
@@ -183,7 +183,7 @@ pub struct olaf_queue_status {
 }
 
 /// Fates of contributions. At all times `received = sent_alone + merged + replaced + filtered +
-/// dropped + rejected + waiting`.
+/// dropped + rejected + waiting`. What begins with `packets_` counts datagrams, a merge as one.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct olaf_fates {
@@ -205,6 +205,18 @@ pub struct olaf_fates {
     pub waiting: u64,
     /// Entries that left, whatever they held.
     pub departures: u64,
+    /// Datagrams that came.
+    pub packets_received: u64,
+    /// Were added to a waiting one.
+    pub packets_merged: u64,
+    /// Took a waiting one's place.
+    pub packets_replaced: u64,
+    /// Below the reward gate.
+    pub packets_filtered: u64,
+    /// Found the queue full, lost their slot, or were discarded by the caller.
+    pub packets_dropped: u64,
+    /// Turned away.
+    pub packets_rejected: u64,
 }
 
 impl olaf_update {

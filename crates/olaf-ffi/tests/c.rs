@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const QUEUE_SAYS: &str = "8 checks of olaf.h from C: ok\n";
+const QUEUE_SAYS: &str = "5 checks of olaf.h from C: ok\n";
+const SCENARIO_SAYS: &str = "a scenario's ends from C: ok\n";
 const ENGINE_SAYS: &str = "whole engines from C: ok\n";
 
 /// Where cargo put `libolaf.a` and `libolaf.so`: beside this test.
@@ -48,6 +49,7 @@ fn a_c_program_links_the_static_library() {
     let with = [library, "-lpthread", "-ldl"];
     run(&compile("queue", "queue-static", &with), QUEUE_SAYS);
     run(&compile("engine", "engine-static", &with), ENGINE_SAYS);
+    run(&compile("scenario", "scenario-static", &with), SCENARIO_SAYS);
 }
 
 #[test]
@@ -57,6 +59,7 @@ fn a_c_program_links_the_shared_library() {
     let with = ["-L", folder, "-lolaf", &format!("-Wl,-rpath,{folder}")];
     run(&compile("queue", "queue-shared", &with), QUEUE_SAYS);
     run(&compile("engine", "engine-shared", &with), ENGINE_SAYS);
+    run(&compile("scenario", "scenario-shared", &with), SCENARIO_SAYS);
 }
 
 #[test]

@@ -3,22 +3,24 @@
 //! The queues, the pacers, the senders' control and the ages are those of the real switch and the
 //! real hosts. What is left out is what such a study does not ask for: joins, models, lost
 //! datagrams. `tests/scenario_agrees.rs` runs one setting with whole hosts and switches and
-//! compares.
+//! compares. [`End`]s are a scenario's ends as engines, so that another simulator's links can stand
+//! between them.
 
+mod ends;
 mod hop;
 mod outcome;
 mod run;
 mod sender;
+mod server;
 mod shelf;
 mod spec;
 mod worker;
 
+pub use ends::{Contributor, End, Notices, ServerEnd, WorkerEnd};
 pub use hop::HopFates;
 pub use outcome::{ClusterOutcome, Fates, Outcome, SwitchOutcome};
-pub use sender::{Decision, Held, Sender};
 pub use spec::{AnswerSpec, ControlSpec, GroupSpec, Scenario, SpecError, SwitchSpec};
 
-use crate::chance::Chance;
 use olaf_engine::Instant;
 use run::Run;
 
@@ -39,20 +41,11 @@ pub struct Ready {
 pub fn ready_times(scenario: &Scenario) -> Result<Vec<Ready>, SpecError> {
     scenario.check()?;
     let mut all = Vec::new();
-    let mut worker = 0;
-    for group in &scenario.groups {
-        for _ in 0..group.clusters * group.workers {
-            let mut chance = Chance::new(scenario.seed, u64::from(worker) << 1);
-            let drawn = chance.up_to(group.interval_ns - 1);
-            let mut tick = if group.in_step { 0 } else { drawn };
-            while tick < scenario.duration_ns {
-                let at_ns = tick.saturating_add(chance.up_to(group.late_ns));
-                if at_ns < scenario.duration_ns {
-                    all.push(Ready { at_ns, worker });
-                }
-                tick = tick.saturating_add(group.interval_ns);
-            }
-            worker += 1;
+    for place in scenario.clusters()? {
+        let group = &scenario.groups[place.group];
+        for worker in place.workers {
+            let ready = scenario.ready_of(group, worker);
+            all.extend(ready.into_iter().map(|at_ns| Ready { at_ns, worker }));
         }
     }
     all.sort_unstable();

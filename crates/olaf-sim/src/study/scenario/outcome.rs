@@ -1,8 +1,8 @@
 //! What a scenario came to, as plain data.
 
 use super::hop::HopFates;
-use super::run::{Cluster, Run, small};
-use super::spec::Scenario;
+use super::server::{Cluster, Server};
+use super::spec::{ClusterPlace, Scenario, small};
 use super::worker::Worker;
 use olaf_engine::Instant;
 use olaf_host::age::jain;
@@ -94,59 +94,67 @@ pub struct Outcome {
     pub fan_in: Vec<u64>,
 }
 
-pub(super) fn of(run: &Run<'_>) -> Outcome {
-    let end = Instant(run.scenario.duration_ns);
-    let hops = run.hops.iter().zip(&run.scenario.switches);
-    let switches: Vec<SwitchOutcome> = hops
-        .map(|(hop, spec)| SwitchOutcome { name: spec.name.clone(), fates: hop.settle() })
-        .collect();
+/// What the scenario came to. `on_links` contributions are under way between switches.
+pub(super) fn of(
+    scenario: &Scenario,
+    workers: &[&Worker],
+    server: &Server,
+    hops: Vec<HopFates>,
+    on_links: u64,
+) -> Outcome {
+    let end = Instant(scenario.duration_ns);
+    let hops = scenario.switches.iter().zip(hops);
+    let switches: Vec<SwitchOutcome> =
+        hops.map(|(spec, fates)| SwitchOutcome { name: spec.name.clone(), fates }).collect();
     let sum = |of: fn(&HopFates) -> u64| switches.iter().map(|s| of(&s.fates)).sum::<u64>();
-    let on_links: u64 = run.on_links.all().map(|p| u64::from(p.contribution.contributors)).sum();
+    let packets_sent = workers.iter().map(|w| u64::from(w.packets_sent)).sum();
+    let contributions_sent = workers.iter().map(|w| w.contributions_sent).sum();
     let fates = Fates {
-        generated: run.generated,
-        delivered: run.clusters.iter().map(|c| c.contributions).sum(),
+        generated: workers.iter().map(|w| w.generated).sum(),
+        delivered: server.clusters.iter().map(|c| c.contributions).sum(),
         replaced: sum(|f| f.replaced),
         filtered: sum(|f| f.filtered),
         dropped: sum(|f| f.dropped),
         rejected: sum(|f| f.rejected),
-        discarded: run.workers.iter().map(|w| w.sender.discarded()).sum(),
-        held: run.workers.iter().map(|w| w.sender.held()).sum(),
+        discarded: workers.iter().map(|w| w.sender.discarded()).sum(),
+        held: workers.iter().map(|w| w.sender.held()).sum(),
         on_the_way: sum(|f| f.waiting) + on_links,
     };
-    let clusters = (0..).zip(&run.clusters);
+    let clusters = (0..).zip(&server.clusters);
     let clusters: Vec<ClusterOutcome> =
-        clusters.map(|(id, c)| cluster_outcome(run.scenario, &run.workers, id, c, end)).collect();
+        clusters.map(|(id, c)| cluster_outcome(scenario, server, id, c, end)).collect();
     let packets_dropped = sum(|f| f.packets_dropped);
-    let decisions = run.workers.iter().map(|w| w.sender.probability());
+    let decisions = workers.iter().map(|w| w.sender.probability());
     let (chances, decisions) =
         decisions.fold((0.0, 0), |(sum, count), (p, n)| (sum + p, count + n));
     Outcome {
-        packets_sent: run.packets_sent,
+        packets_sent,
         packets_dropped,
         packets_delivered: clusters.iter().map(|c| c.packets).sum(),
         packets_merged: sum(|f| f.packets_merged),
-        loss_packets: ratio(packets_dropped, run.packets_sent),
-        loss_contributions: ratio(fates.dropped, run.contributions_sent),
+        loss_packets: ratio(packets_dropped, packets_sent),
+        loss_contributions: ratio(fates.dropped, contributions_sent),
         fairness: jain(clusters.iter().filter_map(|cluster| cluster.age_mean_ns)),
         fates,
         clusters,
         switches,
         probability_mean: if decisions == 0 { 1.0 } else { chances / decisions as f64 },
-        fan_in: run.fan_in.clone(),
+        fan_in: server.fan_in.clone(),
     }
 }
 
 fn cluster_outcome(
     scenario: &Scenario,
-    workers: &[Worker],
+    server: &Server,
     id: u32,
     cluster: &Cluster,
     end: Instant,
 ) -> ClusterOutcome {
-    let own = &workers[cluster.workers.start as usize..cluster.workers.end as usize];
-    let ages: Vec<f64> = own.iter().filter_map(|w| w.age.mean_ns(end)).collect();
+    let ClusterPlace { group, workers, .. } = &cluster.place;
+    let own = &server.workers[workers.start as usize..workers.end as usize];
+    let ages: Vec<f64> = own.iter().filter_map(|age| age.mean_ns(end)).collect();
     ClusterOutcome {
-        group: scenario.groups[cluster.group].name.clone(),
+        group: scenario.groups[*group].name.clone(),
         cluster: id,
         age_mean_ns: cluster.age.mean_ns(end),
         age_peak_mean_ns: cluster.age.peak_mean_ns(),
@@ -154,7 +162,7 @@ fn cluster_outcome(
         worker_age_mean_ns: (!ages.is_empty())
             .then(|| ages.iter().sum::<f64>() / ages.len() as f64),
         workers_unheard: small(
-            own.iter().filter(|w| w.age.newest_generation_ns().is_none()).count(),
+            own.iter().filter(|age| age.newest_generation_ns().is_none()).count(),
         ),
         packets: cluster.packets,
         contributions: cluster.contributions,

@@ -5,9 +5,9 @@ use core::time::Duration;
 use olaf_engine::Instant;
 use olaf_host::transmission::{Feedback, Transmission, TransmissionConfig, Unsent};
 
-/// A worker's end of a scenario, without its link: other simulators drive the same one.
+/// A worker's end of a scenario, without its link.
 #[derive(Debug)]
-pub struct Sender {
+pub(super) struct Sender {
     transmission: Transmission,
     chance: Chance,
     held: Option<Held>,
@@ -19,16 +19,16 @@ pub struct Sender {
 
 /// Updates that are sent as one, or wait for that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Held {
+pub(super) struct Held {
     /// How many.
-    pub count: u32,
+    pub(super) count: u32,
     /// Generation times of the oldest and the newest, nanoseconds.
-    pub generated_ns: (u64, u64),
+    pub(super) generated_ns: (u64, u64),
 }
 
 /// What a worker decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Decision {
+pub(super) enum Decision {
     /// Send these, as one datagram.
     Send(Held),
     /// Nothing is sent now.
@@ -39,8 +39,7 @@ pub enum Decision {
 
 impl Sender {
     /// The sender of a worker, counted through all groups; its draws follow from the seed.
-    #[must_use]
-    pub fn new(seed: u64, worker: u32, config: TransmissionConfig) -> Self {
+    pub(super) fn new(seed: u64, worker: u32, config: TransmissionConfig) -> Self {
         Self {
             transmission: Transmission::new(config),
             chance: Chance::new(seed, (u64::from(worker) << 1) | 1),
@@ -52,7 +51,7 @@ impl Sender {
     }
 
     /// One more update is ready.
-    pub fn ready(&mut self, now: Instant) -> Decision {
+    pub(super) fn ready(&mut self, now: Instant) -> Decision {
         let new = Held { count: 1, generated_ns: (now.0, now.0) };
         self.held = Some(match (self.held, self.transmission.config().unsent) {
             (Some(held), Unsent::Carry) => {
@@ -68,42 +67,33 @@ impl Sender {
     }
 
     /// The time of another try has come.
-    pub fn retry(&mut self, now: Instant) -> Decision {
+    pub(super) fn retry(&mut self, now: Instant) -> Decision {
         self.retry_planned = false;
         self.consider(now)
     }
 
     /// An answer came.
-    pub fn hear(&mut self, now: Instant, feedback: &Feedback) {
+    pub(super) fn hear(&mut self, now: Instant, feedback: &Feedback) {
         self.transmission.hear(now, feedback);
     }
 
     /// The first switch has taken in an update of the cluster, generated at `newest_ns`.
-    pub fn taken(&mut self, now: Instant, newest_ns: u64) {
+    pub(super) fn taken(&mut self, now: Instant, newest_ns: u64) {
         self.transmission.taken(now, newest_ns);
     }
 
-    /// Whether it wants to hear what its switch has taken in of its cluster.
-    #[must_use]
-    pub const fn wants_notices(&self) -> bool {
-        self.transmission.wants_notices()
-    }
-
     /// Updates given up.
-    #[must_use]
-    pub const fn discarded(&self) -> u64 {
+    pub(super) const fn discarded(&self) -> u64 {
         self.discarded
     }
 
     /// Updates that are not sent yet.
-    #[must_use]
-    pub fn held(&self) -> u64 {
+    pub(super) fn held(&self) -> u64 {
         self.held.map_or(0, |held| u64::from(held.count))
     }
 
     /// Sum of P_s over all decisions, and how many.
-    #[must_use]
-    pub const fn probability(&self) -> (f64, u64) {
+    pub(super) const fn probability(&self) -> (f64, u64) {
         self.probability
     }
 

@@ -1,9 +1,11 @@
 //! What a scenario is: data, checked once.
 
+use crate::chance::Chance;
+use core::ops::Range;
 use core::time::Duration;
 use olaf_engine::BitsPerSecond;
 use olaf_engine::switch::native::{Config, QueueKind};
-use olaf_host::transmission::{Fair, TransmissionConfig, Words};
+use olaf_host::transmission::{Fair, Transmission, TransmissionConfig, Words};
 use serde::Deserialize;
 use std::fmt;
 
@@ -140,6 +142,16 @@ impl Default for ControlSpec {
     }
 }
 
+/// Where a cluster is.
+#[derive(Clone, Debug)]
+pub(super) struct ClusterPlace {
+    pub(super) group: usize,
+    /// The switch that its workers send to.
+    pub(super) switch: usize,
+    /// Its workers, counted through all groups.
+    pub(super) workers: Range<u32>,
+}
+
 /// What cannot be, where, and what may.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecError(pub String);
@@ -192,6 +204,41 @@ impl Scenario {
             }
         }
         Ok(upstreams)
+    }
+
+    /// Where each cluster is, counted through all groups.
+    ///
+    /// # Errors
+    /// A group names a switch that is not there.
+    pub(super) fn clusters(&self) -> Result<Vec<ClusterPlace>, SpecError> {
+        let mut places = Vec::new();
+        let mut first = 0;
+        for (group, spec) in self.groups.iter().enumerate() {
+            let switch = self.switch(&spec.switch, &format!("group {:?}", spec.name))?;
+            for _ in 0..spec.clusters {
+                let workers = first..first + small(spec.workers);
+                first = workers.end;
+                places.push(ClusterPlace { group, switch, workers });
+            }
+        }
+        Ok(places)
+    }
+
+    /// When the updates of one of a group's workers are ready, nanoseconds. An update that is very
+    /// late can be ready after its next.
+    pub(super) fn ready_of(&self, group: &GroupSpec, worker: u32) -> Vec<u64> {
+        let mut ready = Vec::new();
+        let mut chance = Chance::new(self.seed, u64::from(worker) << 1);
+        let drawn = chance.up_to(group.interval_ns - 1);
+        let mut tick = if group.in_step { 0 } else { drawn };
+        while tick < self.duration_ns {
+            let at_ns = tick.saturating_add(chance.up_to(group.late_ns));
+            if at_ns < self.duration_ns {
+                ready.push(at_ns);
+            }
+            tick = tick.saturating_add(group.interval_ns);
+        }
+        ready
     }
 
     /// Everything that [`super::run`] relies on.
@@ -249,6 +296,14 @@ impl Scenario {
         self.transmission().map(|_| ())
     }
 
+    /// Whether switches tell a cluster's workers what they have taken in of it.
+    ///
+    /// # Errors
+    /// The key of the control that cannot be.
+    pub fn wants_notices(&self) -> Result<bool, SpecError> {
+        Ok(Transmission::new(self.transmission()?).wants_notices())
+    }
+
     /// The senders' control.
     ///
     /// # Errors
@@ -265,4 +320,8 @@ impl Scenario {
         };
         words.read().map_err(|error| SpecError(format!("control: {error}")))
     }
+}
+
+pub(super) fn small(n: usize) -> u32 {
+    u32::try_from(n).expect("a scenario is checked to be smaller")
 }

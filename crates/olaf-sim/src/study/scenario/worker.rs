@@ -1,35 +1,56 @@
-//! A worker of a scenario: its place, its packets, and its own age at the server.
+//! A worker of a scenario: its place, its sender and its packets.
 
 use super::hop::Packet;
-use super::sender::{Held, Sender};
-use olaf_engine::{ClusterId, Contribution, Flow, JobId, WorkerId};
-use olaf_host::age::AgeOfModel;
+use super::sender::{Decision, Held, Sender};
+use super::spec::{ClusterPlace, Scenario, SpecError};
+use olaf_engine::{ClusterId, Contribution, Flow, Instant, JobId, WorkerId};
 
 pub(super) struct Worker {
     pub(super) id: u32,
     pub(super) cluster: u32,
     pub(super) switch: usize,
     pub(super) sender: Sender,
-    /// Age of the newest of its own contributions at the server.
-    pub(super) age: AgeOfModel,
+    /// Updates that became ready.
+    pub(super) generated: u64,
+    pub(super) contributions_sent: u64,
+    pub(super) packets_sent: u32,
     bytes: u32,
-    sequence: u32,
 }
 
 impl Worker {
-    pub(super) fn new(place: (u32, u32, usize), bytes: u32, sender: Sender) -> Self {
-        let (id, cluster, switch) = place;
-        Self { id, cluster, switch, sender, age: AgeOfModel::new(), bytes, sequence: 0 }
+    /// A worker of the cluster at `place`, which is `cluster` by number.
+    pub(super) fn new(
+        scenario: &Scenario,
+        (cluster, place): (u32, &ClusterPlace),
+        id: u32,
+    ) -> Result<Self, SpecError> {
+        Ok(Self {
+            id,
+            cluster,
+            switch: place.switch,
+            sender: Sender::new(scenario.seed, id, scenario.transmission()?),
+            generated: 0,
+            contributions_sent: 0,
+            packets_sent: 0,
+            bytes: scenario.groups[place.group].packet_bytes,
+        })
+    }
+
+    /// One more update is ready.
+    pub(super) fn ready(&mut self, now: Instant) -> Decision {
+        self.generated += 1;
+        self.sender.ready(now)
     }
 
     /// The next packet, which holds these updates.
     pub(super) fn packet(&mut self, held: Held) -> Packet {
-        self.sequence += 1;
+        self.packets_sent += 1;
+        self.contributions_sent += u64::from(held.count);
         let flow = Flow { job: JobId(1), cluster: ClusterId(self.cluster), segment: 0 };
         let (oldest_ns, newest_ns) = held.generated_ns;
         Packet {
             contribution: Contribution {
-                sequence: self.sequence,
+                sequence: self.packets_sent,
                 contributors: held.count,
                 weight: f64::from(held.count),
                 generated_ns: (oldest_ns, newest_ns),
