@@ -16,8 +16,9 @@ use olaf_engine::{
     Arrival, Contribution, Discipline, Engine, Flow, Instant, JobId, Outcome, PeerId, PortId,
     Source, Switch, Verdict, WorkerId,
 };
+use olaf_samples::{join, welcome};
 use olaf_wire::offsets::update as at;
-use olaf_wire::{Address, ClusterId, Join, Session, Update, Welcome, WelcomeCode};
+use olaf_wire::{Address, ClusterId, Update};
 use std::hint::black_box;
 use std::time::Duration;
 
@@ -192,10 +193,11 @@ impl Packets {
         let addresses: Vec<_> = (1..=WORKERS).map(address).collect();
         let mut buf = vec![0; 65_536];
         for (peer, address) in (1..).map(PeerId).zip(&addresses) {
-            let len = join(*address).emit(&mut buf);
+            let join = join(*address, LANES as u32, LANES as u32);
+            let len = join.emit(&mut buf);
             let from = Source::new(PortId::DOWNLINK, peer);
             assert_eq!(switch.handle_packet(Instant(1), from, &buf[..len]), Verdict::Absorb);
-            let len = welcome(*address).emit(&mut buf);
+            let len = welcome(&join).emit(&mut buf);
             let above = Source::new(PortId::UPLINK, SERVER);
             assert_eq!(switch.handle_packet(Instant(1), above, &buf[..len]), Verdict::Absorb);
         }
@@ -233,66 +235,9 @@ impl Packets {
 }
 
 fn address(worker: u32) -> Address {
-    Address {
-        job: JobId(1),
-        cluster: ClusterId(1),
-        worker: WorkerId(worker),
-        session: Session(worker),
-    }
-}
-
-fn join(address: Address) -> Join {
-    Join {
-        address,
-        have_version: 0,
-        parameters: LANES as u32,
-        segment_lanes: LANES as u32,
-        clock_error_us: 0,
-        sent_at_ns: 1,
-        clock_offset_ns: 0,
-        hops: 0,
-        wants_notices: false,
-        path: olaf_wire::JoinPath::default(),
-    }
-}
-
-fn welcome(address: Address) -> Welcome {
-    Welcome {
-        address,
-        code: WelcomeCode::Welcome,
-        ready: true,
-        version: 1,
-        parameters: LANES as u32,
-        segment_lanes: LANES as u32,
-        epoch: 9,
-        first_missing: u32::MAX,
-        echoed_sent_at_ns: 1,
-        received_at_ns: 1,
-        sent_at_ns: 1,
-        switch_epoch: 0,
-        silent_ms: 0,
-        rule: None,
-        layout_missing: u32::MAX,
-        missing: 0,
-        padded_to: 0,
-    }
+    olaf_samples::address(1, 1, worker)
 }
 
 fn update(address: Address) -> Update {
-    Update {
-        address,
-        sequence: 0,
-        hop_sequence: 1,
-        segment: 0,
-        segments: 1,
-        generated_oldest_ns: 1,
-        generated_newest_ns: 1,
-        version_oldest: 1,
-        version_newest: 1,
-        contributors: 1,
-        weight: 1.0,
-        reward: 0.5,
-        hops: 0,
-        flow_sequence: 0,
-    }
+    Update { reward: 0.5, ..olaf_samples::update(address, 0) }
 }

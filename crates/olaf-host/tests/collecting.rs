@@ -6,9 +6,7 @@
 use olaf_engine::{DropReason, Engine, Event, Instant, PeerId, PortId, Source, Verdict};
 use olaf_host::push_pull::server::{Aggregate, RuleConfig, ServerGate, ServerStatistics, Step};
 use olaf_host::{Refused, Server, ServerConfig};
-use olaf_wire::{
-    Address, Answer, ClusterId, JobId, Join, Kind, Packet, QueueStatus, Session, Update, WorkerId,
-};
+use olaf_wire::{Address, Answer, JobId, Kind, Packet, Update};
 use std::time::Duration;
 
 const JOB: JobId = JobId(1);
@@ -16,32 +14,12 @@ const DEADLINE: Duration = Duration::from_millis(100);
 const ROUND: Aggregate = Aggregate::Round { deadline: DEADLINE };
 
 fn address(worker: u32) -> Address {
-    Address {
-        job: JOB,
-        cluster: ClusterId(0),
-        worker: WorkerId(worker),
-        session: Session(100 + worker),
-    }
+    olaf_samples::address(JOB.0, 0, worker)
 }
 
 /// A worker's first update on version 1, as a healthy one would be.
 fn update(worker: u32) -> Update {
-    Update {
-        address: address(worker),
-        sequence: 0,
-        hop_sequence: 0,
-        segment: 0,
-        segments: 1,
-        generated_oldest_ns: 1,
-        generated_newest_ns: 1,
-        version_oldest: 1,
-        version_newest: 1,
-        contributors: 1,
-        weight: 1.0,
-        reward: 1.0,
-        hops: 0,
-        flow_sequence: 0,
-    }
+    Update { reward: 1.0, ..olaf_samples::update(address(worker), 0) }
 }
 
 fn on(version: u32, update: Update) -> Update {
@@ -79,19 +57,7 @@ impl Served {
             Self { now: Instant(1_000_000), server: Server::new(config, 9).unwrap(), sent: 0 };
         let mut buf = [0; 512];
         for worker in 0..workers {
-            let join = Join {
-                address: address(worker),
-                have_version: 0,
-                parameters: 1,
-                segment_lanes: 1,
-                clock_error_us: 0,
-                sent_at_ns: 1,
-                clock_offset_ns: 0,
-                hops: 0,
-                wants_notices: false,
-                path: olaf_wire::JoinPath::default(),
-            };
-            let len = join.emit(&mut buf);
+            let len = olaf_samples::join(address(worker), 1, 1).emit(&mut buf);
             taken(served.server.handle_packet(
                 served.now,
                 Source::end(PeerId(worker)),
@@ -99,22 +65,7 @@ impl Served {
             ))
             .unwrap();
         }
-        let offer = Answer {
-            address: address(0),
-            acknowledges: 0,
-            segment: 0,
-            segments: 1,
-            model_version: 0,
-            parameters: 1,
-            epoch: 0,
-            delivered_version: 0,
-            delivered_newest_ns: 0,
-            server_time_ns: 0,
-            queue: QueueStatus::default(),
-            ages: olaf_wire::Ages::default(),
-            ends: olaf_wire::Ends::NONE,
-        };
-        let len = offer.emit(&[0.0], &mut buf);
+        let len = olaf_samples::offer(address(0), 1).emit(&[0.0], &mut buf);
         taken(served.server.handle_packet(served.now, Source::end(PeerId(0)), &buf[..len]))
             .unwrap();
         served.models();

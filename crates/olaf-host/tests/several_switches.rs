@@ -5,55 +5,21 @@ use core::time::Duration;
 use olaf_engine::{Engine, Instant, PeerId, PortId, Source, Verdict};
 use olaf_host::{Server, ServerConfig, Worker, WorkerConfig};
 use olaf_wire::offsets::MAX_DATAGRAM;
-use olaf_wire::{
-    Address, Answer, ClusterId, JobId, Join, Kind, Packet, Session, Update, Welcome, WelcomeCode,
-    WorkerId,
-};
+use olaf_wire::{Address, Answer, Join, Kind, Packet, Update, Welcome};
 
 const SWITCHES: [PeerId; 2] = [PeerId(71), PeerId(72)];
 const START: Instant = Instant(1_000_000_000);
 
 fn address(worker: u32) -> Address {
-    Address {
-        job: JobId(1),
-        cluster: ClusterId(0),
-        worker: WorkerId(worker),
-        session: Session(100 + worker),
-    }
+    olaf_samples::address(1, 0, worker)
 }
 
 fn join(worker: u32) -> Join {
-    Join {
-        address: address(worker),
-        have_version: 0,
-        parameters: 4,
-        segment_lanes: 2,
-        clock_error_us: u32::MAX,
-        sent_at_ns: 5,
-        clock_offset_ns: 0,
-        hops: 0,
-        wants_notices: false,
-        path: olaf_wire::JoinPath::default(),
-    }
+    Join { clock_error_us: u32::MAX, ..olaf_samples::join(address(worker), 4, 2) }
 }
 
 fn segment(worker: u32, segment: u32) -> Update {
-    Update {
-        address: address(worker),
-        sequence: 0,
-        hop_sequence: 1,
-        segment,
-        segments: 2,
-        generated_oldest_ns: 10,
-        generated_newest_ns: 10,
-        version_oldest: 1,
-        version_newest: 1,
-        contributors: 1,
-        weight: 1.0,
-        reward: 0.0,
-        hops: 1,
-        flow_sequence: 0,
-    }
+    Update { segment, segments: 2, hops: 1, ..olaf_samples::update(address(worker), 0) }
 }
 
 fn hears(
@@ -91,21 +57,7 @@ fn server() -> Server {
         hears(&mut server, START, peer, |buf| join(worker).emit(buf));
     }
     for segment in 0..2 {
-        let offer = Answer {
-            address: address(0),
-            acknowledges: 0,
-            segment,
-            segments: 2,
-            model_version: 0,
-            parameters: 4,
-            epoch: 0,
-            delivered_version: 0,
-            delivered_newest_ns: 0,
-            server_time_ns: 0,
-            queue: olaf_wire::QueueStatus::default(),
-            ages: olaf_wire::Ages::default(),
-            ends: olaf_wire::Ends::NONE,
-        };
+        let offer = Answer { segment, segments: 2, ..olaf_samples::offer(address(0), 4) };
         hears(&mut server, START, SWITCHES[0], |buf| offer.emit(&[0.0, 0.0], buf));
     }
     assert!(models(&mut server, START).is_empty());
@@ -143,23 +95,12 @@ fn wishes_that_nobody_answers_become_rarer_before_any_round_trip_is_known() {
     let mut buf = vec![0; MAX_DATAGRAM];
     while worker.poll_transmit(START, PortId(0), &mut buf).is_some() {}
     let ready = Welcome {
-        address: address(0),
-        code: WelcomeCode::Welcome,
-        ready: true,
         version: 7,
-        parameters: 4,
-        segment_lanes: 2,
-        epoch: 9,
-        first_missing: u32::MAX,
         echoed_sent_at_ns: START.0,
         received_at_ns: START.0,
         sent_at_ns: START.0,
         switch_epoch: 3,
-        silent_ms: 0,
-        rule: None,
-        layout_missing: u32::MAX,
-        missing: 0,
-        padded_to: 0,
+        ..olaf_samples::welcome(&join(0))
     };
     hears(&mut worker, START, switch, |buf| ready.emit(buf));
     let mut asked = Vec::new();

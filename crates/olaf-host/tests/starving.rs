@@ -5,9 +5,7 @@
 use olaf_engine::{Engine, Instant, PeerId, Source, Verdict};
 use olaf_host::push_pull::server::ServerStatistics;
 use olaf_host::{Server, ServerConfig};
-use olaf_wire::{
-    Address, Answer, ClusterId, JobId, Join, JoinPath, QueueStatus, Session, Update, WorkerId,
-};
+use olaf_wire::{Address, Join, Update};
 
 const MS: u64 = 1_000_000;
 
@@ -17,12 +15,7 @@ fn ms(ms: u64) -> Instant {
 
 /// Worker n is the only one of cluster n, behind peer n.
 fn address(worker: u32) -> Address {
-    Address {
-        job: JobId(1),
-        cluster: ClusterId(worker),
-        worker: WorkerId(worker),
-        session: Session(100 + worker),
-    }
+    olaf_samples::address(1, worker, worker)
 }
 
 fn hears(server: &mut Server, now: Instant, from: u32, emit: impl FnOnce(&mut [u8]) -> usize) {
@@ -33,58 +26,23 @@ fn hears(server: &mut Server, now: Instant, from: u32, emit: impl FnOnce(&mut [u
 }
 
 fn joins(server: &mut Server, now: Instant, worker: u32) {
-    let join = Join {
-        address: address(worker),
-        have_version: 0,
-        parameters: 1,
-        segment_lanes: 1,
-        clock_error_us: 0,
-        sent_at_ns: now.0,
-        clock_offset_ns: 0,
-        hops: 0,
-        wants_notices: false,
-        path: JoinPath::default(),
-    };
+    let join = Join { sent_at_ns: now.0, ..olaf_samples::join(address(worker), 1, 1) };
     hears(server, now, worker, |buf| join.emit(buf));
 }
 
 /// Offers the model, as the server asks of the first worker.
 fn offers(server: &mut Server, now: Instant, worker: u32) {
-    let offer = Answer {
-        address: address(worker),
-        acknowledges: 0,
-        segment: 0,
-        segments: 1,
-        model_version: 0,
-        parameters: 1,
-        epoch: 0,
-        delivered_version: 0,
-        delivered_newest_ns: 0,
-        server_time_ns: 0,
-        queue: QueueStatus::default(),
-        ages: olaf_wire::Ages::default(),
-        ends: olaf_wire::Ends::NONE,
-    };
+    let offer = olaf_samples::offer(address(worker), 1);
     hears(server, now, worker, |buf| offer.emit(&[0.0], buf));
 }
 
 /// An update generated and delivered at `now`.
 fn pushes(server: &mut Server, now: Instant, worker: u32, sequence: u32) {
     let update = Update {
-        address: address(worker),
-        sequence,
-        hop_sequence: sequence,
-        segment: 0,
-        segments: 1,
         generated_oldest_ns: now.0,
         generated_newest_ns: now.0,
-        version_oldest: 1,
-        version_newest: 1,
-        contributors: 1,
-        weight: 1.0,
         reward: 1.0,
-        hops: 0,
-        flow_sequence: 0,
+        ..olaf_samples::update(address(worker), sequence)
     };
     hears(server, now, worker, |buf| update.emit(&[1.0], buf));
 }

@@ -7,7 +7,10 @@ use olaf_engine::switch::native::{Config, Pacing};
 use olaf_engine::{Instant, PeerId, PortId, Switch, Verdict};
 use olaf_host::push_pull::server::{RuleConfig, RuleKind};
 use olaf_host::{Server, ServerConfig, Worker, WorkerConfig};
-use olaf_wire::{Address, AggregateKind, ClusterId, JobId, ServerGate, Session, Step, WorkerId};
+use olaf_wire::{
+    Address, AggregateKind, ClusterId, JobId, ServerGate, Session, Step, Welcome, WelcomeCode,
+    WorkerId,
+};
 use std::time::Duration;
 
 const SERVER: PeerId = PeerId(1000);
@@ -146,29 +149,11 @@ fn the_rule_comes_with_the_server_s_welcome_and_not_with_the_switch_s() {
     assert_eq!((told.step, told.gate), (Step::Mean, ServerGate::None));
     assert_eq!((told.factor, told.staleness_power), (1.0, 0.0));
 
-    let again = olaf_wire::Welcome {
-        address: Address {
-            job: JobId(1),
-            cluster: ClusterId(0),
-            worker: WorkerId(0),
-            session: Session(100),
-        },
-        code: olaf_wire::WelcomeCode::JoinAgain,
+    let again = Welcome {
+        code: WelcomeCode::JoinAgain,
         ready: false,
-        version: 0,
-        parameters: 0,
-        segment_lanes: 0,
-        epoch: 0,
-        first_missing: u32::MAX,
-        echoed_sent_at_ns: 0,
-        received_at_ns: 0,
-        sent_at_ns: 0,
         switch_epoch: 1,
-        silent_ms: 0,
-        rule: None,
-        layout_missing: u32::MAX,
-        missing: 0,
-        padded_to: 0,
+        ..olaf_samples::welcome(&olaf_samples::join(olaf_samples::address(1, 0, 0), 0, 0))
     };
     let mut buf = vec![0; 65_536];
     let len = again.emit(&mut buf);
@@ -260,30 +245,12 @@ fn what_a_worker_pushed_last_counts_although_it_has_left_when_it_arrives() {
 #[test]
 fn a_worker_that_asked_nothing_is_brought_in_by_nobody() {
     let mut net = Net::new(1, 2208, Pacing::Unlimited);
-    let address = Address {
-        job: JobId(1),
-        cluster: ClusterId(0),
-        worker: WorkerId(0),
-        session: Session(100),
-    };
-    let unasked = olaf_wire::Welcome {
-        address,
-        code: olaf_wire::WelcomeCode::JoinAgain,
+    let unasked = Welcome {
+        code: WelcomeCode::JoinAgain,
         ready: false,
-        version: 0,
-        parameters: 0,
-        segment_lanes: 0,
-        epoch: 3,
         first_missing: 0,
-        echoed_sent_at_ns: 0,
-        received_at_ns: 0,
-        sent_at_ns: 0,
         switch_epoch: 1,
-        silent_ms: 0,
-        rule: None,
-        layout_missing: u32::MAX,
-        missing: 0,
-        padded_to: 0,
+        ..olaf_samples::welcome(&olaf_samples::join(olaf_samples::address(1, 0, 0), 0, 0))
     };
     let mut buf = vec![0; 65_536];
     let len = unasked.emit(&mut buf);

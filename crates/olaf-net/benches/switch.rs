@@ -14,10 +14,9 @@
 #![allow(clippy::print_stdout, reason = "a benchmark says what it measured")]
 
 use olaf_net::{Switch, SwitchConfig};
+use olaf_samples::{join, welcome};
 use olaf_wire::offsets::update as at;
-use olaf_wire::{
-    Address, ClusterId, JobId, Join, Kind, Packet, Session, Update, Welcome, WelcomeCode, WorkerId,
-};
+use olaf_wire::{Address, Join, Kind, Packet, Update, Welcome, WelcomeCode};
 use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
 use serde_json::{Value, json};
 use std::io::IoSliceMut;
@@ -151,7 +150,8 @@ fn send(target: SocketAddr, first: u32, traffic: Traffic, all_in: &Barrier, stop
     let mut buf = vec![0; 1 << 16];
     for address in &addresses {
         let welcomed = (0..100).any(|_| {
-            let len = join(*address).emit(&mut buf);
+            let join = join(*address, (SEGMENTS * LANES) as u32, LANES as u32);
+            let len = join.emit(&mut buf);
             socket.send_to(&buf[..len], target).expect("loopback");
             socket.recv(&mut buf).is_ok_and(|len| welcomes(&buf[..len], *address))
         });
@@ -234,66 +234,9 @@ impl Sink {
 }
 
 fn address(worker: u32) -> Address {
-    Address {
-        job: JobId(1),
-        cluster: ClusterId(1),
-        worker: WorkerId(worker),
-        session: Session(worker + 1),
-    }
-}
-
-fn join(address: Address) -> Join {
-    Join {
-        address,
-        have_version: 0,
-        parameters: (SEGMENTS * LANES) as u32,
-        segment_lanes: LANES as u32,
-        clock_error_us: 0,
-        sent_at_ns: 1,
-        clock_offset_ns: 0,
-        hops: 0,
-        wants_notices: false,
-        path: olaf_wire::JoinPath::default(),
-    }
-}
-
-fn welcome(join: &Join) -> Welcome {
-    Welcome {
-        address: join.address,
-        code: WelcomeCode::Welcome,
-        ready: true,
-        version: 1,
-        parameters: join.parameters,
-        segment_lanes: join.segment_lanes,
-        epoch: 9,
-        first_missing: u32::MAX,
-        echoed_sent_at_ns: join.sent_at_ns,
-        received_at_ns: 1,
-        sent_at_ns: 1,
-        switch_epoch: 0,
-        silent_ms: 0,
-        rule: None,
-        layout_missing: u32::MAX,
-        missing: 0,
-        padded_to: 0,
-    }
+    olaf_samples::address(1, 1, worker)
 }
 
 fn update(address: Address) -> Update {
-    Update {
-        address,
-        sequence: 0,
-        hop_sequence: 1,
-        segment: 0,
-        segments: SEGMENTS as u32,
-        generated_oldest_ns: 1,
-        generated_newest_ns: 1,
-        version_oldest: 1,
-        version_newest: 1,
-        contributors: 1,
-        weight: 1.0,
-        reward: 0.5,
-        hops: 0,
-        flow_sequence: 0,
-    }
+    Update { segments: SEGMENTS as u32, reward: 0.5, ..olaf_samples::update(address, 0) }
 }

@@ -1,10 +1,9 @@
 //! The rate pacer on a real socket, by the switch's own counters.
 
 use olaf_net::{Switch, SwitchConfig};
+use olaf_samples::{address, join, update, welcome};
 use olaf_wire::offsets::update as at;
-use olaf_wire::{
-    Address, ClusterId, JobId, Join, Kind, Packet, Session, Update, Welcome, WelcomeCode, WorkerId,
-};
+use olaf_wire::{Join, Kind, Packet, Update};
 use serde_json::{Value, json};
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -102,7 +101,7 @@ fn serve(sink: &UdpSocket, stop: &AtomicBool) {
 fn enter(worker: &UdpSocket) {
     let mut buf = [0; 256];
     let came_in = (0..100).any(|_| {
-        let len = join().emit(&mut buf);
+        let len = join(address(1, 1, 1), LANES, LANES).emit(&mut buf);
         worker.send(&buf[..len]).expect("loopback");
         worker.recv(&mut buf).is_ok()
     });
@@ -112,7 +111,7 @@ fn enter(worker: &UdpSocket) {
 /// Keeps the queue filled without flooding the socket.
 fn push(worker: &UdpSocket, switch: &Switch, stop: &AtomicBool) {
     let mut datagram = vec![0; Update::datagram_len(LANES as usize)];
-    update().emit(&vec![1.0; LANES as usize], &mut datagram);
+    update(address(1, 1, 1), 0).emit(&vec![1.0; LANES as usize], &mut datagram);
     let mut sequence = 0u32;
     while !stop.load(Ordering::Relaxed) {
         if statistics(switch)["fates"]["waiting"].as_u64() > Some(7000) {
@@ -124,65 +123,5 @@ fn push(worker: &UdpSocket, switch: &Switch, stop: &AtomicBool) {
             datagram[at::SEQUENCE..at::SEQUENCE + 4].copy_from_slice(&sequence.to_be_bytes());
             worker.send(&datagram).expect("loopback");
         }
-    }
-}
-
-fn address() -> Address {
-    Address { job: JobId(1), cluster: ClusterId(1), worker: WorkerId(1), session: Session(1) }
-}
-
-fn join() -> Join {
-    Join {
-        address: address(),
-        have_version: 0,
-        parameters: LANES,
-        segment_lanes: LANES,
-        clock_error_us: 0,
-        sent_at_ns: 1,
-        clock_offset_ns: 0,
-        hops: 0,
-        wants_notices: false,
-        path: olaf_wire::JoinPath::default(),
-    }
-}
-
-fn welcome(join: &Join) -> Welcome {
-    Welcome {
-        address: join.address,
-        code: WelcomeCode::Welcome,
-        ready: true,
-        version: 1,
-        parameters: LANES,
-        segment_lanes: LANES,
-        epoch: 9,
-        first_missing: u32::MAX,
-        echoed_sent_at_ns: 1,
-        received_at_ns: 1,
-        sent_at_ns: 1,
-        switch_epoch: 0,
-        silent_ms: 0,
-        rule: None,
-        layout_missing: u32::MAX,
-        missing: 0,
-        padded_to: 0,
-    }
-}
-
-fn update() -> Update {
-    Update {
-        address: address(),
-        sequence: 0,
-        hop_sequence: 1,
-        segment: 0,
-        segments: 1,
-        generated_oldest_ns: 1,
-        generated_newest_ns: 1,
-        version_oldest: 1,
-        version_newest: 1,
-        contributors: 1,
-        weight: 1.0,
-        reward: 0.0,
-        hops: 0,
-        flow_sequence: 0,
     }
 }

@@ -9,8 +9,8 @@ use olaf_engine::{Engine, Instant, PeerId, PortId, Switch};
 use olaf_wire::offsets::MAX_DATAGRAM;
 use olaf_wire::update::read_lanes;
 use olaf_wire::{
-    Address, Ages, Answer, ClusterId, JobId, Join, Kind, Leave, Notice, Packet, QueueStatus,
-    Session, Update, Welcome, WelcomeCode, WorkerId,
+    Address, Answer, ClusterId, JobId, Join, Kind, Leave, Notice, Packet, Session, Update, Welcome,
+    WelcomeCode, WorkerId,
 };
 
 pub(crate) const JOB: u32 = 1;
@@ -55,81 +55,40 @@ impl W {
 
 /// A whole update of one segment.
 pub(crate) fn update(who: W, sequence: u32) -> Update {
+    let generated = 10 + u64::from(sequence);
     Update {
-        address: who.address(),
-        sequence,
-        hop_sequence: sequence + 1,
-        segment: 0,
-        segments: 1,
-        generated_oldest_ns: 10 + u64::from(sequence),
-        generated_newest_ns: 10 + u64::from(sequence),
-        version_oldest: 1,
-        version_newest: 1,
-        contributors: 1,
-        weight: 1.0,
-        reward: 0.0,
-        hops: 0,
-        flow_sequence: 0,
+        generated_oldest_ns: generated,
+        generated_newest_ns: generated,
+        ..olaf_samples::update(who.address(), sequence)
     }
 }
 
 pub(crate) fn join(who: W, parameters: u32) -> Join {
     Join {
-        address: who.address(),
-        have_version: 0,
-        parameters,
-        segment_lanes: LANES,
         clock_error_us: u32::MAX,
         sent_at_ns: 5,
-        clock_offset_ns: 0,
-        hops: 0,
-        wants_notices: false,
-        path: olaf_wire::JoinPath::default(),
+        ..olaf_samples::join(who.address(), parameters, LANES)
     }
 }
 
 pub(crate) fn welcome(who: W, code: WelcomeCode) -> Welcome {
     Welcome {
-        address: who.address(),
         code,
-        ready: true,
-        version: 1,
-        parameters: PARAMETERS,
-        segment_lanes: LANES,
         epoch: SERVER_EPOCH,
-        first_missing: u32::MAX,
-        echoed_sent_at_ns: 5,
         received_at_ns: 6,
         sent_at_ns: 7,
-        switch_epoch: 0,
-        silent_ms: 0,
-        rule: None,
-        layout_missing: u32::MAX,
-        missing: 0,
-        padded_to: 0,
+        ..olaf_samples::welcome(&join(who, PARAMETERS))
     }
 }
 
 pub(crate) fn answer(cluster: u32, acknowledges: u32) -> Answer {
     Answer {
-        address: Address {
-            job: JobId(JOB),
-            cluster: ClusterId(cluster),
-            worker: WorkerId::ALL,
-            session: Session(0),
-        },
-        acknowledges,
-        segment: 0,
-        segments: 1,
         model_version: 2,
         parameters: PARAMETERS,
         epoch: SERVER_EPOCH,
-        delivered_version: 1,
         delivered_newest_ns: 10,
         server_time_ns: 20,
-        queue: QueueStatus::default(),
-        ages: Ages::default(),
-        ends: olaf_wire::Ends::NONE,
+        ..olaf_samples::answer(olaf_samples::address(JOB, cluster, 0), acknowledges)
     }
 }
 

@@ -4,9 +4,7 @@ use olaf_host::push_pull::server::{
     ClusterState, Counts, JobState, RuleState, ServerConfig, Staleness,
 };
 use olaf_host::{Layout, NamedArray, Shape};
-use olaf_wire::{
-    Address, AggregateKind, ClusterId, JobId, JobRule, Join, JoinPath, RuleKind, ServerGate, Step,
-};
+use olaf_wire::{AggregateKind, ClusterId, JobId, JobRule, RuleKind, ServerGate, Step};
 use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
@@ -284,18 +282,7 @@ fn a_file_of_an_orderly_end_is_the_last_word_only_until_a_server_takes_it_up() {
 
 /// A worker without a model joins: whether the server still waits for somebody with a newer one.
 fn goes_on_waiting_after_a_join(brain: &mut Brain) -> bool {
-    let join = Join {
-        address: Address { job: JobId(3), ..Address::default() },
-        have_version: 0,
-        parameters: 7,
-        segment_lanes: 3,
-        clock_error_us: 0,
-        sent_at_ns: 1,
-        clock_offset_ns: 0,
-        hops: 0,
-        wants_notices: false,
-        path: JoinPath::default(),
-    };
+    let join = olaf_samples::join(olaf_samples::address(3, 0, 0), 7, 3);
     let mut buf = [0; 200];
     let len = join.emit(&mut buf);
     let verdict = brain.handle_packet(Instant(1), Source::end(PeerId(1)), &buf[..len]);
