@@ -6,16 +6,11 @@ mod common;
 
 use common::*;
 use core::time::Duration;
-use olaf_engine::{Event, Instant, PeerId, WorkerEvent};
-use olaf_host::Worker;
-use olaf_host::push_pull::worker::Standing;
+use olaf_engine::{Event, PeerId, WorkerEvent};
 use olaf_sim::Link;
 use olaf_wire::WorkerId;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
-
-/// Silence is looked for every 100 ms, and asked after every keepalive of 100 ms.
-const DEADLINE: Duration = Duration::from_millis(500 + 100 + 100 + 50);
 
 fn roomy(seed: u64, link: Link) -> Job {
     let every = ms(15);
@@ -29,43 +24,10 @@ fn roomy(seed: u64, link: Link) -> Job {
     })
 }
 
-/// Who said something that `is` in that span.
-fn who_said(
-    job: &Job,
-    from: Instant,
-    to: Instant,
-    is: impl Fn(&Event) -> bool,
-) -> BTreeSet<PeerId> {
-    let notices = job.net.events().iter();
-    notices.filter(|(at, _, n)| *at >= from && *at <= to && is(n)).map(|(_, who, _)| *who).collect()
-}
-
-fn all(job: &Job) -> BTreeSet<PeerId> {
-    job.workers().into_iter().collect()
-}
-
 fn pushes(job: &mut Job, during: Duration) -> u32 {
     let before = job.pushed;
     job.train_for(during);
     job.pushed - before
-}
-
-fn versions(job: &mut Job, during: Duration) -> u32 {
-    let before = job.server_version();
-    job.train_for(during);
-    job.server_version().saturating_sub(before)
-}
-
-/// Every worker has a model of the last so many versions: nobody was left behind.
-#[track_caller]
-fn everyone_is_current(job: &Job, within: u32) {
-    let now = job.server_version();
-    for id in job.workers() {
-        let worker = &job.net.node::<Worker>(id).unwrap();
-        assert_eq!(worker.standing(), Standing::Joined, "{id:?}");
-        let have = worker.model().map_or(0, |model| model.version);
-        assert!(have + within >= now, "{id:?} has version {have} of {now}");
-    }
 }
 
 #[test]
@@ -74,11 +36,10 @@ fn a_worker_that_dies_is_noticed_by_switch_and_server_and_the_rest_goes_on() {
     job.train_for(ms(300));
     let (died, dead) = (job.net.now(), PeerId(2));
     job.net.kill_at(died, dead);
-    assert!(pushes(&mut job, DEADLINE) > 100);
+    assert!(pushes(&mut job, NOTICED_WITHIN) > 100);
     let noticed = who_said(
         &job,
-        died,
-        died + DEADLINE,
+        died..=died + NOTICED_WITHIN,
         |event| matches!(event, Event::WorkerSilent(who) if who.worker == WorkerId(2)),
     );
     assert_eq!(noticed, BTreeSet::from([SWITCH, SERVER]));
@@ -89,8 +50,7 @@ fn a_worker_that_dies_is_noticed_by_switch_and_server_and_the_rest_goes_on() {
     job.train_for(ms(300));
     let joined = who_said(
         &job,
-        back,
-        job.net.now(),
+        back..,
         |n| matches!(n, Event::Worker(_, _, WorkerEvent::Joined { version }) if *version > 1),
     );
     assert_eq!(joined, BTreeSet::from([dead]));
@@ -104,7 +64,7 @@ fn a_worker_that_comes_back_at_once_waits_only_until_its_old_life_counts_as_sile
     let died = job.net.now();
     job.net.kill_at(died, PeerId(0));
     job.net.start_at(died + ms(20), PeerId(0));
-    job.train_for(DEADLINE + ms(200));
+    job.train_for(NOTICED_WITHIN + ms(200));
     everyone_is_current(&job, 30);
 }
 
@@ -115,9 +75,9 @@ fn a_switch_that_dies_is_noticed_by_every_worker_and_its_next_life_goes_on_by_it
     let died = job.net.now();
     job.net.kill_at(died, SWITCH);
     // Nobody stops pushing because nobody answers.
-    assert!(pushes(&mut job, DEADLINE) > 100);
+    assert!(pushes(&mut job, NOTICED_WITHIN) > 100);
     let silent = |n: &Event| matches!(n, Event::Worker(_, _, WorkerEvent::SwitchSilent));
-    assert_eq!(who_said(&job, died, died + DEADLINE, silent), all(&job));
+    assert_eq!(who_said(&job, died..=died + NOTICED_WITHIN, silent), all_workers(&job));
 
     let back = job.net.now();
     job.net.start_at(back, SWITCH);
@@ -129,7 +89,7 @@ fn a_switch_that_dies_is_noticed_by_every_worker_and_its_next_life_goes_on_by_it
                 | Event::Worker(_, _, WorkerEvent::SwitchBack)
         )
     };
-    assert_eq!(who_said(&job, back, job.net.now(), told), all(&job));
+    assert_eq!(who_said(&job, back.., told), all_workers(&job));
     everyone_is_current(&job, 30);
 }
 
@@ -144,7 +104,7 @@ fn a_switch_that_is_replaced_at_once_asks_its_workers_to_join_again() {
     let fresh = versions(&mut job, ms(50));
     assert!(fresh >= 3, "{fresh} versions");
     let told = |n: &Event| matches!(n, Event::Worker(_, _, WorkerEvent::SwitchRestarted));
-    assert_eq!(who_said(&job, died, job.net.now(), told), all(&job));
+    assert_eq!(who_said(&job, died.., told), all_workers(&job));
 }
 
 #[test]
@@ -154,15 +114,15 @@ fn a_server_that_dies_is_noticed_and_its_next_life_takes_the_model_over_from_a_w
     let before = job.server_version();
     let (died, model) = (job.net.now(), job.model());
     job.net.kill_at(died, SERVER);
-    assert!(pushes(&mut job, DEADLINE + ms(200)) > 100);
+    assert!(pushes(&mut job, NOTICED_WITHIN + ms(200)) > 100);
     let silent = |n: &Event| {
         matches!(n, Event::Worker(_, _, WorkerEvent::ServerSilent) | Event::ServerSilent(..))
     };
-    let mut everyone = all(&job);
+    let mut everyone = all_workers(&job);
     everyone.insert(SWITCH);
-    assert_eq!(who_said(&job, died, job.net.now(), silent), everyone);
+    assert_eq!(who_said(&job, died.., silent), everyone);
     let switch = |n: &Event| matches!(n, Event::Worker(_, _, WorkerEvent::SwitchSilent));
-    assert!(who_said(&job, died, job.net.now(), switch).is_empty(), "the switch lives");
+    assert!(who_said(&job, died.., switch).is_empty(), "the switch lives");
 
     let back = job.net.now();
     job.net.start_at(back, SERVER);
@@ -170,7 +130,7 @@ fn a_server_that_dies_is_noticed_and_its_next_life_takes_the_model_over_from_a_w
     let told = |n: &Event| {
         matches!(n, Event::Worker(_, _, WorkerEvent::ServerRestarted) | Event::ServerRestarted(..))
     };
-    assert_eq!(who_said(&job, back, job.net.now(), told), everyone);
+    assert_eq!(who_said(&job, back.., told), everyone);
     // Versions go on from where they were, and what had been learnt is still there but for the
     // last few updates.
     assert!(job.server_version() > before + 10, "{} after {before}", job.server_version());
@@ -206,14 +166,14 @@ fn a_link_that_is_cut_and_mended_is_like_a_death_and_a_return() {
     job.train_for(ms(300));
     let cut = job.net.now();
     job.net.join(PeerId(1), SWITCH, Link { loss: 1.0, ..good });
-    job.train_for(DEADLINE);
+    job.train_for(NOTICED_WITHIN);
     let silent = |n: &Event| matches!(n, Event::Worker(_, _, WorkerEvent::SwitchSilent));
-    assert_eq!(who_said(&job, cut, job.net.now(), silent), BTreeSet::from([PeerId(1)]));
+    assert_eq!(who_said(&job, cut.., silent), BTreeSet::from([PeerId(1)]));
     let mended = job.net.now();
     job.net.join(PeerId(1), SWITCH, good);
     job.train_for(ms(300));
     let back = |n: &Event| matches!(n, Event::Worker(_, _, WorkerEvent::SwitchBack));
-    assert_eq!(who_said(&job, mended, job.net.now(), back), BTreeSet::from([PeerId(1)]));
+    assert_eq!(who_said(&job, mended.., back), BTreeSet::from([PeerId(1)]));
     everyone_is_current(&job, 30);
 }
 
@@ -292,7 +252,7 @@ proptest! {
         }
         job.train_for(ms(2700));
         // All are back; within the deadline all train again.
-        job.train_for(DEADLINE + ms(600));
+        job.train_for(NOTICED_WITHIN + ms(600));
         let progress = versions(&mut job, ms(400));
         prop_assert!(progress > 5, "{progress} versions");
         everyone_is_current(&job, 60);

@@ -6,17 +6,12 @@ mod common;
 use common::*;
 use core::time::Duration;
 use olaf_engine::switch::native::Pacing;
-use olaf_engine::{BitsPerSecond, Event, Instant, JobId, PeerId, Switch, WorkerEvent};
-use olaf_host::Worker;
-use olaf_host::push_pull::worker::Standing;
+use olaf_engine::{BitsPerSecond, Event, JobId, PeerId, Switch, WorkerEvent};
 use olaf_sim::Link;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
 const ROOT: usize = 2;
-/// Silence is looked for every 100 ms, and asked after every keepalive of 100 ms.
-const DEADLINE: Duration = Duration::from_millis(500 + 100 + 100 + 50);
-
 fn rate(bits_per_second: u64) -> Pacing {
     Pacing::Rate(BitsPerSecond::new(bits_per_second).unwrap())
 }
@@ -34,32 +29,6 @@ fn figure_9(setting: Setting) -> Job {
     tree.hops.iter_mut().for_each(|hop| hop.pacing = rate(8_000_000 * scale));
     tree.hops[ROOT].pacing = rate(6_000_000 * scale);
     Job::in_tree(setting, tree)
-}
-
-fn who_said(job: &Job, from: Instant, is: impl Fn(&Event) -> bool) -> BTreeSet<PeerId> {
-    let notices = job.net.events().iter();
-    notices.filter(|(at, _, n)| *at >= from && is(n)).map(|(_, who, _)| *who).collect()
-}
-
-fn workers(job: &Job) -> BTreeSet<PeerId> {
-    job.workers().into_iter().collect()
-}
-
-fn versions(job: &mut Job, during: Duration) -> u32 {
-    let before = job.server_version();
-    job.train_for(during);
-    job.server_version().saturating_sub(before)
-}
-
-#[track_caller]
-fn everyone_is_current(job: &Job, within: u32) {
-    let now = job.server_version();
-    for id in job.workers() {
-        let worker = &job.net.node::<Worker>(id).unwrap();
-        assert_eq!(worker.standing(), Standing::Joined, "{id:?}");
-        let have = worker.model().map_or(0, |model| model.version);
-        assert!(have + within >= now, "{id:?} has version {have} of {now}");
-    }
 }
 
 #[test]
@@ -126,16 +95,16 @@ fn the_switch_in_the_middle_dies_and_each_of_its_neighbours_says_so_by_name() {
     let died = job.net.now();
     job.net.kill_at(died, switch(ROOT));
     let before = job.pushed;
-    job.train_for(DEADLINE);
+    job.train_for(NOTICED_WITHIN);
     assert!(job.pushed - before > 300, "nobody stops pushing because nobody answers");
     let silent = Event::SwitchSilent(JobId(1), switch(ROOT));
-    let said = who_said(&job, died, |n| *n == (silent));
+    let said = who_said(&job, died.., |n| *n == (silent));
     assert_eq!(said, BTreeSet::from([switch(0), switch(1)]));
     // A worker's own switch lives, and says that there is nobody behind it.
     let server = |n: &Event| matches!(n, Event::Worker(_, _, WorkerEvent::ServerSilent));
-    assert_eq!(who_said(&job, died, server), workers(&job));
+    assert_eq!(who_said(&job, died.., server), all_workers(&job));
     let own = |n: &Event| matches!(n, Event::Worker(_, _, WorkerEvent::SwitchSilent));
-    assert!(who_said(&job, died, own).is_empty());
+    assert!(who_said(&job, died.., own).is_empty());
 
     let back = job.net.now();
     job.net.start_at(back, switch(ROOT));
@@ -144,7 +113,7 @@ fn the_switch_in_the_middle_dies_and_each_of_its_neighbours_says_so_by_name() {
         let upper = switch(ROOT);
         matches!(n, Event::SwitchRestarted(_, who) | Event::SwitchBack(_, who) if *who == upper)
     };
-    assert_eq!(who_said(&job, back, again), BTreeSet::from([switch(0), switch(1)]));
+    assert_eq!(who_said(&job, back.., again), BTreeSet::from([switch(0), switch(1)]));
     everyone_is_current(&job, 30);
     job.settle();
     everything_is_accounted_for(&job);
@@ -179,17 +148,17 @@ fn a_leaf_dies_and_the_switch_above_names_it_while_the_other_trains_on() {
     job.train_for(ms(300));
     let died = job.net.now();
     job.net.kill_at(died, switch(0));
-    assert!(versions(&mut job, DEADLINE) > 50);
+    assert!(versions(&mut job, NOTICED_WITHIN) > 50);
     let silent = Event::SwitchSilent(JobId(1), switch(0));
-    assert_eq!(who_said(&job, died, |n| *n == (silent)), BTreeSet::from([switch(ROOT)]));
+    assert_eq!(who_said(&job, died.., |n| *n == (silent)), BTreeSet::from([switch(ROOT)]));
     let lost = |n: &Event| matches!(n, Event::Worker(_, _, WorkerEvent::SwitchSilent));
-    let at_it = workers(&job).into_iter().filter(|id| job.tree.home_of(*id) == switch(0));
-    assert_eq!(who_said(&job, died, lost), at_it.collect());
+    let at_it = all_workers(&job).into_iter().filter(|id| job.tree.home_of(*id) == switch(0));
+    assert_eq!(who_said(&job, died.., lost), at_it.collect());
     let back = job.net.now();
     job.net.start_at(back, switch(0));
     job.train_for(ms(300));
     let told = Event::SwitchRestarted(JobId(1), switch(0));
-    assert_eq!(who_said(&job, back, |n| *n == (told)), BTreeSet::from([switch(ROOT)]));
+    assert_eq!(who_said(&job, back.., |n| *n == (told)), BTreeSet::from([switch(ROOT)]));
     everyone_is_current(&job, 30);
     job.settle();
     everything_is_accounted_for(&job);
@@ -317,7 +286,7 @@ proptest! {
             job.net.start_at(start + ms(at + away), who);
         }
         job.train_for(ms(2000));
-        job.train_for(DEADLINE + ms(600));
+        job.train_for(NOTICED_WITHIN + ms(600));
         let progress = versions(&mut job, ms(400));
         prop_assert!(progress > 5, "{progress} versions");
         everyone_is_current(&job, 60);

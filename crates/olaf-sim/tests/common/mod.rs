@@ -4,9 +4,11 @@
 
 mod accounts;
 mod tree;
+mod watching;
 
 pub(crate) use accounts::{everyone_learns, everything_is_accounted_for};
 pub(crate) use tree::{Down, Hop, Tree, switch};
+pub(crate) use watching::{NOTICED_WITHIN, all_workers, everyone_is_current, versions, who_said};
 
 use core::time::Duration;
 use olaf_engine::switch::native::{Admission, Pacing};
