@@ -40,7 +40,6 @@ __all__ = [
     "replay",
     "share_group",
     "simulate",
-    "time_engine",
     "tree_gain",
     "trees_policy",
     "update_bytes",
@@ -376,13 +375,6 @@ def apply_rule(config: str, weights: NDArray[np.float32], updates: Any) -> Any:
     ``updates``: sequence of (sum of lanes, weight, reward, versions behind, contributors,
     contributions that changed the model since). Changes ``weights`` in place. Returns for each
     update whether it was applied.
-    """
-
-def time_engine(lanes: int, *, merged: int = 1, batches: int = 100) -> list[float]:
-    """Nanoseconds per update in the switch's engine alone; one value per batch.
-
-    lanes: parameters in an update (one segment). merged: updates that merge in the queue and leave
-    as one; 1 only forwards. A batch is 64 departures. Raises ValueError for invalid arguments.
     """
 
 def deliver(delivery: str) -> str:

@@ -12,10 +12,17 @@ from olaf.experiments.catalog import figures
 LONG = {"mina/settings", "olaf/compare", "olaf/fig2", "olaf/fig8", "olaf/verify"}
 """Figures that take many seconds even so."""
 
-CASES = [
-    pytest.param(figure, id=figure.name, marks=[pytest.mark.slow] if figure.name in LONG else [])
-    for figure in figures()
-]
+BUILDS = {"olaf/latency"}
+"""Figures that build a benchmark of the crates first, which may take minutes."""
+
+
+def marks(name: str) -> list[pytest.MarkDecorator]:
+    if name in BUILDS:
+        return [pytest.mark.slow, pytest.mark.timeout(900)]
+    return [pytest.mark.slow] if name in LONG else []
+
+
+CASES = [pytest.param(figure, id=figure.name, marks=marks(figure.name)) for figure in figures()]
 
 
 @pytest.mark.parametrize("figure", CASES)

@@ -1,7 +1,6 @@
 //! What needs no network: replaying a trace, reading a rate, trying a rule.
 
 use crate::errors;
-use crate::timing;
 use numpy::{PyReadonlyArray1, PyReadwriteArray1};
 use olaf_engine::switch::native::QueueKind;
 use olaf_engine::{BitsPerSecond, units};
@@ -104,19 +103,6 @@ pub(crate) fn replay(
         Ok(serde_json::to_string(&replay).expect("a replay is plain data"))
     });
     replayed.map_err(|error: ReplayError| PyValueError::new_err(format!("{trace}: {error}")))
-}
-
-/// Nanoseconds that the switch's engine takes for an update, a number a batch of 64 departures.
-#[pyfunction]
-#[pyo3(signature = (lanes, *, merged=1, batches=100))]
-pub(crate) fn time_engine(
-    py: Python<'_>,
-    lanes: usize,
-    merged: usize,
-    batches: usize,
-) -> PyResult<Vec<f64>> {
-    py.detach(|| timing::time_engine(timing::Timing { lanes, merged, batches }))
-        .map_err(PyValueError::new_err)
 }
 
 /// Run a scenario (workers, a tree of queues, a server) in virtual time; JSON in and out.

@@ -18,7 +18,6 @@ mod report;
 mod roles;
 mod sharing;
 mod sweep;
-mod timing;
 mod waiting;
 
 use pyo3::prelude::*;
@@ -36,7 +35,7 @@ mod _olaf {
     #[pymodule_export]
     use crate::functions::{
         apply_rule, defaults, deliver, format_rate, format_size, format_time, parse_rate,
-        parse_size, parse_time, queues, replay, simulate, time_engine, update_bytes,
+        parse_size, parse_time, queues, replay, simulate, update_bytes,
     };
     #[pymodule_export]
     use crate::job::VirtualJob;

@@ -11,15 +11,21 @@ from pydantic import Field
 
 from olaf import experiments
 from olaf.experiments import Chart, Result, Row, Series, Spread, Task
+from olaf.experiments.benches import measured, program
 from olaf.experiments.processes import Roles
 from olaf.outcome import Exit, RunError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
 IP_AND_UDP = 28
 HEADER = 96
 """Bytes of an update before its lanes, see ``crates/olaf-wire/src/offsets.rs``."""
+
+NO_ENGINE = (
+    "The rows of the engine alone are missing: its benchmark needs a checkout of Olaf and cargo."
+)
 
 
 class Parameters(experiments.Parameters):
@@ -42,23 +48,27 @@ class Parameters(experiments.Parameters):
 def run(task: Task[Parameters]) -> Result:
     """Time the engine and the process; a seed is a repetition."""
     given = task.parameters
+    task.say("building the benchmark of the engine")
+    bench = program("olaf-engine", "departures")
     engine: dict[tuple[int, int], list[float]] = {}
     process: dict[tuple[int, str], list[float]] = {}
     for seed in task.each_seed():
         for size in given.packet_bytes:
-            for merged in given.merged:
-                taken = engine_ns(lanes_of(size), merged, given.batches)
-                engine.setdefault((size, merged), []).append(taken)
+            if bench is not None:
+                for merged in given.merged:
+                    taken = engine_ns(bench, lanes_of(size), merged, given.batches)
+                    engine.setdefault((size, merged), []).append(taken)
             task.say(f"seed {seed}: {size} bytes, through processes")
             for way, micros in round_trips_us(lanes_of(size), given).items():
                 process.setdefault((size, way), []).append(micros)
     return Result(
         rows=[*engine_rows(engine, task.paper), *process_rows(process, task.paper)],
-        charts=[chart(engine, task.paper)],
+        charts=[chart(engine, task.paper)] if engine else [],
         notes=[
+            *([] if engine else [NO_ENGINE]),
             "Load on the machine lengthens the tail of the round trips, and less the medians. A "
             "switch that is busy takes several datagrams with one system call, so that its rate "
-            "is far above one over this time: see `make bench`."
+            "is far above one over this time: see `make bench`.",
         ],
     )
 
@@ -72,11 +82,11 @@ def lanes_of(packet_bytes: int) -> int:
     return lanes
 
 
-def engine_ns(lanes: int, merged: int, batches: int) -> float:
+def engine_ns(bench: Path, lanes: int, merged: int, batches: int) -> float:
     """Nanoseconds per update in the engine, the median over batches."""
-    from olaf._olaf import time_engine
-
-    return statistics.median(time_engine(lanes, merged=merged, batches=batches))
+    told = measured(bench, {"lanes": lanes, "merged": merged, "batches": batches})
+    times: list[float] = told["ns_per_update"]
+    return statistics.median(times)
 
 
 def round_trips_us(lanes: int, given: Parameters) -> dict[str, float]:
