@@ -340,7 +340,7 @@ def exact_table(exact: list[tuple[Exact, float, tuple[float, float, float]]]) ->
             [float(case.clusters), load, least, best, rule, best / least, rule / best]
             for case, load, (least, best, rule) in exact
         ],
-        note="In discrete time, so many ticks a service; bound and policies alike.",
+        note="In discrete time, for the bound and the policies alike.",
     )
 
 

@@ -114,7 +114,7 @@ def chart(virtual: dict[str, list[Counts]]) -> Chart:
     return Chart(
         title="Updates in an outgoing one",
         x="updates merged into an outgoing one, itself included",
-        y="share of outgoing updates with at most so many",
+        y="share of outgoing updates with at most x updates",
         kind="step",
         series=series,
         from_zero=True,

@@ -306,7 +306,8 @@ def bounds(given: Parameters) -> list[Bound]:
             quantity=f"updates received, any queue that keeps the link busy, {rate}",
             value=float(_least_received(given.traffic, rate)),
             unit="updates",
-            why="so many leave while bursts last; what waits at their ends comes on top",
+            why="this number leaves while bursts last; the updates that wait at the ends of bursts "
+            "come on top",
         )
         for rate in given.rates
     ]

@@ -101,7 +101,7 @@ def thresholds(given: Parameters, seeds: Sequence[int], measured: Measured) -> T
     return Table(
         title=f"The paper's control, urgency, by its threshold: {VIEWS['ns-3']}",
         columns=[
-            Column(name="who hears"),
+            Column(name="answers go to"),
             Column(name="threshold, ms"),
             Column(name="AoM S1, ms"),
             Column(name="AoM S2, ms"),
