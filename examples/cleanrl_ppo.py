@@ -51,7 +51,7 @@ while mean < GOAL and steps_taken < 300_000:
         nn.utils.clip_grad_norm_(agent.parameters(), 0.5)
         optimizer.step()
     steps_taken += ENVS * STEPS
-    mean = sum(envs.return_queue) / 100  # of 100 episodes, as soon as there are so many
+    mean = sum(envs.return_queue) / 100  # too low until 100 have ended
     switch.push_delta(before, agent, reward=mean)  # olaf
     switch.wait(0.05)  # olaf: a moment for the answer
     switch.pull(into=agent)  # olaf

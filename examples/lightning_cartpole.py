@@ -43,7 +43,7 @@ class Agent(lightning.LightningModule):
         states, actions, logs, gains = batch
         ratio = (Categorical(logits=self.policy(states)).log_prob(actions) - logs).exp()
         gains = (gains - gains.mean()) / gains.std()
-        self.log("reward", mean := sum(rewards) / 100)  # of 100, as soon as there are so many
+        self.log("reward", mean := sum(rewards) / 100)  # too low until 100 have ended
         self.trainer.should_stop = mean >= GOAL
         return -torch.min(ratio * gains, ratio.clamp(0.8, 1.2) * gains).mean()
 

@@ -175,7 +175,7 @@ impl Datagram {
 /// The whole switch, from the bytes of a datagram on.
 struct Packets {
     switch: Switch,
-    /// An update, and who it may be from.
+    /// An update, and its possible senders.
     datagram: Datagram,
     headers: Vec<[u8; 16]>,
     count: u32,
