@@ -96,7 +96,7 @@ class Movement:
             return None
         return (
             f"the model hardly follows this worker: {self._pushes} pushes, {self._rounds} newer "
-            f"models, which moved by {self._moved / self._pushed:.1g} of what was pushed. "
+            f"models, which moved by {self._moved / self._pushed:.1g} of the pushed change. "
             + _advice(rule)
         )
 

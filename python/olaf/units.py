@@ -104,7 +104,7 @@ def fold(table: Mapping[str, Any], fields: Iterable[str]) -> dict[str, Any]:
         if key == field or key in known or key not in folded:
             continue
         if field in folded:
-            raise ValueError(f"`{key}` and `{field}` are both given: one is enough")
+            raise ValueError(f"`{key}` and `{field}` are both given: give one of them")
         value = folded.pop(key)
         folded[field] = Bare(value) if _is_bare(value) else value
     return folded

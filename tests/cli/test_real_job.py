@@ -370,8 +370,8 @@ def test_a_worker_that_dies_in_a_round_is_named_and_the_others_go_on(tmp_path: P
     named_at: list[int] = []
 
     # It is killed when it has pushed, not when the others have: on a busy machine they may be at
-    # it while it starts, and nobody misses who never came. For the same reason what is to be seen
-    # ends the run, not a number of updates.
+    # it while it starts, and a worker that never came is not missed. For the same reason the
+    # observed events end the run, not a number of updates.
     def act(progress: Progress, phase: str) -> None:
         if not killed_at:
             if ("worker 1", 1) in progress.updates_of and progress.updates >= 20:

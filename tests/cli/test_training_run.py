@@ -101,7 +101,7 @@ def test_a_killed_process_is_named_comes_back_and_the_run_goes_on(
 
 
 class Machines(Supervisor):
-    """Two machines: who is killed comes back on the other one."""
+    """Two machines: a killed worker comes back on the other machine."""
 
     def host(self, name: str) -> str:
         return "127.0.0.2" if self.restarts().get(name) else "127.0.0.1"

@@ -142,7 +142,7 @@ def test_the_root_of_a_tree_is_killed_and_returns_and_training_goes_on(
     for one in workers:
         until(lambda one=one: version(one) > 3, what="models at every worker")  # type: ignore[misc]
 
-    # The root dies: each leaf names it, each worker hears that its own switch lives, all push on.
+    # The root dies: each leaf names it, each worker learns that its switch lives, all push on.
     seen = {one: len(one.said) for one in (*leaves, *workers)}
     before = {one: updates(one) for one in workers}
     root.kill()

@@ -64,7 +64,7 @@ def test_each_kind_is_read(tmp_path: Path) -> None:
         ("switch", 'silent_after_ms = "soon"', "`switch.silent_after_ms` = 'soon': a time is a"),
         ("worker", "mtu = 1500", "`worker.mtu` = 1500: a size needs its unit: B, kB"),
         ("switch", 'silent_after = "0s"', "`switch.silent_after` = 0s: must be at least 1ms"),
-        ("switch", 'silent_after = "2s"\nsilent_after_ms = 1', "are both given: one is enough"),
+        ("switch", 'silent_after = "2s"\nsilent_after_ms = 1', "are both given: give one of them"),
         ("switch", 'silent_afer = "2s"', "did you mean `switch.silent_after`?"),
     ],
 )

@@ -97,7 +97,7 @@ def test_how_far_olaf_is_above_fifo_has_the_spread_of_both() -> None:
     assert isinstance(given, fig8.Parameters)
     above = fig8.above_percent(ended([180.0, 180.0]), ended([100.0, 100.0]), given)
     assert above.values == pytest.approx([80.0, 80.0])
-    # From -100 to -50 is up, by half of what it was.
+    # From -100 to -50 is up, by half of 100.
     above = fig8.above_percent(ended([-50.0, -50.0]), ended([-100.0, -100.0]), given)
     assert above.values == pytest.approx([50.0, 50.0])
     # OLAF does not vary, FIFO does: so does the ratio.

@@ -26,7 +26,7 @@ def job() -> Iterator[olaf.LocalJob]:
 
 @pytest.fixture
 def train(job: olaf.LocalJob) -> Callable[..., list[float]]:
-    """Run an example as so many workers of the job at once; the mean rewards that they print."""
+    """Run an example as several workers of a job at once; return the mean rewards they print."""
 
     def run(example: str, *more: str, workers: int = 2, timeout_s: float = 280) -> list[float]:
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}

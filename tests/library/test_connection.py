@@ -497,7 +497,7 @@ def test_a_worker_that_moves_nothing_is_told_once(
     said = [r.getMessage() for r in caplog.records if "hardly follows" in r.getMessage()]
     assert len(said) == 1
     assert "worker 7 of job 1" in said[0]
-    assert "moved by 0.0005 of what was pushed" in said[0]
+    assert "moved by 0.0005 of the pushed change" in said[0]
     assert re.search(cause, said[0])
 
 

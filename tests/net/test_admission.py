@@ -85,7 +85,7 @@ def test_who_gives_up_before_the_answer_hears_what_it_waited_for(network: Networ
     switch = network.switch(server.address, admission_timeout_ms=60_000, silent_after_ms=200)
     client = network.client(switch.address, cluster=6, silent_after_ms=200)
     with pytest.raises(
-        _olaf.UnreachableError, match=r"has not settled .* whether cluster 6 of job 1"
+        _olaf.UnreachableError, match=r"has not decided .* whether cluster 6 of job 1"
     ):
         client.join(zeros(), 1.0)
     said = {json.loads(event)["event"] for event in client.events()}

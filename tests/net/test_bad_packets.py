@@ -145,7 +145,7 @@ def test_a_client_lets_no_number_out_that_is_none(network: Network) -> None:
         client.push(zeros(3), reward=float("inf"))
     with pytest.raises(ValueError, match="weight"):
         client.push(zeros(3), reward=0.0, weight=0.0)
-    with pytest.raises(ValueError, match="4 values where the job's model has 3"):
+    with pytest.raises(ValueError, match="4 values; the job's model has 3"):
         client.push(zeros(4), reward=0.0)
     assert client.push(zeros(3), reward=0.0) == 0
     assert stats(client)["contributions"] == 1

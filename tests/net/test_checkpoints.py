@@ -138,7 +138,7 @@ def test_a_damaged_file_gives_way_and_two_stop_the_start(network: Network, tmp_p
         ({"checkpoint": "/proc/none/c.npz"}, "the folder cannot be made"),
         ({"checkpoint": "."}, "name"),
         ({"checkpoint": "c.npz", "checkpoint_every_ms": 0}, "checkpoint_every_ms"),
-        ({"checkpoint": "{job}/c.npz"}, "belongs into the name"),
+        ({"checkpoint": "{job}/c.npz"}, "into the name of the file"),
     ],
 )
 def test_a_place_that_cannot_be_is_refused_at_once(config: dict[str, Any], reason: str) -> None:

@@ -31,7 +31,7 @@ def test_the_names_of_a_learner_s_arrays_reach_the_server(network: Network) -> N
     ("layout", "reason"),
     [
         ("[", "not JSON"),
-        ('[{"name": "w", "shape": [9]}]', "arrays of 9 numbers, where the model has 10"),
+        ('[{"name": "w", "shape": [9]}]', "the arrays have 9 numbers together; the model has 10"),
         ('[{"name": "", "shape": [10]}]', "a name has 1 to 128 bytes"),
         ('[{"name": "olaf.w", "shape": [10]}]', "does not begin with"),
     ],

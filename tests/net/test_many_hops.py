@@ -1,4 +1,4 @@
-"""Switches behind switches over real sockets: who may be above whom, and what a circle comes to."""
+"""Switches behind switches over real sockets: the allowed orders, and the end of a circle."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def test_a_party_killed_and_started_again_is_noticed_and_training_goes_on(
     dead.kill()
     for events in said:
         gone = until(lambda e=events: e.named(f"{victim}_silent"), "the silence")  # type: ignore[misc]
-        # Of the server a worker knows no address, but through whom it speaks to it.
+        # A worker knows no address of the server, only that of the switch on the way to it.
         assert gone[0]["address" if victim == "switch" else "through"] == switch.address
     if victim == "server":
         # The switch is alive, and the worker knows.

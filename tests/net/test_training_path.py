@@ -158,7 +158,7 @@ def test_behind_a_slow_uplink_updates_merge_and_the_server_takes_their_mean(
     assert job["deliveries"] == counts["departures"] == job["version"] - before
     model = server.model(1)
     assert model is not None
-    # Whoever merged with whom: the mean of some of 0..3 is added each time.
+    # Whichever updates merged, the mean of some of 0..3 is added each time.
     assert np.unique(model[1]).size == 1
 
 

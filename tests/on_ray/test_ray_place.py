@@ -41,7 +41,7 @@ def settings_for(folder: Path, *overrides: str) -> Settings:
 
 
 class Watched(RayPlace):
-    """Remembers who started where."""
+    """Remembers where each process started."""
 
     def __init__(self, settings: Settings) -> None:
         self.started: list[Started] = []

@@ -1,4 +1,4 @@
-"""Environments: what they are for a policy, and what a person is told when they are not."""
+"""Environments: their spaces for a policy, and the messages for unsuitable ones."""
 
 from collections.abc import Iterator
 from typing import Any

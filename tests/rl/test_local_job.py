@@ -23,7 +23,7 @@ PARAMETERS = 4 * 40 + 40 + 40 * 40 + 40 + 40 * 3 + 3
 
 
 def constrained(updates_per_s: float, **more: Any) -> JobConfig:
-    """An uplink that carries so many updates a second."""
+    """An uplink that carries a given number of updates a second."""
     rate = round(update_bytes(PARAMETERS) * 8 * updates_per_s)
     switch = {"uplink_bps": rate, "slots": 3, **more.pop("switch", {})}
     return replace(SMALL, switch=switch, clusters=2, **more)

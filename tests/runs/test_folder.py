@@ -1,4 +1,4 @@
-"""Folders of runs: their names, the link to the newest, what is refused, who holds one."""
+"""Folders of runs: their names, the link to the newest, refusals, the process that holds one."""
 
 import errno
 import multiprocessing

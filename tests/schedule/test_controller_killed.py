@@ -164,7 +164,7 @@ def test_killed_at_any_time(tmp_path: Path, seed: int) -> None:
                 os._exit(0)
         os.close(writing)
         with os.fdopen(reading) as said:
-            # After so many answers, wherever it is then: in a transaction, in a snapshot.
+            # After this number of answers, at any point: in a transaction, in a snapshot.
             for _ in range(rng.randint(1, 12)):
                 if line := said.readline():
                     answers.append(line.strip())

@@ -83,7 +83,7 @@ def test_starts_must_not_decrease(tmp_path: Path) -> None:
 
 def test_a_step_has_an_end_to_its_all_reduces(tmp_path: Path) -> None:
     each = [{"start": 0, "size": 1}] * 65_537
-    with pytest.raises(ConfigurationError, match="allreduces: 65537, at most 65536"):
+    with pytest.raises(ConfigurationError, match="allreduces: 65537; must be at most 65536"):
         read(tmp_path, json.dumps({"duration": 1, "allreduces": each}))
 
 

@@ -53,7 +53,7 @@ def submitted(client: TestClient, hosts: int, **more: Any) -> dict[str, Any]:
 
 
 class Queue(RuleBasedStateMachine):
-    """Who runs and who waits, counted by hand."""
+    """The running and the waiting jobs, counted by hand."""
 
     @initialize()
     def begin(self) -> None:

@@ -20,7 +20,7 @@ CLUSTER = ("--topology", "fat-tree:4", "--capacity", "switch:1", "--trees", "gai
 
 
 class Runtime(threading.Thread):
-    """Does as it is told, for every job, until it is stopped."""
+    """Follows the orders for every job until it is stopped."""
 
     def __init__(self, url: str) -> None:
         super().__init__(daemon=True)

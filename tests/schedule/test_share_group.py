@@ -49,8 +49,8 @@ def test_no_policy_exceeds_the_bound(policy: str) -> None:
     [
         ({"policy": "fair"}, "unknown variant `fair`"),
         ({"jobs": []}, "0 jobs"),
-        ({"network": {**NETWORK, "speedup_millis": 500}}, "speedup of 1000 or more"),
-        ({"until": {"steps_each": [1]}}, "a number for each job"),
+        ({"network": {**NETWORK, "speedup_millis": 500}}, "speedup at least 1000"),
+        ({"until": {"steps_each": [1]}}, "give a number for each job"),
         ({"until": {"ns": 1 << 62}}, "until: more than 10000000000"),
         ({"unit": 1}, "unknown field `unit`"),
     ],

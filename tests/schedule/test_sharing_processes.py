@@ -65,7 +65,7 @@ class Lab:
         )
 
     def controller(self, name: str, *more: str) -> None:
-        # The fence: a switch's door in this test is a file that notes who is refused.
+        # The fence: a switch's door in this test is a file that names the refused hosts.
         fence = f"{sys.executable} -c 'import sys; open(sys.argv[1], \"a\").write(sys.argv[2])'"
         log = self.folder / f"{name}.jsonl"
         self.start(

@@ -189,7 +189,7 @@ def test_a_timeline_is_drawn(
 @pytest.mark.parametrize(
     ("lines", "words"),
     [
-        ("talks 2 1\ntalks 9 1\n", ["jobs.txt:2: 9 hosts asked for, the cluster has 8"]),
+        ("talks 2 1\ntalks 9 1\n", ["jobs.txt:2: 9 hosts asked for; the cluster has 8"]),
         ("talks 2 1\n# fine\nmumbles 2 1\n", ["jobs.txt", "no pattern `mumbles`", "talks, thinks"]),
         ("talks 2\n", ["jobs.txt:1: 2 words: a job is `pattern hosts steps`"]),
         ("talks 0 1\ntalks two 1\n", ["jobs.txt:1: hosts '0'", "jobs.txt:2: hosts 'two'"]),

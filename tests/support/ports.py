@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 FIRST, LAST = 20_000, 32_767
-"""Below the ports that Linux gives to whoever asks for port 0 (32,768 to 60,999)."""
+"""Below the ports that Linux gives to a socket that asks for port 0 (32,768 to 60,999)."""
 EACH = 128
 """Ports of each process of tests: processes side by side never try the same ones."""
 
@@ -23,9 +23,9 @@ _ports = _of_this_process()
 
 
 def free_port(kind: socket.SocketKind = socket.SOCK_DGRAM) -> int:
-    """A port on which nothing listens, for what is told its port before it starts.
+    """A port on which nothing listens, for a process that gets its port before it starts.
 
-    What may choose a port itself takes port 0 instead.
+    A process that may choose its port takes port 0 instead.
     """
     for port in itertools.islice(_ports, EACH):
         with socket.socket(socket.AF_INET, kind) as trial:
@@ -39,7 +39,7 @@ def free_port(kind: socket.SocketKind = socket.SOCK_DGRAM) -> int:
 
 @contextmanager
 def taken_port(kind: socket.SocketKind = socket.SOCK_DGRAM) -> Iterator[int]:
-    """A port that is taken, by somebody who never answers."""
+    """A port that is taken, by a socket that never answers."""
     with socket.socket(socket.AF_INET, kind) as taken:
         taken.bind(("127.0.0.1", 0))
         yield taken.getsockname()[1]

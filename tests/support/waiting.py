@@ -9,7 +9,7 @@ import pytest
 T = TypeVar("T")
 
 PATIENCE_S = 60.0
-"""Long enough for a busy machine; a test that passes never waits so long."""
+"""Long enough for a busy machine; a test that passes never waits for all of it."""
 
 
 def until(

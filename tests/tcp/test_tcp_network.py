@@ -154,7 +154,7 @@ def test_a_malformed_frame_ends_its_connection_with_the_reason(
 
 
 def test_more_connections_than_there_may_be_are_closed(server: TcpServer) -> None:
-    most = 3 + 16  # workers, and connections that have not said yet who they are
+    most = 3 + 16  # workers, and connections that have not named their worker yet
     held = [_connected(server.address) for _ in range(most + 1)]
     try:
         deadline = time.monotonic() + 10.0

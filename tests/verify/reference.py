@@ -1,9 +1,9 @@
 """Every run of a small instance, one after the other: slow, and from docs/design/010 alone.
 
 No code is shared with the provers or the engine but the form of an instance. A run is followed tick
-by tick; wherever something is open (who is late, what is held back, which of two events of a tick
-comes first) all ways are followed. States that are equal in all that can still matter, and in what
-was delivered so far, are followed once.
+by tick; wherever something is open (which updates are late or held back, which of two events of a
+tick comes first) all ways are followed. States that are equal in all that can still matter, and in
+their deliveries so far, are followed once.
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ def ready_times(instance: Instance, random: Random) -> list[tuple[int, int]]:
     fractions = iter(random.sample(range(1, NEAR_NS if near else tick_ns), 300))
 
     def moment(ticks: int) -> int:
-        """Up to so many ticks, more than nothing and less than all."""
+        """A moment in 0 to `ticks` ticks: a whole tick on the grid, else never at an end."""
         if instance.ties is Ties.GRID:
             return random.randint(0, ticks) * tick_ns
         fraction = next(fractions)

@@ -1,4 +1,4 @@
-"""`olaf admit` and `olaf.verify.admission`: who may join, who not, and what would fit."""
+"""`olaf admit` and `olaf.verify.admission`: clusters admitted or refused, and offers that fit."""
 
 import json
 import tomllib

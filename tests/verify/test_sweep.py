@@ -25,7 +25,7 @@ def soon() -> float:
 def instance_of(
     *intervals: int, service: int = 1, slots: int = 2, horizon: int = 24, workers: int = 1
 ) -> Instance:
-    """A cluster of each interval; of the first one so many workers."""
+    """A cluster of each interval; `workers` is the size of the first one."""
     senders = [Sender(0, intervals[0], 0)] * (workers - 1)
     senders += [Sender(cluster, interval, 0) for cluster, interval in enumerate(intervals)]
     alike = tuple(

@@ -158,8 +158,8 @@ class Thousandths(click.ParamType[int]):
     "--migration-price",
     type=Thousandths("0"),
     metavar="FACTOR",
-    help="For --trees gain or exact: cost of changing a running job's tree, as a fraction of what "
-    "the job gains by the tree. Default: 0.05.",
+    help="For --trees gain or exact: cost of changing a running job's tree, as a fraction of the "
+    "gain by the tree. Default: 0.05.",
 )
 @click.option(
     "--solver-time",

@@ -74,7 +74,9 @@ class UplinkRate(click.ParamType["Uplink"]):
             try:
                 return Uplink("rate", parse_rate(value))
             except ValueError as error:
-                self.fail(f"{error}; or give a fraction of what the workers push: 0.25", param, ctx)
+                self.fail(
+                    f"{error}; or give a fraction of the workers' push rate: 0.25", param, ctx
+                )
         if not 0 < share <= 1000:
             self.fail(f"{value!r}: a fraction must be above 0; a rate needs a unit", param, ctx)
         return Uplink("share", share)
@@ -93,7 +95,7 @@ class UplinkRate(click.ParamType["Uplink"]):
     "--uplink",
     type=UplinkRate(),
     help="Bandwidth of the link from the switch to the server: free (nothing waits), a rate "
-    "(2mbit), or a fraction of what the workers push (0.25). Default: the settings' uplink, free.",
+    "(2mbit), or a fraction of the workers' push rate (0.25). Default: the settings' uplink, free.",
 )
 @click.option(
     "--speeds",
@@ -270,7 +272,7 @@ def _uplink(plan: Plan) -> str:
         own = plan.settings.switch
         return own.uplink or (f"{own.credits} credits" if own.credits else "free")
     if kind == "share":
-        return f"{value:g} of what the workers push"
+        return f"{value:g} of the workers' push rate"
     return "free" if kind == "free" else format_rate(round(value))
 
 

@@ -139,7 +139,7 @@ def nothing_left(settings: Settings, earlier: Earlier) -> None:
 def nothing_kept(folder: Path, settings: Settings, earlier: Earlier) -> str | None:
     """A message about a run without a checkpoint; None if it has one.
 
-    Raises RunError if so much was learnt that a message is not enough.
+    Raises RunError if the run trained for so long that a new model would lose much.
     """
     missing, instead = missing_checkpoint(folder, settings)
     if missing is None:

@@ -154,7 +154,8 @@ def _pattern(name: str, data: Any) -> Pattern:
     if not isinstance(data["allreduces"], list):
         raise ValueError("allreduces: must be a list")
     if len(data["allreduces"]) > MOST_OPERATIONS:
-        raise ValueError(f"allreduces: {len(data['allreduces'])}, at most {MOST_OPERATIONS}")
+        count = len(data["allreduces"])
+        raise ValueError(f"allreduces: {count}; must be at most {MOST_OPERATIONS}")
     operations: list[Operation] = []
     for at, each in enumerate(data["allreduces"]):
         where = f"allreduces[{at}]"

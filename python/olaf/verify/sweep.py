@@ -1,6 +1,6 @@
 """The prover that tries everything: all classes of deterministic senders' phases, in the engine.
 
-What it says is of the queue itself and of no model of it. How it stays with few runs is told in
+Its answers are about the queue itself and not about a model of it. How few runs suffice is told in
 ``crates/olaf-sim/src/study/sweep``.
 """
 

@@ -24,7 +24,7 @@ class Uplink:
     """Bandwidth of the link from the switch to the server."""
 
     kind: Literal["settings", "free", "rate", "share"] = "settings"
-    """The settings' value, no limit, bits per second, or a fraction of what the workers push."""
+    """The settings' value, no limit, bits per second, or a fraction of the workers' push rate."""
     value: float = 0.0
 
 

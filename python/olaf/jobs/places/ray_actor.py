@@ -100,7 +100,7 @@ class Copy:
 
 
 class RoleActor:
-    """The class of which Ray makes an actor. Its methods run in threads of their own."""
+    """The class of the Ray actor. Its methods run in threads of their own."""
 
     def __init__(self) -> None:
         self._lock = threading.Condition()
