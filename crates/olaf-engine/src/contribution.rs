@@ -115,8 +115,9 @@ impl Contribution {
 
     /// Adds another contribution to this one, which keeps its flow, its worker and its sequence.
     ///
-    /// differs: OLAF §3 computes an average at each merge, which weighs late contributors more. A
-    /// sum and a weight give the same mean in any order, and the server divides once.
+    /// differs: OLAF §2.1 averages two updates at a time, which weighs late contributors more. A
+    /// sum and a weight give the same mean in any order, and the server divides once. Example: 1, 3
+    /// and 10 averaged in this order give ((1 + 3) / 2 + 10) / 2 = 6; their mean is 4.67.
     ///
     /// # Errors
     /// Why the two have no sum; this one stays as it was.

@@ -85,7 +85,7 @@ pub enum Refused {
     BadLayout,
     /// The server can take no more jobs.
     Full,
-    /// Newer updates of its flow came so long before that its sender was told that this one is lost.
+    /// So many newer updates of its flow came before it that its sender was told that it is lost.
     Overtaken,
 }
 

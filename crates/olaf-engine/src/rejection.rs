@@ -52,8 +52,8 @@ impl Rejection {
         self as usize
     }
 
-    /// How many contributions are counted as rejected. A sender that is not who it says, or that
-    /// claims an impossible number, counts as one: its claim must not inflate the counters.
+    /// The number of contributions that are counted as rejected. A sender with a false name, or
+    /// with an impossible claim, counts as one: its claim must not inflate the counters.
     #[must_use]
     pub const fn counts(self, claimed: u32) -> u32 {
         match self {

@@ -110,7 +110,7 @@ impl Trace {
         self.takes(&sent, "dropped");
     }
 
-    /// Takes it in where so many contributions of that cluster waited.
+    /// Takes it in by evicting an entry of `cluster` that holds `contributors` contributions.
     #[track_caller]
     pub(crate) fn evicts(&mut self, sent: Sent, cluster: u32, contributors: u32) {
         match sent.arrive(&mut *self.0) {
@@ -147,7 +147,7 @@ impl Trace {
         assert!(self.0.end_departure().is_some(), "nothing was on the wire");
     }
 
-    /// Sends that sum of so many contributions next.
+    /// Next it sends this sum of `contributors` contributions.
     #[track_caller]
     pub(crate) fn sends(&mut self, lanes: &[f32], contributors: u32) -> Entry {
         let entry = self.0.begin_departure().expect("something waits").clone();

@@ -5,7 +5,7 @@ use olaf_engine::Instant;
 
 /// Over how long [`RecentAge`] forgets.
 const RECENT: Duration = Duration::from_secs(1);
-/// A cluster of which nothing came for so long does not count among the others.
+/// A cluster without an update for this time is left out of the mean.
 const GONE: Duration = Duration::from_secs(10);
 
 /// The Age-of-Model of one cluster averaged over about the last second: what was long ago counts
@@ -48,7 +48,7 @@ impl RecentAge {
     }
 }
 
-/// Mean over the clusters of which something came lately, nanoseconds; 0 where there is none.
+/// Mean over the clusters with a recent update, in nanoseconds; 0 if there is none.
 #[must_use]
 pub fn mean_of<'a>(clusters: impl IntoIterator<Item = &'a RecentAge>, now: Instant) -> f64 {
     let here = clusters.into_iter().filter(|age| !age.is_gone(now));

@@ -56,7 +56,7 @@ impl fmt::Display for WholeError {
             Self::OnlyA(role) => write!(f, "only a {role} does this"),
             Self::Push(error) => error.fmt(f),
             Self::ModelSize { have, need } => {
-                write!(f, "the buffer has {have} values where the model has {need} parameters")
+                write!(f, "the buffer has {have} values; the model has {need} parameters")
             }
         }
     }
@@ -83,7 +83,7 @@ struct Identity {
     switch: u32,
     /// Values of a segment.
     segment_lanes: u32,
-    /// Seed of what transmission control draws.
+    /// Seed of the draws of transmission control.
     seed: u64,
 }
 

@@ -8,8 +8,9 @@
 //!
 //! - *forward only* (baseline): datagrams that are not Olaf's, of the same size, passed on;
 //! - *fifo*: updates, each checked, queued and sent on by itself;
-//! - *merge*: the same updates through the OLAF queue. What waits together in the socket merges: a
-//!   model has so many segments that of one batch about four make one. The table says how many did.
+//! - *merge*: the same updates through the OLAF queue. Updates that wait together in the socket
+//!   merge: the model's number of segments is such that about four updates of a batch make one. The
+//!   table has the measured number.
 
 #![allow(clippy::print_stdout, reason = "a benchmark says what it measured")]
 

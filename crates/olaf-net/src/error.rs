@@ -46,7 +46,7 @@ pub enum AskError {
 impl fmt::Display for AskError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Died(why) => write!(f, "its thread died, which is a bug of Olaf's: {why}"),
+            Self::Died(why) => write!(f, "its thread died, which is a bug in Olaf: {why}"),
             Self::Late => {
                 f.write_str("its thread did not answer in time: is the machine overloaded?")
             }

@@ -15,7 +15,7 @@ pub(crate) fn parsed(role: &str, text: &str) -> Result<Value, StartError> {
     serde_json::from_str(text).map_err(|error| wrong(role, &error.to_string()))
 }
 
-/// Reads a configuration of which each table refuses unknown keys itself.
+/// Reads a configuration whose tables refuse unknown keys themselves.
 ///
 /// # Errors
 /// [`StartError::Config`] that names the role, the key and what was expected there.
@@ -30,8 +30,8 @@ pub(crate) fn read<T: DeserializeOwned>(role: &str, text: &str) -> Result<T, Sta
     located(value).map_err(|what| wrong(role, &what))
 }
 
-/// Reads a role's configuration: one flat table, of which its engine reads its own keys. All of
-/// them have a default, which is written but for the keys `only_where_set`.
+/// Reads a role's configuration: one flat table, from which the engine reads its own keys. All keys
+/// have a default, and all are written except the keys `only_where_set`.
 ///
 /// # Errors
 /// [`StartError::Config`] that names the role, the key and what was expected there.
@@ -194,7 +194,7 @@ fn in_plain_numbers<'a>(
         let key = key_of(field);
         let bare = table.remove(key);
         if bare.is_some() && table.contains_key(field) {
-            return Err(format!("{key} and {field} are both given: one is enough"));
+            return Err(format!("{key} and {field} are both given: give one of them"));
         }
         let under = if bare.is_some() { key } else { field };
         let number = match bare.or_else(|| table.get(field).cloned()) {

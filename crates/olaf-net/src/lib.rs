@@ -5,9 +5,9 @@
 //! receives in one of its own. Datagrams travel in batches, and with segmentation offload where
 //! the kernel has it.
 //!
-//! What it is not: it decides nothing about updates. Which of them merge, who hears what and when
-//! the next one leaves is settled in `olaf-engine` and `olaf-host`, which take the bytes and the
-//! time that this crate hands them.
+//! What it is not: it decides nothing about updates. `olaf-engine` and `olaf-host` decide which
+//! updates merge, which parties get an answer and when the next update leaves. They take the bytes
+//! and the time that this crate hands them.
 
 mod checkpoint;
 mod client;

@@ -11,23 +11,23 @@ pub(crate) const WHO_LISTENS: &str =
 pub(crate) const OWN_ADDRESSES: &str =
     if cfg!(target_os = "linux") { "ip address" } else { "ifconfig" };
 
-/// The command that lets sockets have buffers of so many bytes.
+/// The command that lets sockets have buffers of `bytes` bytes.
 pub(crate) fn raise_buffers(bytes: usize) -> String {
     let key = if cfg!(target_os = "linux") { "net.core.rmem_max" } else { "kern.ipc.maxsockbuf" };
     format!("sysctl -w {key}={bytes}")
 }
 
-/// Asks for buffers of so many bytes, and takes what the system gives.
+/// Asks for buffers of `bytes` bytes; the system may give smaller ones.
 #[cfg(target_os = "linux")]
 pub(crate) fn enlarge(socket: &socket2::Socket, bytes: usize) {
-    // Beyond the limit for those who may; else the kernel cuts the wish down by itself.
+    // A privileged user may exceed the limit. For other users the kernel reduces the size itself.
     let _ = sockopt::set_socket_recv_buffer_size_force(socket, bytes)
         .or_else(|_| sockopt::set_socket_recv_buffer_size(socket, bytes));
     let _ = sockopt::set_socket_send_buffer_size_force(socket, bytes)
         .or_else(|_| sockopt::set_socket_send_buffer_size(socket, bytes));
 }
 
-/// Asks for buffers of so many bytes, and takes what the system gives.
+/// Asks for buffers of `bytes` bytes; the system may give smaller ones.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn enlarge(socket: &socket2::Socket, bytes: usize) {
     halving(bytes, |size| sockopt::set_socket_recv_buffer_size(socket, size).is_ok());
@@ -66,8 +66,9 @@ pub(crate) fn without_arrival_times(_: &UdpSocket) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The kernel's count of what overflowed the receive buffer: the last column of the socket's line,
-/// which its inode names. Read when somebody asks, so that the data path pays nothing.
+/// The kernel's count of datagrams that overflowed the receive buffer: the last column of the
+/// socket's line, which its inode names. Read when somebody asks, so that the data path pays
+/// nothing.
 #[cfg(target_os = "linux")]
 pub(crate) fn kernel_drops(socket: &UdpSocket) -> Option<u64> {
     let inode = rustix::fs::fstat(socket).ok()?.st_ino.to_string();

@@ -218,7 +218,7 @@ impl Choice<placement::Policy> {
                     Ok(placement::Policy::Fragments { alpha_millis: placement::ALPHA_MILLIS })
                 }
                 _ => Err(PyValueError::new_err(format!(
-                    "placement {word:?}: one of fragments, first-fit, random"
+                    "placement {word:?}: must be fragments, first-fit or random"
                 ))),
             },
         }
@@ -231,7 +231,7 @@ impl Choice<trees::Policy> {
             Self::Policy(policy) => Ok(*policy),
             // The service has no solver.
             Self::Word(word) if word == "exact" => Err(PyValueError::new_err(
-                "trees \"exact\": one of gain, mina, first, first-gain, random, none",
+                "trees \"exact\": must be gain, mina, first, first-gain, random or none",
             )),
             Self::Word(word) => {
                 let asked = trees::Asked { trees: word.clone(), ..trees::Asked::default() };

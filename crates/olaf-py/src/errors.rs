@@ -5,7 +5,7 @@ use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyOSError, PyValueError};
 use pyo3::prelude::*;
 
-create_exception!(olaf._olaf, OlafError, PyException, "Base of what goes wrong in the network.");
+create_exception!(olaf._olaf, OlafError, PyException, "Base of errors in the network.");
 create_exception!(
     olaf._olaf,
     UnreachableError,

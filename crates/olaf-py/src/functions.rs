@@ -114,7 +114,7 @@ pub(crate) fn simulate(py: Python<'_>, scenario: &str) -> PyResult<String> {
     Ok(serde_json::to_string(&outcome).expect("an outcome is plain data"))
 }
 
-/// How long until a server has so many updates of each worker, in virtual time; JSON in and out.
+/// Time until a server has a number of updates of each worker, in virtual time; JSON in and out.
 #[pyfunction]
 pub(crate) fn deliver(py: Python<'_>, delivery: &str) -> PyResult<String> {
     let spec: Delivery = serde_json::from_str(delivery)

@@ -232,6 +232,7 @@ impl VirtualJob {
             return Ok(());
         }
         let workers = self.workers;
-        Err(PyIndexError::new_err(format!("worker {worker}: the job has {workers}, from 0")))
+        let text = format!("worker = {worker}: must be below {workers}, the number of workers");
+        Err(PyIndexError::new_err(text))
     }
 }

@@ -81,7 +81,8 @@ impl MinaSimulation {
         Ok(Self(Mutex::new(Run { simulation: Some(simulation), raised })))
     }
 
-    /// Go on for about so long; return jobs over, jobs running, virtual ns, and whether all are.
+    /// Go on for about `seconds`; return the numbers of ended and running jobs, the virtual time in
+    /// nanoseconds, and whether all jobs have ended.
     fn advance(&self, py: Python<'_>, seconds: f64) -> PyResult<(u64, u64, u64, bool)> {
         let slice = Duration::try_from_secs_f64(seconds)
             .map_err(|error| PyValueError::new_err(format!("seconds {seconds}: {error}")))?;
@@ -130,7 +131,7 @@ fn cpu_ns() -> u64 {
 }
 
 fn taken() -> PyErr {
-    PyValueError::new_err("this simulation is finished: its outcome was taken")
+    PyValueError::new_err("this simulation has ended and its outcome was taken: make a new one")
 }
 
 impl MinaSimulation {

@@ -75,7 +75,7 @@ impl Queue {
             return wrong("weight and contributors must be above 0");
         }
         if generated_ns.0 > generated_ns.1 || versions.0 > versions.1 {
-            return wrong("generated_ns and versions are pairs: the oldest first");
+            return wrong("generated_ns and versions must be pairs, oldest first");
         }
         if segment >= segments {
             return wrong("segment must be below segments");

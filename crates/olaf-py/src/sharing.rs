@@ -52,10 +52,12 @@ pub(crate) fn share_group(py: Python<'_>, group: &str) -> PyResult<String> {
     let group: Group = serde_json::from_str(group).map_err(|error| wrong(&error.to_string()))?;
     let AllReduceSpeed { bytes_per_second, speedup_millis, .. } = group.network;
     if bytes_per_second == 0 || speedup_millis < 1000 || group.compute_speed_millis == 0 {
-        return Err(wrong("a network has a rate, a speedup of 1000 or more, a compute speed"));
+        return Err(wrong(
+            "network: rate and compute speed must be above 0, speedup at least 1000",
+        ));
     }
     if group.jobs.is_empty() || group.jobs.len() > MOST_JOBS {
-        return Err(wrong(&format!("{} jobs: from 1 to {MOST_JOBS}", group.jobs.len())));
+        return Err(wrong(&format!("{} jobs: must be from 1 to {MOST_JOBS}", group.jobs.len())));
     }
     let (until, each) = match group.until {
         Span::Steps(steps) => (Until::Steps(steps), None),
@@ -64,14 +66,14 @@ pub(crate) fn share_group(py: Python<'_>, group: &str) -> PyResult<String> {
             // No job runs longer than one that runs the most steps.
             (Until::Steps(steps.iter().copied().max().unwrap_or(0)), Some(steps))
         }
-        Span::StepsEach(_) => return Err(wrong("until.steps_each: a number for each job")),
+        Span::StepsEach(_) => return Err(wrong("until.steps_each: give a number for each job")),
     };
     let mut members = Vec::with_capacity(group.jobs.len());
     for (at, Member { pattern, hosts }) in group.jobs.into_iter().enumerate() {
         let faster = pattern.faster(group.compute_speed_millis).check();
         let pattern = faster.map_err(|error| wrong(&format!("jobs[{at}].pattern: {error}")))?;
         if hosts == 0 {
-            return Err(wrong(&format!("jobs[{at}].hosts: at least 1")));
+            return Err(wrong(&format!("jobs[{at}].hosts: must be at least 1")));
         }
         members.push((Steps::new(&pattern, &group.network, hosts), hosts));
     }
@@ -83,7 +85,7 @@ pub(crate) fn share_group(py: Python<'_>, group: &str) -> PyResult<String> {
         u128::from(steps) * (member.len() as u128 + 1)
     });
     if events.sum::<u128>() > MOST_EVENTS {
-        return Err(wrong(&format!("until: more than {MOST_EVENTS} operations and steps by then")));
+        return Err(wrong(&format!("until: gives more than {MOST_EVENTS} operations and steps")));
     }
     let jobs: Vec<_> = members.iter().map(|(steps, hosts)| (steps, *hosts)).collect();
     if until.is_too_long(&jobs) {

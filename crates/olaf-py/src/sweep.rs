@@ -21,7 +21,7 @@ impl Sweep {
         sweep.map(|sweep| Self(Mutex::new(sweep))).map_err(|error| bad(error.to_string()))
     }
 
-    /// Make up to so many runs; return how far it is, as JSON.
+    /// Make at most `runs` runs; return the progress as JSON.
     fn step(&self, py: Python<'_>, runs: u64) -> String {
         py.detach(|| {
             serde_json::to_string(self.sweep().step(runs)).expect("progress is plain data")

@@ -52,7 +52,7 @@ fn main() {
     run("65,537 hosts, jobs of 1 to 8,192", &odd(&large), 60, |rng| rng.u32(1..=8192));
 }
 
-/// Arrivals, each of which waits until jobs drawn from the running ones have ended.
+/// Runs arrivals. Each waits until enough running jobs, drawn by chance, have ended.
 fn run(name: &str, topology: &Topology, arrivals: u64, size: impl Fn(&mut fastrand::Rng) -> u32) {
     println!("{name}: {arrivals} arrivals in a full cluster");
     let policies = [

@@ -1,4 +1,4 @@
-//! How long a job waits for its tree, and how much of what could be gained the trees make possible.
+//! How long a job waits for its tree, and the share of the possible gain that the trees allow.
 //!
 //! `cargo bench -p olaf-sched --bench trees [-- DEGREE JOBS]`. Jobs like those of MINA's first mix
 //! keep a fat tree full (degree 16: 1,024 hosts) and leave when their steps are done; each policy
@@ -31,7 +31,7 @@ const MODELS: [(u64, [u64; 2]); 7] = [
     (57, [0, 32]),
     (142, [0, 255]),
 ];
-/// Hosts, and how many of 2,000 jobs have so many.
+/// Numbers of hosts, and how many of 2,000 jobs have each.
 const HOSTS: [(u32, u32); 8] =
     [(1, 225), (2, 219), (4, 330), (8, 456), (16, 475), (32, 252), (48, 39), (64, 4)];
 

@@ -1,4 +1,4 @@
-//! Names of the things that are scheduled, and of what they are scheduled on.
+//! Names of jobs, hosts, switches and links.
 
 pub use olaf_wire::mina::JobId;
 use serde::{Deserialize, Serialize};

@@ -49,13 +49,13 @@ pub enum PatternError {
 impl fmt::Display for PatternError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Compute(ns) => write!(f, "duration: {ns} ns; a step takes from 1 ns to a day"),
-            Self::Operations(n) => write!(f, "allreduces: {n}, at most {MOST_OPERATIONS}"),
-            Self::Start(at) => write!(f, "allreduces[{at}].start: later than a day"),
+            Self::Compute(ns) => write!(f, "duration: {ns} ns; must be from 1 ns to a day"),
+            Self::Operations(n) => write!(f, "allreduces: {n}; must be at most {MOST_OPERATIONS}"),
+            Self::Start(at) => write!(f, "allreduces[{at}].start: must be within a day"),
             Self::Order(at) => {
                 write!(f, "allreduces[{at}].start: earlier than the one before it; sort them")
             }
-            Self::Bytes(at) => write!(f, "allreduces[{at}].size: from 1 byte to 1 TiB"),
+            Self::Bytes(at) => write!(f, "allreduces[{at}].size: must be from 1 byte to 1 TiB"),
         }
     }
 }
@@ -128,10 +128,10 @@ impl AllReduceSpeed {
     /// What is wrong with it.
     pub const fn check(self) -> Result<Self, &'static str> {
         if self.bytes_per_second == 0 {
-            return Err("bandwidth: more than 0");
+            return Err("bandwidth: must be above 0");
         }
         if self.speedup_millis < 1000 {
-            return Err("speedup: at least 1; the switches slow nobody down");
+            return Err("speedup: must be at least 1; a switch never slows an all-reduce down");
         }
         Ok(self)
     }
@@ -156,7 +156,7 @@ fn rounded(above: u128, below: u128) -> u64 {
     u64::try_from((above + below / 2) / below).unwrap_or(u64::MAX)
 }
 
-/// A pattern on a network, with so many hosts: every operation's two durations, once computed.
+/// A pattern on a network, for a number of hosts: every operation's two durations, computed once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Steps {
     /// As [`Pattern::compute_ns`].
@@ -216,7 +216,8 @@ impl Steps {
         self.finish_ns(0, 0, in_network)
     }
 
-    /// When the step ends, from its begin, if operation `from` can start at `at_ns` at the earliest.
+    /// When the step ends, from its begin, if operation `from` can start at `at_ns` at the
+    /// earliest.
     #[must_use]
     pub fn finish_ns(&self, from: usize, at_ns: u64, in_network: impl Fn(usize) -> bool) -> u64 {
         let mut now = at_ns;

@@ -372,7 +372,8 @@ mod tests {
         assert!(Ways::new(&topology, &job, |switch| switch != SwitchId(0)).roots().is_empty());
     }
 
-    /// Any graph that leads up: `shape` says of each level's nodes to whom above they are linked.
+    /// Any graph that leads up: `above` has, level by level, the nodes above that each is linked
+    /// to.
     fn graph(hosts: usize, above: &[Vec<Vec<usize>>]) -> Topology {
         let mut topology = Topology { hosts: Vec::new(), switches: Vec::new(), links: Vec::new() };
         topology.hosts = vec![Host::default(); hosts];

@@ -12,7 +12,7 @@ pub struct Link {
     pub rate: Option<BitsPerSecond>,
     /// Time from the last bit in to the last bit out.
     pub delay: Duration,
-    /// Up to so much more, drawn for each datagram.
+    /// Longest addition to the delay, drawn for each datagram.
     pub jitter: Duration,
     /// How often a datagram is lost, 0 to 1.
     pub loss: f64,
@@ -24,7 +24,8 @@ pub struct Link {
     pub late: Duration,
     /// The longest datagram that passes; 0: any.
     pub longest: usize,
-    /// Whether who sends a longer one is told; otherwise it vanishes, as at many a router.
+    /// Whether the sender of a longer one gets an error; otherwise the datagram vanishes, as at
+    /// many routers.
     pub says_too_long: bool,
 }
 
@@ -71,7 +72,8 @@ impl Wire {
         self.link.longest > 0 && bytes > self.link.longest
     }
 
-    /// A datagram of so many bytes is put on the link: when its copies arrive. None: it is lost.
+    /// Puts a datagram of `bytes` bytes on the link. Returns when its copies arrive; none if it is
+    /// lost.
     pub(crate) fn carry(&mut self, now: Instant, bytes: usize) -> Vec<Instant> {
         self.counts.sent += 1;
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);

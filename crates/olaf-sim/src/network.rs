@@ -137,8 +137,8 @@ impl Network {
         while self.step(then) {}
     }
 
-    /// Carries out the next of what is planned until that time; false where that is nothing, and
-    /// it is that time.
+    /// Carries out the next step that is planned for `then` or earlier. If there is none, sets the
+    /// time to `then` and returns false.
     pub fn step(&mut self, then: Instant) -> bool {
         let next = self.plans.first_entry().filter(|entry| entry.key().0 <= then);
         let Some(entry) = next else {

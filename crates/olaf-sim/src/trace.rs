@@ -25,9 +25,9 @@ pub enum Lot {
 pub struct Record {
     /// When.
     pub at: Instant,
-    /// From whom.
+    /// Its sender.
     pub from: PeerId,
-    /// To whom.
+    /// Its receiver.
     pub to: PeerId,
     /// What became of it.
     pub lot: Lot,

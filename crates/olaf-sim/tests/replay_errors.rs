@@ -42,13 +42,13 @@ fn a_missing_column_is_named_and_the_header_shown() {
 
 #[test]
 fn a_column_there_twice_is_named() {
-    says("t_ns,cluster,worker,seq,reward,bytes,bytes\n", "column bytes is there more than once");
+    says("t_ns,cluster,worker,seq,reward,bytes,bytes\n", "column bytes occurs more than once");
 }
 
 #[test]
 fn a_line_of_another_width_is_named() {
-    says(&format!("{HEADER}\n0,0,1,0,1,1\n1,0,1,1,1\n"), "line 3: 5 fields where the header has 6");
-    says(&format!("{HEADER}\n0,0,1,0,1,1,9\n"), "line 2: 7 fields where the header has 6");
+    says(&format!("{HEADER}\n0,0,1,0,1,1\n1,0,1,1,1\n"), "line 3: 5 fields; the header has 6");
+    says(&format!("{HEADER}\n0,0,1,0,1,1,9\n"), "line 2: 7 fields; the header has 6");
 }
 
 #[test]

@@ -21,7 +21,7 @@ pub struct LayoutPart<'a> {
     pub text: &'a [u8],
 }
 
-/// Parts of a description of so many bytes.
+/// Parts of a description of `total` bytes.
 #[must_use]
 pub const fn layout_parts(total: usize) -> u32 {
     // At most 69, see MAX_LAYOUT.

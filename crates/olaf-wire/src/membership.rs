@@ -44,7 +44,7 @@ pub struct JoinPath {
 }
 
 impl Join {
-    /// Segments of a model of so many parameters.
+    /// Segments of a model with `parameters` parameters.
     #[must_use]
     pub const fn segments(&self) -> u32 {
         self.parameters.div_ceil(self.segment_lanes)
@@ -348,7 +348,7 @@ impl Welcome {
     }
 }
 
-/// A worker's good-bye. Nobody waits for it: who vanishes without one is noticed by silence.
+/// A worker's good-bye. No party waits for it: a worker that vanishes is noticed by its silence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Leave {
     /// The worker.

@@ -1,4 +1,4 @@
-//! Word from the first switch of what it has taken in.
+//! A notice: the first switch took in an update of the cluster.
 
 use crate::offsets::notice as at;
 use crate::packet::{Address, Kind, Packet, Refusal, emit_common};

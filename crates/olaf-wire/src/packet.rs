@@ -293,9 +293,8 @@ impl<'a> Packet<'a> {
 /// Bytes of the shortest join of any version.
 const SHORTEST_JOIN: usize = 64;
 
-/// Whom a join of another version of the format is from. Magic, version, kind and address stand
-/// where they do in every version, so that its sender can be told which one is spoken here: by any
-/// welcome, of which it reads the version.
+/// The sender of a join in another version of the format. Magic, version, kind and address have the
+/// same place in every version. A welcome can therefore tell the sender the version of this side.
 #[must_use]
 pub fn join_of_another_version(bytes: &[u8]) -> Option<Address> {
     let bytes = bytes.get(..SHORTEST_JOIN)?;

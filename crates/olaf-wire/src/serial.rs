@@ -21,7 +21,7 @@ pub const fn is_after(number: u32, other: u32) -> bool {
     ahead != 0 && ahead < 1 << 31
 }
 
-/// The later of two, either of which may be 0: none.
+/// The later of two numbers. 0 means none.
 #[must_use]
 pub const fn later(one: u32, other: u32) -> u32 {
     if other == 0 || (one != 0 && is_after(one, other)) { one } else { other }

@@ -14,10 +14,10 @@ pub struct Update {
     pub address: Address,
     /// The worker's count of its updates, from 0; of a merge, its first contributor's.
     pub sequence: u32,
-    /// The last sender's count of what it sent on this hop for this job: an answer names it.
+    /// The last sender's count of its updates on this hop for this job: an answer names it.
     pub hop_sequence: u32,
-    /// The last sender's count of what it sent in this flow (job, cluster and segment) on this hop:
-    /// an answer says of it, and of 63 before, what became of them ([`crate::Ends`]).
+    /// The last sender's count of its updates in this flow (job, cluster and segment) on this hop.
+    /// An answer gives the ends of this update and of the 63 before it ([`crate::Ends`]).
     pub flow_sequence: u32,
     /// Which segment of the model, from 0.
     pub segment: u32,
@@ -91,7 +91,7 @@ impl Update {
         Ok(update)
     }
 
-    /// Bytes of a datagram with so many lanes.
+    /// Bytes of a datagram with `lanes` lanes.
     #[must_use]
     pub const fn datagram_len(lanes: usize) -> usize {
         at::PAYLOAD + lanes * LANE

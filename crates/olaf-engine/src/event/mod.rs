@@ -29,9 +29,10 @@ pub enum Event {
     /// [`Switch::decide`](crate::Switch::decide) takes the answer. The clusters of the list
     /// run already.
     AdmissionWanted(WorkerSeen, Vec<(JobId, ClusterId)>),
-    /// Nobody who knew answered in time: the stated answer was given.
+    /// No answer came in time: the stated answer was given.
     AdmissionUnanswered(WorkerSeen, Ruling),
-    /// Too many questions were open to ask about this worker's cluster: the stated answer was given.
+    /// Too many questions were open to ask about this worker's cluster: the stated answer was
+    /// given.
     AdmissionNotAsked(WorkerSeen, Ruling),
     /// A job's server has not been heard for the configured time.
     ServerSilent(JobId, PeerId),

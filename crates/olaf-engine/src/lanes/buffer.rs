@@ -4,8 +4,8 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::ops::{Deref, DerefMut};
 
-/// Lanes start at a multiple of so many bytes, a cache line: stores that straddle two lines cost
-/// an addition half its speed.
+/// Bytes of a cache line. Lanes start at a multiple of it, because stores that straddle two lines
+/// cost an addition half its speed.
 const LINE: usize = 64;
 
 /// Lanes in memory that suits vector stores. Reads and writes like a slice.

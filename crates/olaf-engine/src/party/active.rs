@@ -3,9 +3,10 @@
 use crate::time::Instant;
 use core::time::Duration;
 
-/// A cluster that sends once a round is heard that often: it stays active for so many of them.
+/// A cluster that sends once a round is heard once a round: it stays active for this number of
+/// rounds.
 const ROUNDS: u32 = 3;
-/// Whoever was unheard for so long is not active, however long a round is.
+/// A cluster that was not heard for this time is not active, however long a round is.
 const LONGEST: Duration = Duration::from_secs(600);
 
 /// Who is active.

@@ -2,8 +2,8 @@
 
 use olaf_wire::{Ends, serial};
 
-/// Numbers so far behind the newest that have not come are given up: their sender is told, and
-/// should one come all the same it is refused. In between lies all reordering of a sane network.
+/// The 16 oldest of the 64 known numbers. If one of them has not come, it is given up: its sender
+/// is told, and the update is refused if it comes later. No sane network reorders by 48 updates.
 const GIVEN_UP: u64 = 0xffff << 48;
 /// A number this far from the newest is of another life of the sender.
 const ANOTHER_LIFE: u32 = 1 << 16;

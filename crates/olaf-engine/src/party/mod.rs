@@ -1,5 +1,5 @@
-//! Parties: who is alive and who is active, the shape of their model, which numbers of a sender
-//! came, and how datagrams pass from hop to hop.
+//! Parties: which are alive and which are active, the shape of their model, which numbers of a
+//! sender came, and how datagrams pass from hop to hop.
 
 pub mod active;
 pub mod ends;

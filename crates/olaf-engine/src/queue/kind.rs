@@ -12,8 +12,8 @@ use crate::queue::merging::{Gate, Merging};
 use alloc::boxed::Box;
 use alloc::string::String;
 
-/// Of each discipline: its kind, its name, how to make it with so many slots and that reward
-/// gate, and what it does, as people read it after its name.
+/// Of each discipline: its kind, its name, how to make it with a number of slots and a reward gate,
+/// and its description, which is printed after its name.
 macro_rules! queues {
     ($($kind:ident, $name:literal, $make:expr, $about:literal;)+) => {
         /// Which discipline the uplink's queue follows.
@@ -55,7 +55,7 @@ macro_rules! queues {
 queues! {
     Merging, "olaf", Merging::new, "replaces and merges updates while they wait (OLAF §4)";
     Fifo, "fifo", |slots, _| Fifo::new(slots), "sends updates in the order of their arrival and merges nothing";
-    Freshest, "freshest", Freshest::new, "merges as olaf does and sends first what makes a cluster's model younger by most";
+    Freshest, "freshest", Freshest::new, "merges as olaf does and first sends the update that makes a model younger by most";
 }
 
 impl QueueKind {

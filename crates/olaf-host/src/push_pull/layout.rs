@@ -62,10 +62,7 @@ impl fmt::Display for LayoutError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TooLong(bytes) => {
-                write!(
-                    f,
-                    "{bytes} bytes, where a layout has at most {MAX_LAYOUT}: shorten the names"
-                )
+                write!(f, "{bytes} bytes: a layout has at most {MAX_LAYOUT}; shorten the names")
             }
             Self::NotJson(why) => {
                 write!(f, "not JSON of the form [{{\"name\": .., \"shape\": [..]}}, ..]: {why}")
@@ -81,7 +78,7 @@ impl fmt::Display for LayoutError {
                 write!(f, "array {name:?} has more than {MAX_DIMENSIONS} dimensions")
             }
             Self::WrongSize { have, need } => {
-                write!(f, "arrays of {have} numbers, where the model has {need} parameters")
+                write!(f, "the arrays have {have} numbers together; the model has {need}")
             }
         }
     }
@@ -90,7 +87,7 @@ impl fmt::Display for LayoutError {
 impl core::error::Error for LayoutError {}
 
 impl Layout {
-    /// Reads a description of a model of so many parameters.
+    /// Reads a description of a model with `parameters` parameters.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -135,7 +132,7 @@ impl Layout {
     }
 }
 
-/// Whether a file's entry can have that name, and nobody who unpacks the file is surprised.
+/// Whether an entry of a file can have that name and unpacks into the folder where one expects it.
 fn is_name(name: &str) -> bool {
     (1..=MAX_NAME).contains(&name.len())
         && !name.chars().any(|c| c.is_control() || c == '\\')

@@ -8,18 +8,18 @@
 use super::Feedback;
 use olaf_engine::Instant;
 
-/// Where nothing was heard for so many waits, and for at least [`OBSOLETE_NS`], what is known is of
-/// a network that was.
+/// If nothing was heard for this number of waits, and for at least [`OBSOLETE_NS`], the feedback
+/// says nothing about the present network.
 const OBSOLETE_WAITS: f64 = 4.0;
 const OBSOLETE_NS: f64 = 500e6;
 
 /// The set-up.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fair {
-    /// A cluster is due so many rounds after the newest update that its switch has taken in.
+    /// A cluster is due this number of rounds after the newest update that its switch took in.
     pub rounds: f64,
-    /// A cluster fresher than the mean waits longer by that lead, relative, but at most by so
-    /// many rounds. A lead beyond that cannot be given away; twice as large, it is some other
+    /// A cluster fresher than the mean waits longer by its relative lead, but at most by this
+    /// number of rounds. A lead beyond that cannot be given away; twice as large, it is some other
     /// cluster's slow link, which nobody helps by waiting.
     pub yields: f64,
 }
@@ -36,7 +36,7 @@ pub(super) struct State {
     taken_newest_ns: u64,
     /// When the network last gave a sign of life.
     last_sign: Instant,
-    /// From there on the cluster waits so long.
+    /// How long the cluster waits from `last_sign` on.
     due_after_ns: f64,
 }
 

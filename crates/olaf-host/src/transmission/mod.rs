@@ -40,7 +40,7 @@ pub enum Unsent {
     Carry,
     /// It is gone, and counted.
     Discard,
-    /// It waits so long and is decided on anew, unless a newer one takes its place.
+    /// It waits for this time and is decided on anew, unless a newer update takes its place.
     Retry(Duration),
 }
 

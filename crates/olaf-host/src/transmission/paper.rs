@@ -27,7 +27,8 @@ pub enum Slope {
 }
 
 impl Paper {
-    /// The probability after so long a silence, in the congestion regime: more clusters than slots.
+    /// The probability of sending after `silence`, in the congestion regime: more clusters than
+    /// slots.
     #[must_use]
     pub fn probability(&self, queue: &QueueStatus, silence: Duration) -> f64 {
         let share = f64::from(queue.slots) / f64::from(queue.active_clusters);

@@ -24,7 +24,7 @@ const AVERAGED: &str = "olaf.rule.averaged";
 /// The one array of a model without names.
 const FLAT: &str = "parameters";
 
-/// What a file holds. A model alone, without a server's counts, is one of which nothing was counted.
+/// The content of a file. If it holds a model without a server's counts, all counts are 0.
 #[derive(Debug)]
 pub(crate) struct Saved {
     pub(crate) state: JobState,
@@ -288,11 +288,11 @@ fn metadata_of(bytes: &[u8]) -> Result<Metadata, String> {
     let wrong = |error: serde_json::Error| format!("{METADATA}: {error}");
     let Format { format, format_version } = serde_json::from_slice(bytes).map_err(wrong)?;
     if format != FORMAT {
-        return Err(format!("{METADATA} does not say {FORMAT:?}: not a checkpoint of a server"));
+        return Err(format!("{METADATA} lacks format {FORMAT:?}: not a server's checkpoint"));
     }
     if format_version != FORMAT_VERSION {
         return Err(format!(
-            "format {format_version}, where this release reads {FORMAT_VERSION}: use the release \
+            "format {format_version}; this release reads format {FORMAT_VERSION}: use the release \
              that wrote it"
         ));
     }

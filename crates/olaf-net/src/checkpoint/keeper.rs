@@ -56,8 +56,8 @@ struct Writer {
 }
 
 impl Keeper {
-    /// Goes on from the file that is there, or puts it aside for good if `fresh`. Writes at once, and
-    /// then once in `every`.
+    /// Goes on from the file that is there, or puts it aside for good if `fresh`. Writes at once,
+    /// and then once in `every`.
     pub(crate) fn new(
         files: Files,
         every: Duration,
@@ -143,7 +143,7 @@ impl Keeper {
                     let file = self.files.of(job.0).display().to_string();
                     self.events.push_back(json!({
                         "event": "checkpoint_skipped", "job": job.0, "file": file,
-                        "reason": "the file is of another job: write {job} into its name",
+                        "reason": "another job has this file: put {job} into the file's name",
                     }));
                 }
                 continue;

@@ -33,7 +33,7 @@ impl Files {
         let name = name.ok_or_else(|| config("must end in the name of a file".into()))?.to_owned();
         let folder = whole.parent().unwrap_or(Path::new("")).to_owned();
         if folder.to_str().is_none_or(|folder| folder.contains(JOB)) {
-            return Err(config(format!("{JOB} belongs into the name of the file, not its folder")));
+            return Err(config(format!("put {JOB} into the name of the file, not of its folder")));
         }
         let files = Self { folder, name };
         if !files.folder.as_os_str().is_empty() {
@@ -59,7 +59,7 @@ impl Files {
         self.folder.join(self.name.replace(JOB, &job.to_string()))
     }
 
-    /// Files that exist, or of which the one before exists.
+    /// Files that exist, or whose previous version exists.
     fn found(&self) -> Vec<PathBuf> {
         let there = |path: &PathBuf| path.exists() || file::previous(path).exists();
         if !self.is_for_many() {

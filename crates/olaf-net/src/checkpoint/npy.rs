@@ -32,7 +32,7 @@ pub(super) fn data<'a>(bytes: &'a [u8], descr: &str, shape: &[u32]) -> Result<&'
     let (len, rest) = rest.split_first_chunk().ok_or_else(short)?;
     let text = rest.get(..usize::from(u16::from_le_bytes(*len))).ok_or_else(short)?;
     let data = &rest[text.len()..];
-    let text = std::str::from_utf8(text).map_err(|_| "a header that is no text")?;
+    let text = std::str::from_utf8(text).map_err(|_| "its header is not text")?;
     let value = |key: &str, end: char| {
         let start = text.find(key)? + key.len();
         let value = &text[start..];
@@ -42,7 +42,7 @@ pub(super) fn data<'a>(bytes: &'a [u8], descr: &str, shape: &[u32]) -> Result<&'
     {
         return Err(format!("not of type {descr} in C order"));
     }
-    let lengths = value("'shape': (", ')').ok_or("a header without a shape")?;
+    let lengths = value("'shape': (", ')').ok_or("its header names no shape")?;
     let lengths = lengths.split(',').map(str::trim).filter(|length| !length.is_empty());
     let read: Option<Vec<u32>> = lengths.map(|length| length.parse().ok()).collect();
     if read.as_deref() != Some(shape) {

@@ -71,7 +71,8 @@ impl ClientConfig {
         })
     }
 
-    /// Bytes of UDP payload in one worker's update of `parameters` parameters, as pacers count them.
+    /// Bytes of UDP payload in one worker's update of `parameters` parameters, as pacers count
+    /// them.
     ///
     /// # Errors
     /// [`StartError::Config`] that names the key.
@@ -89,7 +90,7 @@ impl ClientConfig {
                 let lanes = (mtu as usize).saturating_sub(headers) / LANE;
                 if lanes == 0 {
                     return Err(StartError::Config(format!(
-                        "mtu_bytes = {mtu}: must be at least {}, what the headers and one value take",
+                        "mtu_bytes = {mtu}: must be at least {}: the headers and one value",
                         headers + LANE
                     )));
                 }
@@ -101,8 +102,8 @@ impl ClientConfig {
             Some(lanes) if (1..=room).contains(&lanes) => lanes,
             Some(lanes) => {
                 let limit = match self.mtu_bytes {
-                    Some(mtu) => format!("what fits mtu_bytes = {mtu}"),
-                    None => format!("what fits a datagram of {MAX_DATAGRAM} bytes"),
+                    Some(mtu) => format!("the most that fit mtu_bytes = {mtu}"),
+                    None => format!("the most that fit a datagram of {MAX_DATAGRAM} bytes"),
                 };
                 return Err(StartError::Config(format!(
                     "segment_lanes = {lanes}: must be from 1 to {room}, {limit}"

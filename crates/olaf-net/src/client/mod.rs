@@ -48,7 +48,7 @@ pub struct Flushing {
 }
 
 impl Flushing {
-    /// Waits for its end, at most so long; whether it is there.
+    /// Waits for the end of the flush, at most for `timeout`. Returns whether it has ended.
     #[must_use]
     pub fn await_flush(self, client: &Client, timeout: Duration) -> bool {
         let known = |worker: &mut Worker| {
@@ -80,14 +80,16 @@ impl Client {
         let worker = worker.unwrap_or(drawn);
         if worker == WorkerId::ALL.0 {
             return Err(StartError::Config(format!(
-                "worker: {worker} stands for all workers, take another id"
+                "worker: id {worker} means all workers; give another id"
             )));
         }
         let switch = address::resolve(switch, |_| true)
             .map(address::canonical)
             .map_err(StartError::Config)?;
         if switch.port() == 0 {
-            return Err(StartError::Config(format!("address {switch}: port 0 is nobody's")));
+            return Err(StartError::Config(format!(
+                "address {switch}: no program listens on port 0; give the switch's port"
+            )));
         }
         let any: SocketAddr = if switch.is_ipv4() {
             (Ipv4Addr::UNSPECIFIED, 0).into()
@@ -97,7 +99,7 @@ impl Client {
         let mut socket = Socket::bind(any)?;
         socket
             .connect(switch)
-            .map_err(|error| StartError::System(format!("no way from here to {switch}"), error))?;
+            .map_err(|error| StartError::System(format!("no route to {switch}"), error))?;
         let address = Address {
             job: JobId(job),
             cluster: ClusterId(cluster),
@@ -144,8 +146,8 @@ impl Client {
         self.await_join(&joining, timeout).unwrap_or_else(|| Err(self.give_up(&joining)))
     }
 
-    /// Asks to be let in, and returns at once. `layout` tells the server the names and shapes of the
-    /// model's arrays: see [`Worker::describe`].
+    /// Asks to be let in, and returns at once. `layout` tells the server the names and shapes of
+    /// the model's arrays: see [`Worker::describe`].
     ///
     /// # Errors
     /// [`ClientError::Usage`] for a model that cannot be, or a layout that is not the model's.
@@ -169,7 +171,7 @@ impl Client {
             let result = worker.join(clock::now(), weights);
             result.map_err(|error| match error {
                 PushError::NonFinite { index } => ClientError::Usage(format!(
-                    "weight {index} is NaN or infinite: no job can begin with it"
+                    "weight {index} is NaN or infinite: give finite weights"
                 )),
                 _ => ClientError::Usage("the model has no parameters, or too many".into()),
             })
@@ -252,7 +254,7 @@ impl Client {
             };
             if model.lanes.len() != have {
                 return Err(ClientError::Usage(format!(
-                    "the parts have {have} values where the job's model has {} parameters",
+                    "the parts have {have} values together; the job's model has {}",
                     model.lanes.len()
                 )));
             }
@@ -312,7 +314,7 @@ impl Client {
         all
     }
 
-    /// Begins a flush, for a caller who waits for it in pieces.
+    /// Begins a flush, for a caller that waits for it in pieces.
     #[must_use]
     pub fn start_flush(&self) -> Flushing {
         self.send_held();
@@ -408,9 +410,9 @@ impl Client {
     fn alive(&self) -> Result<(), ClientError> {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         match &*thread {
-            Some(thread) if thread.is_finished() => Err(ClientError::Failed(
-                "the client's thread died, which is a bug of Olaf's".into(),
-            )),
+            Some(thread) if thread.is_finished() => {
+                Err(ClientError::Failed("the client's thread died, which is a bug in Olaf".into()))
+            }
             _ => Ok(()),
         }
     }

@@ -1,4 +1,4 @@
-//! What a person is told when a job cannot be joined, and what to do about it.
+//! Messages for people if a job cannot be joined: the reason, and the remedy.
 
 use olaf_host::push_pull::worker::{TooNarrow, WorkerStatistics};
 use olaf_wire::{Address, JobId, WelcomeCode};
@@ -11,7 +11,7 @@ pub(super) fn refusal(code: WelcomeCode, own: &Address, parameters: usize) -> St
     match code {
         WelcomeCode::WorkerIdInUse => format!(
             "worker id {worker} of job {job} is in use by another living worker: give each worker \
-             an id of its own, or none and one is drawn"
+             an id of its own, or give none: Olaf then draws one"
         ),
         WelcomeCode::WrongModelSize => format!(
             "the model of job {job} has another number of parameters than this worker's \
@@ -19,8 +19,8 @@ pub(super) fn refusal(code: WelcomeCode, own: &Address, parameters: usize) -> St
         ),
         WelcomeCode::WrongSegmentLanes => format!(
             "job {job} is cut into segments of another size: set neither segment_lanes nor \
-             mtu_bytes, so that this worker takes the job's size over, or set the same as its \
-             other workers"
+             mtu_bytes, and this worker takes the job's size; or set the values that the job's \
+             other workers have"
         ),
         WelcomeCode::UnknownJob => format!(
             "the switch has no server for job {job}: add it to the switch's routes, or correct \
@@ -94,8 +94,9 @@ pub(super) fn unreachable(
     if statistics.awaits_admission {
         let cluster = statistics.cluster;
         return format!(
-            "the switch at {switch} has not settled within {waited:.1} s whether cluster {cluster} of \
-             job {job} may join: allow more time than its `--admission-timeout`, or look at its log"
+            "the switch at {switch} has not decided within {waited:.1} s whether cluster {cluster} \
+             of job {job} may join: allow more time than its `--admission-timeout`, or look at its \
+             log"
         );
     }
     if !statistics.server_alive {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// Events kept at once; the oldest give way.
 const LIMIT: usize = 4096;
-/// Trouble with sending is told at most once in this time.
+/// Shortest time between two events about trouble with sending.
 const TELL_TROUBLE_EVERY: Duration = Duration::from_secs(1);
 
 /// The events.

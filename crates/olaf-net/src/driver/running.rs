@@ -56,7 +56,7 @@ impl<E: Engine + Send + 'static> Running<E> {
             other => {
                 let again = matches!(other, State::Running(_));
                 *state = other;
-                let stopped = "was stopped and its port is free: make a new one".to_owned();
+                let stopped = "was stopped, and its port is free: make a new one".to_owned();
                 return if again { Ok(()) } else { Err(StartError::Config(stopped)) };
             }
         };

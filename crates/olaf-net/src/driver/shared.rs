@@ -171,7 +171,7 @@ impl<E: Engine> Shared<E> {
             self.again.store(false, Ordering::SeqCst);
             self.send_due(&mut sending);
         }
-        // Under the lock, so that nobody who is about to wait misses it.
+        // Under the lock, so that a caller that is about to wait does not miss it.
         drop(self.lock());
         self.changed.notify_all();
     }
@@ -244,8 +244,8 @@ impl<E: Engine> Shared<E> {
         }
     }
 
-    /// A datagram did not leave. The engine hears of a datagram that is too long; people hear of
-    /// all other trouble.
+    /// A datagram did not leave. The engine learns of a datagram that is too long. All
+    /// other trouble becomes an event.
     fn take_trouble(&self, now: olaf_engine::Instant, trouble: &Trouble) {
         let mut state = self.lock();
         if trouble.is_too_large() {

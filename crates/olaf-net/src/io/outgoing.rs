@@ -82,7 +82,7 @@ pub(crate) struct Outgoing {
     trouble: Option<Trouble>,
 }
 
-/// One datagram and those who still get it.
+/// One datagram, and the receivers that it was not sent to yet.
 struct Group {
     bytes: Vec<u8>,
     class: TrafficClass,
@@ -140,7 +140,8 @@ impl Outgoing {
         self.trouble.take()
     }
 
-    /// Takes the message that `write` writes, sealed; false when it writes none or the socket is full.
+    /// Takes the message that `write` writes, sealed; false when it writes none or the socket is
+    /// full.
     pub(crate) fn take(
         &mut self,
         wire: &impl Wire,
@@ -149,7 +150,8 @@ impl Outgoing {
         statistics: &mut IoStatistics,
         write: impl FnOnce(&mut [u8]) -> Option<Transmit>,
     ) -> bool {
-        // A group goes first, to its last receiver: `write` is called only where its message is taken.
+        // A group goes first, to its last receiver: `write` is called only where its message is
+        // taken.
         while self.has_room(wire, statistics) {
             if self.group.is_none() {
                 return self.take_written(wire, peers, seal, statistics, write);

@@ -22,7 +22,7 @@ pub(crate) struct Peers {
     places: HashMap<PeerId, Place>,
     fixed: BTreeSet<PeerId>,
     next: u32,
-    /// How many there may be before the next look at who is forgotten.
+    /// The number of peers that starts the next search for forgotten ones.
     sweep_at: usize,
 }
 

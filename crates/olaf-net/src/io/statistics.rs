@@ -15,9 +15,9 @@ pub(crate) struct IoStatistics {
     pub(crate) send_errors: u64,
     /// Datagrams longer than the path takes.
     pub(crate) too_large: u64,
-    /// Questions of what a path carries that were longer than it: no trouble.
+    /// Probes of the path's size that were too long for the path: no trouble.
     pub(crate) probes_too_large: u64,
-    /// Datagrams that came in and were not opened: their seal is not to be believed.
+    /// Datagrams that came in and were not opened, because their seal is not valid.
     pub(crate) not_opened: u64,
     /// Datagrams for a party whose address is not known any more, or for nobody.
     pub(crate) unroutable: u64,

@@ -19,7 +19,7 @@ pub struct ServerConfig {
     pub listen: String,
     /// The core to run on. Off: the system chooses.
     pub core: Option<usize>,
-    /// For tests and experiments: lose some of what arrives; none: lose nothing.
+    /// For tests and experiments: lose some of the arriving datagrams; none: lose nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receive_loss: Option<ReceiveLoss>,
     /// File that the model and all that goes with it is kept in; `{job}` stands for the job.

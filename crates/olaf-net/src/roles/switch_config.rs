@@ -23,7 +23,7 @@ pub struct SwitchConfig {
     pub routes: BTreeMap<u32, String>,
     /// The core to run on. Off: the system chooses.
     pub core: Option<usize>,
-    /// For tests and experiments: lose some of what arrives; none: lose nothing.
+    /// For tests and experiments: lose some of the arriving datagrams; none: lose nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receive_loss: Option<ReceiveLoss>,
     /// What the switch's decisions depend on.

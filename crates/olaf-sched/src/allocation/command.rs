@@ -23,8 +23,8 @@ pub enum Command {
         /// For people.
         reason: String,
     },
-    /// A job shall stop: a waiting one ends, a running one is told to and then says that it
-    /// finished.
+    /// A job shall stop: a waiting job ends; a running job gets the order to stop and then reports
+    /// that it finished.
     Cancel {
         /// Whose.
         job: JobId,
@@ -166,25 +166,25 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text { field } => {
-                write!(f, "{field}: from 1 to {MOST_TEXT} bytes, none of them a control character")
+                write!(f, "{field}: must have 1 to {MOST_TEXT} bytes and no control character")
             }
             Self::Hosts { hosts, cluster } => {
-                write!(f, "hosts: {hosts} asked for; from 1 to {cluster}, which the cluster has")
+                write!(f, "hosts = {hosts}: must be from 1 to {cluster}, the cluster's hosts")
             }
             Self::Units { units, capacity } => {
-                write!(f, "units: {units} asked for; from 1 to {capacity}, which a resource has")
+                write!(f, "units = {units}: must be from 1 to {capacity}, the units of a resource")
             }
-            Self::Steps => write!(f, "steps: at least 1, or leave it out"),
+            Self::Steps => write!(f, "steps: must be at least 1, or left out"),
             Self::QueueFull { waiting } => {
-                write!(f, "{waiting} jobs wait already, the most that may; submit again later")
+                write!(f, "{waiting} jobs wait already, which is the limit; submit again later")
             }
             Self::NoJob { job } => {
-                write!(f, "no job {}; those that there are stand in the list of jobs", job.0)
+                write!(f, "no job has the number {}; list the jobs to see their numbers", job.0)
             }
             Self::NotNow { job, state } => write!(f, "job {} is {state}", job.0),
             Self::Generation { job, generation, newest } => write!(
                 f,
-                "job {} was never given a tree of generation {generation}; its newest is {newest}",
+                "job {} has no tree of generation {generation}; its newest is {newest}",
                 job.0
             ),
             Self::NotAsked { job, generation } => write!(
@@ -193,7 +193,7 @@ impl fmt::Display for Refusal {
                 job.0
             ),
             Self::NoNode { what, name } => {
-                write!(f, "no {what} {name:?}; the cluster's page lists them")
+                write!(f, "no {what} has the name {name:?}; the cluster's page lists the names")
             }
         }
     }

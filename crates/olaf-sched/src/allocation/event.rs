@@ -54,8 +54,8 @@ pub enum Event {
         /// The tree.
         tree: TreeView,
     },
-    /// Order, to who keeps the switches: a dead job's tree is to be torn down; then say `released`
-    /// in its place.
+    /// Order to the keeper of the switches: tear down a dead job's tree, then send `released` in
+    /// the job's place.
     Fence {
         /// Whose.
         job: JobId,

@@ -77,7 +77,7 @@ pub struct Explanation {
     pub shares_with: Vec<JobId>,
     /// What keeps it from acquiring its tree now.
     pub waits_for: Option<Wait>,
-    /// When it has no tree: who is in the way of those it could have.
+    /// If it has no tree: for each tree that it could have, the jobs in its way.
     pub blocked: Vec<Blocked>,
     /// When it has no tree: when the policy looks again.
     pub again: Option<trees::Again>,
@@ -263,7 +263,7 @@ impl Allocator {
         }
         let resource = self.holds.waits_for(tree, record.request.units)?;
         let uses = |tree: &Tree| tree.resources(self.config.capacity).contains(&resource);
-        // With those who share and stay, it is to take turns.
+        // It will take turns with jobs that share and stay, so these are not in its way.
         let in_the_way = |phase| {
             !self.config.trees.shares() || matches!(phase, Phase::Releasing | Phase::Fencing)
         };

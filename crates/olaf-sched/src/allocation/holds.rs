@@ -1,9 +1,9 @@
 //! Who may be using which resources at the switches: the accounting behind a migration in two
 //! phases (MINA §IV-A a).
 //!
-//! A job *holds* a tree from the moment at which it is told to acquire it until it has said that
-//! it released it, or was fenced. A tree is given only where everything that is to go has gone,
-//! or where it fits beside what has not; so no two jobs meet beyond the capacity, in whatever
+//! A job *holds* a tree from the order to acquire it until the job reports that it released it, or
+//! was fenced. A tree is given only if all jobs that must leave its switches have left them, or if
+//! it fits beside the jobs that have not; so no two jobs meet beyond the capacity, in whatever
 //! order they answer. Nobody holds one thing while it waits for another: a job waits with empty
 //! hands, and what it waits for are releases, which wait for nobody. Hence no deadlock.
 
@@ -84,8 +84,8 @@ impl Holds {
 
     /// The first resource of `tree` for which `units` more must wait, because it has too few.
     ///
-    /// Under a policy that shares, a job waits only for those who are to go: where nobody is, the
-    /// trees were planned to share the resource in time (MINA §III-D), and a sharing controller
+    /// Under a policy that shares, a job waits only for jobs that must leave. If there are none,
+    /// the trees were planned to share the resource in time (MINA §III-D), and a sharing controller
     /// keeps the jobs apart. Under any other policy the capacity is never exceeded.
     #[must_use]
     pub fn waits_for(&self, tree: &Tree, units: u32) -> Option<u32> {
@@ -96,7 +96,7 @@ impl Holds {
         })
     }
 
-    /// `job` is told to acquire.
+    /// `job` gets the order to acquire.
     pub(super) fn give(&mut self, job: JobId, generation: u64, tree: Arc<Tree>, units: u32) {
         for resource in tree.resources(self.capacity) {
             self.units[resource as usize] += u64::from(units);
@@ -106,8 +106,8 @@ impl Holds {
         assert!(before.is_none(), "a tree is given to empty hands only: job {}", job.0);
     }
 
-    /// `job` is told to release, or is fenced. Returns the generation, if it was not yet leaving
-    /// or if the phase is another one now.
+    /// `job` gets the order to release, or is fenced. Returns the generation, if it was not yet
+    /// leaving or if the phase is another one now.
     pub(super) fn leave(&mut self, job: JobId, phase: Phase) -> Option<u64> {
         let hold = self.jobs.get_mut(&job)?;
         if hold.phase == phase || hold.phase == Phase::Fencing {

@@ -59,7 +59,7 @@ pub struct Job {
     pub request: Request,
     /// Where it is.
     pub state: State,
-    /// Milliseconds of the clock of who applied the commands.
+    /// Milliseconds, by the clock of the process that applied the commands.
     pub submitted_ms: u64,
     /// When it got its hosts.
     pub started_ms: Option<u64>,

@@ -310,7 +310,7 @@ impl Allocator {
         out.events.push(Event::Ended { job, state, note });
         self.ended.push_back(job);
         while self.ended.len() > self.config.most_ended {
-            // One that is not fenced yet is remembered longer: who fences it asks for it.
+            // A job that is not fenced yet is remembered longer: the fencing process asks for it.
             let known = |job: &JobId| self.holds.of(*job).is_none();
             let Some(at) = self.ended.iter().position(known) else { break };
             let oldest = self.ended.remove(at).expect("its place was just found");
@@ -386,7 +386,7 @@ impl Allocator {
         }
     }
 
-    /// First phase: who shall have another tree than it holds gives up what it holds.
+    /// First phase: a job that shall have another tree than it holds releases the one it holds.
     fn plan(&mut self, changes: Vec<Change>, out: &mut Outcome) {
         for Change { job, to, reason, .. } in changes {
             let Some(record) = self.jobs.get_mut(&job) else { continue };
@@ -411,7 +411,8 @@ impl Allocator {
         }
     }
 
-    /// Second phase: who holds nothing gets its tree, once everybody who is to go has gone from it.
+    /// Second phase: a job that holds no tree gets its tree once all jobs that must leave the tree
+    /// have left it.
     fn give_what_is_free(&mut self, out: &mut Outcome) {
         let mut given = Vec::new();
         for &job in &self.wanting {

@@ -1,12 +1,12 @@
 //! The slow, obvious side of the tests: runtimes that use trees, messages on their way to and from
-//! them, and a count of who uses what that knows nothing of the allocator's own.
+//! them, and a count of each tree's users that knows nothing of the allocator's own count.
 
 use super::{Allocator, Command, Event, Phase};
 use crate::topology::Capacity;
 use crate::{JobId, Tree};
 use std::collections::{BTreeMap, VecDeque};
 
-/// What a runtime is told.
+/// An order to a runtime.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Order {
     Acquire(u64),
@@ -75,9 +75,9 @@ impl World {
         });
     }
 
-    /// A job begins to use a tree. Where that is more than there is, all who are there must have
-    /// been planned to take turns: nobody who is to go, nobody of another group. Who then has to
-    /// go takes turns until it has gone.
+    /// A job begins to use a tree. If a resource is then used beyond its capacity, all its users
+    /// must be planned to take turns: no user that has to release, and none of another group. A
+    /// user that has to release later takes turns until it has released.
     fn begin(&mut self, allocator: &Allocator, job: JobId) {
         let group = allocator.forest.group(job);
         let planned = |(user, generation, _): &(JobId, u64, u32)| {
@@ -92,7 +92,7 @@ impl World {
         }
     }
 
-    /// Of each resource that is used beyond its capacity: by whom.
+    /// The users of each resource that is used beyond its capacity.
     fn beyond(&self, capacity: Capacity) -> BTreeMap<u32, Vec<(JobId, u64, u32)>> {
         let mut users = BTreeMap::<u32, Vec<(JobId, u64, u32)>>::new();
         for ((job, generation), (tree, units)) in &self.uses {
@@ -107,7 +107,8 @@ impl World {
         users
     }
 
-    /// Nobody met who was not to. Without taking turns: nobody uses what another uses.
+    /// No two jobs met that were not planned to. Without taking turns: no resource is used beyond
+    /// its capacity.
     pub(super) fn check(&self, allocator: &Allocator) -> Result<(), String> {
         if let Some(met) = &self.met {
             return Err(met.clone());
@@ -125,7 +126,7 @@ impl World {
     }
 }
 
-/// Everybody who shall have a tree uses it, nobody else uses one.
+/// Every job that shall have a tree uses it, and no other job uses a tree.
 pub(super) fn check_settled(allocator: &Allocator) -> Result<(), String> {
     for (job, record) in allocator.jobs() {
         let held = allocator.holds().of(job);

@@ -96,7 +96,7 @@ impl Allocator {
             let planned = new.forest.tree(job).and_then(|(tree, _)| tree);
             if planned != record.tree.as_ref() {
                 return Err(SnapshotError(format!(
-                    "job {}: its tree is planned differently now",
+                    "job {}: this release plans another tree for it",
                     job.0
                 )));
             }
@@ -124,27 +124,31 @@ impl Snapshot {
         let queued: BTreeSet<_> = self.queue.iter().collect();
         let ended: BTreeSet<_> = self.ended.iter().collect();
         if queued.len() != self.queue.len() || ended.len() != self.ended.len() {
-            return fail("a job stands twice in line, or twice among those that ended".into());
+            return fail("queue or ended: names a job twice".into());
         }
         if self.next.0 > 1 << 53 {
-            return fail(format!("next: {}, above 2^53", self.next.0));
+            return fail(format!("next = {}: must be at most 2^53", self.next.0));
         }
         let mut taken = vec![false; topology.hosts().len()];
         for (job, record) in &self.jobs {
             let ascending = record.hosts.windows(2).all(|pair| pair[0] < pair[1]);
             if *job >= self.next || !ascending || !record.hosts.iter().all(host_there) {
-                return fail(format!("job {}: its number or its hosts cannot be", job.0));
+                return fail(format!("job {}: its number or its hosts are impossible", job.0));
             }
             if !record.tree.as_deref().is_none_or(tree_there) {
-                return fail(format!("job {}: its tree is of another topology", job.0));
+                return fail(format!("job {}: its tree belongs to another topology", job.0));
             }
             if (record.state == State::Queued) != queued.contains(job)
                 || record.state.ended() != ended.contains(job)
             {
-                return fail(format!("job {}: it is {} and is not", job.0, record.state));
+                let state = record.state;
+                return fail(format!("job {}: the lists contradict its state, {state}", job.0));
             }
             if record.state.runs() && record.hosts.len() != record.request.hosts as usize {
-                return fail(format!("job {}: it has not the hosts that it asked for", job.0));
+                return fail(format!(
+                    "job {}: it has more or fewer hosts than it asked for",
+                    job.0
+                ));
             }
             for host in record.hosts.iter().filter(|_| record.state.runs()) {
                 if std::mem::replace(&mut taken[host.index()], true) {
@@ -161,12 +165,12 @@ impl Snapshot {
             let state = self.jobs[job].state;
             let cannot = state == State::Queued || dead != state.ended();
             if !tree_there(&hold.tree) || hold.generation == 0 || cannot {
-                return fail(format!("job {}: what it holds cannot be", job.0));
+                return fail(format!("job {}: its hold contradicts its state or topology", job.0));
             }
         }
         let drained = self.drained_hosts.iter().all(host_there);
         if !drained || !self.forest.drained.iter().all(switch_there) {
-            return fail("what is drained is not of this topology".into());
+            return fail("a drained host or switch is not in this topology".into());
         }
         Ok(())
     }

@@ -245,7 +245,7 @@ fn explore(start: &Allocator, script: &[Command], lies: bool) -> Explored {
     explored
 }
 
-/// Two leaves, two spines: three jobs that cross, of which two have a tree at a time; the drains
+/// Two leaves, two spines: three jobs that cross, and two of them have a tree at a time; the drains
 /// make them move, one dies in between.
 fn crossing(capacity: Capacity) -> (Allocator, Vec<Command>) {
     let trees = trees::Policy::Gain {

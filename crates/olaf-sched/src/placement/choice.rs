@@ -41,7 +41,7 @@ impl Choice {
         }
     }
 
-    /// Chooses `count` of the free hosts, of which there are as many.
+    /// Chooses `count` of the free hosts; at least `count` are free.
     pub(super) fn choose(&mut self, free: &Free, count: u32) -> Chosen {
         let (mut hosts, score_millis) = match self {
             Self::FirstFit => (first_fit::choose(free, count), 0),

@@ -3,7 +3,7 @@
 use super::free::Free;
 use crate::HostId;
 
-/// The first `count` of the free hosts; there are so many.
+/// The first `count` of the free hosts; at least `count` are free.
 pub(super) fn choose(free: &Free, count: u32) -> Vec<HostId> {
     free.hosts().take(count as usize).collect()
 }

@@ -155,7 +155,8 @@ impl Free {
         }
     }
 
-    /// So many hosts of `pod`, in none of its pods, became free, so many are no more.
+    /// `more` single hosts of `pod`, in none of its lower pods, became free; `less` are free no
+    /// more.
     fn climb(&mut self, pod: PodId, more: u32, less: u32) {
         let (mut before, mut after) = (Fragments::alike(less, 0), Fragments::alike(more, 0));
         let mut above = Some(pod);

@@ -33,9 +33,9 @@ pub enum Policy {
         /// The same seed and the same calls give the same hosts.
         seed: u64,
     },
-    /// So that the job's fragments and alpha times those of what stays free are least in sum (MINA
-    /// §III-B). Of equal choices the one whose last pod has the fewest of the job's hosts, then the
-    /// last but one, and so on within each pod: from the left.
+    /// The choice with the least sum of the job's fragments and alpha times the fragments that stay
+    /// free (MINA §III-B). Of equal choices the one whose last pod has the fewest of the job's
+    /// hosts, then the last but one, and so on within each pod: from the left.
     Fragments {
         /// Alpha, in thousandths: what a free fragment weighs against one of the job. From 0 to
         /// [`MOST_ALPHA_MILLIS`].
@@ -104,8 +104,8 @@ impl fmt::Display for Reason {
                 let (score, alpha) = (Thousandths(score_millis), Thousandths(alpha_millis.into()));
                 write!(
                     f,
-                    "fewest fragments: {job} of the job + {alpha} x {free_after} of what stays \
-                     free (before: {free_before}) = {score}"
+                    "fewest fragments: {job} of the job + {alpha} x {free_after} of the free hosts \
+                     (before: {free_before}) = {score}"
                 )
             }
         }
@@ -131,7 +131,7 @@ impl fmt::Display for Thousandths {
 pub enum NoRoom {
     /// It asks for none.
     NoHosts,
-    /// It never will: the cluster has no so many hosts, drained or not.
+    /// It never will: the cluster has fewer hosts, drained or not.
     TooLarge {
         /// Asked for.
         hosts: u32,
@@ -168,15 +168,15 @@ impl NoRoom {
 impl fmt::Display for NoRoom {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoHosts => write!(f, "a job has at least one host"),
+            Self::NoHosts => write!(f, "hosts: a job needs at least one"),
             Self::TooLarge { hosts, cluster } => {
-                write!(f, "{hosts} hosts asked for, the cluster has {cluster}")
+                write!(f, "{hosts} hosts asked for; the cluster has {cluster}")
             }
             Self::Drained { hosts, usable, cluster } => write!(
                 f,
-                "{hosts} hosts asked for, {usable} of {cluster} are not drained: put some back"
+                "{hosts} hosts asked for; {usable} of {cluster} are not drained: undrain some"
             ),
-            Self::Busy { hosts, free } => write!(f, "{hosts} hosts asked for, {free} are free"),
+            Self::Busy { hosts, free } => write!(f, "{hosts} hosts asked for; {free} are free"),
         }
     }
 }
@@ -206,7 +206,7 @@ impl Placer {
     /// Chooses and takes `hosts` hosts.
     ///
     /// # Errors
-    /// When there are not so many free; nothing is taken then.
+    /// If fewer hosts are free; then no host is taken.
     pub fn place(&mut self, hosts: u32) -> Result<Placement, NoRoom> {
         let (cluster, usable, free) = (self.free.cluster(), self.free.usable(), self.free.left());
         match hosts {
@@ -236,8 +236,8 @@ impl Placer {
         Placement { hosts: chosen.hosts, reason }
     }
 
-    /// Takes these hosts, whoever chose them: a job that was placed before a restart. They may have
-    /// been drained since.
+    /// Takes hosts that were chosen before: those of a job that was placed before a restart. They
+    /// may have been drained since.
     ///
     /// # Panics
     /// When a job has one.

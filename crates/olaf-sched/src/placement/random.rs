@@ -3,7 +3,7 @@
 use super::free::Free;
 use crate::HostId;
 
-/// `count` of the free hosts, ascending, each set as likely as any other; there are so many.
+/// `count` of the free hosts, ascending. Every set is equally likely; at least `count` are free.
 pub(super) fn choose(free: &Free, count: u32, rng: &mut fastrand::Rng) -> Vec<HostId> {
     let mut hosts: Vec<HostId> = free.hosts().collect();
     // The first places of a shuffle. u32, not usize: the same draws on every platform.

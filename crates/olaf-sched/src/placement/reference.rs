@@ -33,7 +33,7 @@ pub(super) fn least_score(pods: &Pods, free: &[HostId], count: usize, alpha: u32
             (0..free.len()).filter(|bit| set >> bit & 1 == 1).map(|bit| free[bit]).collect();
         score(pods, free, &taken, alpha)
     });
-    scores.min().expect("there are so many")
+    scores.min().expect("the caller checked that enough hosts are free")
 }
 
 /// Of all sets with the least score, the one that [`Policy::Fragments`](super::Policy) promises:
@@ -47,8 +47,8 @@ pub(super) fn choice(pods: &Pods, free: &[HostId], count: usize, alpha: u32) -> 
             bits.map(|bit| free[bit]).collect::<Vec<_>>()
         })
         .filter(|taken| score(pods, free, taken, alpha) == least);
-    let mut taken =
-        taken.min_by_key(|taken| order(pods, PodId::CLUSTER, taken)).expect("there are so many");
+    let first = taken.min_by_key(|taken| order(pods, PodId::CLUSTER, taken));
+    let mut taken = first.expect("the caller checked that enough hosts are free");
     taken.sort_unstable();
     taken
 }

@@ -1,10 +1,10 @@
 //! Fewest fragments where all pods of a level are alike: fat trees, leaf-spines.
 //!
 //! The score of a choice depends only on the free fragments that it uses (MINA §III-B). A pod that
-//! is not all free is never one fragment, neither of the job nor of what is left: it adds nothing
-//! to what its parts add. So a pod, or the cluster, is as good as the list of its free fragments,
-//! and fragments of one level are all alike: so many single hosts, so many ToR switches, so many
-//! pods. A job takes some of them whole, breaks some into their parts, and takes parts.
+//! is not all free is never one fragment, neither of the job nor of the free hosts: it adds nothing
+//! to the scores of its parts. A pod, or the cluster, is therefore described by its number of free
+//! fragments of each level. Example: 3 single hosts, 2 ToR switches and 1 pod. A job takes some of
+//! them whole, breaks some into their parts, and takes parts.
 //!
 //! - Of each level it breaks one at most. Of two that are broken, swap parts until one has all the
 //!   job's or none: by induction at most one part of both is broken itself, so that one of the two
@@ -61,7 +61,7 @@ impl Shape {
         u32::try_from(self.height).expect("fewer than LEVELS")
     }
 
-    /// `count / self.hosts[level]`, by a multiplication: half of what a placement takes is this.
+    /// `count / self.hosts[level]`, by a multiplication: half of a placement's time is spent here.
     /// Exact, as count and hosts are 2^20 at most: the product is off by less than 2^20 / 2^42.
     fn whole(&self, level: usize, count: u32) -> u32 {
         ((u64::from(count) * self.inverse[level]) >> 42) as u32
@@ -100,7 +100,7 @@ impl<'a> Stock<'a> {
         Self { shape, alpha, fragments, below }
     }
 
-    /// The least score, in thousandths, of taking `count` hosts, of which there are as many.
+    /// The least score, in thousandths, of taking `count` hosts. At least `count` are free.
     fn score(&self, count: u32) -> u64 {
         self.from(self.shape.height, 0, count, Taken { whole: 0, left: self.fragments.all })
     }

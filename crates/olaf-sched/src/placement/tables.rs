@@ -48,7 +48,7 @@ enum Piece {
 }
 
 const FRESH: u32 = u32::MAX;
-/// Tables grow by so many hosts at least.
+/// Least number of hosts that a table grows by.
 const STEP: usize = 16;
 
 impl Tables {

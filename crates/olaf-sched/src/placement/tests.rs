@@ -54,7 +54,7 @@ fn a_job_that_fits_a_tor_gets_one() {
     assert_eq!(filler.reason, reason);
     assert_eq!(
         reason.to_string(),
-        "fewest fragments: 1 of the job + 0.5 x 2 of what stays free (before: 3) = 2"
+        "fewest fragments: 1 of the job + 0.5 x 2 of the free hosts (before: 3) = 2"
     );
 }
 
@@ -80,7 +80,7 @@ fn random_hosts_are_the_seeds() {
     };
     assert_eq!(draw(7), draw(7));
     assert_ne!(draw(7), draw(8));
-    // The draw is part of what a seed means: on every platform, and from version to version.
+    // A seed stands for its draw: on every platform, and from version to version.
     assert_eq!(draw(7)[1], ids(&[35, 52]));
 }
 

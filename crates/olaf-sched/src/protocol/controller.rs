@@ -33,8 +33,8 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Silent(host) => write!(f, "host {host} does not answer"),
-            Self::Stuck => f.write_str("its hosts do not let go of the switches"),
-            Self::Told => f.write_str("it was said to have ended"),
+            Self::Stuck => f.write_str("its hosts did not release the switches"),
+            Self::Told => f.write_str("a caller reported that it had ended"),
         }
     }
 }
@@ -72,10 +72,10 @@ pub enum BadJob {
 impl fmt::Display for BadJob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Known => f.write_str("there is a job of this number: give it another"),
-            Self::Hosts => f.write_str("a job has at least one host"),
+            Self::Known => f.write_str("another job has this number: give another number"),
+            Self::Hosts => f.write_str("hosts: a job needs at least one"),
             Self::Units(resource) => {
-                write!(f, "it needs more of resource {resource} than there is")
+                write!(f, "it needs more units than resource {resource} has")
             }
         }
     }
@@ -313,22 +313,22 @@ impl<P: Policy> Controller<P> {
         let Phase::Preparing { give, .. } = job.phase else { return };
         let Some((least, most, held)) = job.all_ready() else { return };
         let grant = if give {
-            // differs: MINA aborts where the indices differ. Here nothing is held, so all hosts have
-            // launched everything so far without the switches, and a host that lags behind will do
-            // the same up to the largest index. The grant must therefore not begin before that
-            // index, whatever the policy says. Example: the next operations are 4 and 5. A grant
-            // from 4 would let one host run operation 4 in the switches that the other has already
-            // run without them. A grant from 5 is the same for both.
+            // differs: MINA aborts where the indices differ. Here nothing is held, so all hosts
+            // have launched everything so far without the switches, and a host that lags behind
+            // will do the same up to the largest index. The grant must therefore not begin before
+            // that index, whatever the policy says. Example: the next operations are 4 and 5. A
+            // grant from 4 would let one host run operation 4 in the switches that the other has
+            // already run without them. A grant from 5 is the same for both.
             let chosen = self.policy.grant(now, id, most);
             chosen.map(|grant| Grant { from: grant.from.max(most), to: grant.to })
         } else if held && (least == most || has!(self.bug, SkipIndices)) {
             Some(Grant { from: most, to: most })
         } else {
             // Something is held and the indices differ: one host may have launched an operation
-            // with the switches that another host has still to launch. Example: the grant is 3 to 6,
-            // the next operations are 4 and 5. Taken back now, the first host would run operation 4
-            // without the switches, and the second has launched it with them. So nothing changes,
-            // and the job is asked again later.
+            // with the switches that another host has still to launch. Example: the grant is 3 to
+            // 6, the next operations are 4 and 5. Taken back now, the first host would run
+            // operation 4 without the switches, and the second has launched it with them. So
+            // nothing changes, and the job is asked again later.
             None
         };
         self.settle(now, id, grant);
@@ -423,16 +423,16 @@ impl<P: Policy> Controller<P> {
         }
     }
 
-    /// The pause after a round without agreement. It is drawn by chance, so that rounds and launches
-    /// that met once do not meet again. The same job and round always draw the same pause.
+    /// The pause after a round without agreement. It is drawn by chance, so that rounds and
+    /// launches that met once do not meet again. The same job and round always draw the same pause.
     fn retry_ns(&self, id: JobId) -> u64 {
         let round = self.jobs.get(&id).map_or(0, |job| job.ballot.round);
         let mut chance = fastrand::Rng::with_seed(self.seed ^ id.0.rotate_left(32) ^ round);
         self.timing.retry_ns + chance.u64(0..=self.timing.retry_ns)
     }
 
-    /// Begins rounds for jobs, in the policy's order, until nothing more fits. A round counts against
-    /// capacity from its beginning: its outcome may be a grant.
+    /// Begins rounds for jobs, in the policy's order, until nothing more fits. A round counts
+    /// against capacity from its beginning: its outcome may be a grant.
     pub(super) fn turn(&mut self, now: u64) {
         loop {
             // This is called for every packet: it must cost nothing while no job waits.
@@ -476,8 +476,8 @@ impl<P: Policy> Controller<P> {
         used
     }
 
-    /// Sends what the round has to say now to each host that has not answered. A host has answered an
-    /// outcome only once it holds nothing: the repeated packet is also the poll for that.
+    /// Sends what the round has to say now to each host that has not answered. A host has answered
+    /// an outcome only once it holds nothing: the repeated packet is also the poll for that.
     fn resend(&mut self, id: JobId) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         let body = match job.phase {

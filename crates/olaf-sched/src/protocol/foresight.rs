@@ -12,7 +12,7 @@ use crate::{JobId, Steps};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow::{self, Break, Continue};
 
-/// A job, as it is told to [`Foresight`].
+/// A job, as [`Foresight`] gets it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sharer {
     /// Its pattern on its network.

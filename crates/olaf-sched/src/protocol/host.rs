@@ -42,7 +42,7 @@ impl fmt::Display for NotNow {
         match self {
             Self::Locked => f.write_str("the grant is being changed"),
             Self::Runs(index) => write!(f, "operation {index} runs"),
-            Self::Left => f.write_str("this host has said good-bye"),
+            Self::Left => f.write_str("this host has left the job"),
             Self::Failed(gone) => write!(
                 f,
                 "host {} of the job did not say in time whether the grant was changed; \
@@ -81,7 +81,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// The host of `rank` of a job of so many `hosts` that starts now. A host that died does not
+    /// The host with `rank` in a job of `hosts` hosts that starts now. A host that died does not
     /// come back: its job is submitted again, under another name.
     #[must_use]
     pub fn new(job: JobId, rank: u16, hosts: u16, timing: HostTiming) -> Self {
@@ -127,8 +127,8 @@ impl Host {
         Ok(launch)
     }
 
-    /// Tells the controller that all hosts have launched the current all-reduce. Its step began here
-    /// `step_age_ns` ago.
+    /// Tells the controller that all hosts have launched the current all-reduce. Its step began
+    /// here `step_age_ns` ago.
     pub fn began(&mut self, step_age_ns: u64) {
         if let Some(Launch { in_network, .. }) = self.running {
             let progress = Progress { next: self.next, in_network, step_age_ns };
@@ -283,9 +283,10 @@ impl Host {
         self.reply(ballot, self.settled_body());
     }
 
-    /// Whether the outcome of `ballot` is known here: it is settled, or it is older than the promised
-    /// one. This host promises one ballot at a time and none twice. It will therefore never promise
-    /// the older one, and a ballot needs the promise of every host: it came to nothing.
+    /// Whether the outcome of `ballot` is known here: it is settled, or it is older than the
+    /// promised one. This host promises one ballot at a time and none twice. It will therefore
+    /// never promise the older one, and a ballot needs the promise of every host: it came to
+    /// nothing.
     pub(super) fn knows(&self, ballot: Ballot) -> bool {
         ballot <= self.settled
             || self.promise.as_ref().is_some_and(|promise| ballot < promise.ballot)

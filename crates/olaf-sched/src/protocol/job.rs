@@ -3,7 +3,7 @@
 use super::controller::{Failure, Members};
 use super::{Ballot, Grant};
 
-/// A job's round, from "who holds what?" to "nobody holds anything".
+/// A job's round, from the question what its hosts hold until they hold nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Job {
     pub(super) members: Members,

@@ -3,22 +3,22 @@
 /// The controller's patience.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Timing {
-    /// Between two sendings of what is not answered.
+    /// Time between two sendings of a packet that is not answered.
     pub resend_ns: u64,
-    /// Hosts may be locked so long before those that are not ready end the round.
+    /// Longest time that hosts are locked while others are not ready; then the round ends.
     pub prepare_ns: u64,
-    /// Who has not answered so many sendings is dead.
+    /// A host that has not answered this number of sendings is dead.
     pub sendings: u32,
     /// The same of a host that was never heard: it may still be starting.
     pub first_sendings: u32,
     /// Between two questions whether a grant is used up; also how soon a dead holder is missed.
     pub poll_ns: u64,
-    /// A grant that is not used up so long after it was given is asked back.
+    /// A grant that is not used up this time after it was given is asked back.
     pub hold_ns: u64,
-    /// A job that does not let go though asked so often is failed.
+    /// A job that was asked back this number of times and did not release is failed.
     pub take_backs: u32,
-    /// After a round without agreement the next of the job comes so much later, and up to as much
-    /// again, by chance.
+    /// Pause of a job after a round without agreement. A random part of up to the same length is
+    /// added.
     pub retry_ns: u64,
 }
 
@@ -41,11 +41,11 @@ impl Default for Timing {
 /// A host's patience.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct HostTiming {
-    /// Locked so long without an outcome, it asks the other hosts of its job.
+    /// A host that is locked for this time without an outcome asks the other hosts of its job.
     pub doubt_ns: u64,
     /// Between two such questions.
     pub ask_ns: u64,
-    /// A host that has not answered so many of them is dead, and the job with it.
+    /// A host that has not answered this number of questions is dead, and the job with it.
     pub askings: u32,
 }
 
@@ -72,7 +72,7 @@ pub enum Bug {
     /// Gives on as soon as the outcome is known, not when nothing is held.
     #[cfg(test)]
     SkipRelease,
-    /// Gives before it has asked who holds what.
+    /// Gives grants before it has asked the hosts what they hold.
     #[cfg(test)]
     SkipAsking,
     /// A host in doubt aborts by itself.

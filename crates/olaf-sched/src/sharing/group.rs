@@ -7,9 +7,9 @@ use crate::{JobId, Steps};
 /// How long a group runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
-    /// Each job runs so many steps, and leaves the tree to the others.
+    /// Each job runs this number of steps, and leaves the tree to the others.
     Steps(u64),
-    /// All jobs run for so long; a step that has not ended by then does not count.
+    /// All jobs run for this time; a step that has not ended by then does not count.
     Ns(u64),
 }
 
@@ -58,7 +58,7 @@ pub struct Started {
     pub start_ns: u64,
     /// And until when.
     pub end_ns: u64,
-    /// By whom it is summed, and why.
+    /// Whether the switches or the hosts sum it, and why.
     pub decision: Decision,
 }
 
@@ -198,8 +198,8 @@ pub(crate) fn first_event(jobs: &[Running<'_>]) -> Option<(u64, Event, usize)> {
 }
 
 /// (JCT without the switches - JCT) / (JCT without - JCT with them always), each summed over the
-/// jobs, of what they ran; weighted by their hosts if `weighted`. None if nobody could gain
-/// (MINA §V-A).
+/// jobs and the steps that they ran; weighted by their hosts if `weighted`. None if no job could
+/// gain (MINA §V-A).
 #[must_use]
 pub fn score(jobs: &[(&Steps, u32)], ran: &[Ran], weighted: bool) -> Option<f64> {
     let (mut gained, mut possible) = (0i128, 0i128);

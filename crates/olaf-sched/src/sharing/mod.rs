@@ -63,7 +63,7 @@ pub struct Running<'a> {
     pub ready_ns: u64,
     /// The operation that runs uses the switches.
     pub in_network_now: bool,
-    /// An operation runs. For the one who asks, none does.
+    /// An operation runs. The asking job has none.
     pub running: bool,
     /// Steps still to end, this one among them: 1 in the last.
     pub steps_left: u64,
@@ -92,7 +92,7 @@ pub enum Reason {
     Ahead,
     /// No: another job gains more by them in the time.
     Yields {
-        /// To whom.
+        /// That job.
         to: JobId,
     },
 }
@@ -133,7 +133,7 @@ pub trait Surroundings {
     fn free_ns(&self, rival: usize) -> u64;
 }
 
-/// Jobs of which each conflicts with each: those of a group that share one tree.
+/// Every job conflicts with every other: the jobs of a group that share one tree.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OneTree;
 

@@ -8,9 +8,9 @@
 //! its step would make good anyhow gains nothing and lets others pass. The answer whose future is
 //! less late, in host-nanoseconds, is taken; of two equal ones, yes.
 //!
-//! A future ends where each job has ended the step that it is in, and the steps that it ends
-//! meanwhile. Of the jobs that do not conflict with mine it knows when they let go of what they
-//! use now, and nothing beyond. One question costs the operations of that future: counted and bounded, never timed.
+//! A future ends when each job has ended its present step, and the steps that it ends meanwhile. Of
+//! a job that does not conflict with mine it knows only when that job's present use of the switches
+//! ends. One question costs the operations of that future: counted and bounded, never timed.
 
 use super::{Decision, Next, Reason, Running, Surroundings};
 use crate::Steps;

@@ -239,7 +239,7 @@ fn plan_looks_at_the_nearest_of_many() {
 /// How many small groups are tried by [`policies_beside_the_optimum`].
 const GROUPS: u64 = 400;
 
-/// Of random small groups, host-weighted: what each policy gained of what the optimum gains.
+/// The gain of each policy as a share of the optimum's, host-weighted, over random small groups.
 #[test]
 fn policies_beside_the_optimum() {
     let mut rng = fastrand::Rng::with_seed(1);

@@ -63,22 +63,22 @@ impl fmt::Display for TopologyError {
         match self {
             Self::Form(text) => write!(
                 f,
-                "topology {text:?}: one of fat-tree:DEGREE, \
+                "topology {text:?}: must be fat-tree:DEGREE, \
                  fat-tree:HOSTS,TORS,PODS:AGGS,CORES, leaf-spine:LEAVES,HOSTS,SPINES"
             ),
             Self::Number { text, part } => {
-                write!(f, "topology {text:?}: {part:?} is not a whole number from 1")
+                write!(f, "topology {text:?}: {part:?} must be a whole number from 1")
             }
             Self::FatTree(error) => write!(f, "{error}"),
             Self::LeafSpine(text) => write!(
                 f,
-                "topology {text:?}: a leaf-spine has at least one leaf, host a leaf and spine, and \
-                 at most {MOST_HOSTS} hosts and links between switches"
+                "topology {text:?}: a leaf-spine has at least one leaf, one host per leaf and one \
+                 spine, and at most {MOST_HOSTS} hosts and links between switches"
             ),
-            Self::NoHosts => write!(f, "hosts: none; a cluster has at least one"),
-            Self::NoName { list, at } => write!(f, "{list}[{at}].name: empty; give it one"),
+            Self::NoHosts => write!(f, "hosts: none; a cluster needs at least one"),
+            Self::NoName { list, at } => write!(f, "{list}[{at}].name: empty; give a name"),
             Self::DoubleName(name) => {
-                write!(f, "name {name:?}: given twice; hosts and switches have one name each")
+                write!(f, "name {name:?}: given twice; each host and switch needs its own name")
             }
             Self::Unknown { node, up, host: false } => {
                 write!(f, "{node}.up: no switch is called {up:?}")
@@ -129,7 +129,7 @@ impl fmt::Display for CapacityError {
         let Self(text) = self;
         write!(
             f,
-            "capacity {text:?}: one of port:JOBS, switch:JOBS, slots:SLOTS, each a whole number \
+            "capacity {text:?}: must be port:JOBS, switch:JOBS or slots:SLOTS, with a whole number \
              from 1 to {}",
             u32::MAX
         )

@@ -85,9 +85,9 @@ pub struct Topology {
 pub enum Capacity {
     /// So many jobs a switch: 1 with SHARP on Quantum HDR.
     PerSwitch(u32),
-    /// So many jobs a port, whatever the other ports do: 1 on Quantum-2 NDR.
+    /// Number of jobs a port, whatever the other ports do: 1 on Quantum-2 NDR.
     PerPort(u32),
-    /// So many slots a switch, of which each job asks for some: our own switches.
+    /// Number of slots a switch; each job asks for some of them: our own switches.
     Slots(u32),
 }
 

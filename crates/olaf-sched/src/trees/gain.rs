@@ -2,8 +2,8 @@
 //! no job's tree changes unless that pays.
 //!
 //! differs: MINA §III-C counts jobs and chooses anew at each arrival. Most recorded jobs gain
-//! nothing by a tree (docs/design/015-trees.md), so counting gives places to those who have no use
-//! for them; and choosing anew moved each job's tree five times.
+//! nothing by a tree (docs/design/015-trees.md), so counting gives places to jobs that have no
+//! use for them; and choosing anew moved each job's tree five times.
 
 use super::ground::{Ground, Place, Slot};
 use super::seat::{Limits, Outcome, Seating, burden};
@@ -11,14 +11,14 @@ use super::{Join, Problem, Solution};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// Who made room for whom, by slot.
+/// Each member that made room, and the member that it made room for.
 pub(super) type MadeRoom = BTreeMap<Slot, Slot>;
 
 /// Times that seats given up in one event are offered again.
 const PASSES: usize = 3;
 
-/// Seats who can be seated, joins who cannot, gives what is left to those who gain nothing. Looks
-/// only at jobs near those that came, left or moved.
+/// Seats each job that can be seated, lets the others take turns, and gives the trees that are left
+/// to jobs that gain nothing. Looks only at jobs near those that came, left or moved.
 pub(super) fn settle(ground: &mut Ground, limits: Limits, join: Join, new: &[Slot]) -> MadeRoom {
     let mut made_room = MadeRoom::new();
     let mut freed = ground.stirred();
@@ -92,7 +92,7 @@ pub(super) fn adopt(
     winner.map_or_else(MadeRoom::new, |winner| moved.into_iter().map(|m| (m, winner)).collect())
 }
 
-/// Who could have what was `freed`, itself or by the move of one who can.
+/// The members that could use a `freed` resource, themselves or by the move of a member that can.
 fn near(ground: &Ground, freed: &[u32]) -> Vec<Slot> {
     let who = ground.who_wants(freed);
     let uses = |&slot: &Slot| ground.member(slot).seat().map_or(&[][..], |_| ground.uses(slot));
@@ -103,7 +103,7 @@ fn near(ground: &Ground, freed: &[u32]) -> Vec<Slot> {
     ground.who_wants(&resources)
 }
 
-/// Keeps who gains something and has no seat, those who gain most first.
+/// Keeps the members that gain something and have no seat; those that gain most come first.
 fn retain_unseated(ground: &Ground, open: &mut Vec<Slot>) {
     open.retain(|&slot| {
         let member = ground.member(slot);
@@ -115,7 +115,7 @@ fn retain_unseated(ground: &Ground, open: &mut Vec<Slot>) {
 
 fn seat_all(seating: &mut Seating<'_>, mut open: Vec<Slot>, made_room: &mut MadeRoom) {
     open.reverse();
-    // Whoever is dropped gains less than who dropped it, so this ends.
+    // A dropped member gains less than the member that dropped it, so this ends.
     while let Some(slot) = open.pop() {
         let outcome = seating.seat(slot);
         for &dropped in &outcome.dropped {
@@ -129,7 +129,7 @@ fn seat_all(seating: &mut Seating<'_>, mut open: Vec<Slot>, made_room: &mut Made
     }
 }
 
-/// Two or more for one who is in the way of all of them.
+/// Seats two or more members in place of one that is in the way of all of them.
 fn swap_all(seating: &mut Seating<'_>, open: &[Slot], made_room: &mut MadeRoom) {
     let mut waiting: BTreeMap<Slot, Vec<Slot>> = BTreeMap::new();
     for &slot in open {
@@ -155,7 +155,7 @@ fn note(made_room: &mut MadeRoom, slot: Slot, outcome: &Outcome) {
     }
 }
 
-/// Who has no seat takes turns with those who are least in its way.
+/// A member without a seat takes turns with the members that are least in its way.
 fn join_all(ground: &mut Ground, limits: Limits, join: Join, left_over: &[Slot]) {
     for &slot in left_over {
         let allowed = |ground: &Ground, at: usize| match join {

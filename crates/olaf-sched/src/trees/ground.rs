@@ -1,4 +1,5 @@
-//! The ground that the trees stand on: who runs, what each could use, who uses what.
+//! The ground that the trees stand on: the running jobs, the trees that each could have, and the
+//! users of each resource.
 //!
 //! Policies change it by one verb, [`Ground::put`]; everything else here reads. A member's place is
 //! *seated* if it belongs to the conflict-free set, else it *shares* with those it conflicts with.
@@ -135,11 +136,11 @@ pub(super) struct Ground {
     /// Of each resource: units that all trees hold.
     held: Vec<u64>,
     pub(super) drained: Vec<bool>,
-    /// Of each resource: who has a candidate that uses it, in the order in which they came.
+    /// Of each resource: the members with a candidate that uses it, in the order of their arrival.
     wanted: Vec<Vec<u32>>,
     /// Members whose place was touched since the event began that is being handled.
     touched: Vec<Slot>,
-    /// What members used who left since, or whose candidates changed.
+    /// Resources of members that left since, or whose candidates changed.
     freed: Vec<u32>,
 }
 
@@ -315,8 +316,8 @@ impl Ground {
         })
     }
 
-    /// Members in whose way candidate `at` of `slot` would be, or who would be in its way: other
-    /// users of what would be held beyond its capacity. Ascending by slot.
+    /// The rivals of candidate `at` of `slot`: the other users of each resource that the candidate
+    /// would hold beyond its capacity. Ascending by slot.
     pub(super) fn rivals_at(&self, slot: Slot, at: usize) -> Vec<Slot> {
         self.rivals_without(slot, at, None)
     }
@@ -412,7 +413,8 @@ impl Ground {
         Ways::new(&self.topology, hosts, |switch| !self.drained[switch.index()])
     }
 
-    /// What members used or use who stand elsewhere than when the event began, ascending.
+    /// The resources, before and now, of members with another place than when the event began.
+    /// Ascending.
     pub(super) fn stirred(&self) -> Vec<u32> {
         let mut stirred = self.freed.clone();
         for &slot in &self.touched {

@@ -259,7 +259,7 @@ impl<'a> Set<'a> {
         self.insert(vertex);
     }
 
-    /// Swaps until none pays: one for all who are in its way, or two for one.
+    /// Swaps until no swap pays: one vertex for all in its way, or two vertices for one.
     fn improve(&mut self) {
         let graph = self.graph;
         while let Some(vertex) = self.open.pop() {

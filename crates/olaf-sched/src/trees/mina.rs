@@ -8,8 +8,8 @@ use super::independent::Graph;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// What a job or a host weighs. A tree that is there already weighs one more, so that of sets of one
-/// size the one with the fewest changes is preferred; so many trees are never there.
+/// The weight of a job or a host. A tree that is there already weighs one more, so that of sets of
+/// one size the one with the fewest changes is preferred. There are never this many trees.
 const UNIT: u64 = 1 << 24;
 
 /// How a set is looked for.

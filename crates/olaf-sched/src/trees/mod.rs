@@ -45,7 +45,7 @@ pub enum Conflicts {
     Switch,
 }
 
-/// What a forest is told once.
+/// A forest's settings, given once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Config {
     /// What a switch can sum for at once.
@@ -327,7 +327,7 @@ impl Forest {
             let had = self.ground.member(slot).place.is_some();
             self.ground.replace_candidates(slot, candidates);
             self.consider(slot);
-            // The baselines give nobody a second chance who had no tree.
+            // The baselines give no second chance to a job that had no tree.
             if had || self.config.policy.gains().is_some() {
                 open.push(slot);
             }

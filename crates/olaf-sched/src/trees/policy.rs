@@ -40,7 +40,7 @@ pub enum Policy {
         candidates: usize,
         /// With which jobs a job takes turns that has no place in the set.
         join: Join,
-        /// What it costs to change a running job's tree, in thousandths of what the job gains.
+        /// Cost of changing a running job's tree, in thousandths of the job's gain.
         price_millis: u64,
         /// Longest chain of jobs that make room for each other.
         depth: u32,
@@ -55,7 +55,7 @@ pub enum Policy {
         candidates: usize,
         /// With which jobs a job takes turns that has no place in the set.
         join: Join,
-        /// What it costs to change a running job's tree, in thousandths of what the job gains.
+        /// Cost of changing a running job's tree, in thousandths of the job's gain.
         price_millis: u64,
     },
 }
@@ -179,7 +179,7 @@ pub struct Asked {
     /// With which jobs a job takes turns.
     #[serde(default)]
     pub join: Option<Join>,
-    /// What it costs to change a running job's tree, in thousandths of what the job gains.
+    /// Cost of changing a running job's tree, in thousandths of the job's gain.
     #[serde(default)]
     pub price_millis: Option<u64>,
 }

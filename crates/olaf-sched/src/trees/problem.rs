@@ -85,7 +85,7 @@ pub enum SolutionError {
 impl fmt::Display for SolutionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Job(job) => write!(f, "job {}: not in the problem, or chosen for twice", job.0),
+            Self::Job(job) => write!(f, "job {}: not in the problem, or has two choices", job.0),
             Self::Candidate(Chosen { job, candidate }) => {
                 write!(f, "job {} has no candidate {candidate}", job.0)
             }

@@ -69,12 +69,12 @@ pub enum Reason {
     Alone,
     /// Its tree conflicts with nobody's; it had another, and made room.
     Moved {
-        /// For whom.
+        /// The job that got the room.
         made_room_for: JobId,
     },
     /// Its tree conflicts with others': they take turns (MINA §III-D).
     Shares {
-        /// With whom, directly.
+        /// The jobs that it conflicts with directly.
         with: Vec<JobId>,
     },
 }

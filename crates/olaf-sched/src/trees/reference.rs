@@ -28,7 +28,8 @@ pub(super) fn check(forest: &Forest, arrivals: &BTreeMap<JobId, Arrival>) {
             uses.insert(job, tree.resources(rule));
         }
     }
-    // Rivals: who uses what is held beyond its capacity. Groups: what rivals connect.
+    // Rivals: two users of a resource that is held beyond its capacity. Groups: jobs connected by
+    // rivals.
     let over = |resource: &u32| held[resource] > rule.units().into();
     let mut group: BTreeMap<JobId, JobId> = uses.keys().map(|&job| (job, job)).collect();
     for (&job, mine) in &uses {

@@ -1,12 +1,15 @@
-//! Seats a job in the conflict-free set by chains of moves: whoever is in its way is seated
-//! elsewhere, who is in *its* way elsewhere again, and so on, a few jobs deep; who finds no seat
-//! loses it, if that costs less than the new seat gains.
+//! Seats a job in the conflict-free set by chains of moves: a job in its way is seated elsewhere, a
+//! job in *that* way elsewhere again, and so on, a few jobs deep. A job that finds no other seat
+//! loses its seat, if that costs less than the new seat gains.
+//!
+//! Example: A needs a link that B has, B could use a link that C has, and a third link is free. C
+//! moves to the free link, B to C's link, and A gets its seat.
 //!
 //! The work is counted, not timed: the same commands give the same trees on every machine.
 
 use super::ground::{Ground, Place, Slot};
 
-/// Who is to stand where.
+/// The place that each member shall have.
 type Plan = Vec<(Slot, Option<Place>)>;
 
 /// What one event may do.
@@ -16,7 +19,7 @@ pub(super) struct Limits {
     pub(super) depth: u32,
     /// Looks at a resource, for the whole event.
     pub(super) work: u64,
-    /// Cost of moving a job, in thousandths of what it gains.
+    /// Cost of moving a job, in thousandths of its gain.
     pub(super) price_millis: u64,
 }
 
@@ -24,22 +27,22 @@ pub(super) struct Limits {
 pub(super) struct Seating<'a> {
     pub(super) ground: &'a mut Ground,
     limits: Limits,
-    /// What was changed since the attempt began: who, and where it stood.
+    /// The members moved since the attempt began, with their places before.
     trail: Plan,
-    /// Members that this attempt seated: nobody moves them again.
+    /// Members that this attempt seated: it does not move them again.
     pinned: Vec<Slot>,
     cost: u64,
     left: u64,
-    /// What seats were given up that are not known to be taken again.
+    /// Resources of seats that were given up and perhaps not taken again.
     pub(super) freed: Vec<u32>,
 }
 
-/// What was done for whom.
+/// The members that a new seat moved.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
-    /// Who was seated elsewhere.
+    /// Seated elsewhere.
     pub(super) moved: Vec<Slot>,
-    /// Who lost its seat.
+    /// Without a seat now.
     pub(super) dropped: Vec<Slot>,
 }
 
@@ -147,8 +150,8 @@ impl<'a> Seating<'a> {
         only
     }
 
-    /// Seats `slot` at candidate `at`, and those who were there elsewhere, for less than `bound`.
-    /// When it fails, what it did is left on the trail for the caller to undo.
+    /// Seats `slot` at candidate `at` and the members there elsewhere, for less than `bound`. If it
+    /// fails, its changes stay on the trail for the caller to undo.
     fn force(&mut self, slot: Slot, at: usize, depth: u32, bound: u64) -> bool {
         let Some(mut blockers) = self.blockers(slot, at, bound) else { return false };
         for &blocker in &blockers {
@@ -186,7 +189,7 @@ impl<'a> Seating<'a> {
     }
 
     /// Seated members that must leave if `slot` is to have candidate `at`: of each resource those
-    /// who gain least. None if nobody may, or if that must cost `bound` and more.
+    /// that gain least. None if they may not leave, or if that must cost `bound` or more.
     fn blockers(&mut self, slot: Slot, at: usize, bound: u64) -> Option<Vec<Slot>> {
         let [most, units] =
             [self.ground.rule.units(), self.ground.member(slot).arrival.units].map(u64::from);

@@ -167,7 +167,7 @@ fn a_solver_is_asked_where_a_job_has_no_place_of_its_own() {
     forest.arrive_with(vec![arrival(1, [0, 2], 5)], &mut solver);
     let said = forest.arrive_with(vec![arrival(2, [1, 3], 9)], &mut solver);
     assert_eq!(asked, 1);
-    // Both need the same two switches: who gains more has them, the other takes turns.
+    // Both need the same two switches: the job that gains more has them, the other takes turns.
     assert_eq!(said[0].reason, Reason::Shares { with: vec![JobId(1)] });
     assert!(forest.is_seated(JobId(2)) && !forest.is_seated(JobId(1)));
 }

@@ -1,4 +1,4 @@
-//! What a job is made of, and who sits where.
+//! The parts of a job, and their places in the network.
 
 use super::{BEGIN, JOB, SERVER, SWITCH, SetupError, place};
 use crate::chance::Chance;

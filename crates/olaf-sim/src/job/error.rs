@@ -78,7 +78,7 @@ pub struct ModelSize {
 impl fmt::Display for ModelSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { have, need } = self;
-        write!(f, "the parts have {have} values where the job's model has {need} parameters")
+        write!(f, "the parts have {have} values together; the job's model has {need}")
     }
 }
 

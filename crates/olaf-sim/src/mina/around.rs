@@ -1,4 +1,4 @@
-//! What a sharing policy is told of the jobs that it looks at, beyond themselves.
+//! The surroundings of the jobs that a sharing policy looks at.
 
 use super::course::Course;
 use super::running::Running;

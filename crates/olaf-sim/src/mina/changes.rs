@@ -1,4 +1,5 @@
-//! Phase 2 of an instant: jobs leave and arrive, trees change, and who goes alone is found anew.
+//! Phase 2 of an instant: jobs leave and arrive, trees change, and the jobs that go alone are found
+//! anew.
 
 use super::course::Course;
 use super::outcome::{JobLine, JobOutcome};
@@ -166,7 +167,7 @@ impl Simulation {
         }
     }
 
-    /// Those whose surroundings changed: who are their rivals now, and can they go alone?
+    /// Finds anew the rivals of each job whose surroundings changed, and whether it can go alone.
     fn settle(&mut self) {
         let unsettled = std::mem::take(&mut self.unsettled);
         let mut regrouped = Vec::new();

@@ -1,7 +1,7 @@
-//! One job's way through its steps: when its next operation starts, and when what runs ends.
+//! One job's way through its steps: when its next operation starts, and when the running one ends.
 //!
-//! Knows no other job. What the job may use is told to it at each start, or, for a job that nobody
-//! disturbs, once for as long as that lasts: then whole steps are one multiplication.
+//! Knows no other job. The caller says at each start whether the job may use the switches. For a
+//! job that no other disturbs it says so once: then whole steps are one multiplication.
 
 use super::outcome::Use;
 use olaf_sched::Steps;
@@ -69,7 +69,7 @@ pub(super) struct Course {
 }
 
 impl Course {
-    /// A job of so many steps, at least one, begins.
+    /// A job of `count` steps, at least one, begins.
     pub(super) fn new(steps: Arc<Steps>, count: u64, now_ns: u64) -> Self {
         let (left, step_begin_ns, ready_ns) = (count, now_ns, now_ns);
         let mut course =

@@ -1,4 +1,4 @@
-//! A job on its hosts: its course, its tree, and with whom that conflicts.
+//! A job on its hosts: its course, its tree, and the jobs that its tree conflicts with.
 
 use super::course::{Course, Tally};
 use super::outcome::{JobLine, JobOutcome, TreeSpan};
@@ -23,7 +23,7 @@ pub(super) struct Held {
     pub(super) tree: Arc<Tree>,
     /// By the capacity: what an all-reduce really uses.
     pub(super) resources: Arc<[u32]>,
-    /// By what trees are judged: with whom it conflicts.
+    /// By the rule for conflicts: they decide which trees conflict with this one.
     pub(super) judged: Arc<[u32]>,
 }
 

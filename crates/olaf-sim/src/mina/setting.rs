@@ -39,7 +39,7 @@ pub struct Setting {
     pub patterns: Vec<Pattern>,
     /// In order of arrival; all wait in line at time 0.
     pub jobs: Vec<Job>,
-    /// Keep who held what and when, and each use of the switches in this part of the run.
+    /// Records the trees that each job held, and each use of the switches, in this part of the run.
     pub timeline: Option<Window>,
 }
 
@@ -78,7 +78,8 @@ pub enum Ties {
     /// All leave, then those at the head of the line are placed and arrive together.
     #[default]
     Together,
-    /// One leaves and those for which there is room then arrive; then the next, in the list's order.
+    /// One leaves and those for which there is room then arrive; then the next, in the list's
+    /// order.
     Forwards,
     /// The same from the list's end: the order of the authors' simulator, one job a switch.
     Backwards,
@@ -141,20 +142,21 @@ impl fmt::Display for SettingError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Topology(error) => write!(f, "{error}"),
-            Self::Capacity => write!(f, "capacity: at least 1"),
+            Self::Capacity => write!(f, "capacity: must be at least 1"),
             Self::Speed(what) => write!(f, "{what}"),
             Self::Pattern(name, error) => write!(f, "pattern {name}: {error}"),
-            Self::Jobs(jobs) => write!(f, "{jobs} jobs: from 1 to {MOST_JOBS}"),
-            Self::NoPattern(job) => write!(f, "jobs[{job}]: there is no such pattern"),
-            Self::Empty(job) => write!(f, "jobs[{job}]: at least one host and one step"),
+            Self::Jobs(jobs) => write!(f, "{jobs} jobs: must be from 1 to {MOST_JOBS}"),
+            Self::NoPattern(job) => write!(f, "jobs[{job}].pattern: no such pattern is given"),
+            Self::Empty(job) => write!(f, "jobs[{job}]: needs at least one host and one step"),
             Self::TooLarge { job, hosts, cluster } => {
-                write!(f, "jobs[{job}]: {hosts} hosts asked for, the cluster has {cluster}")
+                write!(f, "jobs[{job}]: {hosts} hosts asked for; the cluster has {cluster}")
             }
             Self::TooLong(job) => {
-                write!(f, "jobs[{job}]: up to here the jobs may take longer than 146 years")
+                write!(f, "jobs[{job}]: the jobs up to this one may take longer than 146 years")
             }
             Self::Window(window) => {
-                write!(f, "timeline: from {} ns to {} ns is no time", window.from_ns, window.to_ns)
+                let Window { from_ns, to_ns } = window;
+                write!(f, "timeline: from {from_ns} ns must be before to {to_ns} ns")
             }
         }
     }
@@ -179,7 +181,7 @@ impl Setting {
         }
         self.network.check().map_err(SettingError::Speed)?;
         if self.compute_speed_millis == 0 {
-            return Err(SettingError::Speed("compute speed: more than 0"));
+            return Err(SettingError::Speed("compute speed: must be above 0"));
         }
         if let Some(window) = self.timeline.filter(|window| window.from_ns >= window.to_ns) {
             return Err(SettingError::Window(window));
@@ -215,7 +217,7 @@ impl Setting {
             // What takes longer counts as a day: the run would not be the one that was asked for.
             if steps.without_ns.iter().any(|&ns| ns >= pattern::LONGEST_NS) {
                 return Err(SettingError::Speed(
-                    "bandwidth, latency: an all-reduce takes less than a day",
+                    "bandwidth, latency: an all-reduce must take less than a day",
                 ));
             }
             total_ns += u128::from(steps.none_ns) * u128::from(job.steps);

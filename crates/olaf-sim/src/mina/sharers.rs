@@ -39,7 +39,7 @@ impl Sharers {
         }
     }
 
-    /// With whom a job's tree conflicts, ascending.
+    /// The jobs that a job's tree conflicts with, ascending.
     pub(super) fn rivals(&self, job: JobIndex, resources: &[u32]) -> Vec<JobIndex> {
         let mut rivals = Vec::new();
         for &resource in resources {

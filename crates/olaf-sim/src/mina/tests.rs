@@ -158,7 +158,7 @@ fn a_tree_that_is_lost_and_comes_back_is_another() {
     assert_eq!((job.all_ns, job.end_ns), (522, 531));
 }
 
-/// The same on every platform: whoever changes what a run comes to sees it here.
+/// The same on every platform: a change of a run's results fails here.
 #[test]
 fn a_run_is_the_same_to_the_bit() {
     let patterns = vec![
@@ -196,9 +196,9 @@ fn what_cannot_be_is_said_with_its_place() {
         change(&mut told);
         Simulation::new(told).err().expect("it cannot be").to_string()
     };
-    assert_eq!(wrong(&|s| s.jobs[1].hosts = 5), "jobs[1]: 5 hosts asked for, the cluster has 4");
-    assert!(wrong(&|s| s.jobs[1].pattern = 7).starts_with("jobs[1]: there is no such pattern"));
-    assert!(wrong(&|s| s.jobs[0].steps = 0).starts_with("jobs[0]: at least one host and one step"));
+    assert_eq!(wrong(&|s| s.jobs[1].hosts = 5), "jobs[1]: 5 hosts asked for; the cluster has 4");
+    assert!(wrong(&|s| s.jobs[1].pattern = 7).starts_with("jobs[1].pattern: no such pattern"));
+    assert!(wrong(&|s| s.jobs[0].steps = 0).starts_with("jobs[0]: needs at least one host"));
     assert!(wrong(&|s| s.jobs[0].steps = u64::MAX).contains("146 years"));
     assert!(wrong(&|s| s.jobs.clear()).contains("0 jobs"));
     assert!(wrong(&|s| s.patterns[0].compute_ns = 0).contains("pattern p: duration"));

@@ -24,7 +24,7 @@ impl JobId {
     }
 }
 
-/// One attempt to change a job's grant. A later attempt is larger, of whichever controller.
+/// One attempt to change a job's grant. A later attempt is larger, even of another controller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ballot {
     /// The life of the controller: larger than that of every controller before it; from 1.
@@ -56,8 +56,8 @@ impl Grant {
     }
 }
 
-/// The progress of a job. Each of its hosts tells it when an operation begins. Only the policy hears
-/// of it: lost or late progress costs time, no more.
+/// The progress of a job. Each of its hosts tells it when an operation begins. Only the policy
+/// hears of it: lost or late progress costs time, no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Progress {
     /// The index of the next operation: the one before it begins now.
@@ -77,7 +77,8 @@ pub enum Party {
     Host(u16),
 }
 
-/// One message between the controller and a host, or between two hosts; about one ballot of one job.
+/// One message between the controller and a host, or between two hosts; about one ballot of one
+/// job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Packet {
     /// The job whose grant it is about.

@@ -1,10 +1,10 @@
-//! The queue for age: slots, merging, replacing and locking as in [`olaf`](crate::queue::merging); what leaves
-//! next is what makes the models at the servers younger by most (`docs/design/006`).
+//! The queue for age: slots, merging, replacing and locking as in [`olaf`](crate::queue::merging);
+//! what leaves next is what makes the models at the servers younger by most (`docs/design/006`).
 //!
 //! OLAF sends in the order in which slots were taken. Here each departure goes to the flow whose
 //! waiting content is newest *relative to what its server has*: with content that is equally fresh
-//! everywhere, the flow of the greatest age. A full queue gives the slot of the entry that would help
-//! least to an arrival that helps more.
+//! everywhere, the flow of the greatest age. A full queue gives the slot of the entry that would
+//! help least to an arrival that helps more.
 
 #[cfg(any(test, feature = "reference"))]
 pub mod reference;
@@ -32,14 +32,14 @@ pub struct Limits {
     /// of the model under way. Without it, a worker that awaits its answer before it sends again
     /// could wait for ever beside clusters that always have greater news.
     pub patience: u64,
-    /// After so many arrivals in a row that are no newer than what left before them, the flow counts
-    /// as never served: its worker's clock was ahead and has been set right, or its server and
-    /// with it the clock began anew.
+    /// After this number of arrivals in a row, none of them newer than the flow's last departure,
+    /// the flow counts as never served: its worker's clock was ahead and has been corrected, or its
+    /// server restarted with a new clock.
     pub disbelief: u32,
 }
 
 impl Limits {
-    /// The limits of a queue with so many slots.
+    /// The limits of a queue with `slots` slots.
     #[must_use]
     pub const fn of(slots: usize) -> Self {
         Self { remembered: 1 << 16, patience: 8 * slots as u64, disbelief: 16 }

@@ -1,4 +1,4 @@
-//! The slow, obvious twin of [`Freshest`](super::Freshest): a list of what waits, looked through
+//! The slow, obvious twin of [`Freshest`](super::Freshest): a list of entries, looked through
 //! from end to end for every decision.
 
 use super::Limits;
@@ -222,7 +222,7 @@ impl Discipline for Reference {
     fn entries(&self) -> Vec<&Entry> {
         let mut waiting: Vec<&Entry> = self.waiting.iter().collect();
         let next = self.next().map(|at| waiting.remove(at));
-        // The sort keeps the order of equals: who came first.
+        // The sort is stable: of equal entries the first to come stays first.
         waiting.sort_by(|a, b| self.worth_of(b).total_cmp(&self.worth_of(a)));
         self.locked.iter().chain(next).chain(waiting).collect()
     }

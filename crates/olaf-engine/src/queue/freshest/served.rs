@@ -42,7 +42,7 @@ impl Served {
         let record = self.flows.entry(flow).or_insert(Record { newest_ns, departure, no_news: 0 });
         self.by_departure.remove(&record.departure);
         self.by_departure.insert(departure, flow);
-        // What comes out of order takes nothing back of what the server has.
+        // An older entry that departs late does not make the server's model older.
         record.newest_ns = record.newest_ns.max(newest_ns);
         record.departure = departure;
         if self.flows.len() <= self.remembered {

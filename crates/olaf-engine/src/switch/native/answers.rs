@@ -24,7 +24,7 @@ pub(super) const UNANSWERED_LIMIT: usize = 4096;
 pub(super) enum Hearer {
     /// A worker of this switch's own.
     Worker(WorkerId),
-    /// The switch before this one, which knows who shared in its merges.
+    /// The switch before this one, which knows the contributors of its merges.
     Switch(PeerId),
 }
 
@@ -94,7 +94,8 @@ impl Switch {
         } else {
             BTreeMap::from([(Hearer::Worker(answer.address.worker), 0)])
         };
-        // Those who hear the answer are told in it; the others apart.
+        // The answer tells its receivers the ends of their updates; other senders get an
+        // acknowledgement of their own.
         let ends_of = |hearer| {
             let cluster = job.clusters.get(&answer.address.cluster);
             cluster.map_or(Ends::NONE, |cluster| cluster.ends.of(hearer, answer.segment))
@@ -261,7 +262,8 @@ fn model_receivers(
     answering.receivers.clone()
 }
 
-/// Everyone in a cluster, with the numbers of those who have one; a switch stands for all behind it.
+/// Every hearer in a cluster, with its number if it has one. A switch stands for all workers behind
+/// it.
 fn whole_cluster(
     job: &Job,
     cluster: ClusterId,

@@ -27,9 +27,9 @@ pub(super) type Holds = Vec<(Hearer, Numbers)>;
 pub(super) struct ClusterEnds {
     /// What is known of each sender's numbers, segment by segment.
     known: BTreeMap<(Hearer, u32), FlowEnds>,
-    /// This switch's own count of what it sent, segment by segment.
+    /// This switch's own count of the updates that it sent, segment by segment.
     sent: BTreeMap<u32, u32>,
-    /// What left and was not spoken of yet.
+    /// Departures without a word from above yet.
     departed: VecDeque<Departed>,
 }
 
@@ -71,8 +71,11 @@ impl ClusterEnds {
         self.known.get(&(hearer, segment)).map_or(Ends::NONE, FlowEnds::ends)
     }
 
-    /// The server, or the switch above, said what became of departures: what that says to whom. Each
-    /// hearer is told once what is known of its newest numbers, and of older ones apart.
+    /// The server, or the switch above, reported the ends of departures. Returns what each hearer
+    /// must be told: the ends of its newest numbers once, and those of older numbers separately.
+    ///
+    /// Example: departure 7 merged number 3 of worker A and number 5 of worker B. If the server
+    /// says that 7 arrived, A is told that 3 arrived and B that 5 arrived.
     pub(super) fn settle(&mut self, segment: u32, said: &Ends) -> Told {
         let (mut told, mut concerned) = (Told::new(), BTreeSet::new());
         let departed = core::mem::take(&mut self.departed);
@@ -102,7 +105,7 @@ impl ClusterEnds {
         (!known.remembers(ends.newest.wrapping_sub(oldest))).then_some((hearer, ends))
     }
 
-    /// Waiting numbers will never leave; whom that concerns.
+    /// Waiting numbers will never leave. Returns what their hearers must be told.
     pub(super) fn end(&mut self, segment: u32, holds: Holds) -> Told {
         let mut told = Told::new();
         for (hearer, numbers) in holds {
@@ -112,7 +115,7 @@ impl ClusterEnds {
         told
     }
 
-    /// The server began a new life: nobody will speak of what went to the old one.
+    /// The server restarted: no party will report the ends of departures to its old life.
     pub(super) fn give_up(&mut self) {
         self.departed.clear();
     }
@@ -150,7 +153,7 @@ impl Switch {
         self.tell_ends(now, flow, told);
     }
 
-    /// An update that came will never leave: its sender is told at once.
+    /// An update that came will never leave: tells its sender at once.
     pub(super) fn end_at_once(&mut self, now: Instant, flow: Flow, hearer: Hearer, number: u32) {
         let Some(job) = self.jobs.get_mut(&flow.job) else { return };
         if number == 0 {

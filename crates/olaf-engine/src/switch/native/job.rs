@@ -27,9 +27,10 @@ pub(super) struct Job {
     pub(super) below: BTreeMap<PeerId, Below>,
     /// When its members were last asked to join again.
     pub(super) asked_again: Option<Instant>,
-    /// The server says it; nobody else is believed.
+    /// As the server says; no other party is believed.
     pub(super) shape: Option<Shape>,
-    /// This switch's count of what it sent up for this job, from 1; 0 acknowledges nothing.
+    /// This switch's count of the updates that it sent up for this job, from 1; 0 acknowledges
+    /// nothing.
     pub(super) hop_sequence: u32,
     pub(super) members: BTreeMap<WorkerId, Member>,
     pub(super) clusters: BTreeMap<ClusterId, Cluster>,
@@ -42,7 +43,7 @@ pub(super) struct Member {
     pub(super) peer: PeerId,
     /// The port on which it was last heard.
     pub(super) port: PortId,
-    /// It joined through another switch, which sends for it and knows who is to hear the answers.
+    /// It joined through another switch, which sends for it and knows the receivers of the answers.
     pub(super) behind_switch: bool,
     /// Its last join: when the worker sent it, and how many switches it had passed.
     pub(super) joined: (u64, u8),
@@ -73,11 +74,11 @@ impl Member {
 pub(super) struct Cluster {
     pub(super) last_heard: Option<Instant>,
     pub(super) fates: Fates,
-    /// What became of what its senders sent.
+    /// The ends of its senders' updates.
     pub(super) ends: ClusterEnds,
-    /// Departures that nobody answered yet, oldest first.
+    /// Departures without an answer yet, oldest first.
     pub(super) unanswered: VecDeque<Unanswered>,
-    /// Who is owed a model: their departures were acknowledged without one.
+    /// Parties that must get a model: their departures were acknowledged without one.
     pub(super) owed: BTreeMap<Hearer, u32>,
     pub(super) answering: Option<Answering>,
     /// Workers that asked to hear what is taken in.

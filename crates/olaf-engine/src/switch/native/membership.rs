@@ -1,6 +1,6 @@
-//! Who is here: joins, welcomes, good-byes, silence.
+//! The workers of each job: joins, welcomes, good-byes, silence.
 //!
-//! The server alone decides who is in a job. A switch learns it from what passes through:
+//! The server alone admits workers to a job. A switch learns them from the messages that pass:
 //!
 //! 1. A *join* goes up. The switch notes the worker, its address and its cluster. The worker is
 //!    known now, but not admitted: its updates are refused.
@@ -232,6 +232,10 @@ impl Switch {
         self.send(now, place, from.class, Message::Welcome(signed))
     }
 
+    /// A worker leaves. The good-bye goes up unless the server never heard of the worker.
+    ///
+    /// Only the worker itself can leave: the datagram must come from its peer and name its session.
+    /// Otherwise a late good-bye of an earlier life would end the present one.
     pub(super) fn handle_leave(
         &mut self,
         now: Instant,
@@ -248,6 +252,7 @@ impl Switch {
         let Some(job) = self.jobs.get_mut(&address.job) else {
             return if waited { Verdict::Absorb } else { Verdict::Drop(DropReason::UnknownJob) };
         };
+        // Its join waited here for admission and never went up, so neither does its good-bye.
         if waited && !job.members.contains_key(&address.worker) {
             return Verdict::Absorb;
         }
@@ -282,7 +287,7 @@ impl Switch {
                 self.event(back(id, peer));
             }
             Sign::Restarted => {
-                // The new life owes nothing of what the old one still had to answer.
+                // The new life will not answer the departures that the old life had not answered.
                 for cluster in job.clusters.values_mut() {
                     cluster.unanswered.clear();
                     cluster.answering = None;
@@ -381,7 +386,8 @@ impl Switch {
         Verdict::Drop(DropReason::JoinRefused(code))
     }
 
-    /// A welcome of this switch's own, to whom it names, with the time of the join that it answers.
+    /// A welcome of this switch's own to the worker at `address`. It returns the sending time of
+    /// the join that it answers, from which the worker computes the round trip.
     pub(super) fn welcome(
         &self,
         now: Instant,

@@ -2,7 +2,7 @@
 //!
 //! Updates come up and meet the uplink's [`Link`](crate::link::Link); answers come down, take the
 //! queue's status along and fan out to the workers concerned; joins and the like pass through, and
-//! the switch remembers from them who its workers and servers are. One switch serves any number of
+//! the switch learns its workers and servers from them. One switch serves any number of
 //! jobs, which share the queue's slots.
 
 mod admission;

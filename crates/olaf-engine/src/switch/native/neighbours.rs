@@ -18,18 +18,18 @@ use olaf_wire::{Address, Join, Packet, WelcomeCode};
 
 /// Members are asked to join again at most so often: one lost question costs this long.
 const ASK_AGAIN_EVERY: Duration = Duration::from_millis(100);
-/// A loop is told at most so often.
+/// Shortest time between two events about loops.
 const TELL_LOOP_EVERY: Duration = Duration::from_secs(1);
 
 /// A switch below this one: workers joined through it, and the server let them in.
 pub(super) struct Below {
     /// The port on which it was last heard.
     pub(super) port: PortId,
-    /// Which of what it sent came before, and when it was last heard.
+    /// Which of its datagrams came before, and when it was last heard.
     pub(super) hops: Hops,
     pub(super) lives: Lives,
     pub(super) account: Account,
-    /// When a rejection of each kind was last told.
+    /// When a rejection of each kind was last reported.
     pub(super) told: [Option<Instant>; Rejection::ALL.len()],
 }
 
@@ -123,8 +123,8 @@ impl Switch {
         }
     }
 
-    /// Refuses a join that goes in a circle: the operator is told by which neighbour it came back,
-    /// the worker, whose way is `towards`, that there is no server at the end of its way.
+    /// Refuses a join that goes in a circle. An event names the neighbour that it came back from.
+    /// The worker, reached through `towards`, learns that no server is at the end of its path.
     pub(super) fn refuse_loop(
         &mut self,
         now: Instant,
@@ -144,8 +144,8 @@ impl Switch {
 }
 
 impl Job {
-    /// Looks for switches below that should have been heard, and forgets those that nobody is
-    /// behind any more; who fell silent.
+    /// Looks for switches below that should have been heard, and returns those that fell silent.
+    /// Forgets switches without a worker behind them.
     pub(super) fn check_switches(&mut self, now: Instant, silent_after: Duration) -> Vec<PeerId> {
         let behind = self.members.values().filter(|member| member.behind_switch);
         let needed: BTreeSet<PeerId> = behind.map(|member| member.peer).collect();

@@ -1,4 +1,5 @@
-//! Word to workers of what was taken in of their cluster: transmission control asks for it.
+//! Notices to workers that an update of their cluster was taken in: transmission control needs
+//! them.
 
 use super::Switch;
 use super::ports::Message;

@@ -37,7 +37,7 @@ pub(super) enum Message {
     Join(Join),
     /// The server's or this switch's word on a join, on its way down.
     Welcome(Welcome),
-    /// Word to a worker of what was taken in.
+    /// Tells a worker that an update of its cluster was taken in.
     Notice(Notice),
     /// An answer on its way down: when it leaves, it takes the queue's status along. The lanes are
     /// in wire order, and all receivers share them.

@@ -1,4 +1,4 @@
-//! Whether an update may meet the queue: who sends it, whether it has the model's shape, and whether
+//! Whether an update may meet the queue: its sender, whether it has the model's shape, and whether
 //! it comes for the first time.
 
 use super::answers::Hearer;
@@ -26,8 +26,8 @@ pub(super) struct Screened<'a> {
 ///
 /// An update that comes straight from a worker is known by the worker's id and session, and by its
 /// sequence. An update that has passed a switch is known by that switch and the switch's own count.
-/// The header of a merge names one contributor of many, who may have left meanwhile; it proves
-/// nothing.
+/// The header of a merge names only one of its contributors, which may have left meanwhile; it
+/// proves nothing.
 pub(super) fn screen<'a>(
     now: Instant,
     job: &'a mut Job,

@@ -132,7 +132,7 @@ mod schema {
 pub use schema::*;
 
 impl Switch {
-    /// Everything counted so far, and who is here.
+    /// All counters, and the parties that are here.
     #[must_use]
     pub fn statistics(&self, now: Instant) -> Statistics {
         let waiting = self.waiting();

@@ -23,7 +23,8 @@ use olaf_wire::{Address, AggregateKind, Answer, ClusterId, JobId, Update, Worker
 pub enum Aggregate {
     /// At once: asynchronous training as OLAF has it.
     Each,
-    /// The server merges the contributions of a period and applies them as one. Workers do not wait.
+    /// The server merges the contributions of a period and applies them as one. Workers do not
+    /// wait.
     Periodic {
         /// Contributions that end a period; `None` leaves the end to `after`.
         contributions: Option<u32>,
@@ -33,7 +34,7 @@ pub enum Aggregate {
     /// One contribution of every worker that is here, as one merge: synchronous training. Workers
     /// wait for the model, and what none of them computed on the newest one is refused.
     Round {
-        /// A round ends so long after its first contribution, without those that are missing.
+        /// A round ends this time after its first contribution, even if contributions are missing.
         deadline: Duration,
     },
 }
@@ -68,7 +69,7 @@ pub(super) struct Collection {
     answers: BTreeMap<(PeerId, ClusterId), Answer>,
     pub(super) waiting: u64,
     pub(super) closed: u64,
-    /// Rounds that ended without somebody who was here.
+    /// Rounds that ended without a contribution of some worker that was here.
     pub(super) short: u64,
 }
 
@@ -88,7 +89,7 @@ struct Collected {
     merged: u64,
     /// Whose contributions are certainly here: of a merge only the first contributor is known.
     workers: BTreeSet<WorkerId>,
-    /// How many more there are of each cluster, of whom only the number is known.
+    /// Further contributors of each cluster, of which only the number is known.
     nameless: BTreeMap<ClusterId, u32>,
 }
 
@@ -117,8 +118,9 @@ impl Collected {
         Ok(())
     }
 
-    /// Notes for whom an update stands in a round on version `newest`. A merge with something older
-    /// in it stands for one worker, whose name is not known: so many are certain.
+    /// Notes the workers that an update stands for in a round on version `newest`. A merge that
+    /// holds an older contribution stands for one worker with an unknown name: only one of its
+    /// contributions certainly belongs to this round.
     fn note_who(&mut self, update: &Update, newest: u32) {
         let nameless = if update.version_oldest < newest {
             1
@@ -130,8 +132,8 @@ impl Collected {
         *others = others.saturating_add(nameless);
     }
 
-    /// The workers of which nothing is here, less those that a merge may hold: all of a cluster or
-    /// none, because which of them it holds is not known.
+    /// The workers without a contribution here. Of a cluster it returns all such workers, or none
+    /// if merges may hold their contributions: it is not known whose contributions those are.
     fn missing<'a>(
         &self,
         members: &'a BTreeMap<WorkerId, Member>,
@@ -154,7 +156,7 @@ impl Collection {
         self.since.map(|since| since + aggregate.patience())
     }
 
-    /// Notes whom to send the model.
+    /// Notes a receiver of the model.
     pub(super) fn owes(&mut self, peer: PeerId, answer: Answer) {
         self.answers.insert((peer, answer.address.cluster), answer);
     }
@@ -178,7 +180,7 @@ impl Collection {
         self.since.is_some() && self.segments.iter().all(full)
     }
 
-    /// Workers that are here and of which something is missing, as far as merges let us tell.
+    /// Workers that are here without all of their contributions, as far as merges let us tell.
     pub(super) fn missing(&self, members: &BTreeMap<WorkerId, Member>) -> Vec<(WorkerId, Member)> {
         let missing = self.segments.iter().flat_map(|segment| segment.missing(members));
         let by_id: BTreeMap<WorkerId, &Member> = missing.collect();
@@ -354,7 +356,7 @@ impl Server {
         }
     }
 
-    /// Applies collections whose time is over, and rounds that wait for nobody who is still here.
+    /// Applies collections whose time is over, and rounds that no present worker is missing from.
     pub(super) fn end_collections(&mut self, now: Instant) {
         let aggregate = self.config.aggregate();
         if aggregate == Aggregate::Each {

@@ -61,7 +61,7 @@ impl Answers {
         }
     }
 
-    /// A whole model for whom `answer` addresses.
+    /// Queues a whole model for the address in `answer`.
     pub(super) fn model(&mut self, peer: PeerId, answer: Answer, shape: Shape, snapshot: Snapshot) {
         debug_assert_eq!(snapshot.len(), shape.segments() as usize, "a snapshot is whole");
         // Each segment's delivery was acknowledged by itself: beside a model of several there is no

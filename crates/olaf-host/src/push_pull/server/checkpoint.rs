@@ -27,8 +27,8 @@ use olaf_wire::offsets::{LANE, MAX_SEGMENT_LANES, SEGMENT_HEADER};
 use olaf_wire::{ClusterId, JobId, Join};
 use serde::{Deserialize, Serialize};
 
-/// The first join of a restored job, and so many patiences: the longest wait for a newer model of
-/// which nothing comes.
+/// A restored job waits at most this number of patiences after its first join for a newer model
+/// that a worker offers.
 const PATIENCES: u32 = 5;
 /// A path that carries packets of 576 bytes carries segments of more lanes than these.
 const FEWEST_LANES: u32 = 96;
@@ -233,8 +233,8 @@ impl Restored {
         &self.segments
     }
 
-    /// Somebody is here who could have a newer model, or says so: then the file was not the last
-    /// after all.
+    /// Waits, because a worker could have a newer model. If the worker says that it has one, the
+    /// file did not hold the newest.
     fn wait(&mut self, now: Instant, have_version: u32, patience: Duration) {
         self.is_last &= have_version <= self.version || have_version > CLAIM_LIMIT;
         let patience = if self.is_last { Duration::ZERO } else { patience };
@@ -356,9 +356,9 @@ impl Job {
         }
     }
 
-    /// A restored job of which nobody has joined yet takes the segments of its first worker: how
-    /// they are cut depends on the path, not on the job. Not smaller ones than any path needs: each
-    /// costs memory of its own.
+    /// A restored job that no worker has joined yet takes the segments of its first worker, because
+    /// their size depends on the path and not on the job. Segments smaller than any path needs are
+    /// not taken: each segment costs memory.
     pub(super) fn recut(&mut self, now: Instant, shape: Shape, silent_after: Duration) -> bool {
         let free = self.restored.is_some()
             && shape.segment_lanes >= self.shape.segment_lanes.min(FEWEST_LANES)

@@ -40,8 +40,8 @@ pub struct ServerConfig {
     /// first unanswered segment. 50 ms, far above the spread of one update's segments.
     #[serde(rename = "round_ms", with = "ms")]
     pub round: Duration,
-    /// An offered model of which nothing came for this time is taken from another worker. No
-    /// configuration sets this or what follows.
+    /// If no segment of an offered model came for this time, the server takes the model from
+    /// another worker. No configuration sets this field or the fields below.
     #[serde(skip)]
     pub offer_patience: Duration,
     /// A job restored from a checkpoint waits this long, from its first join on, for a worker that

@@ -530,8 +530,8 @@ impl Job {
     }
 }
 
-/// A worker is active while its last contribution is among the job's last `ACTIVE * workers` ones. A
-/// slow worker is active; a worker that stopped pushing is not.
+/// A worker is active while its last contribution is among the job's last `ACTIVE * workers` ones.
+/// A slow worker is active; a worker that stopped pushing is not.
 const ACTIVE: u64 = 4;
 
 /// Nobody's round trip is taken to be longer: a claim must not hold up a job.
@@ -557,7 +557,7 @@ impl Offer {
 }
 
 impl Cluster {
-    /// Notes whom to answer when the round ends, at the latest at `ends`.
+    /// Notes a receiver of the answer at the end of the round, which is at `ends` or earlier.
     pub(super) fn note_round(&mut self, ends: Instant, peer: PeerId, answer: Answer) {
         if let Some(round) = &mut self.round {
             round.ends = round.ends.min(ends);
@@ -569,7 +569,7 @@ impl Cluster {
         self.round.as_ref().filter(|round| !round.answers.is_empty()).map(|round| round.ends)
     }
 
-    /// Everyone who delivered in the round is to have the model it ended with.
+    /// Ends the round. Returns the answers to all its contributors, which must get the new model.
     pub(super) fn end_round(&mut self) -> BTreeMap<PeerId, Answer> {
         self.round.take().map(|round| round.answers).unwrap_or_default()
     }

@@ -58,7 +58,7 @@ impl Server {
         if join.parameters > config.max_parameters {
             return WelcomeCode::ModelTooLarge;
         }
-        // Who only asks is told how the job is cut.
+        // A worker that only asks learns the job's segment size.
         let asks = join.path.asks;
         if !asks && config.segment_lanes.is_some_and(|lanes| lanes != join.segment_lanes) {
             return WelcomeCode::WrongSegmentLanes;
@@ -80,7 +80,7 @@ impl Server {
             };
         }
         if job.shape != shape && !asks {
-            // Nobody is left who would train the model that never was.
+            // No worker is left that wanted the old shape, and no model of that shape ever came.
             *job = Job::new(shape);
         }
         match job.members.get(&join.address.worker) {

@@ -62,7 +62,7 @@ pub struct Server {
     jobs: BTreeMap<JobId, Job>,
     /// Hops that updates came over: duplicates of a datagram are known by its number there.
     hops: BTreeMap<(PeerId, JobId), Hops>,
-    /// What became of what came over them, flow by flow.
+    /// The ends of the updates that came over these hops, flow by flow.
     ends: BTreeMap<(PeerId, JobId), BTreeMap<(ClusterId, u32), FlowEnds>>,
     answers: Answers,
     refused: BTreeMap<&'static str, u64>,
@@ -108,7 +108,7 @@ impl Server {
         self.config.told()
     }
 
-    /// Everything counted so far, and who is here.
+    /// All counters, and the workers that are here.
     #[must_use]
     pub fn statistics(&self, now: Instant) -> ServerStatistics {
         statistics::of(self, now)

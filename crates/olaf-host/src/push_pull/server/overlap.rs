@@ -6,8 +6,8 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-/// The overlap of the last 1,024 versions is kept. An update on an older version counts from the oldest
-/// kept one.
+/// The overlap of the last 1,024 versions is kept. An update on an older version counts from the
+/// oldest kept one.
 const KEPT: usize = 1024;
 
 /// Contributions that changed the model: in all, at each of the last versions, and since then.
@@ -77,7 +77,7 @@ mod tests {
         overlap.add(0, 1, 1);
         overlap.publish(3);
         assert_eq!([1, 2, 3, 4].map(|version| overlap.since(0, version)), [9.0, 1.0, 0.0, 0.0]);
-        // What changed since the newest version counts for all who have it.
+        // A change since the newest version counts for every worker that has that version.
         overlap.add(0, 1, 2);
         assert_eq!(overlap.since(0, 3), 2.0);
     }

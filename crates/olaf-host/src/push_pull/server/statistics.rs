@@ -128,7 +128,7 @@ fn cluster_statistics(
     cluster: &super::job::Cluster,
 ) -> schema::Cluster {
     let members = || job.members.values().filter(|member| member.cluster == id);
-    // The age is as sure as the least sure clock among those who stamp it.
+    // The age is as accurate as the least accurate clock among the members, which stamp it.
     let error_us = members().map(|m| m.clock_error_us).max().filter(|us| *us != u32::MAX);
     schema::Cluster {
         cluster: id.0,

@@ -21,12 +21,12 @@ pub(super) struct Description {
 }
 
 impl Worker {
-    /// Describes the arrays of a model of so many parameters, for the server to tell them apart: JSON of
+    /// Names the arrays of a model with `parameters` parameters for the server. The text is JSON of
     /// the form `[{"name": "w", "shape": [2, 3]}, ..]`, in the order of the parts that
-    /// [`join`](Worker::join) is given. Call it before.
+    /// [`join`](Worker::join) gets. Call it before `join`.
     ///
     /// # Errors
-    /// What is wrong with the text; nothing is told then.
+    /// What is wrong with the text; the server then gets no description.
     pub fn describe(&mut self, text: &str, parameters: u32) -> Result<(), LayoutError> {
         Layout::parse(text.as_bytes(), parameters)?;
         self.description = Description { text: text.as_bytes().into(), ..Description::default() };

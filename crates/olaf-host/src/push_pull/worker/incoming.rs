@@ -103,7 +103,7 @@ impl Worker {
         if answer.queue.switches > 0 {
             self.queue = answer.queue;
             let ns = |us: u32| u64::from(us) * 1000;
-            // A slot holds a segment: so many whole updates of a cluster fit the queue.
+            // A slot holds one segment, so the queue holds `slots / segments` whole updates.
             let segments = self.shape.map_or(1, Shape::segments).max(1);
             let slots = u32::from(answer.queue.slots) / segments;
             let slots = u16::try_from(slots).unwrap_or(u16::MAX);
@@ -134,7 +134,8 @@ impl Worker {
                 || answer.model_version < self.asked_with;
             taken?;
             let awaited = self.models.awaited();
-            // What comes of a newer version is no sign that the rest of the awaited one still comes.
+            // What comes of a newer version is no sign that the rest of the awaited one still
+            // comes.
             if awaited != before || awaited == Some(answer.model_version) {
                 self.fetches_in_vain = 0;
                 let more = self.has_all_asked_for();

@@ -15,19 +15,19 @@ use olaf_wire::{Ages, Answer, Ends, Join, JoinPath, QueueStatus, Welcome};
 const FIRST_RETRY: Duration = Duration::from_millis(20);
 /// Joins whose answer is still awaited; of more the older ones say nothing of the path any more.
 const REMEMBERED: usize = 64;
-/// Segments of an offered model that travel before the server is asked what it lacks: so many at
-/// first, then twice as many each time that all of them arrived, and half as many when some did not.
+/// First window of an offered model: segments sent before the worker asks the server which it
+/// lacks. A window whose segments all arrived doubles the next; any other window halves it.
 const OFFER_WINDOW: u32 = 64;
-/// A window holds at most about so many bytes, or `OFFER_WINDOW` segments.
+/// Most bytes of a window, about; a window of `OFFER_WINDOW` segments may have more.
 const OFFER_BYTES: usize = 1 << 20;
 
 /// Joins on their way, and what their answers tell of the path.
 #[derive(Debug)]
 pub(super) struct Joins {
     pub(super) round_trip: RoundTrip,
-    /// Wait so long for the answer to the next one.
+    /// How long to wait for the answer to the next join.
     retry: Duration,
-    /// When those were sent whose answer is awaited, as they say it.
+    /// Sending times of the joins whose answers are awaited, as the joins state them.
     on_the_way: VecDeque<u64>,
     /// The newest of them. Each join has a time of its own, so that an answer names one join.
     newest: u64,
@@ -64,8 +64,8 @@ impl Joins {
         wait
     }
 
-    /// A join was answered: by whom it names, after the answerer had held it so long. One answer to
-    /// each join counts, whichever comes first.
+    /// An answer came to the join that was sent at `sent_at_ns`; its answerer held the join for
+    /// `held_ns`. Only the first answer to a join counts.
     pub(super) fn answered(&mut self, now: Instant, sent_at_ns: u64, held_ns: u64) {
         if let Some(at) = self.on_the_way.iter().position(|sent| *sent == sent_at_ns) {
             self.on_the_way.remove(at);
@@ -103,8 +103,7 @@ impl Offer {
         }
     }
 
-    /// The next window: of what was sent before, the segments that are said to be missing, and then
-    /// new ones.
+    /// The next window: first the segments that the server lacks of the last window, then new ones.
     fn plan(&mut self, shape: Shape, first_missing: u32, missing: u64) {
         let segments = shape.segments();
         let named = (0..64).filter(|bit| missing >> bit & 1 == 1);
@@ -142,7 +141,7 @@ impl Worker {
         self.write_join(now, false, 0, buf)
     }
 
-    /// A join, or a question about the path, filled up to so many bytes.
+    /// Writes a join, or a question about the path, padded to a given number of bytes.
     pub(super) fn write_join(
         &mut self,
         now: Instant,

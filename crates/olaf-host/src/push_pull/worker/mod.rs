@@ -1,4 +1,5 @@
-//! A worker's end of a job: it joins, pushes updates, collects models, and notices who is gone.
+//! A worker's end of a job: it joins, pushes updates, collects models, and notices a silent switch
+//! or server.
 
 mod clock;
 mod config;
@@ -39,7 +40,7 @@ use olaf_wire::{
 use outbox::Outbox;
 use path::Path;
 
-/// Segments asked for at once make at most about so many bytes; each fetch asks for 64.
+/// Most bytes, about, of segments asked for at once; each fetch asks for 64 segments.
 const FETCH_BYTES: usize = 2 << 20;
 /// Fetches that may be on their way at once, however short segments are.
 const FETCHES_AT_ONCE: usize = 32;
@@ -87,7 +88,8 @@ pub struct Worker {
     /// Those that were asked for last: when all of it is here, more is asked for at once.
     asked: Vec<Fetch>,
     leave_to_send: bool,
-    /// A switch holds its join back until its admission control has said whether the cluster may join.
+    /// A switch holds its join back until its admission control has said whether the cluster may
+    /// join.
     awaits_admission: bool,
     next_join: Option<Instant>,
     last_join: Instant,
@@ -322,8 +324,8 @@ impl Worker {
         (self.switch.silence(now), self.server.silence(now))
     }
 
-    /// Goes on in another cluster of the job: the switch is told at once, and what is pushed from
-    /// here on is that cluster's, and so is what has not left yet.
+    /// Goes on in another cluster of the job, and tells the switch at once. Updates pushed from
+    /// here on belong to the new cluster; so do updates that have not left yet.
     pub fn move_to(&mut self, now: Instant, cluster: ClusterId) {
         self.config.address.cluster = cluster;
         self.transmission.forget();

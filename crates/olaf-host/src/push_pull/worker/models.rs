@@ -70,7 +70,8 @@ impl Models {
         self.first.is_some()
     }
 
-    /// Wants a version of which nothing is on its way; whether there is now something to fetch.
+    /// Wants `version`, of which no segment is on its way. Returns whether there is now something
+    /// to fetch.
     pub(super) fn want(&mut self, shape: Shape, version: u32) -> bool {
         self.newest_seen = self.newest_seen.max(version);
         if self.is_assembling() || self.newest.as_ref().is_some_and(|m| m.version >= version) {
@@ -126,7 +127,7 @@ impl Models {
         })
     }
 
-    /// Whether nothing of what was asked for is missing any more.
+    /// Whether all segments that were asked for have come.
     pub(super) fn has(&self, fetch: &Fetch) -> bool {
         let assembly = self.first.iter().chain(&self.next).find(|a| a.version == fetch.version);
         assembly.is_none_or(|a| fetch.segments().all(|segment| a.present.contains(segment)))
@@ -150,7 +151,7 @@ impl Models {
         if next == Some(version) {
             return self.next.as_mut();
         }
-        // A wish of which nothing has come yields to whatever comes.
+        // If no segment of the wanted version has come, any version that comes replaces the wish.
         let unbegun = self.first.as_ref().is_some_and(|a| a.present.is_empty());
         if first.is_none() || (unbegun && first < Some(version)) {
             let begun = self.begin(shape, version);

@@ -46,7 +46,7 @@ impl fmt::Display for PushError {
         match self {
             Self::NotJoined => f.write_str("the worker is not in the job: join first"),
             Self::WrongSize { have, need } => {
-                write!(f, "{have} values where the job's model has {need} parameters")
+                write!(f, "the update has {have} values; the job's model has {need}")
             }
             Self::NonFinite { index } => write!(
                 f,
@@ -314,7 +314,8 @@ impl Outbox {
         self.flows.iter().any(is_newest)
     }
 
-    /// Nobody will tell the end of what is on its way: whoever knew it began a new life.
+    /// The ends of the updates on their way will never be known: the party that knew them
+    /// restarted.
     pub(super) fn give_up(&mut self) {
         self.flows.iter_mut().for_each(|flow| flow.awaited.clear());
         self.counts.unconfirmed += core::mem::take(&mut self.counts.awaited);
@@ -367,7 +368,7 @@ fn take_in(lanes: &mut Vec<f32>, parts: &[&[f32]], weight: f64) -> Option<usize>
     None
 }
 
-/// Adds the parts, times the weight, to `lanes`, of which there are as many.
+/// Adds the parts, times the weight, to `lanes`. Parts and lanes have the same number of values.
 fn add_in(lanes: &mut [f32], parts: &[&[f32]], weight: f64) {
     let factor = weight as f32;
     let values = parts.iter().flat_map(|part| part.iter());

@@ -3,7 +3,8 @@
 //! Asked with joins that are filled up to the size in question: every switch passes them on as they
 //! are, and the server fills its answer up to the same size. An answer proves the size both ways,
 //! also where a router drops silently what is too long. A job is cut once, by its first worker, so
-//! the question comes before the join; later workers only see whether the job's cut fits their path.
+//! the question comes before the join; later workers only see whether the job's cut fits their
+//! path.
 
 use super::{Standing, Worker};
 use alloc::collections::VecDeque;
@@ -44,7 +45,7 @@ const FIRST_RETRY: Duration = Duration::from_millis(20);
 const RARELY: Duration = Duration::from_secs(8);
 /// Nothing is suspected sooner.
 const SUSPECT_AFTER: Duration = Duration::from_secs(1);
-/// What was looked at and found well is not suspected again for so long.
+/// After a check that found the path well, the path is not suspected again for this time.
 const TRUST: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -203,7 +204,8 @@ impl Worker {
             }
             State::Searching if !path.answered => path.to_send = [most.min(path.ceiling), 0].into(),
             State::Searching => path.to_send = path.candidates(most).collect(),
-            // Beside the size in question a short one: who hears neither has another trouble.
+            // A short datagram beside the size in question: if neither is answered, the trouble is
+            // not the size.
             State::Checking => path.to_send = path.candidates(most).chain([0]).collect(),
             State::Narrow => path.to_send = [most, 0].into(),
         }
@@ -340,8 +342,8 @@ impl Worker {
         }));
     }
 
-    /// The system would not send a datagram of so many bytes: it is longer than the path takes.
-    /// `largest` is what it would send, where it says so.
+    /// The system did not send a datagram of `bytes` bytes, because the path takes only shorter
+    /// ones. `largest` is the size that it would send, if it says so.
     pub(super) fn did_not_fit(&mut self, now: Instant, bytes: usize, largest: Option<u32>) {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         let headers = self.config.path.headers;

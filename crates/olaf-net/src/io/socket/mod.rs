@@ -86,7 +86,7 @@ impl Socket {
                     system::OWN_ADDRESSES
                 ),
                 io::ErrorKind::PermissionDenied => {
-                    format!("{address} needs rights this user has not: take a port above 1023")
+                    format!("this user may not listen on {address}: use a port above 1023")
                 }
                 _ => format!("cannot open a UDP socket on {address}"),
             };
@@ -114,7 +114,7 @@ impl Socket {
         Ok(Self { socket, calls, local, v6: address.is_ipv6(), loss: None })
     }
 
-    /// The same socket, which loses on purpose some of what it receives.
+    /// The same socket, which on purpose loses some of the datagrams that it receives.
     ///
     /// # Errors
     /// [`StartError::Config`] where the share is not from 0 to 1.

@@ -28,7 +28,7 @@ fn socket(address: &str) -> Socket {
     Socket::bind(address.parse().expect("an address")).expect("a free port")
 }
 
-/// Sends eight datagrams, of which the last is shorter, in one call, and receives them.
+/// Sends eight datagrams in one call, the last of them shorter, and receives them.
 fn passes(from: &Socket, to: &Socket, address: SocketAddr, class: TrafficClass) {
     let contents: Vec<u8> = (0..760u32).map(|at| (at / 100) as u8).collect();
     let batch = Batch { to: address, from: None, class, contents: &contents, segment: 100 };

@@ -71,7 +71,7 @@ const TIMING: Timing = Timing {
 };
 const HOST_TIMING: HostTiming = HostTiming { doubt_ns: 0, ask_ns: 0, askings: 1 };
 
-/// Gives each job so many grants, the one with most left first.
+/// Gives each job the number of grants in `left`; the job with the most grants left comes first.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Wants {
     left: BTreeMap<JobId, u8>,

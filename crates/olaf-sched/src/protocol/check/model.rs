@@ -68,9 +68,9 @@ impl Model for Setup {
     }
 }
 
-/// From here on nothing is lost and nobody dies who lives now: is everybody free to launch after a
-/// while, and every resource free? Everything on its way is lost first. Tried with everybody alive,
-/// with each host dead, and without a controller.
+/// Loses every packet on its way; from then on no packet is lost and no living host dies. Is every
+/// host free to launch after a while, and is every resource free? Tried with all hosts alive, with
+/// each host dead, and without a controller.
 fn gets_on(setup: &Setup, cluster: &Cluster) -> bool {
     let hosts = || {
         (0..setup.jobs.len())

@@ -26,7 +26,7 @@ const TIMING: Timing = Timing {
 };
 const HOST_TIMING: HostTiming = HostTiming { doubt_ns: 1500 * US, ask_ns: 300 * US, askings: 20 };
 
-/// Gives whoever is free some operations, by chance.
+/// Gives jobs that are free some operations, by chance.
 #[derive(Debug)]
 struct Chance(Rng);
 
@@ -268,7 +268,7 @@ impl World {
         for next in down {
             self.plan(0..2000 * US, next);
         }
-        // All controllers hear what hosts say: whoever has the address.
+        // All controllers hear the hosts, because any of them may have the address.
         let epochs: Vec<u64> = self.controllers.keys().copied().collect();
         for job in &mut self.jobs {
             for (rank, host) in job.hosts.iter_mut().enumerate() {

@@ -1,4 +1,5 @@
-//! How long until the server has so many updates of each worker, over one queue (OLAF §8.2).
+//! How long until the server has a given number of updates of each worker, over one queue (OLAF
+//! §8.2).
 //!
 //! Workers push when recorded ones did: each follows the intervals of a recorded worker from a
 //! drawn place in them, round and round. What a full queue drops is sent again after a while, in
@@ -16,7 +17,7 @@ use serde::Serialize;
 /// What a delivery came to.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Outcome {
-    /// When the last worker had so many delivered; none: not within the limit.
+    /// When the last worker had the wanted number delivered; none: not within the limit.
     pub done_ns: Option<u64>,
     /// When each worker had, in order of time; shorter than the workers where some had not.
     pub worker_done_ns: Vec<u64>,

@@ -29,9 +29,9 @@ pub struct Delivery {
     pub intervals_ns: Vec<Vec<u64>>,
     /// From a departure's end to the answer at the worker.
     pub answer_delay_ns: u64,
-    /// A worker without an answer sends again after so long; none: what is lost is gone.
+    /// A worker without an answer sends again after this time; none: a lost update is gone.
     pub resend_after_ns: Option<u64>,
-    /// And up to so much longer, drawn each time: without it workers that were dropped together
+    /// Longest addition to that time, drawn for each: without it workers that were dropped together
     /// come back together, and some starve.
     #[serde(default)]
     pub resend_spread_ns: u64,

@@ -93,10 +93,10 @@ impl fmt::Display for ReplayError {
                 write!(f, "no column {column}: the first line must be {header}, but is {shown}")
             }
             Self::RepeatedColumn { column } => {
-                write!(f, "column {column} is there more than once: keep one of them")
+                write!(f, "column {column} occurs more than once: keep one of them")
             }
             Self::Columns { found, expected, .. } => {
-                write!(f, "{found} fields where the header has {expected}: write one per column")
+                write!(f, "{found} fields; the header has {expected}: write one field per column")
             }
             Self::NotUtf8 { .. } => write!(f, "not UTF-8 text: save the trace as UTF-8"),
             Self::Field { column, value, expected, .. } => {

@@ -132,9 +132,9 @@ impl<'a> Trace<'a> {
     }
 }
 
-/// The number of the line of which the record at `place` is, empty lines before it counted too.
+/// The number of the line that holds the record at `place`, with empty lines before it counted.
 ///
-/// The reader's own line numbers count neither those nor line ends of two bytes right.
+/// The reader's own line numbers are wrong for empty lines and for line ends of two bytes.
 fn line_at(bytes: &[u8], place: u64) -> u64 {
     let place = usize::try_from(place).unwrap_or(usize::MAX).min(bytes.len());
     let empty = bytes[place..].iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();

@@ -47,7 +47,7 @@ pub struct ClusterOutcome {
     pub age_peak_max_ns: Option<u64>,
     /// Mean over its workers of each worker's own age, ns, taken in the same way.
     pub worker_age_mean_ns: Option<f64>,
-    /// Workers of which nothing was delivered.
+    /// Workers without a delivered update.
     pub workers_unheard: u32,
     /// Datagrams delivered.
     pub packets: u64,
@@ -60,7 +60,7 @@ pub struct ClusterOutcome {
 pub struct SwitchOutcome {
     /// Its name.
     pub name: String,
-    /// What became of what came in.
+    /// The fates of the updates that came in.
     #[serde(flatten)]
     pub fates: HopFates,
 }

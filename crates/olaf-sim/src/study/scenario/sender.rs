@@ -33,7 +33,7 @@ pub(super) enum Decision {
     Send(Held),
     /// Nothing is sent now.
     Hold,
-    /// Nothing is sent now; call [`Sender::retry`] so long from now.
+    /// Nothing is sent now; call [`Sender::retry`] after this time.
     RetryAfter(Duration),
 }
 

@@ -15,7 +15,7 @@ use std::fmt;
 pub struct Scenario {
     /// Fixes phases, lateness and the senders' draws.
     pub seed: u64,
-    /// Workers send, and ages are observed, for so long.
+    /// How long workers send and ages are observed.
     pub duration_ns: u64,
     /// An update on the wire keeps its slot (hardware, OLAF §12.1), or leaves it as its first bit
     /// does (ns-3).
@@ -72,9 +72,9 @@ pub struct GroupSpec {
     pub clusters: usize,
     /// Workers in each cluster.
     pub workers: usize,
-    /// A worker has an update ready so often.
+    /// Time between two updates of a worker.
     pub interval_ns: u64,
-    /// Each update is ready up to so much later, drawn for each.
+    /// Longest delay of an update, drawn for each.
     #[serde(default)]
     pub late_ns: u64,
     /// Workers start at once, instead of at a time drawn within the first interval.
@@ -90,7 +90,7 @@ pub struct GroupSpec {
 pub struct AnswerSpec {
     /// From the server to the workers.
     pub delay_ns: u64,
-    /// `shared`: who had a part in the update; `cluster`: its whole cluster.
+    /// `shared`: the contributors of the update; `cluster`: its whole cluster.
     pub to: String,
     /// A cluster heard within this time is active.
     pub active_ns: u64,
@@ -115,7 +115,7 @@ pub struct ControlSpec {
     pub kind: String,
     /// Of the paper's control: older feedback is obsolete.
     pub threshold_ns: u64,
-    /// Of the paper's control: `urgency`, `fairness`, or so much per second.
+    /// Of the paper's control: `urgency`, `fairness`, or a number per second.
     pub slope: String,
     /// `carry`, `discard` or `retry`.
     pub unsent: String,
@@ -176,7 +176,7 @@ impl Scenario {
         self.switches
             .iter()
             .position(|s| s.name == name)
-            .ok_or_else(|| SpecError(format!("{by} names switch {name:?}, which is not there")))
+            .ok_or_else(|| SpecError(format!("{by} names switch {name:?}, which does not exist")))
     }
 
     /// Where each switch's uplink leads; `None`: to the server.
@@ -199,7 +199,7 @@ impl Scenario {
             if upstreams[at].is_some() {
                 let name = &self.switches[start].name;
                 return Err(SpecError(format!(
-                    "switch {name:?} never leads to the server: a ring"
+                    "switch {name:?} does not lead to the server: its upstreams form a ring"
                 )));
             }
         }

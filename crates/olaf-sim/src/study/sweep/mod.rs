@@ -34,7 +34,7 @@ use value::Values;
 /// A sweep under way, or one of several that share the work.
 pub struct Sweep {
     classes: Classes,
-    /// Every so many classes one is this sweep's.
+    /// One class in every `stride` classes is this sweep's.
     stride: u64,
     /// Whether the class at which `classes` stands has been begun.
     begun: bool,
@@ -119,7 +119,7 @@ impl Sweep {
         })
     }
 
-    /// Makes up to so many runs.
+    /// Makes at most `runs` runs.
     pub fn step(&mut self, runs: u64) -> &Progress {
         for _ in 0..runs {
             if !self.begun && !self.progress.finished {

@@ -68,8 +68,8 @@ impl Open {
         Self { senders, orders: Vec::new() }
     }
 
-    /// Opens the order of which nothing is known: it holds every total order. Returns it, for the
-    /// caller to [`add`] what is known from the start.
+    /// Opens an order without any known pair: it holds every total order. Returns it, so that the
+    /// caller can [`add`] the pairs that are known from the start.
     pub(super) fn push_any(&mut self) -> &mut Later {
         let start = self.orders.len();
         self.orders.resize(start + self.senders, 0);

@@ -81,14 +81,14 @@ impl Question {
         }
         if self.horizon > MOST_TICKS {
             return fail(format!(
-                "horizon is {} ticks and may be {MOST_TICKS}: lengthen the tick (times with a \
-                 larger common divisor) or shorten the horizon",
+                "horizon = {} ticks: must be at most {MOST_TICKS}; lengthen the tick (choose times \
+                 with a larger common divisor) or shorten the horizon",
                 self.horizon
             ));
         }
         if self.senders.is_empty() || self.senders.len() > MOST_SENDERS {
             let found = self.senders.len();
-            return fail(format!("{found} senders where 1 to {MOST_SENDERS} can be swept"));
+            return fail(format!("{found} senders: must be from 1 to {MOST_SENDERS}"));
         }
         for (index, sender) in self.senders.iter().enumerate() {
             if sender.cluster >= clusters {

@@ -71,7 +71,7 @@ fn permute(mut order: Vec<u8>, from: usize, with: &mut impl FnMut(&[u8])) {
     }
 }
 
-/// What a run shows to somebody who sees ticks only.
+/// The visible part of a run if time is in ticks.
 fn seen(runner: &Runner, horizon: u64) -> (Vec<(usize, u64, u64)>, u64, u64) {
     let deliveries = runner.deliveries.iter().filter(|delivered| delivered.end <= horizon);
     let rows = deliveries.map(|delivered| (delivered.cluster, delivered.end, delivered.newest));
@@ -235,8 +235,7 @@ fn replayed(
     (deliveries, fates.len() as u64, dropped as u64)
 }
 
-/// What a long run comes to from `after` to its horizon; of what is largest at any time, from the
-/// beginning.
+/// The result of a long run from `after` to its horizon; a largest value counts from the beginning.
 fn long_run(kind: Kind, question: &Question, all: &[Delivered], after: u64) -> Option<Ratio> {
     let end = question.horizon + 1;
     let ratio = |numerator: u64, denominator: u64| Ratio {

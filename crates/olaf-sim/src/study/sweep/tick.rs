@@ -41,8 +41,9 @@ pub(super) struct Tick {
     pub(super) first_new: u64,
     /// What the link began to send in the tick, and its cluster.
     pub(super) locked: Option<(EntryId, usize)>,
-    /// The departure has the rank of whoever of these is the latest: it is not known who began the
-    /// busy period, where it made no difference whether an arrival met the end of the last one.
+    /// The departure has the rank of the latest of these arrivals. One of them began the busy
+    /// period; which one is not known if it made no difference whether an arrival met the end of
+    /// the last departure.
     pub(super) begun: Set,
     /// Who that is in this run.
     pub(super) begun_by: usize,
@@ -69,7 +70,7 @@ impl Tick {
 
     fn compare(&self, pairs: &mut Pairs) {
         let crowded = self.crowded();
-        // The last event that changed who may still come in, or where.
+        // The last event that changed which arrivals may still come in, or where.
         let mut last = None;
         for (index, arrived) in self.arrived.iter().enumerate() {
             if crowded && self.departed == Some(index) {

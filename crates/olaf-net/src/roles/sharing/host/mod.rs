@@ -37,7 +37,9 @@ impl SharingHost {
             config.hosts.iter().enumerate().map(named).collect::<Result<Vec<_>, _>>()?;
         let Some(listen) = addresses.get(usize::from(config.rank)).copied() else {
             let (rank, all) = (config.rank, addresses.len());
-            return Err(StartError::Config(format!("rank: {rank}, of {all} hosts from 0")));
+            return Err(StartError::Config(format!(
+                "rank = {rank}: must be below {all}, the number of hosts"
+            )));
         };
         let controller = resolve("controller", &config.controller)?;
         let log = Log::open(&config.log, config.job, config.rank)?;
@@ -96,7 +98,7 @@ impl SharingHost {
         let died = |_| AskError::Died("the execution thread panicked".into());
         let said = match execution {
             Some(thread) => thread.join().map_err(died)?,
-            None => Err("it was ended before".to_owned()),
+            None => Err("the host had ended before".to_owned()),
         };
         self.shared.stop();
         let mut thread = self.synchronisation.lock().unwrap_or_else(PoisonError::into_inner);

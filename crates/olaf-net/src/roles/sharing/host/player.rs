@@ -18,7 +18,7 @@ const AGAIN: Duration = Duration::from_millis(2);
 const LINGER_NS: u64 = 300_000_000;
 /// The first all-reduce waits for hosts that are still starting.
 const START_NS: u64 = 60_000_000_000;
-const STOPPED: &str = "it was told to stop";
+const STOPPED: &str = "the host was told to stop";
 
 /// The execution thread.
 pub(super) struct Player {
@@ -90,7 +90,7 @@ impl Player {
         let (gathered, duration) = (clock::machine_ns(), durations[operation]);
         self.began(launch, gathered, step_begin, operation);
         self.sleep_until(gathered + duration)?;
-        // Before the protocol hears of it: what is logged as its time covers its time.
+        // Logged before the protocol learns of it, so that the logged time covers the operation.
         let end = clock::machine_ns();
         self.log.done(end, launch.index).map_err(lost)?;
         self.tell(|host| host.done(launch.index));
