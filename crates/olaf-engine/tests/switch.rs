@@ -356,7 +356,7 @@ fn several_jobs_share_the_slots_and_nothing_else() {
     sw.enters(other);
     sw.sends(mine, 0, &[1.0, 1.0]);
     sw.sends(other, 0, &[2.0, 2.0]);
-    // Both slots are taken now, whoever asks.
+    // Both slots are taken now.
     sw.enters_later(V1);
     assert_eq!(sw.sends(V1, 0, &[3.0, 3.0]), Verdict::Drop(DropReason::QueueFull));
     let sent = sw.up();

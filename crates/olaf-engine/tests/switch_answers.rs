@@ -1,4 +1,4 @@
-//! What comes down through the switch, and who hears it. `Bench` looks after every step.
+//! What comes down through the switch, and its receivers. `Bench` checks after every step.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod common;

@@ -1,5 +1,5 @@
-//! Switches behind switches: who may send merges, by what name they are known, who is asked again
-//! after a death, and what becomes of a circle.
+//! Switches behind switches: which may send merges, the names they are known by, the parties asked
+//! again after a death, and the end of a circle.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod common;
@@ -35,7 +35,7 @@ fn root_with(config: Config) -> Bench {
     sw
 }
 
-/// What the leaf sends: so many contributions, the first of them that worker's.
+/// An update of the leaf with a number of contributions, the first of them that worker's.
 fn merged(first: W, hop_sequence: u32, contributors: u32) -> Update {
     let sequence = 1;
     Update {

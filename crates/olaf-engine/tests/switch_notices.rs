@@ -1,4 +1,5 @@
-//! Word of what was taken in goes to the cluster's workers that asked for it, and to nobody else.
+//! Notices about updates taken in go to the cluster's workers that asked for them, and to no
+//! others.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod common;

@@ -33,7 +33,7 @@ fn hears(
     assert_eq!(host.handle_packet(now, Source::end(from), &buf[..len]), Verdict::Absorb);
 }
 
-/// Who is sent segments of a model, and of which version.
+/// The receivers of segments of a model, with the version.
 fn models(server: &mut Server, now: Instant) -> Vec<(PeerId, u32)> {
     let mut buf = vec![0; MAX_DATAGRAM];
     let mut models = Vec::new();

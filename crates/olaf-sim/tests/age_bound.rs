@@ -10,7 +10,7 @@ const CLUSTERS: u32 = 27;
 /// What the link takes for a datagram.
 const SERVICE_NS: f64 = 1000.0;
 
-/// Poisson arrivals, so many in one service over all clusters.
+/// Poisson arrivals, a given number in one service over all clusters.
 fn trace(load: f64) -> String {
     let mut chance = fastrand::Rng::with_seed(7);
     let mut csv = String::from("t_ns,cluster,worker,seq,reward,bytes\n");

@@ -1,6 +1,6 @@
 //! A server that collects before it applies (OLAF §2.1): periodically, while workers go on, and in
 //! rounds, for which they wait. Nothing counts twice, everything received has a fate or waits, and
-//! whoever dies or loses a datagram holds up the others for one deadline at most.
+//! a worker that dies or loses a datagram holds up the others for one deadline at most.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod common;
@@ -166,8 +166,8 @@ fn a_dead_worker_holds_up_rounds_for_a_deadline_each_until_it_counts_as_gone() {
     let before = (job.server_version(), counted(&job).short);
     job.train_for(ms(500));
     let freely = job.server_version() - before.0;
-    assert!(freely > 4 * held_up, "{freely} rounds of those who live, {held_up} before");
-    assert_eq!(counted(&job).short, before.1, "nobody is missing who is gone");
+    assert!(freely > 4 * held_up, "{freely} rounds of the living, {held_up} before");
+    assert_eq!(counted(&job).short, before.1, "no worker that is gone counts as missing");
     // It comes back, is waited for again, and comes.
     job.net.start_at(job.net.now(), dead);
     job.train_for(ms(500));
@@ -184,7 +184,7 @@ fn a_worker_that_leaves_ends_the_round_that_waited_for_it_alone() {
     let before = job.server_version();
     job.net.with(PeerId(4), |worker: &mut olaf_host::Worker, _| worker.leave());
     job.train_for(ms(300));
-    assert!(job.server_version() > before + 10, "no round waited for who had left");
+    assert!(job.server_version() > before + 10, "no round waited for a worker that had left");
     assert_eq!(counted(&job).short, 0);
 }
 

@@ -1,5 +1,5 @@
-//! A switch that asks before a cluster joins, with workers, a server and a network: who gets in,
-//! what the others hear, and that nobody waits for ever.
+//! A switch that asks before a cluster joins, with workers, a server and a network: which clusters
+//! get in, what the others learn, and that no worker waits for ever.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod common;
@@ -22,7 +22,8 @@ const POLICY: Admission = Admission {
 };
 const TURNED_AWAY: Standing = Standing::TurnedAway(WelcomeCode::NotAdmitted);
 
-/// Who answers: after so long, what it is told to say; nothing about the clusters it does not know.
+/// The answerer: after a delay it gives the set answer, and none about clusters that it does not
+/// know.
 struct Verifier {
     thinks: Duration,
     says: BTreeMap<u32, Ruling>,

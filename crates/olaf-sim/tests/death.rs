@@ -197,7 +197,7 @@ fn what_an_old_life_of_the_switch_still_had_on_the_way_makes_nothing_count_twice
         }
         job.train_for(ms(300));
         let twice = job.model().iter().filter(|lane| **lane > 1.5).count();
-        assert_eq!(twice, 0, "seed {seed}: so many contributions counted twice");
+        assert_eq!(twice, 0, "seed {seed}: contributions that counted twice");
         job.no_model_is_torn();
     }
 }

@@ -1,5 +1,5 @@
-//! Until the server has so many updates of each worker: who waits for whom, and nothing is lost
-//! from the accounts.
+//! Until the server has a number of updates of each worker: which workers wait, and that the
+//! accounts lose nothing.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use olaf_sim::study::delivery::{Delivery, Outcome, run};

@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 /// 8 Mbit/s: a byte takes a microsecond.
 const RATE: u64 = 8_000_000;
 
-/// Twelve workers in one cluster, each of which hears every answer that it shares in: the answers
-/// take more of the downlink than the updates take of the uplink.
+/// Twelve workers in one cluster. Each gets every answer to an update that it contributed to, so
+/// the answers take more of the downlink than the updates take of the uplink.
 fn storm(ports: u16, rate: Option<u64>, limit: usize) -> Job {
     let setting = Setting { workers: 12, clusters: 1, ..Setting::default() };
     let mut tree = Tree::single(&setting);
@@ -47,7 +47,7 @@ fn a_storm_of_answers_waits_for_the_downlink_and_keeps_its_order() {
     }
     let switch = job.net.node::<Switch>(SWITCH).unwrap();
     assert!(switch.poll_timeout().unwrap().0 > job.net.now());
-    // Each worker hears of ever newer models.
+    // Each worker gets ever newer models.
     let mut newest: BTreeMap<PeerId, u32> = BTreeMap::new();
     for (_, to, bytes) in &sent {
         let Ok(answer) = Answer::parse(&Packet::new_checked(bytes).unwrap()) else { continue };

@@ -1,5 +1,5 @@
-//! What a worker is told to have arrived has arrived, and nothing else: over links that lose, repeat
-//! and reorder, through merges and trees, with several segments, gates and full queues.
+//! A worker learns that an update arrived if and only if it did: over links that lose, repeat and
+//! reorder, through merges and trees, with several segments, gates and full queues.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod common;
@@ -21,8 +21,8 @@ fn statistics(job: &Job, id: PeerId) -> WorkerStatistics {
     job.net.node::<Worker>(id).unwrap().statistics(job.net.now())
 }
 
-/// What each worker is told, against what is in the model: contribution `k` is lane `k` of each
-/// segment, so that the model itself says which of a worker's updates arrived.
+/// Compares what each worker learns with the model. Contribution `k` is lane `k` of each segment,
+/// so that the model itself says which of a worker's updates arrived.
 #[track_caller]
 fn nobody_is_told_of_what_did_not_arrive(job: &Job) -> (u64, u64, u64) {
     let mut sums = (0, 0, 0);

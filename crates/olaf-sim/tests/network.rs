@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 const A: PeerId = PeerId(1);
 const B: PeerId = PeerId(2);
 
-/// Sends what it is told to, and notes what it hears.
+/// Sends the datagrams it is given, and notes those it receives.
 #[derive(Default)]
 struct Parrot {
     to_send: VecDeque<(PeerId, Vec<u8>)>,

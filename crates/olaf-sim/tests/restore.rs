@@ -140,7 +140,7 @@ fn an_orderly_end_is_taken_up_without_waiting() {
     let workers = job.workers();
     all_die(&mut job, &workers, Some(state.clone()), true);
     job.quiet = true;
-    // Their ids are free again after 500 ms; who waits for a newer model waits 2 s more.
+    // Their ids are free again after 500 ms; the wait for a newer model takes 2 s more.
     job.train_for(ms(1500));
     assert!(everyone_is_in(&job));
     assert!(checkpoint(&job) == state, "not what was saved");

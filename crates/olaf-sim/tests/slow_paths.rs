@@ -81,8 +81,8 @@ fn a_join_takes_a_handful_of_round_trips_and_no_flood_of_joins_whatever_the_path
             let round_trip = ms(round_trip_ms);
             let mut job = far_away(1, round_trip, switches, |_| {});
             let took = time_to_join(&mut job, round_trip * 12 + ms(40));
-            // Ask, two windows of the offer (64 segments and 136), and the model itself, which whoever
-            // only waits may be told of one repetition later.
+            // Ask, two windows of the offer (64 segments and 136), and the model itself; a worker
+            // that only waits may learn of it one repetition later.
             let trips = took.as_secs_f64() / round_trip.as_secs_f64();
             assert!(took <= round_trip * 6 + ms(25), "{trips} round trips of {round_trip_ms} ms");
             let all: Vec<_> = job.workers().iter().map(|id| statistics(&job, *id)).collect();

@@ -134,7 +134,8 @@ fn a_middle_that_is_replaced_at_once_has_everyone_back_within_a_few_round_trips(
     let admitted = statistics.workers.iter().filter(|worker| worker.admitted).count();
     assert_eq!(admitted, 8, "{statistics:?}");
     assert_eq!(statistics.switches.len(), 2);
-    // What the first merges held when nobody knew them yet is told by reason.
+    // The loss of contributions in the first merges, whose senders were not known yet, has a
+    // reason.
     let refused = statistics.fates.rejected.get("unknown_worker").copied().unwrap_or(0);
     assert!((1..20).contains(&refused), "{refused}");
     job.settle();

@@ -234,7 +234,7 @@ impl Bench {
         self.events();
     }
 
-    /// A join that has passed so many switches, the last of them at the worker's peer.
+    /// A join that has passed `hops` switches, the last of them at the worker's peer.
     #[track_caller]
     pub(crate) fn joins_through(&mut self, who: W, hops: u8, sent_at_ns: u64) -> Verdict {
         let join = Join { hops, sent_at_ns, ..join(who, PARAMETERS) };
@@ -308,7 +308,7 @@ impl Bench {
         std::iter::from_fn(|| self.switch.poll_event()).collect()
     }
 
-    /// The same; of a question only who it is about.
+    /// The same; of a question only the worker that it is about.
     pub(crate) fn events(&mut self) -> Vec<Event> {
         let bare = |event| match event {
             Event::AdmissionWanted(who, _) => Event::AdmissionWanted(who, Vec::new()),

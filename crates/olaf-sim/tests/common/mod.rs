@@ -55,7 +55,7 @@ pub(crate) struct Setting {
     /// A party unheard for this time is silent.
     pub(crate) silent_after: Duration,
     pub(crate) keepalive: Duration,
-    /// The server answers so long after the first segment at the latest.
+    /// Longest time from the first segment to the server's answer.
     pub(crate) round: Duration,
     /// Workers look for what their path carries, and cut the model to it.
     pub(crate) searches: Option<PathConfig>,
@@ -210,7 +210,7 @@ impl Job {
         let may_push = !self.quiet && due && self.pushed < self.room();
         let number = self.pushed as usize;
         let waits_for = match self.setting.aggregate {
-            // A worker too has its deadline, or a round of which everything was lost is the last.
+            // A worker has a deadline too; otherwise a round that loses everything is the last.
             Aggregate::Round { deadline } => self
                 .pushed_on
                 .get(&id)
