@@ -288,7 +288,7 @@ fn metadata_of(bytes: &[u8]) -> Result<Metadata, String> {
     let wrong = |error: serde_json::Error| format!("{METADATA}: {error}");
     let Format { format, format_version } = serde_json::from_slice(bytes).map_err(wrong)?;
     if format != FORMAT {
-        return Err(format!("{METADATA} lacks format {FORMAT:?}: not a server's checkpoint"));
+        return Err(format!("{METADATA} lacks format {FORMAT:?}: not a checkpoint of a server"));
     }
     if format_version != FORMAT_VERSION {
         return Err(format!(
