@@ -75,7 +75,7 @@ pub enum Refused {
     Duplicate,
     /// The worker was turned away.
     TurnedAway(WelcomeCode),
-    /// A model was offered that nobody asked for.
+    /// A worker offered a model without being asked.
     NotAsked,
     /// The job has no model yet that an update could change.
     NotReady,

@@ -211,7 +211,7 @@ impl Verdict {
 pub enum Why {
     /// A datagram's last bit leaves its link.
     Departure,
-    /// A credit comes back although nobody acknowledged.
+    /// A credit comes back although no acknowledgement came.
     CreditExpiry,
     /// Parties are looked at for silence.
     SilenceCheck,

@@ -1,4 +1,4 @@
-//! Who and where.
+//! Names of peers, ports, jobs, clusters and workers.
 
 pub use olaf_wire::ids::{ClusterId, JobId, Session, WorkerId};
 

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 /// The wiring of one engine, as its driver keeps it.
 ///
-/// A peer that nobody placed is behind the port for strangers: at a switch, workers below come and
+/// A peer without a place is behind the port for strangers: at a switch, workers below come and
 /// go, while servers and switches above are configured. Example of a switch with one server:
 /// `Wiring::new(PortId::DOWNLINK).with(server, PortId::UPLINK)`.
 #[derive(Clone, Debug)]

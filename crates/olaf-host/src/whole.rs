@@ -72,7 +72,7 @@ struct Above {
     server: u32,
 }
 
-/// Who a worker is.
+/// A worker's identity.
 #[derive(Deserialize, Serialize)]
 #[serde(default)]
 struct Identity {

@@ -67,7 +67,7 @@ pub(crate) fn without_arrival_times(_: &UdpSocket) -> std::io::Result<()> {
 }
 
 /// The kernel's count of datagrams that overflowed the receive buffer: the last column of the
-/// socket's line, which its inode names. Read when somebody asks, so that the data path pays
+/// socket's line, which its inode names. Read on request, so that the data path pays
 /// nothing.
 #[cfg(target_os = "linux")]
 pub(crate) fn kernel_drops(socket: &UdpSocket) -> Option<u64> {

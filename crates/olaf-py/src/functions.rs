@@ -129,7 +129,7 @@ fn scenario_of(json: &str) -> PyResult<Scenario> {
     let mut reader = serde_json::Deserializer::from_str(json);
     serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let (key, text) = (error.path().to_string(), error.inner().to_string());
-        // Where it stands in a text that a program wrote helps nobody.
+        // A program wrote the text, so the place in it does not help the reader.
         let what = text.split(" at line ").next().unwrap_or(&text);
         PyValueError::new_err(match key.as_str() {
             "." => format!("scenario: {what}"),

@@ -79,7 +79,7 @@ impl Setup {
             session: Session(1),
         };
         let mut worker = worker.worker(nobody, PeerId(0), false, None).map_err(of("worker"))?;
-        // These links carry datagrams of any length: nobody has to look for what passes.
+        // These links carry datagrams of any length: the workers need not probe the path.
         worker.path.search = false;
         Ok(Config {
             seed: self.seed,

@@ -1,9 +1,10 @@
-//! Time that somebody else keeps: recorded traces and whole networks, in one process, in order.
+//! Virtual time, which the caller keeps: recorded traces and whole networks, in one process, in
+//! order.
 //!
 //! What this crate is: [`replay`](study::replay::replay) sends recorded arrivals through the very queue
 //! and pacer that a switch runs; a [`Network`] joins switches, workers and servers by links that
 //! take their time, lose, repeat and reorder, and lets parties die and be born again; a
-//! [`Job`](job::Job) is such a network around learners that somebody else runs.
+//! [`Job`](job::Job) is such a network around learners that the caller runs.
 //!
 //! What it is not: it knows no clock, socket or thread, and draws no random number that its seed
 //! does not fix, so that a run can be repeated to the bit.

@@ -41,7 +41,7 @@ pub struct LinkCounts {
     pub repeated: u64,
     /// Arrived.
     pub delivered: u64,
-    /// Arrived where nobody was.
+    /// Arrived at a place without a party.
     pub to_the_dead: u64,
 }
 

@@ -157,7 +157,7 @@ impl Network {
     }
 
     /// Does something with the living node at a place, which then says what it has to say.
-    /// Nothing where nobody lives there.
+    /// None if the place has no party.
     ///
     /// # Panics
     /// When the node is of another type.

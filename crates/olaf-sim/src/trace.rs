@@ -14,7 +14,7 @@ pub enum Lot {
     Repeated,
     /// Arrived.
     Delivered,
-    /// Arrived where nobody was.
+    /// Arrived at a place without a party.
     ToTheDead,
     /// Sent where no link leads.
     NoLink,

@@ -94,7 +94,7 @@ impl Ends {
 pub struct Answer {
     /// The cluster answered; `worker` is [`crate::WorkerId::ALL`] or the one that asked.
     pub address: Address,
-    /// The newest hop sequence of the receiver that this answers, and with it all before: nobody
+    /// The newest hop sequence of the receiver that this answers, and with it all before: no sender
     /// waits for an answer to those any more. What became of each is in `ends`.
     pub acknowledges: u32,
     /// Which segment of the model the lanes are; of an acknowledgement, the segment delivered.

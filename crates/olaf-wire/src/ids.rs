@@ -1,4 +1,4 @@
-//! Who a datagram is from and about.
+//! Names of the parties that a datagram is from and about.
 
 use core::fmt;
 

@@ -33,7 +33,7 @@ pub struct Join {
 /// What a join says of its path, and asks of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct JoinPath {
-    /// It brings nobody in: the worker only asks whether datagrams of this size pass, and how the
+    /// It admits no worker: the worker only asks whether datagrams of this size pass, and how the
     /// job is cut. Answered with [`WelcomeCode::Path`].
     pub asks: bool,
     /// The round trip that the worker measured, microseconds; 0: none yet.

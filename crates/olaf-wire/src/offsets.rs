@@ -161,7 +161,7 @@ pub mod layout {
 
 /// Flag of a join: its worker wants [notices](crate::Notice).
 pub const WANTS_NOTICES: u16 = 1;
-/// Flag of a join: it brings nobody in, and only asks what the path carries and how the job is cut.
+/// Flag of a join: it admits no worker, and only asks what the path carries and how the job is cut.
 pub const ASKS_PATH: u16 = 2;
 
 /// Bytes of a payload lane.

@@ -131,7 +131,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Who a message is from, or for: the common header without magic, version and kind.
+/// The sender or the receiver of a message: the common header without magic, version and kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Address {
     /// The job.
@@ -216,7 +216,7 @@ impl<'a> Packet<'a> {
         self.kind
     }
 
-    /// Who it is from, or for.
+    /// Its sender, or its receiver.
     #[must_use]
     #[inline]
     pub fn address(&self) -> Address {

@@ -2,8 +2,8 @@
 //! and of two the later one is that which the other reaches by the shorter way.
 //!
 //! 0 stands for "none" where a number is acknowledged, so that a count never takes it. A sender may
-//! have 2^31 unanswered; beyond that an old number would look new, and long before that whoever
-//! waits has given up.
+//! have 2^31 unanswered; beyond that an old number would look new, and long before that a sender
+//! that waits has given up.
 
 /// The number after this one.
 #[must_use]

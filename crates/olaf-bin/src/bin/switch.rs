@@ -102,7 +102,7 @@ fn without_the_verifier(table: &mut Table) -> Result<(), Failure> {
             ));
         }
     }
-    // Times of answers that nobody gives.
+    // Timeouts of answers that never come.
     table.retain(|key, _| !key.starts_with("admission_timeout"));
     Ok(())
 }

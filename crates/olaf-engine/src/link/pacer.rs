@@ -121,7 +121,8 @@ struct Outstanding {
 }
 
 impl CreditPacer {
-    /// At most `credits` outstanding; one that nobody acknowledges comes back after `timeout`.
+    /// At most `credits` outstanding; a credit without an acknowledgement comes back after
+    /// `timeout`.
     #[must_use]
     pub const fn new(credits: usize, timeout: Duration) -> Self {
         Self { credits, timeout, outstanding: VecDeque::new(), expired: 0 }
@@ -139,7 +140,7 @@ impl CreditPacer {
         self.outstanding.len()
     }
 
-    /// How many credits came back only because nobody acknowledged in time.
+    /// The number of credits that came back without an acknowledgement in time.
     #[must_use]
     pub const fn expired(&self) -> u64 {
         self.expired

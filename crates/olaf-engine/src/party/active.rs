@@ -9,7 +9,7 @@ const ROUNDS: u32 = 3;
 /// A cluster that was not heard for this time is not active, however long a round is.
 const LONGEST: Duration = Duration::from_secs(600);
 
-/// Who is active.
+/// The active clusters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Activity {
     /// Clusters.

@@ -9,8 +9,8 @@ use olaf_wire::serial;
 /// the way may arrive after the new one's first, and counts once all the same.
 #[derive(Debug, Default)]
 pub struct Hops {
-    /// When somebody joined through it or something came of it. It outlives its workers for a
-    /// while: what they pushed last may still wait in the switch when they have left.
+    /// When a worker last joined through it or a datagram came from it. It outlives its workers for
+    /// a while: what they pushed last may still wait in the switch when they have left.
     pub liveness: Liveness,
     /// The life that began last comes first.
     lives: VecDeque<Life>,

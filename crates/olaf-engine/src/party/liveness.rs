@@ -1,6 +1,6 @@
 //! Whether a party that owes a sign of life has given one.
 //!
-//! Some parties owe a sign of life only when something was asked of them: a server that nobody
+//! Some parties owe a sign of life only when something was asked of them: a server that no party
 //! sends to has nothing to answer. Others owe one all the time: a worker repeats its join.
 //!
 //! | time since a sign was due | the party is |

@@ -23,7 +23,7 @@ pub struct NamedArray {
 }
 
 impl NamedArray {
-    /// Numbers in it; `None` where nobody can count so far.
+    /// Numbers in it; `None` if they are too many to count.
     #[must_use]
     pub fn size(&self) -> Option<u64> {
         self.shape.iter().try_fold(1u64, |size, length| size.checked_mul(u64::from(*length)))
@@ -51,7 +51,7 @@ pub enum LayoutError {
     Dimensions(String),
     /// The sizes do not add up to the parameters.
     WrongSize {
-        /// What they add up to; `u64::MAX` where nobody can count so far.
+        /// Numbers in all arrays; `u64::MAX` if they are too many to count.
         have: u64,
         /// The model's parameters.
         need: u32,

@@ -20,7 +20,7 @@ pub struct Fair {
     pub rounds: f64,
     /// A cluster fresher than the mean waits longer by its relative lead, but at most by this
     /// number of rounds. A lead beyond that cannot be given away; twice as large, it is some other
-    /// cluster's slow link, which nobody helps by waiting.
+    /// cluster's slow link, and waiting does not help it.
     pub yields: f64,
 }
 

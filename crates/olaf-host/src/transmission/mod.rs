@@ -29,7 +29,7 @@ pub enum Control {
     Off,
     /// OLAF §5 as written.
     Paper(Paper),
-    /// Ours: one update of each cluster a round, whoever of it is first.
+    /// Ours: one update of each cluster a round, from the worker that is first.
     Fair(Fair),
 }
 
@@ -129,7 +129,7 @@ impl Transmission {
     #[must_use]
     pub fn probability(&self, now: Instant, generated_ns: u64) -> f64 {
         let Some(heard) = self.heard else { return 1.0 };
-        // OLAF §5: where every cluster has a slot, whoever waits only ages.
+        // OLAF §5: if every cluster has a slot, an update that waits only ages.
         if self.queue.active_clusters <= self.queue.slots {
             return 1.0;
         }

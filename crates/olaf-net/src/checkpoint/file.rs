@@ -88,7 +88,7 @@ pub(crate) fn damaged(path: &Path) -> PathBuf {
     with_suffix(path, ".damaged")
 }
 
-/// Where files are kept that somebody begins anew without: a name that nothing has yet.
+/// An unused name for a file that a server sets aside to begin anew.
 pub(crate) fn unused_name(path: &Path) -> PathBuf {
     let mut names = (1u64..).map(|number| with_suffix(path, &format!(".before-{number}")));
     let is_free = |name: &PathBuf| !taken(name) && !taken(&previous(name));

@@ -292,7 +292,7 @@ impl Client {
         self.shared.wait_until(deadline(timeout), is_here).is_some()
     }
 
-    /// Whether an update is under way: it waits here, or nobody has said yet what became of it.
+    /// Whether an update is under way: it waits here, or its end is not known yet.
     #[must_use]
     pub fn awaits_end(&self) -> bool {
         self.shared.with(|worker| worker.awaits_end())
@@ -321,7 +321,7 @@ impl Client {
         Flushing { unconfirmed: self.unconfirmed_told.load(Ordering::SeqCst) }
     }
 
-    /// The flush is over, whatever came of it: what nobody will ever know the end of was told once.
+    /// Ends the flush. Updates whose end will never be known have been reported once.
     pub fn end_flush(&self) {
         let told = self.shared.with(|worker| worker.without_end().1);
         self.unconfirmed_told.store(told, Ordering::SeqCst);

@@ -49,7 +49,7 @@ impl Log {
         self.events.drain(..).map(|event| event.to_string()).collect()
     }
 
-    /// Events that nobody fetched in time.
+    /// Events that were not fetched in time.
     pub(super) const fn forgotten(&self) -> u64 {
         self.forgotten
     }

@@ -31,7 +31,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::time::Duration;
 
-/// Receive calls before what is due is looked at again, so that a flood starves nobody.
+/// Receive calls before due work is looked at again, so that a flood starves no receiver.
 const CALLS_A_TURN: usize = 16;
 /// A wait shorter than this costs more than it saves.
 const SPIN: Duration = Duration::from_micros(15);

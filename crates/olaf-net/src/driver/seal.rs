@@ -5,7 +5,7 @@ use olaf_engine::{Instant, PeerId};
 
 /// Opens and seals datagrams.
 pub(crate) trait Seal: Send {
-    /// The message in a datagram; nothing where the datagram is not to be believed. Whoever drops
+    /// The message in a datagram; none if its seal is not valid. The caller that drops
     /// a datagram counts it.
     fn open<'a>(&'a mut self, now: Instant, from: PeerId, datagram: &'a [u8]) -> Option<&'a [u8]>;
 

@@ -102,7 +102,7 @@ impl<E: Engine> Shared<E> {
         })
     }
 
-    /// The thread: receives, keeps time, and sends what nobody else does.
+    /// The thread: receives, keeps time, and sends the datagrams that no caller sends.
     pub(crate) fn run(&self) {
         waker::end_waits_on_time();
         let mut inbox = Inbox::new();

@@ -19,11 +19,11 @@ pub(crate) struct IoStatistics {
     pub(crate) probes_too_large: u64,
     /// Datagrams that came in and were not opened, because their seal is not valid.
     pub(crate) not_opened: u64,
-    /// Datagrams for a party whose address is not known any more, or for nobody.
+    /// Datagrams for a party whose address is not known any more, or for no party.
     pub(crate) unroutable: u64,
     /// Times the socket was full and what was to be sent waited.
     pub(crate) send_waits: u64,
-    /// Times a peer's machine said that nobody listens there.
+    /// Times a peer's machine said that no program listens there.
     pub(crate) connection_refused: u64,
     pub(crate) receive_errors: u64,
     /// Received datagrams that a link on the way marked as "congestion experienced" (ECN).

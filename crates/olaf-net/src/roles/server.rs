@@ -31,7 +31,7 @@ impl Server {
         let mut brain =
             Brain::new(brain, epoch).map_err(|error| StartError::Config(error.to_string()))?;
         let socket = Socket::bind(listen)?.losing(config.receive_loss)?;
-        // Only whoever has the port writes the file.
+        // Only the process that has the port writes the file.
         let keeper = config.keeper(&mut brain)?;
         let kept = Kept { brain, keeper, finished: false };
         let driver = Driver::new("server", kept, Wiring::end(), Peers::new(), socket);

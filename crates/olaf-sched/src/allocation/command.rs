@@ -64,7 +64,7 @@ pub enum Command {
         /// Its name.
         host: String,
     },
-    /// A host is dead: its job fails, and nobody gets it until it is undrained.
+    /// A host is dead: its job fails, and no job gets the host until it is undrained.
     HostLost {
         /// Its name.
         host: String,

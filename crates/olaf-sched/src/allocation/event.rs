@@ -96,9 +96,9 @@ pub enum Waiting {
         /// Free and not drained.
         free: u32,
     },
-    /// The queue keeps its order: nobody overtakes the head.
+    /// The queue keeps its order: no job overtakes the head.
     Behind {
-        /// Who is first.
+        /// The first job of the queue.
         head: JobId,
     },
 }

@@ -88,7 +88,7 @@ pub struct Explanation {
 pub struct Wait {
     /// Its name.
     pub resource: String,
-    /// Who has still to release it, or to be fenced.
+    /// Jobs that must still release it, or be fenced.
     pub holders: Vec<JobId>,
     /// Its own earlier tree is what it has to release first.
     pub own: bool,

@@ -1,11 +1,11 @@
-//! Who may be using which resources at the switches: the accounting behind a migration in two
-//! phases (MINA §IV-A a).
+//! Which jobs may be using which resources at the switches: the accounting behind a migration in
+//! two phases (MINA §IV-A a).
 //!
 //! A job *holds* a tree from the order to acquire it until the job reports that it released it, or
 //! was fenced. A tree is given only if all jobs that must leave its switches have left them, or if
 //! it fits beside the jobs that have not; so no two jobs meet beyond the capacity, in whatever
 //! order they answer. Nobody holds one thing while it waits for another: a job waits with empty
-//! hands, and what it waits for are releases, which wait for nobody. Hence no deadlock.
+//! hands, and what it waits for are releases, which wait for no job. Hence no deadlock.
 
 use crate::topology::{Capacity, Topology};
 use crate::{JobId, Tree};

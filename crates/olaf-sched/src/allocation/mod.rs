@@ -106,7 +106,7 @@ pub struct Outcome {
 }
 
 impl Allocator {
-    /// All hosts are free, nobody waits.
+    /// All hosts are free, no job waits.
     #[must_use]
     pub fn new(topology: Arc<Topology>, config: Config) -> Self {
         let switches = topology.switches().iter().zip(0u32..);
@@ -486,7 +486,7 @@ impl Allocator {
         Ok(newest)
     }
 
-    /// Who runs on a host.
+    /// The job that runs on a host.
     fn tenant(&self, host: HostId) -> Option<JobId> {
         let on = |job: &&JobId| self.jobs[*job].hosts.binary_search(&host).is_ok();
         self.running.iter().find(on).copied()

@@ -24,7 +24,7 @@ pub(super) struct World {
     /// Of each job: the trees that its hosts may be using. A runtime may do so from the moment
     /// it could have the order, and does not any more when it has answered the release.
     pub(super) uses: BTreeMap<(JobId, u64), (Tree, u32)>,
-    /// Who met that was not to.
+    /// Two jobs that met and must not.
     pub(super) met: Option<String>,
     /// A runtime that says `released` and goes on: to see that the check sees it.
     pub(super) lies: bool,

@@ -6,7 +6,7 @@
 //!
 //! Example with hosts 0 and 1, which both promised a ballot. The controller decides for a grant,
 //! tells host 0, and dies. Host 1 hears nothing and asks host 0, which answers with the grant: both
-//! have it. Now the controller dies before it told anybody. Host 1 asks, and host 0 is in doubt too.
+//! have it. Now the controller dies before it told a host. Host 1 asks, and host 0 is in doubt too.
 //! From here on neither would take the grant from the controller, so both may abort, even if a
 //! delayed packet with the grant is still on its way.
 

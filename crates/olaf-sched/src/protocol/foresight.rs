@@ -106,7 +106,7 @@ impl Policy for Foresight {
                 return Break(());
             }
             if course.jobs[start.at].0 != job {
-                // Whoever is to have the switches between two of its operations ends the range.
+                // A job that shall have the switches between two of its operations ends the range.
                 let between = grant.is_some() && start.asked && start.in_network;
                 let ends = between && course.conflict(start.at, job);
                 return if ends { Break(()) } else { Continue(()) };

@@ -26,7 +26,7 @@ pub enum NotNow {
     Runs(u64),
     /// Never: this host said good-bye.
     Left,
-    /// Never: another host of the job answers nobody.
+    /// Never: another host of the job does not answer.
     Failed(Gone),
 }
 
@@ -146,7 +146,7 @@ impl Host {
         if self.left {
             self.reply(self.settled, Body::Bye);
         } else if running.in_network && !self.held() {
-            // At once, so that nobody waits for the controller to ask.
+            // At once, so that no job waits for the controller to ask.
             self.reply(self.settled, self.settled_body());
         }
     }

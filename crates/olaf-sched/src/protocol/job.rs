@@ -24,7 +24,7 @@ pub(super) enum Phase {
     Preparing {
         /// For a grant; else to learn what it holds, and to take it back.
         give: bool,
-        /// Who is not ready by then ends the round.
+        /// A host that is not ready by then ends the round.
         until: u64,
     },
     /// Its hosts are told the outcome, and asked until they hold nothing.
@@ -60,7 +60,7 @@ impl Job {
         Self { members, ballot, phase: Phase::Idle(0), hosts, at: None, take_backs: 0 }
     }
 
-    /// A new part of the round: nobody has answered yet.
+    /// A new part of the round: no host has answered yet.
     pub(super) fn nobody_answered(&mut self) {
         for host in &mut self.hosts {
             let left = host.left;
@@ -86,7 +86,7 @@ impl Job {
         self.hosts.iter().all(|host| host.settled && host.free)
     }
 
-    /// May use what it needs of the switches, as far as anybody knows.
+    /// May be using its resources of the switches, as far as the controller knows.
     pub(super) const fn may_hold(&self) -> bool {
         !matches!(self.phase, Phase::Idle(_))
     }

@@ -1,4 +1,5 @@
-//! Who may use the switches when: the sharing controller and the hosts' runtime (MINA §IV-B).
+//! Which job may use the switches, and when: the sharing controller and the hosts' runtime (MINA
+//! §IV-B).
 //!
 //! Two state machines that exchange [`Packet`]s. The [`Controller`] gives a job a [`Grant`], the
 //! right to use its tree for a range of operation indices; it gives on what conflicts only after

@@ -6,7 +6,7 @@ use crate::JobId;
 /// Whose turn it is, and for which of its all-reduces.
 pub trait Policy {
     /// The next of `free`: jobs, ascending, that hold nothing and whose resources are free. None:
-    /// nobody's, for now.
+    /// no job's, for now.
     fn turn(&mut self, now: u64, free: &[JobId]) -> Option<JobId>;
 
     /// What to give `job`, whose hosts have all stopped before the operation `next`. None: nothing

@@ -1,4 +1,4 @@
-//! How long everybody waits. Safety depends on none of it.
+//! How long the controller and the hosts wait. Safety depends on none of these times.
 
 /// The controller's patience.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -87,7 +87,7 @@ pub enum Bug {
     /// A host launches while it is locked.
     #[cfg(test)]
     SkipLock,
-    /// A host in doubt asks nobody.
+    /// A host in doubt does not ask.
     #[cfg(test)]
     NeverAsk,
 }

@@ -3,7 +3,7 @@
 use crate::Steps;
 
 /// An upper bound of the [`score`](super::group::score) that a group can have over a long time,
-/// weighted by hosts if `weighted`. 1 if nobody could gain.
+/// weighted by hosts if `weighted`. 1 if no job could gain.
 ///
 /// A step without the switches takes `none`. Each nanosecond of an operation in the network moves
 /// its end by `rho = (without - with) / with` at most, of the job's best operation, and down to

@@ -20,7 +20,7 @@ pub use next::Next;
 use crate::{JobId, Steps};
 use serde::{Deserialize, Serialize};
 
-/// Who shares, and how.
+/// How jobs share a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Policy {
@@ -86,7 +86,7 @@ pub enum Reason {
     Off,
     /// No: another job's all-reduce uses what it would need.
     Busy,
-    /// Yes: nobody else may want them before it ends, or the policy does not ask.
+    /// Yes: no other job may want them before it ends, or the policy does not ask.
     Free,
     /// Yes: others want them before it ends, and gain no more by them in the time.
     Ahead,

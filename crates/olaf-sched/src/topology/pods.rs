@@ -176,7 +176,7 @@ fn nested_sets(topology: &Topology) -> Vec<Set> {
     by_level.sort_by_key(|switch| (switches[switch.index()].level, *switch));
     let mut sets: Vec<Set> = Vec::new();
     // Of each switch: what lies below it, as known sets and single hosts. Two switches with the same
-    // key have the same hosts, and most switches of a cluster do: then nobody lists them.
+    // key have the same hosts, and most switches of a cluster do: then they are not listed.
     let mut below: Vec<Option<usize>> = vec![None; switches.len()];
     let mut by_key: BTreeMap<Vec<(bool, u32)>, Option<usize>> = BTreeMap::new();
     let mut by_hosts: BTreeMap<Vec<HostId>, Option<usize>> = BTreeMap::new();

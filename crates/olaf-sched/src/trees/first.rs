@@ -1,4 +1,4 @@
-//! A tree that conflicts with nobody's, and is kept: the first one, or any.
+//! A tree that conflicts with no other, and is kept: the first such tree, or any.
 
 use super::ground::{Ground, Slot};
 

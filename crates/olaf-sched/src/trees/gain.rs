@@ -43,8 +43,8 @@ pub(super) fn settle(ground: &mut Ground, limits: Limits, join: Join, new: &[Slo
     made_room
 }
 
-/// Makes a solver's choice the conflict-free set. Who moved did so for the job that gains most of
-/// those that were seated.
+/// Makes a solver's choice the conflict-free set. A job that moved made room for the one that gains
+/// most of those that were seated.
 pub(super) fn adopt(
     ground: &mut Ground,
     limits: Limits,
@@ -67,7 +67,7 @@ pub(super) fn adopt(
             ground.put(slot, None);
         }
     }
-    // Whoever gains nothing gives way, and gets what is left.
+    // A job that gains nothing gives way, and gets a tree that is left.
     let mut used: Vec<u32> = Vec::new();
     for (&slot, &at) in &chosen {
         used.extend_from_slice(ground.member(slot).candidates.uses(at));
@@ -192,7 +192,7 @@ pub(super) fn groups(ground: &Ground, slot: Slot, at: usize) -> usize {
     groups
 }
 
-/// Jobs that gain nothing never cost another anything: they have what nobody else wants.
+/// Jobs that gain nothing never cost another job anything: they get trees that no other job wants.
 fn give_rest(ground: &mut Ground, new: &[Slot]) {
     let mut idle = ground.who_wants(&ground.stirred());
     idle.extend(new);

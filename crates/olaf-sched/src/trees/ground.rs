@@ -381,7 +381,7 @@ impl Ground {
         jobs
     }
 
-    /// Who is in the way of every candidate: rivals at any of them, by job.
+    /// The jobs in the way of the candidates: rivals at any of them.
     pub(super) fn in_the_way(&self, slot: Slot) -> Vec<JobId> {
         let candidates = 0..self.member(slot).candidates.len();
         let mut rivals: Vec<_> = candidates.flat_map(|at| self.rivals_at(slot, at)).collect();

@@ -120,7 +120,7 @@ fn reduce_and_peel(graph: &Graph) -> Vec<u32> {
                 alive[vertex as usize] = false;
                 gone = near;
             } else {
-                // Whoever conflicts with all that this one conflicts with, and weighs no more.
+                // Vertices that conflict with all that this one conflicts with, and weigh no more.
                 gone.extend(near.iter().copied().filter(|&n| {
                     graph.weight[n as usize] <= weight
                         && near.iter().all(|&other| other == n || graph.joined(n, other))
@@ -180,7 +180,7 @@ struct Set<'a> {
     weight: u64,
     /// Vertices outside that are held less tightly than when they were last looked at.
     open: Vec<u32>,
-    /// Who came and went, to be undone.
+    /// The vertices that came and went, to be undone.
     journal: Vec<u32>,
 }
 
@@ -248,7 +248,7 @@ impl<'a> Set<'a> {
         self.open.clear();
     }
 
-    /// Puts `vertex` in and whoever is in its way out.
+    /// Puts `vertex` in, and out the vertices in its way.
     fn force(&mut self, vertex: u32) {
         let graph = self.graph;
         for &n in &graph.neighbours[vertex as usize] {

@@ -97,7 +97,7 @@ impl Conflicts {
                 conflicts[other as usize] += 1;
             }
         }
-        // Who is left over joins the one tree that its own conflicts with.
+        // A job that is left over joins the one tree that its own conflicts with.
         let mut shares: BTreeMap<Slot, usize> = BTreeMap::new();
         if join {
             for &center in &set {

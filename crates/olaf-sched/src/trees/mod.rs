@@ -196,7 +196,7 @@ impl Forest {
         Some((member.tree.as_ref(), &member.reason))
     }
 
-    /// The job's tree is one of the conflict-free set: whoever shares with it came after.
+    /// The job's tree is one of the conflict-free set: jobs that share with it came after.
     #[must_use]
     pub fn is_seated(&self, job: JobId) -> bool {
         let slot = self.ground.slot(job);
@@ -248,7 +248,7 @@ impl Forest {
             policy => self.ground.find_candidates(&arrival.hosts, policy.candidates(), seed),
         };
         let candidates = if arrival.units > self.ground.rule.units() {
-            // It asks for more than there is, whoever else runs.
+            // It asks for more than a resource has, even if no other job runs.
             ground::Candidates::default()
         } else {
             candidates

@@ -10,13 +10,13 @@ use std::fmt;
 pub enum Policy {
     /// Nobody has a tree.
     None,
-    /// A new job gets the first tree that conflicts with nobody's, and keeps it; or none, for good
+    /// A new job gets the first tree that conflicts with no other, and keeps it; or none, for good
     /// (MINA §V-A, baselines).
     First,
     /// As `First`, but a job that gains nothing by a tree gets none. The baseline of a sceptic:
     /// the smallest change that keeps useless trees out of the way of useful ones.
     FirstGain,
-    /// A new job gets any tree that conflicts with nobody's, and keeps it; or none, for good.
+    /// A new job gets any tree that conflicts with no other, and keeps it; or none, for good.
     Random,
     /// The largest set of trees that do not conflict, found anew at each arrival (MINA §III-C).
     Mina {

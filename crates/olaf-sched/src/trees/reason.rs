@@ -50,12 +50,12 @@ pub enum Reason {
     Conflict {
         /// How many were looked at.
         candidates: usize,
-        /// Who is in the way of them.
+        /// The jobs in the way of them.
         with: Vec<JobId>,
     },
     /// It gains nothing by a tree, and none is free of conflicts.
     NoGain {
-        /// Who is in the way.
+        /// The jobs in the way.
         with: Vec<JobId>,
     },
     /// Each of its trees conflicts with several groups, or with none that shares.
@@ -65,9 +65,9 @@ pub enum Reason {
         /// With whose trees they conflict.
         with: Vec<JobId>,
     },
-    /// Its tree conflicts with nobody's.
+    /// Its tree conflicts with no other.
     Alone,
-    /// Its tree conflicts with nobody's; it had another, and made room.
+    /// Its tree conflicts with no other. The job had another tree before, and made room.
     Moved {
         /// The job that got the room.
         made_room_for: JobId,

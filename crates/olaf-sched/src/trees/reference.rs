@@ -116,7 +116,7 @@ fn check_groups(forest: &Forest, arrivals: &BTreeMap<JobId, Arrival>) {
     }
 }
 
-/// What jobs gain that conflict with nobody.
+/// The gain of the jobs that conflict with no other.
 pub(super) fn gained(forest: &Forest, arrivals: &BTreeMap<JobId, Arrival>) -> u64 {
     let seated = |job: JobId| {
         let slot = forest.ground.slot(job).expect("it runs");

@@ -2,7 +2,7 @@
 //!
 //! What a forest remembers beside its trees (in which order they came, chances to come) is not
 //! kept: one that was restored may decide otherwise, from then on, than the one it was made from
-//! would have. Who needs them to agree goes on with the restored one.
+//! would have. A caller that needs them to agree goes on with the restored one.
 
 use super::ground::Place;
 use super::{Arrival, Config, Forest, Reason};

@@ -82,7 +82,7 @@ impl<'a> Seating<'a> {
                 }
                 self.undo(0);
             }
-            // Chains of this length that drop nobody cost less than longer ones.
+            // Chains of this length that drop no member cost less than longer ones.
             if best.as_ref().is_some_and(|(_, plan)| plan.iter().all(|(_, to)| to.is_some())) {
                 break;
             }
@@ -217,7 +217,7 @@ impl<'a> Seating<'a> {
                 }
                 held -= of(user);
                 blockers.push(user);
-                // Whoever needs the resource in any case cannot have it elsewhere.
+                // A user whose candidates all need the resource cannot move away from it.
                 let stuck = self.ground.member(user).candidates.forced.binary_search(&resource);
                 let costs = stuck.is_ok() && most == units;
                 least = least.saturating_add(if costs { self.lost(user) } else { 0 });

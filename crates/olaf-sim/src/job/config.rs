@@ -35,7 +35,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// Puts everybody in place; the number of workers.
+    /// Puts all parties in place. Returns the number of workers.
     pub(super) fn place(&self, network: &mut Network) -> Result<u32, SetupError> {
         let workers = u32::try_from(self.clusters.len()).ok().filter(|n| (1..SWITCH.0).contains(n));
         let workers = workers.ok_or(SetupError::Workers)?;
@@ -75,7 +75,7 @@ impl Config {
     }
 }
 
-/// Not 0, which is nobody's life.
+/// Not 0, which stands for no life.
 fn low(chance: &mut Chance) -> u32 {
     1 + u32::try_from(chance.up_to(u64::from(u32::MAX) - 1)).expect("drawn below 2^32")
 }

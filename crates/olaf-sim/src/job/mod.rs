@@ -45,7 +45,7 @@ enum Wait {
 }
 
 impl Job {
-    /// The parties at their places, the links between them; nobody has joined.
+    /// The parties at their places, and the links between them; no worker has joined.
     ///
     /// # Errors
     /// The key that cannot be.

@@ -1,4 +1,4 @@
-//! What everybody counted, in the names of `docs/reference/statistics.md`.
+//! The counters of all parties, in the names of `docs/reference/statistics.md`.
 
 use super::{Job, SERVER, SWITCH, place};
 use crate::link::LinkCounts;

@@ -11,7 +11,7 @@
 //! 3. what starts: operations, each with a decision on the state as the one before it left it.
 //!
 //! An operation takes at least a nanosecond, so an instant has each phase once. A job whose tree
-//! conflicts with nobody's (or that has none) is not taken operation by operation: its end is
+//! conflicts with no other (or that has none) is not taken operation by operation: its end is
 //! computed, and if its surroundings change before, it is taken forward to that instant by whole
 //! steps. `reference.rs` does without this, and comes to the same to the bit.
 //!

@@ -16,14 +16,14 @@ pub struct Outcome {
     pub makespan_ns: u64,
     /// All-reduces of all jobs.
     pub operations: u64,
-    /// What was taken from the event queue: less than two an operation, as jobs that nobody
+    /// Events taken from the event queue: fewer than two an operation, as jobs that no other job
     /// disturbs go forward by whole steps.
     pub events: u64,
     /// Instants at which trees were chosen.
     pub rebuilds: u64,
     /// Most jobs that ran at once.
     pub most_running: u64,
-    /// Who held what and when, if it was asked for.
+    /// The trees that each job held, if the setting asks for them.
     pub timeline: Option<Timeline>,
 }
 
@@ -78,7 +78,7 @@ pub struct Use {
     pub to_ns: u64,
 }
 
-/// Who held what and when.
+/// The trees that each job held, and when.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Timeline {
     /// Of the cluster.

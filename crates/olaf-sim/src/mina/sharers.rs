@@ -1,4 +1,4 @@
-//! Who wants whose resources: the conflicts among the trees that jobs have now.
+//! The conflicts among the trees that jobs have now.
 
 use std::collections::BTreeSet;
 

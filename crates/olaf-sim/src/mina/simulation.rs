@@ -37,7 +37,7 @@ enum Phase {
     Starts,
 }
 
-/// In the order in which they happen. A change is nobody's: its job and stamp are 0.
+/// In the order in which they happen. A change belongs to no job: its job and stamp are 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Event {
     at_ns: u64,
@@ -215,7 +215,7 @@ impl Simulation {
         self.change_at(self.now_ns);
     }
 
-    /// The all-reduce that used the switches has ended, or nobody needs to know of it any more.
+    /// The all-reduce that used the switches has ended, or no job needs to know of it any more.
     pub(super) fn release(&mut self, job: JobIndex) {
         let running = self.running[job as usize].as_deref_mut().expect("it runs");
         let using = running.using.take().expect("what is in the network uses its tree");

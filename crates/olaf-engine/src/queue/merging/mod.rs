@@ -45,7 +45,8 @@ pub fn gate(gate: Gate, waiting_reward: f64, reward: f64) -> Gated {
 #[derive(Debug)]
 pub struct Merging {
     gate: Gate,
-    /// Who waits and in which order, as without merging: what merges keeps its place.
+    /// The waiting entries in their order, as without merging: an entry that merges keeps its
+    /// place.
     line: Fifo,
     /// The waiting slot of each flow.
     open: BTreeMap<Flow, SlotId>,

@@ -19,7 +19,7 @@ use olaf_wire::{Address, Answer, Ends, Kind, Packet, serial};
 /// cluster.
 pub(super) const UNANSWERED_LIMIT: usize = 4096;
 
-/// Who hears an answer.
+/// A receiver of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Hearer {
     /// A worker of this switch's own.
@@ -35,7 +35,7 @@ pub(super) struct Sharer {
     pub(super) sequence: u32,
 }
 
-/// A departure that nobody answered yet.
+/// A departure without an answer yet.
 pub(super) struct Unanswered {
     pub(super) hop_sequence: u32,
     pub(super) segment: u32,
@@ -84,7 +84,7 @@ impl Switch {
             } else {
                 acknowledge(cluster, answer.acknowledges, acknowledged)
             };
-            // Who is known to share, or, after a restart of this switch, everyone.
+            // The known contributors, or, after a restart of this switch, the whole cluster.
             let answers = is_model || answer.acknowledges != 0;
             if to_cluster && answers || concerned.is_empty() && is_model {
                 whole_cluster(job, answer.address.cluster, &concerned)
@@ -222,8 +222,11 @@ impl Acknowledges {
     }
 }
 
-/// Who shared in the departures up to `up_to`, which are acknowledged now; they are owed a model
-/// from here on.
+/// The server has acknowledged all departures up to `up_to`. Returns the hearers that contributed
+/// to them, each with its newest number: the switch must send each of them a model.
+///
+/// Example: departures 4 (of A and B) and 5 (of A) wait. An answer up to 5 returns A and B; an
+/// answer up to 4 returns the same two, and departure 5 still waits.
 fn acknowledge(cluster: &mut Cluster, up_to: u32, of: Acknowledges) -> BTreeMap<Hearer, u32> {
     let mut concerned = BTreeMap::new();
     let mut at = 0;
@@ -245,14 +248,15 @@ fn acknowledge(cluster: &mut Cluster, up_to: u32, of: Acknowledges) -> BTreeMap<
     concerned
 }
 
-/// Whom a model is for, the same for each of its segments.
+/// The receivers of a model, the same for each of its segments.
 fn model_receivers(
     cluster: &mut Cluster,
     answer: &Answer,
     acknowledges: Acknowledges,
 ) -> BTreeMap<Hearer, u32> {
     let of = (answer.model_version, answer.acknowledges);
-    // Those acknowledged only now are owed a model; in the middle of one they wait for the next.
+    // Hearers acknowledged only now must get a model too. If a model is half sent, they wait for
+    // the next one.
     acknowledge(cluster, answer.acknowledges, acknowledges);
     if cluster.answering.as_ref().is_none_or(|a| a.of != of) {
         let receivers = core::mem::take(&mut cluster.owed);

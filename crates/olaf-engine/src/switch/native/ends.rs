@@ -1,7 +1,8 @@
-//! What became of each update, told to whoever sent it: not what was answered, but what arrived.
+//! The end of each update, reported to its sender: not whether it was answered, but whether it
+//! arrived.
 //!
-//! Who hears an answer is [`super::answers`]' affair; here is only which of a hearer's own numbers
-//! were in what arrived above, and which of them never will be.
+//! [`super::answers`] decides which parties get an answer. This module only keeps which of a
+//! hearer's own numbers were in departures that arrived above, and which of them never will arrive.
 
 use super::Switch;
 use super::answers::{Hearer, UNANSWERED_LIMIT};
@@ -16,7 +17,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use olaf_wire::{Ages, Answer, Ends, QueueStatus, serial};
 
-/// Departures so far behind what is answered that nobody will speak of them any more.
+/// A departure this far behind the newest answered one will never be reported.
 const FORGOTTEN: u32 = 256;
 
 /// Whose updates are in an entry, by their own numbers.
@@ -165,7 +166,7 @@ impl Switch {
     }
 
     /// Says by itself what became of updates: no word of the server's, so that it names no life of
-    /// it, and nobody takes it for a sign that the server is there.
+    /// it, and no receiver takes it for a sign that the server is there.
     pub(super) fn tell_ends(&mut self, now: Instant, flow: Flow, told: Told) {
         let Flow { job: id, cluster, segment } = flow;
         let Some(shape) = self.jobs.get(&id).and_then(|job| job.shape) else { return };

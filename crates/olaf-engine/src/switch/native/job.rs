@@ -16,7 +16,7 @@ use core::time::Duration;
 /// A job.
 pub(super) struct Job {
     pub(super) server: PeerId,
-    /// Named in the configuration: kept although nobody is in it.
+    /// Named in the configuration: kept although no worker is in it.
     pub(super) configured: bool,
     pub(super) last_join: Instant,
     /// The server's; it owes a sign of life when something was sent to it.

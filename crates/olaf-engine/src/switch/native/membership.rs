@@ -12,7 +12,7 @@
 //!
 //! Two numbers tell lives apart. A worker draws a new *session* when it starts, so that a restarted
 //! worker is not taken for its old life. A switch and a server draw an *epoch* for the same reason:
-//! a new one means that they have forgotten everybody, and all workers must join again.
+//! a new one means that they have forgotten all workers, and these must join again.
 
 use super::Switch;
 use super::answers::Hearer;
@@ -309,8 +309,8 @@ impl Switch {
     /// | server, or switch above | `silent_after` after something was sent to it | with its job |
     /// | switch below | `silent_after` | 30 times that, and no worker is behind it |
     /// | admitted worker | `silent_after` | 30 times that |
-    /// | worker without a welcome | - | `silent_after`: anybody can send a join |
-    /// | job | - | nobody is in it, nothing of it waits, and 30 times `silent_after` after its last join |
+    /// | worker without a welcome | - | `silent_after`: any sender can send a join |
+    /// | job | - | no worker is in it, no update of it waits, and 30 times `silent_after` after its last join |
     pub(super) fn check_silence(&mut self, now: Instant) {
         let silent_after = self.config.silent_after;
         let mut events = Vec::new();

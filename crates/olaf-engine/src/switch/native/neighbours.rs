@@ -85,8 +85,8 @@ impl Switch {
         }
     }
 
-    /// Asks everyone in a job to join again, because whoever is above has forgotten them. A switch
-    /// below is asked once, for all of its own.
+    /// Asks all workers of a job to join again, because the party above has forgotten them. A
+    /// switch below is asked once, for all of its own.
     pub(super) fn ask_again(&mut self, now: Instant, id: JobId) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         if job.asked_again.is_some_and(|asked| now.since(asked) < ASK_AGAIN_EVERY) {
@@ -110,7 +110,7 @@ impl Switch {
         }
     }
 
-    /// A join that came from the servers' side: whoever is above has this switch above itself.
+    /// A join that came from the servers' side: the party above has this switch above itself.
     pub(super) fn handle_join_from_above(
         &mut self,
         now: Instant,

@@ -13,7 +13,7 @@ use olaf_wire::{Address, Update, serial};
 
 /// An update that may meet the queue.
 pub(super) struct Screened<'a> {
-    /// Who is to hear the answer to it.
+    /// The receiver of the answer to it.
     pub(super) hearer: Hearer,
     /// The contributions that its sender sent.
     pub(super) account: &'a mut Account,

@@ -1,9 +1,10 @@
 //! When what was delivered changes the model: at once, now and then, or round by round (OLAF §2.1).
 //!
 //! OLAF applies each update when it comes and answers with the model. The two ways it is compared
-//! with collect: every delivery is acknowledged at once, so that nobody upstream waits for the
+//! with collect: every delivery is acknowledged at once, so that no sender waits for the
 //! server, and the model goes out when the collection is applied. A collection that is not full
-//! when its time is over is applied as it is: a worker that died holds up nobody for longer.
+//! when its time is over is applied as it is: a worker that died does not hold up the others for
+//! longer.
 
 use super::Server;
 use super::answers::Snapshot;

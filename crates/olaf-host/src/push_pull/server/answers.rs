@@ -16,8 +16,8 @@ pub(super) struct Outgoing {
     pub(super) len: usize,
 }
 
-/// The queue of answers. Control goes first; models go whole, in order, and one that nobody has
-/// begun to send gives way to a newer one for the same receivers.
+/// The queue of answers. Control goes first; models go whole, in order, and a model that was not
+/// begun gives way to a newer one for the same receivers.
 pub(super) struct Answers {
     limit: usize,
     control: VecDeque<(PeerId, Control)>,

@@ -2,7 +2,7 @@
 //!
 //! A server that comes back from a checkpoint may find workers that hold a newer model than the
 //! checkpoint does. So the restored model waits: a worker with a newer version offers its own, as
-//! to a server without a model. When nobody has offered one for
+//! to a server without a model. When no worker has offered one for
 //! [`restore_patience`](super::ServerConfig::restore_patience) after the first join, the
 //! checkpoint's model is the job's. The rule's state and the counts are the checkpoint's in both
 //! cases.
@@ -451,7 +451,7 @@ impl Server {
         self.resume_due(now);
     }
 
-    /// Starts restored jobs for which nobody has a newer model.
+    /// Starts restored jobs for which no worker has a newer model.
     pub(super) fn resume_due(&mut self, now: Instant) {
         let due = |job: &Job| job.resumes_at().is_some_and(|at| at <= now);
         let ids = self.jobs.iter().filter(|(_, job)| due(job)).map(|(id, _)| *id);

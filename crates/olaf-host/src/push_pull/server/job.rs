@@ -22,7 +22,7 @@ use olaf_engine::{Instant, PeerId};
 use olaf_wire::update::read_lanes;
 use olaf_wire::{Address, Answer, ClusterId, Join, Session, Update, WorkerId};
 
-/// Versions above this are nobody's honest claim, and would leave no room to count on.
+/// No honest worker claims a version above this, and it would leave no room to count on.
 pub(super) const CLAIM_LIMIT: u32 = 1 << 30;
 /// A living model's version follows a claim at most so far: workers of one job are close together.
 const CLAIM_STEP: u32 = 1 << 16;
@@ -45,7 +45,7 @@ pub(super) struct Job {
     pub(super) kept: VecDeque<(u32, Snapshot)>,
     pub(super) overlap: Overlap,
     pub(super) offer: Option<Offer>,
-    /// Highest version that anybody claims to have: a server that restarts goes on above it.
+    /// Highest version that a worker claims to have: a server that restarts goes on above it.
     pub(super) highest_claimed: u32,
     /// The model of a checkpoint, until a worker's newer one or this one is the job's.
     pub(super) restored: Option<Restored>,
@@ -77,7 +77,7 @@ pub(super) struct Member {
     pub(super) contributed: Option<u64>,
 }
 
-/// Whether a join brought somebody new.
+/// Whether a join brought a new worker.
 pub(super) enum Entered {
     New,
     Back,
@@ -101,7 +101,7 @@ pub(super) struct Cluster {
 pub(super) struct Round {
     present: Present,
     ends: Instant,
-    /// Whoever delivered in it, a switch each, and the answer to their newest delivery.
+    /// The peers that delivered in it, and the answer to the newest delivery of each.
     answers: BTreeMap<PeerId, Answer>,
 }
 

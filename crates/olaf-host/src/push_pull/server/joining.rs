@@ -1,4 +1,4 @@
-//! Who comes: joins, and the word on them.
+//! Joins, and the answers to them.
 
 use super::job::{self, Job};
 use super::{Server, seen};

@@ -145,7 +145,8 @@ impl Server {
         Ok(())
     }
 
-    /// The job has its model, for which everyone waits: nobody should have to ask again first.
+    /// The job has its model. All workers wait for it, so the server tells them before they ask
+    /// again.
     fn tell_everyone(&mut self, now: Instant, id: JobId) {
         let Some(job) = self.jobs.get(&id) else { return };
         let waiting = job.members.iter().map(|(worker, member)| (*worker, member.clone()));
@@ -180,7 +181,7 @@ impl Server {
     ) -> Result<(), Refused> {
         let update = Update::parse(packet).map_err(Refused::Malformed)?;
         let taken = self.take_update(now, from, &update, packet.lanes());
-        // What was refused has arrived all the same: whoever paces by answers waits for one.
+        // A refused update has arrived all the same: a switch that paces by answers waits for one.
         if taken.is_err_and(|refused| refused != Refused::Duplicate) {
             if taken != Err(Refused::Overtaken)
                 && let Some(flow) = self.flow_ends(from, &update)

@@ -52,7 +52,7 @@ impl WorkerOptions {
 /// The set-up.
 #[derive(Clone, Debug)]
 pub struct WorkerConfig {
-    /// Who this is. The session names this life of the worker: draw it at random.
+    /// This worker's address. The session names this life of the worker: draw it at random.
     pub address: Address,
     /// The switch, or a server without one.
     pub switch: PeerId,

@@ -10,7 +10,7 @@ use olaf_engine::party::Shape;
 use olaf_wire::offsets::{LANE, SEGMENT_HEADER};
 use olaf_wire::{Ages, Answer, Ends, Join, JoinPath, QueueStatus, Welcome};
 
-/// A join that nobody answered is repeated after this long while no round trip is known, then after
+/// A join without an answer is repeated after this long while no round trip is known, then after
 /// twice as long, and so on up to the keepalive: a slow uplink is not to be filled with joins.
 const FIRST_RETRY: Duration = Duration::from_millis(20);
 /// Joins whose answer is still awaited; of more the older ones say nothing of the path any more.
@@ -56,8 +56,8 @@ impl Joins {
         self.newest
     }
 
-    /// How long to wait before the next one; twice as long each time that nobody answers, but no
-    /// longer than the keepalive, by which others know that the worker lives.
+    /// How long to wait before the next one; twice as long after each join without an answer, but
+    /// no longer than the keepalive, by which others know that the worker lives.
     fn next_after(&mut self, keepalive: Duration) -> Duration {
         let wait = self.retry.min(keepalive);
         self.retry = (wait * 2).min(keepalive);

@@ -427,7 +427,7 @@ impl Engine for Worker {
             self.counters.fetches += 1;
             return sent(fetch.emit(buf));
         }
-        // Before it is in, nobody would take an update.
+        // Before it is in, no party would take an update.
         let passes = !self.path.is_narrow();
         if passes && matches!(self.standing, Standing::Joined | Standing::Left) {
             let segments = self.outbox.emit(now, self.config.address, buf);
@@ -444,7 +444,7 @@ impl Engine for Worker {
 
     fn poll_timeout(&self) -> Option<(Instant, Why)> {
         let join = self.next_join.map(|at| (at, Why::Retransmission));
-        // What would come does not pass: nobody asks for it.
+        // Segments would not pass the path: it does not ask for them.
         let fetch = self.next_fetch.filter(|_| !self.path.is_narrow());
         let fetch = fetch.map(|at| (at, Why::Retransmission));
         let retry = self.next_retry.map(|at| (at, Why::Retransmission));

@@ -93,7 +93,7 @@ pub(super) struct Counts {
     pub(super) acknowledged: u64,
     /// Those that ended on the way: replaced, filtered, dropped, refused, or known to be lost.
     pub(super) not_delivered: u64,
-    /// Those whose end nobody will ever tell.
+    /// Contributions whose end will never be known.
     pub(super) unconfirmed: u64,
     /// Those whose end is not known yet.
     pub(super) awaited: u64,
@@ -150,7 +150,7 @@ impl Outbox {
         }
         let send = send || self.held_contributors() + 1 >= CARRIED;
         if send && self.held.is_none() {
-            // Where nothing waits, what was copied before a bad value turned up is in nobody's way.
+            // If nothing waits, values that were copied before a bad one turned up do no harm.
             let bad =
                 self.waiting.is_some().then(|| first_bad(parts, contribution.weight)).flatten();
             let bad = bad.or_else(|| take_in(&mut self.lanes, parts, contribution.weight));
@@ -530,7 +530,7 @@ mod tests {
         // fourth nothing is known, although a later one arrived. 0 is no number: 2 - 1 - MAX.
         assert!(outbox.awaits_newest());
         outbox.note_ends(0, &Ends { newest: 2, delivered: 1 | 1 << 4, ended: 1 << 3 });
-        // The first and the fourth may be lost: nobody waits for them.
+        // The first and the fourth may be lost: the worker does not wait for them.
         assert!(!outbox.awaits_newest());
         let counts = outbox.counts;
         assert_eq!((counts.acknowledged, counts.not_delivered, counts.awaited), (2, 1, 2));

@@ -59,7 +59,7 @@ pub struct WorkerStatistics {
 #[allow(missing_docs, reason = "each field stands in docs/reference/statistics.md")]
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Path {
-    /// The longest IP packet that was seen to pass; nothing where nobody looked.
+    /// The longest IP packet that was seen to pass; none if the path was not probed.
     pub mtu_bytes: Option<u32>,
     pub segment_lanes: u32,
     pub narrow: bool,

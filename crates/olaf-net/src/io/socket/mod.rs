@@ -123,7 +123,7 @@ impl Socket {
         Ok(Self { loss, ..self })
     }
 
-    /// Takes datagrams of that peer only, and hears when nobody listens there.
+    /// Takes datagrams of that peer only, and learns if no program listens there.
     pub(crate) fn connect(&mut self, peer: SocketAddr) -> io::Result<()> {
         self.socket.connect(mapped(peer, self.v6))?;
         self.local = canonical(self.socket.local_addr()?);

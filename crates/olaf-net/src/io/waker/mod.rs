@@ -44,7 +44,7 @@ pub(crate) fn pin(core: usize) -> io::Result<()> {
     Ok(rustix::thread::sched_setaffinity(None, &set)?)
 }
 
-/// Keeps the calling thread on one core, which this system offers to nobody.
+/// Keeps the calling thread on one core; this system does not offer it.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn pin(_: usize) -> io::Result<()> {
     Err(io::Error::new(

@@ -27,9 +27,9 @@ pub(super) struct Setup {
     pub(super) rounds: u64,
     /// Lives of the controller. The one before may still be at work.
     pub(super) epochs: u64,
-    /// The first controller knows that nobody holds anything yet.
+    /// The first controller knows that no host holds anything yet.
     pub(super) knows: bool,
-    /// Looks in every state whether everybody gets on: takes long.
+    /// Checks in every state that all hosts can go on: takes long.
     pub(super) rest: bool,
     /// Keeps in the state what happened on the way: more states.
     pub(super) witnesses: bool,

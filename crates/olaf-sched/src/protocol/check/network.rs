@@ -1,6 +1,6 @@
 //! Larger clusters in a simulated network, by chance: loss, repetition, reordering, hosts that die,
 //! controllers that die, start anew or are two at once. The two rules are looked at after every
-//! event; after the faults end everybody must get on.
+//! event; after the faults end every host must go on.
 
 use crate::JobId;
 use crate::protocol::{
@@ -325,7 +325,7 @@ fn run(seed: u64, total: &mut Witness) {
         }
     }
     let after = world.progress();
-    // Nothing happens any more only where of every job somebody is dead.
+    // Nothing happens any more only if every job has a dead host.
     let before = before.unwrap_or_else(|| vec![Some(u64::MAX); after.len()]);
     for (job, (before, after)) in before.iter().zip(&after).enumerate() {
         if let (Some(before), Some(after)) = (before, after) {

@@ -74,7 +74,7 @@ struct Inside {
 
 pub(super) struct Hop {
     link: Link,
-    /// Who is in each entry.
+    /// The contributors of each entry.
     inside: BTreeMap<EntryId, Inside>,
     /// When each cluster was last heard.
     heard: BTreeMap<u32, Instant>,

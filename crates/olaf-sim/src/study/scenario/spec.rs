@@ -171,7 +171,7 @@ impl Scenario {
     /// The switch of that name.
     ///
     /// # Errors
-    /// Who named it.
+    /// `by` is the place that names it, for the error.
     pub(super) fn switch(&self, name: &str, by: &str) -> Result<usize, SpecError> {
         self.switches
             .iter()

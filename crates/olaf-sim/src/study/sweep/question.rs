@@ -23,7 +23,7 @@ pub struct Question {
     pub slots: usize,
     /// Last tick observed; the first is 0, with an empty queue.
     pub horizon: u64,
-    /// Who sends.
+    /// The senders.
     pub senders: Vec<Sender>,
     /// Of each cluster a number: clusters of one number, with the same intervals, that the
     /// objective treats alike may change places.

@@ -82,7 +82,8 @@ struct State {
     at: u64,
     deliveries: usize,
     counts: Counts,
-    /// Who may have begun the busy period; time left on the wire; cluster and age of each update.
+    /// Arrivals that may have begun the busy period; time left on the wire; cluster and age of each
+    /// update.
     content: Vec<u64>,
 }
 

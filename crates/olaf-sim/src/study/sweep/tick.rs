@@ -45,7 +45,7 @@ pub(super) struct Tick {
     /// period; which one is not known if it made no difference whether an arrival met the end of
     /// the last departure.
     pub(super) begun: Set,
-    /// Who that is in this run.
+    /// The arrival that began it in this run.
     pub(super) begun_by: usize,
 }
 
