@@ -212,7 +212,7 @@ def test_a_key_that_cannot_be_is_named() -> None:
 
 def test_nobody_but_the_workers_of_the_job() -> None:
     made = job(2, {})
-    with pytest.raises(IndexError, match="worker 2: the job has 2"):
+    with pytest.raises(IndexError, match="worker = 2: must be below 2"):
         made.push(2, [np.zeros(SIZE, np.float32)], reward=0.0)
     with pytest.raises(ValueError, match="NaN"):
         made.push(0, [np.full(SIZE, np.nan, np.float32)], reward=0.0)

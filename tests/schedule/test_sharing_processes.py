@@ -265,7 +265,7 @@ def test_a_time_ahead_within_its_bounds_is_taken(
     lab = labs([1], 1)
     lab.file.write_text(lab.file.read_text().replace("resources = [0]", "resources = [9]"))
     assert run(["schedule", "share", "--cluster", str(lab.file), "--ahead", ahead]) == 2
-    assert "it needs more of resource 9" in capsys.readouterr().err
+    assert "it needs more units than resource 9" in capsys.readouterr().err
 
 
 def test_every_controller_has_a_later_epoch(tmp_path: Path) -> None:
@@ -283,7 +283,7 @@ def test_what_cannot_be_is_named(
     text = lab.file.read_text()
     lab.file.write_text(text.replace("resources = [0]", "resources = [9]"))
     assert run(["schedule", "share", "--cluster", str(lab.file)]) == 2
-    assert "job 1): it needs more of resource 9" in capsys.readouterr().err
+    assert "job 1): it needs more units than resource 9" in capsys.readouterr().err
     lab.file.write_text(text.replace("steps = 1", "steps = 0"))
     assert run(["schedule", "share", "--cluster", str(lab.file)]) == 2
     assert "jobs.0.steps" in capsys.readouterr().err

@@ -85,7 +85,7 @@ pub(crate) fn share_group(py: Python<'_>, group: &str) -> PyResult<String> {
         u128::from(steps) * (member.len() as u128 + 1)
     });
     if events.sum::<u128>() > MOST_EVENTS {
-        return Err(wrong(&format!("until: gives more than {MOST_EVENTS} operations and steps")));
+        return Err(wrong(&format!("until: more than {MOST_EVENTS} operations and steps by then")));
     }
     let jobs: Vec<_> = members.iter().map(|(steps, hosts)| (steps, *hosts)).collect();
     if until.is_too_long(&jobs) {

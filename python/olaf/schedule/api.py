@@ -217,7 +217,7 @@ def _there(text: str | None, job: int) -> str:
     if text is None:
         raise RefusedError(
             {"kind": "no_job", "job": job},
-            f"no job has the number {job}; list the jobs to see their numbers",
+            f"no job {job}; list the jobs to see their numbers",
         )
     return text
 

@@ -80,7 +80,7 @@ impl Client {
         let worker = worker.unwrap_or(drawn);
         if worker == WorkerId::ALL.0 {
             return Err(StartError::Config(format!(
-                "worker: id {worker} means all workers; give another id"
+                "worker: {worker} stands for all workers; give another id"
             )));
         }
         let switch = address::resolve(switch, |_| true)

@@ -179,7 +179,7 @@ impl fmt::Display for Refusal {
                 write!(f, "{waiting} jobs wait already, which is the limit; submit again later")
             }
             Self::NoJob { job } => {
-                write!(f, "no job has the number {}; list the jobs to see their numbers", job.0)
+                write!(f, "no job {}; list the jobs to see their numbers", job.0)
             }
             Self::NotNow { job, state } => write!(f, "job {} is {state}", job.0),
             Self::Generation { job, generation, newest } => write!(
@@ -193,7 +193,7 @@ impl fmt::Display for Refusal {
                 job.0
             ),
             Self::NoNode { what, name } => {
-                write!(f, "no {what} has the name {name:?}; the cluster's page lists the names")
+                write!(f, "no {what} {name:?}; the cluster's page lists the names")
             }
         }
     }
