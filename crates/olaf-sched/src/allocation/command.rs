@@ -184,7 +184,7 @@ impl fmt::Display for Refusal {
             Self::NotNow { job, state } => write!(f, "job {} is {state}", job.0),
             Self::Generation { job, generation, newest } => write!(
                 f,
-                "job {} has no tree of generation {generation}; its newest is {newest}",
+                "job {} was never given a tree of generation {generation}; its newest is {newest}",
                 job.0
             ),
             Self::NotAsked { job, generation } => write!(
