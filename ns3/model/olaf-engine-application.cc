@@ -269,11 +269,7 @@ OlafEngineApplication::Take(Ptr<const Packet> packet, const olaf_source& from)
     OlafSharersTag tag;
     if (packet->PeekPacketTag(tag))
     {
-        std::vector<olaf_contributor> met;
-        for (const OlafSharer& sharer : tag.GetSharers())
-        {
-            met.push_back({sharer.generatedNs, sharer.worker, sharer.part == OLAF_PART_SUMMED});
-        }
+        const std::vector<olaf_contributor>& met = tag.GetSharers();
         OLAF_MUST(olaf_scenario_met(GetEngine(), met.data(), met.size()));
     }
     std::vector<uint8_t> bytes(packet->GetSize());

@@ -133,7 +133,10 @@ OlafQueue::Enqueue(Ptr<Packet> packet)
     olaf_arrival arrival{};
     arrival.update = header.GetUpdate();
     arrival.bytes = packet->GetSize();
-    arrival.tag = m_arrived++;
+    OlafSharersTag tag;
+    frame.GetDatagram()->PeekPacketTag(tag);
+    arrival.contributors = tag.GetSharers().data();
+    arrival.contributor_count = tag.GetSharers().size();
     arrival.lanes = lanes.data();
     arrival.lane_count = header.GetLaneCount();
     olaf_outcome outcome{};
@@ -145,7 +148,6 @@ OlafQueue::Enqueue(Ptr<Packet> packet)
         DropBeforeEnqueue(packet);
         return false;
     }
-    m_arrivals[arrival.tag] = SharersOf(frame, arrival.update);
     switch (outcome.fate)
     {
     case OLAF_FATE_EVICTED:
@@ -279,7 +281,6 @@ OlafQueue::DoDispose()
 {
     m_waiting.clear();
     m_control.clear();
-    m_arrivals.clear();
     m_engine.reset();
     Queue<Packet>::DoDispose();
 }
@@ -334,56 +335,12 @@ OlafQueue::EnqueueControl(Ptr<Packet> packet)
     return true;
 }
 
-std::vector<OlafSharer>
-OlafQueue::SharersOf(const OlafFrame& frame, const olaf_update& header) const
-{
-    OlafSharersTag tag;
-    if (frame.GetDatagram()->PeekPacketTag(tag))
-    {
-        return tag.GetSharers();
-    }
-    return {{header.worker, header.generated_newest_ns, OLAF_PART_SUMMED}};
-}
-
 void
 OlafQueue::Evict(const olaf_outcome& outcome)
 {
-    size_t count = 0;
-    // Asks how many there are: none fit.
-    olaf_queue_evicted(Engine(), nullptr, 0, &count);
-    std::vector<olaf_sharer> met(count);
-    OLAF_MUST(olaf_queue_evicted(Engine(), met.data(), met.size(), &count));
-    for (const olaf_sharer& arrival : met)
-    {
-        m_arrivals.erase(arrival.tag);
-    }
     auto found = m_waiting.find(outcome.evicted);
     DoRemove(found->second);
     m_waiting.erase(found);
-}
-
-std::vector<OlafSharer>
-OlafQueue::TakeSharers(const olaf_entry& entry)
-{
-    std::vector<olaf_sharer> met(entry.sharers);
-    size_t count = 0;
-    OLAF_MUST(olaf_queue_sharers(Engine(), met.data(), met.size(), &count));
-    std::vector<OlafSharer> sharers;
-    for (const olaf_sharer& arrival : met)
-    {
-        auto found = m_arrivals.find(arrival.tag);
-        for (OlafSharer sharer : found->second)
-        {
-            // What gave way at an earlier switch is not in the sum here either.
-            if (sharer.part == OLAF_PART_SUMMED)
-            {
-                sharer.part = arrival.part;
-            }
-            sharers.push_back(sharer);
-        }
-        m_arrivals.erase(found);
-    }
-    return sharers;
 }
 
 Ptr<Packet>
@@ -436,9 +393,12 @@ OlafQueue::Begin(bool& control)
     Iterator place = found->second;
     m_waiting.erase(found);
     Ptr<Packet> written = Written(*place, entry);
+    std::vector<olaf_contributor> sharers(entry.contributors);
+    size_t count = 0;
+    OLAF_MUST(olaf_queue_contributors(Engine(), sharers.data(), sharers.size(), &count));
     OlafSharersTag tag;
     written->RemovePacketTag(tag);
-    tag.SetSharers(TakeSharers(entry));
+    tag.SetSharers(std::move(sharers));
     written->AddPacketTag(tag);
     Rewrite(*place, written);
     return place;

@@ -91,21 +91,8 @@ class OlafQueue : public Queue<Packet>
      */
     bool EnqueueControl(Ptr<Packet> packet);
 
-    /**
-     * \param frame an update that came
-     * \param header its header
-     * \return who is in it
-     */
-    std::vector<OlafSharer> SharersOf(const OlafFrame& frame, const olaf_update& header) const;
-
     /** \param outcome an arrival that took the slot of one that waited */
     void Evict(const olaf_outcome& outcome);
-
-    /**
-     * \param entry the departing entry
-     * \return those who met in it; they are forgotten here
-     */
-    std::vector<OlafSharer> TakeSharers(const olaf_entry& entry);
 
     /**
      * \param waiting a packet that waits
@@ -140,8 +127,6 @@ class OlafQueue : public Queue<Packet>
     mutable std::unique_ptr<olaf_queue, Free> m_engine; //!< the queue itself
     std::map<uint64_t, Iterator> m_waiting;             //!< packets by the engine's entries
     std::deque<Iterator> m_control;                     //!< packets that are no updates
-    std::map<uint64_t, std::vector<OlafSharer>> m_arrivals; //!< who is in what came
-    uint64_t m_arrived{0};                                  //!< names arrivals
     bool m_onWire{false}; //!< whether an update is on the wire
     Time m_begun;         //!< when it began to leave
     Time m_service;       //!< how long the last one took

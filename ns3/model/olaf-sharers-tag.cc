@@ -24,14 +24,14 @@ OlafSharersTag::GetTypeId()
     return tid;
 }
 
-const std::vector<OlafSharer>&
+const std::vector<olaf_contributor>&
 OlafSharersTag::GetSharers() const
 {
     return m_sharers;
 }
 
 void
-OlafSharersTag::SetSharers(std::vector<OlafSharer> sharers)
+OlafSharersTag::SetSharers(std::vector<olaf_contributor> sharers)
 {
     m_sharers = std::move(sharers);
 }
@@ -52,10 +52,10 @@ void
 OlafSharersTag::Serialize(TagBuffer buffer) const
 {
     buffer.WriteU32(m_sharers.size());
-    for (const OlafSharer& sharer : m_sharers)
+    for (const olaf_contributor& sharer : m_sharers)
     {
         buffer.WriteU32(sharer.worker);
-        buffer.WriteU64(sharer.generatedNs);
+        buffer.WriteU64(sharer.generated_ns);
         buffer.WriteU8(sharer.part);
     }
 }
@@ -64,11 +64,11 @@ void
 OlafSharersTag::Deserialize(TagBuffer buffer)
 {
     m_sharers.resize(buffer.ReadU32());
-    for (OlafSharer& sharer : m_sharers)
+    for (olaf_contributor& sharer : m_sharers)
     {
         sharer.worker = buffer.ReadU32();
-        sharer.generatedNs = buffer.ReadU64();
-        sharer.part = static_cast<olaf_part>(buffer.ReadU8());
+        sharer.generated_ns = buffer.ReadU64();
+        sharer.part = buffer.ReadU8();
     }
 }
 
@@ -77,7 +77,7 @@ OlafSharersTag::Print(std::ostream& os) const
 {
     os << "sharers=";
     const char* comma = "";
-    for (const OlafSharer& sharer : m_sharers)
+    for (const olaf_contributor& sharer : m_sharers)
     {
         os << comma << sharer.worker << (sharer.part == OLAF_PART_SUMMED ? "" : "(gone)");
         comma = ",";

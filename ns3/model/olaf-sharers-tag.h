@@ -19,17 +19,6 @@ namespace ns3
 
 /**
  * \ingroup olaf
- * \brief A worker's update that met others on the way.
- */
-struct OlafSharer
-{
-    uint32_t worker;      //!< whose
-    uint64_t generatedNs; //!< when the newest contribution in it was generated
-    olaf_part part;       //!< whether it is in the sum, or gave way, or was filtered
-};
-
-/**
- * \ingroup olaf
  * \brief Which workers' updates met in this one.
  *
  * Not on the wire. A real switch remembers who shared in what it sent and fans the answer out; in a
@@ -45,10 +34,10 @@ class OlafSharersTag : public Tag
     static TypeId GetTypeId();
 
     /** \return who, in the order of their coming */
-    const std::vector<OlafSharer>& GetSharers() const;
+    const std::vector<olaf_contributor>& GetSharers() const;
 
     /** \param sharers who, in the order of their coming */
-    void SetSharers(std::vector<OlafSharer> sharers);
+    void SetSharers(std::vector<olaf_contributor> sharers);
 
     TypeId GetInstanceTypeId() const override;
     uint32_t GetSerializedSize() const override;
@@ -57,7 +46,7 @@ class OlafSharersTag : public Tag
     void Print(std::ostream& os) const override;
 
   private:
-    std::vector<OlafSharer> m_sharers; //!< who
+    std::vector<olaf_contributor> m_sharers; //!< who
 };
 
 } // namespace ns3

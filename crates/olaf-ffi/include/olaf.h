@@ -91,7 +91,7 @@ typedef enum olaf_fate {
   OLAF_FATE_EVICTED = 6,
 } olaf_fate;
 
-// What part an arrival has in an entry.
+// What part an update has in one that it met.
 typedef enum olaf_part {
   // It is in the sum.
   OLAF_PART_SUMMED = 0,
@@ -110,14 +110,14 @@ typedef struct olaf_queue olaf_queue;
 // A tree of queues and the workers that send into it, behind a pointer.
 typedef struct olaf_scenario olaf_scenario;
 
-// An update that met others on the way.
+// A worker's update that met others on the way.
 typedef struct olaf_contributor {
   // Generation time of the newest contribution in it, nanoseconds.
   uint64_t generated_ns;
-  // Its worker, counted through all groups.
+  // Its worker.
   uint32_t worker;
-  // Not 0: it is in the sum. 0: it was replaced or filtered.
-  uint32_t summed;
+  // What part it has: a number of `olaf_part`.
+  uint32_t part;
 } olaf_contributor;
 
 // Fates of contributions. At all times `received = sent_alone + merged + replaced + filtered +
@@ -246,8 +246,11 @@ typedef struct olaf_arrival {
   struct olaf_update update;
   // Bytes it takes on the link.
   uint32_t bytes;
-  // A name of the caller's for this arrival, given back by `olaf_queue_sharers`.
-  uint64_t tag;
+  // The updates that met in it before, as `olaf_queue_contributors` told them where it left.
+  // Null where there are none: then it is its own worker's.
+  const struct olaf_contributor *contributors;
+  // How many.
+  size_t contributor_count;
   // Its lanes: the sum of the contributions' values times their weights, little-endian 32-bit
   // floats at any alignment. May be null where there are none.
   const uint8_t *lanes;
@@ -266,8 +269,7 @@ typedef struct olaf_outcome {
   // Contributions whose place it took: replaced, or with `OLAF_FATE_EVICTED` dropped; 0 where
   // there were none.
   uint32_t displaced;
-  // With `OLAF_FATE_EVICTED`, the entry that is gone: `olaf_queue_evicted` knows who met in it.
-  // Else 0.
+  // With `OLAF_FATE_EVICTED`, the entry that is gone. Else 0.
   uint64_t evicted;
   // Not 0 where the workers of its cluster may be told of it with a notice, as an engine of
   // `olaf_scenario_notices` does: it came straight from its worker and was taken in.
@@ -290,17 +292,9 @@ typedef struct olaf_entry {
   const float *lanes;
   // How many lanes.
   size_t lane_count;
-  // Arrivals that met in it: how many `olaf_queue_sharers` has to say.
-  size_t sharers;
+  // Updates that met in it: how many `olaf_queue_contributors` has to say.
+  size_t contributors;
 } olaf_entry;
-
-// An arrival that met an entry.
-typedef struct olaf_sharer {
-  // The caller's name for the arrival.
-  uint64_t tag;
-  // What part it has.
-  enum olaf_part part;
-} olaf_sharer;
 
 // State of a queue as answers carry it back (OLAF §5).
 typedef struct olaf_queue_status {
@@ -410,7 +404,7 @@ enum olaf_result olaf_scenario_notices(const struct olaf_scenario *scenario,
                                        struct olaf_engine **engine);
 
 // Tells a scenario's server whose updates met in the datagram that comes next: they hear its
-// answer. Without this call it is the update's own worker. Other engines know it themselves and
+// answer. Its workers are counted through all groups. Without this call it is the update's own worker. Other engines know it themselves and
 // ignore the call.
 //
 // # Safety
@@ -621,12 +615,13 @@ void olaf_queue_free(struct olaf_queue *queue);
 
 // An update arrives at `now_ns`: what becomes of it is written to `outcome`.
 //
-// `OLAF_RESULT_BAD_ARGUMENT`: the header contradicts itself or the lanes are too many. What a
-// queue refuses for its contents (a reward that is not finite, a loop) is no error but a fate.
+// `OLAF_RESULT_BAD_ARGUMENT`: the header contradicts itself, the lanes are too many, or a part is
+// none of `olaf_part`. What a queue refuses for its contents (a reward that is not finite, a loop) is no error but a fate.
 //
 // # Safety
 // `queue` is null or from `olaf_queue_new`; `arrival` is null or points to one whose `lanes` are
-// null or `4 * lane_count` bytes; `outcome` is null or points to room for one.
+// null or `4 * lane_count` bytes and whose `contributors` are null or `contributor_count` of them;
+// `outcome` is null or points to room for one.
 enum olaf_result olaf_queue_arrive(struct olaf_queue *queue,
                                    uint64_t now_ns,
                                    const struct olaf_arrival *arrival,
@@ -655,31 +650,20 @@ enum olaf_result olaf_queue_departing(const struct olaf_queue *queue, struct ola
 // `queue` is null or from `olaf_queue_new`; `entry` is null or points to room for one.
 enum olaf_result olaf_queue_peek(const struct olaf_queue *queue, struct olaf_entry *entry);
 
-// Writes the arrivals that met in the departing entry, in the order of their coming: those in the
-// sum, those whose place another took and those filtered against it. `count` becomes how many
-// there are, also where `OLAF_RESULT_TOO_SHORT` says that `capacity` is below that.
+// Writes the updates that met in the departing entry, in the order of their coming: those in the
+// sum, those whose place another took and those filtered against it. Whoever forwards its answer
+// needs them. `count` becomes how many there are, also where `OLAF_RESULT_TOO_SHORT` says that
+// `capacity` is below that.
 //
 // `OLAF_RESULT_NOTHING`: no entry departs.
 //
 // # Safety
-// `queue` is null or from `olaf_queue_new`; `sharers` is null or has room for `capacity` of them;
-// `count` is null or points to room for a number.
-enum olaf_result olaf_queue_sharers(const struct olaf_queue *queue,
-                                    struct olaf_sharer *sharers,
-                                    size_t capacity,
-                                    size_t *count);
-
-// As `olaf_queue_sharers`, of the entry that the last arrival evicted: until the next arrival.
-//
-// `OLAF_RESULT_NOTHING`: it evicted none.
-//
-// # Safety
-// `queue` is null or from `olaf_queue_new`; `sharers` is null or has room for `capacity` of them;
-// `count` is null or points to room for a number.
-enum olaf_result olaf_queue_evicted(const struct olaf_queue *queue,
-                                    struct olaf_sharer *sharers,
-                                    size_t capacity,
-                                    size_t *count);
+// `queue` is null or from `olaf_queue_new`; `contributors` is null or has room for `capacity` of
+// them; `count` is null or points to room for a number.
+enum olaf_result olaf_queue_contributors(const struct olaf_queue *queue,
+                                         struct olaf_contributor *contributors,
+                                         size_t capacity,
+                                         size_t *count);
 
 // The departing entry has left: its slot is free. `OLAF_RESULT_NOTHING`: none departs.
 //

@@ -4,21 +4,9 @@ use crate::held::{Held, Kind, olaf_engine};
 use crate::memory::{self, handle, input, output};
 use crate::result::*;
 use crate::scenario::{olaf_scenario, write};
-use crate::types::olaf_fates;
+use crate::types::{olaf_contributor, olaf_fates};
 use core::ffi::c_char;
 use olaf_sim::study::scenario::{Contributor, End, HopFates, Notices, ServerEnd, WorkerEnd};
-
-/// An update that met others on the way.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct olaf_contributor {
-    /// Generation time of the newest contribution in it, nanoseconds.
-    pub generated_ns: u64,
-    /// Its worker, counted through all groups.
-    pub worker: u32,
-    /// Not 0: it is in the sum. 0: it was replaced or filtered.
-    pub summed: u32,
-}
 
 /// Makes a worker of a scenario. Its updates become ready at the scenario's times and are sent
 /// under the scenario's control, each with `lanes` lanes whose values are 1 for each contribution.
@@ -88,7 +76,7 @@ pub unsafe extern "C" fn olaf_scenario_notices(
 }
 
 /// Tells a scenario's server whose updates met in the datagram that comes next: they hear its
-/// answer. Without this call it is the update's own worker. Other engines know it themselves and
+/// answer. Its workers are counted through all groups. Without this call it is the update's own worker. Other engines know it themselves and
 /// ignore the call.
 ///
 /// # Safety
@@ -108,7 +96,7 @@ pub unsafe extern "C" fn olaf_scenario_met(
                 let met = contributors.iter().map(|contributor| Contributor {
                     worker: contributor.worker,
                     generated_ns: contributor.generated_ns,
-                    summed: contributor.summed != 0,
+                    summed: contributor.is_summed(),
                 });
                 server.met(met.collect());
             }

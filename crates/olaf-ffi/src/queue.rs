@@ -98,12 +98,13 @@ pub unsafe extern "C" fn olaf_queue_free(queue: *mut olaf_queue) {
 
 /// An update arrives at `now_ns`: what becomes of it is written to `outcome`.
 ///
-/// `OLAF_RESULT_BAD_ARGUMENT`: the header contradicts itself or the lanes are too many. What a
-/// queue refuses for its contents (a reward that is not finite, a loop) is no error but a fate.
+/// `OLAF_RESULT_BAD_ARGUMENT`: the header contradicts itself, the lanes are too many, or a part is
+/// none of `olaf_part`. What a queue refuses for its contents (a reward that is not finite, a loop) is no error but a fate.
 ///
 /// # Safety
 /// `queue` is null or from `olaf_queue_new`; `arrival` is null or points to one whose `lanes` are
-/// null or `4 * lane_count` bytes; `outcome` is null or points to room for one.
+/// null or `4 * lane_count` bytes and whose `contributors` are null or `contributor_count` of them;
+/// `outcome` is null or points to room for one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn olaf_queue_arrive(
     queue: *mut olaf_queue,
@@ -121,9 +122,16 @@ pub unsafe extern "C" fn olaf_queue_arrive(
         }
         // SAFETY: the caller's promise.
         let lanes = unsafe { memory::bytes(given.lanes, given.lane_count * LANE) }?;
+        // SAFETY: the caller's promise.
+        let met = unsafe { memory::values(given.contributors, given.contributor_count) }?;
+        if !met.iter().all(olaf_contributor::is_known) {
+            return Err(OLAF_RESULT_BAD_ARGUMENT);
+        }
+        let met =
+            if met.is_empty() { vec![olaf_contributor::of(&given.update)] } else { met.to_vec() };
         let contribution = Contribution::of_update(&update, given.bytes);
         let arrival = Arrival { contribution, lanes };
-        let fate = queue.0.run(|q| Ok(q.arrive(Instant(now_ns), &arrival, given.tag)))?;
+        let fate = queue.0.run(|q| Ok(q.arrive(Instant(now_ns), &arrival, met)))?;
         outcome.set(olaf_outcome::of(fate, update.hops == 0 && update.segment == 0));
         Ok(())
     })
@@ -193,19 +201,20 @@ pub unsafe extern "C" fn olaf_queue_peek(
     })
 }
 
-/// Writes the arrivals that met in the departing entry, in the order of their coming: those in the
-/// sum, those whose place another took and those filtered against it. `count` becomes how many
-/// there are, also where `OLAF_RESULT_TOO_SHORT` says that `capacity` is below that.
+/// Writes the updates that met in the departing entry, in the order of their coming: those in the
+/// sum, those whose place another took and those filtered against it. Whoever forwards its answer
+/// needs them. `count` becomes how many there are, also where `OLAF_RESULT_TOO_SHORT` says that
+/// `capacity` is below that.
 ///
 /// `OLAF_RESULT_NOTHING`: no entry departs.
 ///
 /// # Safety
-/// `queue` is null or from `olaf_queue_new`; `sharers` is null or has room for `capacity` of them;
-/// `count` is null or points to room for a number.
+/// `queue` is null or from `olaf_queue_new`; `contributors` is null or has room for `capacity` of
+/// them; `count` is null or points to room for a number.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn olaf_queue_sharers(
+pub unsafe extern "C" fn olaf_queue_contributors(
     queue: *const olaf_queue,
-    sharers: *mut olaf_sharer,
+    contributors: *mut olaf_contributor,
     capacity: usize,
     count: *mut usize,
 ) -> olaf_result {
@@ -214,36 +223,10 @@ pub unsafe extern "C" fn olaf_queue_sharers(
         let (queue, count) = unsafe { (input(queue)?, output(count)?) };
         queue.0.read(|q| {
             let entry = q.departing().ok_or(OLAF_RESULT_NOTHING)?;
-            let met = q.sharers(entry.id);
+            let met = q.contributors(entry.id);
             count.set(met.len());
             // SAFETY: the caller's promise.
-            unsafe { memory::fill(met, sharers, capacity) }
-        })
-    })
-}
-
-/// As `olaf_queue_sharers`, of the entry that the last arrival evicted: until the next arrival.
-///
-/// `OLAF_RESULT_NOTHING`: it evicted none.
-///
-/// # Safety
-/// `queue` is null or from `olaf_queue_new`; `sharers` is null or has room for `capacity` of them;
-/// `count` is null or points to room for a number.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn olaf_queue_evicted(
-    queue: *const olaf_queue,
-    sharers: *mut olaf_sharer,
-    capacity: usize,
-    count: *mut usize,
-) -> olaf_result {
-    guard(|| {
-        // SAFETY: the caller's promise.
-        let (queue, count) = unsafe { (input(queue)?, output(count)?) };
-        queue.0.read(|q| {
-            let met = q.sharers(q.evicted().ok_or(OLAF_RESULT_NOTHING)?);
-            count.set(met.len());
-            // SAFETY: the caller's promise.
-            unsafe { memory::fill(met, sharers, capacity) }
+            unsafe { memory::fill(met, contributors, capacity) }
         })
     })
 }
@@ -351,7 +334,7 @@ fn describe(queue: &SharedQueue, entry: &olaf_engine::Entry) -> olaf_entry {
     olaf_entry::of(
         entry,
         queue.hop_sequence(entry.contribution.flow.job),
-        queue.sharers(entry.id).len(),
+        queue.contributors(entry.id).len(),
     )
 }
 

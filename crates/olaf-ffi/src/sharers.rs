@@ -1,6 +1,6 @@
-//! The link of a switch whose driver says when it is free, and which arrivals met in which entry.
+//! The link of a switch whose driver says when it is free, and which updates met in which entry.
 
-use crate::types::{olaf_part, olaf_sharer};
+use crate::types::{olaf_contributor, olaf_part};
 use core::time::Duration;
 use olaf_engine::link::Link;
 use olaf_engine::link::pacer::Pacer;
@@ -31,9 +31,7 @@ pub(crate) struct SharedQueue {
     max_hops: u8,
     fates: Fates,
     packets: Packets,
-    sharers: BTreeMap<EntryId, Vec<olaf_sharer>>,
-    /// The entry that the last arrival evicted.
-    evicted: Option<EntryId>,
+    contributors: BTreeMap<EntryId, Vec<olaf_contributor>>,
     last_heard: BTreeMap<(JobId, ClusterId), Instant>,
     hop_sequences: BTreeMap<JobId, u32>,
 }
@@ -46,8 +44,7 @@ impl SharedQueue {
             max_hops,
             fates: Fates::default(),
             packets: Packets::default(),
-            sharers: BTreeMap::new(),
-            evicted: None,
+            contributors: BTreeMap::new(),
             last_heard: BTreeMap::new(),
             hop_sequences: BTreeMap::new(),
         }
@@ -58,12 +55,9 @@ impl SharedQueue {
         &mut self,
         now: Instant,
         arrival: &Arrival<'_>,
-        tag: u64,
+        mut met: Vec<olaf_contributor>,
     ) -> Result<Outcome, Rejection> {
         let Contribution { flow, hops, contributors, .. } = arrival.contribution;
-        if let Some(evicted) = self.evicted.take() {
-            self.sharers.remove(&evicted);
-        }
         self.packets.received += 1;
         if hops >= self.max_hops {
             self.packets.rejected += 1;
@@ -81,27 +75,28 @@ impl SharedQueue {
             Outcome::Dropped | Outcome::Evicted { .. } => self.packets.dropped += 1,
             Outcome::Rejected(_) => self.packets.rejected += 1,
         }
-        let (entry, part) = match outcome {
-            Outcome::Appended(entry) | Outcome::Merged(entry) => {
-                (entry, olaf_part::OLAF_PART_SUMMED)
-            }
+        let entry = match outcome {
+            Outcome::Appended(entry) | Outcome::Merged(entry) => entry,
             Outcome::Replaced { entry, .. } => {
-                for sharer in self.sharers.entry(entry).or_default() {
-                    if sharer.part == olaf_part::OLAF_PART_SUMMED {
-                        sharer.part = olaf_part::OLAF_PART_REPLACED;
-                    }
+                for before in self.contributors.entry(entry).or_default() {
+                    *before = before.gone(olaf_part::OLAF_PART_REPLACED);
                 }
-                (entry, olaf_part::OLAF_PART_SUMMED)
+                entry
             }
             Outcome::Evicted { entry, evicted, .. } => {
-                self.evicted = Some(evicted);
-                (entry, olaf_part::OLAF_PART_SUMMED)
+                self.contributors.remove(&evicted);
+                entry
             }
-            Outcome::Filtered(entry) => (entry, olaf_part::OLAF_PART_FILTERED),
+            Outcome::Filtered(entry) => {
+                for filtered in &mut met {
+                    *filtered = filtered.gone(olaf_part::OLAF_PART_FILTERED);
+                }
+                entry
+            }
             Outcome::Dropped => return Ok(outcome),
             Outcome::Rejected(rejection) => return Err(rejection.into()),
         };
-        self.sharers.entry(entry).or_default().push(olaf_sharer { tag, part });
+        self.contributors.entry(entry).or_default().extend(met);
         Ok(outcome)
     }
 
@@ -142,7 +137,7 @@ impl SharedQueue {
     fn free(&mut self) -> Option<EntryId> {
         let now = self.link.next_departure()?;
         let id = self.link.release(now, None)?;
-        self.sharers.remove(&id);
+        self.contributors.remove(&id);
         Some(id)
     }
 
@@ -152,13 +147,8 @@ impl SharedQueue {
         self.hop_sequences.get(&job).copied().unwrap_or(0).wrapping_add(1).max(1)
     }
 
-    pub(crate) fn sharers(&self, entry: EntryId) -> &[olaf_sharer] {
-        self.sharers.get(&entry).map_or(&[], Vec::as_slice)
-    }
-
-    /// The entry that the last arrival evicted.
-    pub(crate) fn evicted(&self) -> Option<EntryId> {
-        self.evicted
+    pub(crate) fn contributors(&self, entry: EntryId) -> &[olaf_contributor] {
+        self.contributors.get(&entry).map_or(&[], Vec::as_slice)
     }
 
     pub(crate) fn fates(&self) -> &Fates {

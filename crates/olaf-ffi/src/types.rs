@@ -54,8 +54,11 @@ pub struct olaf_arrival {
     pub update: olaf_update,
     /// Bytes it takes on the link.
     pub bytes: u32,
-    /// A name of the caller's for this arrival, given back by `olaf_queue_sharers`.
-    pub tag: u64,
+    /// The updates that met in it before, as `olaf_queue_contributors` told them where it left.
+    /// Null where there are none: then it is its own worker's.
+    pub contributors: *const olaf_contributor,
+    /// How many.
+    pub contributor_count: usize,
     /// Its lanes: the sum of the contributions' values times their weights, little-endian 32-bit
     /// floats at any alignment. May be null where there are none.
     pub lanes: *const u8,
@@ -97,8 +100,7 @@ pub struct olaf_outcome {
     /// Contributions whose place it took: replaced, or with `OLAF_FATE_EVICTED` dropped; 0 where
     /// there were none.
     pub displaced: u32,
-    /// With `OLAF_FATE_EVICTED`, the entry that is gone: `olaf_queue_evicted` knows who met in it.
-    /// Else 0.
+    /// With `OLAF_FATE_EVICTED`, the entry that is gone. Else 0.
     pub evicted: u64,
     /// Not 0 where the workers of its cluster may be told of it with a notice, as an engine of
     /// `olaf_scenario_notices` does: it came straight from its worker and was taken in.
@@ -123,11 +125,11 @@ pub struct olaf_entry {
     pub lanes: *const f32,
     /// How many lanes.
     pub lane_count: usize,
-    /// Arrivals that met in it: how many `olaf_queue_sharers` has to say.
-    pub sharers: usize,
+    /// Updates that met in it: how many `olaf_queue_contributors` has to say.
+    pub contributors: usize,
 }
 
-/// What part an arrival has in an entry.
+/// What part an update has in one that it met.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum olaf_part {
@@ -139,14 +141,16 @@ pub enum olaf_part {
     OLAF_PART_FILTERED = 2,
 }
 
-/// An arrival that met an entry.
+/// A worker's update that met others on the way.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct olaf_sharer {
-    /// The caller's name for the arrival.
-    pub tag: u64,
-    /// What part it has.
-    pub part: olaf_part,
+pub struct olaf_contributor {
+    /// Generation time of the newest contribution in it, nanoseconds.
+    pub generated_ns: u64,
+    /// Its worker.
+    pub worker: u32,
+    /// What part it has: a number of `olaf_part`.
+    pub part: u32,
 }
 
 /// How a queue is set up. Begin with `olaf_queue_options_default`.
@@ -277,8 +281,29 @@ impl olaf_update {
     }
 }
 
+impl olaf_contributor {
+    /// The worker of an update that has met no other.
+    pub(crate) fn of(update: &olaf_update) -> Self {
+        let olaf_update { generated_newest_ns: generated_ns, worker, .. } = *update;
+        Self { generated_ns, worker, part: olaf_part::OLAF_PART_SUMMED as u32 }
+    }
+
+    /// The same where it is no longer in the sum. What gave way before stays as it is.
+    pub(crate) fn gone(self, why: olaf_part) -> Self {
+        if self.is_summed() { Self { part: why as u32, ..self } } else { self }
+    }
+
+    pub(crate) fn is_summed(self) -> bool {
+        self.part == olaf_part::OLAF_PART_SUMMED as u32
+    }
+
+    pub(crate) fn is_known(&self) -> bool {
+        self.part <= olaf_part::OLAF_PART_FILTERED as u32
+    }
+}
+
 impl olaf_entry {
-    pub(crate) fn of(entry: &Entry, hop_sequence: u32, sharers: usize) -> Self {
+    pub(crate) fn of(entry: &Entry, hop_sequence: u32, contributors: usize) -> Self {
         let hops = entry.contribution.hops.saturating_add(1);
         let passed = Contribution { hops, ..entry.contribution };
         Self {
@@ -288,7 +313,7 @@ impl olaf_entry {
             replaceable: u8::from(entry.replaceable),
             lanes: if entry.lanes.is_empty() { core::ptr::null() } else { entry.lanes.as_ptr() },
             lane_count: entry.lanes.len(),
-            sharers,
+            contributors,
         }
     }
 }

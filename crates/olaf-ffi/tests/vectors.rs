@@ -43,7 +43,8 @@ fn arrive(queue: *mut olaf_queue, step: &Value) -> (String, Value) {
             reserved: 0,
         },
         bytes: integer(&step["bytes"]),
-        tag: 0,
+        contributors: std::ptr::null(),
+        contributor_count: 0,
         lanes: lanes.as_ptr(),
         lane_count: lanes.len() / 4,
     };

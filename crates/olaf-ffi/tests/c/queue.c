@@ -46,7 +46,7 @@ static olaf_queue *queue_of(const char *kind, size_t slots) {
 }
 
 static olaf_outcome arrive(olaf_queue *queue, uint64_t now_ns, uint32_t cluster, uint32_t worker,
-                           float value, uint64_t tag) {
+                           float value) {
   /* Lanes need no alignment: these begin at an odd address. */
   unsigned char lanes[1 + 2 * sizeof(float)];
   const float values[2] = {value, 2 * value};
@@ -56,23 +56,22 @@ static olaf_outcome arrive(olaf_queue *queue, uint64_t now_ns, uint32_t cluster,
   memset(&arrival, 0, sizeof arrival);
   arrival.update = update_of(cluster, worker, now_ns);
   arrival.bytes = 1030;
-  arrival.tag = tag;
   arrival.lanes = lanes + 1;
   arrival.lane_count = 2;
   CHECK(olaf_queue_arrive(queue, now_ns, &arrival, &outcome) == OLAF_RESULT_OK);
   return outcome;
 }
 
-static void updates_of_a_cluster_merge_and_the_sharers_are_known(void) {
+static void updates_of_a_cluster_merge_and_the_contributors_are_known(void) {
   olaf_queue *queue = queue_of("olaf", 2);
   olaf_entry entry;
-  olaf_sharer sharers[4];
+  olaf_contributor met[4];
   size_t count = 0;
-  CHECK(arrive(queue, 1, 7, 1, 1.0f, 100).fate == OLAF_FATE_APPENDED);
-  CHECK(arrive(queue, 2, 7, 1, 5.0f, 101).fate == OLAF_FATE_REPLACED);
-  CHECK(arrive(queue, 3, 7, 2, 3.0f, 102).fate == OLAF_FATE_MERGED);
-  CHECK(arrive(queue, 4, 8, 3, 0.0f, 103).fate == OLAF_FATE_APPENDED);
-  CHECK(arrive(queue, 5, 9, 4, 0.0f, 104).fate == OLAF_FATE_DROPPED);
+  CHECK(arrive(queue, 1, 7, 1, 1.0f).fate == OLAF_FATE_APPENDED);
+  CHECK(arrive(queue, 2, 7, 1, 5.0f).fate == OLAF_FATE_REPLACED);
+  CHECK(arrive(queue, 3, 7, 2, 3.0f).fate == OLAF_FATE_MERGED);
+  CHECK(arrive(queue, 4, 8, 3, 0.0f).fate == OLAF_FATE_APPENDED);
+  CHECK(arrive(queue, 5, 9, 4, 0.0f).fate == OLAF_FATE_DROPPED);
 
   CHECK(olaf_queue_peek(queue, &entry) == OLAF_RESULT_OK && entry.update.cluster == 7);
   CHECK(olaf_queue_departing(queue, &entry) == OLAF_RESULT_NOTHING);
@@ -80,23 +79,51 @@ static void updates_of_a_cluster_merge_and_the_sharers_are_known(void) {
   CHECK(entry.update.contributors == 2 && entry.update.weight == 2.0 && entry.update.hops == 1);
   CHECK(entry.update.generated_oldest_ns == 2 && entry.update.generated_newest_ns == 3);
   CHECK(entry.lane_count == 2 && entry.lanes[0] == 8.0f && entry.lanes[1] == 16.0f);
-  CHECK(entry.sharers == 3);
+  CHECK(entry.contributors == 3);
   CHECK(olaf_queue_begin(queue, 6, &entry) == OLAF_RESULT_DEPARTING);
 
   /* A short buffer is told how much it takes and stays as it was. */
-  memset(sharers, UNTOUCHED, sizeof sharers);
-  CHECK(olaf_queue_sharers(queue, sharers, 2, &count) == OLAF_RESULT_TOO_SHORT && count == 3);
-  CHECK(((unsigned char *)sharers)[0] == UNTOUCHED);
-  CHECK(olaf_queue_sharers(queue, sharers, 4, &count) == OLAF_RESULT_OK && count == 3);
-  CHECK(sharers[0].tag == 100 && sharers[0].part == OLAF_PART_REPLACED);
-  CHECK(sharers[1].tag == 101 && sharers[1].part == OLAF_PART_SUMMED);
-  CHECK(sharers[2].tag == 102 && sharers[2].part == OLAF_PART_SUMMED);
+  memset(met, UNTOUCHED, sizeof met);
+  CHECK(olaf_queue_contributors(queue, met, 2, &count) == OLAF_RESULT_TOO_SHORT && count == 3);
+  CHECK(((unsigned char *)met)[0] == UNTOUCHED);
+  CHECK(olaf_queue_contributors(queue, met, 4, &count) == OLAF_RESULT_OK && count == 3);
+  CHECK(met[0].worker == 1 && met[0].generated_ns == 1 && met[0].part == OLAF_PART_REPLACED);
+  CHECK(met[1].worker == 1 && met[1].generated_ns == 2 && met[1].part == OLAF_PART_SUMMED);
+  CHECK(met[2].worker == 2 && met[2].generated_ns == 3 && met[2].part == OLAF_PART_SUMMED);
 
   /* The locked head keeps its slot and takes nothing in. */
-  CHECK(arrive(queue, 7, 7, 5, 1.0f, 105).fate == OLAF_FATE_DROPPED);
+  CHECK(arrive(queue, 7, 7, 5, 1.0f).fate == OLAF_FATE_DROPPED);
   CHECK(olaf_queue_end(queue) == OLAF_RESULT_OK);
   CHECK(olaf_queue_end(queue) == OLAF_RESULT_NOTHING);
-  CHECK(arrive(queue, 8, 7, 5, 1.0f, 106).fate == OLAF_FATE_APPENDED);
+  CHECK(arrive(queue, 8, 7, 5, 1.0f).fate == OLAF_FATE_APPENDED);
+  olaf_queue_free(queue);
+}
+
+static void what_met_further_down_is_passed_on(void) {
+  olaf_queue *queue = queue_of("olaf", 2);
+  olaf_contributor before[2] = {{1, 5, OLAF_PART_FILTERED}, {2, 6, OLAF_PART_SUMMED}};
+  olaf_contributor met[4];
+  olaf_arrival arrival;
+  olaf_outcome outcome;
+  olaf_entry entry;
+  size_t count = 0;
+  memset(&arrival, 0, sizeof arrival);
+  arrival.update = update_of(7, 6, 2);
+  arrival.contributors = before;
+  CHECK(olaf_queue_arrive(queue, 3, &arrival, &outcome) == OLAF_RESULT_OK);
+  arrival.contributor_count = 2;
+  arrival.update.sequence = 1;
+  CHECK(olaf_queue_arrive(queue, 3, &arrival, &outcome) == OLAF_RESULT_OK);
+  CHECK(outcome.fate == OLAF_FATE_REPLACED);
+  CHECK(olaf_queue_begin(queue, 4, &entry) == OLAF_RESULT_OK);
+  CHECK(olaf_queue_contributors(queue, met, 4, &count) == OLAF_RESULT_OK && count == 3);
+  CHECK(met[0].worker == 6 && met[0].part == OLAF_PART_REPLACED);
+  CHECK(met[1].worker == 5 && met[1].part == OLAF_PART_FILTERED);
+  CHECK(met[2].worker == 6 && met[2].part == OLAF_PART_SUMMED);
+  before[0].part = 3;
+  CHECK(olaf_queue_arrive(queue, 5, &arrival, &outcome) == OLAF_RESULT_BAD_ARGUMENT);
+  arrival.contributors = NULL;
+  CHECK(olaf_queue_arrive(queue, 5, &arrival, &outcome) == OLAF_RESULT_BAD_POINTER);
   olaf_queue_free(queue);
 }
 
@@ -105,11 +132,11 @@ static void fates_add_up(void) {
   olaf_queue_status status;
   olaf_entry entry;
   olaf_fates f;
-  CHECK(arrive(queue, 1, 7, 1, 1.0f, 0).fate == OLAF_FATE_APPENDED);
-  CHECK(arrive(queue, 2, 7, 1, 1.0f, 0).fate == OLAF_FATE_APPENDED);
-  CHECK(arrive(queue, 3, 8, 1, 1.0f, 0).fate == OLAF_FATE_DROPPED);
+  CHECK(arrive(queue, 1, 7, 1, 1.0f).fate == OLAF_FATE_APPENDED);
+  CHECK(arrive(queue, 2, 7, 1, 1.0f).fate == OLAF_FATE_APPENDED);
+  CHECK(arrive(queue, 3, 8, 1, 1.0f).fate == OLAF_FATE_DROPPED);
   {
-    olaf_outcome refused = arrive(queue, 4, 9, 1, INFINITY, 0);
+    olaf_outcome refused = arrive(queue, 4, 9, 1, INFINITY);
     CHECK(refused.fate == OLAF_FATE_REJECTED);
     CHECK(strcmp(olaf_rejection_name(refused.rejection), "non_finite") == 0);
   }
@@ -134,27 +161,27 @@ static void fates_add_up(void) {
 static void what_is_evicted_is_told(void) {
   olaf_queue *queue = queue_of("freshest", 1);
   olaf_entry entry;
-  olaf_sharer sharers[2];
+  olaf_contributor met[2];
   olaf_outcome outcome;
   olaf_fates f;
   size_t count;
-  CHECK(arrive(queue, 1, 7, 1, 1.0f, 100).fate == OLAF_FATE_APPENDED);
+  CHECK(arrive(queue, 1, 7, 1, 1.0f).fate == OLAF_FATE_APPENDED);
   CHECK(olaf_queue_begin(queue, 1, &entry) == OLAF_RESULT_OK);
   CHECK(olaf_queue_end(queue) == OLAF_RESULT_OK);
   /* The server knows of cluster 7 and nothing of cluster 8, which is worth more. */
-  CHECK(arrive(queue, 2, 7, 1, 1.0f, 101).fate == OLAF_FATE_APPENDED);
-  CHECK(arrive(queue, 3, 7, 2, 1.0f, 102).fate == OLAF_FATE_MERGED);
-  CHECK(olaf_queue_evicted(queue, sharers, 2, &count) == OLAF_RESULT_NOTHING);
-  outcome = arrive(queue, 4, 8, 3, 1.0f, 103);
+  CHECK(arrive(queue, 2, 7, 1, 1.0f).fate == OLAF_FATE_APPENDED);
+  CHECK(arrive(queue, 3, 7, 2, 1.0f).fate == OLAF_FATE_MERGED);
+  outcome = arrive(queue, 4, 8, 3, 1.0f);
   CHECK(outcome.fate == OLAF_FATE_EVICTED && outcome.displaced == 2);
   CHECK(outcome.evicted == 1 && outcome.entry == 2);
-  CHECK(olaf_queue_evicted(queue, sharers, 2, &count) == OLAF_RESULT_OK && count == 2);
-  CHECK(sharers[0].tag == 101 && sharers[1].tag == 102);
-  CHECK(arrive(queue, 5, 8, 3, 1.0f, 104).fate == OLAF_FATE_REPLACED);
-  CHECK(olaf_queue_evicted(queue, sharers, 2, &count) == OLAF_RESULT_NOTHING);
+  CHECK(arrive(queue, 5, 8, 3, 1.0f).fate == OLAF_FATE_REPLACED);
   CHECK(olaf_queue_get_fates(queue, &f) == OLAF_RESULT_OK);
   CHECK(f.received == 5 && f.sent_alone == 1 && f.dropped == 2 && f.replaced == 1);
   CHECK(f.waiting == 1);
+  /* Those who met in the evicted entry have no part in the one that took its slot. */
+  CHECK(olaf_queue_begin(queue, 6, &entry) == OLAF_RESULT_OK && entry.contributors == 2);
+  CHECK(olaf_queue_contributors(queue, met, 2, &count) == OLAF_RESULT_OK && count == 2);
+  CHECK(met[0].worker == 3 && met[0].part == OLAF_PART_REPLACED && met[1].worker == 3);
   olaf_queue_free(queue);
 }
 
@@ -202,7 +229,7 @@ static void what_cannot_be_is_refused(void) {
 
   CHECK(olaf_queue_begin(queue, 0, &entry) == OLAF_RESULT_NOTHING);
   CHECK(olaf_queue_begin(queue, 0, NULL) == OLAF_RESULT_BAD_POINTER);
-  CHECK(olaf_queue_sharers(queue, NULL, 0, &count) == OLAF_RESULT_NOTHING);
+  CHECK(olaf_queue_contributors(queue, NULL, 0, &count) == OLAF_RESULT_NOTHING);
   CHECK(olaf_queue_end(NULL) == OLAF_RESULT_BAD_POINTER);
   /* The first refused call to olaf_queue_new left the pointer alone, so this is still a queue. */
   olaf_queue_free(queue);
@@ -252,11 +279,12 @@ static void bytes_go_out_and_come_back(void) {
 
 int main(void) {
   CHECK(olaf_abi_version() == OLAF_ABI_VERSION);
-  updates_of_a_cluster_merge_and_the_sharers_are_known();
+  updates_of_a_cluster_merge_and_the_contributors_are_known();
+  what_met_further_down_is_passed_on();
   fates_add_up();
   what_is_evicted_is_told();
   what_cannot_be_is_refused();
   bytes_go_out_and_come_back();
-  puts("5 checks of olaf.h from C: ok");
+  puts("6 checks of olaf.h from C: ok");
   return 0;
 }

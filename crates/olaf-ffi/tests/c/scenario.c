@@ -96,7 +96,7 @@ static void a_scenario_is_told(void) {
 static void its_ends_run_in_another_simulator(void) {
   olaf_scenario *scenario = scenario_of("paper");
   olaf_engine *ends[3] = {NULL, NULL, NULL}; /* two workers, the server */
-  const olaf_contributor met[2] = {{0, 1, 0}, {5, 0, 1}};
+  const olaf_contributor met[2] = {{0, 1, OLAF_PART_REPLACED}, {5, 0, OLAF_PART_SUMMED}};
   const olaf_queue_status crowd = {60000, 1, 1, 1, 77};
   olaf_fates fates;
   uint32_t to[2] = {9, 9};
