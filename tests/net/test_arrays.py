@@ -49,7 +49,7 @@ def test_what_cannot_be_written_in_place_says_so(client: _olaf.Client) -> None:
     twice = np.zeros(3, np.float32)
     with pytest.raises(ValueError, match="part 1 cannot be written"):
         client.pull([twice, twice], 0)
-    with pytest.raises(ValueError, match="5 values; the job's model has 6"):
+    with pytest.raises(ValueError, match="5 values together; the job's model has 6"):
         client.pull(zeros(5), 0)
     assert client.pull(zeros(6), 0) == 1
 
