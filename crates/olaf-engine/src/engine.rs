@@ -137,7 +137,15 @@ pub struct TrafficClass(pub u8);
 impl TrafficClass {
     /// No class, not ECN-capable.
     pub const NONE: Self = Self(0);
+    /// No class, of a sender that understands marks: ECT(0).
+    pub const ECN_CAPABLE: Self = Self::new(0, Ecn::Capable0);
     const ECN: u8 = 0b11;
+
+    /// The class of an end's datagrams, which has ECN switched on or off.
+    #[must_use]
+    pub const fn with_ecn(is_on: bool) -> Self {
+        if is_on { Self::ECN_CAPABLE } else { Self::NONE }
+    }
 
     /// A class from its two parts; `dscp` below 64.
     #[must_use]

@@ -6,7 +6,7 @@ mod common;
 
 use common::*;
 use olaf_engine::engine::{Source, Verdict};
-use olaf_engine::switch::native::{AnswerTo, Config};
+use olaf_engine::switch::native::{AnswerTo, Config, Datagrams};
 use olaf_engine::{BitsPerSecond, Ecn, Engine, Instant, PeerId, PortId, TrafficClass, Why};
 use olaf_wire::offsets::{MAX_DATAGRAM, answer as at};
 use olaf_wire::{ClusterId, Update, Welcome, WelcomeCode};
@@ -28,17 +28,28 @@ impl Bench {
         left
     }
 
+    /// What each downlink counts.
+    fn downlinks(&self) -> Vec<Datagrams> {
+        let downlinks = self.switch.statistics(self.now).downlinks;
+        downlinks.into_iter().map(|link| link.datagrams).collect()
+    }
+
     /// Joins by another port than the first, and is let in.
     fn enters_by(&mut self, port: PortId, who: W, hops: u8) {
+        self.joins_by(port, who, hops);
+        let told = self.leaves_by(port);
+        assert!(matches!(&told[..], [(to, _, Out::Welcome(Welcome { .. }))] if *to == [who.peer]));
+        self.events();
+    }
+
+    /// Joins by that port. The welcome waits for the port's link.
+    fn joins_by(&mut self, port: PortId, who: W, hops: u8) {
         let mut buf = [0; 512];
         let join = olaf_wire::Join { hops, ..join(who, PARAMETERS) };
         let len = join.emit(&mut buf);
         assert_eq!(self.recv(Source::new(port, PeerId(who.peer)), &buf[..len]), Verdict::Absorb);
         self.up();
         assert_eq!(self.welcomes(welcome(who, WelcomeCode::Welcome)), Verdict::Absorb);
-        let told = self.leaves_by(port);
-        assert!(matches!(&told[..], [(to, _, Out::Welcome(Welcome { .. }))] if *to == [who.peer]));
-        self.events();
     }
 
     /// An answer to the whole cluster 0 comes down in that class.
@@ -121,6 +132,7 @@ fn a_group_that_finds_no_room_counts_each_of_its_receivers() {
     sw.answers(answer(0, 41), &[5.0, 6.0]);
     assert_eq!(receivers(&sw.leaves_by(PortId::DOWNLINK)), [W1.peer]);
     assert_eq!(sw.refused("link_full") - before, 2, "80 and 81 hear nothing");
+    assert_eq!(sw.downlinks()[0].dropped["link_full"], 2);
 }
 
 #[test]
@@ -151,6 +163,43 @@ fn a_paced_downlink_keeps_order_and_counts_what_does_not_fit() {
         left.push(receivers(&sw.leaves_by(PortId::DOWNLINK)));
     }
     assert_eq!(left, [vec![1], vec![2], vec![1], vec![]]);
+}
+
+#[test]
+fn each_downlink_counts_its_own_datagrams_a_copy_for_each_receiver() {
+    let config = Config {
+        answer_to: AnswerTo::Cluster,
+        downlinks: 2,
+        downlink_rate: Some(an_answer_a_millisecond()),
+        downlink_limit: 1,
+        ..Config::default()
+    };
+    let mut sw = Bench::new(config);
+    let behind = |worker, peer| W { peer, ..w(0, worker) };
+    for (who, port) in [
+        (behind(21, 80), PortId::DOWNLINK),
+        (behind(22, 81), PortId::DOWNLINK),
+        (behind(23, 82), SECOND),
+    ] {
+        sw.joins_by(port, who, 1);
+        sw.until(Instant(sw.now.0 + 10_000_000));
+        assert_eq!(sw.leaves_by(port).len(), 1, "the welcome");
+    }
+    sw.answers(answer(0, 41), &[]);
+    sw.answers(answer(0, 42), &[]);
+    let count = |sw: &Bench, of: fn(&Datagrams) -> u64| sw.downlinks().iter().map(of).collect();
+    let counts: [fn(&Datagrams) -> u64; 4] = [
+        |link| link.forwarded,
+        |link| link.sent,
+        |link| link.waiting,
+        |link| link.dropped["link_full"],
+    ];
+    let told: Vec<Vec<u64>> = counts.iter().map(|of| count(&sw, *of)).collect();
+    assert_eq!(told, [[4, 2], [2, 1], [2, 1], [2, 1]]);
+    sw.until(Instant(sw.now.0 + 10_000_000));
+    assert_eq!(receivers(&sw.leaves_by(PortId::DOWNLINK)), [80, 81]);
+    let told: Vec<Vec<u64>> = counts.iter().map(|of| count(&sw, *of)).collect();
+    assert_eq!(told, [[4, 2], [4, 1], [0, 1], [2, 1]]);
 }
 
 #[test]
@@ -204,7 +253,7 @@ fn a_mark_seen_on_the_way_in_stays_on_whatever_becomes_of_the_update() {
 #[test]
 fn an_uplink_above_its_depth_marks_those_that_understand_marks() {
     let clusters = [w(0, 1), w(1, 2), w(2, 3), w(3, 4)];
-    let config = Config { ecn_depth: Some(3), ..Config::default() };
+    let config = Config { uplink_ecn_depth: Some(3), ..Config::default() };
     for (class, marked) in [(CAPABLE, MARKED), (DEAF, DEAF)] {
         let mut sw = Bench::with(config.clone(), &clusters);
         for who in clusters {
@@ -212,6 +261,8 @@ fn an_uplink_above_its_depth_marks_those_that_understand_marks() {
         }
         // Four wait, then three, two, one.
         assert_eq!(sw.classes_up(), [marked, marked, class, class]);
+        let up = sw.switch.statistics(sw.now).uplink.datagrams;
+        assert_eq!(up.marked, if marked == class { 0 } else { 2 });
     }
 }
 
@@ -224,6 +275,11 @@ fn a_downlink_above_its_depth_marks_and_below_it_does_not() {
         let left = sw.leaves_by(PortId::DOWNLINK);
         let classes: Vec<_> = left.into_iter().map(|left| left.1).collect();
         assert_eq!(classes, [marked, class, class]);
+        assert_eq!(sw.downlinks()[0].marked, u64::from(marked != class));
+        // A mark of a link before this one is passed on, and counts there.
+        sw.answers_in(MARKED, 0, &[5.0, 6.0]);
+        assert_eq!(sw.leaves_by(PortId::DOWNLINK).len(), 3);
+        assert_eq!(sw.downlinks()[0].marked, u64::from(marked != class));
     }
 }
 
@@ -231,8 +287,11 @@ fn a_downlink_above_its_depth_marks_and_below_it_does_not() {
 fn a_switch_without_a_downlink_or_with_a_depth_of_nothing_cannot_be() {
     for (key, config) in [
         ("downlinks", Config { downlinks: 0, ..Config::default() }),
-        ("ecn_depth", Config { ecn_depth: Some(0), ..Config::default() }),
-        ("downlink_ecn_depth", Config { downlink_ecn_depth: Some(0), ..Config::default() }),
+        ("uplink_ecn_depth_datagrams", Config { uplink_ecn_depth: Some(0), ..Config::default() }),
+        (
+            "downlink_ecn_depth_datagrams",
+            Config { downlink_ecn_depth: Some(0), ..Config::default() },
+        ),
     ] {
         assert_eq!(config.check().unwrap_err().key, key);
     }

@@ -317,6 +317,7 @@ fn worker(who: &Identity, options: &WorkerOptions, life: u32) -> Result<Worker, 
         segment_lanes: who.segment_lanes,
         keepalive: options.keepalive,
         silent_after: options.silent_after,
+        ecn: options.ecn,
         transmission,
         chance_seed: who.seed,
         ..WorkerConfig::new(address, PeerId(who.switch))

@@ -103,6 +103,10 @@ impl<D: Datagram> Backlog<D> {
         self.datagrams.front()
     }
 
+    pub(super) fn datagrams(&self) -> impl Iterator<Item = &D> {
+        self.datagrams.iter()
+    }
+
     pub(super) fn pop(&mut self) -> Option<D> {
         self.datagrams.pop_front()
     }

@@ -236,6 +236,11 @@ impl<D: Datagram> Link<D> {
         self.backlog.updates()
     }
 
+    /// Every datagram that the link holds, the one on the wire included.
+    pub fn datagrams(&self) -> impl Iterator<Item = &D> {
+        self.backlog.datagrams()
+    }
+
     /// Datagrams and updates that the link holds, the one on the wire included.
     #[must_use]
     pub fn backlog(&self) -> usize {

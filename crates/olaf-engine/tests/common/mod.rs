@@ -172,6 +172,13 @@ impl Bench {
         }
         assert!(all <= statistics.received, "{all} of {}", statistics.received);
         assert!(statistics.queue.used <= statistics.queue.slots);
+        let downlinks = statistics.downlinks.iter().map(|link| &link.datagrams);
+        for link in downlinks.clone().chain([&statistics.uplink.datagrams]) {
+            assert_eq!(link.forwarded, link.sent + link.waiting, "{link:?}");
+        }
+        assert_eq!(statistics.forwarded.up, statistics.uplink.datagrams.forwarded);
+        let down = downlinks.map(|link| link.forwarded).sum::<u64>();
+        assert_eq!(statistics.forwarded.down, down);
     }
 
     #[track_caller]

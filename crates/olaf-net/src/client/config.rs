@@ -66,6 +66,7 @@ impl ClientConfig {
             path: self.path(v6, system_mtu_bytes),
             keepalive: options.keepalive,
             silent_after: options.silent_after,
+            ecn: options.ecn,
             transmission: self.transmission()?,
             ..WorkerConfig::new(address, switch)
         })

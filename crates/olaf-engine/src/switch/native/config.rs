@@ -132,21 +132,25 @@ pub struct Config {
     /// Control datagrams that may wait for the uplink.
     #[serde(skip)]
     pub control_limit: usize,
-    /// Ports that lead down; the uplink is one more. A switch on sockets has one.
+    /// Ports that lead down; the uplink is one more. No key: whoever wires the switch knows how many
+    /// links lead down. A switch on sockets has one for all its addresses, a simulated switch may
+    /// have more.
     #[serde(skip)]
     pub downlinks: u16,
-    /// The rate of each downlink, bits of UDP payload per second; `None`: unlimited.
-    #[serde(skip)]
+    /// Rate of each downlink, bits of UDP payload per second. Off: the system's own socket is the
+    /// only limit.
+    #[serde(rename = "downlink_bps")]
     pub downlink_rate: Option<BitsPerSecond>,
-    /// Datagrams that may wait for a downlink.
-    #[serde(skip)]
+    /// Datagrams that may wait for each downlink; what comes on top is dropped. 65,536: at a rate a
+    /// burst waits, and the memory stays bounded.
+    #[serde(rename = "downlink_limit_datagrams")]
     pub downlink_limit: usize,
-    /// From this backlog on, datagrams and updates together, the uplink marks what leaves as having
-    /// met congestion (ECN); `None`: never.
-    #[serde(skip)]
-    pub ecn_depth: Option<usize>,
-    /// The same for each downlink.
-    #[serde(skip)]
+    /// From this backlog on the uplink marks departures as "congestion experienced" (ECN). The
+    /// backlog counts datagrams and updates, the departing one included. Off: never.
+    #[serde(rename = "uplink_ecn_depth_datagrams")]
+    pub uplink_ecn_depth: Option<usize>,
+    /// The same depth for each downlink, whose backlog has no updates. Off: never.
+    #[serde(rename = "downlink_ecn_depth_datagrams")]
     pub downlink_ecn_depth: Option<usize>,
 }
 
@@ -179,7 +183,7 @@ impl Default for Config {
             downlinks: 1,
             downlink_rate: None,
             downlink_limit: 65_536,
-            ecn_depth: None,
+            uplink_ecn_depth: None,
             downlink_ecn_depth: None,
         }
     }
@@ -223,12 +227,12 @@ impl Config {
         positive("max_hops", self.max_hops > 0)?;
         positive("max_carried", self.max_carried > 0)?;
         positive("control_limit", self.control_limit > 0)?;
-        positive("downlink_limit", self.downlink_limit > 0)?;
+        positive("downlink_limit_datagrams", self.downlink_limit > 0)?;
         if !(1..u16::MAX).contains(&self.downlinks) {
             return Err(ConfigError { key: "downlinks", allowed: "must be from 1 to 65534" });
         }
-        positive("ecn_depth", self.ecn_depth != Some(0))?;
-        positive("downlink_ecn_depth", self.downlink_ecn_depth != Some(0))?;
+        mark_depth("uplink_ecn_depth_datagrams", self.uplink_ecn_depth)?;
+        mark_depth("downlink_ecn_depth_datagrams", self.downlink_ecn_depth)?;
         Ok(self)
     }
 
@@ -296,5 +300,13 @@ impl Config {
                 Pacer::Credit(CreditPacer::new(credits, timeout))
             }
         }
+    }
+}
+
+/// A link that marked at a backlog of 0 would mark without congestion.
+fn mark_depth(key: &'static str, depth: Option<usize>) -> Result<(), ConfigError> {
+    match depth {
+        Some(0) => Err(ConfigError { key, allowed: "must be at least 1, or off" }),
+        _ => Ok(()),
     }
 }

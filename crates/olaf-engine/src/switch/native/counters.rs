@@ -105,8 +105,6 @@ pub(super) struct Counters {
     #[serde(skip)]
     pub(super) total: Fates,
     pub(super) refused: BTreeMap<&'static str, u64>,
-    pub(super) forwarded_up: u64,
-    pub(super) forwarded_down: u64,
     pub(super) forwarded_untouched: u64,
     pub(super) events_forgotten: u64,
 }

@@ -28,7 +28,7 @@ pub use crate::queue::kind::QueueKind;
 pub use admission::Counts as AdmissionCounts;
 pub use config::{Admission, AnswerTo, Config, LARGEST_MODEL, Pacing};
 pub use counters::Fates;
-pub use statistics::Statistics;
+pub use statistics::{Datagrams, Statistics};
 
 use crate::drop::DropReason;
 use crate::engine::{Engine, Source, Transmit, Verdict, Why};

@@ -8,9 +8,10 @@ use super::{Config, Switch};
 use crate::drop::DropReason;
 use crate::engine::{Receivers, Source, TrafficClass, Transmit, Verdict};
 use crate::ids::{PeerId, PortId};
-use crate::link::{Datagram, Leaving, Link};
+use crate::link::{Datagram, Departure, Leaving, Link};
 use crate::time::Instant;
 use alloc::sync::Arc;
+use alloc::vec;
 use alloc::vec::Vec;
 use core::iter;
 use olaf_wire::{Answer, Join, Notice, Welcome};
@@ -72,10 +73,35 @@ impl Datagram for Waiting {
     }
 }
 
+impl Waiting {
+    /// The datagrams that it becomes: each receiver gets a copy of its own.
+    fn copies(&self) -> u64 {
+        self.to.as_slice().len() as u64
+    }
+}
+
+/// What one port counts. A datagram for a group counts once for each receiver.
+///
+/// At all times `forwarded = sent + waiting` for the datagrams that are no updates; the fates count
+/// the updates.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct PortCounts {
+    /// Datagrams that found room, updates aside.
+    pub(super) forwarded: u64,
+    /// Datagrams of these that have left.
+    pub(super) sent: u64,
+    /// Datagrams that found the link full.
+    pub(super) dropped: u64,
+    /// Departures, updates included, on which this port put the mark "congestion experienced".
+    pub(super) marked: u64,
+}
+
 /// The links of a switch's ports.
 pub(super) struct Ports {
     pub(super) up: Link<Waiting>,
     down: Vec<Link<Waiting>>,
+    /// Of each port, by its number.
+    counts: Vec<PortCounts>,
 }
 
 impl Ports {
@@ -83,13 +109,15 @@ impl Ports {
         let up = Link::new(config.pacer())
             .with_queue(config.discipline())
             .with_datagrams(config.control_limit)
-            .with_ecn_depth(config.ecn_depth);
+            .with_ecn_depth(config.uplink_ecn_depth);
         let down = || {
             Link::new(config.downlink_pacer())
                 .with_datagrams(config.downlink_limit)
                 .with_ecn_depth(config.downlink_ecn_depth)
         };
-        Self { up, down: iter::repeat_with(down).take(config.downlinks.into()).collect() }
+        let down: Vec<_> = iter::repeat_with(down).take(config.downlinks.into()).collect();
+        let counts = vec![PortCounts::default(); down.len() + 1];
+        Self { up, down, counts }
     }
 
     pub(super) fn count(&self) -> u16 {
@@ -102,6 +130,33 @@ impl Ports {
             None => Some(&mut self.up),
             Some(at) => self.down.get_mut(at),
         }
+    }
+
+    /// The counts of each port, the uplink's first.
+    pub(super) fn counts(&self) -> &[PortCounts] {
+        &self.counts
+    }
+
+    /// Datagrams, updates aside, that wait for each port or are on its wire, the uplink's first.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = u64> {
+        let links = iter::once(&self.up).chain(&self.down);
+        links.map(|link| link.datagrams().map(Waiting::copies).sum())
+    }
+
+    /// The class with which a port sends datagrams of that class in that departure. A mark that
+    /// the port puts on them is counted.
+    pub(super) fn mark(
+        &mut self,
+        port: PortId,
+        departure: Departure,
+        class: TrafficClass,
+        copies: u64,
+    ) -> TrafficClass {
+        let marked = departure.mark(class);
+        if marked != class {
+            self.counts[usize::from(port.0)].marked += copies;
+        }
+        marked
     }
 
     /// When the next departure of any port ends.
@@ -131,16 +186,18 @@ impl Switch {
         class: TrafficClass,
         message: Message,
     ) -> Verdict {
-        let receivers = to.as_slice().len() as u64;
         let waiting = Waiting { to, class, message };
-        if !self.ports.link(port).is_some_and(|link| link.send(now, waiting)) {
+        let copies = waiting.copies();
+        let Some(link) = self.ports.link(port) else {
+            return Verdict::Drop(DropReason::LinkFull);
+        };
+        let fits = link.send(now, waiting);
+        let counts = &mut self.ports.counts[usize::from(port.0)];
+        if !fits {
+            counts.dropped += copies;
             return Verdict::Drop(DropReason::LinkFull);
         }
-        if port == PortId::UPLINK {
-            self.counters.forwarded_up += receivers;
-        } else {
-            self.counters.forwarded_down += receivers;
-        }
+        counts.forwarded += copies;
         Verdict::Absorb
     }
 
@@ -167,9 +224,12 @@ impl Switch {
         let departure = link.due(now)?;
         match departure.what {
             Leaving::Datagram => {
-                let Waiting { to, class, message } = link.take()?;
-                let len = self.emit(now, &message, buf);
-                Some(Transmit { to, len, class: departure.mark(class) })
+                let waiting = link.take()?;
+                let copies = waiting.copies();
+                self.ports.counts[usize::from(port.0)].sent += copies;
+                let class = self.ports.mark(port, departure, waiting.class, copies);
+                let len = self.emit(now, &waiting.message, buf);
+                Some(Transmit { to: waiting.to, len, class })
             }
             Leaving::Update => Some(self.depart(now, departure, buf)),
         }

@@ -2,12 +2,14 @@
 
 use super::counters::Fates;
 use super::{AdmissionCounts, Pacing, Switch};
-use crate::ids::{ClusterId, JobId, PeerId};
+use crate::drop::DropReason;
+use crate::ids::{ClusterId, JobId, PeerId, PortId};
 use crate::link::pacer::Pacer;
 use crate::rejection::Rejection;
-use crate::time::Instant;
+use crate::time::{BitsPerSecond, Instant};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use core::iter;
 use serde::Serialize;
 
 #[allow(missing_docs, reason = "each field stands in docs/reference/statistics.md")]
@@ -19,6 +21,7 @@ mod schema {
         pub epoch: u32,
         pub queue: Queue,
         pub uplink: Uplink,
+        pub downlinks: Vec<Downlink>,
         pub received: u64,
         pub fates: FatesByReason,
         pub departures: u64,
@@ -48,6 +51,29 @@ mod schema {
         pub credits: Option<usize>,
         pub outstanding: usize,
         pub credits_expired: u64,
+        #[serde(flatten)]
+        pub datagrams: Datagrams,
+    }
+
+    #[derive(Clone, Debug, Serialize)]
+    pub struct Downlink {
+        pub port: u16,
+        pub pacer: &'static str,
+        pub bits_per_second: Option<u64>,
+        #[serde(flatten)]
+        pub datagrams: Datagrams,
+    }
+
+    /// Of one link. All counts but `marked` leave updates out.
+    #[derive(Clone, Debug, Serialize)]
+    pub struct Datagrams {
+        pub limit_datagrams: usize,
+        pub ecn_depth_datagrams: Option<usize>,
+        pub forwarded: u64,
+        pub sent: u64,
+        pub waiting: u64,
+        pub dropped: BTreeMap<&'static str, u64>,
+        pub marked: u64,
     }
 
     #[derive(Clone, Copy, Debug, Serialize)]
@@ -143,6 +169,13 @@ impl Switch {
             total.settled() + all_waiting,
             "every contribution has one fate"
         );
+        let mut links = self.link_statistics();
+        let up = links.remove(0);
+        let forwarded = Forwarded {
+            up: up.forwarded,
+            down: links.iter().map(|link| link.forwarded).sum(),
+            untouched: self.counters.forwarded_untouched,
+        };
         Statistics {
             epoch: self.epoch,
             queue: Queue {
@@ -152,16 +185,13 @@ impl Switch {
                 gate: self.config.gate,
                 active_clusters: self.queue_status(now).active_clusters,
             },
-            uplink: self.uplink_statistics(),
+            uplink: self.uplink_statistics(up),
+            downlinks: self.downlink_statistics(links),
             received: total.received,
             fates: by_reason(total, all_waiting),
             departures: total.departures,
             refused: self.counters.refused.clone(),
-            forwarded: Forwarded {
-                up: self.counters.forwarded_up,
-                down: self.counters.forwarded_down,
-                untouched: self.counters.forwarded_untouched,
-            },
+            forwarded,
             clusters: self.cluster_statistics(now, &waiting),
             workers: self.worker_statistics(now),
             switches: self.switch_statistics(now),
@@ -190,7 +220,38 @@ impl Switch {
         waiting
     }
 
-    fn uplink_statistics(&self) -> Uplink {
+    /// The datagrams of each link, the uplink's first.
+    fn link_statistics(&self) -> Vec<Datagrams> {
+        let config = &self.config;
+        let up = (config.control_limit, config.uplink_ecn_depth);
+        let down = (config.downlink_limit, config.downlink_ecn_depth);
+        let set_up = iter::once(up).chain(iter::repeat(down));
+        let counts = self.ports.counts().iter().zip(self.ports.waiting());
+        let links = counts.zip(set_up).map(|((counts, waiting), (limit, depth))| {
+            debug_assert_eq!(counts.forwarded, counts.sent + waiting, "each one leaves or waits");
+            Datagrams {
+                limit_datagrams: limit,
+                ecn_depth_datagrams: depth,
+                forwarded: counts.forwarded,
+                sent: counts.sent,
+                waiting,
+                dropped: BTreeMap::from([(DropReason::LinkFull.name(), counts.dropped)]),
+                marked: counts.marked,
+            }
+        });
+        links.collect()
+    }
+
+    fn downlink_statistics(&self, links: Vec<Datagrams>) -> Vec<Downlink> {
+        let rate = self.config.downlink_rate;
+        let pacer = if rate.is_some() { "rate" } else { "unlimited" };
+        let bits_per_second = rate.map(BitsPerSecond::get);
+        let ports = PortId::DOWNLINK.0..;
+        let link = |(port, datagrams)| Downlink { port, pacer, bits_per_second, datagrams };
+        ports.zip(links).map(link).collect()
+    }
+
+    fn uplink_statistics(&self, datagrams: Datagrams) -> Uplink {
         let (outstanding, credits_expired) = match self.ports.up.pacer() {
             Pacer::Credit(pacer) => (pacer.outstanding(), pacer.expired()),
             _ => (0, 0),
@@ -200,7 +261,7 @@ impl Switch {
             Pacing::Rate(rate) => ("rate", Some(rate.get()), None),
             Pacing::Credits { credits, .. } => ("credit", None, Some(credits)),
         };
-        Uplink { pacer, bits_per_second, credits, outstanding, credits_expired }
+        Uplink { pacer, bits_per_second, credits, outstanding, credits_expired, datagrams }
     }
 
     fn cluster_statistics(

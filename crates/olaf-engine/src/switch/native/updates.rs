@@ -11,7 +11,7 @@ use crate::contribution::{Contribution, datagram_bytes};
 use crate::drop::DropReason;
 use crate::engine::{Receivers, Source, Transmit, Verdict};
 use crate::event::{Event, WorkerSeen};
-use crate::ids::{ClusterId, Flow, PeerId};
+use crate::ids::{ClusterId, Flow, PeerId, PortId};
 use crate::link::Departure;
 use crate::queue::{Arrival, EntryId, Outcome};
 use crate::rejection::Rejection;
@@ -142,7 +142,8 @@ impl Switch {
         cluster.unanswered.push_back(Unanswered { hop_sequence, segment, sharers });
         let peer = job.server;
         self.ports.up.release(now, Some((flow, hop_sequence)));
-        Transmit { to: Receivers::One(peer), len, class: departure.mark(class) }
+        let class = self.ports.mark(PortId::UPLINK, departure, class, 1);
+        Transmit { to: Receivers::One(peer), len, class }
     }
 
     /// An update of a worker or a switch that this switch does not know, as after its own restart.

@@ -40,6 +40,9 @@ pub struct ServerConfig {
     /// first unanswered segment. 50 ms, far above the spread of one update's segments.
     #[serde(rename = "round_ms", with = "ms")]
     pub round: Duration,
+    /// Sends datagrams as ECN-capable, so that a congested link may mark them. Off: a network may
+    /// treat such datagrams otherwise, and a server does not slow down on a mark.
+    pub ecn: bool,
     /// If no segment of an offered model came for this time, the server takes the model from
     /// another worker. No configuration sets this field or the fields below.
     #[serde(skip)]
@@ -73,6 +76,7 @@ impl Default for ServerConfig {
             keep_versions: 4,
             silent_after: Duration::from_secs(2),
             round: Duration::from_millis(50),
+            ecn: false,
             offer_patience: Duration::from_millis(300),
             restore_patience: Duration::from_secs(2),
             max_parameters: LARGEST_MODEL,

@@ -41,8 +41,8 @@ use olaf_engine::keys::ConfigError;
 use olaf_engine::party::ends::Order;
 use olaf_engine::report::{self, Report};
 use olaf_engine::{
-    Engine, Event, FlowEnds, Hops, Instant, PeerId, PortId, Refused, Source, Transmit, Verdict,
-    Why, WorkerSeen,
+    Engine, Event, FlowEnds, Hops, Instant, PeerId, PortId, Refused, Source, TrafficClass,
+    Transmit, Verdict, Why, WorkerSeen,
 };
 use olaf_wire::{
     Address, Ages, Answer, ClusterId, Ends, Fetch, JobId, JobRule, Join, Kind, Leave, Packet,
@@ -443,7 +443,8 @@ impl Engine for Server {
 
     fn poll_transmit(&mut self, _now: Instant, _port: PortId, buf: &mut [u8]) -> Option<Transmit> {
         let Outgoing { peer, len } = self.answers.emit(buf)?;
-        Some(Transmit::to(peer, len))
+        let class = TrafficClass::with_ecn(self.config.ecn);
+        Some(Transmit { class, ..Transmit::to(peer, len) })
     }
 
     fn poll_timeout(&self) -> Option<(Instant, Why)> {

@@ -22,6 +22,9 @@ pub struct WorkerOptions {
     /// long as a switch and a server wait.
     #[serde(rename = "silent_after_ms", with = "ms")]
     pub silent_after: Duration,
+    /// Sends datagrams as ECN-capable, so that a congested link may mark them. Off: a network may
+    /// treat such datagrams otherwise, and a worker does not slow down on a mark.
+    pub ecn: bool,
     /// When it sends what it has.
     #[serde(flatten)]
     pub transmission: Words,
@@ -32,6 +35,7 @@ impl Default for WorkerOptions {
         Self {
             keepalive: Duration::from_millis(500),
             silent_after: Duration::from_secs(2),
+            ecn: false,
             transmission: Words::default(),
         }
     }
@@ -65,6 +69,8 @@ pub struct WorkerConfig {
     pub keepalive: Duration,
     /// A party that owes an answer for this time is reported silent.
     pub silent_after: Duration,
+    /// The datagrams are ECN-capable.
+    pub ecn: bool,
     /// The worker asks for a model again if nothing more of the model came within this time.
     pub fetch_after: Duration,
     /// When it sends what it has.
@@ -85,6 +91,7 @@ impl WorkerConfig {
             path: PathConfig { search: false, largest: MAX_DATAGRAM as u32, headers: 28 },
             keepalive: options.keepalive,
             silent_after: options.silent_after,
+            ecn: options.ecn,
             fetch_after: Duration::from_millis(20),
             transmission: TransmissionConfig::default(),
             chance_seed: 0,

@@ -30,8 +30,8 @@ use olaf_engine::party::Liveness;
 use olaf_engine::party::Shape;
 use olaf_engine::report::{self, Report};
 use olaf_engine::{
-    Contribution, Engine, Event, Flow, Instant, PeerId, PortId, Refused, Source, Transmit, Verdict,
-    Why, WorkerEvent,
+    Contribution, Engine, Event, Flow, Instant, PeerId, PortId, Refused, Source, TrafficClass,
+    Transmit, Verdict, Why, WorkerEvent,
 };
 use olaf_wire::offsets::MAX_SEGMENT_LANES;
 use olaf_wire::{
@@ -408,7 +408,8 @@ impl Engine for Worker {
 
     fn poll_transmit(&mut self, now: Instant, _port: PortId, buf: &mut [u8]) -> Option<Transmit> {
         let peer = self.config.switch;
-        let sent = |len| Some(Transmit::to(peer, len));
+        let class = TrafficClass::with_ecn(self.config.ecn);
+        let sent = |len| Some(Transmit { class, ..Transmit::to(peer, len) });
         if let Some(len) = self.emit_offer(buf) {
             return sent(len);
         }
