@@ -77,8 +77,9 @@ class Client:
         worker: this worker's id, unique in the job; None draws a random id.
         config: JSON with any of ``segment_lanes`` (int), ``keepalive_ms`` (int),
         ``silent_after_ms`` (int: report a peer that was not heard for this time), ``seed`` (int),
-        ``mtu_bytes`` (int), ``transmission`` ("off", "paper", "fair"), ``unsent`` ("carry",
-        "discard", "retry"), ``threshold_ms`` (int), ``slope`` (str), ``retry_ms`` (int).
+        ``mtu_bytes`` (int), ``ecn`` (bool: send ECN-capable datagrams), ``transmission`` ("off",
+        "paper", "fair"), ``unsent`` ("carry", "discard", "retry"), ``threshold_ms`` (int),
+        ``slope`` (str), ``retry_ms`` (int).
         Raises ValueError for an invalid address or key.
         """
 

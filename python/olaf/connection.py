@@ -72,9 +72,9 @@ def connect(
     worker: number of this worker, unique in the job; None draws a random one.
     quiet: log only warnings. Otherwise ``join`` logs one line about the effect of a push to the
     logger ``olaf``, or to stderr if the program has not configured logging.
-    config: ``segment_lanes``, ``keepalive_ms``, ``silent_after_ms``, ``seed``, ``mtu_bytes``; for
-    transmission control (OLAF §5) ``transmission`` ("off", "paper" or "fair"), ``unsent`` ("carry",
-    "discard" or "retry"), ``threshold_ms``, ``slope``, ``retry_ms``.
+    config: ``segment_lanes``, ``keepalive_ms``, ``silent_after_ms``, ``seed``, ``mtu_bytes``,
+    ``ecn``; for transmission control (OLAF §5) ``transmission`` ("off", "paper" or "fair"),
+    ``unsent`` ("carry", "discard" or "retry"), ``threshold_ms``, ``slope``, ``retry_ms``.
 
     Raises ValueError for an invalid address or key.
     """

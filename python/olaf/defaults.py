@@ -19,5 +19,6 @@ SERVER = _TABLES["server"]
 WORKER = _TABLES["worker"]
 """Of ``[worker]``, as far as the core reads it."""
 
-_uplink_bps = SWITCH.pop("uplink_bps")
-SWITCH["uplink"] = None if _uplink_bps is None else _olaf.format_rate(_uplink_bps)
+for _field in ("uplink_bps", "downlink_bps"):
+    _rate = SWITCH.pop(_field)
+    SWITCH[_field.removesuffix("_bps")] = None if _rate is None else _olaf.format_rate(_rate)

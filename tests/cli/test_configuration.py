@@ -1,4 +1,5 @@
 import dataclasses
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -171,6 +172,11 @@ def test_rounds_do_not_go_with_holding_updates_back(tmp_path: Path, control: str
 def test_rates_are_as_tc_writes_them(tmp_path: Path) -> None:
     settings = read_settings(overrides=["switch.uplink=1.9mbit"])
     assert '"uplink_bps": 1900000' in settings.switch.to_core()
+    narrow = read_settings(
+        overrides=["switch.downlink=9kbit", "switch.uplink_ecn_depth_datagrams=3"]
+    )
+    told = json.loads(narrow.switch.to_core())
+    assert (told["downlink_bps"], told["uplink_ecn_depth_datagrams"]) == (9000, 3)
     assert "`switch.uplink` = '2 parsecs'" in refused(
         tmp_path, overrides=["switch.uplink=2 parsecs"]
     )

@@ -26,7 +26,7 @@ SECTIONS: dict[str, type[Section]] = {
     "server": ServerSettings,
     "worker": WorkerSettings,
 }
-OTHER_FORM = {"uplink_bps": "uplink"}
+OTHER_FORM = {"uplink_bps": "uplink", "downlink_bps": "downlink"}
 """Keys of the core that the settings have as text: rates, as tc writes them."""
 OURS_ALONE = {("worker", "seed")}
 """Keys that the settings have with another meaning: theirs is the learner's seed."""

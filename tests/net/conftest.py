@@ -108,6 +108,10 @@ def assert_sums_match(switch: dict[str, Any]) -> None:
     for cluster in switch["clusters"]:
         names = ("sent_alone", "merged", "replaced", "filtered", "dropped", "rejected", "waiting")
         assert cluster["received"] == sum(cluster[name] for name in names)
+    for link in (switch["uplink"], *switch["downlinks"]):
+        assert link["forwarded"] == link["sent"] + link["waiting"]
+    assert switch["forwarded"]["up"] == switch["uplink"]["forwarded"]
+    assert switch["forwarded"]["down"] == sum(link["forwarded"] for link in switch["downlinks"])
 
 
 def address_of(party: _olaf.Switch | _olaf.Server) -> tuple[str, int]:

@@ -69,6 +69,7 @@ def test_a_plain_tcp_server_learns_and_its_sums_match(tmp_path: Path) -> None:
         (["server.aggregate=round"], "`server.aggregate` = 'round' does not go"),
         (["worker.transmission=fair"], "`worker.transmission` = 'fair' does not go"),
         (["switch.credits=4"], "`switch.credits` = 4 does not go"),
+        (["switch.downlink=1mbit"], "`switch.downlink` = '1mbit' does not go"),
     ],
 )
 def test_what_a_plain_server_does_not_have_is_refused_by_name(more: list[str], said: str) -> None:

@@ -41,6 +41,32 @@ every_option = click.option(
 @click.option("--uplink", metavar="RATE", help="Bandwidth of the uplink in tc's units: 1.9mbit.")
 @click.option("--credits", metavar="N", help="Most unanswered updates on the way to a server.")
 @click.option(
+    "--downlink",
+    metavar="RATE|off",
+    help="Bandwidth of the link towards the workers: 10mbit. off sends at once.",
+)
+@click.option(
+    "--downlink-limit",
+    "downlink_limit_datagrams",
+    type=int,
+    metavar="N",
+    help="Number of datagrams that may wait for the downlink; more are dropped.",
+)
+@click.option(
+    "--uplink-ecn-depth",
+    "uplink_ecn_depth_datagrams",
+    metavar="N|off",
+    help="Mark updates (ECN) while N or more datagrams wait for the uplink. Only updates of "
+    "workers with `ecn` = true can be marked.",
+)
+@click.option(
+    "--downlink-ecn-depth",
+    "downlink_ecn_depth_datagrams",
+    metavar="N|off",
+    help="Mark answers (ECN) while N or more datagrams wait for the downlink. Only answers of a "
+    "server with `ecn` = true can be marked.",
+)
+@click.option(
     "--admission",
     metavar="RUNNING.toml|off",
     help="Ask the verifier whether a new cluster fits beside the present ones.",
@@ -71,10 +97,13 @@ def switch(ctx: click.Context, /, **given: Any) -> None:
       olaf switch --listen 0.0.0.0:5555 --upstream 10.0.0.2:5556 --uplink 40gbit
       olaf switch --listen 0.0.0.0:5555 --upstream 10.0.0.9:5555   # 10.0.0.9 is a switch too
       olaf switch --queue fifo --slots 4 --json --every 1
+      olaf switch --uplink 2mbit --uplink-ecn-depth 4 --downlink 10mbit
       olaf switch --admission running.toml --admission-timeout 5s --admission-unanswered refuse
     """
     keys = (
         *("listen", "upstream", "queue", "slots", "gate", "uplink", "credits"),
+        *("downlink", "downlink_limit_datagrams"),
+        *("uplink_ecn_depth_datagrams", "downlink_ecn_depth_datagrams"),
         *("admission", "admission_timeout_ms", "admission_unanswered"),
     )
     control, told = _begin(given)

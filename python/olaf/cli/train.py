@@ -29,6 +29,7 @@ KEYS = {
     "queue": "switch.queue",
     "slots": "switch.slots",
     "uplink": "switch.uplink",
+    "downlink": "switch.downlink",
     "credits": "switch.credits",
     "gate": "switch.gate",
     "transmission": "worker.transmission",
@@ -57,6 +58,9 @@ KEYS = {
 @click.option("--queue", metavar=METAVAR, help="Discipline of the switch's uplink.")
 @click.option("--slots", type=int, help="Number of updates that the queue holds.")
 @click.option("--uplink", metavar="RATE", help="Bandwidth of the uplink in tc's units: 1.9mbit.")
+@click.option(
+    "--downlink", metavar="RATE", help="Bandwidth of the link towards the workers: 10mbit."
+)
 @click.option("--credits", metavar="N", help="Most unanswered updates on the way to the server.")
 @click.option("--gate", metavar="THRESHOLD|off", help="Reward gate of the switch.")
 @click.option("--transmission", metavar="off|paper|fair", help="When a worker sends (OLAF §5).")

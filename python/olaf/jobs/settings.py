@@ -89,6 +89,20 @@ class LeafSettings(Section):
     to a slow server without knowing its rate."""
     credit_timeout_ms: int = Field(default=SWITCH["credit_timeout_ms"], ge=1)
     """An unanswered credit is free again after this time, so a lost answer stops nothing."""
+    downlink: OffRate = SWITCH["downlink"]
+    """Bandwidth of the link towards the workers in UDP payload, as for uplink; off sends at once.
+    An answer to n workers takes the time of n datagrams."""
+    downlink_limit_datagrams: int = Field(default=SWITCH["downlink_limit_datagrams"], ge=1)
+    """Largest number of datagrams that wait for the downlink. The switch drops what comes on top
+    and counts it as link_full."""
+    uplink_ecn_depth_datagrams: OffInt = Field(default=SWITCH["uplink_ecn_depth_datagrams"], ge=1)
+    """Backlog from which on the uplink marks departures as "congestion experienced" (ECN). Waiting
+    updates count, and the departing one. off never marks. Only datagrams of senders with `ecn` =
+    true can be marked. Receivers count marks in `io.ecn_marked`."""
+    downlink_ecn_depth_datagrams: OffInt = Field(
+        default=SWITCH["downlink_ecn_depth_datagrams"], ge=1
+    )
+    """The same backlog for the downlink, which marks the server's answers; off never marks."""
     answer_to: Literal["shared", "cluster"] = SWITCH["answer_to"]
     """Receivers of an answer. shared: the workers that contributed; cluster: their whole
     cluster."""
@@ -139,13 +153,14 @@ class SwitchSettings(LeafSettings):
 
     def to_core(self) -> str:
         """The JSON that `olaf._olaf.Switch` takes."""
-        fields = self.model_dump(exclude={"uplink", "admission"})
+        fields = self.model_dump(exclude={"uplink", "downlink", "admission"})
         if self.admission is None:
             del fields["admission_timeout_ms"]
-        if self.uplink is not None:
-            from olaf._olaf import parse_rate
+        for key, rate in (("uplink_bps", self.uplink), ("downlink_bps", self.downlink)):
+            if rate is not None:
+                from olaf._olaf import parse_rate
 
-            fields["uplink_bps"] = parse_rate(self.uplink)
+                fields[key] = parse_rate(rate)
         return json.dumps(fields)
 
     def to_admission(self) -> dict[str, Any] | None:
@@ -213,6 +228,10 @@ class ServerSettings(Section):
     round_ms: int = Field(default=SERVER["round_ms"], ge=1)
     """For models of several segments: answer a cluster within this time after its first unanswered
     segment."""
+    ecn: bool = SERVER["ecn"]
+    """Send answers as ECN-capable, so that a congested switch may mark them (see
+    switch.downlink_ecn_depth_datagrams). The server counts marks on updates, and does not slow
+    down."""
     core: OffInt = Field(default=SERVER["core"], ge=0)
     """CPU core of the process; off leaves the choice to the system."""
     checkpoint: OffText = SERVER["checkpoint"]
@@ -276,6 +295,10 @@ class WorkerSettings(Section):
     """Interval between signs of life while the worker has nothing to push."""
     silent_after_ms: int = Field(default=WORKER["silent_after_ms"], ge=1)
     """A peer is reported silent if it was not heard within this time."""
+    ecn: bool = WORKER["ecn"]
+    """Send updates as ECN-capable, so that a congested switch may mark them (see
+    switch.uplink_ecn_depth_datagrams). The worker counts marks on answers, and does not slow
+    down."""
     segment_lanes: OffInt = Field(default=WORKER["segment_lanes"], ge=1)
     """Parameters per segment, the same for all workers of a job. off uses 2,208, which fit a
     9,000-byte frame, or the number that fits mtu."""

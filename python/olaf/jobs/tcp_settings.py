@@ -52,6 +52,7 @@ def check_transport(settings: Asked) -> None:
         "server.aggregate": (settings.server.aggregate, "each"),
         "worker.transmission": (settings.worker.transmission, "off"),
         "switch.credits": (settings.switch.credits, None),
+        "switch.downlink": (settings.switch.downlink, None),
     }
     for key, (value, only) in asked.items():
         if value != only:

@@ -463,6 +463,7 @@ def worker_job(
     client = {
         "keepalive_ms": own.keepalive_ms,
         "silent_after_ms": own.silent_after_ms,
+        "ecn": own.ecn,
         "segment_lanes": own.segment_lanes or settings.server.segment_lanes,
         "mtu_bytes": own.mtu_bytes,
         "transmission": own.transmission,

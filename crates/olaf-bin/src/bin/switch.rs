@@ -44,6 +44,18 @@ struct Options {
     /// Most unanswered updates on the way to a server.
     #[arg(long, value_name = "N|off")]
     credits: Option<String>,
+    /// Bandwidth of the link towards the workers: 10mbit.
+    #[arg(long, value_name = "RATE|off")]
+    downlink: Option<String>,
+    /// Number of datagrams that may wait for the downlink; more are dropped.
+    #[arg(long, value_name = "N")]
+    downlink_limit: Option<u32>,
+    /// Mark updates (ECN) while N or more datagrams wait for the uplink.
+    #[arg(long, value_name = "N|off")]
+    uplink_ecn_depth: Option<String>,
+    /// Mark answers (ECN) while N or more datagrams wait for the downlink.
+    #[arg(long, value_name = "N|off")]
+    downlink_ecn_depth: Option<String>,
     #[command(flatten)]
     common: Common,
 }
@@ -73,7 +85,7 @@ fn run(options: &Options) -> Result<(), Failure> {
 }
 
 impl Options {
-    fn named(&self) -> [(&'static str, Option<Value>); 7] {
+    fn named(&self) -> [(&'static str, Option<Value>); 11] {
         let text = |value: &Option<String>| value.clone().map(Value::from);
         // A number where a number is meant; what is none is refused with the key.
         let number = |value: &Option<String>| {
@@ -87,6 +99,10 @@ impl Options {
             ("gate", number(&self.gate)),
             ("uplink", text(&self.uplink)),
             ("credits", number(&self.credits)),
+            ("downlink", text(&self.downlink)),
+            ("downlink_limit_datagrams", self.downlink_limit.map(Value::from)),
+            ("uplink_ecn_depth_datagrams", number(&self.uplink_ecn_depth)),
+            ("downlink_ecn_depth_datagrams", number(&self.downlink_ecn_depth)),
         ]
     }
 }

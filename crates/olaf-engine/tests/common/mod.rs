@@ -177,8 +177,11 @@ impl Bench {
             assert_eq!(link.forwarded, link.sent + link.waiting, "{link:?}");
         }
         assert_eq!(statistics.forwarded.up, statistics.uplink.datagrams.forwarded);
-        let down = downlinks.map(|link| link.forwarded).sum::<u64>();
+        let down = downlinks.clone().map(|link| link.forwarded).sum::<u64>();
         assert_eq!(statistics.forwarded.down, down);
+        let dropped = downlinks.chain([&statistics.uplink.datagrams]);
+        let dropped = dropped.map(|link| link.dropped["link_full"]).sum::<u64>();
+        assert_eq!(self.refused("link_full"), dropped);
     }
 
     #[track_caller]
