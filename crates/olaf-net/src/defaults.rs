@@ -3,9 +3,10 @@
 use crate::json::plain;
 use crate::{ClientConfig, ServerConfig, SwitchConfig};
 use olaf_engine::switch::native::Admission;
+use olaf_sched::protocol::SharingOptions;
 use serde_json::{Map, Value};
 
-/// The tables `switch`, `server` and `worker` with every key and its default, as JSON.
+/// The tables `switch`, `server`, `worker` and `sharing` with every key and its default, as JSON.
 ///
 /// `admission_timeout_ms` is how long a question may take where somebody is asked; the switch's own
 /// default is to ask nobody.
@@ -17,6 +18,7 @@ pub fn defaults() -> String {
         ("switch", plain(&asking)),
         ("server", plain(&ServerConfig::default())),
         ("worker", plain(&ClientConfig::default())),
+        ("sharing", plain(&SharingOptions::default())),
     ];
     let tables = tables.map(|(name, table)| (name.to_owned(), Value::Object(table)));
     Value::Object(Map::from_iter(tables)).to_string()

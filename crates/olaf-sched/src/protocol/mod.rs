@@ -16,6 +16,7 @@ mod doubt;
 mod foresight;
 mod host;
 mod job;
+mod options;
 mod policy;
 mod timing;
 
@@ -28,5 +29,6 @@ pub use controller::{Controller, Event, Failure, Members};
 pub use foresight::{Foresight, Sharer};
 pub use host::{Gone, Host, Launch, NotNow};
 pub use olaf_wire::mina::{Ballot, Body, Grant, Packet, Party, Progress};
+pub use options::SharingOptions;
 pub use policy::Policy;
 pub use timing::{Bug, HostTiming, Timing};

@@ -1,5 +1,7 @@
 //! How long the controller and the hosts wait. Safety depends on none of these times.
 
+use super::SharingOptions;
+
 /// The controller's patience.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Timing {
@@ -25,16 +27,18 @@ pub struct Timing {
 impl Default for Timing {
     /// For hosts in one cluster: a round trip is tens to hundreds of microseconds.
     fn default() -> Self {
-        Self {
+        let hosts = SharingOptions::default();
+        let timing = Self {
             resend_ns: 2_000_000,
             prepare_ns: 10_000_000,
-            sendings: 100,
-            first_sendings: 5000,
+            sendings: 0,
+            first_sendings: 0,
             poll_ns: 20_000_000,
             hold_ns: 5_000_000_000,
             take_backs: 5,
             retry_ns: 500_000,
-        }
+        };
+        timing.waiting_for_hosts(hosts.silent_ns, hosts.start_ns)
     }
 }
 

@@ -1,4 +1,4 @@
-//! What the processes of the sharing protocol are told.
+//! The configurations of the sharing controller and of a host.
 
 use crate::error::StartError;
 use crate::io::address;
@@ -16,28 +16,28 @@ use std::net::SocketAddr;
 pub struct SharingConfig {
     /// Address and port for the hosts.
     pub listen: String,
-    /// Larger than that of every controller before it.
+    /// Number of this life of the controller: larger than that of every earlier controller.
     pub epoch: u64,
-    /// Spreads the retries.
+    /// Random seed of the waits before a retry.
     #[serde(default)]
     pub seed: u64,
-    /// Units by resource.
+    /// Units of each resource, by its number.
     pub capacity: BTreeMap<u32, u32>,
-    /// How long an all-reduce takes, in either mode.
+    /// Speed of the network, from which the time of an all-reduce follows in either mode.
     pub network: AllReduceSpeed,
-    /// The jobs that run, or are about to.
+    /// The jobs that run, or are about to run.
     pub jobs: Vec<SharingJob>,
-    /// Which all-reduces use the switches: as in the simulator.
-    #[serde(default = "default_policy")]
+    /// See [`olaf_sched::protocol::SharingOptions::policy`], as for the keys that follow.
+    #[serde(default = "default::policy")]
     pub policy: Policy,
-    /// A host asks for a grant this long before the grant's first operation starts.
-    #[serde(default = "default_ahead_ns")]
+    /// See [`olaf_sched::protocol::SharingOptions::ahead_ns`].
+    #[serde(default = "default::ahead_ns")]
     pub ahead_ns: u64,
-    /// A host that does not answer for so long is dead.
-    #[serde(default = "default_silent_ns")]
+    /// See [`olaf_sched::protocol::SharingOptions::silent_ns`].
+    #[serde(default = "default::silent_ns")]
     pub silent_ns: u64,
-    /// The same of a host that was not heard yet.
-    #[serde(default = "default_start_ns")]
+    /// See [`olaf_sched::protocol::SharingOptions::start_ns`].
+    #[serde(default = "default::start_ns")]
     pub start_ns: u64,
 }
 
@@ -45,18 +45,18 @@ pub struct SharingConfig {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SharingJob {
-    /// Its number, never used again.
+    /// Number of the job. A job that is started again needs a new number.
     pub job: u64,
-    /// Its hosts' addresses, by rank.
+    /// Addresses of the job's hosts, by rank.
     pub hosts: Vec<String>,
-    /// What its tree uses.
+    /// Resources that the job's tree uses.
     pub resources: Vec<u32>,
-    /// Of each.
-    #[serde(default = "one")]
+    /// Units that the job needs of each resource.
+    #[serde(default = "default::units")]
     pub units: u32,
-    /// A step of it.
+    /// One step of the job.
     pub pattern: Pattern,
-    /// How many of them it runs.
+    /// Number of steps that the job runs.
     pub steps: u64,
 }
 
@@ -66,43 +66,48 @@ pub struct SharingJob {
 pub struct SharingHostConfig {
     /// The controller's address.
     pub controller: String,
-    /// The job's number.
+    /// Number of the job.
     pub job: u64,
-    /// This host's place among `hosts`; it listens there.
+    /// Index of this host in `hosts`. The host listens at that address.
     pub rank: u16,
-    /// All hosts' addresses, by rank.
+    /// Addresses of all hosts of the job, by rank.
     pub hosts: Vec<String>,
-    /// How long an all-reduce takes, in either mode.
+    /// Speed of the network, from which the time of an all-reduce follows in either mode.
     pub network: AllReduceSpeed,
-    /// A step.
+    /// One step of the job.
     pub pattern: Pattern,
-    /// How many of them.
+    /// Number of steps that the job runs.
     pub steps: u64,
-    /// A line for each begin and end of an all-reduce is added to this file.
+    /// File to which the host adds a line for each begin and each end of an all-reduce.
     pub log: String,
-    /// Another host may be so late at an all-reduce before this one gives up.
-    #[serde(default = "default_patience_ns")]
+    /// See [`olaf_sched::protocol::SharingOptions::patience_ns`].
+    #[serde(default = "default::patience_ns")]
     pub patience_ns: u64,
 }
 
-const fn default_policy() -> Policy {
-    Policy::Plan
-}
-/// A guess that the measurements in docs/schedule.md do not contradict; their loads differ.
-fn default_ahead_ns() -> u64 {
-    5_000_000
-}
-fn default_silent_ns() -> u64 {
-    1_000_000_000
-}
-fn default_start_ns() -> u64 {
-    30_000_000_000
-}
-fn default_patience_ns() -> u64 {
-    5_000_000_000
-}
-fn one() -> u32 {
-    1
+/// The scheduler's own defaults, one function for each key that may be left out.
+mod default {
+    use olaf_sched::protocol::SharingOptions;
+    use olaf_sched::sharing::Policy;
+
+    pub(super) fn policy() -> Policy {
+        SharingOptions::default().policy
+    }
+    pub(super) fn ahead_ns() -> u64 {
+        SharingOptions::default().ahead_ns
+    }
+    pub(super) fn silent_ns() -> u64 {
+        SharingOptions::default().silent_ns
+    }
+    pub(super) fn start_ns() -> u64 {
+        SharingOptions::default().start_ns
+    }
+    pub(super) fn patience_ns() -> u64 {
+        SharingOptions::default().patience_ns
+    }
+    pub(super) fn units() -> u32 {
+        SharingOptions::default().units
+    }
 }
 
 impl SharingConfig {
@@ -114,15 +119,9 @@ impl SharingConfig {
         json::read("sharing controller", text)
     }
 
-    /// How long everybody is waited for.
+    /// The controller's patience.
     pub(super) fn timing(&self) -> Timing {
-        let timing = Timing::default();
-        let sendings = |ns: u64| u32::try_from(ns / timing.resend_ns).unwrap_or(u32::MAX).max(2);
-        Timing {
-            sendings: sendings(self.silent_ns),
-            first_sendings: sendings(self.start_ns),
-            ..timing
-        }
+        Timing::default().waiting_for_hosts(self.silent_ns, self.start_ns)
     }
 }
 
@@ -140,7 +139,7 @@ impl SharingHostConfig {
     }
 }
 
-/// The pattern on the network, for so many hosts.
+/// The steps of a pattern on that network, for that number of hosts.
 pub(super) fn steps(
     key: &str,
     pattern: &Pattern,
