@@ -52,6 +52,7 @@ format: env-for-tests ## check the formatting
 	$(BIN)/ruff format --check .
 
 lint: env-for-tests ## run clippy and ruff, check the layers of python/olaf; warnings are errors
+	scripts/check-tests
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports --no-logo

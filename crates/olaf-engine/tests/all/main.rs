@@ -1,0 +1,17 @@
+//! The engines, driven by hand and by random traces.
+//!
+//! One program for all files: linking a program for each file took longer than the tests themselves.
+//! `make lint` checks that no file is missing here.
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, missing_docs)]
+
+mod common;
+
+mod config;
+mod switch;
+mod switch_answers;
+mod switch_asking;
+mod switch_behind;
+mod switch_notices;
+mod switch_ports;
+mod switch_random;
+mod vectors;

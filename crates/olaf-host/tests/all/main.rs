@@ -1,0 +1,12 @@
+//! Workers, servers and switches, connected by hand.
+//!
+//! One program for all files: linking a program for each file took longer than the tests themselves.
+//! `make lint` checks that no file is missing here.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod checkpoint;
+mod collecting;
+mod layouts;
+mod several_switches;
+mod starving;
+mod through_a_switch;

@@ -1,0 +1,28 @@
+//! Engines in a simulated network, and the studies.
+//!
+//! One program for all files: linking a program for each file took longer than the tests themselves.
+//! `make lint` checks that no file is missing here.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod common;
+
+mod age_bound;
+mod aggregate;
+mod asking;
+mod chain;
+mod death;
+mod delivery;
+mod downlink;
+mod ends;
+mod job;
+mod network;
+mod path;
+mod replay;
+mod replay_errors;
+mod replay_model;
+mod restore;
+mod scenario;
+mod scenario_agrees;
+mod slow_paths;
+mod tree;
+mod virtual_job;
