@@ -35,6 +35,8 @@ test-python: env-for-tests ## run the quick Python tests, over real sockets and 
 
 test-slow: env-for-tests ## run the tests that take many seconds each
 	cargo test -p olaf-net --features portable --lib --quiet  # the poller of other systems
+	cargo test -p olaf-ffi --features header --test header --quiet
+	cargo test -p olaf-sched --features model --lib --quiet protocol::check::explore
 	$(PYTEST) -m "slow and not torch and not ray"
 
 test-torch: ## run the tests of --learner torch and the integrations (installs 5 GB of extras)
@@ -53,7 +55,7 @@ format: env-for-tests ## check the formatting
 
 lint: env-for-tests ## run clippy and ruff, check the layers of python/olaf; warnings are errors
 	scripts/check-tests
-	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	cargo clippy --workspace --all-targets --features olaf-sched/model,olaf-ffi/header --quiet -- -D warnings
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports --no-logo
 
@@ -102,7 +104,7 @@ crosscheck: env ## check the verifier's provers on random instances, for SECONDS
 	$(BIN)/python tests/verify/crosscheck.py $(SECONDS) $(ARGS)
 
 model-check: ## check every state of larger sharing clusters (design note 018; minutes)
-	cargo test --release -p olaf-sched --lib protocol::check -- --ignored --nocapture --test-threads 1
+	cargo test --release -p olaf-sched --features model --lib protocol::check -- --ignored --nocapture --test-threads 1
 
 constraints: env ## pin the newest versions of the dependencies
 	scripts/pin

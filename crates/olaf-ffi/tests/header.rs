@@ -19,6 +19,6 @@ fn the_header_is_what_the_crate_says() {
     assert!(
         checked_in == made,
         "include/olaf.h is not what the crate says: run\n  \
-         OLAF_WRITE_HEADER=1 cargo test -p olaf-ffi --test header"
+         OLAF_WRITE_HEADER=1 cargo test -p olaf-ffi --features header --test header"
     );
 }

@@ -11,7 +11,10 @@
     reason = "a check says how much it looked at, and how long"
 )]
 
+#[cfg(feature = "model")]
 mod cluster;
+#[cfg(feature = "model")]
 mod explore;
+#[cfg(feature = "model")]
 mod model;
 mod network;
