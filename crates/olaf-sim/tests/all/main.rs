@@ -23,6 +23,7 @@ mod replay_model;
 mod restore;
 mod scenario;
 mod scenario_agrees;
+mod scenario_ends;
 mod slow_paths;
 mod tree;
 mod virtual_job;

@@ -1,5 +1,4 @@
 //! A scenario's ends as engines: what they send, when, and what they come to.
-#![allow(clippy::unwrap_used, missing_docs)]
 
 use olaf_engine::{Engine, Instant, PeerId, PortId, Source};
 use olaf_sim::study::scenario::{
