@@ -5,7 +5,7 @@ use numpy::{PyArray1, ToPyArray};
 use olaf_engine::{ClusterId, PeerId};
 use olaf_host::push_pull::worker::PushError;
 use olaf_net::{ClientConfig, ServerConfig, SwitchConfig};
-use olaf_sim::Link;
+use olaf_sim::Wire;
 use olaf_sim::job::{Config, Job, JoinError};
 use olaf_wire::{Address, JobId, Session, WorkerId};
 use pyo3::exceptions::{PyIndexError, PyValueError};
@@ -51,7 +51,7 @@ struct Way {
     loss: f64,
 }
 
-impl From<&Way> for Link {
+impl From<&Way> for Wire {
     fn from(way: &Way) -> Self {
         Self {
             delay: Duration::from_nanos(way.delay_ns),

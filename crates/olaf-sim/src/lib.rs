@@ -11,12 +11,12 @@
 
 mod chance;
 pub mod job;
-pub mod link;
 pub mod mina;
 pub mod network;
 pub mod study;
 pub mod trace;
+pub mod wire;
 
-pub use link::{Link, LinkCounts};
 pub use network::{Network, Node};
 pub use trace::{Lot, Record};
+pub use wire::{Wire, WireCounts};

@@ -2,8 +2,8 @@
 //! planned.
 
 use crate::chance::Chance;
-use crate::link::{Link, LinkCounts, Wire};
 use crate::trace::{Lot, Record};
+use crate::wire::{Carrier, Wire, WireCounts};
 use olaf_engine::{Engine, Event, Instant, PeerId, PortId, Source, TrafficClass, Verdict, Wiring};
 use olaf_wire::offsets::MAX_DATAGRAM;
 use std::any::Any;
@@ -26,7 +26,7 @@ pub struct Network {
     now: Instant,
     seed: u64,
     places: BTreeMap<PeerId, Place>,
-    wires: BTreeMap<(PeerId, PeerId), Wire>,
+    carriers: BTreeMap<(PeerId, PeerId), Carrier>,
     plans: BTreeMap<(Instant, u64), Plan>,
     planned: u64,
     events: Vec<(Instant, PeerId, Event)>,
@@ -63,7 +63,7 @@ impl Network {
             now,
             seed,
             places: BTreeMap::new(),
-            wires: BTreeMap::new(),
+            carriers: BTreeMap::new(),
             plans: BTreeMap::new(),
             planned: 0,
             events: Vec::new(),
@@ -109,17 +109,18 @@ impl Network {
         self.start(id);
     }
 
-    /// Joins two places, in both directions alike. Joined ones change their link from now on.
-    pub fn join(&mut self, a: PeerId, b: PeerId, link: Link) {
-        self.join_one_way(a, b, link);
-        self.join_one_way(b, a, link);
+    /// Joins two places, in both directions alike. Places that are joined already change their wire from
+    /// now on.
+    pub fn join(&mut self, a: PeerId, b: PeerId, wire: Wire) {
+        self.join_one_way(a, b, wire);
+        self.join_one_way(b, a, wire);
     }
 
     /// Joins two places in one direction.
-    pub fn join_one_way(&mut self, from: PeerId, to: PeerId, link: Link) {
+    pub fn join_one_way(&mut self, from: PeerId, to: PeerId, wire: Wire) {
         let chance = Chance::new(self.seed, u64::from(from.0) << 32 | u64::from(to.0));
-        let wire = self.wires.entry((from, to)).or_insert_with(|| Wire::new(link, chance));
-        wire.set(link);
+        let carrier = self.carriers.entry((from, to)).or_insert_with(|| Carrier::new(wire, chance));
+        carrier.set(wire);
     }
 
     /// The node at a place dies at that time, and whatever it had not said with it.
@@ -209,10 +210,10 @@ impl Network {
         &self.trace
     }
 
-    /// What the link from one place to another did so far.
+    /// What the wire from one place to another did so far.
     #[must_use]
-    pub fn counts(&self, from: PeerId, to: PeerId) -> LinkCounts {
-        self.wires.get(&(from, to)).map(|wire| wire.counts).unwrap_or_default()
+    pub fn counts(&self, from: PeerId, to: PeerId) -> WireCounts {
+        self.carriers.get(&(from, to)).map(|carrier| carrier.counts).unwrap_or_default()
     }
 
     /// Datagrams on their way.
@@ -266,10 +267,10 @@ impl Network {
         let place = self.places.get_mut(&to);
         let living = place.and_then(|place| Some((place.node.as_mut()?, &place.wiring)));
         let lot = if living.is_some() { Lot::Delivered } else { Lot::ToTheDead };
-        if let Some(wire) = self.wires.get_mut(&(from, to)) {
+        if let Some(carrier) = self.carriers.get_mut(&(from, to)) {
             match lot {
-                Lot::Delivered => wire.counts.delivered += 1,
-                _ => wire.counts.to_the_dead += 1,
+                Lot::Delivered => carrier.counts.delivered += 1,
+                _ => carrier.counts.to_the_dead += 1,
             }
         }
         let mut passed_on = None;
@@ -338,14 +339,14 @@ impl Network {
                 self.trace.push(Record { at, from, to, lot, bytes: bytes.clone() });
             }
         };
-        let Some(wire) = self.wires.get_mut(&(from, to)) else {
+        let Some(carrier) = self.carriers.get_mut(&(from, to)) else {
             note(Lot::NoLink);
             return;
         };
-        let told = wire.is_too_long(bytes.len()) && wire.link.says_too_long;
-        let longest = wire.link.longest;
+        let told = carrier.is_too_long(bytes.len()) && carrier.wire.says_too_long;
+        let longest = carrier.wire.longest;
         note(Lot::Sent);
-        let arrivals = wire.carry(at, bytes.len());
+        let arrivals = carrier.carry(at, bytes.len());
         if arrivals.is_empty() {
             note(Lot::Lost);
         }

@@ -8,8 +8,8 @@ mod common;
 
 mod config;
 mod switch;
+mod switch_admission;
 mod switch_answers;
-mod switch_asking;
 mod switch_behind;
 mod switch_notices;
 mod switch_ports;

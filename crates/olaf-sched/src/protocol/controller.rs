@@ -7,14 +7,14 @@ use crate::JobId;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 
-/// What the controller must know of a job.
+/// What a job needs, as the controller must know it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Members {
-    /// How many hosts; their ranks are 0, 1, ..
+pub struct Needs {
+    /// Number of its hosts; their ranks are 0, 1 and so on.
     pub hosts: u16,
-    /// What its tree uses: [`Tree::resources`](crate::Tree::resources), ascending.
+    /// Resources that its tree uses: [`Tree::resources`](crate::Tree::resources), ascending.
     pub resources: Vec<u32>,
-    /// Of each of them.
+    /// Units that it needs of each of these resources.
     pub units: u32,
 }
 
@@ -131,19 +131,19 @@ impl<P: Policy> Controller<P> {
     ///
     /// # Errors
     /// Why it is not taken; nothing has changed then.
-    pub fn submit(&mut self, now: u64, job: JobId, members: Members) -> Result<(), BadJob> {
+    pub fn submit(&mut self, now: u64, job: JobId, needs: Needs) -> Result<(), BadJob> {
         if self.jobs.contains_key(&job) {
             return Err(BadJob::Known);
         }
-        if members.hosts == 0 {
+        if needs.hosts == 0 {
             return Err(BadJob::Hosts);
         }
         let there = |resource| self.capacity.get(resource).copied().unwrap_or(0);
-        if let Some(lacking) = members.resources.iter().find(|r| there(r) < members.units) {
+        if let Some(lacking) = needs.resources.iter().find(|r| there(r) < needs.units) {
             return Err(BadJob::Units(*lacking));
         }
         let ballot = Ballot { epoch: self.epoch, round: self.rounds };
-        self.jobs.insert(job, Job::new(members, ballot));
+        self.jobs.insert(job, Job::new(needs, ballot));
         if !has!(self.bug, SkipAsking) {
             self.prepare(now, job, false);
         }
@@ -443,7 +443,7 @@ impl<P: Policy> Controller<P> {
             let ready = |job: &Job| {
                 matches!(job.phase, Phase::Idle(not_before) if not_before <= now)
                     && !job.hosts.iter().any(|host| host.left)
-                    && self.fits(&job.members, &used)
+                    && self.fits(&job.needs, &used)
             };
             let free: Vec<JobId> =
                 self.jobs.iter().filter(|(_, job)| ready(job)).map(|(id, _)| *id).collect();
@@ -457,11 +457,11 @@ impl<P: Policy> Controller<P> {
     }
 
     /// Are there units left for it, beside all that may hold some?
-    fn fits(&self, members: &Members, used: &BTreeMap<u32, u64>) -> bool {
-        members.resources.iter().all(|resource| {
+    fn fits(&self, needs: &Needs, used: &BTreeMap<u32, u64>) -> bool {
+        needs.resources.iter().all(|resource| {
             let there = self.capacity.get(resource).copied().unwrap_or(0);
             let used = used.get(resource).copied().unwrap_or(0);
-            used + u64::from(members.units) <= u64::from(there)
+            used + u64::from(needs.units) <= u64::from(there)
         })
     }
 
@@ -469,8 +469,8 @@ impl<P: Policy> Controller<P> {
     fn used(&self) -> BTreeMap<u32, u64> {
         let mut used = BTreeMap::new();
         for job in self.jobs.values().filter(|job| job.may_hold()) {
-            for resource in &job.members.resources {
-                *used.entry(*resource).or_default() += u64::from(job.members.units);
+            for resource in &job.needs.resources {
+                *used.entry(*resource).or_default() += u64::from(job.needs.units);
             }
         }
         used

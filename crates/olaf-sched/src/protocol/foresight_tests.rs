@@ -2,7 +2,7 @@
 
 use super::foresight::{Foresight, Sharer};
 use super::{
-    Body, Controller, Event, Grant, Host, HostTiming, Members, NotNow, Packet, Party, Policy,
+    Body, Controller, Event, Grant, Host, HostTiming, Needs, NotNow, Packet, Party, Policy,
     Progress, Timing,
 };
 use crate::sharing::group::{self, Ran, Until, simulate};
@@ -111,8 +111,8 @@ fn live(rule: Rule, ahead_ns: u64, delay_ns: u64, jobs: &[Steps], count: u64) ->
     let mut players: Vec<Player> =
         (1..).zip(jobs).map(|(job, steps)| Player::new(job, steps.clone(), count)).collect();
     for job in 1..=jobs.len() as u64 {
-        let members = Members { hosts: 2, resources: vec![0], units: 1 };
-        controller.submit(0, JobId(job), members).expect("it fits");
+        let needs = Needs { hosts: 2, resources: vec![0], units: 1 };
+        controller.submit(0, JobId(job), needs).expect("it fits");
     }
     let mut flying: BTreeMap<(u64, u64), Packet> = BTreeMap::new();
     let (mut now, mut sent) = (0, 0);

@@ -1,15 +1,15 @@
 //! What the controller knows of one job.
 
-use super::controller::{Failure, Members};
+use super::controller::{Failure, Needs};
 use super::{Ballot, Grant};
 
 /// A job's round, from the question what its hosts hold until they hold nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Job {
-    pub(super) members: Members,
+    pub(super) needs: Needs,
     pub(super) ballot: Ballot,
     pub(super) phase: Phase,
-    pub(super) hosts: Vec<Member>,
+    pub(super) hosts: Vec<HostState>,
     /// When something is due.
     pub(super) at: Option<u64>,
     /// How often what it holds for too long was asked back.
@@ -37,9 +37,9 @@ pub(super) enum Phase {
     Fencing(Failure),
 }
 
-/// One host of it, in the round of now.
+/// The state of one host of the job in the present round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Member {
+pub(super) struct HostState {
     /// The index of its next operation, and whether it holds the switches.
     pub(super) ready: Option<(u64, bool)>,
     /// It knows the outcome.
@@ -55,16 +55,16 @@ pub(super) struct Member {
 }
 
 impl Job {
-    pub(super) fn new(members: Members, ballot: Ballot) -> Self {
-        let hosts = vec![Member::default(); usize::from(members.hosts)];
-        Self { members, ballot, phase: Phase::Idle(0), hosts, at: None, take_backs: 0 }
+    pub(super) fn new(needs: Needs, ballot: Ballot) -> Self {
+        let hosts = vec![HostState::default(); usize::from(needs.hosts)];
+        Self { needs, ballot, phase: Phase::Idle(0), hosts, at: None, take_backs: 0 }
     }
 
     /// A new part of the round: no host has answered yet.
     pub(super) fn nobody_answered(&mut self) {
         for host in &mut self.hosts {
             let left = host.left;
-            *host = Member { ready: None, settled: left, free: left, unanswered: 0, ..*host };
+            *host = HostState { ready: None, settled: left, free: left, unanswered: 0, ..*host };
         }
     }
 

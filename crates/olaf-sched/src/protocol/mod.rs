@@ -25,7 +25,7 @@ mod check;
 #[cfg(test)]
 mod foresight_tests;
 
-pub use controller::{Controller, Event, Failure, Members};
+pub use controller::{Controller, Event, Failure, Needs};
 pub use foresight::{Foresight, Sharer};
 pub use host::{Gone, Host, Launch, NotNow};
 pub use olaf_wire::mina::{Ballot, Body, Grant, Packet, Party, Progress};

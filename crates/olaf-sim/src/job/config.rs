@@ -2,9 +2,9 @@
 
 use super::{BEGIN, JOB, SERVER, SWITCH, SetupError, place};
 use crate::chance::Chance;
-use crate::link::Link;
 use crate::network::Network;
 use crate::network::Node;
+use crate::wire::Wire;
 use olaf_engine::switch::native::{self as switch, Switch};
 use olaf_engine::{Instant, PeerId, PortId, Wiring};
 use olaf_host::{Server, ServerConfig, Worker, WorkerConfig};
@@ -29,9 +29,9 @@ pub struct Config {
     /// The server, with its rule.
     pub server: ServerConfig,
     /// Between each worker and the switch, in each direction.
-    pub edge: Link,
+    pub edge: Wire,
     /// Between the switch and the server, in each direction.
-    pub core: Link,
+    pub core: Wire,
 }
 
 impl Config {
@@ -39,8 +39,8 @@ impl Config {
     pub(super) fn place(&self, network: &mut Network) -> Result<u32, SetupError> {
         let workers = u32::try_from(self.clusters.len()).ok().filter(|n| (1..SWITCH.0).contains(n));
         let workers = workers.ok_or(SetupError::Workers)?;
-        for link in [self.edge, self.core] {
-            if ![link.loss, link.duplication, link.reordering]
+        for wire in [self.edge, self.core] {
+            if ![wire.loss, wire.duplication, wire.reordering]
                 .iter()
                 .all(|p| (0.0..1.0).contains(p))
             {

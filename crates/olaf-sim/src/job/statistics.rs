@@ -1,7 +1,7 @@
 //! The counters of all parties, in the names of `docs/reference/statistics.md`.
 
 use super::{Job, SERVER, SWITCH, place};
-use crate::link::LinkCounts;
+use crate::wire::WireCounts;
 use olaf_engine::switch::native as switch;
 use olaf_host::push_pull::server::ServerStatistics;
 use olaf_host::push_pull::worker::WorkerStatistics;
@@ -47,7 +47,7 @@ pub struct Datagrams {
 }
 
 impl Datagrams {
-    fn and(self, counts: LinkCounts) -> Self {
+    fn and(self, counts: WireCounts) -> Self {
         Self {
             sent: self.sent + counts.sent,
             lost: self.lost + counts.lost,

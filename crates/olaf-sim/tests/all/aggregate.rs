@@ -8,7 +8,7 @@ use olaf_engine::switch::native::Pacing;
 use olaf_engine::{Event, PeerId};
 use olaf_host::Server;
 use olaf_host::push_pull::server::Aggregate;
-use olaf_sim::Link;
+use olaf_sim::Wire;
 use olaf_wire::WorkerId;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -213,7 +213,7 @@ proptest! {
         loss in 0.0..0.15f64,
     ) {
         let aggregate = if round { ROUND } else { periodic(Some(8), DEADLINE) };
-        let link = Link { loss, ..bad_link() };
+        let link = Wire { loss, ..bad_link() };
         let mut job = Job::new(Setting {
             seed, segments, edge: link, core: link, segment_lanes: 4000, ..setting(aggregate)
         });

@@ -4,12 +4,12 @@
 use crate::common::*;
 use core::time::Duration;
 use olaf_engine::{Event, PeerId, WorkerEvent};
-use olaf_sim::Link;
+use olaf_sim::Wire;
 use olaf_wire::WorkerId;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
-fn roomy(seed: u64, link: Link) -> Job {
+fn roomy(seed: u64, link: Wire) -> Job {
     let every = ms(15);
     Job::new(Setting {
         seed,
@@ -29,7 +29,7 @@ fn pushes(job: &mut Job, during: Duration) -> u32 {
 
 #[test]
 fn a_worker_that_dies_is_noticed_by_switch_and_server_and_the_rest_goes_on() {
-    let mut job = roomy(1, Link { delay: Duration::from_micros(100), ..Link::default() });
+    let mut job = roomy(1, Wire { delay: Duration::from_micros(100), ..Wire::default() });
     job.train_for(ms(300));
     let (died, dead) = (job.net.now(), PeerId(2));
     job.net.kill_at(died, dead);
@@ -56,7 +56,7 @@ fn a_worker_that_dies_is_noticed_by_switch_and_server_and_the_rest_goes_on() {
 
 #[test]
 fn a_worker_that_comes_back_at_once_waits_only_until_its_old_life_counts_as_silent() {
-    let mut job = roomy(2, Link { delay: Duration::from_micros(100), ..Link::default() });
+    let mut job = roomy(2, Wire { delay: Duration::from_micros(100), ..Wire::default() });
     job.train_for(ms(300));
     let died = job.net.now();
     job.net.kill_at(died, PeerId(0));
@@ -67,7 +67,7 @@ fn a_worker_that_comes_back_at_once_waits_only_until_its_old_life_counts_as_sile
 
 #[test]
 fn a_switch_that_dies_is_noticed_by_every_worker_and_its_next_life_goes_on_by_itself() {
-    let mut job = roomy(3, Link { delay: Duration::from_micros(100), ..Link::default() });
+    let mut job = roomy(3, Wire { delay: Duration::from_micros(100), ..Wire::default() });
     job.train_for(ms(300));
     let died = job.net.now();
     job.net.kill_at(died, SWITCH);
@@ -92,7 +92,7 @@ fn a_switch_that_dies_is_noticed_by_every_worker_and_its_next_life_goes_on_by_it
 
 #[test]
 fn a_switch_that_is_replaced_at_once_asks_its_workers_to_join_again() {
-    let mut job = roomy(4, Link { delay: Duration::from_micros(100), ..Link::default() });
+    let mut job = roomy(4, Wire { delay: Duration::from_micros(100), ..Wire::default() });
     job.train_for(ms(330));
     let died = job.net.now();
     job.net.kill_at(died, SWITCH);
@@ -106,7 +106,7 @@ fn a_switch_that_is_replaced_at_once_asks_its_workers_to_join_again() {
 
 #[test]
 fn a_server_that_dies_is_noticed_and_its_next_life_takes_the_model_over_from_a_worker() {
-    let mut job = roomy(5, Link { delay: Duration::from_micros(100), ..Link::default() });
+    let mut job = roomy(5, Wire { delay: Duration::from_micros(100), ..Wire::default() });
     job.train_for(ms(300));
     let before = job.server_version();
     let (died, model) = (job.net.now(), job.model());
@@ -158,11 +158,11 @@ fn when_switch_and_server_die_together_training_goes_on_when_they_are_back() {
 
 #[test]
 fn a_link_that_is_cut_and_mended_is_like_a_death_and_a_return() {
-    let good = Link { delay: Duration::from_micros(100), ..Link::default() };
+    let good = Wire { delay: Duration::from_micros(100), ..Wire::default() };
     let mut job = roomy(7, good);
     job.train_for(ms(300));
     let cut = job.net.now();
-    job.net.join(PeerId(1), SWITCH, Link { loss: 1.0, ..good });
+    job.net.join(PeerId(1), SWITCH, Wire { loss: 1.0, ..good });
     job.train_for(NOTICED_WITHIN);
     let silent = |n: &Event| matches!(n, Event::Worker(_, _, WorkerEvent::SwitchSilent));
     assert_eq!(who_said(&job, cut.., silent), BTreeSet::from([PeerId(1)]));
@@ -177,14 +177,14 @@ fn a_link_that_is_cut_and_mended_is_like_a_death_and_a_return() {
 #[test]
 fn what_an_old_life_of_the_switch_still_had_on_the_way_makes_nothing_count_twice() {
     for seed in 0..10 {
-        let late = Link {
+        let late = Wire {
             delay: ms(1),
             duplication: 0.5,
             reordering: 0.4,
             late: ms(40),
-            ..Link::default()
+            ..Wire::default()
         };
-        let mut job = roomy(seed, Link { delay: ms(1), ..Link::default() });
+        let mut job = roomy(seed, Wire { delay: ms(1), ..Wire::default() });
         job.net.join(SWITCH, SERVER, late);
         for _ in 0..6 {
             job.train_for(ms(150));
@@ -202,7 +202,7 @@ fn what_an_old_life_of_the_switch_still_had_on_the_way_makes_nothing_count_twice
 #[test]
 fn what_a_new_life_of_the_server_sends_is_never_mixed_with_what_the_old_one_sent() {
     for seed in 0..12 {
-        let lossy = Link { delay: ms(1), loss: 0.1, ..Link::default() };
+        let lossy = Wire { delay: ms(1), loss: 0.1, ..Wire::default() };
         let mut job = Job::new(Setting {
             seed,
             segments: 6,
@@ -238,7 +238,7 @@ proptest! {
         segments in 1u32..4,
         faulty: bool,
     ) {
-        let link = if faulty { bad_link() } else { Link { delay: Duration::from_micros(100), ..Link::default() } };
+        let link = if faulty { bad_link() } else { Wire { delay: Duration::from_micros(100), ..Wire::default() } };
         let mut job = Job::new(Setting {
             seed, segments, segment_lanes: 1500, every: ms(20), edge: link, core: link, slots: 12, ..Setting::default()
         });

@@ -6,7 +6,7 @@ use olaf_engine::switch::native::Pacing;
 use olaf_engine::{BitsPerSecond, PeerId, WorkerId};
 use olaf_host::Worker;
 use olaf_host::push_pull::worker::WorkerStatistics;
-use olaf_sim::{Link, Lot};
+use olaf_sim::{Lot, Wire};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -152,17 +152,17 @@ fn what_a_server_or_a_switch_took_with_it_is_not_told_to_have_arrived() {
     }
 }
 
-fn links() -> impl Strategy<Value = Link> {
+fn links() -> impl Strategy<Value = Wire> {
     let chances = (0.0..0.2f64, 0.0..0.3f64, 0.0..0.3f64);
     let times = (0u64..3_000, 0u64..3_000, 0u64..20_000);
-    (chances, times).prop_map(|((loss, duplication, reordering), (delay, jitter, late))| Link {
+    (chances, times).prop_map(|((loss, duplication, reordering), (delay, jitter, late))| Wire {
         delay: core::time::Duration::from_micros(delay),
         jitter: core::time::Duration::from_micros(jitter),
         loss,
         duplication,
         reordering,
         late: core::time::Duration::from_micros(late),
-        ..Link::default()
+        ..Wire::default()
     })
 }
 

@@ -6,7 +6,7 @@ use core::time::Duration;
 use olaf_engine::switch::native::Pacing;
 use olaf_engine::{BitsPerSecond, Switch};
 
-use olaf_sim::{Link, Lot};
+use olaf_sim::{Lot, Wire};
 use proptest::prelude::*;
 
 #[test]
@@ -56,7 +56,7 @@ fn updates_merge_when_the_uplink_is_slow_and_are_alone_when_it_is_fast() {
 #[test]
 fn credits_keep_the_queue_for_a_slow_server_and_survive_lost_acknowledgements() {
     let pacing = Pacing::Credits { credits: 2, timeout: ms(50) };
-    let core = Link { delay: ms(5), ..bad_link() };
+    let core = Wire { delay: ms(5), ..bad_link() };
     let mut job = Job::new(Setting { pacing, core, ..Setting::default() });
     job.train_for(ms(800));
     job.settle();
@@ -104,11 +104,11 @@ fn a_reward_gate_filters_and_the_sums_still_match() {
     assert!(fates.filtered > 0 && fates.replaced > 0 && fates.merged > 0, "{fates:?}");
 }
 
-fn links() -> impl Strategy<Value = Link> {
+fn links() -> impl Strategy<Value = Wire> {
     let chances = (0.0..0.1f64, 0.0..0.2f64, 0.0..0.2f64);
     let times = (1_000_000u64..2_000_000_000, 0u64..3_000, 0u64..3_000, 0u64..20_000);
     (chances, times).prop_map(|((loss, duplication, reordering), (rate, delay, jitter, late))| {
-        Link {
+        Wire {
             rate: BitsPerSecond::new(rate),
             delay: Duration::from_micros(delay),
             jitter: Duration::from_micros(jitter),
@@ -116,7 +116,7 @@ fn links() -> impl Strategy<Value = Link> {
             duplication,
             reordering,
             late: Duration::from_micros(late),
-            ..Link::default()
+            ..Wire::default()
         }
     })
 }

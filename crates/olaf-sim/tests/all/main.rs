@@ -6,9 +6,9 @@
 
 mod common;
 
+mod admission;
 mod age_bound;
 mod aggregate;
-mod asking;
 mod chain;
 mod death;
 mod delivery;

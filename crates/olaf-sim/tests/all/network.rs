@@ -5,7 +5,7 @@ use core::time::Duration;
 use olaf_engine::{
     BitsPerSecond, Engine, Event, Instant, PeerId, PortId, Report, Source, Transmit, Verdict, Why,
 };
-use olaf_sim::{Link, Lot, Network};
+use olaf_sim::{Lot, Network, Wire};
 use std::collections::VecDeque;
 
 const A: PeerId = PeerId(1);
@@ -40,7 +40,7 @@ impl Engine for Parrot {
     fn report(&self, _now: Instant, _to: &mut dyn Report) {}
 }
 
-fn two(seed: u64, link: Link) -> Network {
+fn two(seed: u64, link: Wire) -> Network {
     let mut net = Network::new(seed, Instant(0));
     for id in [A, B] {
         net.place(id, |life, _| Box::new(Parrot { life, ..Parrot::default() }));
@@ -62,7 +62,7 @@ fn heard(net: &Network) -> Vec<(u64, u8)> {
 fn a_link_takes_its_rate_and_its_delay() {
     // 10 bytes at 8 Gbit/s are 10 ns.
     let rate = BitsPerSecond::new(8_000_000_000);
-    let mut net = two(1, Link { rate, delay: Duration::from_nanos(100), ..Link::default() });
+    let mut net = two(1, Wire { rate, delay: Duration::from_nanos(100), ..Wire::default() });
     says(&mut net, [vec![1; 10], vec![2; 20]]);
     net.run_until(Instant(1000));
     assert_eq!(heard(&net), [(110, 1), (130, 2)]);
@@ -70,13 +70,13 @@ fn a_link_takes_its_rate_and_its_delay() {
 
 #[test]
 fn a_link_loses_repeats_and_reorders_as_often_as_it_says() {
-    let link = Link {
+    let link = Wire {
         delay: Duration::from_nanos(100),
         loss: 0.2,
         duplication: 0.1,
         reordering: 0.3,
         late: Duration::from_nanos(5000),
-        ..Link::default()
+        ..Wire::default()
     };
     let mut net = two(3, link);
     for word in 0..2000 {
@@ -95,7 +95,7 @@ fn a_link_loses_repeats_and_reorders_as_often_as_it_says() {
 
 #[test]
 fn what_arrives_where_nobody_lives_is_noted_and_a_new_life_begins_with_nothing() {
-    let mut net = two(1, Link { delay: Duration::from_nanos(100), ..Link::default() });
+    let mut net = two(1, Wire { delay: Duration::from_nanos(100), ..Wire::default() });
     net.kill_at(Instant(50), B);
     net.start_at(Instant(200), B);
     says(&mut net, [vec![1]]);
@@ -110,7 +110,7 @@ fn what_arrives_where_nobody_lives_is_noted_and_a_new_life_begins_with_nothing()
 
 #[test]
 fn where_no_link_leads_nothing_arrives() {
-    let mut net = two(1, Link::default());
+    let mut net = two(1, Wire::default());
     net.with(A, |a: &mut Parrot, _| a.to_send.push_back((PeerId(9), vec![1])));
     assert_eq!(net.trace()[0].lot, Lot::NoLink);
 }

@@ -7,7 +7,7 @@ use olaf_engine::switch::native::Pacing;
 use olaf_engine::{Event, Instant, PeerId, WorkerEvent};
 use olaf_host::push_pull::worker::{PathConfig, Standing, WorkerStatistics};
 use olaf_host::{Worker, WorkerConfig};
-use olaf_sim::{Link, Lot};
+use olaf_sim::{Lot, Wire};
 use olaf_wire::offsets::SEGMENT_HEADER;
 use olaf_wire::{Address, ClusterId, Session, WelcomeCode, WorkerId};
 
@@ -27,7 +27,7 @@ fn lanes_of(mtu: u32) -> u32 {
 
 /// Two workers that search their path, two switches in a row, 20 ms there and back.
 fn job(change: impl Fn(&mut Setting)) -> Job {
-    let link = Link { delay: Duration::from_millis(3), ..Link::default() };
+    let link = Wire { delay: Duration::from_millis(3), ..Wire::default() };
     let mut setting = Setting {
         workers: 2,
         clusters: 2,
@@ -45,8 +45,8 @@ fn job(change: impl Fn(&mut Setting)) -> Job {
     Job::in_tree(setting, Tree::chain(&setting, 2))
 }
 
-fn narrow(link: Link, mtu: u32, says: bool) -> Link {
-    Link { longest: payload(mtu), says_too_long: says, ..link }
+fn narrow(link: Wire, mtu: u32, says: bool) -> Wire {
+    Wire { longest: payload(mtu), says_too_long: says, ..link }
 }
 
 fn worker(job: &Job, id: PeerId) -> &Worker {

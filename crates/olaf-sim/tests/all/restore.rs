@@ -7,13 +7,13 @@ use olaf_engine::{Event, PeerId};
 use olaf_host::push_pull::server::JobState;
 use olaf_host::push_pull::worker::Standing;
 use olaf_host::{Server, Worker};
-use olaf_sim::Link;
+use olaf_sim::Wire;
 use proptest::prelude::*;
 
 /// Longer than a restored model waits for a newer one, and a reborn worker for its id.
 const PATIENCE: Duration = Duration::from_millis(3500);
 
-fn job(seed: u64, link: Link, segments: u32) -> Job {
+fn job(seed: u64, link: Wire, segments: u32) -> Job {
     Job::new(Setting {
         seed,
         segments,
@@ -27,8 +27,8 @@ fn job(seed: u64, link: Link, segments: u32) -> Job {
     })
 }
 
-fn good() -> Link {
-    Link { delay: Duration::from_micros(100), ..Link::default() }
+fn good() -> Wire {
+    Wire { delay: Duration::from_micros(100), ..Wire::default() }
 }
 
 fn checkpoint(job: &Job) -> JobState {
@@ -162,7 +162,7 @@ fn killed_before_its_next_checkpoint_the_file_of_an_orderly_end_is_not_the_newes
 
 #[test]
 fn a_slow_way_is_waited_for() {
-    let link = Link { delay: ms(60), ..Link::default() };
+    let link = Wire { delay: ms(60), ..Wire::default() };
     let mut job = job(5, link, 1);
     job.train_for(ms(6000));
     let old = checkpoint(&job);

@@ -8,7 +8,7 @@ use olaf_host::age::AgeOfModel;
 use olaf_host::transmission::{Control, Fair, TransmissionConfig, Unsent};
 use olaf_host::{Server, ServerConfig, Worker, WorkerConfig};
 use olaf_sim::study::scenario::{Scenario, ready_times, run};
-use olaf_sim::{Link, Network};
+use olaf_sim::{Network, Wire};
 use olaf_wire::{Address, ClusterId, JobId, Session, WorkerId};
 use serde_json::json;
 
@@ -54,7 +54,7 @@ struct Result {
 
 /// The same workers, ready at the same times, with everything a real job has.
 fn whole(scenario: &Scenario, control: Control) -> Result {
-    let link = Link { delay: Duration::from_micros(100), ..Link::default() };
+    let link = Wire { delay: Duration::from_micros(100), ..Wire::default() };
     let mut net = Network::new(1, Instant(0));
     let slow = Duration::from_secs(1_000);
     let server = move |_, _| {
@@ -96,7 +96,7 @@ fn whole(scenario: &Scenario, control: Control) -> Result {
             };
             Box::new(Worker::new(config))
         });
-        net.join(PeerId(id), leaf, Link::default());
+        net.join(PeerId(id), leaf, Wire::default());
     }
     for id in 0..WORKERS {
         let join = |w: &mut Worker, now| w.join(now, &[&[0.0; LANES]]).unwrap();

@@ -7,14 +7,14 @@ use olaf_engine::switch::native::Pacing;
 use olaf_engine::{Event, PeerId, WorkerEvent};
 use olaf_host::Worker;
 use olaf_host::push_pull::worker::{Standing, WorkerStatistics};
-use olaf_sim::Link;
+use olaf_sim::Wire;
 
 const A: PeerId = PeerId(0);
 
 /// A job whose workers are so far from the server, there and back; half of it before the switches.
-fn far_away(seed: u64, round_trip: Duration, switches: usize, change: impl Fn(&mut Link)) -> Job {
+fn far_away(seed: u64, round_trip: Duration, switches: usize, change: impl Fn(&mut Wire)) -> Job {
     let delay = round_trip / 2 / u32::try_from(switches + 1).unwrap();
-    let mut link = Link { delay, ..Link::default() };
+    let mut link = Wire { delay, ..Wire::default() };
     change(&mut link);
     let setting = Setting {
         seed,
@@ -180,7 +180,7 @@ fn an_offer_whose_worker_died_is_taken_from_another() {
 fn a_worker_that_hears_nothing_holds_up_a_new_job_for_seconds_and_not_for_ever() {
     let mut job = far_away(1, ms(10), 1, |_| {});
     let b = PeerId(1);
-    job.net.join_one_way(job.tree.home_of(A), A, Link { loss: 1.0, ..Link::default() });
+    job.net.join_one_way(job.tree.home_of(A), A, Wire { loss: 1.0, ..Wire::default() });
     job.net.kill_at(job.net.now(), b);
     job.net.run_for(ms(1000));
     job.net.start_at(job.net.now(), b);

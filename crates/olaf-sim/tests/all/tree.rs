@@ -4,7 +4,7 @@ use crate::common::*;
 use core::time::Duration;
 use olaf_engine::switch::native::Pacing;
 use olaf_engine::{BitsPerSecond, Event, JobId, PeerId, Switch, WorkerEvent};
-use olaf_sim::Link;
+use olaf_sim::Wire;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
@@ -13,8 +13,8 @@ fn rate(bits_per_second: u64) -> Pacing {
     Pacing::Rate(BitsPerSecond::new(bits_per_second).unwrap())
 }
 
-fn good_link() -> Link {
-    Link { delay: Duration::from_micros(100), ..Link::default() }
+fn good_link() -> Wire {
+    Wire { delay: Duration::from_micros(100), ..Wire::default() }
 }
 
 /// SW1 and SW2 with four workers each, SW3 with a slower uplink than both together.
@@ -176,13 +176,13 @@ fn the_server_dies_and_through_the_tree_its_next_life_has_everyone_back() {
     job.no_model_is_torn();
 }
 
-fn links() -> impl Strategy<Value = Link> {
+fn links() -> impl Strategy<Value = Wire> {
     let chances = (0.0..0.06f64, 0.0..0.15f64, 0.0..0.15f64);
     let times = (0u64..2_000, 0u64..2_000, 0u64..10_000);
     prop_oneof![
             1 => Just(good_link()),
             2 => (chances, times).prop_map(|((loss, duplication, reordering), (delay, jitter, late))| {
-                Link {
+                Wire {
                     rate: None,
                     delay: Duration::from_micros(delay),
                     jitter: Duration::from_micros(jitter),
@@ -190,7 +190,7 @@ fn links() -> impl Strategy<Value = Link> {
                     duplication,
                     reordering,
                     late: Duration::from_micros(late),
-    ..Link::default()
+    ..Wire::default()
                 }
             }),
         ]
@@ -205,7 +205,7 @@ fn pacings() -> impl Strategy<Value = Pacing> {
 }
 
 /// Each switch sends to one of those before it, the first to the server.
-type HopParts = (prop::sample::Index, usize, Pacing, Link, (u16, Option<u64>, usize));
+type HopParts = (prop::sample::Index, usize, Pacing, Wire, (u16, Option<u64>, usize));
 
 fn trees() -> impl Strategy<Value = Tree> {
     let down = (1u16..4, prop::option::of(1_000_000u64..1 << 30), 64usize..65_536);

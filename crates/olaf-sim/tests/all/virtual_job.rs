@@ -6,7 +6,7 @@ use olaf_engine::switch::native::{self as switch, Pacing};
 use olaf_engine::{BitsPerSecond, ClusterId, PeerId};
 use olaf_host::push_pull::server::{Aggregate, RuleConfig};
 use olaf_host::{ServerConfig, WorkerConfig};
-use olaf_sim::Link;
+use olaf_sim::Wire;
 use olaf_sim::job::{Config, Job, JoinError, SetupError};
 use olaf_wire::{Address, JobId, Session, WorkerId};
 
@@ -20,7 +20,7 @@ fn config(workers: u32) -> Config {
     let nobody =
         Address { job: JobId(1), cluster: ClusterId(0), worker: WorkerId(0), session: Session(1) };
     let rule = RuleConfig { learning_rate: 1.0, staleness_power: 0.0, ..RuleConfig::default() };
-    let link = Link { delay: Duration::from_millis(1), ..Link::default() };
+    let link = Wire { delay: Duration::from_millis(1), ..Wire::default() };
     Config {
         seed: 1,
         clusters: (0..workers).map(|worker| ClusterId(worker % 2)).collect(),
@@ -80,7 +80,7 @@ fn what_workers_push_moves_the_model_that_they_pull() {
 #[test]
 fn the_same_twice_and_another_seed_is_another_run() {
     let lossy = |seed| {
-        let bad = Link { loss: 0.1, jitter: Duration::from_millis(3), ..config(3).edge };
+        let bad = Wire { loss: 0.1, jitter: Duration::from_millis(3), ..config(3).edge };
         let rate = Pacing::Rate(BitsPerSecond::new(100_000).unwrap());
         let switch = switch::Config { slots: 6, ..switch::Config::default() }.paced(rate);
         let (job, pulled) = train(&Config { seed, edge: bad, core: bad, switch, ..config(3) }, 30);
@@ -150,7 +150,7 @@ fn a_round_is_one_update_of_every_worker() {
 fn what_cannot_be_is_said() {
     let none = Config { clusters: Vec::new(), ..config(1) };
     assert!(matches!(Job::new(&none).err(), Some(SetupError::Workers)));
-    let certain = Config { edge: Link { loss: 1.0, ..Link::default() }, ..config(1) };
+    let certain = Config { edge: Wire { loss: 1.0, ..Wire::default() }, ..config(1) };
     assert!(matches!(Job::new(&certain).err(), Some(SetupError::Chance)));
     let switch = switch::Config { slots: 0, ..switch::Config::default() };
     let error = Job::new(&Config { switch, ..config(1) }).err().unwrap();
@@ -164,7 +164,7 @@ fn what_cannot_be_is_said() {
     let error = job.pull(0, &mut [&mut short], 0).unwrap_err();
     assert_eq!((error.have, error.need), (3, PARAMETERS));
 
-    let slow = Link { delay: Duration::from_secs(3), ..Link::default() };
+    let slow = Wire { delay: Duration::from_secs(3), ..Wire::default() };
     let mut far = Job::new(&Config { edge: slow, ..config(1) }).unwrap();
     let zeros = [0.0; PARAMETERS];
     let late = far.join(0, &[&zeros], None, Duration::from_secs(1));

@@ -1,10 +1,10 @@
 //! A small cluster: the machines, the packets on their way, and what the checks look at.
 
 use crate::JobId;
-use crate::protocol::job::{Member, Phase};
+use crate::protocol::job::{HostState, Phase};
 use crate::protocol::timing::Bug;
 use crate::protocol::{
-    Body, Controller, Event, Failure, Grant, Host, HostTiming, Launch, Members, Packet, Party,
+    Body, Controller, Event, Failure, Grant, Host, HostTiming, Launch, Needs, Packet, Party,
     Policy, Timing,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -275,8 +275,8 @@ impl Cluster {
         }
         for (at, hosts) in setup.jobs.iter().enumerate() {
             if !self.fenced.contains(&job_of(at)) {
-                let members = Members { hosts: *hosts, resources: vec![0], units: 1 };
-                controller.submit(0, job_of(at), members).expect("it is new and small");
+                let needs = Needs { hosts: *hosts, resources: vec![0], units: 1 };
+                controller.submit(0, job_of(at), needs).expect("it is new and small");
             }
         }
         controller.bug = setup.bug;
@@ -336,7 +336,7 @@ impl Cluster {
                 for host in &mut job.hosts {
                     let left = host.left;
                     if matches!(job.phase, Phase::Idle(_) | Phase::Fencing(_)) {
-                        *host = Member { left, ..Member::default() };
+                        *host = HostState { left, ..HostState::default() };
                     }
                     host.heard = true; // both limits on sendings are the same here
                 }

@@ -4,7 +4,7 @@
 
 use crate::JobId;
 use crate::protocol::{
-    Controller, Event, Grant, Host, HostTiming, Launch, Members, Packet, Party, Policy, Timing,
+    Controller, Event, Grant, Host, HostTiming, Launch, Needs, Packet, Party, Policy, Timing,
 };
 use fastrand::Rng;
 use olaf_wire::mina::LEN;
@@ -42,7 +42,7 @@ impl Policy for Chance {
 }
 
 struct Job {
-    members: Members,
+    needs: Needs,
     hosts: Vec<Host>,
     dead: BTreeSet<usize>,
     modes: BTreeMap<u64, bool>,
@@ -105,7 +105,7 @@ impl World {
             let mut resources: Vec<u32> = (0..3).filter(|_| world.rng.bool()).collect();
             resources.push(3);
             world.capacity.insert(3, 1);
-            let members = Members { hosts, resources, units: 1 };
+            let needs = Needs { hosts, resources, units: 1 };
             let id = JobId(job as u64 + 1);
             let of = (0..hosts).map(|rank| Host::new(id, rank, hosts, HOST_TIMING)).collect();
             for rank in 0..usize::from(hosts) {
@@ -115,7 +115,7 @@ impl World {
                 }
             }
             let (dead, modes) = (BTreeSet::new(), BTreeMap::new());
-            world.jobs.push(Job { members, hosts: of, dead, modes });
+            world.jobs.push(Job { needs, hosts: of, dead, modes });
         }
         world.start_controller();
         for _ in 0..world.rng.u8(0..4) {
@@ -139,7 +139,7 @@ impl World {
         for (at, job) in self.jobs.iter().enumerate() {
             let id = JobId(at as u64 + 1);
             if !self.fenced.contains(&id) {
-                controller.submit(self.now, id, job.members.clone()).expect("it fits");
+                controller.submit(self.now, id, job.needs.clone()).expect("it fits");
             }
         }
         self.controllers.insert(self.epochs, controller);
@@ -298,7 +298,7 @@ impl World {
         for (resource, units) in &self.capacity {
             let uses = |(at, job): &(usize, &Job)| {
                 !self.fenced.contains(&JobId(*at as u64 + 1))
-                    && job.members.resources.contains(resource)
+                    && job.needs.resources.contains(resource)
                     && job.hosts.iter().any(|h| h.running().is_some_and(|l| l.in_network))
             };
             let used = self.jobs.iter().enumerate().filter(uses).count();

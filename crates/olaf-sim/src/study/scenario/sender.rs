@@ -10,7 +10,7 @@ use olaf_host::transmission::{Feedback, Transmission, TransmissionConfig, Unsent
 pub(super) struct Sender {
     transmission: Transmission,
     chance: Chance,
-    held: Option<Held>,
+    held: Option<Bundle>,
     retry_planned: bool,
     discarded: u64,
     /// Sum of P_s over all decisions, and how many.
@@ -19,7 +19,7 @@ pub(super) struct Sender {
 
 /// Updates that are sent as one, or wait for that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Held {
+pub(super) struct Bundle {
     /// How many.
     pub(super) count: u32,
     /// Generation times of the oldest and the newest, nanoseconds.
@@ -30,7 +30,7 @@ pub(super) struct Held {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Decision {
     /// Send these, as one datagram.
-    Send(Held),
+    Send(Bundle),
     /// Nothing is sent now.
     Hold,
     /// Nothing is sent now; call [`Sender::retry`] after this time.
@@ -52,10 +52,10 @@ impl Sender {
 
     /// One more update is ready.
     pub(super) fn ready(&mut self, now: Instant) -> Decision {
-        let new = Held { count: 1, generated_ns: (now.0, now.0) };
+        let new = Bundle { count: 1, generated_ns: (now.0, now.0) };
         self.held = Some(match (self.held, self.transmission.config().unsent) {
             (Some(held), Unsent::Carry) => {
-                Held { count: held.count + 1, generated_ns: (held.generated_ns.0, now.0) }
+                Bundle { count: held.count + 1, generated_ns: (held.generated_ns.0, now.0) }
             }
             (Some(held), Unsent::Discard | Unsent::Retry(_)) => {
                 self.discarded += u64::from(held.count);

@@ -1,7 +1,7 @@
 //! A worker of a scenario: its place, its sender and its packets.
 
 use super::hop::Packet;
-use super::sender::{Decision, Held, Sender};
+use super::sender::{Bundle, Decision, Sender};
 use super::spec::{ClusterPlace, Scenario, SpecError};
 use olaf_engine::{ClusterId, Contribution, Flow, Instant, JobId, WorkerId};
 
@@ -43,7 +43,7 @@ impl Worker {
     }
 
     /// The next packet, which holds these updates.
-    pub(super) fn packet(&mut self, held: Held) -> Packet {
+    pub(super) fn packet(&mut self, held: Bundle) -> Packet {
         self.packets_sent += 1;
         self.contributions_sent += u64::from(held.count);
         let flow = Flow { job: JobId(1), cluster: ClusterId(self.cluster), segment: 0 };

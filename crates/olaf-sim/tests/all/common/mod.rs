@@ -16,7 +16,7 @@ use olaf_engine::{BitsPerSecond, Instant, PeerId};
 use olaf_host::push_pull::server::{Aggregate, RuleConfig, Step};
 use olaf_host::push_pull::worker::{PathConfig, Standing};
 use olaf_host::{Server, ServerConfig, Worker, WorkerConfig};
-use olaf_sim::{Link, Lot, Network};
+use olaf_sim::{Lot, Network, Wire};
 use olaf_wire::update::read_lanes;
 use olaf_wire::{Address, Answer, ClusterId, JobId, Kind, Packet, Session, Update, WorkerId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,9 +43,9 @@ pub(crate) struct Setting {
     pub(crate) pacing: Pacing,
     pub(crate) gate: Option<f64>,
     /// Between worker and switch.
-    pub(crate) edge: Link,
+    pub(crate) edge: Wire,
     /// Between switch and server.
-    pub(crate) core: Link,
+    pub(crate) core: Wire,
     /// A worker pushes so often.
     pub(crate) every: Duration,
     /// Whether switches ask before a cluster joins.
@@ -63,7 +63,7 @@ pub(crate) struct Setting {
 
 impl Default for Setting {
     fn default() -> Self {
-        let link = Link { delay: Duration::from_micros(100), ..Link::default() };
+        let link = Wire { delay: Duration::from_micros(100), ..Wire::default() };
         Self {
             seed: 1,
             workers: 6,
@@ -87,8 +87,8 @@ impl Default for Setting {
 }
 
 /// A link on which everything goes wrong now and then.
-pub(crate) fn bad_link() -> Link {
-    Link {
+pub(crate) fn bad_link() -> Wire {
+    Wire {
         rate: BitsPerSecond::new(1_000_000_000),
         delay: Duration::from_micros(200),
         jitter: Duration::from_micros(500),
@@ -96,7 +96,7 @@ pub(crate) fn bad_link() -> Link {
         duplication: 0.05,
         reordering: 0.05,
         late: ms(3),
-        ..Link::default()
+        ..Wire::default()
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{SERVER, SWITCH, Setting};
 use olaf_engine::switch::native::{Config, Pacing};
 use olaf_engine::{BitsPerSecond, PeerId, PortId, Switch, Wiring};
-use olaf_sim::{Link, Network};
+use olaf_sim::{Network, Wire};
 
 /// The place of the tree's switch of that number; the first is [`SWITCH`].
 pub(crate) fn switch(number: usize) -> PeerId {
@@ -17,7 +17,7 @@ pub(crate) struct Hop {
     pub(crate) above: Option<usize>,
     pub(crate) slots: usize,
     pub(crate) pacing: Pacing,
-    pub(crate) link: Link,
+    pub(crate) link: Wire,
     pub(crate) down: Down,
 }
 

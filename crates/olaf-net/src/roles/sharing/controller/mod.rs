@@ -12,7 +12,7 @@ use crate::io::socket::Socket;
 use engine::ControllerEngine;
 use olaf_engine::Wiring;
 use olaf_sched::JobId;
-use olaf_sched::protocol::{Controller, Foresight, Members, Sharer};
+use olaf_sched::protocol::{Controller, Foresight, Needs, Sharer};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
@@ -47,11 +47,11 @@ impl SharingController {
             }
             let hosts = u16::try_from(job.hosts.len()).expect("steps() checked it");
             let (resources, units) = (job.resources.clone(), job.units);
-            let members = Members { hosts, resources: resources.clone(), units };
+            let needs = Needs { hosts, resources: resources.clone(), units };
             let sharer = Sharer { steps, hosts: hosts.into(), count: job.steps, resources, units };
             controller.policy_mut().add(id, sharer);
             let bad = |error| StartError::Config(format!("{key} (job {}): {error}", job.job));
-            controller.submit(clock::now().0, id, members).map_err(bad)?;
+            controller.submit(clock::now().0, id, needs).map_err(bad)?;
         }
         let told = Arc::new(Told::default());
         let engine = ControllerEngine::new(controller, hosts, told.clone());

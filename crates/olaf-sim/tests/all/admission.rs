@@ -7,7 +7,7 @@ use olaf_engine::switch::native::{Admission, Ruling};
 use olaf_engine::{ClusterId, Event, Instant, PeerId, Switch, WorkerEvent};
 use olaf_host::Worker;
 use olaf_host::push_pull::worker::Standing;
-use olaf_sim::Link;
+use olaf_sim::Wire;
 use olaf_wire::WelcomeCode;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -69,7 +69,7 @@ fn asking(setting: Setting) -> Job {
     Job::new(Setting { segment_lanes: 2000, every: ms(15), ..setting })
 }
 
-fn setting(policy: Admission, link: Link) -> Setting {
+fn setting(policy: Admission, link: Wire) -> Setting {
     Setting { admission: Some(policy), edge: link, core: link, ..Setting::default() }
 }
 
@@ -89,7 +89,7 @@ fn said(job: &Job, is: impl Fn(&Event) -> bool) -> BTreeSet<PeerId> {
     job.net.events().iter().filter(|(_, _, n)| is(n)).map(|(_, who, _)| *who).collect()
 }
 
-fn usual() -> Link {
+fn usual() -> Wire {
     Setting::default().edge
 }
 
