@@ -18,6 +18,8 @@ SERVER = _TABLES["server"]
 """Of ``[server]``."""
 WORKER = _TABLES["worker"]
 """Of ``[worker]``, as far as the core reads it."""
+SHARING = _TABLES["sharing"]
+"""Of the files of ``olaf schedule share`` and ``host``, and of their options."""
 
 for _field in ("uplink_bps", "downlink_bps"):
     _rate = SWITCH.pop(_field)

@@ -10,12 +10,15 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 import olaf
 from olaf import _olaf
+from olaf.cli import schedule_sharing
 from olaf.jobs.section import Section
 from olaf.jobs.settings import LeafSettings, ServerSettings, SwitchSettings, WorkerSettings
+from olaf.schedule.sharing import SharingCluster, SharingJob, controller_config
 from olaf.tcp.rule import RuleConfig
 from olaf.units import write
 
@@ -93,6 +96,22 @@ def test_what_the_settings_tell_the_core_is_what_it_does_anyway(role: str) -> No
     core = {key: value for key, value in CORE[role].items() if key not in quiet}
     assert {key: told.get(key) for key in core} == core
     assert set(told) <= set(core)
+
+
+def test_the_sharing_file_and_its_commands_take_the_core_s_defaults() -> None:
+    core = CORE["sharing"]
+    assert SharingJob.model_fields["units"].default == core["units"]
+    for key in ("silent", "patience"):
+        assert SharingCluster.model_fields[f"{key}_ms"].default * 1_000_000 == core[f"{key}_ns"]
+    assert inspect.signature(controller_config).parameters["policy"].default == core["policy"]
+    share = schedule_sharing.share
+    for command in (share, schedule_sharing.predict, schedule_sharing.shared):
+        defaults = {parameter.name: parameter.default for parameter in command.params}
+        assert defaults["policy"] == core["policy"]
+    (ahead,) = (parameter for parameter in share.params if parameter.name == "ahead")
+    assert (
+        round(ahead.type_cast_value(click.Context(share), ahead.default) * 1e9) == core["ahead_ns"]
+    )
 
 
 def test_the_tcp_baseline_has_the_server_s_rule() -> None:

@@ -9,7 +9,9 @@ from typing import IO, Any
 
 import click
 
+from olaf import units
 from olaf.cli import options
+from olaf.defaults import SHARING
 
 POLICIES = ("plan", "mina", "greedy", "none")
 FILE = click.Path(path_type=Path, dir_okay=False)
@@ -34,7 +36,7 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option(
     "--policy",
     type=click.Choice(POLICIES),
-    default="plan",
+    default=SHARING["policy"],
     show_default=True,
     help="Policy that decides which all-reduces use the switches, as in the simulator. "
     "`olaf schedule predict` predicts its score.",
@@ -47,7 +49,7 @@ FILE = click.Path(path_type=Path, dir_okay=False)
         why="a shorter time than a round trip to the hosts is too late, and an earlier grant keeps "
         "the switches from other jobs",
     ),
-    default="5ms",
+    default=units.write("ahead_ns", SHARING["ahead_ns"]),
     show_default=True,
     metavar="TIME",
     help="Ask for a grant this long before its first all-reduce starts: a few round trips to the "
@@ -134,7 +136,7 @@ def host(*, file: Path, job: int, rank: int, log: Path) -> None:
 
 @click.command()
 @click.option("--cluster", "file", type=FILE, required=True, metavar="FILE.toml")
-@click.option("--policy", type=click.Choice(POLICIES), default="plan", show_default=True)
+@click.option("--policy", type=click.Choice(POLICIES), default=SHARING["policy"], show_default=True)
 def predict(*, file: Path, policy: str) -> None:
     """Simulate the jobs of a file, as `share` and `host` would run them, without delays.
 
@@ -156,7 +158,7 @@ def predict(*, file: Path, policy: str) -> None:
 @click.option(
     "--policy",
     type=click.Choice(POLICIES),
-    default="plan",
+    default=SHARING["policy"],
     show_default=True,
     help="The policy of the `share` that wrote the logs.",
 )

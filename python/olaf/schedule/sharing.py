@@ -15,10 +15,14 @@ from typing import Any
 
 from pydantic import ConfigDict, Field, ValidationError
 
+from olaf.defaults import SHARING
 from olaf.schedule.reading import read_pattern
 from olaf.schedule.simulation import Network
 from olaf.united import United
 from olaf.usage import ConfigurationError
+
+MS_NS = 1_000_000
+"""Nanoseconds of a millisecond."""
 
 
 class _Table(United):
@@ -34,7 +38,7 @@ class SharingJob(_Table):
     """Addresses of its hosts, by rank: ``address:port``."""
     resources: list[int]
     """Resources of its tree."""
-    units: int = Field(default=1, ge=1)
+    units: int = Field(default=SHARING["units"], ge=1)
     """Units that it needs of each resource."""
     pattern: str
     """Path of a pattern file, relative to the folder of this file."""
@@ -52,9 +56,9 @@ class SharingCluster(_Table):
     network: Network = Network()
     """Network from which the time of an all-reduce follows."""
     jobs: list[SharingJob] = Field(min_length=1)
-    silent_ms: int = Field(default=1000, ge=10)
+    silent_ms: int = Field(default=SHARING["silent_ns"] // MS_NS, ge=10)
     """A host that does not answer within this time is dead."""
-    patience_ms: int = Field(default=5000, ge=10)
+    patience_ms: int = Field(default=SHARING["patience_ns"] // MS_NS, ge=10)
     """A host gives up after waiting this long for another host's all-reduce."""
 
 
@@ -75,7 +79,7 @@ def controller_config(
     cluster: SharingCluster,
     epoch: int,
     *,
-    policy: str = "plan",
+    policy: str = SHARING["policy"],
     ahead_ns: int | None = None,
 ) -> str:
     """Configuration of the core's controller, as JSON. ahead_ns: None uses the core's default."""
@@ -101,7 +105,7 @@ def controller_config(
             "jobs": jobs,
             "policy": policy,
             **ahead,
-            "silent_ns": cluster.silent_ms * 1_000_000,
+            "silent_ns": cluster.silent_ms * MS_NS,
         }
     )
 
@@ -124,7 +128,7 @@ def host_config(file: Path, cluster: SharingCluster, number: int, rank: int, log
             "pattern": pattern_of(file, job),
             "steps": job.steps,
             "log": str(log),
-            "patience_ns": cluster.patience_ms * 1_000_000,
+            "patience_ns": cluster.patience_ms * MS_NS,
         }
     )
 
