@@ -67,6 +67,7 @@ def settled(client: Client) -> dict[int, str | None]:
         assert time.monotonic() < deadline, jobs
 
 
+@pytest.mark.slow
 def test_a_day_of_a_cluster(tmp_path: Path) -> None:
     store = tmp_path / "cluster.db"
     with Service(store, *CLUSTER) as service:

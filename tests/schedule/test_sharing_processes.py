@@ -141,6 +141,7 @@ def test_jobs_share_and_leave(labs: Callable[..., Lab], capsys: pytest.CaptureFi
     assert report["fenced"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["plan", "none"])
 def test_sharing_gains_what_the_simulator_says_or_half_of_it(
     labs: Callable[..., Lab], capsys: pytest.CaptureFixture[str], policy: str

@@ -72,6 +72,7 @@ def test_a_store_is_for_one_cluster(tmp_path: Path) -> None:
     Store(file, None).close()
 
 
+@pytest.mark.slow
 def test_a_store_of_an_earlier_olaf_is_gone_on_with(tmp_path: Path) -> None:
     file = tmp_path / "s.db"
     Store(file, earlier("several")).close()

@@ -36,6 +36,7 @@ def gain(service: Service, name: str) -> int:
     return int(job["gain"])
 
 
+@pytest.mark.slow
 def test_a_restart_with_the_store_alone_gives_the_same_gains(tmp_path: Path) -> None:
     store, folder = tmp_path / "s.db", pattern(tmp_path / "mine", 30_000_000)
     given = ("--bandwidth", "1gbit", "--speedup", "3", "--patterns", str(folder))

@@ -10,6 +10,7 @@ import pytest
 from olaf.jobs.comparison import carried
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_push_less_often_carries_about_the_bytes_of_olaf_and_tcp_loses_none(tmp_path: Path) -> None:
     done = subprocess.run(

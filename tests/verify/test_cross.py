@@ -118,6 +118,7 @@ LARGE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [Kind.FAIR_PEAK, Kind.WORST_PEAK, Kind.LOSS])
 @pytest.mark.parametrize("senders", LARGE)
 def test_no_real_time_exceeds_a_proof(senders: tuple[Sender, ...], kind: Kind) -> None:

@@ -120,6 +120,7 @@ def test_out_of_time_it_is_undecided_and_tells_the_best_run() -> None:
     assert "a run reaches" in explained(verdict)[1]
 
 
+@pytest.mark.slow
 def test_out_of_time_it_tells_up_to_when_it_holds() -> None:
     verdict = verify(*small(kind="worst_peak", bound_ms=9), provers=["brute:Tiring"], timeout_s=8)
     assert verdict.answer is Answer.UNDECIDED
