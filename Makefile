@@ -22,8 +22,9 @@ train: env ## train LunarLander-v3 through the switch (ARGS="--workers 4 ..")
 compare: env ## train with FIFO, OLAF and two baselines, and compare (ARGS="..")
 	@$(BIN)/olaf compare $(ARGS)
 
-# Runs tests in parallel, one process per core.
-PYTEST := $(BIN)/pytest --numprocesses auto --maxprocesses 8 --dist loadgroup
+# Runs tests in parallel: three processes for two cores, because many tests wait for a deadline.
+PYTEST := PYTEST_XDIST_AUTO_NUM_WORKERS=$$(($$(getconf _NPROCESSORS_ONLN) * 3 / 2)) \
+	$(BIN)/pytest --numprocesses auto --maxprocesses 8 --dist loadgroup
 
 test: test-rust test-python ## run the quick tests; `make check` runs all tests
 
