@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use olaf_sched::protocol::{
-    Controller, Foresight, Host, HostTiming, Members, Packet, Sharer, Timing,
+    Controller, Foresight, Host, HostTiming, Needs, Packet, Sharer, Timing,
 };
 use olaf_sched::sharing::Policy;
 use olaf_sched::{AllReduceSpeed, JobId, Operation, Pattern, Steps};
@@ -21,8 +21,8 @@ fuzz_target!(|data: &[u8]| {
     let mut policy = Foresight::new(Policy::Plan, 10, capacity.clone());
     policy.add(JobId(1), sharer);
     let mut controller = Controller::new(2, 7, Timing::default(), capacity, policy);
-    let members = Members { hosts: 2, resources: vec![0], units: 1 };
-    controller.submit(0, JobId(1), members).expect("it fits");
+    let needs = Needs { hosts: 2, resources: vec![0], units: 1 };
+    controller.submit(0, JobId(1), needs).expect("it fits");
     let mut host = Host::new(JobId(1), 0, 2, HostTiming::default());
     let mut now = 0;
     if let Ok(here) = Here::parse(data) {
