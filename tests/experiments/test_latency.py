@@ -59,5 +59,5 @@ def test_without_the_benchmark_the_processes_are_timed_alone(
         monkeypatch.setattr(benches, "CHECKOUT", tmp_path)
     made = run(plan(find("olaf/latency"), seeds=[4], overrides=TINY), lambda *_: None)
     assert [one.unit for one in made.rows] == ["ns", "µs", "µs"]
-    assert made.charts == []
+    assert [one.title for one in made.charts] == ["Round trip of an update"]
     assert NO_ENGINE in made.notes

@@ -63,7 +63,7 @@ def run(task: Task[Parameters]) -> Result:
                 process.setdefault((size, way), []).append(micros)
     return Result(
         rows=[*engine_rows(engine, task.paper), *process_rows(process, task.paper)],
-        charts=[chart(engine, task.paper)] if engine else [],
+        charts=[engine_chart(engine, task.paper) if engine else process_chart(process)],
         notes=[
             *([] if engine else [NO_ENGINE]),
             "Load on the machine lengthens the tail of the round trips, and less the medians. A "
@@ -171,7 +171,7 @@ def process_rows(
     ]
 
 
-def chart(engine: dict[tuple[int, int], list[float]], paper: dict[str, float]) -> Chart:
+def engine_chart(engine: dict[tuple[int, int], list[float]], paper: dict[str, float]) -> Chart:
     """Bars: the FPGA's time and the engine's, by size."""
     sizes = sorted({size for size, _ in engine})
     series = []
@@ -190,5 +190,25 @@ def chart(engine: dict[tuple[int, int], list[float]], paper: dict[str, float]) -
         )
     return Chart(
         title="Time per update, engine alone", x="IP packet, bytes", y="ns", kind="bars",
+        series=series, ticks=[f"{size:,}" for size in sizes], from_zero=True,
+    )  # fmt: skip
+
+
+def process_chart(process: dict[tuple[int, str], list[float]]) -> Chart:
+    """Bars: both round trips, by size."""
+    sizes = sorted({size for size, _ in process})
+    series = []
+    for way, name in (("direct", "without a switch"), ("switch", "through the switch")):
+        spreads = [Spread.of(process[size, way]) for size in sizes]
+        series.append(
+            Series(
+                name=name,
+                points=[(float(at), spread.mean) for at, spread in enumerate(spreads)],
+                low=[spread.low for spread in spreads],
+                high=[spread.high for spread in spreads],
+            )
+        )
+    return Chart(
+        title="Round trip of an update", x="IP packet, bytes", y="µs", kind="bars",
         series=series, ticks=[f"{size:,}" for size in sizes], from_zero=True,
     )  # fmt: skip
