@@ -97,8 +97,8 @@ bench: env ## run the benchmarks, each as a ratio to a baseline in the same run
 experiments: env ## measure every figure of the papers again, and write experiments/README.md
 	$(BIN)/olaf reproduce --all --out experiments $(ARGS)
 
-curves: env ## measure the training curves of docs/training.md again (20 minutes)
-	$(BIN)/python -m olaf.experiments.curves
+curves: env ## measure the training curves of docs/training.md again (7 minutes)
+	$(BIN)/python -m olaf.experiments.curves --processes 2
 
 SECONDS ?= 600
 crosscheck: env ## check the verifier's provers on random instances, for SECONDS
