@@ -61,18 +61,8 @@ def main() -> None:
         for start in range(0, len(bytes_of_copy), BURST):
             plain.sendmsg([bytes_of_copy[start : start + BURST]], offload)
 
-    segments = -(-gradient.size // LANES)
-
-    def sent() -> int:
-        count: int = json.loads(client.stats())["io"]["sent_datagrams"]
-        return count
-
     def push() -> None:
-        # `flush` would wait for an answer, which the far end never gives.
-        before, deadline = sent(), time.monotonic() + 10
-        client.push([gradient], reward=0.0)
-        while sent() - before < segments:
-            assert time.monotonic() < deadline, f"{sent() - before} of {segments} segments left"
+        push_and_wait(client, gradient)
 
     times: dict[str, list[float]] = {"copy alone": [], "copy and send (baseline)": [], "push": []}
     calls: list[Callable[[], None]] = [copy, copy_and_send, push]
@@ -100,6 +90,20 @@ def main() -> None:
     print(f"  {in_each:.1f} datagrams in each send; goal: at most 1.50")
     ours.send("stop")
     far_end.join()
+
+
+def push_and_wait(client: _olaf.Client, gradient: np.ndarray) -> None:
+    """Push, and wait until each segment has left. The far end gives no answer to wait for."""
+    before, deadline = sent_datagrams(client), time.monotonic() + 10
+    client.push([gradient], reward=0.0)
+    while (left := sent_datagrams(client) - before) < -(-gradient.size // LANES):
+        assert time.monotonic() < deadline, f"only {left} segments left within 10 s"
+
+
+def sent_datagrams(client: _olaf.Client) -> int:
+    """Datagrams that the client has sent."""
+    count: int = json.loads(client.stats())["io"]["sent_datagrams"]
+    return count
 
 
 def swallow(control: multiprocessing.connection.Connection) -> None:
