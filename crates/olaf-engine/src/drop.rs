@@ -85,7 +85,7 @@ pub enum Refused {
     BadLayout,
     /// The server can take no more jobs.
     Full,
-    /// So many newer updates of its flow came before it that its sender was told that it is lost.
+    /// It came after its sender was told that it is lost: the newer updates of its flow were too many.
     Overtaken,
 }
 

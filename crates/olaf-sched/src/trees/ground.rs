@@ -1,5 +1,5 @@
-//! The ground that the trees stand on: the running jobs, the trees that each could have, and the
-//! users of each resource.
+//! The state under the trees: the running jobs, the candidate trees of each job, and the users of
+//! each resource.
 //!
 //! Policies change it by one verb, [`Ground::put`]; everything else here reads. A member's place is
 //! *seated* if it belongs to the conflict-free set, else it *shares* with those it conflicts with.

@@ -90,7 +90,7 @@ struct Collected {
     merged: u64,
     /// Whose contributions are certainly here: of a merge only the first contributor is known.
     workers: BTreeSet<WorkerId>,
-    /// Further contributors of each cluster, of which only the number is known.
+    /// Number of further contributors of each cluster. Their workers are not known.
     nameless: BTreeMap<ClusterId, u32>,
 }
 

@@ -70,7 +70,7 @@ impl Models {
         self.first.is_some()
     }
 
-    /// Wants `version`, of which no segment is on its way. Returns whether there is now something
+    /// Wants `version` where none of its segments is on its way. Returns whether there is now something
     /// to fetch.
     pub(super) fn want(&mut self, shape: Shape, version: u32) -> bool {
         self.newest_seen = self.newest_seen.max(version);
