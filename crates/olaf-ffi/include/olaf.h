@@ -375,7 +375,8 @@ uint32_t olaf_abi_version(void);
 // Its peer 0 is the server. Free the engine with `olaf_engine_free`; it does not need the
 // scenario.
 //
-// `OLAF_RESULT_BAD_ARGUMENT`: the scenario has fewer workers, or no update has so many lanes.
+// `OLAF_RESULT_BAD_ARGUMENT`: the scenario has fewer workers, or `lanes` is above the lanes of
+// the longest update.
 //
 // # Safety
 // `scenario` is null or from `olaf_scenario_new`; `engine` is null or points to room for a pointer.
@@ -403,9 +404,9 @@ enum olaf_result olaf_scenario_server(const struct olaf_scenario *scenario,
 enum olaf_result olaf_scenario_notices(const struct olaf_scenario *scenario,
                                        struct olaf_engine **engine);
 
-// Tells a scenario's server whose updates met in the datagram that comes next: they hear its
-// answer. Its workers are counted through all groups. Without this call it is the update's own worker. Other engines know it themselves and
-// ignore the call.
+// Names the workers whose updates met in the datagram that comes next; a scenario's server answers
+// them. Workers are counted through all groups. Without this call the server answers the update's
+// own worker. Other engines ignore the call.
 //
 // # Safety
 // `engine` is null or was made here; `contributors` is null or has `count` of them.
@@ -419,7 +420,8 @@ enum olaf_result olaf_scenario_met(struct olaf_engine *engine,
 // on the way. `len` becomes the text's bytes, the last one, zero, included, also where
 // `OLAF_RESULT_TOO_SHORT` says that `capacity` is below that.
 //
-// `OLAF_RESULT_BAD_ARGUMENT`: an engine or a switch is missing or too many.
+// `OLAF_RESULT_BAD_ARGUMENT`: an engine or a switch is missing or too many, or more contributions
+// ended than the workers made.
 //
 // # Safety
 // `scenario` is null or from `olaf_scenario_new`; `engines` is null or has `engine_count` engines

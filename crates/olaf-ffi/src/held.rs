@@ -39,14 +39,14 @@ impl Kind {
     pub(crate) fn engine(&self) -> &dyn Engine {
         match self {
             Self::Whole(whole) => whole,
-            Self::End(end) => end,
+            Self::End(end) => end.engine(),
         }
     }
 
     pub(crate) fn engine_mut(&mut self) -> &mut dyn Engine {
         match self {
             Self::Whole(whole) => whole,
-            Self::End(end) => end,
+            Self::End(end) => end.engine_mut(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! A scenario's ends as engines: what they send, when, and what they come to.
 
-use olaf_engine::{Engine, Instant, PeerId, PortId, Source};
+use olaf_engine::{Engine, Instant, PeerId, PortId, Source, Verdict};
 use olaf_sim::study::scenario::{
     Contributor, End, HopFates, Notices, Scenario, ServerEnd, WorkerEnd,
 };
@@ -34,7 +34,7 @@ fn server(scenario: &Scenario) -> End {
 fn sent(end: &mut End, now: Instant) -> Vec<(Vec<PeerId>, Vec<u8>)> {
     let mut buf = vec![0; MAX_DATAGRAM];
     let mut all = Vec::new();
-    while let Some(transmit) = end.poll_transmit(now, PortId(0), &mut buf) {
+    while let Some(transmit) = end.engine_mut().poll_transmit(now, PortId(0), &mut buf) {
         all.push((transmit.to.as_slice().to_vec(), buf[..transmit.len].to_vec()));
     }
     all
@@ -46,15 +46,17 @@ fn without_a_queue_between_them_every_update_is_delivered_and_answered() {
     let mut ends: Vec<End> = (0..4).map(|number| worker(&scenario, number)).collect();
     ends.push(server(&scenario));
     loop {
-        let times =
-            ends.iter().enumerate().filter_map(|(at, end)| Some((end.poll_timeout()?.0, at)));
+        let times = ends
+            .iter()
+            .enumerate()
+            .filter_map(|(at, end)| Some((end.engine().poll_timeout()?.0, at)));
         let Some((now, at)) = times.min().filter(|(now, _)| now.0 < 100 * MS) else { break };
-        ends[at].handle_timeout(now);
+        ends[at].engine_mut().handle_timeout(now);
         for (to, bytes) in sent(&mut ends[at], now) {
             for to in to {
                 let to = if at == 4 { to.0 as usize } else { 4 };
                 let from = Source::end(PeerId(u32::try_from(at).unwrap()));
-                ends[to].handle_packet(now, from, &bytes);
+                ends[to].engine_mut().handle_packet(now, from, &bytes);
             }
         }
     }
@@ -68,7 +70,7 @@ fn without_a_queue_between_them_every_update_is_delivered_and_answered() {
     assert_eq!(outcome.clusters[1].worker_age_mean_ns, Some(5e6));
     let answers = ends[..4].iter().map(|end| {
         olaf_host::json::of(&|_| 0.into(), |to| {
-            end.report(Instant(100 * MS), to);
+            end.engine().report(Instant(100 * MS), to);
         })
     });
     assert!(answers.into_iter().all(|report| report["answers"] == 10));
@@ -96,22 +98,22 @@ fn a_worker_sends_until_it_hears_of_a_crowd() {
     // Nothing was heard: it sends. A slot for every sixty thousand clusters: hardly ever.
     let scenario = scenario("paper");
     let (mut end, mut top) = (worker(&scenario, 0), server(&scenario));
-    end.handle_timeout(Instant(0));
+    end.engine_mut().handle_timeout(Instant(0));
     let first = sent(&mut end, Instant(0));
     assert_eq!((first.len(), first[0].0.as_slice()), (1, [PeerId(0)].as_slice()));
-    top.handle_packet(Instant(0), Source::end(PeerId(0)), &first[0].1);
+    top.engine_mut().handle_packet(Instant(0), Source::end(PeerId(0)), &first[0].1);
     let delay = scenario.answers.delay_ns;
-    assert_eq!(top.poll_timeout().unwrap().0, Instant(delay));
+    assert_eq!(top.engine().poll_timeout().unwrap().0, Instant(delay));
     assert_eq!(sent(&mut top, Instant(delay - 1)), []);
     let answers = sent(&mut top, Instant(delay));
     let answer = Answer::parse(&Packet::new_checked(&answers[0].1).unwrap()).unwrap();
     let queue = QueueStatus { active_clusters: 60_000, slots: 1, switches: 1, ..answer.queue };
     let mut bytes = vec![0; MAX_DATAGRAM];
     let len = Answer { queue, ..answer }.emit(&[], &mut bytes);
-    end.handle_packet(Instant(delay), Source::end(PeerId(0)), &bytes[..len]);
-    end.handle_timeout(Instant(99 * MS));
+    end.engine_mut().handle_packet(Instant(delay), Source::end(PeerId(0)), &bytes[..len]);
+    end.engine_mut().handle_timeout(Instant(99 * MS));
     assert_eq!(sent(&mut end, Instant(99 * MS)), []);
-    let report = olaf_host::json::of(&|_| 0.into(), |to| end.report(Instant(0), to));
+    let report = olaf_host::json::of(&|_| 0.into(), |to| end.engine().report(Instant(0), to));
     assert_eq!((&report["generated"], &report["discarded"]), (&json!(10), &json!(9)));
 }
 
@@ -119,7 +121,7 @@ fn a_worker_sends_until_it_hears_of_a_crowd() {
 fn all_that_met_in_an_update_hear_its_answer_and_only_the_summed_grow_younger() {
     let scenario = scenario("off");
     let (mut end, mut top) = (worker(&scenario, 0), ServerEnd::new(&scenario).unwrap());
-    end.handle_timeout(Instant(0));
+    end.engine_mut().handle_timeout(Instant(0));
     let first = sent(&mut end, Instant(0));
     let met = |worker, summed| Contributor { worker, generated_ns: 0, summed };
     top.met(vec![met(1, true), met(3, false), met(0, true)]);
@@ -127,7 +129,8 @@ fn all_that_met_in_an_update_hear_its_answer_and_only_the_summed_grow_younger() 
     let mut top = End::Server(Box::new(top));
     let now = Instant(5 + scenario.answers.delay_ns);
     assert_eq!(sent(&mut top, now)[0].0, [PeerId(0), PeerId(1), PeerId(3)]);
-    let mut ends: Vec<End> = (0..4).map(|number| worker(&scenario, number)).collect();
+    let mut ends = vec![end];
+    ends.extend((1..4).map(|number| worker(&scenario, number)));
     ends.push(top);
     let ends: Vec<&End> = ends.iter().collect();
     let outcome = scenario.outcome(&ends, vec![HopFates::default()]).unwrap();
@@ -141,14 +144,37 @@ fn what_a_queue_has_taken_in_is_told_to_the_cluster_after_a_time() {
     assert!(scenario.wants_notices().unwrap());
     let mut end = worker(&scenario, 2);
     let mut notices = End::Notices(Box::new(Notices::new(&scenario).unwrap()));
-    end.handle_timeout(Instant(0));
+    end.engine_mut().handle_timeout(Instant(0));
     let update = sent(&mut end, Instant(0)).swap_remove(0).1;
     assert!(Update::parse(&Packet::new_checked(&update).unwrap()).is_ok());
-    notices.handle_packet(Instant(7), Source::end(PeerId(2)), &update);
-    let now = notices.poll_timeout().unwrap().0;
+    notices.engine_mut().handle_packet(Instant(7), Source::end(PeerId(2)), &update);
+    let now = notices.engine().poll_timeout().unwrap().0;
     assert_eq!(now, Instant(7 + scenario.answers.delay_ns));
     let told = sent(&mut notices, now);
     assert_eq!(told[0].0, [PeerId(2), PeerId(3)]);
     let notice = Notice::parse(&Packet::new_checked(&told[0].1).unwrap()).unwrap();
     assert_eq!((notice.address.cluster.0, notice.taken_newest_ns), (1, 0));
+}
+
+#[test]
+fn every_end_counts_what_it_refuses() {
+    let scenario = scenario("fair");
+    let notices = End::Notices(Box::new(Notices::new(&scenario).unwrap()));
+    for mut end in [worker(&scenario, 0), server(&scenario), notices] {
+        let verdict = end.engine_mut().handle_packet(Instant(0), Source::end(PeerId(0)), b"OLAF?");
+        assert!(matches!(verdict, Verdict::Drop(_)), "{verdict:?}");
+        let report = olaf_host::json::of(&|_| 0.into(), |to| end.engine().report(Instant(0), to));
+        assert_eq!(report["refused"], 1);
+    }
+}
+
+#[test]
+fn an_outcome_with_more_ends_than_contributions_is_refused() {
+    let scenario = scenario("off");
+    let mut ends: Vec<End> = (0..4).map(|number| worker(&scenario, number)).collect();
+    ends.push(server(&scenario));
+    let ends: Vec<&End> = ends.iter().collect();
+    let dropped = HopFates { dropped: 1, ..HopFates::default() };
+    assert!(scenario.outcome(&ends, vec![dropped]).is_err(), "nothing was made yet");
+    assert!(scenario.outcome(&ends, vec![HopFates::default()]).is_ok());
 }

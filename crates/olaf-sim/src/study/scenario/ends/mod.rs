@@ -11,8 +11,7 @@ pub use worker::WorkerEnd;
 use super::hop::HopFates;
 use super::outcome::{self, Outcome};
 use super::spec::{Scenario, SpecError};
-use olaf_engine::report::Report;
-use olaf_engine::{Engine, Event, Instant, PeerId, PortId, Source, Transmit, Verdict, Why};
+use olaf_engine::Engine;
 
 /// One end of a scenario. It exchanges Olaf's own datagrams with the others; a worker's peer has
 /// the worker's number, counted through all groups.
@@ -30,7 +29,8 @@ impl Scenario {
     /// the scenario's order.
     ///
     /// # Errors
-    /// The ends are not one server and every worker, or the switches are of another number.
+    /// The ends are not one server and every worker, the switches are of another number, or more
+    /// contributions ended than the workers made.
     pub fn outcome(&self, ends: &[&End], hops: Vec<HopFates>) -> Result<Outcome, SpecError> {
         let workers = ends.iter().filter_map(|end| match end {
             End::Worker(end) => Some(&end.worker),
@@ -55,14 +55,19 @@ impl Scenario {
         let fates = &mut outcome.fates;
         let ended = fates.delivered + fates.replaced + fates.filtered + fates.dropped;
         let ended = ended + fates.rejected + fates.discarded + fates.held;
-        // Nobody here knows the links: what has no other fate is in a queue or on a link.
-        fates.on_the_way = fates.generated.saturating_sub(ended);
+        // The links belong to the other simulator: what has no other fate is in a queue or on a link.
+        fates.on_the_way = fates
+            .generated
+            .checked_sub(ended)
+            .ok_or_else(|| SpecError("more contributions ended than the workers made".into()))?;
         Ok(outcome)
     }
 }
 
 impl End {
-    fn engine(&self) -> &dyn Engine {
+    /// The end as an engine, to look at.
+    #[must_use]
+    pub fn engine(&self) -> &dyn Engine {
         match self {
             Self::Worker(end) => &**end,
             Self::Server(end) => &**end,
@@ -70,41 +75,12 @@ impl End {
         }
     }
 
-    fn engine_mut(&mut self) -> &mut dyn Engine {
+    /// The end as an engine, to drive.
+    pub fn engine_mut(&mut self) -> &mut dyn Engine {
         match self {
             Self::Worker(end) => &mut **end,
             Self::Server(end) => &mut **end,
             Self::Notices(end) => &mut **end,
         }
-    }
-}
-
-impl Engine for End {
-    fn handle_packet(&mut self, now: Instant, from: Source, bytes: &[u8]) -> Verdict {
-        self.engine_mut().handle_packet(now, from, bytes)
-    }
-
-    fn poll_transmit(&mut self, now: Instant, port: PortId, buf: &mut [u8]) -> Option<Transmit> {
-        self.engine_mut().poll_transmit(now, port, buf)
-    }
-
-    fn poll_timeout(&self) -> Option<(Instant, Why)> {
-        self.engine().poll_timeout()
-    }
-
-    fn handle_timeout(&mut self, now: Instant) {
-        self.engine_mut().handle_timeout(now);
-    }
-
-    fn poll_event(&mut self) -> Option<Event> {
-        self.engine_mut().poll_event()
-    }
-
-    fn peers(&self, keep: &mut dyn FnMut(PeerId)) {
-        self.engine().peers(keep);
-    }
-
-    fn report(&self, now: Instant, to: &mut dyn Report) {
-        self.engine().report(now, to);
     }
 }

@@ -27,6 +27,7 @@ pub struct Notices {
 struct Statistics {
     taken: u64,
     notices: u64,
+    refused: u64,
 }
 
 impl Notices {
@@ -61,7 +62,13 @@ impl Notices {
 
 impl Engine for Notices {
     fn handle_packet(&mut self, now: Instant, _from: Source, bytes: &[u8]) -> Verdict {
-        self.taken(now, bytes).map_or_else(Verdict::refused, |()| Verdict::Absorb)
+        match self.taken(now, bytes) {
+            Ok(()) => Verdict::Absorb,
+            Err(why) => {
+                self.statistics.refused += 1;
+                Verdict::refused(why)
+            }
+        }
     }
 
     fn poll_transmit(&mut self, now: Instant, _port: PortId, buf: &mut [u8]) -> Option<Transmit> {

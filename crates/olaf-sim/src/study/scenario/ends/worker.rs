@@ -28,6 +28,7 @@ pub struct WorkerEnd {
     outbox: VecDeque<Contribution>,
     answers: u64,
     notices: u64,
+    refused: u64,
 }
 
 #[derive(Serialize)]
@@ -39,11 +40,12 @@ struct Statistics {
     held: u64,
     answers: u64,
     notices: u64,
+    refused: u64,
 }
 
 impl WorkerEnd {
-    /// The worker of that number, counted through all groups, whose updates have so many lanes.
-    /// Its server is peer 0.
+    /// The worker of that number, counted through all groups. Its updates have `lanes` lanes; its
+    /// server is peer 0.
     ///
     /// # Errors
     /// The scenario cannot be or has fewer workers, or no datagram has that number of lanes.
@@ -65,6 +67,7 @@ impl WorkerEnd {
             outbox: VecDeque::new(),
             answers: 0,
             notices: 0,
+            refused: 0,
         })
     }
 
@@ -101,7 +104,10 @@ impl Engine for WorkerEnd {
     fn handle_packet(&mut self, now: Instant, _from: Source, bytes: &[u8]) -> Verdict {
         match self.hear(now, bytes) {
             Ok(()) => Verdict::Absorb,
-            Err(refusal) => Verdict::refused(Refused::Malformed(refusal)),
+            Err(refusal) => {
+                self.refused += 1;
+                Verdict::refused(Refused::Malformed(refusal))
+            }
         }
     }
 
@@ -148,6 +154,7 @@ impl Engine for WorkerEnd {
             held: sender.held(),
             answers: self.answers,
             notices: self.notices,
+            refused: self.refused,
         };
         walk(&statistics, to);
     }
