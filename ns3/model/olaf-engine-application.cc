@@ -81,6 +81,10 @@ OlafEngineApplication::GetTypeId()
                             "The engine took a datagram in.",
                             MakeTraceSourceAccessor(&OlafEngineApplication::m_traceRx),
                             "ns3::Packet::TracedCallback")
+            .AddTraceSource("Drop",
+                            "A datagram ends here: refused, not Olaf's, or without a way to its receiver.",
+                            MakeTraceSourceAccessor(&OlafEngineApplication::m_traceDrop),
+                            "ns3::Packet::TracedCallback")
             .AddTraceSource("Event",
                             "Something happened: a JSON object with its name under \"event\".",
                             MakeTraceSourceAccessor(&OlafEngineApplication::m_traceEvent),
@@ -188,6 +192,12 @@ OlafEngineApplication::Leave()
     Drain();
 }
 
+uint64_t
+OlafEngineApplication::GetDropped() const
+{
+    return m_dropped;
+}
+
 std::string
 OlafEngineApplication::GetReport() const
 {
@@ -288,9 +298,16 @@ OlafEngineApplication::Take(Ptr<const Packet> packet, const olaf_source& from)
     else
     {
         // A node of ns-3 forwards what is not for Olaf by IP, and not by its Olaf sockets.
-        NS_LOG_WARN("a datagram from peer " << from.peer << " was not taken in: "
-                                            << (*verdict.reason ? verdict.reason : "not Olaf's"));
+        Drop(packet, *verdict.reason ? verdict.reason : "not Olaf's");
     }
+}
+
+void
+OlafEngineApplication::Drop(Ptr<const Packet> packet, const std::string& why)
+{
+    NS_LOG_WARN("a datagram of " << packet->GetSize() << " bytes ends here: " << why);
+    m_dropped++;
+    m_traceDrop(packet);
 }
 
 void
@@ -351,10 +368,12 @@ OlafEngineApplication::Transmit(uint16_t port)
             auto found = m_peers.find(receiver);
             if (found == m_peers.end())
             {
-                NS_LOG_WARN("peer " << receiver << " has no address: set Remote, or SetPeer()");
-                continue;
+                Drop(packet, "its receiver has no address: set Remote, or call SetPeer()");
             }
-            m_sockets[port]->SendTo(packet->Copy(), 0, found->second);
+            else if (m_sockets[port]->SendTo(packet->Copy(), 0, found->second) < 0)
+            {
+                Drop(packet, "no route to its receiver");
+            }
         }
     }
 }

@@ -102,6 +102,14 @@ class OlafEngineApplication : public Application
     /** A worker leaves its job. */
     void Leave();
 
+    /**
+     * Counts datagrams that no other application of Olaf gets: the engine refused or would forward
+     * them, or a receiver has no address or no route. The trace source Drop has each of them.
+     *
+     * \return how many there were
+     */
+    uint64_t GetDropped() const;
+
     /** \return what the engine counted so far: JSON, docs/reference/statistics.md has the keys */
     std::string GetReport() const;
 
@@ -120,6 +128,14 @@ class OlafEngineApplication : public Application
      * \param from where it came in
      */
     void Take(Ptr<const Packet> packet, const olaf_source& from);
+
+    /**
+     * Counts and traces a datagram that ends here.
+     *
+     * \param packet the datagram
+     * \param why the reason, for the log
+     */
+    void Drop(Ptr<const Packet> packet, const std::string& why);
 
     /** The engine's time has come. */
     void Timeout();
@@ -155,6 +171,8 @@ class OlafEngineApplication : public Application
 
     TracedCallback<Ptr<const Packet>> m_traceTx;        //!< a datagram leaves
     TracedCallback<Ptr<const Packet>> m_traceRx;        //!< the engine took a datagram in
+    TracedCallback<Ptr<const Packet>> m_traceDrop;      //!< a datagram ends here
+    uint64_t m_dropped{0};                              //!< datagrams that ended here
     TracedCallback<const std::string&> m_traceEvent;    //!< something happened
 };
 
