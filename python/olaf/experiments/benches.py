@@ -12,6 +12,10 @@ from typing import Any
 from olaf.outcome import RunError
 
 CHECKOUT = Path(__file__).parents[3]
+BUILD_S = 1800
+"""Time limit for a build in release mode."""
+RUN_S = 300
+"""Time limit for a run."""
 
 
 def program(crate: str, bench: str) -> Path | None:
@@ -21,13 +25,7 @@ def program(crate: str, bench: str) -> Path | None:
     if cargo is None or not source.is_file():
         return None
     command = [cargo, "bench", "--no-run", "--quiet", "--package", crate, "--bench", bench]
-    done = subprocess.run(
-        [*command, "--message-format", "json-render-diagnostics"],
-        cwd=CHECKOUT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = _within(BUILD_S, [*command, "--message-format", "json-render-diagnostics"])
     if done.returncode != 0:
         raise RunError(f"{' '.join(command)}: exit {done.returncode}\n{done.stderr.strip()}")
     messages = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
@@ -37,9 +35,16 @@ def program(crate: str, bench: str) -> Path | None:
 
 def measured(built: Path, settings: Mapping[str, int]) -> Any:
     """Run a benchmark with these settings, and return what it prints as JSON."""
-    done = subprocess.run(
-        [built, "--json", json.dumps(settings)], capture_output=True, text=True, check=False
-    )
+    done = _within(RUN_S, [str(built), "--json", json.dumps(settings)])
     if done.returncode != 0:
         raise RunError(f"{built.name}: exit {done.returncode}: {done.stderr.strip()}")
     return json.loads(done.stdout)
+
+
+def _within(seconds: int, command: list[str]) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(
+            command, cwd=CHECKOUT, capture_output=True, text=True, check=False, timeout=seconds
+        )
+    except subprocess.TimeoutExpired as error:
+        raise RunError(f"{' '.join(command)}: not done within {seconds} s") from error

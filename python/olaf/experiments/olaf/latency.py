@@ -179,15 +179,8 @@ def engine_chart(engine: dict[tuple[int, int], list[float]], paper: dict[str, fl
     if known:
         series.append(Series(name="FPGA (paper)", of="paper", points=known))
     for merged in sorted({merged for _, merged in engine}):
-        spreads = [Spread.of(engine[size, merged]) for size in sizes]
-        series.append(
-            Series(
-                name="engine, passed on" if merged == 1 else f"engine, {merged} merged",
-                points=[(float(at), spread.mean) for at, spread in enumerate(spreads)],
-                low=[spread.low for spread in spreads],
-                high=[spread.high for spread in spreads],
-            )
-        )
+        name = "engine, passed on" if merged == 1 else f"engine, {merged} merged"
+        series.append(bars(name, [Spread.of(engine[size, merged]) for size in sizes]))
     return Chart(
         title="Time per update, engine alone", x="IP packet, bytes", y="ns", kind="bars",
         series=series, ticks=[f"{size:,}" for size in sizes], from_zero=True,
@@ -197,18 +190,21 @@ def engine_chart(engine: dict[tuple[int, int], list[float]], paper: dict[str, fl
 def process_chart(process: dict[tuple[int, str], list[float]]) -> Chart:
     """Bars: both round trips, by size."""
     sizes = sorted({size for size, _ in process})
-    series = []
-    for way, name in (("direct", "without a switch"), ("switch", "through the switch")):
-        spreads = [Spread.of(process[size, way]) for size in sizes]
-        series.append(
-            Series(
-                name=name,
-                points=[(float(at), spread.mean) for at, spread in enumerate(spreads)],
-                low=[spread.low for spread in spreads],
-                high=[spread.high for spread in spreads],
-            )
-        )
+    names = {"direct": "without a switch", "switch": "through the switch"}
+    series = [
+        bars(name, [Spread.of(process[size, way]) for size in sizes]) for way, name in names.items()
+    ]
     return Chart(
         title="Round trip of an update", x="IP packet, bytes", y="µs", kind="bars",
         series=series, ticks=[f"{size:,}" for size in sizes], from_zero=True,
     )  # fmt: skip
+
+
+def bars(name: str, spreads: list[Spread]) -> Series:
+    """Bars of one name, one for each size, with their spread."""
+    return Series(
+        name=name,
+        points=[(float(at), spread.mean) for at, spread in enumerate(spreads)],
+        low=[spread.low for spread in spreads],
+        high=[spread.high for spread in spreads],
+    )
