@@ -274,15 +274,19 @@ def test_the_roles_one_by_one(roles: list[Role], tmp_path: Path) -> None:
 
     def drained() -> dict[str, Any] | None:
         stats: dict[str, Any] = switch.says("stats")["stats"]
-        return stats if stats["received"] == 10 and stats["fates"]["waiting"] == 0 else None
+        return stats if stats["received"] >= 10 and stats["fates"]["waiting"] == 0 else None
 
-    until(drained, what="the queue to empty")
+    # On a busy machine an update can wait in the queue until the worker's next one replaces it.
+    # Then fewer than ten leave the switch. The server must receive exactly what left.
+    passed = until(drained, what="the queue to empty")
+    assert passed["fates"]["sent_alone"] + passed["fates"]["replaced"] == passed["received"]
+    assert passed["departures"] == passed["fates"]["sent_alone"]
 
     def delivered() -> bool:
         jobs = server.says("stats")["stats"]["jobs"]
-        return bool(jobs) and jobs[0]["received"] == 10
+        return bool(jobs) and jobs[0]["received"] == passed["departures"]
 
-    until(delivered, what="ten deliveries")
+    until(delivered, what="the delivery of what left the switch")
     assert switch.stop(signal.SIGINT) == 0
     assert server.stop() == 0
     assert np.load(model)["version"] >= 1
