@@ -255,7 +255,7 @@ class TrainingTest : public TestCase
     Ptr<OlafEngineApplication> m_server;               //!< the server
     Ptr<OlafEngineApplication> m_switch;               //!< the switch
     std::vector<Ptr<OlafEngineApplication>> m_workers; //!< the workers
-    std::map<uint32_t, float> m_expected; //!< first parameter after so many updates
+    std::map<uint32_t, float> m_expected; //!< first parameter after each number of updates
     uint32_t m_firstVersion{1};           //!< version of the first model
     uint64_t m_joined{0};                 //!< joins that were told
     uint64_t m_pushed{0};                 //!< updates that workers took

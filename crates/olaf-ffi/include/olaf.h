@@ -194,7 +194,7 @@ typedef struct olaf_queue_options {
   size_t slots;
   // The reward gate's threshold, at least 0; not a number: off.
   double gate;
-  // A cluster heard within so many nanoseconds is active (OLAF §5); above 0.
+  // A cluster is active if it was heard within this time, in nanoseconds (OLAF §5); above 0.
   uint64_t active_ns;
   // Switches an update may have passed, this one included: 1 to 255.
   uint32_t max_hops;
@@ -313,21 +313,21 @@ typedef struct olaf_queue_status {
 
 // A scenario as a whole.
 typedef struct olaf_scenario_shape {
-  // Fixes every draw.
+  // Random seed.
   uint64_t seed;
-  // Workers send, and ages are observed, for so many nanoseconds.
+  // Duration of the run: workers send and ages are observed, in nanoseconds.
   uint64_t duration_ns;
   // Not 0: an update on the wire keeps its slot.
   uint8_t head_keeps_slot;
   // Not 0: switches tell a cluster's workers what they have taken in of it.
   uint8_t notices;
-  // How many switches.
+  // Number of switches.
   uint32_t switches;
-  // How many groups of clusters.
+  // Number of groups of clusters.
   uint32_t groups;
-  // How many workers, counted through all groups.
+  // Number of workers in all groups.
   uint32_t workers;
-  // A cluster heard within so many nanoseconds is active.
+  // A cluster is active if it was heard within this time, in nanoseconds.
   uint64_t active_ns;
 } olaf_scenario_shape;
 

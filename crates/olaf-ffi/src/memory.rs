@@ -55,7 +55,7 @@ impl<T> Output<T> {
     }
 }
 
-/// Reads so many bytes; a null pointer is no bytes.
+/// Reads `len` bytes. A null pointer stands for no bytes.
 ///
 /// # Safety
 /// Valid for reads of `len` bytes for as long as the result is used, or null.

@@ -22,21 +22,21 @@ pub const OLAF_SERVER: u32 = u32::MAX;
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct olaf_scenario_shape {
-    /// Fixes every draw.
+    /// Random seed.
     pub seed: u64,
-    /// Workers send, and ages are observed, for so many nanoseconds.
+    /// Duration of the run: workers send and ages are observed, in nanoseconds.
     pub duration_ns: u64,
     /// Not 0: an update on the wire keeps its slot.
     pub head_keeps_slot: u8,
     /// Not 0: switches tell a cluster's workers what they have taken in of it.
     pub notices: u8,
-    /// How many switches.
+    /// Number of switches.
     pub switches: u32,
-    /// How many groups of clusters.
+    /// Number of groups of clusters.
     pub groups: u32,
-    /// How many workers, counted through all groups.
+    /// Number of workers in all groups.
     pub workers: u32,
-    /// A cluster heard within so many nanoseconds is active.
+    /// A cluster is active if it was heard within this time, in nanoseconds.
     pub active_ns: u64,
 }
 

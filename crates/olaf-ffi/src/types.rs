@@ -163,7 +163,7 @@ pub struct olaf_queue_options {
     pub slots: usize,
     /// The reward gate's threshold, at least 0; not a number: off.
     pub gate: f64,
-    /// A cluster heard within so many nanoseconds is active (OLAF §5); above 0.
+    /// A cluster is active if it was heard within this time, in nanoseconds (OLAF §5); above 0.
     pub active_ns: u64,
     /// Switches an update may have passed, this one included: 1 to 255.
     pub max_hops: u32,

@@ -65,7 +65,7 @@ pub unsafe extern "C" fn olaf_update_emit(
         }
         // SAFETY: the first of `lane_count` floats by the caller's promise.
         unsafe { input(lanes) }?;
-        // SAFETY: not null, aligned, and so many floats by the caller's promise.
+        // SAFETY: not null, aligned, and `lane_count` floats by the caller's promise.
         let lanes = unsafe { core::slice::from_raw_parts(lanes, lane_count) };
         // Written to memory of our own first: the caller's need not be initialized.
         let mut datagram = vec![0; Update::datagram_len(lane_count)];

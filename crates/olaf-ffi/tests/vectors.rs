@@ -75,7 +75,7 @@ fn told(entry: &olaf_entry) -> Value {
     let lanes = if entry.lane_count == 0 {
         &[]
     } else {
-        // SAFETY: so many lanes, valid until the queue changes.
+        // SAFETY: `lane_count` lanes, valid until the queue changes.
         unsafe { std::slice::from_raw_parts(entry.lanes, entry.lane_count) }
     };
     let update = &entry.update;

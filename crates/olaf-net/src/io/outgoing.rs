@@ -21,14 +21,14 @@ const RUN_BYTES: usize = 2 * (1 << 16);
 const MAX_SEGMENTS: usize = 64;
 
 /// Where runs go: a socket, or a test's idea of one.
-pub(crate) trait Wire {
+pub(crate) trait BatchSender {
     /// Datagrams of one size that one call may send.
     fn segments_per_send(&self) -> usize;
     /// Sends the batch.
     fn send(&self, batch: &Batch<'_>) -> io::Result<()>;
 }
 
-impl Wire for Socket {
+impl BatchSender for Socket {
     fn segments_per_send(&self) -> usize {
         Self::segments_per_send(self)
     }
@@ -144,7 +144,7 @@ impl Outgoing {
     /// full.
     pub(crate) fn take(
         &mut self,
-        wire: &impl Wire,
+        sender: &impl BatchSender,
         peers: &Peers,
         seal: &mut dyn Seal,
         statistics: &mut IoStatistics,
@@ -152,25 +152,25 @@ impl Outgoing {
     ) -> bool {
         // A group goes first, to its last receiver: `write` is called only where its message is
         // taken.
-        while self.has_room(wire, statistics) {
+        while self.has_room(sender, statistics) {
             if self.group.is_none() {
-                return self.take_written(wire, peers, seal, statistics, write);
+                return self.take_written(sender, peers, seal, statistics, write);
             }
-            self.take_next_of_group(wire, peers, seal, statistics);
+            self.take_next_of_group(sender, peers, seal, statistics);
         }
         false
     }
 
     /// Whether another message can be written behind the current run.
-    fn has_room(&mut self, wire: &impl Wire, statistics: &mut IoStatistics) -> bool {
-        let limit = wire.segments_per_send().min(MAX_SEGMENTS);
+    fn has_room(&mut self, sender: &impl BatchSender, statistics: &mut IoStatistics) -> bool {
+        let limit = sender.segments_per_send().min(MAX_SEGMENTS);
         let full = self.runs[self.current].is_full(limit);
-        !self.blocked && (!full || self.send(wire, statistics, self.current))
+        !self.blocked && (!full || self.send(sender, statistics, self.current))
     }
 
     fn take_written(
         &mut self,
-        wire: &impl Wire,
+        sender: &impl BatchSender,
         peers: &Peers,
         seal: &mut dyn Seal,
         statistics: &mut IoStatistics,
@@ -180,7 +180,7 @@ impl Outgoing {
         let Some(transmit) = write(&mut run.bytes[run.len..]) else { return false };
         let Transmit { to, len, class } = transmit;
         match to {
-            Receivers::One(peer) => self.put(wire, peers, seal, statistics, (peer, class, len)),
+            Receivers::One(peer) => self.put(sender, peers, seal, statistics, (peer, class, len)),
             Receivers::Many(to) => {
                 let bytes = run.bytes[run.len..run.len + len].to_vec();
                 self.group = Some(Group { bytes, class, to, next: 0 });
@@ -192,7 +192,7 @@ impl Outgoing {
     /// Puts the group's datagram into the run of its next receiver.
     fn take_next_of_group(
         &mut self,
-        wire: &impl Wire,
+        sender: &impl BatchSender,
         peers: &Peers,
         seal: &mut dyn Seal,
         statistics: &mut IoStatistics,
@@ -203,7 +203,7 @@ impl Outgoing {
             let len = group.bytes.len();
             run.bytes[run.len..run.len + len].copy_from_slice(&group.bytes);
             group.next += 1;
-            self.put(wire, peers, seal, statistics, (peer, group.class, len));
+            self.put(sender, peers, seal, statistics, (peer, group.class, len));
         }
         self.group = Some(group).filter(|group| group.next < group.to.len());
     }
@@ -212,13 +212,13 @@ impl Outgoing {
     /// puts it into a run of that peer in the traffic class `class`.
     fn put(
         &mut self,
-        wire: &impl Wire,
+        sender: &impl BatchSender,
         peers: &Peers,
         seal: &mut dyn Seal,
         statistics: &mut IoStatistics,
         (peer, class, len): (PeerId, TrafficClass, usize),
     ) {
-        let limit = wire.segments_per_send().min(MAX_SEGMENTS);
+        let limit = sender.segments_per_send().min(MAX_SEGMENTS);
         let run = &mut self.runs[self.current];
         let len = seal.seal(peer, &mut run.bytes[run.len..], len);
         let Some(place) = peers.place(peer) else {
@@ -236,19 +236,23 @@ impl Outgoing {
             run.extend(len);
             return;
         }
-        self.move_on(wire, statistics, flow, len, limit);
+        self.move_on(sender, statistics, flow, len, limit);
     }
 
     /// Sends all there is; false when the socket is full.
-    pub(crate) fn flush(&mut self, wire: &impl Wire, statistics: &mut IoStatistics) -> bool {
+    pub(crate) fn flush(
+        &mut self,
+        sender: &impl BatchSender,
+        statistics: &mut IoStatistics,
+    ) -> bool {
         self.blocked = false;
         while let Some(oldest) = self.oldest() {
-            if !self.send(wire, statistics, oldest) {
+            if !self.send(sender, statistics, oldest) {
                 return false;
             }
         }
         if let Some(mut parked) = self.parked.take()
-            && !send_run(&mut parked, wire, statistics, &mut self.trouble)
+            && !send_run(&mut parked, sender, statistics, &mut self.trouble)
         {
             self.parked = Some(parked);
             self.blocked = true;
@@ -265,7 +269,7 @@ impl Outgoing {
     /// The datagram behind the current run belongs into another.
     fn move_on(
         &mut self,
-        wire: &impl Wire,
+        sender: &impl BatchSender,
         statistics: &mut IoStatistics,
         to: Flow,
         len: usize,
@@ -278,7 +282,7 @@ impl Outgoing {
             .unwrap_or_else(|| self.oldest().expect("no run is empty"));
         let appends = self.runs[target].count > 0 && self.runs[target].takes(&to, len, limit);
         let tail = self.runs[from].len;
-        if !appends && self.runs[target].count > 0 && !self.send(wire, statistics, target) {
+        if !appends && self.runs[target].count > 0 && !self.send(sender, statistics, target) {
             let mut parked =
                 Run { bytes: self.runs[from].bytes[tail..tail + len].to_vec(), ..Run::default() };
             parked.open(to, len, self.opened);
@@ -312,8 +316,13 @@ impl Outgoing {
         open.min_by_key(|(_, run)| run.opened).map(|(index, _)| index)
     }
 
-    fn send(&mut self, wire: &impl Wire, statistics: &mut IoStatistics, index: usize) -> bool {
-        let sent = send_run(&mut self.runs[index], wire, statistics, &mut self.trouble);
+    fn send(
+        &mut self,
+        sender: &impl BatchSender,
+        statistics: &mut IoStatistics,
+        index: usize,
+    ) -> bool {
+        let sent = send_run(&mut self.runs[index], sender, statistics, &mut self.trouble);
         self.blocked |= !sent;
         sent
     }
@@ -369,7 +378,7 @@ impl Run {
 /// Sends a run; false when the socket is full, and what is left of the run then stays.
 fn send_run(
     run: &mut Run,
-    wire: &impl Wire,
+    sender: &impl BatchSender,
     statistics: &mut IoStatistics,
     trouble: &mut Option<Trouble>,
 ) -> bool {
@@ -391,7 +400,7 @@ fn send_run(
             contents: bytes,
             segment: run.segment,
         };
-        match wire.send(&batch) {
+        match sender.send(&batch) {
             Ok(()) => {
                 statistics.sent_datagrams += count as u64;
                 statistics.sent_bytes += bytes.len() as u64;

@@ -16,7 +16,7 @@ struct Noted {
     classes: RefCell<Vec<TrafficClass>>,
 }
 
-impl Wire for Noted {
+impl BatchSender for Noted {
     fn segments_per_send(&self) -> usize {
         self.segments
     }

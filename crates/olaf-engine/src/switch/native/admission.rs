@@ -28,7 +28,7 @@ const TELL_NOT_ASKED_EVERY: Duration = Duration::from_secs(1);
 
 /// Questions, and the answers that are remembered.
 #[derive(Default)]
-pub(super) struct Asking {
+pub(super) struct Questions {
     /// In the order in which they came; the first is put, the others wait for their turn.
     open: VecDeque<Question>,
     /// Refused clusters, and until when.
@@ -74,7 +74,7 @@ pub struct Counts {
     pub joins_held: u64,
 }
 
-impl Asking {
+impl Questions {
     /// When the question that is put goes unanswered.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.open.front().and_then(|question| question.deadline)

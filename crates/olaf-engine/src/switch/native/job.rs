@@ -36,7 +36,7 @@ pub(super) struct Job {
     pub(super) clusters: BTreeMap<ClusterId, Cluster>,
 }
 
-/// A worker.
+/// A worker that joined, as this switch knows it.
 pub(super) struct Member {
     pub(super) cluster: ClusterId,
     pub(super) session: Session,

@@ -38,7 +38,7 @@ use crate::party::Shape;
 use crate::party::active::{Activity, activity};
 use crate::report::{self, Report};
 use crate::time::Instant;
-use admission::Asking;
+use admission::Questions;
 use alloc::collections::{BTreeMap, VecDeque};
 use core::time::Duration;
 use counters::Counters;
@@ -61,7 +61,7 @@ pub struct Switch {
     default_server: Option<PeerId>,
     /// Whose updates met in each waiting entry.
     meetings: Meetings,
-    asking: Asking,
+    asking: Questions,
     counters: Counters,
     events: VecDeque<Event>,
     next_silence_check: Instant,
@@ -87,7 +87,7 @@ impl Switch {
             jobs: BTreeMap::new(),
             default_server: None,
             meetings: Meetings::default(),
-            asking: Asking::default(),
+            asking: Questions::default(),
             counters: Counters::default(),
             events: VecDeque::new(),
             next_silence_check: Instant(0),

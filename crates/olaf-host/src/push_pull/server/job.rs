@@ -60,7 +60,7 @@ pub(super) struct ModelNow {
     pub(super) changed: bool,
 }
 
-/// A worker.
+/// A worker that joined, as the server knows it.
 #[derive(Clone)]
 pub(super) struct Member {
     pub(super) session: Session,
