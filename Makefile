@@ -28,13 +28,14 @@ PYTEST := PYTEST_XDIST_AUTO_NUM_WORKERS=$$(($$(getconf _NPROCESSORS_ONLN) * 3 / 
 
 test: test-rust test-python ## run the quick tests; `make check` runs all tests
 
-test-rust: ## run the tests of the crates
-	cargo test --workspace --quiet
+test-rust: ## run the tests of the crates, with a quarter of the random cases
+	PROPTEST_CASES=64 cargo test --workspace --quiet
 
 test-python: env-for-tests ## run the quick Python tests, over real sockets and processes
 	$(PYTEST) -m "not slow and not torch and not ray"
 
-test-slow: env-for-tests ## run the tests that take many seconds each
+test-slow: env-for-tests ## run the tests that take many seconds each, and all random cases
+	cargo test --workspace --quiet
 	cargo test -p olaf-net --features portable --lib --quiet  # the poller of other systems
 	cargo test -p olaf-ffi --features header --test header --quiet
 	cargo test -p olaf-sched --features model --lib --quiet protocol::check::explore

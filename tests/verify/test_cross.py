@@ -44,7 +44,15 @@ FAMILIES = {
     "late and controlled": ({"jitter": True, "control": True}, 3),
 }
 """With how many tens of instances each."""
-TENS = [(name, ten) for name, (_, tens) in FAMILIES.items() for ten in range(tens)]
+QUICK = [("phases", 0), ("late", 0), ("controlled", 0)]
+"""The tens that `make test` runs; `make check` runs all."""
+TENS = [
+    pytest.param(
+        name, ten, id=f"{name}-{ten}", marks=[] if (name, ten) in QUICK else [pytest.mark.slow]
+    )
+    for name, (_, tens) in FAMILIES.items()
+    for ten in range(tens)
+]
 SLOW = (Kind.WORST_PEAK, Kind.FAIR_AGE, Kind.STARVATION)
 
 
@@ -56,7 +64,7 @@ def counts() -> Iterator[Counter[str]]:
     print(f"\n{told(found)}")
 
 
-@pytest.mark.parametrize(("name", "ten"), TENS, ids=[f"{name}-{ten}" for name, ten in TENS])
+@pytest.mark.parametrize(("name", "ten"), TENS)
 def test_provers_say_what_all_runs_say(name: str, ten: int, counts: Counter[str]) -> None:
     kind, _ = FAMILIES[name]
     for number in range(10 * ten, 10 * ten + 10):

@@ -434,8 +434,6 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(200))]
-
         #[test]
         fn on_a_fat_tree_the_fast_ways_are_the_slow_ones(
             down in prop::array::uniform3(1u32..4),

@@ -149,8 +149,6 @@ fn command_of(step: &Step, allocator: &Allocator) -> Option<Command> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
-
     #[test]
     fn nobody_meets_and_all_settle_whatever_happens_in_whatever_order(
         steps in prop::collection::vec(step(), 0..120),

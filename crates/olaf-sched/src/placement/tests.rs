@@ -230,8 +230,6 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
-
     /// Every placement is the promised one of all that there are, and everything that is kept up
     /// to date is what a fresh count gives.
     #[test]
