@@ -29,7 +29,7 @@ PYTEST := PYTEST_XDIST_AUTO_NUM_WORKERS=$$(($$(getconf _NPROCESSORS_ONLN) * 3 / 
 test: test-rust test-python ## run the quick tests; `make check` runs all tests
 
 test-rust: ## run the tests of the crates, with a quarter of the random cases
-	PROPTEST_CASES=64 cargo test --workspace --quiet
+	OLAF_QUICK_TESTS=1 cargo test --workspace --quiet
 
 test-python: env-for-tests ## run the quick Python tests, over real sockets and processes
 	$(PYTEST) -m "not slow and not torch and not ray"

@@ -5,13 +5,20 @@
 //!
 //! All of these messages agree with each other: the server's life is [`EPOCH`], its model has
 //! version 1, and every time is 1 ns.
-
-#![no_std]
+//!
+//! [`cases`] is the other thing that tests share.
 
 use olaf_wire::{
     Address, Ages, Answer, ClusterId, Ends, JobId, Join, JoinPath, QueueStatus, Session, Update,
     Welcome, WelcomeCode, WorkerId,
 };
+
+/// The number of random cases that a property test runs: `all` of them, or a quarter where the
+/// environment has `OLAF_QUICK_TESTS`, as in `make test`.
+#[must_use]
+pub fn cases(all: u32) -> u32 {
+    if std::env::var_os("OLAF_QUICK_TESTS").is_some() { all.div_ceil(4) } else { all }
+}
 
 /// The server's epoch.
 pub const EPOCH: u32 = 9;

@@ -434,6 +434,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig { cases: olaf_samples::cases(200), ..ProptestConfig::default() })]
+
         #[test]
         fn on_a_fat_tree_the_fast_ways_are_the_slow_ones(
             down in prop::array::uniform3(1u32..4),

@@ -215,7 +215,7 @@ fn survives(bytes: &[u8]) -> Result<bool, Refusal> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2 * ProptestConfig::default().cases, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
 
     #[test]
     fn an_update_comes_back_as_it_was(update in updates(), lanes in lanes(1)) {

@@ -353,7 +353,7 @@ const CODES: [WelcomeCode; 12] = [
 ];
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 3 * ProptestConfig::default().cases, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: olaf_samples::cases(800), ..ProptestConfig::default() })]
     #[test]
     fn every_contribution_has_one_fate_whatever_comes(
         config in configs(), steps in prop::collection::vec(step(), 0..250),

@@ -149,6 +149,8 @@ fn command_of(step: &Step, allocator: &Allocator) -> Option<Command> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { cases: olaf_samples::cases(200), ..ProptestConfig::default() })]
+
     #[test]
     fn nobody_meets_and_all_settle_whatever_happens_in_whatever_order(
         steps in prop::collection::vec(step(), 0..120),

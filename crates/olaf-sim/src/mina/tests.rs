@@ -288,7 +288,7 @@ fn any_setting() -> impl Strategy<Value = Setting> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 4 * ProptestConfig::default().cases, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: olaf_samples::cases(1000), ..ProptestConfig::default() })]
 
     /// Jobs taken forward by whole steps come to the same as operation by operation, to the bit;
     /// both assert at every use that no resource is used beyond its capacity.

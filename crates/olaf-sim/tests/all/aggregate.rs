@@ -200,7 +200,7 @@ fn a_server_that_comes_back_begins_its_rounds_again() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases / 20, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: olaf_samples::cases(12), ..ProptestConfig::default() })]
 
     #[test]
     fn whatever_dies_and_however_bad_the_links_collections_go_on(

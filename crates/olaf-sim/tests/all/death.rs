@@ -230,7 +230,7 @@ fn who() -> impl Strategy<Value = PeerId> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases / 8, max_shrink_iters: 64, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: olaf_samples::cases(32), max_shrink_iters: 64, ..ProptestConfig::default() })]
     #[test]
     fn whoever_dies_whenever_and_comes_back_training_goes_on(
         seed: u64,

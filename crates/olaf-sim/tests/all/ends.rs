@@ -167,7 +167,7 @@ fn links() -> impl Strategy<Value = Wire> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases / 10, max_shrink_iters: 64, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: olaf_samples::cases(24), max_shrink_iters: 64, ..ProptestConfig::default() })]
     #[test]
     fn any_links_any_size_nobody_is_told_of_what_did_not_arrive(
         seed: u64, edge in links(), core in links(), slots in 1usize..10, switches in 1usize..4,

@@ -375,7 +375,7 @@ fn settings() -> impl Strategy<Value = Parameters> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 8 * ProptestConfig::default().cases, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: olaf_samples::cases(2000), ..ProptestConfig::default() })]
     #[test]
     fn the_engine_and_the_list_of_events_tell_the_same_story(lines in traces(), p in settings()) {
         compare(&lines, &p)?;

@@ -176,7 +176,7 @@ fn a_slow_way_is_waited_for() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases / 20, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: olaf_samples::cases(12), ..ProptestConfig::default() })]
 
     /// Through loss, at any moment, with any of the workers gone: nothing is applied that was not
     /// pushed, nothing of the checkpoint is lost, and training goes on.

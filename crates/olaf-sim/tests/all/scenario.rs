@@ -41,7 +41,7 @@ fn tree(seed: u64, queue: &str, control: &str, unsent: &str, late_ms: u64) -> Sc
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases / 5, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: olaf_samples::cases(48), ..ProptestConfig::default() })]
 
     #[test]
     fn every_update_has_one_fate(

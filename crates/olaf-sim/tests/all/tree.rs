@@ -226,7 +226,7 @@ fn trees() -> impl Strategy<Value = Tree> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases / 10, max_shrink_iters: 64, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: olaf_samples::cases(24), max_shrink_iters: 64, ..ProptestConfig::default() })]
 
     #[test]
     fn in_any_tree_over_any_links_every_contribution_has_one_fate_at_every_hop(

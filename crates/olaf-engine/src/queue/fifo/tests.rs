@@ -62,7 +62,7 @@ fn only_one_departs_at_a_time() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2 * ProptestConfig::default().cases, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: olaf_samples::cases(500), ..ProptestConfig::default() })]
     #[test]
     fn the_queue_and_its_twin_do_the_same(steps in steps(), slots in 1usize..6) {
         drive(&steps, &mut Fifo::new(slots), &mut reference::Reference::new(slots))?;

@@ -246,7 +246,7 @@ fn limits() -> impl Strategy<Value = Limits> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 8 * ProptestConfig::default().cases, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: olaf_samples::cases(2000), ..ProptestConfig::default() })]
     #[test]
     fn the_queue_and_its_twin_do_the_same(
         steps in steps(), slots in 1usize..6, gate in gates(), limits in limits(),

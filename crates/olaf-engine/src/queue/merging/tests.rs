@@ -392,7 +392,7 @@ fn a_queue_that_is_only_studied_needs_no_lanes() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 6 * ProptestConfig::default().cases, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: olaf_samples::cases(1500), ..ProptestConfig::default() })]
     #[test]
     fn the_queue_and_its_twin_do_the_same(steps in steps(), slots in 1usize..6, gate in gates()) {
         drive(&steps, &mut Merging::new(slots, gate), &mut reference::Reference::new(slots, gate))?;

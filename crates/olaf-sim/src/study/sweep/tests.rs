@@ -83,7 +83,7 @@ fn finish(sweep: &mut Sweep) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases / 5, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: olaf_samples::cases(48), ..ProptestConfig::default() })]
 
     #[test]
     fn every_run_that_can_be_is_seen(mut question in questions()) {
