@@ -181,32 +181,46 @@ impl<'a> Packet<'a> {
             return Err(Refusal::Truncated { have: bytes.len(), need: header });
         }
         let packet = Self { bytes, kind };
-        let lanes = match kind {
-            Kind::Update => packet.u32(offsets::update::LANES) as usize,
-            Kind::Acknowledgement | Kind::Model => packet.u32(offsets::answer::LANES) as usize,
-            _ => 0,
-        };
-        if lanes > offsets::MAX_SEGMENT_LANES {
-            return Err(Refusal::BadField("lanes"));
-        }
-        let text = match kind {
-            Kind::Layout => packet.u32(offsets::layout::LEN_OF_TEXT) as usize,
-            _ => 0,
-        };
-        if text > crate::layout::LAYOUT_PART {
-            return Err(Refusal::BadField("len"));
-        }
-        // What a join or a welcome is filled up to is itself a field: a length is never guessed.
         let need = match kind {
+            Kind::Update => header + packet.bytes_of_lanes(offsets::update::LANES)?,
+            Kind::Acknowledgement | Kind::Model => {
+                header + packet.bytes_of_lanes(offsets::answer::LANES)?
+            }
+            Kind::Layout => header + packet.bytes_of_text()?,
+            // What a join or a welcome is filled up to is itself a field: a length is never guessed.
             Kind::Join => header.max(packet.u32(offsets::join::PADDED_TO) as usize),
             Kind::Welcome => header.max(packet.u32(offsets::welcome::PADDED_TO) as usize),
-            _ => header + lanes * LANE + text,
+            Kind::Leave | Kind::Fetch | Kind::Notice => header,
         };
         match bytes.len() {
             have if have < need => Err(Refusal::Truncated { have, need }),
             have if have > need => Err(Refusal::Oversized { have, need }),
             _ => Ok(packet),
         }
+    }
+
+    /// Bytes of the lanes that the field at that offset announces.
+    #[inline]
+    fn bytes_of_lanes(&self, at: usize) -> Result<usize, Refusal> {
+        match self.u32(at) as usize {
+            lanes if lanes > offsets::MAX_SEGMENT_LANES => Err(Refusal::BadField("lanes")),
+            lanes => Ok(lanes * LANE),
+        }
+    }
+
+    /// Bytes of the text that a layout's header announces.
+    fn bytes_of_text(&self) -> Result<usize, Refusal> {
+        match self.u32(offsets::layout::LEN_OF_TEXT) as usize {
+            text if text > crate::layout::LAYOUT_PART => Err(Refusal::BadField("len")),
+            text => Ok(text),
+        }
+    }
+
+    /// The same datagram without its lanes. The length of the header is known to the compiler, which
+    /// then compares it with no field's offset.
+    #[inline]
+    pub(crate) fn header_of<const LEN: usize>(&self) -> Self {
+        Self { bytes: &self.bytes[..LEN], kind: self.kind }
     }
 
     /// What the datagram is.

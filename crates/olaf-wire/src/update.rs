@@ -54,21 +54,22 @@ impl Update {
         if packet.kind() != Kind::Update {
             return Err(Refusal::BadField("kind"));
         }
+        let header = packet.header_of::<{ at::PAYLOAD }>();
         let update = Self {
-            address: packet.address(),
-            sequence: packet.u32(at::SEQUENCE),
-            hop_sequence: packet.u32(at::HOP_SEQUENCE),
-            flow_sequence: packet.u32(at::FLOW_SEQUENCE),
-            segment: packet.u32(at::SEGMENT),
-            segments: packet.u32(at::SEGMENTS),
-            generated_oldest_ns: packet.u64(at::GENERATED_OLDEST),
-            generated_newest_ns: packet.u64(at::GENERATED_NEWEST),
-            version_oldest: packet.u32(at::VERSION_OLDEST),
-            version_newest: packet.u32(at::VERSION_NEWEST),
-            contributors: packet.u32(at::CONTRIBUTORS),
-            weight: packet.f64(at::WEIGHT),
-            reward: packet.f64(at::REWARD),
-            hops: packet.byte(at::HOPS),
+            address: header.address(),
+            sequence: header.u32(at::SEQUENCE),
+            hop_sequence: header.u32(at::HOP_SEQUENCE),
+            flow_sequence: header.u32(at::FLOW_SEQUENCE),
+            segment: header.u32(at::SEGMENT),
+            segments: header.u32(at::SEGMENTS),
+            generated_oldest_ns: header.u64(at::GENERATED_OLDEST),
+            generated_newest_ns: header.u64(at::GENERATED_NEWEST),
+            version_oldest: header.u32(at::VERSION_OLDEST),
+            version_newest: header.u32(at::VERSION_NEWEST),
+            contributors: header.u32(at::CONTRIBUTORS),
+            weight: header.f64(at::WEIGHT),
+            reward: header.f64(at::REWARD),
+            hops: header.byte(at::HOPS),
         };
         if update.segment >= update.segments {
             return Err(Refusal::BadField("segment"));
@@ -82,7 +83,7 @@ impl Update {
         if update.contributors == 0 {
             return Err(Refusal::BadField("contributors"));
         }
-        if !update.weight.is_finite() || update.weight <= 0.0 {
+        if !(update.weight > 0.0 && update.weight <= f64::MAX) {
             return Err(Refusal::BadField("weight"));
         }
         if packet.lanes().is_empty() {
