@@ -93,6 +93,7 @@ impl Slots {
     ///
     /// # Errors
     /// Why the two have no sum; the entry stays as it was.
+    #[inline]
     pub fn merge(&mut self, slot: SlotId, arrival: &Arrival<'_>) -> Result<(), Rejection> {
         if self.spare.is_empty() {
             self.spare.push(Lanes::default());
@@ -129,6 +130,7 @@ fn entry(id: EntryId, arrival: &Arrival<'_>, lanes: Lanes) -> Entry {
     Entry { id, contribution, replaceable: contribution.contributors == 1, lanes }
 }
 
+#[inline]
 fn merge_into(entry: &mut Entry, arrival: &Arrival<'_>, sum: &mut Lanes) -> Result<(), Rejection> {
     if arrival.lanes.len() != entry.lanes.len() * LANE {
         return Err(Rejection::WrongSize);

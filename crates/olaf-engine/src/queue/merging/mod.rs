@@ -62,6 +62,7 @@ impl Merging {
 
 /// Where an arrival meets the open entry of its flow: replaced, merged, filtered or turned away. Every
 /// queue that merges does it here.
+#[inline]
 pub(crate) fn meet(slots: &mut Slots, slot: SlotId, gate: Gate, arrival: &Arrival<'_>) -> Outcome {
     let waiting = slots.entry(slot);
     let id = waiting.id;
