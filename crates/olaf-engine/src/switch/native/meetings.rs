@@ -16,7 +16,7 @@ use super::answers::{Hearer, Sharer};
 use super::ends::Holds;
 use crate::engine::{Ecn, TrafficClass};
 use crate::party::ends::Numbers;
-use crate::queue::{EntryId, Outcome};
+use crate::queue::EntryId;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use olaf_wire::serial;
@@ -38,34 +38,9 @@ pub(super) struct Meeting {
 }
 
 impl Meetings {
-    /// Notes what became of a sharer's update of that number and class. Returns what the update replaced:
-    /// those updates will never leave.
-    pub(super) fn note(
-        &mut self,
-        outcome: Outcome,
-        sharer: Sharer,
-        number: u32,
-        class: TrafficClass,
-    ) -> Holds {
-        let (entry, is_in) = match outcome {
-            Outcome::Appended(entry)
-            | Outcome::Merged(entry)
-            | Outcome::Replaced { entry, .. }
-            | Outcome::Evicted { entry, .. } => (entry, true),
-            Outcome::Filtered(entry) => (entry, false),
-            Outcome::Dropped | Outcome::Rejected(_) => return Holds::new(),
-        };
-        let meeting = self.0.entry(entry).or_default();
-        meeting.share(sharer);
-        meeting.class = met(meeting.class, class);
-        let replaced = match outcome {
-            Outcome::Replaced { .. } => core::mem::take(&mut meeting.holds),
-            _ => Holds::new(),
-        };
-        if is_in {
-            meeting.hold(sharer.hearer, number);
-        }
-        replaced
+    /// Who met in an entry; of a new one, nobody yet.
+    pub(super) fn of(&mut self, entry: EntryId) -> &mut Meeting {
+        self.0.entry(entry).or_default()
     }
 
     /// Forgets an entry that leaves or is evicted; returns who met in it.
@@ -75,11 +50,19 @@ impl Meetings {
 }
 
 impl Meeting {
-    fn share(&mut self, sharer: Sharer) {
+    /// Notes an update of that number and class, which is in the entry's sum now.
+    pub(super) fn take_in(&mut self, sharer: Sharer, number: u32, class: TrafficClass) {
+        self.share(sharer, class);
+        self.hold(sharer.hearer, number);
+    }
+
+    /// Notes an update of that class that met the entry.
+    pub(super) fn share(&mut self, sharer: Sharer, class: TrafficClass) {
         match self.sharers.iter_mut().find(|known| known.hearer == sharer.hearer) {
             Some(known) => known.sequence = serial::later(known.sequence, sharer.sequence),
             None => self.sharers.push(sharer),
         }
+        self.class = met(self.class, class);
     }
 
     /// Numbers from 1 up; 0 stands for a sender that does not count.

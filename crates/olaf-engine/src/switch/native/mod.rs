@@ -30,12 +30,14 @@ pub use config::{Admission, AnswerTo, Config, LARGEST_MODEL, Pacing};
 pub use counters::Fates;
 pub use statistics::{Datagrams, Statistics};
 
+use crate::contribution::{Contribution, datagram_bytes};
 use crate::drop::DropReason;
 use crate::engine::{Engine, Source, Transmit, Verdict, Why};
 use crate::event::Event;
 use crate::ids::{JobId, PeerId, PortId};
 use crate::party::Shape;
 use crate::party::active::{Activity, activity};
+use crate::queue::Arrival;
 use crate::report::{self, Report};
 use crate::time::Instant;
 use admission::Questions;
@@ -152,22 +154,42 @@ impl Switch {
         packet: &Packet<'_>,
         bytes: &[u8],
     ) -> Verdict {
+        if packet.kind() != Kind::Update {
+            return self.handle_control(now, from, packet, bytes);
+        }
+        match Update::parse(packet) {
+            Ok(update) => {
+                let lanes = packet.lanes();
+                // Before the update is written to memory: the processor waits where two numbers
+                // that it has just written one by one are read as one.
+                let contribution = Contribution::of_update(&update, datagram_bytes(lanes));
+                self.handle_update(now, from, &update, &Arrival { contribution, lanes })
+            }
+            Err(refusal) => Verdict::Drop(DropReason::Malformed(refusal)),
+        }
+    }
+
+    /// Everything from below but updates. It is kept out of the code of an update.
+    #[inline(never)]
+    fn handle_control(
+        &mut self,
+        now: Instant,
+        from: Source,
+        packet: &Packet<'_>,
+        bytes: &[u8],
+    ) -> Verdict {
         match packet.kind() {
-            // Read in place: a copy of a header that was just written stalls the processor.
-            Kind::Update => match &Update::parse(packet) {
-                Ok(update) => self.handle_update(now, from, update, packet.lanes()),
-                Err(refusal) => Verdict::Drop(DropReason::Malformed(*refusal)),
-            },
             Kind::Join => self.handle_join(now, from, packet),
             Kind::Leave => self.handle_leave(now, from, packet, bytes),
             // An offer of a first model, a wish for segments of the newest, names of arrays.
             Kind::Model | Kind::Fetch | Kind::Layout => self.pass_up(now, from, packet, bytes),
-            Kind::Acknowledgement | Kind::Welcome | Kind::Notice => {
+            Kind::Update | Kind::Acknowledgement | Kind::Welcome | Kind::Notice => {
                 Verdict::Drop(DropReason::WrongDirection)
             }
         }
     }
 
+    #[inline(never)]
     fn handle_above(&mut self, now: Instant, from: Source, packet: &Packet<'_>) -> Verdict {
         match packet.kind() {
             Kind::Acknowledgement | Kind::Model => self.handle_answer(now, from, packet),
@@ -175,6 +197,28 @@ impl Switch {
             Kind::Join => self.handle_join_from_above(now, from, packet),
             _ => Verdict::Drop(DropReason::WrongDirection),
         }
+    }
+
+    /// A datagram that is no message of this version.
+    #[cold]
+    fn handle_refused(
+        &mut self,
+        now: Instant,
+        from: Source,
+        bytes: &[u8],
+        refusal: Refusal,
+    ) -> Verdict {
+        let below = from.port != PortId::UPLINK;
+        // Rule 7: what is not ours is forwarded untouched.
+        if refusal == Refusal::NotOurs {
+            self.counters.forwarded_untouched += 1;
+            return Verdict::Forward(if below { PortId::UPLINK } else { PortId::DOWNLINK });
+        }
+        if below && let Some(address) = join_of_another_version(bytes) {
+            let welcome = self.welcome(now, address, 0, WelcomeCode::UnknownJob);
+            self.reply(now, from, welcome);
+        }
+        Verdict::Drop(DropReason::Malformed(refusal))
     }
 
     /// Passes a member's control datagram on to its job's server.
@@ -213,20 +257,9 @@ impl Engine for Switch {
     fn handle_packet(&mut self, now: Instant, from: Source, bytes: &[u8]) -> Verdict {
         let below = from.port != PortId::UPLINK;
         let verdict = match &Packet::new_checked(bytes) {
-            // Rule 7: what is not ours is forwarded untouched.
-            Err(Refusal::NotOurs) => {
-                self.counters.forwarded_untouched += 1;
-                Verdict::Forward(if below { PortId::UPLINK } else { PortId::DOWNLINK })
-            }
-            &Err(refusal) => {
-                if below && let Some(address) = join_of_another_version(bytes) {
-                    let welcome = self.welcome(now, address, 0, WelcomeCode::UnknownJob);
-                    self.reply(now, from, welcome);
-                }
-                Verdict::Drop(DropReason::Malformed(refusal))
-            }
             Ok(packet) if below => self.handle_below(now, from, packet, bytes),
             Ok(packet) => self.handle_above(now, from, packet),
+            Err(refusal) => self.handle_refused(now, from, bytes, *refusal),
         };
         if let Verdict::Drop(reason) = verdict {
             self.counters.refuse(reason);

@@ -28,6 +28,7 @@ pub(super) struct Screened<'a> {
 /// sequence. An update that has passed a switch is known by that switch and the switch's own count.
 /// The header of a merge names only one of its contributors, which may have left meanwhile; it
 /// proves nothing.
+#[inline]
 pub(super) fn screen<'a>(
     now: Instant,
     job: &'a mut Job,
@@ -44,6 +45,7 @@ pub(super) fn screen<'a>(
 }
 
 /// What comes straight from a worker.
+#[inline]
 fn own<'a>(
     now: Instant,
     job: &'a mut Job,
@@ -61,6 +63,7 @@ fn own<'a>(
     if member.cluster != cluster {
         return Err(Rejection::WrongCluster);
     }
+    let cluster = job.clusters.get_mut(&cluster).ok_or(Rejection::WrongCluster)?;
     if !shape.fits(update, lanes) {
         return Err(Rejection::WrongSize);
     }
@@ -75,11 +78,11 @@ fn own<'a>(
         member.last_sequence = Some(update.sequence);
     }
     job.liveness.expect(now);
-    let cluster = job.clusters.entry(cluster).or_default();
     Ok(Screened { hearer: Hearer::Worker(worker), account: &mut member.account, cluster })
 }
 
 /// What comes from a switch.
+#[inline(never)]
 fn passed_on<'a>(
     now: Instant,
     job: &'a mut Job,
@@ -138,6 +141,7 @@ impl Taken {
 
     /// Takes a number, unless it or a later one was taken before. The network may repeat and
     /// reorder: a worker's segment has one fate, and none after a newer one's.
+    #[inline]
     fn take(&mut self, segment: u32, number: u32) -> Result<(), Rejection> {
         let segment = segment as usize;
         if self.newest.len() <= segment {

@@ -7,7 +7,7 @@ use super::job::Job;
 use super::meetings::Meeting;
 use super::neighbours::everyone;
 use super::screening::{Screened, screen};
-use crate::contribution::{Contribution, datagram_bytes};
+use crate::contribution::Contribution;
 use crate::drop::DropReason;
 use crate::engine::{Receivers, Source, Transmit, Verdict};
 use crate::event::{Event, WorkerSeen};
@@ -32,20 +32,19 @@ impl Switch {
         now: Instant,
         from: Source,
         update: &Update,
-        lanes: &[u8],
+        arrival: &Arrival<'_>,
     ) -> Verdict {
         let Some(job) = self.jobs.get_mut(&update.address.job) else {
             return self.stranger(now, from, update);
         };
-        let screened = match screen(now, job, from.peer, update, lanes, &self.config) {
+        let screened = match screen(now, job, from.peer, update, arrival.lanes, &self.config) {
             Ok(screened) => screened,
             Err(Rejection::UnknownWorker) => return self.stranger(now, from, update),
             Err(rejection) => return self.reject(now, from, update, rejection),
         };
         let Screened { hearer, account, cluster } = screened;
-        let contribution = Contribution::of_update(update, datagram_bytes(lanes));
         let (flow, number, contributors) =
-            (contribution.flow, update.flow_sequence, update.contributors);
+            (arrival.contribution.flow, update.flow_sequence, update.contributors);
         // A switch counts each of its flows. A number that this switch has given up, and told the
         // sender so, must not be delivered after all. A worker's segments are judged by its
         // sequence, in screening.
@@ -55,7 +54,7 @@ impl Switch {
             return self.reject(now, from, update, Rejection::Superseded);
         }
 
-        let outcome = self.ports.up.arrive(now, &Arrival { contribution, lanes });
+        let outcome = self.ports.up.arrive(now, arrival);
         cluster.last_heard = Some(now);
         // The cluster counts what became of this arrival. An entry that the arrival evicted may be
         // another cluster's; `evict` counts it there.
@@ -72,29 +71,42 @@ impl Switch {
         }
         let somebody_asked = !cluster.wants_notices.is_empty();
         let sharer = Sharer { hearer, sequence: update.hop_sequence };
-        let replaced = self.meetings.note(outcome, sharer, number, from.class);
-
-        match outcome {
-            Outcome::Appended(_) | Outcome::Merged(_) | Outcome::Filtered(_) => {}
-            Outcome::Replaced { .. } => self.end_all(now, flow, replaced, Some(hearer)),
-            Outcome::Evicted { evicted, flow, dropped, .. } => {
-                self.evict(now, evicted, flow, dropped);
+        let verdict = match outcome {
+            Outcome::Appended(entry) | Outcome::Merged(entry) => {
+                self.meetings.of(entry).take_in(sharer, number, from.class);
+                Verdict::Absorb
             }
-            Outcome::Dropped | Outcome::Rejected(_) => self.end_at_once(now, flow, hearer, number),
-        }
+            Outcome::Filtered(entry) => {
+                self.meetings.of(entry).share(sharer, from.class);
+                Verdict::Drop(DropReason::Filtered)
+            }
+            Outcome::Replaced { entry, .. } => {
+                let meeting = self.meetings.of(entry);
+                let replaced = core::mem::take(&mut meeting.holds);
+                meeting.take_in(sharer, number, from.class);
+                self.end_all(now, flow, replaced, Some(hearer));
+                Verdict::Absorb
+            }
+            Outcome::Evicted { entry, evicted, flow, dropped } => {
+                self.meetings.of(entry).take_in(sharer, number, from.class);
+                self.evict(now, evicted, flow, dropped);
+                Verdict::Absorb
+            }
+            Outcome::Dropped => {
+                self.end_at_once(now, flow, hearer, number);
+                Verdict::Drop(DropReason::QueueFull)
+            }
+            Outcome::Rejected(rejection) => {
+                self.end_at_once(now, flow, hearer, number);
+                Verdict::Drop(DropReason::Contribution(rejection.into()))
+            }
+        };
         if let Hearer::Switch(_) = hearer {
             self.heard_below(now, flow.job, from, update.address.session);
         }
-        let verdict = match outcome {
-            Outcome::Rejected(rejection) => {
-                let rejection = Rejection::from(rejection);
-                self.tell(now, from, update, rejection);
-                Verdict::Drop(DropReason::Contribution(rejection))
-            }
-            Outcome::Dropped => Verdict::Drop(DropReason::QueueFull),
-            Outcome::Filtered(_) => Verdict::Drop(DropReason::Filtered),
-            _ => Verdict::Absorb,
-        };
+        if let Outcome::Rejected(rejection) = outcome {
+            self.tell(now, from, update, rejection.into());
+        }
         if somebody_asked && verdict == Verdict::Absorb {
             self.notify(now, update);
         }
