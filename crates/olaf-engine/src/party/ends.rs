@@ -25,6 +25,8 @@ pub struct FlowEnds {
     seen: u64,
     /// Numbers since the first one that was heard of.
     counted: u64,
+    /// Numbers whose end the sender was not told since it is known.
+    untold: u64,
 }
 
 impl FlowEnds {
@@ -39,7 +41,7 @@ impl FlowEnds {
         let distance = ahead.min(ahead.wrapping_neg());
         if newest == 0 || distance >= ANOTHER_LIFE {
             let ends = Ends { newest: number, delivered: 0, ended: 0 };
-            *self = Self { ends, seen: 1, counted: 1 };
+            *self = Self { ends, seen: 1, counted: 1, untold: 0 };
             return true;
         }
         if serial::is_after(number, newest) {
@@ -49,7 +51,7 @@ impl FlowEnds {
                 Order::Kept => below(ahead) & !1,
                 Order::Any => GIVEN_UP,
             };
-            self.ends.ended |= left_out & self.counted & !self.seen & !self.ends.delivered;
+            self.end(left_out & self.counted & !self.seen);
             self.seen |= 1;
             return true;
         }
@@ -67,12 +69,14 @@ impl FlowEnds {
         self.ends.delivered = shifted(self.ends.delivered);
         self.ends.ended = shifted(self.ends.ended);
         self.seen = shifted(self.seen);
+        self.untold = shifted(self.untold);
         self.counted = shifted(self.counted) | below(by);
     }
 
     /// It reached the server.
     pub fn delivered(&mut self, number: u32) {
         if let Some(bit) = self.bit(number) {
+            self.untold |= bit & !self.ends.delivered;
             self.ends.delivered |= bit;
             self.ends.ended &= !bit;
         }
@@ -81,8 +85,14 @@ impl FlowEnds {
     /// It never will.
     pub fn ended(&mut self, number: u32) {
         if let Some(bit) = self.bit(number) {
-            self.ends.ended |= bit & !self.ends.delivered;
+            self.end(bit);
         }
+    }
+
+    fn end(&mut self, numbers: u64) {
+        let new = numbers & !self.ends.delivered & !self.ends.ended;
+        self.ends.ended |= new;
+        self.untold |= new;
     }
 
     /// Takes in what is said of a number and those before it.
@@ -101,6 +111,23 @@ impl FlowEnds {
     #[must_use]
     pub fn ends(&self) -> Ends {
         if self.ends.delivered | self.ends.ended == 0 { Ends::NONE } else { self.ends }
+    }
+
+    /// Says what is known; from now on the sender has been told.
+    pub fn tell(&mut self) -> Ends {
+        self.untold = 0;
+        self.ends()
+    }
+
+    /// Whether the arrival of that number would push out an end that the sender was not told. The
+    /// sender would then never hear of it.
+    ///
+    /// Example: number 1 was replaced, and the answer to its successor was to say so. Before that
+    /// answer comes, the sender sends 65: only the ends of 2 to 65 are kept from then on.
+    #[must_use]
+    pub fn would_forget(&self, number: u32) -> bool {
+        let ahead = number.wrapping_sub(self.ends.newest);
+        self.untold != 0 && (self.untold.leading_zeros() + 1..ANOTHER_LIFE).contains(&ahead)
     }
 
     /// Whether it can speak of a number still.
@@ -201,6 +228,23 @@ mod tests {
         flow.delivered(serial::of_life(1));
         flow.arrives(serial::of_life(2), Order::Any);
         assert_eq!(flow.ends(), Ends::NONE);
+    }
+
+    #[test]
+    fn an_end_is_told_before_it_is_forgotten() {
+        let mut flow = FlowEnds::default();
+        flow.arrives(1, Order::Kept);
+        flow.ended(1);
+        assert!(!flow.would_forget(64) && flow.would_forget(65));
+        let mut told = flow;
+        assert_eq!(told.tell(), Ends { newest: 1, delivered: 0, ended: 1 });
+        assert!(!told.would_forget(65), "it was told");
+        told.ended(1);
+        assert!(!told.would_forget(65), "that is no news");
+        told.delivered(1);
+        assert!(told.would_forget(65), "it arrived after all");
+        flow.arrives(60, Order::Kept);
+        assert!(!flow.would_forget(64) && flow.would_forget(65), "2 to 59 were left out");
     }
 
     #[test]

@@ -150,3 +150,29 @@ fn a_full_downlink_drops_and_counts() {
     assert_eq!(sw.down().len(), 2);
     assert_eq!(sw.refused("link_full"), 3);
 }
+
+#[test]
+fn a_sender_hears_of_every_end_however_many_updates_it_sends_before_the_next_answer() {
+    let mut sw = Bench::with(Config { gate: Some(1.0), ..Config::default() }, &[W1, W2]);
+    let counted = |who, sequence, reward| olaf_wire::Update {
+        reward,
+        flow_sequence: sequence + 1,
+        ..update(who, sequence)
+    };
+    // Number 1 is replaced by number 2. Number 3 is filtered, and the rest merge.
+    sw.sends_update(W1.source(), &counted(W1, 0, 0.0), &[1.0, 1.0]);
+    sw.sends_update(W1.source(), &counted(W1, 1, 0.0), &[1.0, 1.0]);
+    sw.sends_update(W2.source(), &counted(W2, 0, 0.0), &[1.0, 1.0]);
+    sw.sends_update(W1.source(), &counted(W1, 2, -9.0), &[1.0, 1.0]);
+    let mut ended = Vec::new();
+    for sequence in 3..90 {
+        sw.sends_update(W1.source(), &counted(W1, sequence, 0.0), &[1.0, 1.0]);
+        let told = answers(sw.down()).into_iter();
+        ended.extend(told.map(|(peer, answer)| (sequence + 1, peer, answer.ends)));
+    }
+    // The last moment: a report covers 64 numbers.
+    let [(number, 1, ends)] = ended[..] else { panic!("told once: {ended:?}") };
+    assert_eq!(number, 65);
+    assert_eq!(ends.ended.count_ones(), 2);
+    assert!(ends.has_ended(1) && ends.has_ended(3), "{ends:?}");
+}

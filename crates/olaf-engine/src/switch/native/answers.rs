@@ -96,12 +96,14 @@ impl Switch {
         };
         // The answer tells its receivers the ends of their updates; other senders get an
         // acknowledgement of their own.
-        let ends_of = |hearer| {
-            let cluster = job.clusters.get(&answer.address.cluster);
-            cluster.map_or(Ends::NONE, |cluster| cluster.ends.of(hearer, answer.segment))
+        let mut ends_of = |hearer| {
+            let cluster = job.clusters.get_mut(&answer.address.cluster);
+            cluster.map_or(Ends::NONE, |cluster| cluster.ends.tell(hearer, answer.segment))
         };
-        told.retain(|(hearer, ends)| !receivers.contains_key(hearer) || *ends != ends_of(*hearer));
         let newest = answer.segments == 1 || !is_model;
+        told.retain(|(hearer, ends)| {
+            !newest || !receivers.contains_key(hearer) || *ends != ends_of(*hearer)
+        });
         let receivers: Vec<(Hearer, u32, Ends)> = receivers
             .into_iter()
             .map(|(hearer, sequence)| {

@@ -45,15 +45,23 @@ struct Departed {
 type Told = Vec<(Hearer, Ends)>;
 
 impl ClusterEnds {
-    /// An update comes; whether it may be taken.
-    pub(super) fn arrives(&mut self, hearer: Hearer, segment: u32, number: u32) -> bool {
+    /// An update comes. Says whether it may be taken, and the ends that its sender must be told now
+    /// because they are forgotten from here on.
+    pub(super) fn arrives(
+        &mut self,
+        hearer: Hearer,
+        segment: u32,
+        number: u32,
+    ) -> (bool, Option<Ends>) {
         // A worker's segment is never taken after a newer one of its own.
         let order = if matches!(hearer, Hearer::Worker(_)) { Order::Kept } else { Order::Any };
         let flow = (hearer, segment);
-        match self.known.get_mut(&flow) {
-            Some(known) => known.arrives(number, order),
-            None => self.known.entry(flow).or_default().arrives(number, order),
-        }
+        let known = match self.known.get_mut(&flow) {
+            Some(known) => known,
+            None => self.known.entry(flow).or_default(),
+        };
+        let untold = known.would_forget(number).then(|| known.tell());
+        (known.arrives(number, order), untold)
     }
 
     /// An entry leaves; its number in its flow, counted from where this switch's life begins.
@@ -67,9 +75,9 @@ impl ClusterEnds {
         *sent
     }
 
-    /// What is known of a sender's newest numbers.
-    pub(super) fn of(&self, hearer: Hearer, segment: u32) -> Ends {
-        self.known.get(&(hearer, segment)).map_or(Ends::NONE, FlowEnds::ends)
+    /// What is known of a sender's newest numbers. The caller tells the sender.
+    pub(super) fn tell(&mut self, hearer: Hearer, segment: u32) -> Ends {
+        self.known.get_mut(&(hearer, segment)).map_or(Ends::NONE, FlowEnds::tell)
     }
 
     /// The server, or the switch above, reported the ends of departures. Returns what each hearer
@@ -94,7 +102,7 @@ impl ClusterEnds {
                 concerned.insert(hearer);
             }
         }
-        told.extend(concerned.into_iter().map(|hearer| (hearer, self.of(hearer, segment))));
+        told.extend(concerned.into_iter().map(|hearer| (hearer, self.tell(hearer, segment))));
         told
     }
 
@@ -106,12 +114,15 @@ impl ClusterEnds {
         (!known.remembers(ends.newest.wrapping_sub(oldest))).then_some((hearer, ends))
     }
 
-    /// Waiting numbers will never leave. Returns what their hearers must be told.
-    pub(super) fn end(&mut self, segment: u32, holds: Holds) -> Told {
+    /// Waiting numbers will never leave. Returns what their hearers must be told now; `later` hears
+    /// of its numbers in its next answer, or when the switch would forget them.
+    pub(super) fn end(&mut self, segment: u32, holds: Holds, later: Option<Hearer>) -> Told {
         let mut told = Told::new();
         for (hearer, numbers) in holds {
             told.extend(self.note(hearer, segment, numbers.ends(false)));
-            told.push((hearer, self.of(hearer, segment)));
+            if Some(hearer) != later {
+                told.push((hearer, self.tell(hearer, segment)));
+            }
         }
         told
     }
@@ -131,7 +142,7 @@ impl Cluster {
     /// Notes that a number that came will never leave, for its sender's next answer.
     pub(super) fn ended(&mut self, hearer: Hearer, segment: u32, number: u32) {
         if number != 0 {
-            self.ends.end(segment, vec![(hearer, Numbers::one(number))]);
+            self.ends.end(segment, vec![(hearer, Numbers::one(number))], Some(hearer));
         }
     }
 }
@@ -139,18 +150,17 @@ impl Cluster {
 impl Switch {
     /// What waited in an entry will never leave: it was replaced, or its entry was evicted. Its
     /// senders are told at once, because they may have no other update on the way whose answer
-    /// could say it. `except` is not told: the answer to its newer update says it.
+    /// could say it. `later` is not told now: the answer to its newer update says it.
     pub(super) fn end_all(
         &mut self,
         now: Instant,
         flow: Flow,
         holds: Holds,
-        except: Option<Hearer>,
+        later: Option<Hearer>,
     ) {
         let Some(job) = self.jobs.get_mut(&flow.job) else { return };
         let cluster = job.clusters.entry(flow.cluster).or_default();
-        let mut told = cluster.ends.end(flow.segment, holds);
-        told.retain(|(hearer, _)| Some(*hearer) != except);
+        let told = cluster.ends.end(flow.segment, holds, later);
         self.tell_ends(now, flow, told);
     }
 
@@ -161,7 +171,7 @@ impl Switch {
             return;
         }
         let cluster = job.clusters.entry(flow.cluster).or_default();
-        let told = cluster.ends.end(flow.segment, vec![(hearer, Numbers::one(number))]);
+        let told = cluster.ends.end(flow.segment, vec![(hearer, Numbers::one(number))], None);
         self.tell_ends(now, flow, told);
     }
 

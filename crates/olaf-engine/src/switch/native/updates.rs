@@ -16,6 +16,7 @@ use crate::link::Departure;
 use crate::queue::{Arrival, EntryId, Outcome};
 use crate::rejection::Rejection;
 use crate::time::Instant;
+use alloc::vec;
 use core::time::Duration;
 use olaf_wire::offsets::update;
 use olaf_wire::update::write_lanes;
@@ -48,9 +49,8 @@ impl Switch {
         // A switch counts each of its flows. A number that this switch has given up, and told the
         // sender so, must not be delivered after all. A worker's segments are judged by its
         // sequence, in screening.
-        if !cluster.ends.arrives(hearer, flow.segment, number)
-            && matches!(hearer, Hearer::Switch(_))
-        {
+        let (may_be_taken, untold) = cluster.ends.arrives(hearer, flow.segment, number);
+        if !may_be_taken && matches!(hearer, Hearer::Switch(_)) {
             return self.reject(now, from, update, Rejection::Superseded);
         }
 
@@ -101,6 +101,9 @@ impl Switch {
                 Verdict::Drop(DropReason::Contribution(rejection.into()))
             }
         };
+        if let Some(ends) = untold {
+            self.tell_ends(now, flow, vec![(hearer, ends)]);
+        }
         if let Hearer::Switch(_) = hearer {
             self.heard_below(now, flow.job, from, update.address.session);
         }
