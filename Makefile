@@ -26,7 +26,14 @@ compare: env ## train with FIFO, OLAF and two baselines, and compare (ARGS="..")
 PYTEST := PYTEST_XDIST_AUTO_NUM_WORKERS=$$(($$(getconf _NPROCESSORS_ONLN) * 3 / 2)) \
 	$(BIN)/pytest --numprocesses auto --maxprocesses 8 --dist loadgroup
 
-test: test-rust test-python ## run the quick tests; `make check` runs all tests
+# The dependencies of Python come while the crates compile; then the tests of both run side by side.
+test: ## run the quick tests; `make check` runs all tests
+	@scripts/env --dependencies & environment=$$!; \
+	cargo test --workspace --quiet --no-run && wait $$environment
+	@scripts/env --tests
+	@$(MAKE) --no-print-directory test-rust >target/test-rust.log 2>&1 & rust=$$!; \
+	$(MAKE) --no-print-directory test-python; python=$$?; \
+	wait $$rust; rust=$$?; cat target/test-rust.log; exit $$((rust | python))
 
 test-rust: ## run the tests of the crates, with a quarter of the random cases
 	OLAF_QUICK_TESTS=1 cargo test --workspace --quiet

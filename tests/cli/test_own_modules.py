@@ -134,6 +134,7 @@ def test_an_environment_in_the_current_folder_is_found_and_solved_by_one_worker(
     assert result["reward"]["mean"] >= 9.5
 
 
+@pytest.mark.slow
 def test_a_class_needs_no_registration(folder: Path) -> None:
     result = result_of(olaf(folder, "train", "--env=mine:Dot", "--until-reward=9", *QUICK))
     assert result["outcome"] == "reached"

@@ -143,6 +143,7 @@ def test_a_mark_that_was_not_reached_is_no_number() -> None:
     assert (arm.reached, arm.time_s.median, arm.time_s.low) == (1, None, 5.0)
 
 
+@pytest.mark.slow
 def test_the_command_prints_writes_and_repeats_itself(tmp_path: Path, capsys: Captured) -> None:
     arguments = [
         "--env=CartPole-v1", "--workers=2", "--seeds=0,1", "--until-reward=30",

@@ -107,7 +107,7 @@ class Machines(Supervisor):
         return "127.0.0.2" if self.restarts().get(name) else "127.0.0.1"
 
 
-@pytest.mark.parametrize("leaves", [0, 2])
+@pytest.mark.parametrize("leaves", [0, pytest.param(2, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", ["switch", "server"])
 def test_who_comes_back_on_another_machine_is_followed_there(
     tmp_path: Path, name: str, leaves: int
@@ -204,6 +204,7 @@ def test_an_unknown_environment_ends_the_run_at_once(tmp_path: Path) -> None:
     assert error.value.code == Exit.USAGE
 
 
+@pytest.mark.slow
 def test_silent_workers_are_named_at_the_deadline(tmp_path: Path) -> None:
     def command(role: str) -> list[str]:
         quiet = "import sys; [0 for _ in sys.stdin]"

@@ -29,6 +29,7 @@ TRAIN = (
 )
 
 
+@pytest.mark.slow
 def test_the_baseline_is_run_after_the_run_and_stands_beside_it(olaf: Olaf) -> None:
     done = olaf(*TRAIN, "--against=local", "--json")
     result = json.loads(done.stdout)

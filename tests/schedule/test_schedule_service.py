@@ -159,6 +159,7 @@ def test_a_submission_survives_a_service_that_is_away(tmp_path: Path) -> None:
         assert [job["state"] for job in jobs] == ["running"]
 
 
+@pytest.mark.slow
 def test_nobody_there_and_a_taken_port(tmp_path: Path) -> None:
     with Service(tmp_path / "c.db", *CLUSTER) as service:
         port = service.url.rpartition(":")[2]

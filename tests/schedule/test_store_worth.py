@@ -55,6 +55,7 @@ def test_a_restart_with_the_store_alone_gives_the_same_gains(tmp_path: Path) -> 
         assert gain(service, "resnet18") != first["resnet18"]
 
 
+@pytest.mark.slow
 def test_a_pattern_that_came_later_is_kept_with_the_job_that_named_it(tmp_path: Path) -> None:
     store, folder = tmp_path / "s.db", tmp_path / "mine"
     folder.mkdir()
@@ -68,6 +69,7 @@ def test_a_pattern_that_came_later_is_kept_with_the_job_that_named_it(tmp_path: 
         assert gain(service, "own") == first
 
 
+@pytest.mark.slow
 def test_a_store_of_version_1_is_read_and_completed(tmp_path: Path) -> None:
     store = tmp_path / "s.db"
     with Service(store, *NEW) as service:

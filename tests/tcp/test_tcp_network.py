@@ -55,6 +55,7 @@ def client(address: str, worker: int) -> TcpClient:
     return TcpClient(address, cluster=0, worker=worker, timeout_s=10.0, buffer_bytes=4096)
 
 
+@pytest.mark.slow
 def test_the_relay_holds_the_rate_for_all_connections_together(
     server: TcpServer, relay: Relay
 ) -> None:

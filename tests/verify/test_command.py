@@ -219,6 +219,7 @@ def test_ctrl_c_answers_with_what_is_known(tmp_path: Path) -> None:
     assert "a run reaches" in out
 
 
+@pytest.mark.slow
 def test_provers_end_with_who_asked_them(tmp_path: Path) -> None:
     with _real(tmp_path, "--timeout", "110s") as process:
         assert process.stderr is not None

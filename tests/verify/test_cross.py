@@ -100,6 +100,7 @@ def test_what_a_prover_was_wrong_about(file: Path) -> None:
     assert disagreements(instance, runs, objective) == []
 
 
+@pytest.mark.slow
 def test_no_real_time_exceeds_what_is_true_of_ticks() -> None:
     close = 0
     for seed in range(30):

@@ -26,7 +26,11 @@ def test_all_of_them_are_here() -> None:
     assert {file.stem for file in EXAMPLES.glob("*.toml")} == {*ANSWERS, "new"}
 
 
-@pytest.mark.parametrize("name", ANSWERS)
+SLOW = {"control", "enough-slots", "jitter"}
+NAMES = [pytest.param(name, marks=pytest.mark.slow if name in SLOW else []) for name in ANSWERS]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_an_example(name: str, capsys: Capture) -> None:
     code = olaf(["verify", str(EXAMPLES / f"{name}.toml"), "--json", "--timeout", "100s"])
     told: dict[str, Any] = json.loads(capsys.readouterr().out)

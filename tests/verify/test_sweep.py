@@ -63,6 +63,7 @@ def test_the_engine_shows_the_maximum(question: tuple[Instance, Objective]) -> N
     assert value(on_ticks(instance, replay(instance, found.schedule)), objective) == found.value
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None)
 @given(questions())
 def test_nothing_is_missed(question: tuple[Instance, Objective]) -> None:
@@ -126,6 +127,7 @@ def test_work_is_shared_without_a_difference() -> None:
     assert alone.progress() == together.progress()
 
 
+@pytest.mark.slow
 def test_in_a_hurry_it_asks_for_the_horizon_only() -> None:
     """Runs until they repeat themselves take ten times as long here."""
     instance = instance_of(5, 7, 7, 7, 8, service=3, slots=2, horizon=70)

@@ -99,6 +99,7 @@ def test_nothing_holds_without_a_run_that_exists() -> None:
     assert verdict.witness is None
 
 
+@pytest.mark.slow
 def test_the_first_answer_counts_and_the_others_end() -> None:
     begin = time.monotonic()
     verdict = verify(
@@ -127,6 +128,7 @@ def test_out_of_time_it_tells_up_to_when_it_holds() -> None:
     assert verdict.reason == "out of time; it holds up to 12 ms"
 
 
+@pytest.mark.slow
 def test_a_proof_for_ever_is_waited_for_a_little() -> None:
     instance, objective = small(kind="worst_peak", bound_ms=9)
     verdict = verify(instance, objective, provers=["brute:Slow", "brute:Brute"], timeout_s=100)
