@@ -279,6 +279,7 @@ def test_the_roles_one_by_one(roles: list[Role], tmp_path: Path) -> None:
     # On a busy machine an update can wait in the queue until the worker's next one replaces it.
     # Then fewer than ten leave the switch. The server must receive exactly what left.
     passed = until(drained, what="the queue to empty")
+    assert passed is not None
     assert passed["fates"]["sent_alone"] + passed["fates"]["replaced"] == passed["received"]
     assert passed["departures"] == passed["fates"]["sent_alone"]
 
