@@ -12,6 +12,7 @@
 
 extern crate alloc;
 
+pub mod blocks;
 pub mod contribution;
 pub mod drop;
 pub mod engine;

@@ -1,0 +1,11 @@
+//! Tables of blocks: the pieces of one block, one from each member, meet in a cell and are summed.
+//!
+//! A queue (module [`crate::queue`]) merges updates *while they wait* for a link. A table of blocks
+//! holds a sum *until it is complete*, overdue or given up. A table takes time and pieces as
+//! arguments and decides nothing about messages: the switch around it does.
+
+pub mod members;
+pub mod pool;
+
+pub use members::Members;
+pub use pool::Pool;

@@ -1,0 +1,392 @@
+//! The table of `reduce` and SwitchML: a pool of slots with two cells each. The result of a block
+//! stays in its cell until every member is known to hold it.
+//!
+//! Block `b` of a generation belongs in slot `b mod slots`, and in cell `(b / slots) mod 2` of that
+//! slot. `docs/design/028-reduce.md` has the rules, and why no result is lost.
+//!
+//! Example of a pool of 4 slots and two members:
+//!
+//! | step | outcome | why |
+//! |---|---|---|
+//! | member 0 sends block 1 | `Opened` | the cell is free |
+//! | member 1 sends block 1 | `Complete` | these are all members |
+//! | member 0 sends block 5 | `Opened` | the other cell of slot 1; member 0 holds the result of 1 |
+//! | member 1 sends block 1 again | `Repeated` | its result was lost; it still is in its cell |
+//! | member 0 sends block 9 | `Refused(TooEarly)` | no member can hold the result of 5 yet |
+
+mod cell;
+mod counts;
+#[cfg(any(test, feature = "reference"))]
+pub mod reference;
+#[cfg(test)]
+mod tests;
+
+pub use cell::{Cell, State};
+pub use counts::Counts;
+
+use crate::blocks::members::Members;
+use crate::lanes::{self, Lanes};
+use crate::time::Instant;
+use alloc::collections::BTreeSet;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::time::Duration;
+use olaf_wire::offsets::LANE;
+
+/// Most slots of a table.
+pub const MAX_SLOTS: u32 = 1 << 20;
+
+/// One member's part of a block, or the sum of those behind a lower switch.
+#[derive(Clone, Copy, Debug)]
+pub struct Piece<'a> {
+    /// The block's number in the generation.
+    pub block: u32,
+    /// The member that sent the piece.
+    pub member: u32,
+    /// The member holds the results of all blocks below this one.
+    pub holds: u32,
+    /// Workers in the sum; 1 for a worker's own piece.
+    pub contributors: u32,
+    /// The path was congested on the way here.
+    pub congested: bool,
+    /// The longest that the block may stay incomplete; none: for ever.
+    pub deadline: Option<Duration>,
+    /// Little-endian `f32`.
+    pub lanes: &'a [u8],
+}
+
+/// What became of a piece. All but the first four leave the sums as they were.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Met {
+    /// It is the first of its block.
+    Opened,
+    /// It was added; other members are still missing.
+    Added,
+    /// It was added, or is the only one, and no member is missing.
+    Complete,
+    /// The block is closed without this piece. The member gets the result.
+    Late,
+    /// This member's piece was here before. The member gets the result, where there is one.
+    Repeated,
+    /// The member said that it holds the result; the network repeated an old piece.
+    Held,
+    /// The block's cell still has a result that some member lacks.
+    Occupied,
+    /// The piece cannot be summed.
+    Refused(Reason),
+}
+
+/// Why a piece cannot be summed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reason {
+    /// The table has no such member.
+    NotAMember,
+    /// The generation ended before this block.
+    Closed,
+    /// No member can hold what it must hold before it sends this block.
+    TooEarly,
+    /// The piece has no contributor, or its sender says that it holds this very block.
+    Impossible,
+    /// The piece has another number of lanes than the block.
+    WrongSize,
+    /// A lane, or a sum with it, is not a finite number.
+    NonFinite,
+}
+
+/// What a question for a block's result finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// The result is in its cell.
+    Result,
+    /// This member's piece is missing.
+    Wanted,
+    /// Other members' pieces are missing, or the result from above.
+    Waiting,
+    /// The member said that it holds it.
+    Held,
+    /// There is no such member, its generation has ended before this block, or it cannot have sent
+    /// the block yet.
+    Nothing,
+}
+
+/// The table of one job and one generation.
+#[derive(Debug)]
+pub struct Pool {
+    slots: u32,
+    members: u32,
+    /// Two for each slot.
+    cells: Vec<Cell>,
+    /// For each member: it holds the results of all blocks below this one.
+    holds: Vec<u32>,
+    /// Where a sum is written before it is known to be finite.
+    spare: Lanes,
+    /// Of incomplete blocks, the earliest first.
+    deadlines: BTreeSet<(Instant, u32)>,
+    /// The generation has no block from this one on.
+    end: u32,
+    counts: Counts,
+}
+
+impl Pool {
+    /// A table of `slots` slots for `members` members, numbered from 0.
+    ///
+    /// # Panics
+    /// When one of the two is 0, or there are more than [`MAX_SLOTS`] slots.
+    #[must_use]
+    pub fn new(slots: u32, members: u32) -> Self {
+        assert!((1..=MAX_SLOTS).contains(&slots) && members > 0, "a table has slots and members");
+        let cells = (0..2 * slots as usize).map(|_| Cell::free(members)).collect();
+        Self {
+            slots,
+            members,
+            cells,
+            holds: vec![0; members as usize],
+            spare: Lanes::default(),
+            deadlines: BTreeSet::new(),
+            end: u32::MAX,
+            counts: Counts::default(),
+        }
+    }
+
+    /// Takes in a piece.
+    pub fn meet(&mut self, now: Instant, piece: &Piece<'_>) -> Met {
+        let met = self.met(now, piece);
+        self.counts.note(met, self.cells[self.place(piece.block)].from().count());
+        met
+    }
+
+    fn met(&mut self, now: Instant, piece: &Piece<'_>) -> Met {
+        let &Piece { block, member, .. } = piece;
+        if member >= self.members {
+            return Met::Refused(Reason::NotAMember);
+        }
+        if piece.contributors == 0 || piece.holds > block {
+            return Met::Refused(Reason::Impossible);
+        }
+        if block >= self.end {
+            return Met::Refused(Reason::Closed);
+        }
+        let cell = &self.cells[self.place(block)];
+        let is_new = cell.state() == State::Free || cell.block < block;
+        if is_new && !self.may_be_sent(block) {
+            return Met::Refused(Reason::TooEarly);
+        }
+        // Before it sends a block, a member holds all results up to the block in the other cell.
+        let implied = (block + 1).saturating_sub(self.slots);
+        self.note_holds(member, piece.holds.max(implied));
+        let cell = &self.cells[self.place(block)];
+        match cell.state() {
+            _ if is_new => self.open(now, piece),
+            _ if cell.block > block || self.holds[member as usize] > block => Met::Held,
+            _ if cell.from().contains(member) => Met::Repeated,
+            State::Open => self.add(piece),
+            State::Free | State::Summed | State::Final => Met::Late,
+        }
+    }
+
+    /// Opens a block with its first piece.
+    fn open(&mut self, now: Instant, piece: &Piece<'_>) -> Met {
+        let block = piece.block;
+        if !self.gives_way(block) {
+            return Met::Occupied;
+        }
+        if !lanes::copy(&mut self.spare, piece.lanes) {
+            return Met::Refused(Reason::NonFinite);
+        }
+        let at = self.place(block);
+        self.cells[at].open(piece, &mut self.spare);
+        if self.members == 1 {
+            self.cells[at].sum_up();
+            return Met::Complete;
+        }
+        if let Some(deadline) = piece.deadline {
+            let due = now + deadline;
+            self.cells[at].due = Some(due);
+            self.deadlines.insert((due, block));
+        }
+        Met::Opened
+    }
+
+    /// Adds a piece to an open block.
+    fn add(&mut self, piece: &Piece<'_>) -> Met {
+        let cell = self.place(piece.block);
+        let cell = &mut self.cells[cell];
+        if piece.lanes.len() != cell.lanes.len() * LANE {
+            return Met::Refused(Reason::WrongSize);
+        }
+        if !lanes::add(&mut self.spare, &cell.lanes, piece.lanes) {
+            return Met::Refused(Reason::NonFinite);
+        }
+        cell.add(piece, &mut self.spare);
+        let is_complete = cell.from().count() == self.members;
+        if !is_complete {
+            return Met::Added;
+        }
+        self.close_cell(piece.block);
+        Met::Complete
+    }
+
+    /// Whether a member can hold what it must hold before it sends its piece of the block: the
+    /// result of the block in the other cell.
+    fn may_be_sent(&self, block: u32) -> bool {
+        let Some(before) = block.checked_sub(self.slots) else { return true };
+        let other = &self.cells[self.place(before)];
+        other.block == before && other.state() == State::Final
+    }
+
+    /// Whether a member could send the block by now, or could once.
+    fn was_possible(&self, block: u32) -> bool {
+        self.cell(block).is_some() || self.is_past(block) || self.may_be_sent(block)
+    }
+
+    /// Whether the block's cell has a newer block.
+    fn is_past(&self, block: u32) -> bool {
+        let cell = &self.cells[self.place(block)];
+        cell.state() != State::Free && cell.block > block
+    }
+
+    /// Whether the block's cell is free, or has a result that every member holds.
+    fn gives_way(&self, block: u32) -> bool {
+        let Some(older) = block.checked_sub(2 * self.slots) else { return true };
+        self.holds.iter().all(|holds| *holds > older)
+    }
+
+    /// A member said, with a piece or without, that it holds the results of all blocks below this
+    /// one. The claim harms only a member that lies: it can no longer ask for them.
+    pub fn note_holds(&mut self, member: u32, holds: u32) {
+        if let Some(known) = self.holds.get_mut(member as usize) {
+            *known = holds.max(*known);
+        }
+    }
+
+    /// A complete sum is the result: at the uppermost switch, where nothing else comes.
+    pub fn finish(&mut self, block: u32) {
+        let at = self.place(block);
+        if self.cells[at].block == block && self.cells[at].state() == State::Summed {
+            self.cells[at].finish();
+        }
+    }
+
+    /// The result came from the switch above; whether it has a cell now. It may come although
+    /// members are missing here: the switch above did not wait for this one.
+    pub fn fulfil(&mut self, block: u32, contributors: u32, result: &[u8]) -> bool {
+        if contributors == 0 || !self.lacks_result(block) || !lanes::copy(&mut self.spare, result) {
+            return false;
+        }
+        let at = self.place(block);
+        match self.cell(block).map(Cell::state) {
+            Some(State::Open) => {
+                self.close_cell(block);
+                self.counts.close(self.cells[at].from().count());
+            }
+            Some(_) => {}
+            None => self.cells[at].begin(block),
+        }
+        self.cells[at].fulfil(contributors, &mut self.spare);
+        true
+    }
+
+    /// Whether the result of a block can be taken in: the block is in its cell without one, or may
+    /// open.
+    fn lacks_result(&self, block: u32) -> bool {
+        block < self.end
+            && match self.cell(block) {
+                Some(cell) => cell.state() != State::Final,
+                None => !self.is_past(block) && self.may_be_sent(block) && self.gives_way(block),
+            }
+    }
+
+    /// What a member finds that asks for the result of a block.
+    #[must_use]
+    pub fn asked(&self, member: u32, block: u32) -> Asked {
+        let Some(holds) = self.holds.get(member as usize) else { return Asked::Nothing };
+        if block >= self.end || !self.was_possible(block) {
+            return Asked::Nothing;
+        }
+        if *holds > block || self.is_past(block) {
+            return Asked::Held;
+        }
+        match self.cell(block) {
+            None => Asked::Wanted,
+            Some(cell) if cell.state() == State::Final => Asked::Result,
+            Some(cell) if cell.state() == State::Summed || cell.from().contains(member) => {
+                Asked::Waiting
+            }
+            Some(_) => Asked::Wanted,
+        }
+    }
+
+    /// The cell of a block that has opened and not given way.
+    #[must_use]
+    pub fn cell(&self, block: u32) -> Option<&Cell> {
+        let cell = &self.cells[self.place(block)];
+        (cell.block == block && cell.state() != State::Free).then_some(cell)
+    }
+
+    /// When a block is overdue next.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Instant> {
+        self.deadlines.first().map(|(due, _)| *due)
+    }
+
+    /// The next block that is overdue by now. From here on its sum is complete with the pieces that
+    /// it has.
+    pub fn poll_overdue(&mut self, now: Instant) -> Option<u32> {
+        let (_, block) = *self.deadlines.first().filter(|(due, _)| *due <= now)?;
+        self.close_cell(block);
+        self.counts.close(self.cells[self.place(block)].from().count());
+        Some(block)
+    }
+
+    /// The generation ends before that block: pieces of it and of later blocks are refused, and
+    /// those that wait are given up. Older blocks go on as before.
+    pub fn close(&mut self, end: u32) {
+        self.end = self.end.min(end);
+        for cell in &mut self.cells {
+            if cell.state() == State::Open && cell.block >= self.end {
+                if let Some(due) = cell.due.take() {
+                    self.deadlines.remove(&(due, cell.block));
+                }
+                self.counts.give_up(cell.from().count());
+                cell.give_up();
+            }
+        }
+    }
+
+    /// The first block that is not summed yet.
+    #[must_use]
+    pub fn first_incomplete(&self) -> u32 {
+        let open = self.cells.iter().filter(|cell| cell.state() == State::Open);
+        let newest = self.cells.iter().filter(|cell| cell.state() != State::Free);
+        let next = newest.map(|cell| cell.block + 1).max().unwrap_or(0);
+        open.map(|cell| cell.block).min().unwrap_or(next)
+    }
+
+    /// What became of all pieces.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        let open = self.cells.iter().filter(|cell| cell.state() == State::Open);
+        let waiting = open.map(|cell| u64::from(cell.from().count())).sum();
+        Counts { waiting, ..self.counts.clone() }
+    }
+
+    /// The number of slots.
+    #[must_use]
+    pub const fn slots(&self) -> u32 {
+        self.slots
+    }
+
+    fn place(&self, block: u32) -> usize {
+        (block % (2 * self.slots)) as usize
+    }
+
+    /// An open block is complete, or goes without those that are missing.
+    fn close_cell(&mut self, block: u32) {
+        let at = self.place(block);
+        let cell = &mut self.cells[at];
+        if let Some(due) = cell.due.take() {
+            self.deadlines.remove(&(due, block));
+        }
+        cell.sum_up();
+    }
+}
