@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,15 @@ OF_INTEGRATIONS = {
     "torch": ("torch", "stable_baselines3", "lightning"),
     "ray": ("ray", "tree", "torch"),
 }
+
+
+@pytest.fixture(scope="session", autouse=True)
+def temporary_files(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What tests and their processes leave among the temporary files, pytest clears away."""
+    folder = tmp_path_factory.getbasetemp() / "t"
+    folder.mkdir(exist_ok=True)
+    os.environ["TMPDIR"] = str(folder)
+    tempfile.tempdir = None  # so that this process reads the variable again
 
 
 def required(marker: str) -> str:
