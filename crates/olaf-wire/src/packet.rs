@@ -298,10 +298,16 @@ impl<'a> Packet<'a> {
 
     #[inline]
     fn array<const N: usize>(&self, at: usize) -> [u8; N] {
-        let mut field = [0; N];
-        field.copy_from_slice(&self.bytes[at..at + N]);
-        field
+        array_at(self.bytes, at)
     }
+}
+
+/// The `N` bytes of the field at `at`.
+#[inline]
+pub(crate) fn array_at<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    let mut field = [0; N];
+    field.copy_from_slice(&bytes[at..at + N]);
+    field
 }
 
 /// Bytes of the shortest join of any version.

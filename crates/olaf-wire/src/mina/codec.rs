@@ -11,7 +11,7 @@
 //! Unused fields must be zero: two packets are the same if and only if their bytes are.
 
 use super::{Ballot, Body, Grant, JobId, Packet, Party, Progress};
-use crate::packet::Refusal;
+use crate::packet::{Refusal, array_at};
 
 /// Bytes of every packet.
 pub const LEN: usize = 64;
@@ -111,9 +111,7 @@ pub(super) fn exactly<const N: usize>(bytes: &[u8], magic: [u8; 4]) -> Result<&[
 }
 
 pub(super) fn u64_at<const N: usize>(bytes: &[u8; N], at: usize) -> u64 {
-    let mut field = [0; 8];
-    field.copy_from_slice(&bytes[at..at + 8]);
-    u64::from_be_bytes(field)
+    u64::from_be_bytes(array_at(bytes, at))
 }
 
 const fn party(party: Party) -> (u8, u16) {
