@@ -1,4 +1,5 @@
-//! Bytes to meaning, and back: the datagrams of Olaf and, in [`mina`], of MINA's sharing protocol.
+//! Bytes to meaning, and back: the datagrams of Olaf. [`mina`] has those of MINA's sharing
+//! protocol, [`reduce`] those of the all-reduce through the switch.
 //!
 //! What this crate is: the one place that knows how a message looks on the wire. A
 //! [`Packet`](packet::Packet) checks magic, version, kind and length once; the message types then
@@ -22,6 +23,7 @@ pub mod mina;
 pub mod notice;
 pub mod offsets;
 pub mod packet;
+pub mod reduce;
 pub mod rule;
 pub mod serial;
 pub mod update;

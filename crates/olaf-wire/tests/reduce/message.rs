@@ -1,0 +1,221 @@
+//! Any message, written and read, and how to make one up.
+
+use olaf_wire::offsets::MAX_DATAGRAM;
+use olaf_wire::reduce::offsets::MAX_WORDS;
+use olaf_wire::reduce::{
+    ALL, Address, Ask, Block, BlockResult, Blocks, Closed, Join, Kind, LaneType, Leave, MAX_RANKS,
+    Marks, Operator, Piece, Reason, ReducePacket, Want, Welcome, WelcomeCode,
+};
+use olaf_wire::{JobId, Refusal, Session};
+use proptest::prelude::*;
+use proptest::sample::select;
+
+/// What follows the header of a piece or a result.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Behind {
+    pub(crate) words: Vec<u64>,
+    pub(crate) lanes: Vec<u8>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Message {
+    Piece(Piece, Behind),
+    Result(BlockResult, Behind),
+    Ask(Ask),
+    Want(Want),
+    Join(Join),
+    Welcome(Welcome),
+    Leave(Leave),
+    Closed(Closed),
+}
+
+impl Message {
+    pub(crate) fn written(&self) -> Vec<u8> {
+        // Whatever the buffer held before must not show.
+        let mut buf = vec![0xa5; MAX_DATAGRAM];
+        let len = match self {
+            Self::Piece(piece, behind) => piece.emit(&behind.words, &behind.lanes, &mut buf),
+            Self::Result(result, behind) => result.emit(&behind.words, &behind.lanes, &mut buf),
+            Self::Ask(ask) => ask.emit(&mut buf),
+            Self::Want(want) => want.emit(&mut buf),
+            Self::Join(join) => join.emit(&mut buf),
+            Self::Welcome(welcome) => welcome.emit(&mut buf),
+            Self::Leave(leave) => leave.emit(&mut buf),
+            Self::Closed(closed) => closed.emit(&mut buf),
+        };
+        buf.truncate(len);
+        buf
+    }
+
+    pub(crate) fn read(bytes: &[u8]) -> Result<Self, Refusal> {
+        let packet = ReducePacket::new_checked(bytes)?;
+        let behind = || Behind {
+            words: packet.contributor_words().collect(),
+            lanes: packet.lanes().to_vec(),
+        };
+        Ok(match packet.kind() {
+            Kind::Piece => Self::Piece(Piece::parse(&packet)?, behind()),
+            Kind::Result => Self::Result(BlockResult::parse(&packet)?, behind()),
+            Kind::Ask => Self::Ask(Ask::parse(&packet)?),
+            Kind::Want => Self::Want(Want::parse(&packet)?),
+            Kind::Join => Self::Join(Join::parse(&packet)?),
+            Kind::Welcome => Self::Welcome(Welcome::parse(&packet)?),
+            Kind::Leave => Self::Leave(Leave::parse(&packet)?),
+            Kind::Closed => Self::Closed(Closed::parse(&packet)?),
+        })
+    }
+}
+
+fn address(rank: impl Strategy<Value = u32>) -> impl Strategy<Value = Address> {
+    (any::<[u32; 3]>(), rank).prop_map(|([job, generation, session], rank)| Address {
+        job: JobId(job),
+        generation,
+        rank,
+        session: Session(session),
+    })
+}
+
+fn ranks() -> impl Strategy<Value = u32> {
+    0..MAX_RANKS
+}
+
+fn ranks_and_all() -> impl Strategy<Value = u32> {
+    prop_oneof![4 => ranks(), 1 => Just(ALL)]
+}
+
+/// A block, its marks, its exponent and what follows the header.
+fn blocks() -> impl Strategy<Value = (Block, Marks, Option<i16>, Behind)> {
+    let numbers = (any::<(u32, u32, u32)>(), any::<u64>());
+    let kinds = (select(&LaneType::EACH[..]), select(&Operator::EACH[..]));
+    let marks = (any::<[bool; 3]>(), prop::bool::weighted(0.1));
+    let exponent = prop::option::of(i16::MIN + 1..);
+    let words = prop::collection::vec(any::<u64>(), 1..=MAX_WORDS);
+    let behind = (prop_oneof![Just(Vec::new()), words], prop::collection::vec(any::<u8>(), 0..400));
+    (numbers, kinds, marks, exponent, behind).prop_map(
+        |(((a, b, operation), more), (lane_type, operator), marks, exponent, behind)| {
+            let ([resent, not_finite, congested], exponents_only) = marks;
+            let (words, mut lanes) = behind;
+            lanes.truncate(lanes.len() / lane_type.bytes() * lane_type.bytes());
+            let exponents_only = exponents_only && exponent.is_some();
+            if exponents_only {
+                lanes.clear();
+            }
+            let block = Block {
+                number: a.max(b),
+                operation,
+                first: a.min(b),
+                lanes_of_operation: more.max((lanes.len() / lane_type.bytes()) as u64),
+                lane_type,
+                operator,
+            };
+            let marks = Marks { resent, not_finite, congested, exponents_only };
+            // Somebody contributed.
+            let words = if words.iter().all(|word| *word == 0) { vec![] } else { words };
+            (block, marks, exponent, Behind { words, lanes })
+        },
+    )
+}
+
+/// At least as many contributors as the words name.
+fn contributors(words: &[u64], more: u32) -> u32 {
+    words.iter().map(|word| word.count_ones()).sum::<u32>().max(1).saturating_add(more / 2)
+}
+
+pub(crate) fn pieces() -> impl Strategy<Value = Message> {
+    (address(ranks()), blocks(), any::<[u32; 3]>()).prop_map(
+        |(address, (block, marks, exponent, behind), [holds, sent_at_us, more])| {
+            let contributors = contributors(&behind.words, more);
+            let piece = Piece { address, block, contributors, holds, sent_at_us, exponent, marks };
+            Message::Piece(piece, behind)
+        },
+    )
+}
+
+pub(crate) fn results() -> impl Strategy<Value = Message> {
+    (address(ranks_and_all()), blocks(), any::<[u32; 3]>()).prop_map(
+        |(address, (block, marks, exponent, behind), [missing, sent_at_us, more])| {
+            let contributors = contributors(&behind.words, more);
+            let missing = if behind.words.is_empty() { 0 } else { missing / 2 + 1 };
+            let expected = contributors.saturating_add(missing);
+            let result =
+                BlockResult { address, block, contributors, expected, sent_at_us, exponent, marks };
+            Message::Result(result, behind)
+        },
+    )
+}
+
+fn masks() -> impl Strategy<Value = Blocks> {
+    (0..u32::MAX - 63, any::<u64>()).prop_map(|(first, mask)| Blocks { first, mask })
+}
+
+pub(crate) fn asks() -> impl Strategy<Value = Message> {
+    (address(ranks()), masks(), any::<[u32; 3]>()).prop_map(
+        |(address, blocks, [operation, holds, sent_at_us])| {
+            Message::Ask(Ask { address, operation, blocks, holds, sent_at_us })
+        },
+    )
+}
+
+pub(crate) fn wants() -> impl Strategy<Value = Message> {
+    (address(ranks_and_all()), masks(), any::<[u32; 3]>()).prop_map(
+        |(address, blocks, [operation, holds, sent_at_us])| {
+            Message::Want(Want { address, operation, blocks, holds, sent_at_us })
+        },
+    )
+}
+
+pub(crate) fn joins() -> impl Strategy<Value = Message> {
+    (address(ranks_and_all()), 0..=MAX_RANKS, 1u32.., any::<[u32; 3]>()).prop_map(
+        |(address, workers, contributors, [block_bytes, datagram_bytes, sent_at_us])| {
+            Message::Join(Join {
+                address,
+                workers,
+                contributors,
+                block_bytes,
+                datagram_bytes,
+                sent_at_us,
+            })
+        },
+    )
+}
+
+pub(crate) fn welcomes() -> impl Strategy<Value = Message> {
+    let workers = (1..=MAX_RANKS, 0..=MAX_RANKS);
+    let sizes = (1u32.., 1u32..);
+    (address(ranks_and_all()), select(&WelcomeCode::EACH[..]), workers, sizes, any::<[u32; 2]>())
+        .prop_map(|(mut address, code, (workers, here), (slots, block_bytes), numbers)| {
+            if code == WelcomeCode::Welcome {
+                address.rank %= workers;
+            }
+            let [operation, sent_at_us] = numbers;
+            Message::Welcome(Welcome {
+                address,
+                code,
+                operation,
+                workers,
+                here,
+                slots,
+                block_bytes,
+                sent_at_us,
+            })
+        })
+}
+
+pub(crate) fn leaves() -> impl Strategy<Value = Message> {
+    (address(ranks()), any::<u32>())
+        .prop_map(|(address, operation)| Message::Leave(Leave { address, operation }))
+}
+
+pub(crate) fn closings() -> impl Strategy<Value = Message> {
+    let reasons = select(&Reason::EACH[..]);
+    (address(ranks_and_all()), any::<u32>(), ranks_and_all(), reasons).prop_map(
+        |(address, operation, culprit, reason)| {
+            Message::Closed(Closed { address, operation, culprit, reason })
+        },
+    )
+}
+
+/// Any message.
+pub(crate) fn messages() -> impl Strategy<Value = Message> {
+    prop_oneof![pieces(), results(), asks(), wants(), joins(), welcomes(), leaves(), closings()]
+}
