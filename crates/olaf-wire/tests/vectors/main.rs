@@ -5,6 +5,7 @@
 
 mod mina;
 mod native;
+mod reduce;
 
 use serde_json::{Value, json};
 use std::fmt::Write;
