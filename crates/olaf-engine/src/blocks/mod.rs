@@ -4,8 +4,6 @@
 //! holds a sum *until it is complete*, overdue or given up. A table takes time and pieces as
 //! arguments and decides nothing about messages: the switch around it does.
 
-pub mod members;
 pub mod pool;
 
-pub use members::Members;
 pub use pool::Pool;

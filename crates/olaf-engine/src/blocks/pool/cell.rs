@@ -1,8 +1,9 @@
 //! One cell: the pieces of one block, their sum, and later the result.
 
-use super::{Members, Piece};
+use super::Piece;
 use crate::lanes::Lanes;
 use crate::time::Instant;
+use olaf_wire::reduce::RankSet;
 
 /// How far a block is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +24,7 @@ pub struct Cell {
     state: State,
     /// The block; without meaning while the cell is free.
     pub block: u32,
-    from: Members,
+    from: RankSet,
     /// Workers in the sum, or in the result.
     pub contributors: u32,
     /// A piece met congestion on its way.
@@ -34,11 +35,11 @@ pub struct Cell {
 }
 
 impl Cell {
-    pub(super) fn free(members: u32) -> Self {
+    pub(super) fn free() -> Self {
         Self {
             state: State::Free,
             block: 0,
-            from: Members::none(members),
+            from: RankSet::new(),
             contributors: 0,
             congested: false,
             due: None,
@@ -54,7 +55,7 @@ impl Cell {
 
     /// The members whose pieces are in the sum.
     #[must_use]
-    pub const fn from(&self) -> &Members {
+    pub const fn from(&self) -> &RankSet {
         &self.from
     }
 

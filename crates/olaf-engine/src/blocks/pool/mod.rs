@@ -24,7 +24,6 @@ mod tests;
 pub use cell::{Cell, State};
 pub use counts::Counts;
 
-use crate::blocks::members::Members;
 use crate::lanes::{self, Lanes};
 use crate::time::Instant;
 use alloc::collections::BTreeSet;
@@ -32,6 +31,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
 use olaf_wire::offsets::LANE;
+use olaf_wire::reduce::MAX_RANKS;
 
 /// Most slots of a table.
 pub const MAX_SLOTS: u32 = 1 << 20;
@@ -131,11 +131,12 @@ impl Pool {
     /// A table of `slots` slots for `members` members, numbered from 0.
     ///
     /// # Panics
-    /// When one of the two is 0, or there are more than [`MAX_SLOTS`] slots.
+    /// When one of the two is 0, or there are more than [`MAX_SLOTS`] slots or [`MAX_RANKS`] members.
     #[must_use]
     pub fn new(slots: u32, members: u32) -> Self {
-        assert!((1..=MAX_SLOTS).contains(&slots) && members > 0, "a table has slots and members");
-        let cells = (0..2 * slots as usize).map(|_| Cell::free(members)).collect();
+        assert!((1..=MAX_SLOTS).contains(&slots), "a table has slots");
+        assert!((1..=MAX_RANKS).contains(&members), "a table has members");
+        let cells = (0..2 * slots as usize).map(|_| Cell::free()).collect();
         Self {
             slots,
             members,
@@ -151,7 +152,7 @@ impl Pool {
     /// Takes in a piece.
     pub fn meet(&mut self, now: Instant, piece: &Piece<'_>) -> Met {
         let met = self.met(now, piece);
-        self.counts.note(met, self.cells[self.place(piece.block)].from().count());
+        self.counts.note(met, self.cells[self.place(piece.block)].from().len());
         met
     }
 
@@ -218,7 +219,7 @@ impl Pool {
             return Met::Refused(Reason::NonFinite);
         }
         cell.add(piece, &mut self.spare);
-        let is_complete = cell.from().count() == self.members;
+        let is_complete = cell.from().len() == self.members;
         if !is_complete {
             return Met::Added;
         }
@@ -277,7 +278,7 @@ impl Pool {
         match self.cell(block).map(Cell::state) {
             Some(State::Open) => {
                 self.close_cell(block);
-                self.counts.close(self.cells[at].from().count());
+                self.counts.close(self.cells[at].from().len());
             }
             Some(_) => {}
             None => self.cells[at].begin(block),
@@ -334,7 +335,7 @@ impl Pool {
     pub fn poll_overdue(&mut self, now: Instant) -> Option<u32> {
         let (_, block) = *self.deadlines.first().filter(|(due, _)| *due <= now)?;
         self.close_cell(block);
-        self.counts.close(self.cells[self.place(block)].from().count());
+        self.counts.close(self.cells[self.place(block)].from().len());
         Some(block)
     }
 
@@ -347,7 +348,7 @@ impl Pool {
                 if let Some(due) = cell.due.take() {
                     self.deadlines.remove(&(due, cell.block));
                 }
-                self.counts.give_up(cell.from().count());
+                self.counts.give_up(cell.from().len());
                 cell.give_up();
             }
         }
@@ -366,7 +367,7 @@ impl Pool {
     #[must_use]
     pub fn counts(&self) -> Counts {
         let open = self.cells.iter().filter(|cell| cell.state() == State::Open);
-        let waiting = open.map(|cell| u64::from(cell.from().count())).sum();
+        let waiting = open.map(|cell| u64::from(cell.from().len())).sum();
         Counts { waiting, ..self.counts.clone() }
     }
 
