@@ -349,9 +349,11 @@ def test_train_where_the_server_collects(tmp_path: Path, mode: str) -> None:
     result = json.loads(done.stdout)
     assert result["fates"]["matches"], result["fates"]
     assert result["aggregate"]["mode"] == mode
-    # Three contributions make a version; a round is smaller while workers still come in.
+    # Three contributions make a version; a round is smaller while workers still come in. A run has
+    # a few more updates than it is asked for, because each worker ends its turn of four.
     collections = result["aggregate"]["collections"]
-    assert 9 <= collections <= (16 if mode == "periodic" else result["updates"])
+    most = result["updates"] // 3 + 2 if mode == "periodic" else result["updates"]
+    assert 9 <= collections <= most
     assert result["model"]["version"] == collections + 1
 
 
