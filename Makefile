@@ -31,7 +31,7 @@ test: ## run the quick tests; `make check` runs all tests
 	@scripts/env --dependencies & environment=$$!; \
 	cargo test --workspace --quiet --no-run && wait $$environment
 	@scripts/env --tests
-	@$(MAKE) --no-print-directory test-rust >target/test-rust.log 2>&1 & rust=$$!; \
+	@mkdir -p target; $(MAKE) --no-print-directory test-rust >target/test-rust.log 2>&1 & rust=$$!; \
 	$(MAKE) --no-print-directory test-python; python=$$?; \
 	wait $$rust; rust=$$?; cat target/test-rust.log; exit $$((rust | python))
 

@@ -22,6 +22,8 @@ OF_INTEGRATIONS = {
 @pytest.fixture(scope="session", autouse=True)
 def temporary_files(tmp_path_factory: pytest.TempPathFactory) -> None:
     """What tests and their processes leave among the temporary files, pytest clears away."""
+    # Ray's sockets lie among them too, and the path of a socket is short.
+    os.environ.setdefault("RAY_TMPDIR", tempfile.gettempdir())
     folder = tmp_path_factory.getbasetemp() / "t"
     folder.mkdir(exist_ok=True)
     os.environ["TMPDIR"] = str(folder)

@@ -33,7 +33,7 @@ impl RankSet {
     #[must_use]
     pub fn below(ranks: u32) -> Self {
         assert!(ranks <= MAX_RANKS, "a job has at most MAX_RANKS ranks");
-        // The bits of the last word, of which there is at least one.
+        // The last word has 1 to 64 ranks.
         let bits_of_last = ranks.saturating_sub(1) % 64 + 1;
         let last = if ranks == 0 { 0 } else { u64::MAX >> (64 - bits_of_last) };
         if ranks <= 64 {
