@@ -8,6 +8,7 @@
 extern crate alloc;
 
 pub mod age;
+pub mod collective;
 pub mod json;
 pub mod push_pull;
 pub mod recent_age;

@@ -13,6 +13,9 @@ pub struct Join {
     pub workers: u32,
     /// Workers that the sender stands for, at least 1: a lower switch has more.
     pub contributors: u32,
+    /// A block that is incomplete for this time, in microseconds, ends without the missing workers.
+    /// 0: the switch's own deadline.
+    pub deadline_us: u32,
     /// Bytes of a block's lanes that the sender wants; 0: as many as fit a datagram.
     pub block_bytes: u32,
     /// Most bytes that a datagram to or from the sender may have.
@@ -33,6 +36,7 @@ impl Join {
             address: packet.address(),
             workers: packet.u32(join::WORKERS),
             contributors: packet.u32(join::CONTRIBUTORS),
+            deadline_us: packet.u32(join::DEADLINE_US),
             block_bytes: packet.u32(join::BLOCK_BYTES),
             datagram_bytes: packet.u32(join::DATAGRAM_BYTES),
             sent_at_us: packet.u32(common::SENT_AT_US),
@@ -55,6 +59,7 @@ impl Join {
         let mut writer = emit_common(buf, Kind::Join, &self.address);
         writer.put(join::WORKERS, self.workers.to_be_bytes());
         writer.put(join::CONTRIBUTORS, self.contributors.to_be_bytes());
+        writer.put(join::DEADLINE_US, self.deadline_us.to_be_bytes());
         writer.put(join::BLOCK_BYTES, self.block_bytes.to_be_bytes());
         writer.put(join::DATAGRAM_BYTES, self.datagram_bytes.to_be_bytes());
         writer.put(common::SENT_AT_US, self.sent_at_us.to_be_bytes());
@@ -243,12 +248,21 @@ pub enum Reason {
     Refused = 5,
     /// The numbers of the generation's blocks or operations run out.
     Renewed = 6,
+    /// The switch does not know the generation: it was restarted, or forgot the job.
+    Unknown = 7,
 }
 
 impl Reason {
     /// Every reason.
-    pub const EACH: [Self; 6] =
-        [Self::Dead, Self::Left, Self::Joined, Self::Mismatch, Self::Refused, Self::Renewed];
+    pub const EACH: [Self; 7] = [
+        Self::Dead,
+        Self::Left,
+        Self::Joined,
+        Self::Mismatch,
+        Self::Refused,
+        Self::Renewed,
+        Self::Unknown,
+    ];
 
     fn from_byte(byte: u8) -> Option<Self> {
         Self::EACH.into_iter().find(|reason| *reason as u8 == byte)
@@ -264,6 +278,7 @@ impl Reason {
             Self::Mismatch => "mismatch",
             Self::Refused => "refused",
             Self::Renewed => "renewed",
+            Self::Unknown => "unknown",
         }
     }
 }

@@ -7,7 +7,7 @@
 //!               48 holds (piece), expected contributors (result)   56 lanes   58 words
 //!               60 exponent   62 lane type   63 operator   64 words ..   64 + 8 words: lanes ..
 //! ask, want     32 mask   48 holds
-//! join          32 workers   36 contributors   44 block bytes   48 datagram bytes
+//! join          32 workers   36 contributors   40 deadline (us)   44 block bytes   48 datagram bytes
 //! welcome       32 workers   36 here   40 slots   44 block bytes   62 code
 //! leave         (no further fields)
 //! closed        44 culprit   62 reason
@@ -70,6 +70,7 @@ pub mod join {
     #![allow(missing_docs, reason = "named and drawn in the module's table")]
     pub const WORKERS: usize = 32;
     pub const CONTRIBUTORS: usize = 36;
+    pub const DEADLINE_US: usize = 40;
     pub const BLOCK_BYTES: usize = 44;
     pub const DATAGRAM_BYTES: usize = 48;
 }

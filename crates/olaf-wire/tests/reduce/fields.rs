@@ -157,6 +157,7 @@ fn a_membership_that_cannot_be_is_refused_by_the_name_of_its_field() {
         address: Address { rank: ALL, ..ADDRESS },
         workers: 0,
         contributors: 1,
+        deadline_us: 0,
         block_bytes: 0,
         datagram_bytes: 1472,
         sent_at_us: 0,
@@ -185,7 +186,7 @@ fn a_membership_that_cannot_be_is_refused_by_the_name_of_its_field() {
     let end = Message::Closed(end);
     refused(&end, closed::CULPRIT, &MAX_RANKS.to_be_bytes(), "culprit");
     refused(&end, closed::REASON, &[0], "reason");
-    refused(&end, closed::REASON, &[7], "reason");
+    refused(&end, closed::REASON, &[8], "reason");
 }
 
 #[test]
@@ -225,6 +226,7 @@ fn a_join_of_another_version_tells_its_sender() {
         address: ADDRESS,
         workers: 4,
         contributors: 1,
+        deadline_us: 0,
         block_bytes: 0,
         datagram_bytes: 1472,
         sent_at_us: 0,

@@ -165,12 +165,18 @@ pub(crate) fn wants() -> impl Strategy<Value = Message> {
 }
 
 pub(crate) fn joins() -> impl Strategy<Value = Message> {
-    (address(ranks_and_all()), 0..=MAX_RANKS, 1u32.., any::<[u32; 3]>()).prop_map(
-        |(address, workers, contributors, [block_bytes, datagram_bytes, sent_at_us])| {
+    (address(ranks_and_all()), 0..=MAX_RANKS, 1u32.., any::<[u32; 4]>()).prop_map(
+        |(
+            address,
+            workers,
+            contributors,
+            [deadline_us, block_bytes, datagram_bytes, sent_at_us],
+        )| {
             Message::Join(Join {
                 address,
                 workers,
                 contributors,
+                deadline_us,
                 block_bytes,
                 datagram_bytes,
                 sent_at_us,

@@ -150,6 +150,7 @@ fn membership(
                 address,
                 workers: u32_of("workers"),
                 contributors: u32_of("contributors"),
+                deadline_us: u32_of("deadline_us"),
                 block_bytes: u32_of("block_bytes"),
                 datagram_bytes: u32_of("datagram_bytes"),
                 sent_at_us: u32_of("sent_at_us"),

@@ -1,0 +1,91 @@
+//! How a switch of `reduce` is set up: data, checked once.
+
+use crate::keys::{ConfigError, Named, ms, ms_or_off, named};
+use crate::time::BitsPerSecond;
+use core::time::Duration;
+use serde::{Deserialize, Serialize};
+
+/// What becomes of a piece with a lane that is no finite number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NonFinite {
+    /// It is summed, and the result says so. An event names the worker.
+    Pass,
+    /// It is refused: the worker's piece counts as missing. An event names the worker.
+    Refuse,
+}
+
+impl Named for NonFinite {
+    const NAMES: &'static [(&'static str, Self)] =
+        &[("pass", Self::Pass), ("refuse", Self::Refuse)];
+}
+
+/// The set-up, as serde reads and writes it: a flat table with the keys of `[switch.reduce]`.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(default)]
+pub struct Config {
+    /// Bytes of the tables of all jobs. Each job gets `memory_bytes` / `jobs`. 256 MiB.
+    pub memory_bytes: u64,
+    /// Most jobs at once. 8.
+    pub jobs: u32,
+    /// Most slots of a job. Its share of the memory may allow fewer. 8,192.
+    pub slots: u32,
+    /// A worker that is not heard for this time, in milliseconds, while others wait for it, is dead.
+    /// 2 s, four signs of life.
+    #[serde(rename = "silence_ms", with = "ms")]
+    pub silence: Duration,
+    /// A block that is incomplete for this time, in milliseconds, ends without the missing workers,
+    /// for jobs that ask for no deadline of their own. Off: a block waits for all workers.
+    #[serde(rename = "deadline_ms", with = "ms_or_off")]
+    pub deadline: Option<Duration>,
+    /// What becomes of a piece with a NaN or an infinity. `pass`, as other all-reduces do.
+    #[serde(with = "named")]
+    pub non_finite: NonFinite,
+    /// Rate of the link towards the workers, bits of UDP payload per second. Off: the system's own
+    /// socket is the only limit.
+    #[serde(rename = "downlink_bps")]
+    pub downlink: Option<BitsPerSecond>,
+    /// Results that may wait for the downlink; more are dropped, and asked for again.
+    #[serde(rename = "downlink_limit_datagrams")]
+    pub downlink_limit: usize,
+    /// Results carry the ECN mark while that many wait for the downlink. Off: never.
+    #[serde(rename = "downlink_ecn_depth_datagrams")]
+    pub downlink_ecn_depth: Option<usize>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            memory_bytes: 256 << 20,
+            jobs: 8,
+            slots: 8192,
+            silence: Duration::from_secs(2),
+            deadline: None,
+            non_finite: NonFinite::Pass,
+            downlink: None,
+            downlink_limit: 65_536,
+            downlink_ecn_depth: None,
+        }
+    }
+}
+
+impl Config {
+    /// The same, when its numbers can be.
+    ///
+    /// # Errors
+    /// The first key that cannot.
+    pub fn check(self) -> Result<Self, ConfigError> {
+        ConfigError::unless_positive("memory_bytes", self.memory_bytes > 0)?;
+        ConfigError::unless_positive("jobs", self.jobs > 0)?;
+        if self.slots == 0 || self.slots > crate::blocks::pool::MAX_SLOTS {
+            return Err(ConfigError { key: "slots", allowed: "must be from 1 to 1048576" });
+        }
+        ConfigError::unless_positive("silence_ms", self.silence > Duration::ZERO)?;
+        ConfigError::unless_positive("deadline_ms", self.deadline != Some(Duration::ZERO))?;
+        ConfigError::unless_positive("downlink_limit_datagrams", self.downlink_limit > 0)?;
+        ConfigError::unless_positive(
+            "downlink_ecn_depth_datagrams",
+            self.downlink_ecn_depth != Some(0),
+        )?;
+        Ok(self)
+    }
+}

@@ -1,0 +1,34 @@
+//! The ends of a sum: workers that all reduce the same operations through a switch.
+//!
+//! A program hands an [`Operation`] with its lanes to a [`Collective`], and takes them back with the
+//! result. Results arrive in place. `reduce` is our own protocol (`docs/design/028-reduce.md`).
+
+mod buffer;
+mod config;
+mod operation;
+
+pub use buffer::Buffer;
+pub use config::{Config, Options};
+pub use operation::{Done, Failure, Operation, OperationId, Reduction, Sum};
+
+use olaf_engine::{Engine, Instant};
+
+/// An end that reduces.
+pub trait Collective: Engine {
+    /// Begins an operation. Every worker of the job begins the same operations in the same order.
+    ///
+    /// # Errors
+    /// The reason, and the operation with its lanes.
+    fn begin(
+        &mut self,
+        now: Instant,
+        operation: Operation,
+    ) -> Result<OperationId, (Failure, Operation)>;
+
+    /// The next operation that has ended, with its lanes. Operations may end in any order.
+    fn poll_done(&mut self) -> Option<Done>;
+
+    /// Gives an operation up: it ends with [`Failure::TimedOut`], for this worker and, because this
+    /// worker's pieces will be missing, for all others.
+    fn give_up(&mut self, now: Instant, operation: OperationId);
+}

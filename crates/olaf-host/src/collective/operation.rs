@@ -1,0 +1,101 @@
+//! An operation, and what becomes of it.
+
+use super::Buffer;
+use alloc::boxed::Box;
+use core::time::Duration;
+use olaf_wire::reduce::{LaneType, Reason, WelcomeCode};
+
+/// What an operation does with the workers' lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reduction {
+    /// Their sum. An integer sum wraps.
+    Sum,
+    /// Their sum divided by the number of contributors, block by block. Not for integers.
+    Mean,
+    /// The smallest of each lane.
+    Min,
+    /// The largest of each lane.
+    Max,
+    /// The lanes of that rank.
+    Broadcast {
+        /// The rank whose lanes all workers get.
+        root: u32,
+    },
+}
+
+/// An operation to begin.
+#[derive(Debug)]
+pub struct Operation {
+    /// What a lane is.
+    pub lane_type: LaneType,
+    /// What becomes of the lanes.
+    pub reduction: Reduction,
+    /// This worker's lanes; later the result.
+    pub buffer: Box<dyn Buffer>,
+    /// Whether a sum without some workers counts as success. Otherwise it ends with
+    /// [`Failure::Partial`].
+    pub accepts_partial: bool,
+}
+
+/// Names an operation of one collective, from 0 in the order of [`begin`](super::Collective::begin).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OperationId(pub u64);
+
+/// An operation that has ended.
+#[derive(Debug)]
+pub struct Done {
+    /// The operation.
+    pub id: OperationId,
+    /// How it ended.
+    pub outcome: Result<Sum, Failure>,
+    /// The lanes: the result if the operation succeeded, and otherwise of no use.
+    pub buffer: Box<dyn Buffer>,
+    /// From its beginning to its end.
+    pub took: Duration,
+}
+
+/// What is known of a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sum {
+    /// Workers in the block with the fewest contributors.
+    pub contributors: u32,
+    /// Workers that belong into the sum.
+    pub expected: u32,
+    /// A lane of a piece was no finite number.
+    pub not_finite: bool,
+}
+
+/// Why an operation, or a join, failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// This worker has not joined, or has left.
+    NotJoined,
+    /// The switch turned the worker away.
+    Refused(WelcomeCode),
+    /// The lanes are not whole, there are none, they are more than block numbers can count, or the
+    /// reduction does not exist for the lane type.
+    BadOperation(&'static str),
+    /// The generation ended before the operation did.
+    Closed {
+        /// Why it ended.
+        reason: Reason,
+        /// The rank of the worker that is the reason, where it is one of the generation.
+        culprit: Option<u32>,
+    },
+    /// Nothing was heard from the switch for [`Config::silence`](super::Config::silence).
+    SwitchSilent,
+    /// The caller gave the operation up.
+    TimedOut,
+    /// A block's result lacks workers, and the operation does not accept that.
+    Partial {
+        /// Workers in the block with the fewest contributors.
+        contributors: u32,
+        /// Workers that belong into it.
+        expected: u32,
+    },
+    /// The switch refused a lane of this rank that is no finite number.
+    NotFinite {
+        /// The rank, where it is known.
+        rank: Option<u32>,
+    },
+}
