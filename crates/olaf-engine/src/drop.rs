@@ -1,6 +1,8 @@
 //! Every reason to drop a datagram, under the name that counters and logs use.
 
+use crate::blocks::pool;
 use crate::rejection::Rejection;
+use olaf_wire::reduce;
 use olaf_wire::{Refusal, WelcomeCode};
 
 /// Every reason to drop a datagram; metrics, logs and tests derive from it.
@@ -26,6 +28,18 @@ pub enum DropReason {
     UnknownReceiver,
     /// Too many datagrams already wait for that link.
     LinkFull,
+    /// A piece of a sum met its table, and cannot be summed.
+    Piece(pool::Reason),
+    /// Its generation is not known here.
+    UnknownGeneration,
+    /// Its generation has no such member, or the member has left.
+    NotAMember,
+    /// It came from another address than its member's, or with another session.
+    WrongSender,
+    /// Its operation is another one at other workers.
+    Mismatch,
+    /// Its join to a sum was refused.
+    SumJoinRefused(reduce::WelcomeCode),
     /// An end of the network, a worker or a server, refused it.
     End(Refused),
 }
@@ -45,6 +59,12 @@ impl DropReason {
             Self::Filtered => "filtered",
             Self::UnknownReceiver => "unknown_receiver",
             Self::LinkFull => "link_full",
+            Self::Piece(reason) => reason.name(),
+            Self::UnknownGeneration => "unknown_generation",
+            Self::NotAMember => "not_a_member",
+            Self::WrongSender => "wrong_sender",
+            Self::Mismatch => "mismatch",
+            Self::SumJoinRefused(code) => code.name(),
             Self::End(refused) => refused.name(),
         }
     }

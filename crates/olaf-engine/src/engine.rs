@@ -229,6 +229,8 @@ pub enum Why {
     Retransmission,
     /// A server answers what it has, complete or not.
     RoundEnd,
+    /// A block of a sum goes out without the missing workers.
+    BlockDeadline,
     /// A server writes its models to a file.
     Checkpoint,
 }

@@ -35,7 +35,7 @@ pub mod wiring;
 pub use contribution::Contribution;
 pub use drop::{DropReason, Refused};
 pub use engine::{Ecn, Engine, Receivers, Source, TrafficClass, Transmit, Verdict, Why};
-pub use event::{Event, TooNarrow, WorkerEvent, WorkerSeen};
+pub use event::{Event, SumEvent, TooNarrow, WorkerEvent, WorkerSeen};
 pub use ids::{ClusterId, Flow, JobId, PeerId, PortId, Session, WorkerId};
 pub use lanes::Lanes;
 pub use link::Link;

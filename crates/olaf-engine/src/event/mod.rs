@@ -8,7 +8,7 @@ use crate::rejection::Rejection;
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
-use olaf_wire::WelcomeCode;
+use olaf_wire::{WelcomeCode, reduce};
 
 /// What happened, for people and metrics.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,8 +74,54 @@ pub enum Event {
     },
     /// A worker of that job, which talks to the job through that peer, reports about itself.
     Worker(JobId, PeerId, WorkerEvent),
+    /// A switch that sums tells of that job.
+    Sum(JobId, SumEvent),
     /// An event of the program around an engine.
     Other(Box<Told>),
+}
+
+/// What a switch that sums tells of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SumEvent {
+    /// A generation has begun.
+    GenerationBegan {
+        /// Its number.
+        generation: u32,
+        /// Its members.
+        workers: u32,
+    },
+    /// A generation ends, or ends earlier than was said before.
+    GenerationClosed {
+        /// Its number.
+        generation: u32,
+        /// The first operation that it does not finish.
+        operation: u32,
+        /// Why it ends.
+        reason: reduce::Reason,
+        /// Rank and address of the worker that is the reason.
+        culprit: Option<(u32, PeerId)>,
+    },
+    /// A worker's join was refused.
+    WorkerRefused {
+        /// Where it came from.
+        peer: PeerId,
+        /// Why.
+        code: reduce::WelcomeCode,
+    },
+    /// A worker said good-bye.
+    WorkerLeft {
+        /// Its rank.
+        rank: u32,
+        /// Where it was.
+        peer: PeerId,
+    },
+    /// A worker's piece has a NaN or an infinity.
+    NonFinite {
+        /// Its rank.
+        rank: u32,
+        /// The operation.
+        operation: u32,
+    },
 }
 
 /// What a worker reports about itself and its way to the server.

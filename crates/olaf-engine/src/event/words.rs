@@ -1,6 +1,6 @@
 //! An event in words: its name and its fields, as metrics and people read them.
 
-use super::{Event, Said, TooNarrow, WorkerEvent, WorkerSeen};
+use super::{Event, Said, SumEvent, TooNarrow, WorkerEvent, WorkerSeen};
 use crate::ids::{JobId, PeerId};
 use crate::report::{Group, Report, Value};
 
@@ -63,6 +63,7 @@ impl Event {
                 say.count("version", *version);
             }
             Self::Worker(job, switch, event) => say.by_worker(*job, *switch, event),
+            Self::Sum(job, event) => say.of_sum(*job, event),
             Self::Other(told) => {
                 say.text("event", &told.name);
                 for (name, said) in &told.fields {
@@ -99,6 +100,39 @@ impl Say<'_> {
         self.text("event", name);
         self.count("job", job.0);
         self.0.value("address", Value::Peer(peer));
+    }
+
+    /// A switch that sums tells of a job.
+    fn of_sum(&mut self, job: JobId, event: &SumEvent) {
+        self.text("event", event.name());
+        self.count("job", job.0);
+        match event {
+            SumEvent::GenerationBegan { generation, workers } => {
+                self.count("generation", *generation);
+                self.count("workers", *workers);
+            }
+            SumEvent::GenerationClosed { generation, operation, reason, culprit } => {
+                self.count("generation", *generation);
+                self.count("operation", *operation);
+                self.text("reason", reason.name());
+                if let Some((rank, peer)) = culprit {
+                    self.count("rank", *rank);
+                    self.0.value("address", Value::Peer(*peer));
+                }
+            }
+            SumEvent::WorkerRefused { peer, code } => {
+                self.0.value("address", Value::Peer(*peer));
+                self.text("reason", code.name());
+            }
+            SumEvent::WorkerLeft { rank, peer } => {
+                self.count("rank", *rank);
+                self.0.value("address", Value::Peer(*peer));
+            }
+            SumEvent::NonFinite { rank, operation } => {
+                self.count("rank", *rank);
+                self.count("operation", *operation);
+            }
+        }
     }
 
     /// A worker of `job` tells about itself; it reaches the job through `switch`.
@@ -165,6 +199,19 @@ impl WorkerEvent {
             Self::ServerSilent => "server_silent",
             Self::ServerBack => "server_back",
             Self::ServerRestarted => "server_restarted",
+        }
+    }
+}
+
+impl SumEvent {
+    /// The event's name.
+    const fn name(&self) -> &'static str {
+        match self {
+            Self::GenerationBegan { .. } => "generation_began",
+            Self::GenerationClosed { .. } => "generation_closed",
+            Self::WorkerRefused { .. } => "sum_worker_refused",
+            Self::WorkerLeft { .. } => "sum_worker_left",
+            Self::NonFinite { .. } => "non_finite",
         }
     }
 }

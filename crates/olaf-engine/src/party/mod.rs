@@ -10,6 +10,6 @@ pub mod shape;
 
 pub use ends::FlowEnds;
 pub use hops::Hops;
-pub use liveness::{Liveness, Sign};
+pub use liveness::{GONE, Liveness, Sign};
 pub use ruling::Ruling;
 pub use shape::Shape;

@@ -16,6 +16,7 @@
 
 mod cell;
 mod counts;
+mod for_now;
 #[cfg(any(test, feature = "reference"))]
 pub mod reference;
 #[cfg(test)]
@@ -91,6 +92,21 @@ pub enum Reason {
     WrongSize,
     /// A lane, or a sum with it, is not a finite number.
     NonFinite,
+}
+
+impl Reason {
+    /// A short stable name, for counters and logs.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NotAMember => "not_a_member",
+            Self::Closed => "closed",
+            Self::TooEarly => "too_early",
+            Self::Impossible => "impossible",
+            Self::WrongSize => "wrong_size",
+            Self::NonFinite => "non_finite",
+        }
+    }
 }
 
 /// What a question for a block's result finds.

@@ -50,6 +50,10 @@ pub struct Config {
     /// Results carry the ECN mark while that many wait for the downlink. Off: never.
     #[serde(rename = "downlink_ecn_depth_datagrams")]
     pub downlink_ecn_depth: Option<usize>,
+    /// A generation is renewed once an operation begins at this block or behind it, so that the
+    /// numbers never run out.
+    #[serde(skip)]
+    pub renew_at: u32,
 }
 
 impl Default for Config {
@@ -64,6 +68,7 @@ impl Default for Config {
             downlink: None,
             downlink_limit: 65_536,
             downlink_ecn_depth: None,
+            renew_at: 1 << 31,
         }
     }
 }

@@ -1,5 +1,218 @@
-//! The switch of `reduce` (`docs/design/028-reduce.md`).
+//! The switch of `reduce` (`docs/design/028-reduce.md`): it sums the pieces of a block and sends the
+//! result to all workers.
+//!
+//! The switch keeps a table of blocks for each generation of a job
+//! ([`Pool`](crate::blocks::Pool)). This module decides who is in a generation, which
+//! messages follow from a piece, and when a generation ends.
 
 mod config;
+mod counters;
+mod generation;
+mod job;
+mod membership;
+mod outbox;
+mod pieces;
+mod shapes;
+mod statistics;
+#[cfg(test)]
+mod tests;
 
 pub use config::{Config, NonFinite};
+pub use statistics::Statistics;
+
+use crate::blocks::pool::State;
+use crate::drop::DropReason;
+use crate::engine::{Engine, Source, Transmit, Verdict, Why};
+use crate::event::{Event, SumEvent};
+use crate::ids::{JobId, PeerId, PortId, Session};
+use crate::keys::ConfigError;
+use crate::report::{self, Report};
+use crate::time::Instant;
+use alloc::collections::{BTreeMap, VecDeque};
+use counters::Counters;
+use job::Job;
+use olaf_wire::reduce::{
+    ALL, Address, BlockResult, Kind, Marks, ReducePacket, join_of_another_version,
+};
+use outbox::{Message, Outbox, Outgoing};
+
+/// Events kept for a driver that does not fetch them.
+const EVENT_LIMIT: usize = 1024;
+
+/// A switch that sums.
+pub struct Switch {
+    config: Config,
+    jobs: BTreeMap<JobId, Job>,
+    next_generation: u32,
+    out: Outbox,
+    counters: Counters,
+    events: VecDeque<Event>,
+    next_silence_check: Instant,
+}
+
+impl Switch {
+    /// A switch without jobs. `epoch` names this life of the switch: draw it at random. Generations
+    /// count from there, so that no message of an earlier life fits one of this life.
+    ///
+    /// # Errors
+    /// The key of `config` that cannot be, and why.
+    pub fn new(config: Config, epoch: u32) -> Result<Self, ConfigError> {
+        let config = config.check()?;
+        Ok(Self {
+            out: Outbox::new(&config),
+            config,
+            jobs: BTreeMap::new(),
+            next_generation: epoch.max(1),
+            counters: Counters::default(),
+            events: VecDeque::new(),
+            next_silence_check: Instant(0),
+        })
+    }
+
+    fn event(&mut self, job: JobId, event: SumEvent) {
+        if self.events.len() == EVENT_LIMIT {
+            self.events.pop_front();
+            self.counters.events_forgotten += 1;
+        }
+        self.events.push_back(Event::Sum(job, event));
+    }
+
+    #[cold]
+    fn handle_control(&mut self, now: Instant, from: Source, packet: &ReducePacket<'_>) -> Verdict {
+        match packet.kind() {
+            Kind::Join => self.handle_join(now, from, packet),
+            Kind::Leave => self.handle_leave(now, from, packet),
+            _ => Verdict::Drop(DropReason::WrongDirection),
+        }
+    }
+
+    /// Writes a result as it is now; none if its cell has given way.
+    fn emit_result(&mut self, result: &Outgoing, buf: &mut [u8]) -> Option<usize> {
+        let Outgoing { job, generation, block, to, sent_at_us, .. } = *result;
+        let generation = self.jobs.get_mut(&job)?.generation(generation)?;
+        let cell = generation.pool.cell(block.number)?;
+        if cell.state() != State::Final {
+            return None;
+        }
+        let (rank, session) = to.unwrap_or((ALL, 0));
+        let expected = generation.expected(block.operator);
+        let message = BlockResult {
+            address: Address {
+                job,
+                generation: generation.number,
+                rank,
+                session: Session(session),
+            },
+            block,
+            contributors: cell.contributors,
+            expected,
+            sent_at_us,
+            exponent: None,
+            marks: Marks {
+                resent: to.is_some(),
+                not_finite: cell.not_finite().is_some(),
+                congested: cell.congested,
+                exponents_only: false,
+            },
+        };
+        let words: &[u64] = if message.is_partial() { cell.from().words() } else { &[] };
+        let start = message.emit_header(words, cell.lane_count(), buf);
+        let end = start + cell.result_bytes();
+        cell.write_result(&mut buf[start..end]);
+        Some(end)
+    }
+}
+
+impl Engine for Switch {
+    fn handle_packet(&mut self, now: Instant, from: Source, bytes: &[u8]) -> Verdict {
+        let verdict = match &ReducePacket::new_checked(bytes) {
+            Ok(packet) if packet.kind() == Kind::Piece => self.handle_piece(now, from, packet),
+            Ok(packet) if packet.kind() == Kind::Ask => self.handle_ask(now, from, packet),
+            Ok(packet) => self.handle_control(now, from, packet),
+            Err(refusal) => {
+                if let Some(address) = join_of_another_version(bytes) {
+                    self.answer_other_version(now, from, address);
+                }
+                Verdict::Drop(DropReason::Malformed(*refusal))
+            }
+        };
+        if let Verdict::Drop(reason) = verdict {
+            self.counters.refuse(reason);
+        }
+        verdict
+    }
+
+    fn poll_transmit(&mut self, now: Instant, port: PortId, buf: &mut [u8]) -> Option<Transmit> {
+        if port != PortId::DOWNLINK {
+            return None;
+        }
+        loop {
+            let (waiting, class) = self.out.leave(now)?;
+            let copies = waiting.to.as_slice().len() as u64;
+            let sent = &mut self.out.sent;
+            let len = match &waiting.message {
+                Message::Result(result) => {
+                    let to_all = result.to.is_none();
+                    let Some(len) = self.emit_result(result, buf) else {
+                        self.out.sent.results_gone += copies;
+                        continue;
+                    };
+                    let sent = &mut self.out.sent;
+                    *(if to_all { &mut sent.results } else { &mut sent.results_again }) += copies;
+                    len
+                }
+                Message::Want(want) => {
+                    sent.wants += copies;
+                    want.emit(buf)
+                }
+                Message::Welcome(welcome) => {
+                    sent.welcomes += copies;
+                    welcome.emit(buf)
+                }
+                Message::Closed(closed) => {
+                    sent.closed += copies;
+                    closed.emit(buf)
+                }
+            };
+            return Some(Transmit { to: waiting.to, len, class });
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<(Instant, Why)> {
+        let departure = self.out.next_departure().map(|at| (at, Why::Departure));
+        let generations = self.jobs.values().flat_map(Job::generations);
+        let overdue = generations.filter_map(|one| one.pool.next_deadline()).min();
+        let overdue = overdue.map(|at| (at, Why::BlockDeadline));
+        let silence =
+            (!self.jobs.is_empty()).then_some((self.next_silence_check, Why::SilenceCheck));
+        [departure, overdue, silence].into_iter().flatten().min_by_key(|(at, _)| *at)
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.check_deadlines(now);
+        if now >= self.next_silence_check {
+            self.check_silence(now);
+            self.next_silence_check = now + self.config.silence / 4;
+        }
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    fn ports(&self) -> u16 {
+        2
+    }
+
+    fn peers(&self, keep: &mut dyn FnMut(PeerId)) {
+        for job in self.jobs.values() {
+            let members = job.generations().flat_map(|generation| &generation.members);
+            members.map(|member| member.peer).for_each(&mut *keep);
+            job.lobby.values().map(|candidate| candidate.peer).for_each(&mut *keep);
+        }
+    }
+
+    fn report(&self, now: Instant, to: &mut dyn Report) {
+        report::walk(&self.statistics(now), to);
+    }
+}

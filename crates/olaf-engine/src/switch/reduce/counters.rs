@@ -1,0 +1,72 @@
+//! What the switch counts.
+
+use crate::blocks::pool::Counts;
+use crate::drop::DropReason;
+use alloc::collections::BTreeMap;
+use serde::Serialize;
+
+/// Datagrams down, each receiver counted.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct Sent {
+    /// Results to all members of a generation.
+    pub(super) results: u64,
+    /// Results to one member: it asked, or came late.
+    pub(super) results_again: u64,
+    /// Results whose cell had given way before they left.
+    pub(super) results_gone: u64,
+    pub(super) wants: u64,
+    pub(super) welcomes: u64,
+    pub(super) closed: u64,
+    /// Datagrams that found the link full.
+    pub(super) link_full: u64,
+    /// Departures with a mark of this link.
+    pub(super) marked: u64,
+}
+
+/// Everything else.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Counters {
+    /// Datagrams that reached no table, by reason.
+    pub(super) refused: BTreeMap<&'static str, u64>,
+    /// Pieces of generations that are forgotten.
+    pub(super) pieces: Counts,
+    pub(super) joins: u64,
+    pub(super) asks: u64,
+    pub(super) leaves: u64,
+    pub(super) generations: u64,
+    /// Generations that ended, by reason.
+    pub(super) closed: BTreeMap<&'static str, u64>,
+    /// Blocks that went out without some of their workers.
+    pub(super) overdue: u64,
+    pub(super) events_forgotten: u64,
+}
+
+impl Counters {
+    pub(super) fn refuse(&mut self, reason: DropReason) {
+        if !matches!(reason, DropReason::Piece(_)) {
+            *self.refused.entry(reason.name()).or_default() += 1;
+        }
+    }
+
+    /// A generation is forgotten, but not what became of its pieces.
+    pub(super) fn retire(&mut self, counts: &Counts) {
+        add(&mut self.pieces, counts);
+        // What waited in its table waits no more.
+        self.pieces.given_up += core::mem::take(&mut self.pieces.waiting);
+    }
+}
+
+/// Adds what became of other pieces.
+pub(super) fn add(sum: &mut Counts, counts: &Counts) {
+    sum.received += counts.received;
+    sum.summed += counts.summed;
+    sum.waiting += counts.waiting;
+    sum.late += counts.late;
+    sum.repeated += counts.repeated;
+    sum.held += counts.held;
+    sum.occupied += counts.occupied;
+    sum.given_up += counts.given_up;
+    for (reason, count) in &counts.refused {
+        *sum.refused.entry(*reason).or_default() += count;
+    }
+}

@@ -1,0 +1,201 @@
+//! One generation of a job: its members and the table of their blocks.
+
+use super::shapes::Shapes;
+use crate::blocks::Pool;
+use crate::drop::DropReason;
+use crate::engine::Source;
+use crate::ids::{JobId, PeerId, Session};
+use crate::time::Instant;
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::time::Duration;
+use olaf_wire::reduce::{Address, Blocks, Closed, Operator, Reason};
+
+/// A worker in a generation.
+#[derive(Debug)]
+pub(super) struct Member {
+    pub(super) session: Session,
+    pub(super) peer: PeerId,
+    /// Workers that it stands for.
+    pub(super) contributors: u32,
+    pub(super) heard: Instant,
+    pub(super) has_left: bool,
+}
+
+/// How a generation ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct End {
+    /// The first operation that it does not finish.
+    pub(super) operation: u32,
+    /// The rank of the worker that is the reason, or `ALL`.
+    pub(super) culprit: u32,
+    pub(super) reason: Reason,
+    pub(super) at: Instant,
+}
+
+/// A time with one set of workers.
+#[derive(Debug)]
+pub(super) struct Generation {
+    pub(super) job: JobId,
+    pub(super) number: u32,
+    /// By rank.
+    pub(super) members: Vec<Member>,
+    /// Those that have not left.
+    pub(super) group: Arc<[PeerId]>,
+    pub(super) pool: Pool,
+    pub(super) shapes: Shapes,
+    pub(super) block_bytes: u32,
+    /// Workers that belong into a sum.
+    pub(super) contributors: u32,
+    pub(super) deadline: Option<Duration>,
+    pub(super) end: Option<End>,
+    /// The operation, by its number in the generation before, that became this one's first.
+    pub(super) began_with: u32,
+    /// Pieces that found their cells occupied, by rank. Their senders wait for the cells.
+    occupied: BTreeMap<u32, Blocks>,
+    /// When a member last asked for a result in vain.
+    pub(super) asked_in_vain: Option<Instant>,
+}
+
+/// What a generation begins with.
+pub(super) struct Beginning {
+    pub(super) job: JobId,
+    pub(super) number: u32,
+    pub(super) members: Vec<Member>,
+    pub(super) block_bytes: u32,
+    pub(super) slots: u32,
+    pub(super) deadline: Option<Duration>,
+    pub(super) began_with: u32,
+}
+
+impl Generation {
+    pub(super) fn new(beginning: Beginning, pool: Pool) -> Self {
+        let Beginning { job, number, members, block_bytes, deadline, began_with, .. } = beginning;
+        let contributors =
+            members.iter().fold(0u32, |sum, member| sum.saturating_add(member.contributors));
+        let mut generation = Self {
+            job,
+            number,
+            group: Arc::from([]),
+            pool,
+            shapes: Shapes::new(block_bytes),
+            block_bytes,
+            contributors,
+            members,
+            deadline,
+            end: None,
+            began_with,
+            occupied: BTreeMap::new(),
+            asked_in_vain: None,
+        };
+        generation.regroup();
+        generation
+    }
+
+    /// Forms the group of receivers again, after a member has left or moved.
+    pub(super) fn regroup(&mut self) {
+        let here = self.members.iter().filter(|member| !member.has_left);
+        self.group = here.map(|member| member.peer).collect();
+    }
+
+    /// A message that says to come from a member came in.
+    pub(super) fn hear(
+        &mut self,
+        now: Instant,
+        from: Source,
+        address: &Address,
+    ) -> Result<(), DropReason> {
+        let member = self.members.get_mut(address.rank as usize);
+        let member = member.filter(|member| !member.has_left).ok_or(DropReason::NotAMember)?;
+        if member.session != address.session || member.peer != from.peer {
+            return Err(DropReason::WrongSender);
+        }
+        member.heard = now;
+        Ok(())
+    }
+
+    /// The member with that session.
+    pub(super) fn rank_of(&self, session: Session) -> Option<u32> {
+        let at = self.members.iter().position(|member| member.session == session)?;
+        u32::try_from(at).ok()
+    }
+
+    /// Whether operation and generation go on: not so from its end on.
+    pub(super) fn has(&self, operation: u32) -> bool {
+        self.end.is_none_or(|end| operation < end.operation)
+    }
+
+    /// Workers that belong into a block of that operator.
+    pub(super) const fn expected(&self, operator: Operator) -> u32 {
+        match operator {
+            Operator::Broadcast => 1,
+            Operator::Sum | Operator::Min | Operator::Max => self.contributors,
+        }
+    }
+
+    /// A piece found its cell occupied: its sender is told when the cell is free.
+    pub(super) fn note_occupied(&mut self, rank: u32, block: u32) {
+        let known = self.occupied.entry(rank).or_insert(Blocks { first: block, mask: 1 });
+        if block < known.first {
+            let shift = known.first - block;
+            let mask = known.mask.checked_shl(shift).unwrap_or(0) | 1;
+            *known = Blocks { first: block, mask };
+        } else if block - known.first < u64::BITS {
+            known.mask |= 1 << (block - known.first);
+        }
+    }
+
+    /// The next member that may send pieces again which found their cells occupied.
+    pub(super) fn poll_freed(&mut self) -> Option<(u32, Blocks)> {
+        let room = self.pool.min_holds().saturating_add(2 * self.pool.slots());
+        let (rank, _) = self.occupied.iter().find(|(_, blocks)| blocks.first < room)?;
+        let rank = *rank;
+        self.occupied.remove(&rank).map(|blocks| (rank, blocks))
+    }
+
+    /// Ends the generation at that operation. A generation may end again, at an earlier operation.
+    pub(super) fn close(&mut self, end: End) {
+        let (next, next_block) = self.shapes.next();
+        let operation = end.operation.min(next);
+        let block = self.shapes.first_block(operation).unwrap_or(next_block);
+        self.pool.close(block);
+        self.end = Some(End { operation, ..end });
+    }
+
+    /// What a member hears of the end.
+    pub(super) fn closed(&self, address: Address) -> Option<Closed> {
+        let End { operation, culprit, reason, .. } = self.end?;
+        Some(Closed { address, operation, culprit, reason })
+    }
+
+    /// The operation of the first incomplete block.
+    pub(super) fn first_incomplete(&self) -> u32 {
+        match self.shapes.at(self.pool.first_incomplete()) {
+            Some((operation, _)) => operation,
+            None => self.shapes.next().0,
+        }
+    }
+
+    /// The silent member that others wait for, if there is one.
+    pub(super) fn dead(&self, now: Instant, silence: Duration) -> Option<u32> {
+        let is_asked_for = self.asked_in_vain.is_some_and(|at| now.since(at) < silence);
+        let first = self.pool.first_incomplete();
+        let silent = (0..)
+            .zip(&self.members)
+            .filter(|(_, member)| member.has_left || now.since(member.heard) >= silence);
+        let mut silent = silent.map(|(rank, _)| rank);
+        silent.find(|rank| {
+            let mut open = (first..).map_while(|block| self.pool.cell(block));
+            is_asked_for && self.end.is_none()
+                || open.any(|cell| {
+                    cell.state() == crate::blocks::pool::State::Open && !cell.from().contains(*rank)
+                })
+        })
+    }
+
+    /// Whether no member was heard for that time.
+    pub(super) fn is_deserted(&self, now: Instant, time: Duration) -> bool {
+        self.members.iter().all(|member| member.has_left || now.since(member.heard) >= time)
+    }
+}

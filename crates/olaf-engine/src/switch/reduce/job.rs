@@ -1,0 +1,89 @@
+//! A job: its generations, and the workers that wait for the next one.
+
+use super::generation::Generation;
+use crate::ids::{PeerId, Session};
+use crate::time::Instant;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+/// A worker that wants to take part.
+#[derive(Clone, Debug)]
+pub(super) struct Candidate {
+    pub(super) peer: PeerId,
+    pub(super) wanted: Option<u32>,
+    pub(super) contributors: u32,
+    pub(super) deadline_us: u32,
+    pub(super) block_bytes: u32,
+    pub(super) datagram_bytes: u32,
+    pub(super) sent_at_us: u32,
+    pub(super) heard: Instant,
+}
+
+/// One job.
+#[derive(Debug)]
+pub(super) struct Job {
+    /// Workers that every generation waits for; 0: the job is elastic.
+    pub(super) fixed: u32,
+    pub(super) lobby: BTreeMap<Session, Candidate>,
+    /// The newest generation, open or closed.
+    pub(super) current: Option<Generation>,
+    /// The one before, for members that still lack results of it.
+    pub(super) previous: Option<Generation>,
+}
+
+impl Job {
+    pub(super) const fn new(fixed: u32) -> Self {
+        Self { fixed, lobby: BTreeMap::new(), current: None, previous: None }
+    }
+
+    pub(super) fn generation(&mut self, number: u32) -> Option<&mut Generation> {
+        let mut both = self.current.iter_mut().chain(&mut self.previous);
+        both.find(|generation| generation.number == number)
+    }
+
+    pub(super) fn generations(&self) -> impl Iterator<Item = &Generation> {
+        self.current.iter().chain(&self.previous)
+    }
+
+    pub(super) fn generations_mut(&mut self) -> impl Iterator<Item = &mut Generation> {
+        self.current.iter_mut().chain(&mut self.previous)
+    }
+
+    /// Whether the next generation can begin with the workers in the lobby.
+    pub(super) fn is_complete(&self, now: Instant, silence: Duration) -> bool {
+        if self.fixed > 0 {
+            return self.lobby.len() == self.fixed as usize;
+        }
+        let Some(current) = &self.current else { return !self.lobby.is_empty() };
+        let Some(end) = current.end else { return false };
+        let is_expected = |at: usize| {
+            let member = &current.members[at];
+            let is_dead =
+                end.reason == olaf_wire::reduce::Reason::Dead && end.culprit as usize == at;
+            !member.has_left && !is_dead && now.since(member.heard) < silence
+        };
+        let mut expected = (0..current.members.len()).filter(|at| is_expected(*at));
+        !self.lobby.is_empty()
+            && expected.all(|at| self.lobby.contains_key(&current.members[at].session))
+    }
+
+    /// Gives the workers of the lobby their ranks, and empties it. A worker keeps the rank that it
+    /// wants, or else had, where that is free.
+    pub(super) fn seat(&mut self) -> Vec<(Session, Candidate)> {
+        let lobby = core::mem::take(&mut self.lobby);
+        let mut seats: Vec<Option<(Session, Candidate)>> = Vec::new();
+        seats.resize_with(lobby.len(), || None);
+        let mut others = Vec::new();
+        for (session, candidate) in lobby {
+            let had = || self.current.as_ref().and_then(|current| current.rank_of(session));
+            let wish = candidate.wanted.or_else(had);
+            match wish.and_then(|rank| seats.get_mut(rank as usize)) {
+                Some(seat) if seat.is_none() => *seat = Some((session, candidate)),
+                _ => others.push((session, candidate)),
+            }
+        }
+        let mut others = others.into_iter();
+        seats.into_iter().filter_map(|seat| seat.or_else(|| others.next())).collect()
+    }
+}

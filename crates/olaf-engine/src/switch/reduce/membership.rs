@@ -1,0 +1,429 @@
+//! Who takes part: joins, good-byes, silence, and the beginning and the end of generations.
+
+use super::Switch;
+use super::generation::{Beginning, End, Generation, Member};
+use super::job::{Candidate, Job};
+use super::outbox::Message;
+use crate::blocks::Pool;
+use crate::drop::DropReason;
+use crate::engine::{Receivers, Source, Verdict};
+use crate::event::SumEvent;
+use crate::ids::{JobId, PeerId, Session};
+use crate::party::GONE;
+use crate::time::Instant;
+use alloc::vec::Vec;
+use core::time::Duration;
+use olaf_wire::reduce::{
+    ALL, Address, Closed, Join, Leave, MAX_RANKS, Reason, ReducePacket, Welcome, WelcomeCode,
+    offsets::{HEADER, WORD},
+};
+
+/// Lanes of a block begin and end with a cache line.
+const LINE: u32 = 64;
+
+/// The end of a generation because of that worker; the caller says why and where.
+pub(super) fn culprit_is(rank: Option<u32>, at: Instant) -> End {
+    End { operation: 0, culprit: rank.unwrap_or(ALL), reason: Reason::Refused, at }
+}
+
+impl Switch {
+    pub(super) fn handle_join(
+        &mut self,
+        now: Instant,
+        from: Source,
+        packet: &ReducePacket<'_>,
+    ) -> Verdict {
+        let join = match Join::parse(packet) {
+            Ok(join) => join,
+            Err(refusal) => return Verdict::Drop(DropReason::Malformed(refusal)),
+        };
+        self.counters.joins += 1;
+        let id = join.address.job;
+        match self.admit(now, from, &join) {
+            Ok(()) => {
+                self.begin_if_complete(now, id);
+                Verdict::Absorb
+            }
+            Err(code) => {
+                self.answer(now, from.peer, &join, code);
+                if !code.is_refusal() {
+                    return Verdict::Absorb;
+                }
+                self.event(id, SumEvent::WorkerRefused { peer: from.peer, code });
+                Verdict::Drop(DropReason::SumJoinRefused(code))
+            }
+        }
+    }
+
+    /// Lets a worker into the lobby of its job. The error is the answer to a join that goes no
+    /// further.
+    fn admit(&mut self, now: Instant, from: Source, join: &Join) -> Result<(), WelcomeCode> {
+        let Address { job: id, rank, session, .. } = join.address;
+        let wanted = (rank != ALL).then_some(rank);
+        if self.block_bytes([(join.datagram_bytes, join.block_bytes)].into_iter(), 1).is_none() {
+            return Err(WelcomeCode::Refused);
+        }
+        let silence = self.config.silence;
+        self.forget_deserted(now, id, join.workers);
+        if !self.jobs.contains_key(&id) && self.jobs.len() >= self.config.jobs as usize {
+            return Err(WelcomeCode::Full);
+        }
+        let job = self.jobs.entry(id).or_insert_with(|| Job::new(join.workers));
+        if job.fixed != join.workers || (job.fixed > 0 && wanted.is_some_and(|r| r >= job.fixed)) {
+            return Err(WelcomeCode::Refused);
+        }
+        if let Some(current) = job.current.as_mut().filter(|current| current.end.is_none()) {
+            if let Some(rank) = current.rank_of(session) {
+                // Its welcome was lost, or it sends from another address now.
+                let member = &mut current.members[rank as usize];
+                (member.peer, member.heard) = (from.peer, now);
+                current.regroup();
+                return Err(WelcomeCode::Welcome);
+            }
+            let replaced = current.replaced_by(now, wanted, silence);
+            let end = match (job.fixed > 0, replaced) {
+                (true, Replaced::Nobody) => return Err(WelcomeCode::Full),
+                (_, Replaced::StillAlive) => return Err(WelcomeCode::Waiting),
+                (true, Replaced::Dead(rank)) => {
+                    let operation = current.first_incomplete();
+                    End { operation, reason: Reason::Dead, ..culprit_is(Some(rank), now) }
+                }
+                (false, _) => {
+                    let (operation, _) = current.shapes.next();
+                    End { operation, reason: Reason::Joined, ..culprit_is(None, now) }
+                }
+            };
+            let number = current.number;
+            self.close(now, &Address { job: id, generation: number, rank: ALL, session }, end);
+        }
+        let job = self.jobs.get_mut(&id).expect("it has just been there");
+        job.lobby.retain(|_, candidate| now.since(candidate.heard) < silence);
+        let is_taken = |other: &Candidate| wanted.is_some() && other.wanted == wanted;
+        let others = job.lobby.iter().filter(|(known, _)| **known != session);
+        let others: Vec<&Candidate> = others.map(|(_, candidate)| candidate).collect();
+        if others.iter().any(|other| is_taken(other)) {
+            return Err(WelcomeCode::Waiting);
+        }
+        let most = if job.fixed > 0 { job.fixed } else { MAX_RANKS };
+        if others.len() >= most as usize {
+            return Err(WelcomeCode::Full);
+        }
+        let candidate = Candidate {
+            peer: from.peer,
+            wanted,
+            contributors: join.contributors,
+            deadline_us: join.deadline_us,
+            block_bytes: join.block_bytes,
+            datagram_bytes: join.datagram_bytes,
+            sent_at_us: join.sent_at_us,
+            heard: now,
+        };
+        job.lobby.insert(session, candidate);
+        if job.is_complete(now, silence) { Ok(()) } else { Err(WelcomeCode::Waiting) }
+    }
+
+    /// Forgets a job whose workers are all gone, where another job wants its number, its place or
+    /// another number of workers.
+    fn forget_deserted(&mut self, now: Instant, id: JobId, workers: u32) {
+        let silence = self.config.silence;
+        let is_over = |job: &Job, time: Duration| {
+            job.lobby.values().all(|candidate| now.since(candidate.heard) >= time)
+                && job.generations().all(|generation| generation.is_deserted(now, time))
+        };
+        if self.jobs.get(&id).is_some_and(|job| job.fixed != workers && is_over(job, silence)) {
+            self.forget(id);
+        }
+        if !self.jobs.contains_key(&id) && self.jobs.len() >= self.config.jobs as usize {
+            let over = self.jobs.iter().find(|(_, job)| is_over(job, silence));
+            if let Some(over) = over.map(|(over, _)| *over) {
+                self.forget(over);
+            }
+        }
+    }
+
+    pub(super) fn forget(&mut self, id: JobId) {
+        for generation in self.jobs.remove(&id).iter().flat_map(Job::generations) {
+            self.counters.retire(&generation.pool.counts());
+        }
+    }
+
+    /// Answers a join that is not, or not yet, followed by a generation.
+    fn answer(&mut self, now: Instant, peer: PeerId, join: &Join, code: WelcomeCode) {
+        let address = join.address;
+        let job = self.jobs.get(&address.job);
+        if code == WelcomeCode::Welcome
+            && let Some(current) = job.and_then(|job| job.current.as_ref())
+            && let Some(rank) = current.rank_of(address.session)
+        {
+            let welcome = welcome_to(current, rank, join.sent_at_us);
+            return self.out.tell(now, peer, Message::Welcome(welcome));
+        }
+        let here = job.map_or(0, |job| u32::try_from(job.lobby.len()).unwrap_or(MAX_RANKS));
+        let welcome = Welcome {
+            address: Address { rank: ALL, ..address },
+            code,
+            operation: 0,
+            workers: job.map_or(0, |job| job.fixed),
+            here: here.min(MAX_RANKS),
+            slots: 0,
+            block_bytes: 0,
+            sent_at_us: join.sent_at_us,
+        };
+        self.out.tell(now, peer, Message::Welcome(welcome));
+    }
+
+    /// Tells a sender in another version of the format which version this switch speaks.
+    pub(super) fn answer_other_version(&mut self, now: Instant, from: Source, address: Address) {
+        let welcome = Welcome {
+            address: Address { rank: ALL, ..address },
+            code: WelcomeCode::OtherVersion,
+            operation: 0,
+            workers: 0,
+            here: 0,
+            slots: 0,
+            block_bytes: 0,
+            sent_at_us: 0,
+        };
+        self.out.tell(now, from.peer, Message::Welcome(welcome));
+    }
+
+    /// Begins the job's next generation if all its workers are there.
+    pub(super) fn begin_if_complete(&mut self, now: Instant, id: JobId) {
+        let silence = self.config.silence;
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        if !job.is_complete(now, silence) {
+            return;
+        }
+        let seated = job.seat();
+        let wishes =
+            seated.iter().map(|(_, candidate)| (candidate.datagram_bytes, candidate.block_bytes));
+        let block_bytes = self.block_bytes(wishes, seated.len());
+        let block_bytes = block_bytes.expect("each datagram has room for a block, see admit()");
+        let beginning = self.beginning(id, &seated, block_bytes);
+        let members = u32::try_from(seated.len()).expect("a lobby has at most MAX_RANKS workers");
+        let (slots, number) = (beginning.slots, beginning.number);
+        let generation = Generation::new(beginning, Pool::new(slots, members));
+        let job = self.jobs.get_mut(&id).expect("it has just been there");
+        if let Some(older) = job.previous.take() {
+            self.counters.retire(&older.pool.counts());
+        }
+        job.previous = job.current.take();
+        for (rank, (_, candidate)) in (0..).zip(&seated) {
+            let welcome = welcome_to(&generation, rank, candidate.sent_at_us);
+            self.out.tell(now, candidate.peer, Message::Welcome(welcome));
+        }
+        job.current = Some(generation);
+        self.counters.generations += 1;
+        self.event(id, SumEvent::GenerationBegan { generation: number, workers: members });
+    }
+
+    fn beginning(
+        &mut self,
+        id: JobId,
+        seated: &[(Session, Candidate)],
+        block_bytes: u32,
+    ) -> Beginning {
+        let members = seated.iter().map(|(session, candidate)| Member {
+            session: *session,
+            peer: candidate.peer,
+            contributors: candidate.contributors,
+            heard: candidate.heard,
+            has_left: false,
+        });
+        // The shortest deadline that a worker asked for, or else the switch's own.
+        let asked = seated.iter().map(|(_, candidate)| candidate.deadline_us);
+        let asked = asked.filter(|us| *us > 0).min();
+        let deadline = asked.map(|us| Duration::from_micros(us.into()));
+        let number = self.next_generation;
+        // 0 stands for "none yet" in a join.
+        self.next_generation = number.checked_add(1).unwrap_or(1);
+        let end = self.jobs.get(&id).and_then(|job| job.current.as_ref()?.end);
+        Beginning {
+            job: id,
+            number,
+            members: members.collect(),
+            block_bytes,
+            slots: self.slots(block_bytes),
+            deadline: deadline.or(self.config.deadline),
+            began_with: end.map_or(0, |end| end.operation),
+        }
+    }
+
+    /// Slots of a job: its share of the memory has two tables, for the table of the generation
+    /// before is kept too. Each slot has two cells.
+    fn slots(&self, block_bytes: u32) -> u32 {
+        let share = self.config.memory_bytes / u64::from(self.config.jobs);
+        let slots = share / (4 * u64::from(block_bytes));
+        u32::try_from(slots).unwrap_or(u32::MAX).clamp(1, self.config.slots)
+    }
+
+    /// Bytes of a block that fits every worker's datagrams, of their length and the wanted bytes of
+    /// a block; none where not even a line fits.
+    fn block_bytes(
+        &self,
+        wishes: impl Iterator<Item = (u32, u32)> + Clone,
+        workers: usize,
+    ) -> Option<u32> {
+        let words = u32::try_from(workers.div_ceil(64) * WORD).ok()?;
+        let longest = wishes.clone().map(|(datagram, _)| datagram).min()?;
+        let longest = longest.min(olaf_wire::offsets::MAX_DATAGRAM as u32);
+        let fits = longest.checked_sub(HEADER as u32 + words)? / LINE * LINE;
+        let wanted = wishes.map(|(_, block)| block).filter(|block| *block > 0).min();
+        let wanted = wanted.map_or(fits, |wanted| (wanted / LINE * LINE).max(LINE));
+        Some(fits.min(wanted)).filter(|bytes| *bytes > 0)
+    }
+
+    pub(super) fn handle_leave(
+        &mut self,
+        now: Instant,
+        from: Source,
+        packet: &ReducePacket<'_>,
+    ) -> Verdict {
+        let leave = match Leave::parse(packet) {
+            Ok(leave) => leave,
+            Err(refusal) => return Verdict::Drop(DropReason::Malformed(refusal)),
+        };
+        let address = leave.address;
+        let Some(job) = self.jobs.get_mut(&address.job) else {
+            return Verdict::Drop(DropReason::UnknownJob);
+        };
+        let waited = job.lobby.get(&address.session).is_some_and(|c| c.peer == from.peer);
+        if waited {
+            job.lobby.remove(&address.session);
+        }
+        let Some(generation) = job.generation(address.generation) else {
+            return if waited { Verdict::Absorb } else { Verdict::Drop(DropReason::NotAMember) };
+        };
+        if let Err(reason) = generation.hear(now, from, &address) {
+            return Verdict::Drop(reason);
+        }
+        self.counters.leaves += 1;
+        generation.members[address.rank as usize].has_left = true;
+        // It needs no result any more.
+        generation.pool.note_holds(address.rank, u32::MAX);
+        generation.regroup();
+        let operation = leave.operation;
+        self.event(address.job, SumEvent::WorkerLeft { rank: address.rank, peer: from.peer });
+        let end = End { operation, reason: Reason::Left, ..culprit_is(Some(address.rank), now) };
+        self.close(now, &address, end);
+        self.begin_if_complete(now, address.job);
+        Verdict::Absorb
+    }
+
+    /// Ends a generation, and tells its members. A generation that has ended ends again only at an
+    /// earlier operation.
+    pub(super) fn close(&mut self, now: Instant, of: &Address, end: End) {
+        let job = self.jobs.get_mut(&of.job);
+        let Some(generation) = job.and_then(|job| job.generation(of.generation)) else { return };
+        if !generation.has(end.operation) {
+            return;
+        }
+        generation.close(end);
+        let everyone = Address {
+            job: generation.job,
+            generation: generation.number,
+            rank: ALL,
+            session: Session(0),
+        };
+        let closed = generation.closed(everyone).expect("it has just ended");
+        let culprit = generation.members.get(end.culprit as usize).map(|member| member.peer);
+        let group = Receivers::Many(generation.group.clone());
+        self.out.send(now, group, Message::Closed(closed));
+        *self.counters.closed.entry(end.reason.name()).or_default() += 1;
+        let event = SumEvent::GenerationClosed {
+            generation: of.generation,
+            operation: closed.operation,
+            reason: end.reason,
+            culprit: culprit.map(|peer| (end.culprit, peer)),
+        };
+        self.event(of.job, event);
+    }
+
+    /// A message of a generation that is not known: this switch was restarted, or forgot the job.
+    pub(super) fn handle_unknown(
+        &mut self,
+        now: Instant,
+        from: Source,
+        address: &Address,
+    ) -> Verdict {
+        let closed =
+            Closed { address: *address, operation: 0, culprit: ALL, reason: Reason::Unknown };
+        self.out.tell(now, from.peer, Message::Closed(closed));
+        Verdict::Drop(DropReason::UnknownGeneration)
+    }
+
+    /// Looks for workers that are silent while others wait for them, and for jobs without workers.
+    pub(super) fn check_silence(&mut self, now: Instant) {
+        let silence = self.config.silence;
+        let jobs: Vec<JobId> = self.jobs.keys().copied().collect();
+        for id in jobs {
+            let generations = self.jobs.get(&id).into_iter().flat_map(Job::generations);
+            let dead = generations.filter_map(|generation| {
+                let rank = generation.dead(now, silence)?;
+                let has_left = generation.members[rank as usize].has_left;
+                let reason = if has_left { Reason::Left } else { Reason::Dead };
+                let operation = generation.first_incomplete();
+                let of =
+                    Address { job: id, generation: generation.number, rank, session: Session(0) };
+                Some((of, End { operation, reason, ..culprit_is(Some(rank), now) }))
+            });
+            let dead: Vec<_> = dead.collect();
+            for (of, end) in dead {
+                self.close(now, &of, end);
+            }
+            if let Some(job) = self.jobs.get_mut(&id) {
+                job.lobby.retain(|_, candidate| now.since(candidate.heard) < silence);
+            }
+            self.begin_if_complete(now, id);
+            let is_gone = |job: &Job| {
+                job.lobby.is_empty()
+                    && job.generations().all(|one| one.is_deserted(now, silence * GONE))
+            };
+            if self.jobs.get(&id).is_some_and(is_gone) {
+                self.forget(id);
+            }
+        }
+    }
+}
+
+/// The member that a new worker would replace.
+pub(super) enum Replaced {
+    /// None.
+    Nobody,
+    /// One that was heard lately.
+    StillAlive,
+    /// One that is silent or has left.
+    Dead(u32),
+}
+
+impl Generation {
+    fn replaced_by(&self, now: Instant, wanted: Option<u32>, silence: Duration) -> Replaced {
+        let is_dead = |member: &Member| member.has_left || now.since(member.heard) >= silence;
+        match wanted.map(|rank| (rank, self.members.get(rank as usize))) {
+            Some((rank, Some(member))) if is_dead(member) => Replaced::Dead(rank),
+            Some((_, Some(_))) => Replaced::StillAlive,
+            Some((_, None)) => Replaced::Nobody,
+            None => {
+                let mut ranks = (0..).zip(&self.members);
+                let dead = ranks.find(|(_, member)| is_dead(member));
+                dead.map_or(Replaced::Nobody, |(rank, _)| Replaced::Dead(rank))
+            }
+        }
+    }
+}
+
+/// The welcome of the member of that rank.
+fn welcome_to(generation: &Generation, rank: u32, sent_at_us: u32) -> Welcome {
+    let members = u32::try_from(generation.members.len()).expect("at most MAX_RANKS");
+    let session = generation.members[rank as usize].session;
+    Welcome {
+        address: Address { job: generation.job, generation: generation.number, rank, session },
+        code: WelcomeCode::Welcome,
+        operation: generation.began_with,
+        workers: members,
+        here: members,
+        slots: generation.pool.slots(),
+        block_bytes: generation.block_bytes,
+        sent_at_us,
+    }
+}

@@ -1,0 +1,243 @@
+//! Pieces, results and questions for them.
+
+use super::Switch;
+use super::generation::{End, Generation};
+use super::membership::culprit_is;
+use super::outbox::{Message, Outbox, Outgoing};
+use super::shapes::Misfit;
+use crate::blocks::pool::{Asked, Met, Piece as Table, Reason as TableReason, State};
+use crate::drop::DropReason;
+use crate::engine::{Ecn, Receivers, Source, Verdict};
+use crate::event::SumEvent;
+use crate::time::Instant;
+use olaf_wire::Refusal;
+use olaf_wire::reduce::{Address, Ask, Blocks, Piece, Reason, ReducePacket, Want, datagram_len};
+
+impl Switch {
+    pub(super) fn handle_piece(
+        &mut self,
+        now: Instant,
+        from: Source,
+        packet: &ReducePacket<'_>,
+    ) -> Verdict {
+        let piece = match Piece::parse(packet) {
+            Ok(piece) => piece,
+            Err(refusal) => return Verdict::Drop(DropReason::Malformed(refusal)),
+        };
+        let address = piece.address;
+        let job = self.jobs.get_mut(&address.job);
+        let Some(generation) = job.and_then(|job| job.generation(address.generation)) else {
+            return self.handle_unknown(now, from, &address);
+        };
+        if let Err(reason) = generation.hear(now, from, &address) {
+            return Verdict::Drop(reason);
+        }
+        let lanes = packet.lanes();
+        let shape = generation.shapes.of(&piece.block, lanes.len() / piece.block.lane_type.bytes());
+        let shape = match shape {
+            Ok(shape) => shape,
+            Err(Misfit::Impossible) => {
+                return Verdict::Drop(DropReason::Malformed(Refusal::BadField("lanes")));
+            }
+            Err(Misfit::Mismatch) => return self.handle_mismatch(now, &piece),
+        };
+        let operation = piece.block.operation;
+        if shape.first >= self.config.renew_at && generation.has(operation) {
+            let reason = Reason::Renewed;
+            self.close(now, &address, End { operation, reason, ..culprit_is(None, now) });
+            return Verdict::Drop(DropReason::Piece(TableReason::Closed));
+        }
+        let met = generation.pool.meet(
+            now,
+            &Table {
+                block: piece.block.number,
+                member: address.rank,
+                holds: piece.holds,
+                contributors: piece.contributors,
+                congested: piece.marks.congested || from.class.ecn() == Ecn::Marked,
+                deadline: generation.deadline,
+                lanes,
+            },
+        );
+        self.after(now, &piece, shape, met)
+    }
+
+    /// Does what follows from what became of a piece.
+    fn after(
+        &mut self,
+        now: Instant,
+        piece: &Piece,
+        shape: super::shapes::Shape,
+        met: Met,
+    ) -> Verdict {
+        let address = &piece.address;
+        let job = self.jobs.get_mut(&address.job);
+        let generation = job.and_then(|job| job.generation(address.generation));
+        let generation = generation.expect("the piece has just met its table");
+        let block = piece.block.number;
+        if matches!(met, Met::Opened | Met::Complete) {
+            let held = generation.pool.min_holds();
+            generation.shapes.note(piece.block.operation, shape, held);
+        }
+        match met {
+            Met::Opened | Met::Added | Met::Held => {}
+            Met::Complete => {
+                generation.pool.finish(block);
+                send_result(&mut self.out, now, generation, block, None, piece.sent_at_us);
+            }
+            Met::Late | Met::Repeated => {
+                let to = Some(address.rank);
+                send_result(&mut self.out, now, generation, block, to, piece.sent_at_us);
+            }
+            Met::Occupied => generation.note_occupied(address.rank, block),
+            Met::Refused(reason) => {
+                if reason == TableReason::Closed
+                    && let Some(closed) = generation.closed(*address)
+                {
+                    let peer = generation.members[address.rank as usize].peer;
+                    self.out.tell(now, peer, Message::Closed(closed));
+                }
+                if reason == TableReason::NonFinite {
+                    self.tell_of_non_finite(address, piece.block.operation);
+                }
+                return Verdict::Drop(DropReason::Piece(reason));
+            }
+        }
+        free_cells(&mut self.out, now, generation);
+        Verdict::Absorb
+    }
+
+    fn tell_of_non_finite(&mut self, address: &Address, operation: u32) {
+        self.event(address.job, SumEvent::NonFinite { rank: address.rank, operation });
+    }
+
+    /// The sender reduces something else than the others under the same number.
+    fn handle_mismatch(&mut self, now: Instant, piece: &Piece) -> Verdict {
+        let address = piece.address;
+        let end = End {
+            operation: piece.block.operation,
+            reason: Reason::Mismatch,
+            ..culprit_is(Some(address.rank), now)
+        };
+        self.close(now, &address, end);
+        Verdict::Drop(DropReason::Mismatch)
+    }
+
+    pub(super) fn handle_ask(
+        &mut self,
+        now: Instant,
+        from: Source,
+        packet: &ReducePacket<'_>,
+    ) -> Verdict {
+        let ask = match Ask::parse(packet) {
+            Ok(ask) => ask,
+            Err(refusal) => return Verdict::Drop(DropReason::Malformed(refusal)),
+        };
+        let address = ask.address;
+        let job = self.jobs.get_mut(&address.job);
+        let Some(generation) = job.and_then(|job| job.generation(address.generation)) else {
+            return self.handle_unknown(now, from, &address);
+        };
+        if let Err(reason) = generation.hear(now, from, &address) {
+            return Verdict::Drop(reason);
+        }
+        self.counters.asks += 1;
+        if ask.holds > generation.shapes.next().1 {
+            return Verdict::Drop(DropReason::Malformed(Refusal::BadField("holds")));
+        }
+        generation.pool.note_holds(address.rank, ask.holds);
+        let mut wanted = Blocks { first: ask.blocks.first, mask: 0 };
+        let mut answered = ask.blocks.mask == 0;
+        for block in ask.blocks.iter() {
+            match generation.pool.asked(address.rank, block) {
+                Asked::Result => {
+                    let to = Some(address.rank);
+                    send_result(&mut self.out, now, generation, block, to, ask.sent_at_us);
+                    answered = true;
+                }
+                Asked::Wanted => wanted.mask |= 1 << (block - ask.blocks.first),
+                Asked::Waiting | Asked::Held | Asked::Nothing => {}
+            }
+        }
+        if wanted.mask != 0 {
+            want(&mut self.out, now, generation, address.rank, wanted, ask.sent_at_us);
+        }
+        if !answered {
+            generation.asked_in_vain = Some(now);
+        }
+        if !generation.has(ask.operation)
+            && let Some(closed) = generation.closed(address)
+        {
+            self.out.tell(now, from.peer, Message::Closed(closed));
+        }
+        free_cells(&mut self.out, now, generation);
+        Verdict::Absorb
+    }
+
+    /// Blocks whose deadline has passed go out as they are.
+    pub(super) fn check_deadlines(&mut self, now: Instant) {
+        for generation in self.jobs.values_mut().flat_map(super::job::Job::generations_mut) {
+            while let Some(block) = generation.pool.poll_overdue(now) {
+                generation.pool.finish(block);
+                self.counters.overdue += 1;
+                send_result(&mut self.out, now, generation, block, None, 0);
+            }
+        }
+    }
+}
+
+/// Sends the result of a block, if its cell has one, to the member of that rank, or to all.
+fn send_result(
+    out: &mut Outbox,
+    now: Instant,
+    generation: &Generation,
+    block: u32,
+    to: Option<u32>,
+    sent_at_us: u32,
+) {
+    let Some(cell) = generation.pool.cell(block).filter(|cell| cell.state() == State::Final) else {
+        return;
+    };
+    let Some(block) = generation.shapes.block(block) else { return };
+    let is_partial = cell.contributors < generation.expected(block.operator);
+    let words = if is_partial { cell.from().words().len() } else { 0 };
+    let member = to.map(|rank| (rank, &generation.members[rank as usize]));
+    let receivers = match member {
+        Some((_, member)) => Receivers::One(member.peer),
+        None => Receivers::Many(generation.group.clone()),
+    };
+    let result = Outgoing {
+        job: generation.job,
+        generation: generation.number,
+        block,
+        to: member.map(|(rank, member)| (rank, member.session.0)),
+        sent_at_us,
+        bytes: datagram_len(words, block.lane_type, cell.lane_count()),
+    };
+    out.send(now, receivers, Message::Result(result));
+}
+
+/// Asks a member for its pieces of these blocks.
+fn want(
+    out: &mut Outbox,
+    now: Instant,
+    generation: &Generation,
+    rank: u32,
+    blocks: Blocks,
+    sent_at_us: u32,
+) {
+    let Generation { job, number, .. } = *generation;
+    let member = &generation.members[rank as usize];
+    let address = Address { job, generation: number, rank, session: member.session };
+    let operation = generation.shapes.at(blocks.first).map_or(0, |(operation, _)| operation);
+    let holds = generation.pool.min_holds();
+    let want = Want { address, operation, blocks, holds, sent_at_us };
+    out.tell(now, member.peer, Message::Want(want));
+}
+
+/// Asks for the pieces whose cells were occupied and are free now.
+fn free_cells(out: &mut Outbox, now: Instant, generation: &mut Generation) {
+    while let Some((rank, blocks)) = generation.poll_freed() {
+        want(out, now, generation, rank, blocks, 0);
+    }
+}
