@@ -147,22 +147,24 @@ impl Switch {
         }
         generation.pool.note_holds(address.rank, ask.holds);
         let mut wanted = Blocks { first: ask.blocks.first, mask: 0 };
-        let mut answered = ask.blocks.mask == 0;
+        let mut results = false;
         for block in ask.blocks.iter() {
             match generation.pool.asked(address.rank, block) {
                 Asked::Result => {
                     let to = Some(address.rank);
                     send_result(&mut self.out, now, generation, block, to, ask.sent_at_us);
-                    answered = true;
+                    results = true;
                 }
                 Asked::Wanted => wanted.mask |= 1 << (block - ask.blocks.first),
                 Asked::Waiting | Asked::Held | Asked::Nothing => {}
             }
         }
-        if wanted.mask != 0 {
+        // A question without any other answer gets an empty wish: the sender hears that this switch
+        // is there.
+        if wanted.mask != 0 || !results {
             want(&mut self.out, now, generation, address.rank, wanted, ask.sent_at_us);
         }
-        if !answered {
+        if !results && ask.blocks.mask != 0 {
             generation.asked_in_vain = Some(now);
         }
         if !generation.has(ask.operation)

@@ -266,7 +266,7 @@ fn lost_results_and_lost_pieces_are_sent_again_to_those_who_lack_them() {
     assert_eq!(sent[1], (alloc::vec![1], Out::Want { blocks: alloc::vec![1] }));
     // Worker 0 has sent its piece of block 1: it can only wait.
     trace.asks(0, 1, 1, 1);
-    assert_eq!(trace.sent(), []);
+    assert_eq!(trace.sent(), [(alloc::vec![0], Out::Want { blocks: Vec::new() })]);
     trace.piece(1, 0, 3, 2.0);
     assert_eq!(trace.results(), [(alloc::vec![1], 0, 3.0, 2)], "a repeated piece");
     trace.piece(1, 1, 3, 2.0);
@@ -397,6 +397,7 @@ fn a_worker_that_comes_back_takes_its_rank_once_its_old_life_is_silent() {
     assert!(matches!(&sent[..], [(_, Out::Welcome(w))] if w.code == WelcomeCode::Waiting));
     trace.wait(Duration::from_millis(1500));
     trace.asks(0, 0, 0, 0);
+    trace.sent();
     trace.wait(Duration::from_millis(600));
     let sent = again(&mut trace);
     let closed = Out::Closed { operation: 0, culprit: 1, reason: Reason::Dead };
