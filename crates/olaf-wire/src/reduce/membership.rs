@@ -250,11 +250,13 @@ pub enum Reason {
     Renewed = 6,
     /// The switch does not know the generation: it was restarted, or forgot the job.
     Unknown = 7,
+    /// The switch above is silent.
+    SwitchSilent = 8,
 }
 
 impl Reason {
     /// Every reason.
-    pub const EACH: [Self; 7] = [
+    pub const EACH: [Self; 8] = [
         Self::Dead,
         Self::Left,
         Self::Joined,
@@ -262,6 +264,7 @@ impl Reason {
         Self::Refused,
         Self::Renewed,
         Self::Unknown,
+        Self::SwitchSilent,
     ];
 
     fn from_byte(byte: u8) -> Option<Self> {
@@ -279,6 +282,7 @@ impl Reason {
             Self::Refused => "refused",
             Self::Renewed => "renewed",
             Self::Unknown => "unknown",
+            Self::SwitchSilent => "switch_silent",
         }
     }
 }

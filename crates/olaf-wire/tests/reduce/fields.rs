@@ -186,7 +186,7 @@ fn a_membership_that_cannot_be_is_refused_by_the_name_of_its_field() {
     let end = Message::Closed(end);
     refused(&end, closed::CULPRIT, &MAX_RANKS.to_be_bytes(), "culprit");
     refused(&end, closed::REASON, &[0], "reason");
-    refused(&end, closed::REASON, &[8], "reason");
+    refused(&end, closed::REASON, &[9], "reason");
 }
 
 #[test]

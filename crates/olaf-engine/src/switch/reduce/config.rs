@@ -40,6 +40,10 @@ pub struct Config {
     /// What becomes of a piece with a NaN or an infinity. `pass`, as other all-reduces do.
     #[serde(with = "named")]
     pub non_finite: NonFinite,
+    /// Rate of the link towards the switch above, bits of UDP payload per second. Off: the system's
+    /// own socket is the only limit.
+    #[serde(rename = "uplink_bps")]
+    pub uplink: Option<BitsPerSecond>,
     /// Rate of the link towards the workers, bits of UDP payload per second. Off: the system's own
     /// socket is the only limit.
     #[serde(rename = "downlink_bps")]
@@ -50,6 +54,9 @@ pub struct Config {
     /// Results carry the ECN mark while that many wait for the downlink. Off: never.
     #[serde(rename = "downlink_ecn_depth_datagrams")]
     pub downlink_ecn_depth: Option<usize>,
+    /// The longest datagram that the path to the switch above takes.
+    #[serde(skip)]
+    pub uplink_datagram_bytes: u32,
     /// A generation is renewed once an operation begins at this block or behind it, so that the
     /// numbers never run out.
     #[serde(skip)]
@@ -65,9 +72,11 @@ impl Default for Config {
             silence: Duration::from_secs(2),
             deadline: None,
             non_finite: NonFinite::Pass,
+            uplink: None,
             downlink: None,
             downlink_limit: 65_536,
             downlink_ecn_depth: None,
+            uplink_datagram_bytes: olaf_wire::offsets::MAX_DATAGRAM as u32,
             renew_at: 1 << 31,
         }
     }

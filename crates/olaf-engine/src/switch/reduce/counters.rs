@@ -5,7 +5,7 @@ use crate::drop::DropReason;
 use alloc::collections::BTreeMap;
 use serde::Serialize;
 
-/// Datagrams down, each receiver counted.
+/// Datagrams down, each receiver counted, and up.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Sent {
     /// Results to all members of a generation.
@@ -17,6 +17,12 @@ pub(super) struct Sent {
     pub(super) wants: u64,
     pub(super) welcomes: u64,
     pub(super) closed: u64,
+    /// Sums to the switch above.
+    pub(super) sums_up: u64,
+    /// Sums that it asked for again.
+    pub(super) sums_up_again: u64,
+    /// Questions to the switch above, and signs of life.
+    pub(super) asks_up: u64,
     /// Datagrams that found the link full.
     pub(super) link_full: u64,
     /// Departures with a mark of this link.
@@ -38,6 +44,10 @@ pub(super) struct Counters {
     pub(super) closed: BTreeMap<&'static str, u64>,
     /// Blocks that went out without some of their workers.
     pub(super) overdue: u64,
+    /// Results from the switch above that were taken in.
+    pub(super) results_above: u64,
+    /// Others, which were here already or found their cell in use.
+    pub(super) results_above_again: u64,
     pub(super) events_forgotten: u64,
 }
 

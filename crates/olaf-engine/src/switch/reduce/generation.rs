@@ -17,6 +17,8 @@ use olaf_wire::reduce::{Address, Blocks, Closed, Operator, Reason};
 pub(super) struct Member {
     pub(super) session: Session,
     pub(super) peer: PeerId,
+    /// The rank that it asked for, by which errors name it.
+    pub(super) wanted: Option<u32>,
     /// Workers that it stands for.
     pub(super) contributors: u32,
     pub(super) heard: Instant,
@@ -32,6 +34,24 @@ pub(super) struct End {
     pub(super) culprit: u32,
     pub(super) reason: Reason,
     pub(super) at: Instant,
+}
+
+/// What a lower switch is in the generation above.
+#[derive(Debug)]
+pub(super) struct Above {
+    pub(super) generation: u32,
+    pub(super) rank: u32,
+    pub(super) session: Session,
+    /// Workers of the whole tree; 0: no result has said it yet.
+    pub(super) expected: u32,
+    /// The switch above knows that the members here hold all results below this one.
+    pub(super) acknowledged: u32,
+    /// The generation above has ended.
+    pub(super) is_closed: bool,
+    /// When a question for a block was last passed on.
+    pub(super) asked: BTreeMap<u32, Instant>,
+    /// The bitmaps of partial results.
+    pub(super) words: BTreeMap<u32, Vec<u64>>,
 }
 
 /// A time with one set of workers.
@@ -56,6 +76,8 @@ pub(super) struct Generation {
     occupied: BTreeMap<u32, Blocks>,
     /// When a member last asked for a result in vain.
     pub(super) asked_in_vain: Option<Instant>,
+    /// None at the uppermost switch.
+    pub(super) above: Option<Above>,
 }
 
 /// What a generation begins with.
@@ -67,11 +89,13 @@ pub(super) struct Beginning {
     pub(super) slots: u32,
     pub(super) deadline: Option<Duration>,
     pub(super) began_with: u32,
+    pub(super) above: Option<Above>,
 }
 
 impl Generation {
     pub(super) fn new(beginning: Beginning, pool: Pool) -> Self {
-        let Beginning { job, number, members, block_bytes, deadline, began_with, .. } = beginning;
+        let Beginning { job, number, members, block_bytes, deadline, began_with, above, .. } =
+            beginning;
         let contributors =
             members.iter().fold(0u32, |sum, member| sum.saturating_add(member.contributors));
         let mut generation = Self {
@@ -88,6 +112,7 @@ impl Generation {
             began_with,
             occupied: BTreeMap::new(),
             asked_in_vain: None,
+            above,
         };
         generation.regroup();
         generation
@@ -127,11 +152,36 @@ impl Generation {
     }
 
     /// Workers that belong into a block of that operator.
-    pub(super) const fn expected(&self, operator: Operator) -> u32 {
+    pub(super) fn expected(&self, operator: Operator) -> u32 {
+        match (operator, &self.above) {
+            (Operator::Broadcast, _) => 1,
+            (_, Some(above)) => above.expected,
+            (_, None) => self.contributors,
+        }
+    }
+
+    /// The same for the part of the sum that is made here.
+    pub(super) const fn expected_here(&self, operator: Operator) -> u32 {
         match operator {
             Operator::Broadcast => 1,
             Operator::Sum | Operator::Min | Operator::Max => self.contributors,
         }
+    }
+
+    /// The bitmap of a partial result.
+    pub(super) fn words(&self, block: u32, operator: Operator) -> &[u64] {
+        let Some(cell) = self.pool.cell(block) else { return &[] };
+        match &self.above {
+            _ if cell.contributors >= self.expected(operator) => &[],
+            Some(above) => above.words.get(&block).map_or(&[], Vec::as_slice),
+            None => cell.from().words(),
+        }
+    }
+
+    /// The name of a member in errors.
+    pub(super) fn name(&self, rank: u32) -> u32 {
+        let member = self.members.get(rank as usize);
+        member.and_then(|member| member.wanted).unwrap_or(rank)
     }
 
     /// A piece found its cell occupied: its sender is told when the cell is free.

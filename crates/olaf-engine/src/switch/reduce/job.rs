@@ -20,6 +20,23 @@ pub(super) struct Candidate {
     pub(super) heard: Instant,
 }
 
+/// A lower switch's wish to take part above.
+#[derive(Debug)]
+pub(super) struct Upward {
+    /// Names this switch's life in the job; 0: not drawn yet.
+    pub(super) session: Session,
+    /// Contributors of the newest join.
+    pub(super) told: u32,
+    /// When the switch above was last heard about the job.
+    pub(super) heard: Option<Instant>,
+}
+
+impl Upward {
+    const fn new() -> Self {
+        Self { session: Session(0), told: 0, heard: None }
+    }
+}
+
 /// One job.
 #[derive(Debug)]
 pub(super) struct Job {
@@ -30,16 +47,22 @@ pub(super) struct Job {
     pub(super) current: Option<Generation>,
     /// The one before, for members that still lack results of it.
     pub(super) previous: Option<Generation>,
+    /// What this switch told the switch above about the lobby.
+    pub(super) upward: Upward,
 }
 
 impl Job {
     pub(super) const fn new(fixed: u32) -> Self {
-        Self { fixed, lobby: BTreeMap::new(), current: None, previous: None }
+        Self { fixed, lobby: BTreeMap::new(), current: None, previous: None, upward: Upward::new() }
     }
 
     pub(super) fn generation(&mut self, number: u32) -> Option<&mut Generation> {
         let mut both = self.current.iter_mut().chain(&mut self.previous);
         both.find(|generation| generation.number == number)
+    }
+
+    pub(super) fn known(&self, number: u32) -> Option<&Generation> {
+        self.generations().find(|generation| generation.number == number)
     }
 
     pub(super) fn generations(&self) -> impl Iterator<Item = &Generation> {
@@ -50,10 +73,16 @@ impl Job {
         self.current.iter_mut().chain(&mut self.previous)
     }
 
+    /// Workers behind those in the lobby.
+    pub(super) fn contributors(&self) -> u32 {
+        let each = self.lobby.values().map(|candidate| candidate.contributors);
+        each.fold(0, u32::saturating_add)
+    }
+
     /// Whether the next generation can begin with the workers in the lobby.
     pub(super) fn is_complete(&self, now: Instant, silence: Duration) -> bool {
         if self.fixed > 0 {
-            return self.lobby.len() == self.fixed as usize;
+            return self.contributors() == self.fixed;
         }
         let Some(current) = &self.current else { return !self.lobby.is_empty() };
         let Some(end) = current.end else { return false };
@@ -83,6 +112,8 @@ impl Job {
                 _ => others.push((session, candidate)),
             }
         }
+        // The others in the order of the ranks that they want, which exist only in a tree.
+        others.sort_by_key(|(session, candidate)| (candidate.wanted, *session));
         let mut others = others.into_iter();
         seats.into_iter().filter_map(|seat| seat.or_else(|| others.next())).collect()
     }

@@ -4,12 +4,14 @@ use super::Switch;
 use super::generation::{Beginning, End, Generation, Member};
 use super::job::{Candidate, Job};
 use super::outbox::Message;
+use super::silence::Replaced;
+use super::upward::{above, above_address};
 use crate::blocks::Pool;
 use crate::drop::DropReason;
 use crate::engine::{Receivers, Source, Verdict};
 use crate::event::SumEvent;
 use crate::ids::{JobId, PeerId, Session};
-use crate::party::GONE;
+
 use crate::time::Instant;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -60,6 +62,10 @@ impl Switch {
     fn admit(&mut self, now: Instant, from: Source, join: &Join) -> Result<(), WelcomeCode> {
         let Address { job: id, rank, session, .. } = join.address;
         let wanted = (rank != ALL).then_some(rank);
+        if self.out.above().is_some() && join.workers > 0 && wanted.is_none() {
+            // Nobody here knows which ranks are behind other switches.
+            return Err(WelcomeCode::Refused);
+        }
         if self.block_bytes([(join.datagram_bytes, join.block_bytes)].into_iter(), 1).is_none() {
             return Err(WelcomeCode::Refused);
         }
@@ -80,13 +86,14 @@ impl Switch {
                 current.regroup();
                 return Err(WelcomeCode::Welcome);
             }
-            let replaced = current.replaced_by(now, wanted, silence);
+            let replaced = current.replaced_by(now, from.peer, wanted, silence);
             let end = match (job.fixed > 0, replaced) {
                 (true, Replaced::Nobody) => return Err(WelcomeCode::Full),
                 (_, Replaced::StillAlive) => return Err(WelcomeCode::Waiting),
                 (true, Replaced::Dead(rank)) => {
                     let operation = current.first_incomplete();
-                    End { operation, reason: Reason::Dead, ..culprit_is(Some(rank), now) }
+                    let culprit = Some(current.name(rank));
+                    End { operation, reason: Reason::Dead, ..culprit_is(culprit, now) }
                 }
                 (false, _) => {
                     let (operation, _) = current.shapes.next();
@@ -94,7 +101,7 @@ impl Switch {
                 }
             };
             let number = current.number;
-            self.close(now, &Address { job: id, generation: number, rank: ALL, session }, end);
+            self.close(now, id, number, end);
         }
         let job = self.jobs.get_mut(&id).expect("it has just been there");
         job.lobby.retain(|_, candidate| now.since(candidate.heard) < silence);
@@ -105,7 +112,8 @@ impl Switch {
             return Err(WelcomeCode::Waiting);
         }
         let most = if job.fixed > 0 { job.fixed } else { MAX_RANKS };
-        if others.len() >= most as usize {
+        let each = others.iter().map(|other| other.contributors);
+        if each.fold(join.contributors, u32::saturating_add) > most {
             return Err(WelcomeCode::Full);
         }
         let candidate = Candidate {
@@ -119,32 +127,11 @@ impl Switch {
             heard: now,
         };
         job.lobby.insert(session, candidate);
-        if job.is_complete(now, silence) { Ok(()) } else { Err(WelcomeCode::Waiting) }
-    }
-
-    /// Forgets a job whose workers are all gone, where another job wants its number, its place or
-    /// another number of workers.
-    fn forget_deserted(&mut self, now: Instant, id: JobId, workers: u32) {
-        let silence = self.config.silence;
-        let is_over = |job: &Job, time: Duration| {
-            job.lobby.values().all(|candidate| now.since(candidate.heard) >= time)
-                && job.generations().all(|generation| generation.is_deserted(now, time))
-        };
-        if self.jobs.get(&id).is_some_and(|job| job.fixed != workers && is_over(job, silence)) {
-            self.forget(id);
+        if self.out.above().is_none() && job.is_complete(now, silence) {
+            return Ok(());
         }
-        if !self.jobs.contains_key(&id) && self.jobs.len() >= self.config.jobs as usize {
-            let over = self.jobs.iter().find(|(_, job)| is_over(job, silence));
-            if let Some(over) = over.map(|(over, _)| *over) {
-                self.forget(over);
-            }
-        }
-    }
-
-    pub(super) fn forget(&mut self, id: JobId) {
-        for generation in self.jobs.remove(&id).iter().flat_map(Job::generations) {
-            self.counters.retire(&generation.pool.counts());
-        }
+        self.join_above(now, id);
+        Err(WelcomeCode::Waiting)
     }
 
     /// Answers a join that is not, or not yet, followed by a generation.
@@ -191,15 +178,20 @@ impl Switch {
     pub(super) fn begin_if_complete(&mut self, now: Instant, id: JobId) {
         let silence = self.config.silence;
         let Some(job) = self.jobs.get_mut(&id) else { return };
-        if !job.is_complete(now, silence) {
-            return;
+        if self.out.above().is_none() && job.is_complete(now, silence) {
+            self.begin(now, id, None);
         }
+    }
+
+    /// Begins a generation of the workers in the lobby; in a lower switch that of the welcome.
+    pub(super) fn begin(&mut self, now: Instant, id: JobId, from_above: Option<&Welcome>) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
         let seated = job.seat();
         let wishes =
             seated.iter().map(|(_, candidate)| (candidate.datagram_bytes, candidate.block_bytes));
         let block_bytes = self.block_bytes(wishes, seated.len());
         let block_bytes = block_bytes.expect("each datagram has room for a block, see admit()");
-        let beginning = self.beginning(id, &seated, block_bytes);
+        let beginning = self.beginning(id, &seated, block_bytes, from_above);
         let members = u32::try_from(seated.len()).expect("a lobby has at most MAX_RANKS workers");
         let (slots, number) = (beginning.slots, beginning.number);
         let generation = Generation::new(beginning, Pool::new(slots, members));
@@ -222,10 +214,14 @@ impl Switch {
         id: JobId,
         seated: &[(Session, Candidate)],
         block_bytes: u32,
+        from_above: Option<&Welcome>,
     ) -> Beginning {
+        let block_bytes = from_above.map_or(block_bytes, |welcome| welcome.block_bytes);
+        let slots = self.slots(block_bytes);
         let members = seated.iter().map(|(session, candidate)| Member {
             session: *session,
             peer: candidate.peer,
+            wanted: candidate.wanted,
             contributors: candidate.contributors,
             heard: candidate.heard,
             has_left: false,
@@ -243,9 +239,10 @@ impl Switch {
             number,
             members: members.collect(),
             block_bytes,
-            slots: self.slots(block_bytes),
+            slots: from_above.map_or(slots, |welcome| welcome.slots.min(slots)),
             deadline: deadline.or(self.config.deadline),
             began_with: end.map_or(0, |end| end.operation),
+            above: from_above.map(above),
         }
     }
 
@@ -303,22 +300,27 @@ impl Switch {
         generation.pool.note_holds(address.rank, u32::MAX);
         generation.regroup();
         let operation = leave.operation;
-        self.event(address.job, SumEvent::WorkerLeft { rank: address.rank, peer: from.peer });
-        let end = End { operation, reason: Reason::Left, ..culprit_is(Some(address.rank), now) };
-        self.close(now, &address, end);
+        let rank = generation.name(address.rank);
+        self.event(address.job, SumEvent::WorkerLeft { rank, peer: from.peer });
+        let end = End { operation, reason: Reason::Left, ..culprit_is(Some(rank), now) };
+        self.close(now, address.job, address.generation, end);
         self.begin_if_complete(now, address.job);
         Verdict::Absorb
     }
 
     /// Ends a generation, and tells its members. A generation that has ended ends again only at an
     /// earlier operation.
-    pub(super) fn close(&mut self, now: Instant, of: &Address, end: End) {
-        let job = self.jobs.get_mut(&of.job);
-        let Some(generation) = job.and_then(|job| job.generation(of.generation)) else { return };
+    pub(super) fn close(&mut self, now: Instant, job: JobId, number: u32, end: End) {
+        let known = self.jobs.get_mut(&job);
+        let Some(generation) = known.and_then(|known| known.generation(number)) else { return };
         if !generation.has(end.operation) {
             return;
         }
         generation.close(end);
+        if let Some(above) = generation.above.as_ref().filter(|above| !above.is_closed) {
+            let closed = generation.closed(above_address(job, above)).expect("it has just ended");
+            self.out.tell_above(now, Message::Closed(closed));
+        }
         let everyone = Address {
             job: generation.job,
             generation: generation.number,
@@ -326,17 +328,52 @@ impl Switch {
             session: Session(0),
         };
         let closed = generation.closed(everyone).expect("it has just ended");
-        let culprit = generation.members.get(end.culprit as usize).map(|member| member.peer);
+        let mut members = (0..).zip(&generation.members);
+        let culprit = members.find(|(rank, _)| generation.name(*rank) == end.culprit);
+        let culprit = culprit.map(|(_, member)| member.peer);
         let group = Receivers::Many(generation.group.clone());
         self.out.send(now, group, Message::Closed(closed));
         *self.counters.closed.entry(end.reason.name()).or_default() += 1;
         let event = SumEvent::GenerationClosed {
-            generation: of.generation,
+            generation: number,
             operation: closed.operation,
             reason: end.reason,
             culprit: culprit.map(|peer| (end.culprit, peer)),
         };
-        self.event(of.job, event);
+        self.event(job, event);
+    }
+
+    /// A lower switch has ended its generation.
+    pub(super) fn handle_closed(
+        &mut self,
+        now: Instant,
+        from: Source,
+        packet: &ReducePacket<'_>,
+    ) -> Verdict {
+        let closed = match Closed::parse(packet) {
+            Ok(closed) => closed,
+            Err(refusal) => return Verdict::Drop(DropReason::Malformed(refusal)),
+        };
+        let Closed { address, operation, culprit, reason } = closed;
+        let job = self.jobs.get_mut(&address.job);
+        let Some(generation) = job.and_then(|job| job.generation(address.generation)) else {
+            return self.handle_unknown(now, from, &address);
+        };
+        if let Err(reason) = generation.hear(now, from, &address) {
+            return Verdict::Drop(reason);
+        }
+        if let Some(known) = generation.closed(address).filter(|known| known.operation <= operation)
+        {
+            // It is known; perhaps the lower switch has not heard so.
+            self.out.tell(now, from.peer, Message::Closed(known));
+        }
+        self.close(
+            now,
+            address.job,
+            address.generation,
+            End { operation, culprit, reason, at: now },
+        );
+        Verdict::Absorb
     }
 
     /// A message of a generation that is not known: this switch was restarted, or forgot the job.
@@ -350,65 +387,6 @@ impl Switch {
             Closed { address: *address, operation: 0, culprit: ALL, reason: Reason::Unknown };
         self.out.tell(now, from.peer, Message::Closed(closed));
         Verdict::Drop(DropReason::UnknownGeneration)
-    }
-
-    /// Looks for workers that are silent while others wait for them, and for jobs without workers.
-    pub(super) fn check_silence(&mut self, now: Instant) {
-        let silence = self.config.silence;
-        let jobs: Vec<JobId> = self.jobs.keys().copied().collect();
-        for id in jobs {
-            let generations = self.jobs.get(&id).into_iter().flat_map(Job::generations);
-            let dead = generations.filter_map(|generation| {
-                let rank = generation.dead(now, silence)?;
-                let has_left = generation.members[rank as usize].has_left;
-                let reason = if has_left { Reason::Left } else { Reason::Dead };
-                let operation = generation.first_incomplete();
-                let of =
-                    Address { job: id, generation: generation.number, rank, session: Session(0) };
-                Some((of, End { operation, reason, ..culprit_is(Some(rank), now) }))
-            });
-            let dead: Vec<_> = dead.collect();
-            for (of, end) in dead {
-                self.close(now, &of, end);
-            }
-            if let Some(job) = self.jobs.get_mut(&id) {
-                job.lobby.retain(|_, candidate| now.since(candidate.heard) < silence);
-            }
-            self.begin_if_complete(now, id);
-            let is_gone = |job: &Job| {
-                job.lobby.is_empty()
-                    && job.generations().all(|one| one.is_deserted(now, silence * GONE))
-            };
-            if self.jobs.get(&id).is_some_and(is_gone) {
-                self.forget(id);
-            }
-        }
-    }
-}
-
-/// The member that a new worker would replace.
-pub(super) enum Replaced {
-    /// None.
-    Nobody,
-    /// One that was heard lately.
-    StillAlive,
-    /// One that is silent or has left.
-    Dead(u32),
-}
-
-impl Generation {
-    fn replaced_by(&self, now: Instant, wanted: Option<u32>, silence: Duration) -> Replaced {
-        let is_dead = |member: &Member| member.has_left || now.since(member.heard) >= silence;
-        match wanted.map(|rank| (rank, self.members.get(rank as usize))) {
-            Some((rank, Some(member))) if is_dead(member) => Replaced::Dead(rank),
-            Some((_, Some(_))) => Replaced::StillAlive,
-            Some((_, None)) => Replaced::Nobody,
-            None => {
-                let mut ranks = (0..).zip(&self.members);
-                let dead = ranks.find(|(_, member)| is_dead(member));
-                dead.map_or(Replaced::Nobody, |(rank, _)| Replaced::Dead(rank))
-            }
-        }
     }
 }
 

@@ -13,9 +13,11 @@ mod membership;
 mod outbox;
 mod pieces;
 mod shapes;
+mod silence;
 mod statistics;
 #[cfg(test)]
 mod tests;
+mod upward;
 
 pub use config::{Config, NonFinite};
 pub use statistics::Statistics;
@@ -32,7 +34,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use counters::Counters;
 use job::Job;
 use olaf_wire::reduce::{
-    ALL, Address, BlockResult, Kind, Marks, ReducePacket, join_of_another_version,
+    ALL, Address, BlockResult, Kind, Marks, Piece, ReducePacket, join_of_another_version,
 };
 use outbox::{Message, Outbox, Outgoing};
 
@@ -48,6 +50,9 @@ pub struct Switch {
     counters: Counters,
     events: VecDeque<Event>,
     next_silence_check: Instant,
+    /// For the switch above.
+    next_session: u32,
+    next_sign: Instant,
 }
 
 impl Switch {
@@ -66,7 +71,16 @@ impl Switch {
             counters: Counters::default(),
             events: VecDeque::new(),
             next_silence_check: Instant(0),
+            next_session: epoch.max(1),
+            next_sign: Instant(0),
         })
+    }
+
+    /// Names the switch above, to which this one sends its sums; `datagram_bytes` is the longest
+    /// datagram that the path takes. Without a switch above, this one is the uppermost.
+    pub fn set_upstream(&mut self, peer: PeerId, datagram_bytes: u32) {
+        self.out.set_above(peer);
+        self.config.uplink_datagram_bytes = datagram_bytes;
     }
 
     fn event(&mut self, job: JobId, event: SumEvent) {
@@ -82,8 +96,39 @@ impl Switch {
         match packet.kind() {
             Kind::Join => self.handle_join(now, from, packet),
             Kind::Leave => self.handle_leave(now, from, packet),
+            Kind::Closed => self.handle_closed(now, from, packet),
             _ => Verdict::Drop(DropReason::WrongDirection),
         }
+    }
+
+    /// Writes a sum on its way up as it is now; none if its block is over.
+    fn emit_sum(&mut self, sum: &Outgoing, buf: &mut [u8]) -> Option<usize> {
+        let Outgoing { job, generation, block, again, sent_at_us, .. } = *sum;
+        let generation = self.jobs.get_mut(&job)?.generation(generation)?;
+        let cell = generation.pool.cell(block.number)?;
+        if cell.state() != State::Summed {
+            return None;
+        }
+        let message = Piece {
+            address: upward::above_address(job, generation.above.as_ref()?),
+            block,
+            contributors: cell.contributors,
+            holds: generation.pool.min_holds().min(block.number),
+            sent_at_us,
+            exponent: None,
+            marks: Marks {
+                resent: again,
+                not_finite: cell.not_finite().is_some(),
+                congested: cell.congested,
+                exponents_only: false,
+            },
+        };
+        let is_partial = cell.contributors < generation.expected_here(block.operator);
+        let words: &[u64] = if is_partial { cell.from().words() } else { &[] };
+        let start = message.emit_header(words, cell.lane_count(), buf);
+        let end = start + cell.result_bytes();
+        cell.write_result(&mut buf[start..end]);
+        Some(end)
     }
 
     /// Writes a result as it is now; none if its cell has given way.
@@ -115,7 +160,7 @@ impl Switch {
                 exponents_only: false,
             },
         };
-        let words: &[u64] = if message.is_partial() { cell.from().words() } else { &[] };
+        let words = generation.words(block.number, block.operator);
         let start = message.emit_header(words, cell.lane_count(), buf);
         let end = start + cell.result_bytes();
         cell.write_result(&mut buf[start..end]);
@@ -126,6 +171,7 @@ impl Switch {
 impl Engine for Switch {
     fn handle_packet(&mut self, now: Instant, from: Source, bytes: &[u8]) -> Verdict {
         let verdict = match &ReducePacket::new_checked(bytes) {
+            Ok(packet) if from.port == PortId::UPLINK => self.handle_above(now, packet),
             Ok(packet) if packet.kind() == Kind::Piece => self.handle_piece(now, from, packet),
             Ok(packet) if packet.kind() == Kind::Ask => self.handle_ask(now, from, packet),
             Ok(packet) => self.handle_control(now, from, packet),
@@ -143,11 +189,8 @@ impl Engine for Switch {
     }
 
     fn poll_transmit(&mut self, now: Instant, port: PortId, buf: &mut [u8]) -> Option<Transmit> {
-        if port != PortId::DOWNLINK {
-            return None;
-        }
         loop {
-            let (waiting, class) = self.out.leave(now)?;
+            let (waiting, class) = self.out.leave(now, port)?;
             let copies = waiting.to.as_slice().len() as u64;
             let sent = &mut self.out.sent;
             let len = match &waiting.message {
@@ -161,6 +204,21 @@ impl Engine for Switch {
                     *(if to_all { &mut sent.results } else { &mut sent.results_again }) += copies;
                     len
                 }
+                Message::Piece(sum) => {
+                    let again = sum.again;
+                    let Some(len) = self.emit_sum(sum, buf) else {
+                        self.out.sent.results_gone += copies;
+                        continue;
+                    };
+                    let sent = &mut self.out.sent;
+                    *(if again { &mut sent.sums_up_again } else { &mut sent.sums_up }) += 1;
+                    len
+                }
+                Message::Ask(ask) => {
+                    sent.asks_up += 1;
+                    ask.emit(buf)
+                }
+                Message::Join(join) => join.emit(buf),
                 Message::Want(want) => {
                     sent.wants += copies;
                     want.emit(buf)
@@ -185,7 +243,9 @@ impl Engine for Switch {
         let overdue = overdue.map(|at| (at, Why::BlockDeadline));
         let silence =
             (!self.jobs.is_empty()).then_some((self.next_silence_check, Why::SilenceCheck));
-        [departure, overdue, silence].into_iter().flatten().min_by_key(|(at, _)| *at)
+        let has_upstream = self.out.above().is_some() && !self.jobs.is_empty();
+        let sign = has_upstream.then_some((self.next_sign, Why::Retransmission));
+        [departure, overdue, silence, sign].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
 
     fn handle_timeout(&mut self, now: Instant) {
@@ -193,6 +253,10 @@ impl Engine for Switch {
         if now >= self.next_silence_check {
             self.check_silence(now);
             self.next_silence_check = now + self.config.silence / 4;
+        }
+        if self.out.above().is_some() && now >= self.next_sign {
+            self.keep_up(now);
+            self.next_sign = now + upward::SIGN_OF_LIFE;
         }
     }
 
@@ -210,6 +274,7 @@ impl Engine for Switch {
             members.map(|member| member.peer).for_each(&mut *keep);
             job.lobby.values().map(|candidate| candidate.peer).for_each(&mut *keep);
         }
+        self.out.above().into_iter().for_each(keep);
     }
 
     fn report(&self, now: Instant, to: &mut dyn Report) {

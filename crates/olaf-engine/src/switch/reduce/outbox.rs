@@ -1,35 +1,40 @@
-//! What waits for the downlink. A result is kept as its block's number: its lanes stay in their cell
-//! until it leaves.
+//! What waits for the links. A result, or a sum on its way up, is kept as its block's number: its lanes
+//! stay in their cell until it leaves.
 
 use super::config::Config;
 use super::counters::Sent;
 use crate::engine::{Receivers, TrafficClass};
-use crate::ids::{JobId, PeerId};
+use crate::ids::{JobId, PeerId, PortId};
 use crate::link::pacer::Pacer;
 use crate::link::{Datagram, Leaving, Link};
 use crate::time::Instant;
-use olaf_wire::reduce::{Block, Closed, Want, Welcome, offsets::HEADER};
+use olaf_wire::reduce::{Ask, Block, Closed, Join, Want, Welcome, offsets::HEADER};
 
-/// The result of a block.
+/// The result of a block, or a lower switch's sum of it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Outgoing {
     pub(super) job: JobId,
     pub(super) generation: u32,
     pub(super) block: Block,
-    /// The rank and the session of the one receiver; none: all members.
+    /// Of a result: the rank and the session of the one receiver; none: all members.
     pub(super) to: Option<(u32, u32)>,
+    /// It was sent before.
+    pub(super) again: bool,
     pub(super) sent_at_us: u32,
     /// Bytes of its datagram.
     pub(super) bytes: usize,
 }
 
-/// A message on its way down.
+/// A message on its way down or up.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Message {
     Result(Outgoing),
     Want(Want),
     Welcome(Welcome),
     Closed(Closed),
+    Piece(Outgoing),
+    Ask(Ask),
+    Join(Join),
 }
 
 /// A message with its receivers.
@@ -42,32 +47,50 @@ impl Datagram for Waiting {
     /// Each receiver gets a copy of its own, which takes the link's time.
     fn bytes(&self) -> u32 {
         let one = match &self.message {
-            Message::Result(result) => result.bytes,
-            Message::Want(_) | Message::Welcome(_) | Message::Closed(_) => HEADER,
+            Message::Result(block) | Message::Piece(block) => block.bytes,
+            Message::Want(_)
+            | Message::Welcome(_)
+            | Message::Closed(_)
+            | Message::Ask(_)
+            | Message::Join(_) => HEADER,
         };
         u32::try_from(one.saturating_mul(self.to.as_slice().len())).unwrap_or(u32::MAX)
     }
 }
 
-/// The downlink.
+/// The links: up, and down.
 pub(super) struct Outbox {
-    link: Link<Waiting>,
+    up: Link<Waiting>,
+    down: Link<Waiting>,
+    above: Option<PeerId>,
     pub(super) sent: Sent,
 }
 
 impl Outbox {
     pub(super) fn new(config: &Config) -> Self {
-        let link = Link::new(Pacer::at(config.downlink))
-            .with_datagrams(config.downlink_limit)
-            .with_ecn_depth(config.downlink_ecn_depth);
-        Self { link, sent: Sent::default() }
+        let link = |rate| {
+            Link::new(Pacer::at(rate))
+                .with_datagrams(config.downlink_limit)
+                .with_ecn_depth(config.downlink_ecn_depth)
+        };
+        let (up, down) = (link(config.uplink), link(config.downlink));
+        Self { up, down, above: None, sent: Sent::default() }
+    }
+
+    /// The switch above.
+    pub(super) const fn above(&self) -> Option<PeerId> {
+        self.above
+    }
+
+    pub(super) fn set_above(&mut self, peer: PeerId) {
+        self.above = Some(peer);
     }
 
     /// A message waits for the link from now on. Where the link is full it is dropped and counted:
     /// its receivers ask again.
     pub(super) fn send(&mut self, now: Instant, to: Receivers, message: Message) {
         let copies = to.as_slice().len() as u64;
-        if copies > 0 && !self.link.send(now, Waiting { to, message }) {
+        if copies > 0 && !self.down.send(now, Waiting { to, message }) {
             self.sent.link_full += copies;
         }
     }
@@ -77,21 +100,37 @@ impl Outbox {
         self.send(now, Receivers::One(peer), message);
     }
 
+    /// Sends to the switch above, where there is one.
+    pub(super) fn tell_above(&mut self, now: Instant, message: Message) {
+        let Some(peer) = self.above else { return };
+        let to = Receivers::One(peer);
+        self.sent.link_full += u64::from(!self.up.send(now, Waiting { to, message }));
+    }
+
     /// The message whose last bit has left by `now`, with its class.
-    pub(super) fn leave(&mut self, now: Instant) -> Option<(Waiting, TrafficClass)> {
-        let departure = self.link.due(now)?;
+    pub(super) fn leave(&mut self, now: Instant, port: PortId) -> Option<(Waiting, TrafficClass)> {
+        let link = match port {
+            PortId::UPLINK => &mut self.up,
+            PortId::DOWNLINK => &mut self.down,
+            _ => return None,
+        };
+        let departure = link.due(now)?;
         debug_assert_eq!(departure.what, Leaving::Datagram, "there is no queue of updates");
-        let waiting = self.link.take()?;
+        let waiting = link.take()?;
         let class = departure.mark(TrafficClass::ECN_CAPABLE);
         self.sent.marked += u64::from(departure.congested);
         Some((waiting, class))
     }
 
     pub(super) fn next_departure(&self) -> Option<Instant> {
-        self.link.next_departure()
+        [&self.up, &self.down].into_iter().filter_map(Link::next_departure).min()
     }
 
     pub(super) fn waiting(&self) -> usize {
-        self.link.datagrams().map(|waiting| waiting.to.as_slice().len()).sum()
+        self.up
+            .datagrams()
+            .chain(self.down.datagrams())
+            .map(|waiting| waiting.to.as_slice().len())
+            .sum()
     }
 }

@@ -5,6 +5,7 @@ use super::generation::{End, Generation};
 use super::membership::culprit_is;
 use super::outbox::{Message, Outbox, Outgoing};
 use super::shapes::Misfit;
+use super::upward::{acknowledge, ask_above, send_sum};
 use crate::blocks::pool::{Asked, Met, Piece as Table, Reason as TableReason, State};
 use crate::drop::DropReason;
 use crate::engine::{Ecn, Receivers, Source, Verdict};
@@ -44,7 +45,13 @@ impl Switch {
         let operation = piece.block.operation;
         if shape.first >= self.config.renew_at && generation.has(operation) {
             let reason = Reason::Renewed;
-            self.close(now, &address, End { operation, reason, ..culprit_is(None, now) });
+            let number = address.generation;
+            self.close(
+                now,
+                address.job,
+                number,
+                End { operation, reason, ..culprit_is(None, now) },
+            );
             return Verdict::Drop(DropReason::Piece(TableReason::Closed));
         }
         let met = generation.pool.meet(
@@ -81,10 +88,7 @@ impl Switch {
         }
         match met {
             Met::Opened | Met::Added | Met::Held => {}
-            Met::Complete => {
-                generation.pool.finish(block);
-                send_result(&mut self.out, now, generation, block, None, piece.sent_at_us);
-            }
+            Met::Complete => settle(&mut self.out, now, generation, block, piece.sent_at_us),
             Met::Late | Met::Repeated => {
                 let to = Some(address.rank);
                 send_result(&mut self.out, now, generation, block, to, piece.sent_at_us);
@@ -108,18 +112,22 @@ impl Switch {
     }
 
     fn tell_of_non_finite(&mut self, address: &Address, operation: u32) {
-        self.event(address.job, SumEvent::NonFinite { rank: address.rank, operation });
+        let generation = self.jobs.get(&address.job).and_then(|job| job.known(address.generation));
+        let rank = generation.map_or(address.rank, |generation| generation.name(address.rank));
+        self.event(address.job, SumEvent::NonFinite { rank, operation });
     }
 
     /// The sender reduces something else than the others under the same number.
     fn handle_mismatch(&mut self, now: Instant, piece: &Piece) -> Verdict {
         let address = piece.address;
+        let generation = self.jobs.get(&address.job).and_then(|job| job.known(address.generation));
+        let culprit = generation.map(|generation| generation.name(address.rank));
         let end = End {
             operation: piece.block.operation,
             reason: Reason::Mismatch,
-            ..culprit_is(Some(address.rank), now)
+            ..culprit_is(culprit, now)
         };
-        self.close(now, &address, end);
+        self.close(now, address.job, address.generation, end);
         Verdict::Drop(DropReason::Mismatch)
     }
 
@@ -147,6 +155,7 @@ impl Switch {
         }
         generation.pool.note_holds(address.rank, ask.holds);
         let mut wanted = Blocks { first: ask.blocks.first, mask: 0 };
+        let mut missing = Blocks { first: ask.blocks.first, mask: 0 };
         let mut results = false;
         for block in ask.blocks.iter() {
             match generation.pool.asked(address.rank, block) {
@@ -155,8 +164,12 @@ impl Switch {
                     send_result(&mut self.out, now, generation, block, to, ask.sent_at_us);
                     results = true;
                 }
-                Asked::Wanted => wanted.mask |= 1 << (block - ask.blocks.first),
-                Asked::Waiting | Asked::Held | Asked::Nothing => {}
+                Asked::Wanted => {
+                    wanted.mask |= 1 << (block - ask.blocks.first);
+                    missing.mask |= 1 << (block - ask.blocks.first);
+                }
+                Asked::Waiting => missing.mask |= 1 << (block - ask.blocks.first),
+                Asked::Held | Asked::Nothing => {}
             }
         }
         // A question without any other answer gets an empty wish: the sender hears that this switch
@@ -164,6 +177,7 @@ impl Switch {
         if wanted.mask != 0 || !results {
             want(&mut self.out, now, generation, address.rank, wanted, ask.sent_at_us);
         }
+        ask_above(&mut self.out, now, generation, missing, ask.sent_at_us);
         if !results && ask.blocks.mask != 0 {
             generation.asked_in_vain = Some(now);
         }
@@ -180,16 +194,31 @@ impl Switch {
     pub(super) fn check_deadlines(&mut self, now: Instant) {
         for generation in self.jobs.values_mut().flat_map(super::job::Job::generations_mut) {
             while let Some(block) = generation.pool.poll_overdue(now) {
-                generation.pool.finish(block);
                 self.counters.overdue += 1;
-                send_result(&mut self.out, now, generation, block, None, 0);
+                settle(&mut self.out, now, generation, block, 0);
             }
         }
     }
 }
 
+/// No more pieces of a block are added: its sum is the result, or goes up.
+fn settle(
+    out: &mut Outbox,
+    now: Instant,
+    generation: &mut Generation,
+    block: u32,
+    sent_at_us: u32,
+) {
+    if generation.above.is_some() {
+        send_sum(out, now, generation, block, sent_at_us, false);
+    } else {
+        generation.pool.finish(block);
+        send_result(out, now, generation, block, None, sent_at_us);
+    }
+}
+
 /// Sends the result of a block, if its cell has one, to the member of that rank, or to all.
-fn send_result(
+pub(super) fn send_result(
     out: &mut Outbox,
     now: Instant,
     generation: &Generation,
@@ -201,8 +230,7 @@ fn send_result(
         return;
     };
     let Some(block) = generation.shapes.block(block) else { return };
-    let is_partial = cell.contributors < generation.expected(block.operator);
-    let words = if is_partial { cell.from().words().len() } else { 0 };
+    let words = generation.words(block.number, block.operator).len();
     let member = to.map(|rank| (rank, &generation.members[rank as usize]));
     let receivers = match member {
         Some((_, member)) => Receivers::One(member.peer),
@@ -213,6 +241,7 @@ fn send_result(
         generation: generation.number,
         block,
         to: member.map(|(rank, member)| (rank, member.session.0)),
+        again: to.is_some(),
         sent_at_us,
         bytes: datagram_len(words, block.lane_type, cell.lane_count()),
     };
@@ -237,8 +266,13 @@ fn want(
     out.tell(now, member.peer, Message::Want(want));
 }
 
-/// Asks for the pieces whose cells were occupied and are free now.
+/// Asks for the pieces whose cells were occupied and are free now. Tells the switch above that cells
+/// are free, where no sums tell it.
 fn free_cells(out: &mut Outbox, now: Instant, generation: &mut Generation) {
+    let (held, step) = (generation.pool.min_holds(), (generation.pool.slots() / 4).max(1));
+    if generation.above.as_ref().is_some_and(|above| held >= above.acknowledged + step) {
+        acknowledge(out, now, generation);
+    }
     while let Some((rank, blocks)) = generation.poll_freed() {
         want(out, now, generation, rank, blocks, 0);
     }

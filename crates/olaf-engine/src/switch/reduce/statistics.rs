@@ -83,6 +83,8 @@ pub struct Statistics {
     pub generations: u64,
     pub closed_generations: BTreeMap<&'static str, u64>,
     pub overdue_blocks: u64,
+    pub results_above: u64,
+    pub results_above_again: u64,
     pub jobs: Vec<JobStatistics>,
     pub events_forgotten: u64,
 }
@@ -111,6 +113,8 @@ impl Switch {
             generations: self.counters.generations,
             closed_generations: self.counters.closed.clone(),
             overdue_blocks: self.counters.overdue,
+            results_above: self.counters.results_above,
+            results_above_again: self.counters.results_above_again,
             jobs: jobs.collect(),
             events_forgotten: self.counters.events_forgotten,
         }

@@ -1,5 +1,7 @@
 //! Traces of datagrams: what comes in, and what goes out.
 
+mod tree;
+
 use super::*;
 use alloc::vec::Vec;
 use core::time::Duration;

@@ -1,0 +1,108 @@
+//! Silence: workers that others wait for in vain, and jobs without workers.
+
+use super::Switch;
+use super::generation::{End, Generation, Member};
+use super::job::Job;
+use super::membership::culprit_is;
+use crate::ids::{JobId, PeerId};
+use crate::party::GONE;
+use crate::time::Instant;
+use alloc::vec::Vec;
+use core::time::Duration;
+use olaf_wire::reduce::Reason;
+
+impl Switch {
+    /// Looks for workers that are silent while others wait for them, and for jobs without workers.
+    pub(super) fn check_silence(&mut self, now: Instant) {
+        let silence = self.config.silence;
+        let jobs: Vec<JobId> = self.jobs.keys().copied().collect();
+        for id in jobs {
+            let generations = self.jobs.get(&id).into_iter().flat_map(Job::generations);
+            let dead = generations.filter_map(|generation| {
+                let rank = generation.dead(now, silence)?;
+                let has_left = generation.members[rank as usize].has_left;
+                let reason = if has_left { Reason::Left } else { Reason::Dead };
+                let operation = generation.first_incomplete();
+                let culprit = Some(generation.name(rank));
+                Some((generation.number, End { operation, reason, ..culprit_is(culprit, now) }))
+            });
+            let dead: Vec<_> = dead.collect();
+            for (number, end) in dead {
+                self.close(now, id, number, end);
+            }
+            if let Some(job) = self.jobs.get_mut(&id) {
+                job.lobby.retain(|_, candidate| now.since(candidate.heard) < silence);
+            }
+            self.begin_if_complete(now, id);
+            let is_gone = |job: &Job| {
+                job.lobby.is_empty()
+                    && job.generations().all(|one| one.is_deserted(now, silence * GONE))
+            };
+            if self.jobs.get(&id).is_some_and(is_gone) {
+                self.forget(id);
+            }
+        }
+    }
+
+    /// Forgets a job whose workers are all gone, where another job wants its number, its place or
+    /// another number of workers.
+    pub(super) fn forget_deserted(&mut self, now: Instant, id: JobId, workers: u32) {
+        let silence = self.config.silence;
+        let is_over = |job: &Job, time: Duration| {
+            job.lobby.values().all(|candidate| now.since(candidate.heard) >= time)
+                && job.generations().all(|generation| generation.is_deserted(now, time))
+        };
+        if self.jobs.get(&id).is_some_and(|job| job.fixed != workers && is_over(job, silence)) {
+            self.forget(id);
+        }
+        if !self.jobs.contains_key(&id) && self.jobs.len() >= self.config.jobs as usize {
+            let over = self.jobs.iter().find(|(_, job)| is_over(job, silence));
+            if let Some(over) = over.map(|(over, _)| *over) {
+                self.forget(over);
+            }
+        }
+    }
+
+    pub(super) fn forget(&mut self, id: JobId) {
+        for generation in self.jobs.remove(&id).iter().flat_map(Job::generations) {
+            self.counters.retire(&generation.pool.counts());
+        }
+    }
+}
+
+/// The member that a new worker would replace.
+pub(super) enum Replaced {
+    /// None.
+    Nobody,
+    /// One that was heard lately.
+    StillAlive,
+    /// One that is silent or has left.
+    Dead(u32),
+}
+
+impl Generation {
+    pub(super) fn replaced_by(
+        &self,
+        now: Instant,
+        peer: PeerId,
+        wanted: Option<u32>,
+        silence: Duration,
+    ) -> Replaced {
+        // A new life at the address of an old one: the old one is over.
+        let is_dead = |member: &Member| {
+            member.has_left || member.peer == peer || now.since(member.heard) >= silence
+        };
+        let mut ranks = (0..).zip(&self.members);
+        match wanted {
+            Some(wanted) => match ranks.find(|(rank, _)| self.name(*rank) == wanted) {
+                Some((rank, member)) if is_dead(member) => Replaced::Dead(rank),
+                Some(_) => Replaced::StillAlive,
+                None => Replaced::Nobody,
+            },
+            None => {
+                let dead = ranks.find(|(_, member)| is_dead(member));
+                dead.map_or(Replaced::Nobody, |(rank, _)| Replaced::Dead(rank))
+            }
+        }
+    }
+}

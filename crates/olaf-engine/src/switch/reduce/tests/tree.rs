@@ -1,0 +1,226 @@
+//! Two lower switches below an upper one, with two workers each.
+
+use super::*;
+
+const UPPER: PeerId = PeerId(99);
+
+/// The upper switch sees lower switch `i` as peer `i`; worker `r` is behind lower switch `r / 2`.
+struct Tree {
+    upper: Trace,
+    lower: [Trace; 2],
+    /// Datagrams up, and datagrams down, are lost.
+    cut: [bool; 2],
+}
+
+impl Tree {
+    fn new() -> Self {
+        let lower = |epoch| {
+            let mut trace = Trace::new(Config::default());
+            trace.switch = Switch::new(Config::default(), epoch).expect("a good configuration");
+            trace.switch.set_upstream(UPPER, 9000);
+            trace
+        };
+        let upper = Trace::new(Config::default());
+        Self { upper, lower: [lower(500), lower(600)], cut: [false; 2] }
+    }
+
+    /// A tree whose four workers are in a generation.
+    fn joined() -> Self {
+        let mut tree = Self::new();
+        for rank in 0..4 {
+            tree.lower[rank as usize / 2].joins(rank, 4);
+            tree.carry();
+        }
+        for at in 0..2 {
+            let sent = tree.lower[at].sent();
+            let welcome = sent.iter().rev().find_map(|(_, out)| match out {
+                Out::Welcome(welcome) => Some(*welcome),
+                _ => None,
+            });
+            let welcome = welcome.expect("the upper switch has let everybody in");
+            assert_eq!((welcome.code, welcome.workers), (WelcomeCode::Welcome, 2));
+            tree.lower[at].generation = welcome.address.generation;
+        }
+        tree
+    }
+
+    /// Carries datagrams between the switches until none is left.
+    fn carry(&mut self) {
+        let mut buf = alloc::vec![0; MAX_DATAGRAM];
+        loop {
+            let mut moved = false;
+            for at in 0..2 {
+                let now = self.lower[at].now;
+                while let Some(up) =
+                    self.lower[at].switch.poll_transmit(now, PortId::UPLINK, &mut buf)
+                {
+                    moved = true;
+                    if !self.cut[0] {
+                        self.upper.recv(at as u32, &buf[..up.len]);
+                    }
+                }
+            }
+            let now = self.upper.now;
+            while let Some(down) = self.upper.switch.poll_transmit(now, PortId::DOWNLINK, &mut buf)
+            {
+                moved = true;
+                for peer in down.to.as_slice().iter().filter(|_| !self.cut[1]) {
+                    let from = Source::new(PortId::UPLINK, UPPER);
+                    let lower = &mut self.lower[peer.0 as usize];
+                    lower.switch.handle_packet(lower.now, from, &buf[..down.len]);
+                }
+            }
+            if !moved {
+                return;
+            }
+        }
+    }
+
+    /// The rank of a worker in its switch, which counts from 0.
+    fn piece(&mut self, rank: u32, number: u32, of: u32, lane: f32) {
+        let lower = &mut self.lower[rank as usize / 2];
+        let address = Address { rank: rank % 2, session: Session(rank + 1), ..lower.address(0) };
+        let piece = Piece {
+            address,
+            block: Block {
+                number,
+                operation: 0,
+                first: 0,
+                lanes_of_operation: u64::from(of) * LANES as u64,
+                lane_type: LaneType::F32,
+                operator: Operator::Sum,
+            },
+            contributors: 1,
+            holds: 0,
+            sent_at_us: 9,
+            exponent: None,
+            marks: Marks::default(),
+        };
+        let lanes: Vec<u8> = [lane; LANES].iter().flat_map(|lane| lane.to_le_bytes()).collect();
+        let mut buf = [0; 256];
+        let len = piece.emit(&[], &lanes, &mut buf);
+        assert_eq!(lower.recv(rank, &buf[..len]), Verdict::Absorb);
+        self.carry();
+    }
+
+    fn asks(&mut self, rank: u32, first: u32) {
+        let lower = &mut self.lower[rank as usize / 2];
+        let ask = Ask {
+            address: Address { rank: rank % 2, session: Session(rank + 1), ..lower.address(0) },
+            operation: 0,
+            blocks: Blocks { first, mask: 1 },
+            holds: 0,
+            sent_at_us: 11,
+        };
+        let mut buf = [0; 256];
+        let len = ask.emit(&mut buf);
+        lower.recv(rank, &buf[..len]);
+        self.carry();
+    }
+
+    fn wait(&mut self, time: Duration) {
+        for trace in self.lower.iter_mut().chain([&mut self.upper]) {
+            trace.wait(time);
+        }
+        self.carry();
+    }
+}
+
+#[test]
+fn all_workers_of_a_tree_get_the_sum_of_all() {
+    let mut tree = Tree::joined();
+    for rank in 0..4 {
+        tree.piece(rank, 0, 1, [1.0, 2.0, 4.0, 8.0][rank as usize]);
+    }
+    assert_eq!(tree.lower[0].results(), [(alloc::vec![0, 1], 0, 15.0, 4)]);
+    assert_eq!(tree.lower[1].results(), [(alloc::vec![2, 3], 0, 15.0, 4)]);
+    for trace in [&tree.upper, &tree.lower[0], &tree.lower[1]] {
+        trace.adds_up();
+    }
+    let pieces = tree.upper.switch.statistics(tree.upper.now).pieces;
+    assert_eq!(pieces.received, 2, "one sum of each lower switch");
+}
+
+#[test]
+fn a_sum_that_was_lost_between_the_switches_is_asked_for() {
+    let mut tree = Tree::joined();
+    for rank in 0..3 {
+        tree.piece(rank, 0, 1, 1.0);
+    }
+    tree.cut = [true; 2];
+    tree.piece(3, 0, 1, 1.0);
+    tree.cut = [false; 2];
+    // The upper switch lacks the sum of lower switch 1, so a question of worker 2 leads to it.
+    tree.asks(2, 0);
+    assert_eq!(tree.lower[0].results(), [(alloc::vec![0, 1], 0, 4.0, 4)]);
+    assert_eq!(tree.lower[1].results(), [(alloc::vec![2, 3], 0, 4.0, 4)]);
+}
+
+#[test]
+fn a_result_that_was_lost_between_the_switches_is_asked_for() {
+    let mut tree = Tree::joined();
+    for rank in 0..3 {
+        tree.piece(rank, 0, 1, 1.0);
+    }
+    // The sum goes up; both results are lost.
+    tree.cut = [false, true];
+    tree.piece(3, 0, 1, 1.0);
+    tree.cut = [false, false];
+    assert_eq!(tree.lower[0].results(), []);
+    tree.asks(0, 0);
+    assert_eq!(tree.lower[0].results(), [(alloc::vec![0, 1], 0, 4.0, 4)]);
+    assert_eq!(tree.lower[1].results(), [], "each lower switch asks for its own workers");
+    tree.asks(3, 0);
+    assert_eq!(tree.lower[1].results(), [(alloc::vec![2, 3], 0, 4.0, 4)]);
+}
+
+#[test]
+fn a_death_below_one_switch_is_named_below_all() {
+    let mut tree = Tree::joined();
+    for rank in 0..3 {
+        tree.piece(rank, 0, 1, 1.0);
+    }
+    tree.wait(Duration::from_millis(1000));
+    tree.asks(0, 0);
+    tree.asks(1, 0);
+    tree.asks(2, 0);
+    tree.wait(Duration::from_millis(1000));
+    tree.wait(Duration::from_millis(600));
+    let closed = Out::Closed { operation: 0, culprit: 3, reason: Reason::Dead };
+    for (at, members) in [(0, [0, 1]), (1, [2, 3])] {
+        let sent = tree.lower[at].sent();
+        assert!(sent.contains(&(members.to_vec(), closed.clone())), "{sent:?}");
+    }
+}
+
+#[test]
+fn a_silent_upper_switch_ends_the_generation_below() {
+    let mut tree = Tree::joined();
+    tree.piece(0, 0, 1, 1.0);
+    tree.cut = [true; 2];
+    for _ in 0..12 {
+        tree.wait(Duration::from_millis(250));
+        tree.asks(0, 0);
+        tree.asks(1, 0);
+    }
+    let closed = Out::Closed { operation: 0, culprit: ALL, reason: Reason::SwitchSilent };
+    let sent = tree.lower[0].sent();
+    assert!(sent.contains(&(alloc::vec![0, 1], closed)), "{sent:?}");
+}
+
+#[test]
+fn a_fixed_job_below_two_switches_needs_ranks() {
+    let mut tree = Tree::new();
+    let join = Join {
+        address: Address { job: JOB, generation: 0, rank: ALL, session: Session(5) },
+        workers: 4,
+        contributors: 1,
+        deadline_us: 0,
+        block_bytes: 0,
+        datagram_bytes: 1472,
+        sent_at_us: 0,
+    };
+    let mut buf = [0; 64];
+    let len = join.emit(&mut buf);
+    assert_eq!(dropped(tree.lower[0].recv(5, &buf[..len])), "refused");
+}
