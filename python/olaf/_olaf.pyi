@@ -148,7 +148,7 @@ class Client:
 
 @final
 class Switch:
-    """An aggregation switch: engine, pacer and socket in its own thread."""
+    """An aggregation switch: its engines, each with its links and its socket in its own thread."""
 
     def __new__(cls, config: str) -> Self:
         """Bind the socket. ``config``: JSON, ``docs/reference/statistics.md#switch-configuration``.
@@ -157,7 +157,13 @@ class Switch:
         """
 
     @property
-    def address(self) -> str: ...
+    def address(self) -> str:
+        """Address of the first engine."""
+
+    @property
+    def addresses(self) -> dict[str, str]:
+        """Address of each engine, by the engine's name."""
+
     def start(self) -> None: ...
     def stats(self) -> str: ...
     def events(self) -> list[str]: ...

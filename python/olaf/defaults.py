@@ -20,7 +20,10 @@ WORKER = _TABLES["worker"]
 """Of ``[worker]``, as far as the core reads it."""
 SHARING = _TABLES["sharing"]
 """Of the files of ``olaf schedule share`` and ``host``, and of their options."""
+REDUCE: dict[str, Any] = SWITCH.pop("reduce")
+"""Of ``[switch.reduce]``."""
 
-for _field in ("uplink_bps", "downlink_bps"):
-    _rate = SWITCH.pop(_field)
-    SWITCH[_field.removesuffix("_bps")] = None if _rate is None else _olaf.format_rate(_rate)
+for _table in (SWITCH, REDUCE):
+    for _field in [field for field in _table if field.endswith("_bps")]:
+        _rate = _table.pop(_field)
+        _table[_field.removesuffix("_bps")] = None if _rate is None else _olaf.format_rate(_rate)

@@ -56,7 +56,9 @@ def serve(
 ) -> None:
     """Start an endpoint, report its events, and report statistics until asked to stop."""
     endpoint.start()
-    reporter.say("listening", address=endpoint.address, pid=os.getpid())
+    engines: Mapping[str, str] = getattr(endpoint, "addresses", {})  # a switch has engines
+    more = {"engines": dict(engines)} if engines else {}
+    reporter.say("listening", address=endpoint.address, pid=os.getpid(), **more)
     due = time.monotonic() + every_s
     while not control.wait(min(POLL_S, every_s)):
         pass_on(endpoint, reporter, desk)

@@ -17,15 +17,23 @@ import olaf
 from olaf import _olaf
 from olaf.cli import schedule_sharing
 from olaf.jobs.section import Section
-from olaf.jobs.settings import LeafSettings, ServerSettings, SwitchSettings, WorkerSettings
+from olaf.jobs.settings import (
+    LeafSettings,
+    ReduceSettings,
+    ServerSettings,
+    SwitchSettings,
+    WorkerSettings,
+)
 from olaf.schedule.sharing import SharingCluster, SharingJob, controller_config
 from olaf.tcp.rule import RuleConfig
 from olaf.units import write
 
 ROOT = Path(__file__).resolve().parents[2]
 CORE: dict[str, dict[str, Any]] = json.loads(_olaf.defaults())
+CORE["reduce"] = CORE["switch"].pop("reduce")
 SECTIONS: dict[str, type[Section]] = {
     "switch": SwitchSettings,
+    "reduce": ReduceSettings,
     "server": ServerSettings,
     "worker": WorkerSettings,
 }
@@ -33,7 +41,12 @@ OTHER_FORM = {"uplink_bps": "uplink", "downlink_bps": "downlink"}
 """Keys of the core that the settings have as text: rates, as tc writes them."""
 OURS_ALONE = {("worker", "seed")}
 """Keys that the settings have with another meaning: theirs is the learner's seed."""
-BEYOND_THE_CORE = {"switch": {"admission"}, "server": set[str](), "worker": None}
+BEYOND_THE_CORE = {
+    "switch": {"admission"},
+    "reduce": set[str](),
+    "server": set[str](),
+    "worker": None,
+}
 """Fields of the settings that Python reads; of a worker most."""
 
 
@@ -58,11 +71,12 @@ def test_every_key_of_the_core_is_in_the_settings_with_its_default(role: str) ->
     assert {key: fields[key].default for key in shared(role)} == shared(role)
     beyond = BEYOND_THE_CORE[role]
     if beyond is not None:
-        assert set(fields) - set(shared(role)) == beyond
+        inner = {key for key, field in fields.items() if field.annotation in SECTIONS.values()}
+        assert set(fields) - set(shared(role)) - inner == beyond
 
 
 def test_a_leaf_has_the_queue_of_a_switch() -> None:
-    addresses = {"listen", "upstream", "routes"}
+    addresses = {"engines", "listen", "listen_at", "upstream", "routes"}
     expected = {key: value for key, value in shared("switch").items() if key not in addresses}
     fields = LeafSettings.model_fields
     assert {key: fields[key].default for key in expected} == expected
@@ -94,6 +108,10 @@ def test_what_the_settings_tell_the_core_is_what_it_does_anyway(role: str) -> No
     # Nobody is asked: the settings then leave the time of an answer out.
     quiet = {"admission_timeout_ms"} if role == "switch" else set[str]()
     core = {key: value for key, value in CORE[role].items() if key not in quiet}
+    if role == "switch":
+        reduce = told.pop("reduce")
+        assert {key: reduce.get(key) for key in CORE["reduce"]} == CORE["reduce"]
+        assert set(reduce) <= set(CORE["reduce"])
     assert {key: told.get(key) for key in core} == core
     assert set(told) <= set(core)
 

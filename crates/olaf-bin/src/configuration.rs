@@ -10,6 +10,9 @@ use std::time::Duration;
 /// A table of the configuration.
 pub type Table = Map<String, Value>;
 
+/// Tables within a program's table, whose keys `--set` takes one by one.
+const INNER_TABLES: [(&str, &str); 2] = [("switch", "listen_at"), ("switch", "reduce")];
+
 /// The options of both programs.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Common {
@@ -104,7 +107,14 @@ pub fn table(
     }
     for text in &common.overrides {
         let (key, value) = assignment(name, text)?;
-        put(&mut table, key, value);
+        let Some((inner, key)) = key.split_once('.') else {
+            put(&mut table, key, value);
+            continue;
+        };
+        match table.entry(inner).or_insert_with(|| Table::new().into()) {
+            Value::Object(inner) => put(inner, key.into(), value),
+            _ => return Err(Failure::usage(format!("--set {text}: {inner} is not a table"))),
+        }
     }
     Ok(table)
 }
@@ -128,7 +138,10 @@ fn assignment(name: &str, text: &str) -> Result<(String, Value), Failure> {
     let key = key.trim();
     // `olaf switch --set switch.slots=4` works here as well.
     let key = key.strip_prefix(name).and_then(|rest| rest.strip_prefix('.')).unwrap_or(key);
-    if key.is_empty() || key.contains('.') {
+    let is_inner = key.split_once('.').is_some_and(|(inner, key)| {
+        INNER_TABLES.contains(&(name, inner)) && !key.is_empty() && !key.contains('.')
+    });
+    if key.is_empty() || (key.contains('.') && !is_inner) {
         return Err(wrong());
     }
     let read = toml::from_str::<Table>(&format!("value = {value}")).ok();
@@ -175,6 +188,14 @@ mod tests {
     }
 
     #[test]
+    fn a_key_of_an_inner_table_is_set_alone() {
+        let said = common(&["reduce.slots=64", "switch.reduce.silence=1s", "reduce.slots=32"]);
+        let table = table("switch", &said, &[]).expect("a table");
+        let expected = json!({"reduce": {"slots": 32, "silence": "1s"}});
+        assert_eq!(Value::Object(table), expected);
+    }
+
+    #[test]
     fn a_key_replaces_its_other_spelling() {
         let mut table = Table::new();
         put(&mut table, "active_ms".into(), json!(7));
@@ -187,7 +208,7 @@ mod tests {
 
     #[test]
     fn what_is_no_assignment_is_refused() {
-        for text in ["slots", "=4", "leaf.slots=4"] {
+        for text in ["slots", "=4", "leaf.slots=4", "reduce.=4", "reduce.slots.most=4"] {
             let failure = table("switch", &common(&[text]), &[]).expect_err(text);
             assert!(failure.code == 2 && failure.text.contains("KEY=VALUE"), "{failure}");
         }

@@ -17,6 +17,10 @@ const POLL: Duration = Duration::from_millis(100);
 pub trait Role {
     /// The address it listens on.
     fn address(&self) -> &str;
+    /// Its engines and their addresses, where it runs engines.
+    fn engines(&self) -> Vec<(&'static str, &str)> {
+        Vec::new()
+    }
     /// Serves, in a thread of its own.
     ///
     /// # Errors
@@ -54,8 +58,7 @@ pub fn serve(name: &str, role: &impl Role, common: &Common) -> Result<(), Failur
     let signals = signals().map_err(|error| Failure { text: error.to_string(), code: 1 })?;
     let mut report = Report { name, json: common.json, out: Some(std::io::stdout()) };
     role.start()?;
-    let address = role.address();
-    report.say(&json!({"event": "listening", "address": address, "pid": std::process::id()}));
+    report.say(&listening(role));
     let mut due = Instant::now() + common.every;
     let why = loop {
         match signals.recv_timeout(POLL.min(common.every)) {
@@ -70,6 +73,18 @@ pub fn serve(name: &str, role: &impl Role, common: &Common) -> Result<(), Failur
         }
     };
     end(role, &mut report, why)
+}
+
+/// The first message: where the role, and each of its engines, listens.
+fn listening(role: &impl Role) -> Value {
+    let mut message =
+        json!({"event": "listening", "address": role.address(), "pid": std::process::id()});
+    let engines = role.engines();
+    if !engines.is_empty() {
+        let engines = engines.into_iter().map(|(name, address)| (name.to_owned(), address.into()));
+        message["engines"] = Value::Object(engines.collect());
+    }
+    message
 }
 
 /// Stops a role; fails if its last checkpoint failed.
@@ -173,21 +188,48 @@ impl Report<'_> {
     }
 }
 
-/// The counts of a switch, or of each job of a server.
+/// The counts of each engine of a switch, or of each job of a server.
 fn summary(stats: &Value) -> String {
-    if let Some(fates) = stats["fates"].as_object() {
-        let total = |value: &Value| match value {
-            Value::Object(by_reason) => by_reason.values().filter_map(Value::as_u64).sum(),
-            value => value.as_u64().unwrap_or(0),
-        };
-        let fates: Vec<_> = fates
-            .iter()
-            .map(|(fate, value)| format!("{} {}", fate.replace('_', " "), total(value)))
-            .collect();
-        let queue = &stats["queue"];
-        let queue = format!("queue {}/{}", plain(&queue["used"]), plain(&queue["slots"]));
-        return format!("received {}, {}, {queue}", plain(&stats["received"]), fates.join(", "));
-    }
+    let engines = [counts_of_queue(stats), counts_of_reduce(stats)];
+    let told: Vec<_> = engines.into_iter().flatten().collect();
+    if told.is_empty() { counts_of_jobs(stats) } else { told.join("; ") }
+}
+
+fn counts_of_queue(stats: &Value) -> Option<String> {
+    let fates = stats["fates"].as_object()?;
+    let fates: Vec<_> = fates
+        .iter()
+        .map(|(fate, value)| format!("{} {}", fate.replace('_', " "), total(value)))
+        .collect();
+    let queue = &stats["queue"];
+    let queue = format!("queue {}/{}", plain(&queue["used"]), plain(&queue["slots"]));
+    Some(format!("received {}, {}, {queue}", plain(&stats["received"]), fates.join(", ")))
+}
+
+fn counts_of_reduce(stats: &Value) -> Option<String> {
+    let reduce = stats.get("reduce")?;
+    let fates: Vec<_> = reduce["pieces"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(fate, value)| format!("{} {}", fate.replace('_', " "), total(value)))
+        .collect();
+    let jobs = reduce["jobs"].as_array().into_iter().flatten();
+    let jobs: Vec<_> = jobs
+        .map(|job| {
+            let workers = job["workers"].as_array().map_or(0, Vec::len);
+            format!(", job {} with {workers} workers", plain(&job["job"]))
+        })
+        .collect();
+    Some(format!(
+        "reduce: pieces {}, results {}{}",
+        fates.join(", "),
+        plain(&reduce["results"]),
+        jobs.concat()
+    ))
+}
+
+fn counts_of_jobs(stats: &Value) -> String {
     let jobs = stats["jobs"].as_array().into_iter().flatten();
     let jobs: Vec<_> = jobs
         .map(|job| {
@@ -203,8 +245,23 @@ fn summary(stats: &Value) -> String {
     if jobs.is_empty() { "no job yet".into() } else { jobs.join("; ") }
 }
 
+/// A count, or the sum of counts by reason.
+fn total(value: &Value) -> u64 {
+    match value {
+        Value::Object(by_reason) => by_reason.values().filter_map(Value::as_u64).sum(),
+        value => value.as_u64().unwrap_or(0),
+    }
+}
+
 fn plain(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), String::from)
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Object(table) => {
+            let words = table.iter().map(|(key, value)| format!("{key} {}", plain(value)));
+            words.collect::<Vec<_>>().join(" and ")
+        }
+        other => other.to_string(),
+    }
 }
 
 #[cfg(test)]
@@ -262,5 +319,22 @@ mod tests {
         let line = said(&json!({"event": "stopped", "why": "SIGTERM", "stats": stats}));
         assert_eq!(line, "switch: stopped (SIGTERM): received 5, dropped 2, merged 3, queue 0/8");
         assert!(said(&json!({"event": "stats", "stats": {"jobs": []}})).ends_with("no job yet"));
+    }
+
+    #[test]
+    fn people_read_of_each_engine() {
+        let listening =
+            json!({"event": "listening", "engines": {"queue": "a:1", "reduce": "a:2"}, "pid": 7});
+        assert_eq!(said(&listening), "switch: listening: engines queue a:1 and reduce a:2, pid 7");
+        let reduce = json!({
+            "pieces": {"received": 8, "refused": {"wrong_shape": 1}, "summed": 7}, "results": 4,
+            "jobs": [{"job": 1, "workers": [{"rank": 0}, {"rank": 1}]}],
+        });
+        let line = said(&json!({"event": "stats", "stats": {"role": "switch", "reduce": reduce}}));
+        assert_eq!(
+            line,
+            "switch: stats: reduce: pieces received 8, refused 1, summed 7, results 4, job 1 with 2 \
+             workers"
+        );
     }
 }

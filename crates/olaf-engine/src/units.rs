@@ -112,10 +112,19 @@ pub fn format_time(ns: u64) -> String {
     written(ns, &WRITTEN, "0s")
 }
 
-/// A size in the largest power of 1,000 of which it is a whole number: `9kB`, `1500B`.
+/// A size in the largest power of 1,000 of which it is a whole number: `9kB`, `1500B`; or else in
+/// whole MiB or GiB: `256MiB`.
 #[must_use]
 pub fn format_size(bytes: u64) -> String {
-    written(bytes, &[("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000), ("B", 1)], "0B")
+    const WRITTEN: [(&str, u64); 6] = [
+        ("GB", 1_000_000_000),
+        ("MB", 1_000_000),
+        ("kB", 1_000),
+        ("GiB", 1 << 30),
+        ("MiB", 1 << 20),
+        ("B", 1),
+    ];
+    written(bytes, &WRITTEN, "0B")
 }
 
 /// A rate in the largest unit in which it is a whole number: `1900kbit`, `40gbit`.
@@ -264,6 +273,7 @@ mod tests {
         for bytes in [1, 999, 1_500, 9_000, 64 << 20, u64::MAX] {
             assert_eq!(parse_size(&format_size(bytes)), Ok(bytes));
         }
+        assert_eq!((&*format_size(9_000), &*format_size(64 << 20)), ("9kB", "64MiB"));
         for bits in [1, 1_900_000, 400_000, 40_000_000_000, BitsPerSecond::MAX] {
             let rate = BitsPerSecond::new(bits).expect("a rate");
             assert_eq!(BitsPerSecond::parse(&format_rate(rate)), Ok(rate));

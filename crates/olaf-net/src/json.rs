@@ -30,8 +30,8 @@ pub(crate) fn read<T: DeserializeOwned>(role: &str, text: &str) -> Result<T, Sta
     located(value).map_err(|what| wrong(role, &what))
 }
 
-/// Reads a role's configuration: one flat table, from which the engine reads its own keys. All keys
-/// have a default, and all are written except the keys `only_where_set`.
+/// Reads a role's configuration: one table, from which the engine reads its own keys. All keys have
+/// a default, and all are written except the keys `only_where_set`.
 ///
 /// # Errors
 /// [`StartError::Config`] that names the role, the key and what was expected there.
@@ -47,31 +47,77 @@ where
     let Value::Object(table) = value else {
         return located(value).map_err(wrong);
     };
-    // serde cannot refuse unknown keys of a table that two structs read.
     let mut known = plain(&T::default());
     known.extend(only_where_set.iter().map(|key| ((*key).to_owned(), Value::Null)));
-    let table = in_plain_numbers(table, known.keys().map(String::as_str)).map_err(wrong)?;
+    let table = known_keys(table, &known, "").map_err(wrong)?;
+    located(Value::Object(table.clone()))
+        .map_err(|what| wrong(wrong_key::<T>(&table, &known).unwrap_or(what)))
+}
+
+/// The table in plain numbers, if it has known keys alone. A table that has a table in `known` too,
+/// like `reduce` of a switch, is read in the same way; `within` are the keys around it.
+fn known_keys(
+    table: Map<String, Value>,
+    known: &Map<String, Value>,
+    within: &str,
+) -> Result<Map<String, Value>, String> {
+    let plain = in_plain_numbers(table, known.keys().map(String::as_str));
+    let mut table = plain.map_err(|what| format!("{within}{what}"))?;
+    // serde cannot refuse unknown keys of a table that two structs read.
     if let Some(stranger) = table.keys().find(|key| !known.contains_key(*key)) {
         let known: Vec<_> = known.keys().map(|key| format!("`{key}`")).collect();
-        return Err(wrong(format!(
-            "unknown field `{stranger}`, expected one of {}",
+        return Err(format!(
+            "unknown field `{within}{stranger}`, expected one of {}",
             known.join(", ")
-        )));
+        ));
     }
-    located(Value::Object(table.clone())).map_err(|what| {
-        // Nor does it say which key of such a table is wrong: each is read alone to find out.
-        let alone = |(key, value): (&String, &Value)| {
-            let table = Map::from_iter([(key.clone(), value.clone())]);
-            let what = located::<T>(Value::Object(table)).err()?;
-            Some(match value {
-                _ if what.starts_with(key) => what,
-                Value::Object(_) | Value::Array(_) => format!("{key}: {what}"),
-                value if what.starts_with("must be") => format!("{key} = {value}: {what}"),
-                _ => format!("{key}: {what}"),
-            })
+    for (key, known) in known {
+        let (Some(known), Some(Value::Object(inner))) = (inner_table(known), table.get_mut(key))
+        else {
+            continue;
         };
-        wrong(table.iter().find_map(alone).unwrap_or(what))
+        *inner = known_keys(std::mem::take(inner), known, &format!("{within}{key}."))?;
+    }
+    Ok(table)
+}
+
+/// The first key whose value cannot be. serde does not say which key of a table that two structs
+/// read is wrong: each is read alone to find out.
+fn wrong_key<T: DeserializeOwned>(
+    table: &Map<String, Value>,
+    known: &Map<String, Value>,
+) -> Option<String> {
+    table.iter().find_map(|(key, value)| {
+        let alone = |value: &Value| {
+            let table = Map::from_iter([(key.clone(), value.clone())]);
+            located::<T>(Value::Object(table)).err()
+        };
+        if let (Some(_), Value::Object(inner)) = (known.get(key).and_then(inner_table), value) {
+            return inner.iter().find_map(|(inner_key, value)| {
+                let inner = Map::from_iter([(inner_key.clone(), value.clone())]);
+                let what = alone(&Value::Object(inner))?;
+                let what = what.strip_prefix(&format!("{key}.{inner_key}: ")).unwrap_or(&what);
+                Some(told(&format!("{key}.{inner_key}"), value, what))
+            });
+        }
+        let what = alone(value)?;
+        Some(if what.starts_with(key) { what } else { told(key, value, &what) })
     })
+}
+
+/// What is wrong with a key, and its value where that says more.
+fn told(key: &str, value: &Value, what: &str) -> String {
+    match value {
+        Value::Object(_) | Value::Array(_) => format!("{key}: {what}"),
+        value if what.starts_with("must be") => format!("{key} = {value}: {what}"),
+        _ => format!("{key}: {what}"),
+    }
+}
+
+/// A table of known keys within a configuration; a table of free keys, like `routes`, is empty by
+/// default.
+fn inner_table(value: &Value) -> Option<&Map<String, Value>> {
+    value.as_object().filter(|table| !table.is_empty())
 }
 
 fn wrong(role: &str, what: &str) -> StartError {
@@ -99,14 +145,21 @@ pub(crate) fn plain(config: &impl Serialize) -> Map<String, Value> {
 /// The configuration as a table that reads back: keys without units, amounts with theirs, and
 /// `off` for what is not set.
 pub(crate) fn written(config: &impl Serialize) -> Map<String, Value> {
-    plain(config)
+    in_words(plain(config))
+}
+
+fn in_words(table: Map<String, Value>) -> Map<String, Value> {
+    table
         .into_iter()
         .map(|(field, value)| {
             let text = Unit::of(&field).zip(value.as_u64()).map(|(unit, n)| unit.written(n));
             let value = match text {
                 Some(text) => text.into(),
-                None if value.is_null() => "off".into(),
-                None => value,
+                None => match value {
+                    Value::Null => "off".into(),
+                    Value::Object(inner) => Value::Object(in_words(inner)),
+                    other => other,
+                },
             };
             (String::from(key_of(&field)), value)
         })
@@ -115,7 +168,13 @@ pub(crate) fn written(config: &impl Serialize) -> Map<String, Value> {
 
 /// The table with nothing under the keys that are off.
 pub(crate) fn with_nothing_for_off(mut table: Map<String, Value>) -> Value {
-    table.values_mut().filter(|value| **value == "off").for_each(|value| *value = Value::Null);
+    for value in table.values_mut() {
+        match value {
+            Value::Object(inner) => *value = with_nothing_for_off(std::mem::take(inner)),
+            Value::String(word) if word == "off" => *value = Value::Null,
+            _ => {}
+        }
+    }
     Value::Object(table)
 }
 

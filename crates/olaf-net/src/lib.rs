@@ -26,6 +26,6 @@ pub use defaults::defaults;
 pub use error::{AskError, ClientError, StartError};
 pub use io::{Batch, Burst, Inbox, ReceiveLoss, Socket};
 pub use roles::{
-    Server, ServerConfig, SharingConfig, SharingController, SharingHost, SharingHostConfig, Switch,
-    SwitchConfig,
+    EngineKind, Server, ServerConfig, SharingConfig, SharingController, SharingHost,
+    SharingHostConfig, Switch, SwitchConfig,
 };

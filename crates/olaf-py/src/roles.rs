@@ -4,8 +4,9 @@ use crate::errors;
 use numpy::{PyArray1, ToPyArray};
 use olaf_net::{ServerConfig, SwitchConfig};
 use pyo3::prelude::*;
+use std::collections::BTreeMap;
 
-/// An aggregation switch: engine, pacer and socket in a thread of its own.
+/// An aggregation switch: its engines, each with its links and its socket in a thread of its own.
 #[pyclass(module = "olaf._olaf", frozen)]
 pub(crate) struct Switch(olaf_net::Switch);
 
@@ -20,6 +21,12 @@ impl Switch {
     #[getter]
     fn address(&self) -> &str {
         self.0.address()
+    }
+
+    /// The address of each engine.
+    #[getter]
+    fn addresses(&self) -> BTreeMap<&'static str, &str> {
+        self.0.addresses().into_iter().collect()
     }
 
     fn start(&self) -> PyResult<()> {

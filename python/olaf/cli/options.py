@@ -114,14 +114,16 @@ def settings(
     keys: Mapping[str, str],
     *,
     base: Mapping[str, Mapping[str, Any]] | None = None,
+    more: Mapping[str, tuple[str, Any]] | None = None,
 ) -> Settings:
     """Check the file and the options of this command. With ``--print-config``, print and stop.
 
     base: tables with lower precedence than the file and the options, as from a resumed run.
+    more: keys of options that the command reads itself, as `given` returns them.
     """
     from olaf.jobs.reading import read_settings, write_toml
 
-    chosen = given(ctx, keys)
+    chosen = {**given(ctx, keys), **(more or {})}
     checked = read_settings(ctx.params["config_file"], chosen, ctx.params["overrides"], base=base)
     if ctx.params["print_config"]:
         click.echo(write_toml(checked), nl=False)

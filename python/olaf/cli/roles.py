@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +33,24 @@ every_option = click.option(
 
 
 @click.command()
-@click.option("--listen", metavar="HOST:PORT", help="Address that workers and servers send to.")
-@click.option("--upstream", metavar="HOST:PORT", help="The parameter server, or the next switch.")
+@click.option(
+    "--engines",
+    metavar="NAME,..",
+    help="Engines that the switch runs: queue (the default) merges updates for a server; reduce "
+    "sums the arrays of all workers (all-reduce).",
+)
+@click.option(
+    "--listen",
+    multiple=True,
+    metavar="[ENGINE=]HOST:PORT",
+    help="Address that workers and servers send to. It is the first engine's; each next engine "
+    "takes the next port. With ENGINE= before it, the address of that engine. Repeatable.",
+)
+@click.option(
+    "--upstream",
+    metavar="HOST:PORT",
+    help="The parameter server, or the next switch. Only the engine queue has one.",
+)
 @click.option("--queue", metavar=METAVAR, help="Discipline of the uplink.")
 @click.option("--slots", type=int, help="Number of segments that the queue holds.")
 @click.option("--gate", metavar="THRESHOLD|off", help="Reward gate.")
@@ -90,7 +106,8 @@ def switch(ctx: click.Context, /, **given: Any) -> None:
 
     Workers send their updates to the switch. It queues them for the server, replaces and merges
     waiting updates, and sends the answers back. Its upstream may be another switch, which merges
-    the merged updates further.
+    the merged updates further. The engine reduce needs no server: it sums the arrays of all workers
+    and sends each of them the sum (olaf.connect_sum, docs/all-reduce.md).
 
     \b
     Examples:
@@ -99,9 +116,13 @@ def switch(ctx: click.Context, /, **given: Any) -> None:
       olaf switch --queue fifo --slots 4 --json --every 1
       olaf switch --uplink 2mbit --uplink-ecn-depth 4 --downlink 10mbit
       olaf switch --admission running.toml --admission-timeout 5s --admission-unanswered refuse
+      olaf switch --engines reduce --listen 0.0.0.0:5555          # sums arrays; needs no server
+      olaf switch --engines queue,reduce --listen 0.0.0.0:5555    # reduce listens on port 5556
+      olaf switch --engines queue,reduce --listen 0.0.0.0:5555 --listen reduce=10.0.0.1:7000
+      olaf switch --engines reduce --set switch.reduce.memory=1GiB --set switch.reduce.deadline=20ms
     """
     keys = (
-        *("listen", "upstream", "queue", "slots", "gate", "uplink", "credits"),
+        *("engines", "upstream", "queue", "slots", "gate", "uplink", "credits"),
         *("downlink", "downlink_limit_datagrams"),
         *("uplink_ecn_depth_datagrams", "downlink_ecn_depth_datagrams"),
         *("admission", "admission_timeout_ms", "admission_unanswered"),
@@ -109,7 +130,8 @@ def switch(ctx: click.Context, /, **given: Any) -> None:
     control, told = _begin(given)
     reporter = _reporter(given, "switch")
     if told is None:
-        settings = options.settings(ctx, {key: f"switch.{key}" for key in keys})
+        chosen = _listening(given["listen"])
+        settings = options.settings(ctx, {key: f"switch.{key}" for key in keys}, more=chosen)
         told = {
             "core": settings.switch.to_core(),
             "every_s": given["every"],
@@ -213,6 +235,16 @@ def worker(ctx: click.Context, /, **given: Any) -> None:
         told = dataclasses.asdict(task)
     extras.need("train", "gymnasium", what="olaf worker")
     running.run_told("worker", told, reporter, control)
+
+
+def _listening(given: Sequence[str]) -> dict[str, tuple[str, Any]]:
+    """The keys of each ``--listen``: ``HOST:PORT``, or ``ENGINE=HOST:PORT``."""
+    chosen: dict[str, tuple[str, Any]] = {}
+    for text in given:
+        engine, named, address = text.rpartition("=")
+        key = f"switch.listen_at.{engine}" if named else "switch.listen"
+        chosen[key] = ("--listen", address)
+    return chosen
 
 
 def _begin(given: Mapping[str, Any]) -> tuple[Control, dict[str, Any] | None]:

@@ -17,6 +17,7 @@ from typing import Any
 import tomlkit
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
+from tomlkit.items import Table
 
 from olaf import units
 from olaf.jobs.section import Explained, NoneIs, Section
@@ -69,24 +70,38 @@ def write_toml(settings: Settings, *, comments: bool = True, given: bool = False
     for name, section in settings:
         if given and not section.model_fields_set:
             continue
-        table = tomlkit.table()
         if comments and type(section).__doc__:
             document.add(tomlkit.comment(_one_line(str(type(section).__doc__))))
-        for key, field in type(section).model_fields.items():
-            if given and key not in section.model_fields_set:
-                continue
-            if comments and field.description:
-                for line in _wrapped(_description(field)):
-                    table.add(tomlkit.comment(line))
-            value = _toml_value(key, getattr(section, key), field)
-            if f"{name}.{key}" in FOLLOWING and key not in section.model_fields_set:
-                # If it were written as given, it would no longer follow.
-                table.add(tomlkit.comment(f"{units.key_of(key)} = {value}"))
-            else:
-                table.add(units.key_of(key), value)
-        table.add(tomlkit.nl())
-        document.add(name, table)
+        document.add(name, _toml_table(name, section, comments=comments, given=given))
     return tomlkit.dumps(document).rstrip() + "\n"
+
+
+def _toml_table(name: str, section: Section, *, comments: bool, given: bool) -> Table:
+    """A section; sections within it come last, each a table of its own."""
+    table = tomlkit.table()
+    inner: dict[str, Section] = {}
+    for key, field in type(section).model_fields.items():
+        value = getattr(section, key)
+        if given and key not in section.model_fields_set:
+            continue
+        if isinstance(value, Section):
+            inner[key] = value
+            continue
+        if comments and field.description:
+            for line in _wrapped(_description(field)):
+                table.add(tomlkit.comment(line))
+        written = _toml_value(key, value, field)
+        if f"{name}.{key}" in FOLLOWING and key not in section.model_fields_set:
+            # If it were written as given, it would no longer follow.
+            table.add(tomlkit.comment(f"{units.key_of(key)} = {written}"))
+        else:
+            table.add(units.key_of(key), written)
+    table.add(tomlkit.nl())
+    for key, value in inner.items():
+        if comments and type(value).__doc__:
+            table.add(tomlkit.comment(_one_line(str(type(value).__doc__))))
+        table.add(key, _toml_table(f"{name}.{key}", value, comments=comments, given=given))
+    return table
 
 
 def _description(field: FieldInfo) -> str:
@@ -166,7 +181,7 @@ def _put(tables: Tables, key: str, value: Any, origin: str) -> None:
         table = table.setdefault(name, {})
         if not isinstance(table, dict):
             raise ConfigurationError(f"{origin}: `{name}` is a value, not a section")
-    fields = _keys_of(_sections().get(path[0], Section)) if len(path) == 2 else {}
+    fields = _keys_of(_section_at(path[:-1]))
     for field, spelled in fields.items():
         if path[-1] in (field, spelled):
             # The last value wins, even if an earlier one spelled the key differently.
@@ -178,6 +193,15 @@ def _put(tables: Tables, key: str, value: Any, origin: str) -> None:
 def _keys_of(model: type[BaseModel]) -> dict[str, str]:
     """Each field of a table with its key in the file."""
     return {field: units.key_of(field) for field in model.model_fields}
+
+
+def _section_at(path: list[str]) -> type[BaseModel]:
+    """The section of that path; `Section`, which has no keys, if there is none."""
+    model: type[BaseModel] = Settings
+    for name in path:
+        field = model.model_fields.get(name)
+        model = Section if field is None else _model_of(field)
+    return model
 
 
 def _sections() -> dict[str, type[BaseModel]]:

@@ -25,7 +25,7 @@ from pydantic import (
 )
 
 from olaf import extras
-from olaf.defaults import SERVER, SWITCH, WORKER
+from olaf.defaults import REDUCE, SERVER, SWITCH, WORKER
 from olaf.jobs import queues
 from olaf.jobs.admission import Policy
 from olaf.jobs.place_settings import On, RaySettings, SlurmSettings
@@ -61,6 +61,7 @@ def _rate(value: Any) -> Any:
 
 Address = Annotated[str, BeforeValidator(_address)]
 Rate = Annotated[str, BeforeValidator(_rate)]
+EngineName = Literal["queue", "reduce"]
 QueueName = Annotated[str, AfterValidator(queues.known), Explained(queues.EXPLAINED)]
 OffFloat = Annotated[float | None, NoneIs("off")]
 OffInt = Annotated[int | None, NoneIs("off")]
@@ -139,28 +140,88 @@ class LeafSettings(Section):
         return SwitchSettings(listen=listen, upstream=upstream, **self.model_dump())
 
 
-class SwitchSettings(LeafSettings):
-    """The aggregation switch: its addresses, its queue, and its uplink."""
+class ReduceSettings(Section):
+    """The engine `reduce` of the switch, which sums the arrays of all workers (all-reduce)."""
 
+    memory_bytes: int = Field(default=REDUCE["memory_bytes"], ge=1)
+    """Memory for the blocks of all jobs. Each job gets an equal share: memory / jobs."""
+    jobs: int = Field(default=REDUCE["jobs"], ge=1)
+    """Largest number of jobs at once."""
+    slots: int = Field(default=REDUCE["slots"], ge=1, le=1 << 20)
+    """Largest number of blocks of a job that are summed at once. The job's share of the memory may
+    allow fewer."""
+    silence_ms: int = Field(default=REDUCE["silence_ms"], ge=1)
+    """A worker counts as dead if others wait for it and it was not heard within this time."""
+    deadline_ms: OffInt = Field(default=REDUCE["deadline_ms"], ge=1)
+    """A block that is incomplete after this time is sent without the missing workers, for jobs that
+    ask for no deadline of their own. off waits for all workers."""
+    non_finite: Literal["pass", "refuse"] = REDUCE["non_finite"]
+    """What happens to a NaN or an infinity. pass sums it, and the result says so. refuse takes no
+    piece that has one: the worker's piece counts as missing."""
+    downlink: OffRate = REDUCE["downlink"]
+    """Bandwidth of the link towards the workers in UDP payload, in tc's units; off sends at
+    once."""
+    downlink_limit_datagrams: int = Field(default=REDUCE["downlink_limit_datagrams"], ge=1)
+    """Largest number of results that wait for the downlink. The switch drops what comes on top, and
+    workers ask for it again."""
+    downlink_ecn_depth_datagrams: OffInt = Field(
+        default=REDUCE["downlink_ecn_depth_datagrams"], ge=1
+    )
+    """Number of waiting results from which on results are marked as "congestion experienced" (ECN),
+    so that workers slow down. off never marks."""
+
+
+def _engines(value: Any) -> Any:
+    return [name.strip() for name in value.split(",")] if isinstance(value, str) else value
+
+
+class SwitchSettings(LeafSettings):
+    """The aggregation switch: its engines, its addresses, its queue, and its uplink."""
+
+    engines: Annotated[list[EngineName], BeforeValidator(_engines)] = Field(
+        default=SWITCH["engines"], min_length=1
+    )
+    """Engines that the switch runs, each with a port and a thread of its own. queue merges updates
+    on their way to a parameter server; reduce sums arrays of all workers and needs no server (see
+    docs/all-reduce.md)."""
     listen: Address = SWITCH["listen"]
-    """Address and port for workers and servers; port 0 picks a free port. The default is loopback,
-    so that no service is offered to a network by accident."""
+    """Address and port of the first engine, for workers and servers; port 0 picks a free port. Each
+    next engine takes the next port. The default is loopback, so that no service is offered to a
+    network by accident."""
+    listen_at: dict[EngineName, Address] = Field(default=SWITCH["listen_at"])
+    """Addresses of single engines: {"reduce" = "host:port"}."""
     upstream: Address = SWITCH["upstream"]
     """Address of the parameter server, or of the next switch on the way to it, for every job that
     `routes` does not name. Switches form chains and trees."""
     routes: dict[str, Address] = Field(default=SWITCH["routes"])
     """Servers of single jobs: {"2" = "host:port"}."""
+    reduce: ReduceSettings = ReduceSettings()
+    """The engine `reduce`, if it is among the engines."""
+
+    @model_validator(mode="after")
+    def _each_engine_once(self) -> Self:
+        for name in self.engines:
+            if self.engines.count(name) > 1:
+                raise ValueError(f"engines names {name} twice: each engine runs once")
+        for name in self.listen_at:
+            if name not in self.engines:
+                raise ValueError(
+                    f"listen_at.{name} is set, but engines = {self.engines} has no {name}: add it"
+                )
+        return self
 
     def to_core(self) -> str:
         """The JSON that `olaf._olaf.Switch` takes."""
-        fields = self.model_dump(exclude={"uplink", "downlink", "admission"})
+        fields = self.model_dump(exclude={"admission"})
         if self.admission is None:
             del fields["admission_timeout_ms"]
-        for key, rate in (("uplink_bps", self.uplink), ("downlink_bps", self.downlink)):
-            if rate is not None:
-                from olaf._olaf import parse_rate
+        for table, keys in ((fields, ("uplink", "downlink")), (fields["reduce"], ("downlink",))):
+            for key in keys:
+                rate = table.pop(key)
+                if rate is not None:
+                    from olaf._olaf import parse_rate
 
-                fields[key] = parse_rate(rate)
+                    table[f"{key}_bps"] = parse_rate(rate)
         return json.dumps(fields)
 
     def to_admission(self) -> dict[str, Any] | None:

@@ -92,6 +92,12 @@ class Training:
         earlier: Earlier | None = None,
     ) -> None:
         """Prepare a run; ``earlier`` holds the earlier sessions of a resumed run."""
+        if settings.switch.engines != ["queue"]:
+            raise RunError(
+                f"`switch.engines` = {settings.switch.engines}: a training run has a switch with "
+                "the engine queue alone; start another switch with `olaf switch --engines reduce`",
+                Exit.USAGE,
+            )
         self._settings = settings
         self._train = settings.train
         self._observer = observer

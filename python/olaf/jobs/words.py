@@ -46,6 +46,11 @@ _SENTENCES = {
     "model_missing": "no model newer than {model_version} came from {address} within {seconds} s: "
     "continuing with the worker's own",
     "contribution_rejected": "a contribution of worker {worker} rejected: {reason}",
+    "generation_began": "job {job}: {workers} workers reduce together",
+    "generation_closed": "job {job}: its workers begin anew before operation {operation}: {reason}",
+    "sum_worker_refused": "a worker of job {job} at {address} refused: {reason}",
+    "sum_worker_left": "worker {rank} of job {job} left",
+    "non_finite": "job {job}: worker {rank} sent a NaN or an infinity in operation {operation}",
 }
 
 
@@ -57,9 +62,14 @@ class _Blanks(dict[str, Any]):
 def sentence(message: Mapping[str, Any]) -> str:
     """The sentence for an event; an event without a sentence is shown as it is."""
     event = str(message["event"])
+    if event == "listening" and list(message.get("engines", ["queue"])) != ["queue"]:
+        engines = message["engines"]
+        return ", ".join(f"{name} listens on {address}" for name, address in engines.items())
     pattern = _SENTENCES.get(event)
     if pattern and event == "restored" and "reason" in message:
         pattern += "; the newest file cannot be used: {reason}"
+    if pattern and event == "generation_closed" and "rank" in message:
+        pattern += " (worker {rank} at {address})"
     if pattern and "through" in message:
         # A worker reaches its server only through the switch.
         pattern = pattern.replace("{address}", "behind {through}")
@@ -92,7 +102,28 @@ def ended(occurrence: Ended) -> str:
 
 
 def status_of_switch(stats: Mapping[str, Any]) -> str:
-    """One line of a switch's statistics."""
+    """One line of a switch's statistics: of each of its engines."""
+    told = [_status_of_queue(stats)] if "queue" in stats else []
+    if "reduce" in stats:
+        told.append(f"reduce: {_status_of_reduce(stats['reduce'])}")
+    return "; ".join(told)
+
+
+def _status_of_reduce(stats: Mapping[str, Any]) -> str:
+    pieces = stats["pieces"]
+    jobs = "".join(
+        f"job {job['job']} with {len(job['workers'])} workers, " for job in stats["jobs"]
+    )
+    refused_pieces = sum(pieces["refused"].values())
+    return (
+        f"{jobs or 'no job yet, '}pieces received {pieces['received']}, summed {pieces['summed']}, "
+        f"waiting {pieces['waiting']}, late {pieces['late']}, repeated {pieces['repeated']}, "
+        f"refused {refused_pieces}; results sent {stats['results']}, again "
+        f"{stats['results_again']}{refused(stats)}"
+    )
+
+
+def _status_of_queue(stats: Mapping[str, Any]) -> str:
     fates, queue = stats["fates"], stats["queue"]
     return (
         f"received {stats['received']}, left {fates['sent_alone']} alone and {fates['merged']} "

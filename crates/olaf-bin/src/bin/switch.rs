@@ -2,14 +2,15 @@
 
 use clap::Parser;
 use olaf_bin::{Common, Failure, Role, Table, finish, serve, table};
-use olaf_net::{AskError, StartError, Switch, SwitchConfig};
+use olaf_net::{AskError, EngineKind, StartError, Switch, SwitchConfig};
 use serde_json::Value;
 use std::process::ExitCode;
 
 /// Run an aggregation switch until SIGTERM or Ctrl-C.
 ///
 /// Workers send their updates to the switch. It queues them for the server, replaces and merges
-/// waiting updates, and sends the answers back. Its upstream may be another switch.
+/// waiting updates, and sends the answers back. Its upstream may be another switch. The engine
+/// `reduce` sums the arrays of all workers instead, and sends each of them the sum.
 #[derive(Debug, Parser)]
 #[command(
     name = "olaf-switch",
@@ -18,15 +19,22 @@ use std::process::ExitCode;
 Examples:
   olaf-switch --listen 0.0.0.0:5555 --upstream 10.0.0.2:5556 --uplink 40gbit
   olaf-switch --config switch.toml --json --stats-every 1s
+  olaf-switch --engines reduce --listen 0.0.0.0:5555            sums arrays; needs no server
+  olaf-switch --engines queue,reduce --listen 0.0.0.0:5555      reduce listens on port 5556
+  olaf-switch --engines queue,reduce --listen reduce=0.0.0.0:7000
 
 Exit codes:
   0: stopped by a signal   1: failed   2: invalid options or configuration   4: port in use"
 )]
 struct Options {
-    /// Address that workers and servers send to.
-    #[arg(long, value_name = "HOST:PORT")]
-    listen: Option<String>,
-    /// The parameter server, or the next switch.
+    /// Engines that the switch runs, with commas between them.
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',', help = engines())]
+    engines: Vec<String>,
+    /// Address that workers and servers send to. It is the first engine's; each next engine takes
+    /// the next port. With ENGINE= before it, the address of that engine. Repeatable.
+    #[arg(long, value_name = "[ENGINE=]HOST:PORT")]
+    listen: Vec<String>,
+    /// The parameter server, or the next switch. Only the engine `queue` has one.
     #[arg(long, value_name = "HOST:PORT")]
     upstream: Option<String>,
     /// Discipline of the uplink's queue.
@@ -67,6 +75,11 @@ fn queues() -> String {
     format!("Discipline of the uplink's queue: {}", told.join("; "))
 }
 
+fn engines() -> String {
+    let told = EngineKind::EACH.map(|kind| format!("{kind} {}", kind.about()));
+    format!("Engines that the switch runs, with commas between them: {}", told.join("; "))
+}
+
 fn main() -> ExitCode {
     let options = Options::parse();
     finish("olaf-switch", run(&options))
@@ -75,6 +88,7 @@ fn main() -> ExitCode {
 #[allow(clippy::print_stdout, reason = "this is a program")]
 fn run(options: &Options) -> Result<(), Failure> {
     let mut table = table("switch", &options.common, &options.named())?;
+    options.listen_at(&mut table)?;
     without_the_verifier(&mut table)?;
     let config = SwitchConfig::from_table(table)?;
     if options.common.print_config {
@@ -85,14 +99,17 @@ fn run(options: &Options) -> Result<(), Failure> {
 }
 
 impl Options {
-    fn named(&self) -> [(&'static str, Option<Value>); 11] {
+    fn named(&self) -> [(&'static str, Option<Value>); 12] {
+        let engines = (!self.engines.is_empty()).then(|| self.engines.clone().into());
+        let listen = self.listen.iter().rev().find(|text| !text.contains('='));
         let text = |value: &Option<String>| value.clone().map(Value::from);
         // A number where a number is meant; what is none is refused with the key.
         let number = |value: &Option<String>| {
             value.as_ref().map(|text| serde_json::from_str(text).unwrap_or(text.clone().into()))
         };
         [
-            ("listen", text(&self.listen)),
+            ("engines", engines),
+            ("listen", listen.cloned().map(Value::from)),
             ("upstream", text(&self.upstream)),
             ("queue", text(&self.queue)),
             ("slots", self.slots.map(Value::from)),
@@ -104,6 +121,26 @@ impl Options {
             ("uplink_ecn_depth_datagrams", number(&self.uplink_ecn_depth)),
             ("downlink_ecn_depth_datagrams", number(&self.downlink_ecn_depth)),
         ]
+    }
+
+    /// Puts each `--listen ENGINE=HOST:PORT` into the table, beside those of the file.
+    fn listen_at(&self, table: &mut Table) -> Result<(), Failure> {
+        for (engine, address) in self.listen.iter().filter_map(|text| text.split_once('=')) {
+            if !EngineKind::EACH.iter().any(|kind| kind.name() == engine) {
+                let known = EngineKind::EACH.map(EngineKind::name).join(", ");
+                return Err(Failure::usage(format!(
+                    "--listen {engine}={address}: there is no engine {engine}; engines: {known}"
+                )));
+            }
+            let addresses = table.entry("listen_at").or_insert_with(|| Table::new().into());
+            let Value::Object(addresses) = addresses else {
+                return Err(Failure::usage(
+                    "listen_at is not a table: write {\"reduce\" = \"host:port\"}",
+                ));
+            };
+            addresses.insert(engine.into(), address.into());
+        }
+        Ok(())
     }
 }
 
@@ -133,6 +170,9 @@ struct Served(Switch);
 impl Role for Served {
     fn address(&self) -> &str {
         self.0.address()
+    }
+    fn engines(&self) -> Vec<(&'static str, &str)> {
+        self.0.addresses()
     }
     fn start(&self) -> Result<(), StartError> {
         self.0.start()

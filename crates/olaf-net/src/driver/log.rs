@@ -44,9 +44,9 @@ impl Log {
         }));
     }
 
-    /// Events since the last call, as JSON.
-    pub(super) fn take(&mut self) -> Vec<String> {
-        self.events.drain(..).map(|event| event.to_string()).collect()
+    /// Events since the last call.
+    pub(super) fn take(&mut self) -> Vec<Value> {
+        self.events.drain(..).collect()
     }
 
     /// Events that were not fetched in time.

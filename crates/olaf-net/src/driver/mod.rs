@@ -27,6 +27,7 @@ use log::Log;
 use olaf_engine::{
     Engine, Instant, PeerId, PortId, Source, TrafficClass, Transmit, Verdict, Wiring,
 };
+use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io;
 use std::time::Duration;
@@ -139,14 +140,19 @@ impl<E: Engine> Driver<E> {
         }
     }
 
-    /// Events since the last call, as JSON.
-    pub(crate) fn take_events(&mut self) -> Vec<String> {
+    /// Events since the last call.
+    pub(crate) fn take_events(&mut self) -> Vec<Value> {
         self.collect_events(clock::now());
         self.log.take()
     }
 
     /// Everything counted so far, as JSON.
     pub(crate) fn statistics(&mut self) -> String {
+        self.report().to_string()
+    }
+
+    /// Everything counted so far.
+    pub(crate) fn report(&mut self) -> Value {
         let now = clock::now();
         if let Some(socket) = &self.socket {
             socket.describe(&mut self.statistics);
@@ -157,7 +163,7 @@ impl<E: Engine> Driver<E> {
         all["address"] = self.address.clone().into();
         all["uptime_s"] = now.since(self.started).as_secs_f64().into();
         all["io"] = serde_json::to_value(&self.statistics).expect("counts are plain data");
-        all.to_string()
+        all
     }
 
     /// Notes the processor time of the thread that drives.

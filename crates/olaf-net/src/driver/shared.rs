@@ -215,7 +215,8 @@ impl<E: Engine> Shared<E> {
 
     /// Events since the last call, as JSON.
     pub(crate) fn take_events(&self) -> Vec<String> {
-        self.lock().log.take()
+        let events = self.lock().log.take();
+        events.into_iter().map(|event| event.to_string()).collect()
     }
 
     fn send_due(&self, sending: &mut Sending) {

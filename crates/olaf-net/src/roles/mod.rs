@@ -10,7 +10,7 @@ pub use server::Server;
 pub use server_config::ServerConfig;
 pub use sharing::{SharingConfig, SharingController, SharingHost, SharingHostConfig};
 pub use switch::Switch;
-pub use switch_config::SwitchConfig;
+pub use switch_config::{EngineKind, SwitchConfig};
 
 /// Keys that a written configuration has only where they are set: they are for tests.
 const ONLY_WHERE_SET: &[&str] = &["receive_loss"];

@@ -65,7 +65,8 @@ impl Server {
     /// # Errors
     /// See [`AskError`].
     pub fn events(&self) -> Result<Vec<String>, AskError> {
-        self.0.ask(Driver::take_events)
+        let events = self.0.ask(Driver::take_events)?;
+        Ok(events.into_iter().map(|event| event.to_string()).collect())
     }
 
     /// A job's model now: its version and parameters; nothing while it has none.

@@ -1,83 +1,110 @@
-//! The switch as a process runs it: the engine and its socket.
+//! The switch as a process runs it: its engines, each with a socket and a thread of its own.
 
 use crate::driver::{Driver, Running};
 use crate::error::{AskError, StartError};
 use crate::io::peers::Peers;
 use crate::io::socket::Socket;
-use crate::roles::switch_config::SwitchConfig;
+use crate::roles::switch_config::{EngineKind, SwitchConfig};
 use crate::{clock, io::address, random};
 use olaf_engine::party::Ruling;
-use olaf_engine::switch::native as switch;
-use olaf_engine::{ClusterId, JobId, PortId, Wiring};
+use olaf_engine::switch::{native, reduce};
+use olaf_engine::{ClusterId, Engine, JobId, PortId, Wiring};
+use serde_json::{Map, Value};
 
-/// An aggregation switch with its socket, in a thread of its own once started.
-pub struct Switch(Running<switch::Switch>);
+/// An aggregation switch with its sockets. Each engine is in a thread of its own once started.
+pub struct Switch {
+    /// In the order of the configuration.
+    engines: Vec<Served>,
+}
+
+/// An engine that is served.
+enum Served {
+    Queue(Running<native::Switch>),
+    Reduce(Running<reduce::Switch>),
+}
 
 impl Switch {
-    /// Binds the socket and finds the servers; nothing runs yet.
+    /// Binds the sockets and finds the servers; nothing runs yet.
     ///
     /// # Errors
     /// [`StartError::Config`] names the key; [`StartError::System`] says what to do.
     pub fn bind(config: &SwitchConfig) -> Result<Self, StartError> {
-        let engine = config.engine()?;
-        let listen = address::resolve(&config.listen, |_| true).map_err(in_key("listen"))?;
-        // Never from a seed: a life that looked like the one before would pass for it.
-        let epoch = random::draw();
-        let mut engine = switch::Switch::new(engine, epoch)
-            .map_err(|error| StartError::Config(error.to_string()))?;
-        let socket = Socket::bind(listen)?.losing(config.receive_loss)?;
-        let mut peers = Peers::new();
-        let mut server = |key: &str, text: &str| {
-            let found = address::resolve(text, |a| socket.reaches(a)).map_err(in_key(key))?;
-            if socket.is_at(found) {
-                return Err(StartError::Config(format!(
-                    "{key} = {text:?}: is this switch itself, which listens on {}: name the server, \
-                     or the next switch on the way to it",
-                    socket.local()
-                )));
-            }
-            Ok(peers.fix(found))
-        };
-        let upstream = server("upstream", &config.upstream)?;
-        engine.set_default_server(upstream);
-        let mut wiring = Wiring::new(PortId::DOWNLINK).with(upstream, PortId::UPLINK);
-        for (job, text) in &config.routes {
-            let peer = server(&format!("routes.{job}"), text)?;
-            engine.set_server(JobId(*job), peer);
-            wiring.place(peer, PortId::UPLINK);
-        }
-        let driver = Driver::new("switch", engine, wiring, peers, socket);
-        Ok(Self(Running::new(driver, config.core)))
+        let engines = config.places()?.into_iter().map(|(kind, listen)| {
+            let socket = |key: &str| {
+                let listen = address::resolve(&listen, |_| true).map_err(in_key(key))?;
+                Socket::bind(listen)?.losing(config.receive_loss)
+            };
+            let key = match config.listen_at.contains_key(&kind) {
+                true => format!("listen_at.{kind}"),
+                false => "listen".into(),
+            };
+            Ok(match kind {
+                EngineKind::Queue => Served::Queue(queue(config, || socket(&key))?),
+                EngineKind::Reduce => Served::Reduce(reduce(config, || socket(&key))?),
+            })
+        });
+        Ok(Self { engines: engines.collect::<Result<_, StartError>>()? })
     }
 
-    /// The address it is bound to.
+    /// The address of its first engine.
     #[must_use]
     pub fn address(&self) -> &str {
-        self.0.address()
+        self.engines[0].running().address()
     }
 
-    /// Starts the thread.
+    /// The address of each engine, by the engine's name.
+    #[must_use]
+    pub fn addresses(&self) -> Vec<(&'static str, &str)> {
+        self.engines.iter().map(|e| (e.kind().name(), e.running().address())).collect()
+    }
+
+    /// Starts the threads.
     ///
     /// # Errors
     /// Where the system has no thread to give, or the switch was stopped.
     pub fn start(&self) -> Result<(), StartError> {
-        self.0.start()
+        self.engines.iter().try_for_each(|engine| engine.running().start())
     }
 
-    /// Everything counted so far, as JSON.
+    /// Everything counted so far, as JSON: the counts of the engine `queue`, and those of each other
+    /// engine in a table with its name.
     ///
     /// # Errors
     /// See [`AskError`].
     pub fn statistics(&self) -> Result<String, AskError> {
-        self.0.ask(Driver::statistics)
+        let mut all = Map::new();
+        for engine in &self.engines {
+            let counts = engine.running().report()?;
+            match (engine, counts) {
+                (Served::Queue(_), Value::Object(counts)) => all.extend(counts),
+                (_, counts) => {
+                    for shared in ["role", "address", "uptime_s"] {
+                        all.entry(shared).or_insert_with(|| counts[shared].clone());
+                    }
+                    all.insert(engine.kind().name().into(), counts);
+                }
+            }
+        }
+        Ok(Value::Object(all).to_string())
     }
 
-    /// What happened since the last call, a JSON object each.
+    /// What happened since the last call, a JSON object each. An event of an engine other than
+    /// `queue` names the engine.
     ///
     /// # Errors
     /// See [`AskError`].
     pub fn events(&self) -> Result<Vec<String>, AskError> {
-        self.0.ask(Driver::take_events)
+        let mut all = Vec::new();
+        for engine in &self.engines {
+            let events = engine.running().events()?.into_iter().map(|mut event| {
+                if engine.kind() != EngineKind::Queue {
+                    event["engine"] = engine.kind().name().into();
+                }
+                event.to_string()
+            });
+            all.extend(events);
+        }
+        Ok(all)
     }
 
     /// The answer to the question whether that cluster may join, which an `admission_wanted` among
@@ -89,16 +116,113 @@ impl Switch {
     pub fn decide(&self, job: u32, cluster: u32, admitted: Option<bool>) -> Result<bool, AskError> {
         let ruling = admitted.map(|yes| if yes { Ruling::Admit } else { Ruling::Refuse });
         let (job, cluster) = (JobId(job), ClusterId(cluster));
-        self.0.ask(move |driver| driver.engine.decide(clock::now(), job, cluster, ruling))
+        let queue = self.engines.iter().find_map(|engine| match engine {
+            Served::Queue(running) => Some(running),
+            Served::Reduce(_) => None,
+        });
+        // Only the queue asks.
+        let Some(queue) = queue else { return Ok(false) };
+        queue.ask(move |driver| driver.engine.decide(clock::now(), job, cluster, ruling))
     }
 
-    /// Stops the thread and frees the port.
+    /// Stops the threads and frees the ports.
     ///
     /// # Errors
-    /// [`AskError::Died`] when the thread had panicked.
+    /// [`AskError::Died`] when a thread had panicked.
     pub fn stop(&self) -> Result<(), AskError> {
-        self.0.stop()
+        // All of them, whatever became of the first.
+        let ends: Vec<_> = self.engines.iter().map(|engine| engine.running().stop()).collect();
+        ends.into_iter().collect()
     }
+}
+
+impl Served {
+    const fn kind(&self) -> EngineKind {
+        match self {
+            Self::Queue(_) => EngineKind::Queue,
+            Self::Reduce(_) => EngineKind::Reduce,
+        }
+    }
+
+    const fn running(&self) -> &dyn Serving {
+        match self {
+            Self::Queue(running) => running,
+            Self::Reduce(running) => running,
+        }
+    }
+}
+
+/// What a switch does alike with each of its engines.
+trait Serving {
+    fn address(&self) -> &str;
+    fn start(&self) -> Result<(), StartError>;
+    fn report(&self) -> Result<Value, AskError>;
+    fn events(&self) -> Result<Vec<Value>, AskError>;
+    fn stop(&self) -> Result<(), AskError>;
+}
+
+impl<E: Engine + Send + 'static> Serving for Running<E> {
+    fn address(&self) -> &str {
+        self.address()
+    }
+    fn start(&self) -> Result<(), StartError> {
+        self.start()
+    }
+    fn report(&self) -> Result<Value, AskError> {
+        self.ask(Driver::report)
+    }
+    fn events(&self) -> Result<Vec<Value>, AskError> {
+        self.ask(Driver::take_events)
+    }
+    fn stop(&self) -> Result<(), AskError> {
+        self.stop()
+    }
+}
+
+/// The engine `queue`, with its servers.
+fn queue(
+    config: &SwitchConfig,
+    socket: impl FnOnce() -> Result<Socket, StartError>,
+) -> Result<Running<native::Switch>, StartError> {
+    let engine = config.engine()?;
+    // Never from a seed: a life that looked like the one before would pass for it.
+    let epoch = random::draw();
+    let mut engine = native::Switch::new(engine, epoch)
+        .map_err(|error| StartError::Config(error.to_string()))?;
+    let socket = socket()?;
+    let mut peers = Peers::new();
+    let mut server = |key: &str, text: &str| {
+        let found = address::resolve(text, |a| socket.reaches(a)).map_err(in_key(key))?;
+        if socket.is_at(found) {
+            return Err(StartError::Config(format!(
+                "{key} = {text:?}: is this switch itself, which listens on {}: name the server, \
+                 or the next switch on the way to it",
+                socket.local()
+            )));
+        }
+        Ok(peers.fix(found))
+    };
+    let upstream = server("upstream", &config.upstream)?;
+    engine.set_default_server(upstream);
+    let mut wiring = Wiring::new(PortId::DOWNLINK).with(upstream, PortId::UPLINK);
+    for (job, text) in &config.routes {
+        let peer = server(&format!("routes.{job}"), text)?;
+        engine.set_server(JobId(*job), peer);
+        wiring.place(peer, PortId::UPLINK);
+    }
+    Ok(Running::new(Driver::new("switch", engine, wiring, peers, socket), config.core))
+}
+
+/// The engine `reduce`. Nothing is above it yet.
+fn reduce(
+    config: &SwitchConfig,
+    socket: impl FnOnce() -> Result<Socket, StartError>,
+) -> Result<Running<reduce::Switch>, StartError> {
+    // As for the queue, a number that differs from life to life.
+    let engine = reduce::Switch::new(config.reduce()?, random::draw())
+        .map_err(|error| StartError::Config(format!("reduce.{error}")))?;
+    let wiring = Wiring::new(PortId::DOWNLINK);
+    Ok(Running::new(Driver::new("switch", engine, wiring, Peers::new(), socket()?), config.core))
 }
 
 pub(crate) fn in_key(key: &str) -> impl Fn(String) -> StartError + use<> {

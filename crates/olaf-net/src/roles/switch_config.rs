@@ -4,42 +4,93 @@ use crate::error::StartError;
 use crate::io::ReceiveLoss;
 use crate::json;
 use crate::roles::ONLY_WHERE_SET;
-use olaf_engine::switch::native as switch;
+use olaf_engine::switch::{native as switch, reduce};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+use std::fmt;
 
-/// The set-up: the engine's own, and what a process has besides.
+/// A kind of engine that a switch may run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EngineKind {
+    /// Updates wait in a queue for a parameter server, and merge.
+    Queue,
+    /// An all-reduce: pieces of the same block are summed, and all workers get the sum.
+    Reduce,
+}
+
+impl EngineKind {
+    /// Every kind, in the order in which people read of them.
+    pub const EACH: [Self; 2] = [Self::Queue, Self::Reduce];
+
+    /// The name in configurations, statistics and messages.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Queue => "queue",
+            Self::Reduce => "reduce",
+        }
+    }
+
+    /// What it does, for a person who chooses.
+    #[must_use]
+    pub const fn about(self) -> &'static str {
+        match self {
+            Self::Queue => "merges updates on their way to a parameter server",
+            Self::Reduce => "sums arrays of all workers (all-reduce)",
+        }
+    }
+}
+
+impl fmt::Display for EngineKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The set-up: the engines' own, and what a process has besides.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default)]
 pub struct SwitchConfig {
-    /// Address and port for workers and servers alike. Loopback, so that nothing is offered to a
+    /// The engines that the process runs, each in a thread with a socket of its own.
+    pub engines: Vec<EngineKind>,
+    /// Address and port of the first engine, for workers and servers alike. Each engine that
+    /// `listen_at` does not name takes the next port. Loopback, so that nothing is offered to a
     /// network by accident.
     pub listen: String,
+    /// Addresses of single engines.
+    pub listen_at: BTreeMap<EngineKind, String>,
     /// The server of every job not named in `routes`, or the next switch on the way to it. The
     /// address that a server has by default on the same machine.
     pub upstream: String,
     /// Servers of single jobs.
     pub routes: BTreeMap<u32, String>,
-    /// The core to run on. Off: the system chooses.
+    /// The core to run on, for all engines. Off: the system chooses.
     pub core: Option<usize>,
-    /// For tests and experiments: lose some of the arriving datagrams; none: lose nothing.
+    /// For tests and experiments: lose some of the datagrams that arrive, at each engine; none:
+    /// lose nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receive_loss: Option<ReceiveLoss>,
-    /// What the switch's decisions depend on.
+    /// What the decisions of the engine `queue` depend on.
     #[serde(flatten)]
     pub engine: switch::Config,
+    /// What the decisions of the engine `reduce` depend on.
+    pub reduce: reduce::Config,
 }
 
 impl Default for SwitchConfig {
     fn default() -> Self {
         Self {
+            engines: vec![EngineKind::Queue],
             listen: "127.0.0.1:5555".into(),
+            listen_at: BTreeMap::new(),
             upstream: super::ServerConfig::default().listen,
             routes: BTreeMap::new(),
             core: None,
             receive_loss: None,
             engine: switch::Config::default(),
+            reduce: reduce::Config::default(),
         }
     }
 }
@@ -53,16 +104,18 @@ impl SwitchConfig {
         json::parsed("switch", text).and_then(Self::from_value)
     }
 
-    /// Reads JSON that was parsed already and names the upstream.
+    /// Reads JSON that was parsed already and names the upstream, where anything goes up.
     ///
     /// # Errors
     /// [`StartError::Config`] that names the key.
     pub fn from_value(value: Value) -> Result<Self, StartError> {
-        if value.get("upstream").is_none() {
+        let names_upstream = value.get("upstream").is_some();
+        let config: Self = json::read_flat("switch", value, ONLY_WHERE_SET)?;
+        if !names_upstream && config.engines.contains(&EngineKind::Queue) {
             // A program that starts a switch knows where its updates shall go.
             return Err(StartError::Config("switch configuration: missing key `upstream`".into()));
         }
-        json::read_flat("switch", value, ONLY_WHERE_SET)
+        Ok(config)
     }
 
     /// Reads a table of a configuration file, in which `off` stands for what is not set.
@@ -79,11 +132,163 @@ impl SwitchConfig {
         json::written(self)
     }
 
-    /// What the switch's decisions depend on: without its address, its servers and its core.
+    /// What the decisions of the engine `queue` depend on: without its address, its servers and its
+    /// core.
     ///
     /// # Errors
     /// [`StartError::Config`] that names the key.
     pub fn engine(&self) -> Result<switch::Config, StartError> {
         self.engine.clone().check().map_err(|error| StartError::Config(error.to_string()))
+    }
+
+    /// What the decisions of the engine `reduce` depend on.
+    ///
+    /// # Errors
+    /// [`StartError::Config`] that names the key and its value.
+    pub fn reduce(&self) -> Result<reduce::Config, StartError> {
+        self.reduce.clone().check().map_err(|error| {
+            let written = json::plain(&self.reduce);
+            let value = written.get(error.key).map(|value| format!(" = {value}"));
+            StartError::Config(format!(
+                "reduce.{}{}: {}",
+                error.key,
+                value.unwrap_or_default(),
+                error.allowed
+            ))
+        })
+    }
+
+    /// Each engine and the address that it shall listen on.
+    ///
+    /// # Errors
+    /// [`StartError::Config`] where there is no engine, or where an engine or an address is given
+    /// twice or for nothing.
+    pub fn places(&self) -> Result<Vec<(EngineKind, String)>, StartError> {
+        let wrong = |what: String| Err(StartError::Config(what));
+        if self.engines.is_empty() {
+            return wrong("engines = []: name at least one of queue and reduce".into());
+        }
+        let mut places = Vec::new();
+        for (at, kind) in self.engines.iter().enumerate() {
+            if self.engines[..at].contains(kind) {
+                return wrong(format!("engines: {kind} is named twice"));
+            }
+            let named = self.listen_at.get(kind).cloned();
+            places.push((*kind, named.map_or_else(|| port_after(&self.listen, at), Ok)?));
+        }
+        match self.listen_at.iter().find(|(kind, _)| !self.engines.contains(kind)) {
+            Some((kind, address)) => wrong(format!(
+                "listen_at.{kind} = {address:?}: this switch does not run the engine {kind}: add \
+                 it to `engines`"
+            )),
+            None => Ok(places),
+        }
+    }
+}
+
+/// The address with the port that comes `steps` after its own. Port 0 stays: it is any free port.
+fn port_after(listen: &str, steps: usize) -> Result<String, StartError> {
+    let trimmed = listen.trim().trim_end_matches('/');
+    let Some((host, port)) = trimmed.rsplit_once(':') else { return Ok(listen.into()) };
+    // What is no port is told with the address, when that is resolved.
+    let Ok(port) = port.parse::<u16>() else { return Ok(listen.into()) };
+    if steps == 0 || port == 0 {
+        return Ok(listen.into());
+    }
+    let next = u16::try_from(steps).ok().and_then(|steps| port.checked_add(steps));
+    next.map(|next| format!("{host}:{next}")).ok_or_else(|| {
+        StartError::Config(format!(
+            "listen = {listen:?}: there is no port {steps} after it for the next engine: give \
+             that engine an address in `listen_at`"
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(json: &str) -> Result<SwitchConfig, String> {
+        SwitchConfig::from_json(json).map_err(|error| error.to_string())
+    }
+
+    fn places(json: &str) -> Result<Vec<(EngineKind, String)>, String> {
+        config(json)?.places().map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn each_engine_takes_the_next_port_unless_it_has_an_address() {
+        use EngineKind::{Queue, Reduce};
+        let both = r#""upstream": "a:1", "engines": ["queue", "reduce"]"#;
+        for (rest, expected) in [
+            (r#""listen": "0.0.0.0:7000""#, ["0.0.0.0:7000", "0.0.0.0:7001"]),
+            (r#""listen": "[::]:7000""#, ["[::]:7000", "[::]:7001"]),
+            (r#""listen": "udp://a:7000/""#, ["udp://a:7000/", "udp://a:7001"]),
+            (r#""listen": "127.0.0.1:0""#, ["127.0.0.1:0", "127.0.0.1:0"]),
+            (r#""listen_at": {"reduce": "b:9"}"#, ["127.0.0.1:5555", "b:9"]),
+            (r#""listen": "a:1", "listen_at": {"queue": "b:9"}"#, ["b:9", "a:2"]),
+        ] {
+            let found = places(&format!("{{{both}, {rest}}}")).expect(rest);
+            let expected = expected.map(String::from);
+            assert_eq!(found, [(Queue, expected[0].clone()), (Reduce, expected[1].clone())]);
+        }
+    }
+
+    #[test]
+    fn engines_that_cannot_be_are_named() {
+        for (json, told) in [
+            (r#"{"upstream": "a:1", "engines": []}"#, "engines = []"),
+            (r#"{"upstream": "a:1", "engines": ["queue", "queue"]}"#, "queue is named twice"),
+            (r#"{"upstream": "a:1", "engines": ["atp"]}"#, "unknown variant `atp`, expected"),
+            (
+                r#"{"upstream": "a:1", "listen_at": {"reduce": "b:9"}}"#,
+                "listen_at.reduce = \"b:9\"",
+            ),
+            (
+                r#"{"upstream": "a:1", "engines": ["queue", "reduce"], "listen": "a:65535"}"#,
+                "no port 1 after it",
+            ),
+        ] {
+            let error = places(json).expect_err(told);
+            assert!(error.contains(told), "{error}");
+        }
+    }
+
+    #[test]
+    fn only_a_queue_needs_an_upstream() {
+        assert!(config(r#"{"engines": ["reduce"]}"#).is_ok());
+        let error = config(r#"{"engines": ["reduce", "queue"]}"#).expect_err("no upstream");
+        assert!(error.contains("missing key `upstream`"), "{error}");
+    }
+
+    #[test]
+    fn a_key_of_reduce_is_named_with_its_table_and_value() {
+        for (reduce, told) in [
+            (r#"{"slts": 4}"#, "unknown field `reduce.slts`, expected one of `deadline_ms`"),
+            (r#"{"silence": 3}"#, "reduce.silence = 3: a time needs its unit"),
+            (r#"{"slots": "many"}"#, "reduce.slots: invalid type: string"),
+            (r#"{"non_finite": "keep"}"#, "reduce.non_finite = \"keep\": must be pass or refuse"),
+        ] {
+            let error = config(&format!(r#"{{"engines": ["reduce"], "reduce": {reduce}}}"#));
+            let error = error.expect_err(told);
+            assert!(error.contains(told), "{error}");
+        }
+        let zero = config(r#"{"engines": ["reduce"], "reduce": {"slots": 0}}"#).expect("a number");
+        let error = zero.reduce().expect_err("no slots").to_string();
+        assert!(error.contains("reduce.slots = 0: must be from 1"), "{error}");
+    }
+
+    #[test]
+    fn the_table_of_reduce_has_its_units_and_reads_back() {
+        let config = config(
+            r#"{"engines": ["reduce"],
+                "reduce": {"memory": "64MiB", "deadline": "20ms", "downlink": "1gbit"}}"#,
+        );
+        let table = config.expect("a configuration").to_table();
+        assert_eq!(table["reduce"]["memory"], "64MiB");
+        assert_eq!(table["reduce"]["downlink_ecn_depth_datagrams"], "off");
+        let again = SwitchConfig::from_table(table.clone()).expect("its own words");
+        assert_eq!(again.to_table(), table);
+        assert_eq!(again.reduce.deadline, Some(std::time::Duration::from_millis(20)));
     }
 }
