@@ -12,7 +12,9 @@ use crate::engine::{Ecn, Receivers, Source, Verdict};
 use crate::event::SumEvent;
 use crate::time::Instant;
 use olaf_wire::Refusal;
-use olaf_wire::reduce::{Address, Ask, Blocks, Piece, Reason, ReducePacket, Want, datagram_len};
+use olaf_wire::reduce::{
+    Address, Ask, Blocks, Operator, Piece, Reason, ReducePacket, Want, datagram_len,
+};
 
 impl Switch {
     pub(super) fn handle_piece(
@@ -32,6 +34,13 @@ impl Switch {
         };
         if let Err(reason) = generation.hear(now, from, &address) {
             return Verdict::Drop(reason);
+        }
+        let most = match piece.block.operator {
+            Operator::Broadcast => 1,
+            _ => generation.members[address.rank as usize].contributors,
+        };
+        if piece.contributors > most {
+            return Verdict::Drop(DropReason::Malformed(Refusal::BadField("contributors")));
         }
         let lanes = packet.lanes();
         let shape = generation.shapes.of(&piece.block, lanes.len() / piece.block.lane_type.bytes());

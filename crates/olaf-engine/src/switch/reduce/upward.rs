@@ -78,6 +78,15 @@ impl Switch {
         let Ok(shape) = generation.shapes.of(&result.block, count) else {
             return Ok(Verdict::Drop(DropReason::Mismatch));
         };
+        let above = generation.above.as_mut().expect("handle_above() has just found it");
+        let known = match result.block.operator {
+            Operator::Broadcast => 1,
+            _ if above.expected == 0 => result.expected,
+            _ => above.expected,
+        };
+        if result.expected != known {
+            return Ok(Verdict::Drop(DropReason::Mismatch));
+        }
         let fulfilled = generation.pool.fulfil(number, result.contributors, lanes);
         if !fulfilled {
             // It is here already, or its cell has another block.
