@@ -8,11 +8,17 @@
 //! makes such a sum not finite and stays in it, at the cost of one addition a vector. Where that
 //! happens to numbers that are only very large, a second look at each of them decides.
 
+mod aligned;
 mod buffer;
+mod dispatch;
+mod half;
+pub mod typed;
 
+pub use aligned::Aligned;
 pub use buffer::Lanes;
 
 use buffer::HEAD;
+use dispatch::dispatched;
 
 const MAGNITUDE: u32 = 0x7fff_ffff;
 const INFINITY: u32 = f32::INFINITY.to_bits();
@@ -45,48 +51,9 @@ pub fn add(out: &mut Lanes, have: &[f32], incoming: &[u8]) -> bool {
     add_lanes(out, have, incoming) || out.iter().all(|lane| lane.is_finite())
 }
 
-/// Compiles a kernel for wider registers as well, and takes the widest that the processor has.
-macro_rules! dispatched {
-    ($name:ident, $kernel:ident, ($($argument:ident: $type:ty),*)) => {
-        #[cfg(target_arch = "x86_64")]
-        #[allow(unsafe_code, reason = "code for wider registers is sound only where they are")]
-        fn $name($($argument: $type),*) -> bool {
-            cpufeatures::new!(avx2, "avx2");
-            #[cfg(has_avx512)]
-            cpufeatures::new!(avx512, "avx512f");
-
-            #[target_feature(enable = "avx2")]
-            fn wide($($argument: $type),*) -> bool {
-                $kernel::<32>($($argument),*)
-            }
-            #[cfg(has_avx512)]
-            #[target_feature(enable = "avx512f")]
-            fn widest($($argument: $type),*) -> bool {
-                $kernel::<64>($($argument),*)
-            }
-
-            #[cfg(has_avx512)]
-            if avx512::get() {
-                // SAFETY: the processor was just seen to have AVX-512F, all that this asks for.
-                return unsafe { widest($($argument),*) };
-            }
-            if avx2::get() {
-                // SAFETY: the processor was just seen to have AVX2, all that this asks for.
-                return unsafe { wide($($argument),*) };
-            }
-            $kernel::<16>($($argument),*)
-        }
-
-        #[cfg(not(target_arch = "x86_64"))]
-        fn $name($($argument: $type),*) -> bool {
-            $kernel::<16>($($argument),*)
-        }
-    };
-}
-
-dispatched!(add_lanes, add_loop, (out: &mut [f32], have: &[f32], incoming: &[u8]));
-dispatched!(copy_lanes, copy_loop, (out: &mut [f32], incoming: &[u8]));
-dispatched!(looks_finite, look_loop, (incoming: &[u8]));
+dispatched!(add_lanes, add_loop, (out: &mut [f32], have: &[f32], incoming: &[u8]) -> bool);
+dispatched!(copy_lanes, copy_loop, (out: &mut [f32], incoming: &[u8]) -> bool);
+dispatched!(looks_finite, look_loop, (incoming: &[u8]) -> bool);
 
 /// Adds the head, long strides, short strides and the rest; see [`cuts`].
 #[inline(always)]
