@@ -16,7 +16,7 @@
 
 mod cell;
 mod counts;
-mod for_now;
+mod holds;
 #[cfg(any(test, feature = "reference"))]
 pub mod reference;
 #[cfg(test)]
@@ -25,14 +25,13 @@ mod tests;
 pub use cell::{Cell, State};
 pub use counts::Counts;
 
-use crate::lanes::{self, Lanes};
+use crate::lanes::{Aligned, typed};
 use crate::time::Instant;
 use alloc::collections::BTreeSet;
-use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
-use olaf_wire::offsets::LANE;
-use olaf_wire::reduce::MAX_RANKS;
+use holds::Holds;
+use olaf_wire::reduce::{LaneType, MAX_RANKS, Operator};
 
 /// Most slots of a table.
 pub const MAX_SLOTS: u32 = 1 << 20;
@@ -50,10 +49,33 @@ pub struct Piece<'a> {
     pub contributors: u32,
     /// The path was congested on the way here.
     pub congested: bool,
+    /// A lower switch says that a lane is no finite number.
+    pub not_finite: bool,
     /// The longest that the block may stay incomplete; none: for ever.
     pub deadline: Option<Duration>,
-    /// Little-endian `f32`.
+    /// Order-free mode: what the member needs for the block one window ahead.
+    pub exponent: Option<i16>,
+    /// What a lane is.
+    pub lane_type: LaneType,
+    /// What becomes of the contributors' lanes. One piece completes a broadcast.
+    pub operator: Operator,
+    /// The lanes as they are on the wire; none where the piece has an exponent only.
     pub lanes: &'a [u8],
+}
+
+/// What a result from the switch above says beside its lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct About {
+    /// What a lane is.
+    pub lane_type: LaneType,
+    /// What became of the contributors' lanes.
+    pub operator: Operator,
+    /// A lane is no finite number.
+    pub not_finite: bool,
+    /// A piece met congestion on its way up.
+    pub congested: bool,
+    /// Order-free mode: the largest exponent of the pieces, for the block one window ahead.
+    pub exponent: Option<i16>,
 }
 
 /// What became of a piece. All but the first four leave the sums as they were.
@@ -88,9 +110,12 @@ pub enum Reason {
     TooEarly,
     /// The piece has no contributor, or its sender says that it holds this very block.
     Impossible,
-    /// The piece has another number of lanes than the block.
+    /// The piece has another number of lanes than the block, or half a lane.
     WrongSize,
-    /// A lane, or a sum with it, is not a finite number.
+    /// The piece has another lane type or operator than the block, or is a second piece of a
+    /// broadcast.
+    Mismatch,
+    /// A lane, or a sum with it, is not a finite number. Only where the table refuses such pieces.
     NonFinite,
 }
 
@@ -104,6 +129,7 @@ impl Reason {
             Self::TooEarly => "too_early",
             Self::Impossible => "impossible",
             Self::WrongSize => "wrong_size",
+            Self::Mismatch => "mismatch",
             Self::NonFinite => "non_finite",
         }
     }
@@ -132,10 +158,11 @@ pub struct Pool {
     members: u32,
     /// Two for each slot.
     cells: Vec<Cell>,
-    /// For each member: it holds the results of all blocks below this one.
-    holds: Vec<u32>,
+    holds: Holds,
+    refuses_non_finite: bool,
+    last_was_finite: bool,
     /// Where a sum is written before it is known to be finite.
-    spare: Lanes,
+    spare: Aligned,
     /// Of incomplete blocks, the earliest first.
     deadlines: BTreeSet<(Instant, u32)>,
     /// The generation has no block from this one on.
@@ -157,22 +184,33 @@ impl Pool {
             slots,
             members,
             cells,
-            holds: vec![0; members as usize],
-            spare: Lanes::default(),
+            holds: Holds::new(members),
+            refuses_non_finite: false,
+            last_was_finite: true,
+            spare: Aligned::default(),
             deadlines: BTreeSet::new(),
             end: u32::MAX,
             counts: Counts::default(),
         }
     }
 
+    /// Whether a piece with a NaN or an infinity, or with which the sum overflows, is refused and
+    /// leaves no trace. Otherwise it is summed, and its cell says so: [`Cell::not_finite`].
+    pub const fn refuse_non_finite(&mut self, refuse: bool) {
+        self.refuses_non_finite = refuse;
+    }
+
     /// Takes in a piece.
+    #[inline]
     pub fn meet(&mut self, now: Instant, piece: &Piece<'_>) -> Met {
-        let met = self.met(now, piece);
-        self.counts.note(met, self.cells[self.place(piece.block)].from().len());
+        let at = self.place(piece.block);
+        self.last_was_finite = true;
+        let met = self.met(now, piece, at);
+        self.counts.note(met, self.cells[at].pieces());
         met
     }
 
-    fn met(&mut self, now: Instant, piece: &Piece<'_>) -> Met {
+    fn met(&mut self, now: Instant, piece: &Piece<'_>, at: usize) -> Met {
         let &Piece { block, member, .. } = piece;
         if member >= self.members {
             return Met::Refused(Reason::NotAMember);
@@ -183,7 +221,7 @@ impl Pool {
         if block >= self.end {
             return Met::Refused(Reason::Closed);
         }
-        let cell = &self.cells[self.place(block)];
+        let cell = &self.cells[at];
         let is_new = cell.state() == State::Free || cell.block < block;
         if is_new && !self.may_be_sent(block) {
             return Met::Refused(Reason::TooEarly);
@@ -191,29 +229,40 @@ impl Pool {
         // Before it sends a block, a member holds all results up to the block in the other cell.
         let implied = (block + 1).saturating_sub(self.slots);
         self.note_holds(member, piece.holds.max(implied));
-        let cell = &self.cells[self.place(block)];
+        if is_new {
+            return self.open(now, piece, at);
+        }
+        let cell = &self.cells[at];
+        if cell.block > block || self.holds.of(member).is_some_and(|holds| holds > block) {
+            return Met::Held;
+        }
+        let has_piece = cell.from().contains(member);
+        if let Err(reason) = fits(cell, piece, has_piece) {
+            return Met::Refused(reason);
+        }
         match cell.state() {
-            _ if is_new => self.open(now, piece),
-            _ if cell.block > block || self.holds[member as usize] > block => Met::Held,
-            _ if cell.from().contains(member) => Met::Repeated,
-            State::Open => self.add(piece),
+            _ if has_piece => Met::Repeated,
+            State::Open => self.add(piece, at),
             State::Free | State::Summed | State::Final => Met::Late,
         }
     }
 
     /// Opens a block with its first piece.
-    fn open(&mut self, now: Instant, piece: &Piece<'_>) -> Met {
+    fn open(&mut self, now: Instant, piece: &Piece<'_>, at: usize) -> Met {
         let block = piece.block;
         if !self.gives_way(block) {
             return Met::Occupied;
         }
-        if !lanes::copy(&mut self.spare, piece.lanes) {
+        if !piece.lanes.len().is_multiple_of(piece.lane_type.bytes()) {
+            return Met::Refused(Reason::WrongSize);
+        }
+        let is_finite = || !piece.not_finite && typed::all_finite(piece.lane_type, piece.lanes);
+        if self.refuses_non_finite && !is_finite() {
             return Met::Refused(Reason::NonFinite);
         }
-        let at = self.place(block);
-        self.cells[at].open(piece, &mut self.spare);
-        if self.members == 1 {
-            self.cells[at].sum_up();
+        self.last_was_finite = self.cells[at].open(piece);
+        if self.members == 1 || piece.operator == Operator::Broadcast {
+            self.close_cell(block);
             return Met::Complete;
         }
         if let Some(deadline) = piece.deadline {
@@ -225,22 +274,25 @@ impl Pool {
     }
 
     /// Adds a piece to an open block.
-    fn add(&mut self, piece: &Piece<'_>) -> Met {
-        let cell = self.place(piece.block);
-        let cell = &mut self.cells[cell];
-        if piece.lanes.len() != cell.lanes.len() * LANE {
-            return Met::Refused(Reason::WrongSize);
-        }
-        if !lanes::add(&mut self.spare, &cell.lanes, piece.lanes) {
+    fn add(&mut self, piece: &Piece<'_>, at: usize) -> Met {
+        let cell = &mut self.cells[at];
+        if !self.refuses_non_finite {
+            self.last_was_finite = cell.add(piece);
+        } else if !cell.add_if_finite(piece, &mut self.spare) {
             return Met::Refused(Reason::NonFinite);
         }
-        cell.add(piece, &mut self.spare);
-        let is_complete = cell.from().len() == self.members;
-        if !is_complete {
+        if cell.pieces() < self.members {
             return Met::Added;
         }
         self.close_cell(piece.block);
         Met::Complete
+    }
+
+    /// Whether the latest piece was finite, and the sum with it, where the sum was so before. A
+    /// piece without an effect on sums counts as finite.
+    #[must_use]
+    pub const fn last_piece_was_finite(&self) -> bool {
+        self.last_was_finite
     }
 
     /// Whether a member can hold what it must hold before it sends its piece of the block: the
@@ -265,15 +317,19 @@ impl Pool {
     /// Whether the block's cell is free, or has a result that every member holds.
     fn gives_way(&self, block: u32) -> bool {
         let Some(older) = block.checked_sub(2 * self.slots) else { return true };
-        self.holds.iter().all(|holds| *holds > older)
+        self.holds.min() > older
     }
 
     /// A member said, with a piece or without, that it holds the results of all blocks below this
     /// one. The claim harms only a member that lies: it can no longer ask for them.
     pub fn note_holds(&mut self, member: u32, holds: u32) {
-        if let Some(known) = self.holds.get_mut(member as usize) {
-            *known = holds.max(*known);
-        }
+        self.holds.note(member, holds);
+    }
+
+    /// Every member holds the results of all blocks below this one.
+    #[must_use]
+    pub const fn min_holds(&self) -> u32 {
+        self.holds.min()
     }
 
     /// A complete sum is the result: at the uppermost switch, where nothing else comes.
@@ -285,30 +341,31 @@ impl Pool {
     }
 
     /// The result came from the switch above; whether it has a cell now. It may come although
-    /// members are missing here: the switch above did not wait for this one.
-    pub fn fulfil(&mut self, block: u32, contributors: u32, result: &[u8]) -> bool {
-        if contributors == 0 || !self.lacks_result(block) || !lanes::copy(&mut self.spare, result) {
+    /// members are missing here: the switch above did not wait for this one. A result of another
+    /// lane type, operator or size than the pieces of the block has no cell.
+    pub fn fulfil(&mut self, block: u32, contributors: u32, result: &[u8], about: &About) -> bool {
+        let is_whole = result.len().is_multiple_of(about.lane_type.bytes());
+        if contributors == 0 || !is_whole || !self.takes_result(block, result, about) {
             return false;
         }
         let at = self.place(block);
-        match self.cell(block).map(Cell::state) {
-            Some(State::Open) => {
-                self.close_cell(block);
-                self.counts.close(self.cells[at].from().len());
-            }
-            Some(_) => {}
-            None => self.cells[at].begin(block),
+        if self.cell(block).is_some_and(|cell| cell.state() == State::Open) {
+            self.close_cell(block);
+            self.counts.close(self.cells[at].pieces());
         }
-        self.cells[at].fulfil(contributors, &mut self.spare);
+        self.cells[at].fulfil(block, contributors, result, about);
         true
     }
 
     /// Whether the result of a block can be taken in: the block is in its cell without one, or may
     /// open.
-    fn lacks_result(&self, block: u32) -> bool {
+    fn takes_result(&self, block: u32, result: &[u8], about: &About) -> bool {
         block < self.end
             && match self.cell(block) {
-                Some(cell) => cell.state() != State::Final,
+                Some(cell) => {
+                    cell.state() != State::Final
+                        && cell.is_like(about.lane_type, about.operator, result)
+                }
                 None => !self.is_past(block) && self.may_be_sent(block) && self.gives_way(block),
             }
     }
@@ -316,11 +373,11 @@ impl Pool {
     /// What a member finds that asks for the result of a block.
     #[must_use]
     pub fn asked(&self, member: u32, block: u32) -> Asked {
-        let Some(holds) = self.holds.get(member as usize) else { return Asked::Nothing };
+        let Some(holds) = self.holds.of(member) else { return Asked::Nothing };
         if block >= self.end || !self.was_possible(block) {
             return Asked::Nothing;
         }
-        if *holds > block || self.is_past(block) {
+        if holds > block || self.is_past(block) {
             return Asked::Held;
         }
         match self.cell(block) {
@@ -351,7 +408,7 @@ impl Pool {
     pub fn poll_overdue(&mut self, now: Instant) -> Option<u32> {
         let (_, block) = *self.deadlines.first().filter(|(due, _)| *due <= now)?;
         self.close_cell(block);
-        self.counts.close(self.cells[self.place(block)].from().len());
+        self.counts.close(self.cells[self.place(block)].pieces());
         Some(block)
     }
 
@@ -364,7 +421,7 @@ impl Pool {
                 if let Some(due) = cell.due.take() {
                     self.deadlines.remove(&(due, cell.block));
                 }
-                self.counts.give_up(cell.from().len());
+                self.counts.give_up(cell.pieces());
                 cell.give_up();
             }
         }
@@ -383,7 +440,7 @@ impl Pool {
     #[must_use]
     pub fn counts(&self) -> Counts {
         let open = self.cells.iter().filter(|cell| cell.state() == State::Open);
-        let waiting = open.map(|cell| u64::from(cell.from().len())).sum();
+        let waiting = open.map(|cell| u64::from(cell.pieces())).sum();
         Counts { waiting, ..self.counts.clone() }
     }
 
@@ -404,6 +461,17 @@ impl Pool {
         if let Some(due) = cell.due.take() {
             self.deadlines.remove(&(due, block));
         }
-        cell.sum_up();
+        self.last_was_finite &= cell.sum_up();
     }
+}
+
+/// Whether a piece has the shape of its block. A member repeats a piece as it was, and only the root
+/// sends one of a broadcast.
+fn fits(cell: &Cell, piece: &Piece<'_>, has_piece: bool) -> Result<(), Reason> {
+    let is_second = piece.operator == Operator::Broadcast && !has_piece && cell.pieces() > 0;
+    if cell.lane_type() != piece.lane_type || cell.operator() != piece.operator || is_second {
+        return Err(Reason::Mismatch);
+    }
+    let is_as_long = cell.result_bytes() == piece.lanes.len();
+    if is_as_long { Ok(()) } else { Err(Reason::WrongSize) }
 }

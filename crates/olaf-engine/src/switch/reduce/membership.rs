@@ -1,11 +1,11 @@
 //! Who takes part: joins, good-byes, silence, and the beginning and the end of generations.
 
-use super::Switch;
 use super::generation::{Beginning, End, Generation, Member};
 use super::job::{Candidate, Job};
 use super::outbox::Message;
 use super::silence::Replaced;
 use super::upward::{above, above_address};
+use super::{NonFinite, Switch};
 use crate::blocks::Pool;
 use crate::drop::DropReason;
 use crate::engine::{Receivers, Source, Verdict};
@@ -194,7 +194,9 @@ impl Switch {
         let beginning = self.beginning(id, &seated, block_bytes, from_above);
         let members = u32::try_from(seated.len()).expect("a lobby has at most MAX_RANKS workers");
         let (slots, number) = (beginning.slots, beginning.number);
-        let generation = Generation::new(beginning, Pool::new(slots, members));
+        let mut pool = Pool::new(slots, members);
+        pool.refuse_non_finite(self.config.non_finite == NonFinite::Refuse);
+        let generation = Generation::new(beginning, pool);
         let job = self.jobs.get_mut(&id).expect("it has just been there");
         if let Some(older) = job.previous.take() {
             self.counters.retire(&older.pool.counts());

@@ -115,12 +115,12 @@ impl Switch {
             contributors: cell.contributors,
             holds: generation.pool.min_holds().min(block.number),
             sent_at_us,
-            exponent: None,
+            exponent: cell.exponent(),
             marks: Marks {
                 resent: again,
-                not_finite: cell.not_finite().is_some(),
+                not_finite: cell.not_finite(),
                 congested: cell.congested,
-                exponents_only: false,
+                exponents_only: cell.lane_count() == 0 && cell.exponent().is_some(),
             },
         };
         let is_partial = cell.contributors < generation.expected_here(block.operator);
@@ -152,12 +152,12 @@ impl Switch {
             contributors: cell.contributors,
             expected,
             sent_at_us,
-            exponent: None,
+            exponent: cell.exponent(),
             marks: Marks {
                 resent: to.is_some(),
-                not_finite: cell.not_finite().is_some(),
+                not_finite: cell.not_finite(),
                 congested: cell.congested,
-                exponents_only: false,
+                exponents_only: cell.lane_count() == 0 && cell.exponent().is_some(),
             },
         };
         let words = generation.words(block.number, block.operator);

@@ -71,7 +71,11 @@ impl Switch {
                 holds: piece.holds,
                 contributors: piece.contributors,
                 congested: piece.marks.congested || from.class.ecn() == Ecn::Marked,
+                not_finite: piece.marks.not_finite,
                 deadline: generation.deadline,
+                exponent: piece.exponent,
+                lane_type: piece.block.lane_type,
+                operator: piece.block.operator,
                 lanes,
             },
         );
@@ -95,6 +99,7 @@ impl Switch {
             let held = generation.pool.min_holds();
             generation.shapes.note(piece.block.operation, shape, held);
         }
+        let is_finite = generation.pool.last_piece_was_finite();
         match met {
             Met::Opened | Met::Added | Met::Held => {}
             Met::Complete => settle(&mut self.out, now, generation, block, piece.sent_at_us),
@@ -110,6 +115,9 @@ impl Switch {
                     let peer = generation.members[address.rank as usize].peer;
                     self.out.tell(now, peer, Message::Closed(closed));
                 }
+                if reason == TableReason::Mismatch {
+                    return self.handle_mismatch(now, piece);
+                }
                 if reason == TableReason::NonFinite {
                     self.tell_of_non_finite(address, piece.block.operation);
                 }
@@ -117,6 +125,9 @@ impl Switch {
             }
         }
         free_cells(&mut self.out, now, generation);
+        if !is_finite {
+            self.tell_of_non_finite(address, piece.block.operation);
+        }
         Verdict::Absorb
     }
 

@@ -9,7 +9,7 @@ use super::generation::{Above, End, Generation};
 use super::membership::culprit_is;
 use super::outbox::{Message, Outbox, Outgoing};
 use super::pieces::send_result;
-use crate::blocks::pool::State;
+use crate::blocks::pool::{About, State};
 use crate::drop::DropReason;
 use crate::engine::Verdict;
 use crate::ids::{JobId, Session};
@@ -87,7 +87,14 @@ impl Switch {
         if result.expected != known {
             return Ok(Verdict::Drop(DropReason::Mismatch));
         }
-        let fulfilled = generation.pool.fulfil(number, result.contributors, lanes);
+        let about = About {
+            lane_type: result.block.lane_type,
+            operator: result.block.operator,
+            not_finite: result.marks.not_finite,
+            congested: result.marks.congested,
+            exponent: result.exponent,
+        };
+        let fulfilled = generation.pool.fulfil(number, result.contributors, lanes, &about);
         if !fulfilled {
             // It is here already, or its cell has another block.
             self.counters.results_above_again += 1;
