@@ -11,6 +11,7 @@
 mod aligned;
 mod buffer;
 mod dispatch;
+pub mod fixed;
 mod half;
 pub mod typed;
 
