@@ -2,8 +2,7 @@
 
 use crate::blocks::pool;
 use crate::rejection::Rejection;
-use olaf_wire::reduce;
-use olaf_wire::{Refusal, WelcomeCode};
+use olaf_wire::{Refusal, WelcomeCode, reduce};
 
 /// Every reason to drop a datagram; metrics, logs and tests derive from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -107,6 +106,16 @@ pub enum Refused {
     Full,
     /// It came after its sender was told that it is lost: the newer updates of its flow were too many.
     Overtaken,
+    /// It is of another generation than the one that this end is in.
+    OtherGeneration,
+    /// It describes another operation than this end has begun under that number.
+    Mismatch,
+    /// It is for later, and there is no room to keep it until then.
+    NoRoom,
+    /// It cannot be: nobody may send it before this end has said more.
+    TooEarly,
+    /// `reduce`: the switch turned the worker away.
+    NotAdmitted(reduce::WelcomeCode),
 }
 
 impl Refused {
@@ -131,6 +140,11 @@ impl Refused {
             Self::BadLayout => "bad_layout",
             Self::Full => "full",
             Self::Overtaken => "overtaken",
+            Self::OtherGeneration => "other_generation",
+            Self::Mismatch => "mismatch",
+            Self::NoRoom => "no_room",
+            Self::TooEarly => "too_early",
+            Self::NotAdmitted(code) => code.name(),
         }
     }
 }

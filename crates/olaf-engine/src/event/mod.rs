@@ -157,6 +157,26 @@ pub enum WorkerEvent {
     ServerBack,
     /// The server began a new life.
     ServerRestarted,
+    /// `reduce`: a generation has begun, and the worker is in it.
+    InGeneration {
+        /// The generation.
+        generation: u32,
+        /// The worker's rank in it.
+        rank: u32,
+        /// Its workers.
+        workers: u32,
+    },
+    /// `reduce`: the generation has ended.
+    GenerationClosed {
+        /// The generation.
+        generation: u32,
+        /// Why it has ended.
+        reason: reduce::Reason,
+        /// The rank of the worker that is the reason, where it is one of the generation.
+        culprit: Option<u32>,
+    },
+    /// `reduce`: the switch turned the worker away.
+    JoinRefused(reduce::WelcomeCode),
 }
 
 /// A path that does not carry the segments that a job is cut to.

@@ -163,6 +163,23 @@ impl Say<'_> {
                 self.count("mtu_bytes", *mtu_bytes);
                 self.count("segment_lanes", *segment_lanes);
             }
+            WorkerEvent::InGeneration { generation, rank, workers } => {
+                self.count("job", job.0);
+                self.count("generation", *generation);
+                self.count("rank", *rank);
+                self.count("workers", *workers);
+            }
+            WorkerEvent::GenerationClosed { generation, reason, culprit } => {
+                self.count("job", job.0);
+                self.count("generation", *generation);
+                self.text("reason", reason.name());
+                let culprit = culprit.map_or(Value::Nothing, |rank| Value::Count(rank.into()));
+                self.0.value("culprit", culprit);
+            }
+            WorkerEvent::JoinRefused(code) => {
+                self.count("job", job.0);
+                self.text("reason", code.name());
+            }
             WorkerEvent::PathTooNarrow(narrow) => {
                 let TooNarrow { needed_mtu_bytes, mtu_bytes, segment_lanes } = narrow;
                 self.count("job", job.0);
@@ -199,6 +216,9 @@ impl WorkerEvent {
             Self::ServerSilent => "server_silent",
             Self::ServerBack => "server_back",
             Self::ServerRestarted => "server_restarted",
+            Self::InGeneration { .. } => "in_generation",
+            Self::GenerationClosed { .. } => "generation_closed",
+            Self::JoinRefused(_) => "join_refused",
         }
     }
 }

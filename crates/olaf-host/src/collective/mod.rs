@@ -6,10 +6,14 @@
 mod buffer;
 mod config;
 mod operation;
+mod reduce;
+mod window;
 
 pub use buffer::Buffer;
 pub use config::{Config, Options};
 pub use operation::{Done, Failure, Operation, OperationId, Reduction, Sum};
+pub use reduce::{Reducer, ReducerStatistics, Standing};
+pub use window::{Aimd, Fixed, Window};
 
 use olaf_engine::{Engine, Instant};
 

@@ -2,7 +2,7 @@
 //! server applies the updates and answers.
 
 pub mod layout;
-mod round_trip;
+pub(crate) mod round_trip;
 mod segments;
 pub mod server;
 pub mod worker;

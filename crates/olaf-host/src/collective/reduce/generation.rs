@@ -1,0 +1,133 @@
+//! A generation that this end is in: its numbers, its blocks and its open operations.
+
+use super::blocks::Blocks;
+use super::early::Early;
+use super::operations::Open;
+use crate::collective::Failure;
+use alloc::collections::VecDeque;
+use olaf_wire::reduce::{Address, Reason, Welcome};
+
+/// A generation.
+#[derive(Debug)]
+pub(super) struct Generation {
+    /// This end in it.
+    pub(super) address: Address,
+    pub(super) workers: u32,
+    block_bytes: u32,
+    pub(super) blocks: Blocks,
+    /// Those that have begun and not ended, in the order of their blocks.
+    pub(super) open: VecDeque<Open>,
+    /// The number of the operation that begins next.
+    pub(super) next_operation: u32,
+    /// The first block of the operation that begins next.
+    pub(super) next_block: u32,
+    pub(super) early: Early,
+    pub(super) closing: Option<Closing>,
+}
+
+/// How a generation ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Closing {
+    /// The first operation that has no sum in this generation.
+    pub(super) operation: u32,
+    pub(super) reason: Reason,
+    pub(super) culprit: Option<u32>,
+    /// Operations from here on may begin again in the next generation.
+    pub(super) again_from: u32,
+    /// This end gave the operation up.
+    pub(super) is_own: bool,
+}
+
+impl Closing {
+    pub(super) const fn failure(&self) -> Failure {
+        Failure::Closed { reason: self.reason, culprit: self.culprit }
+    }
+}
+
+impl Generation {
+    pub(super) fn new(address: Address, welcome: &Welcome) -> Self {
+        Self {
+            address,
+            workers: welcome.workers,
+            block_bytes: welcome.block_bytes,
+            blocks: Blocks::new(welcome.slots),
+            open: VecDeque::new(),
+            next_operation: 0,
+            next_block: 0,
+            early: Early::default(),
+            closing: None,
+        }
+    }
+
+    /// Whether an operation that begins now belongs into this generation.
+    pub(super) fn takes_operations(&self) -> bool {
+        self.closing.is_none_or(|closing| self.next_operation < closing.operation)
+    }
+
+    /// Gives the operation its place behind all others.
+    ///
+    /// # Errors
+    /// Why it can have none.
+    pub(super) fn place(&self, open: &mut Open) -> Result<(), Failure> {
+        let who = (self.address.rank, self.workers);
+        open.place(self.next_operation, self.next_block, self.block_bytes, who)
+    }
+
+    /// Begins the operation, which has its place.
+    pub(super) fn begin(&mut self, open: Open) {
+        self.next_operation += 1;
+        self.next_block = open.at.end;
+        self.open.push_back(open);
+    }
+
+    /// Where the open operation of a block stands in `open`.
+    pub(super) fn index_of(&self, block: u32) -> Option<usize> {
+        let after = self.open.partition_point(|open| open.at.first <= block);
+        let index = after.checked_sub(1)?;
+        self.open.get(index).filter(|open| open.has(block)).map(|_| index)
+    }
+
+    /// The open operation of a block.
+    pub(super) fn open_of(&self, block: u32) -> Option<&Open> {
+        self.index_of(block).and_then(|index| self.open.get(index))
+    }
+
+    /// The first open operation, if all its results are here.
+    pub(super) fn pop_complete(&mut self) -> Option<Open> {
+        self.open.front().filter(|open| open.is_complete())?;
+        self.open.pop_front()
+    }
+
+    /// The next block whose piece is to be sent. Blocks that this end sends nothing for are awaited
+    /// from here on.
+    pub(super) fn next_to_send(&mut self) -> Option<u32> {
+        use super::blocks::State;
+        loop {
+            let block = self.blocks.next;
+            if block >= self.next_block || !self.blocks.may_await_next() {
+                return None;
+            }
+            if self.blocks.entry(block).state == State::Held {
+                self.blocks.next += 1;
+                continue;
+            }
+            match self.open_of(block) {
+                Some(open) if open.at.sends => {
+                    return self.blocks.may_send_next().then_some(block);
+                }
+                Some(_) => {
+                    self.blocks.entry_mut(block).state = State::Awaited;
+                    self.blocks.next += 1;
+                }
+                // Its operation was given up.
+                None => return None,
+            }
+        }
+    }
+
+    /// Whether nothing more is to be done in a generation that ends.
+    pub(super) fn is_drained(&self) -> bool {
+        self.closing.is_some_and(|closing| self.next_operation >= closing.operation)
+            && self.open.is_empty()
+    }
+}

@@ -1,0 +1,200 @@
+//! How an end gets into a generation: joins, repeated until a welcome says that it has begun.
+
+use super::generation::Generation;
+use super::operations::Open;
+use super::path::{micros, since};
+use super::{Reducer, outgoing};
+use crate::collective::Failure;
+use alloc::collections::VecDeque;
+use core::time::Duration;
+use olaf_engine::blocks::pool::MAX_SLOTS;
+use olaf_engine::{Instant, Refused, WorkerEvent};
+use olaf_wire::Refusal;
+use olaf_wire::offsets::MAX_DATAGRAM;
+use olaf_wire::reduce::{
+    ALL, Address, Join, MAX_RANKS, ReducePacket, Welcome, WelcomeCode, datagram_len,
+};
+
+/// A join is repeated after this time, then after twice as long, and so on.
+const FIRST_WAIT: Duration = Duration::from_millis(20);
+/// The longest wait.
+const LONGEST_WAIT: Duration = Duration::from_millis(250);
+
+/// Where an end stands with its job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It asks to be let in, or waits for other workers.
+    Joining {
+        /// Workers that are here, as the switch said last.
+        here: u32,
+        /// Workers that the generation waits for; 0 where it does not say.
+        workers: u32,
+    },
+    /// It is in a generation.
+    In {
+        /// The generation.
+        generation: u32,
+        /// The rank in it.
+        rank: u32,
+        /// Its workers.
+        workers: u32,
+    },
+    /// The switch turned it away.
+    Refused(WelcomeCode),
+    /// It has not tried, or has left.
+    Left,
+}
+
+/// Joins on their way.
+#[derive(Debug, Default)]
+pub(super) struct Joining {
+    /// When the next leaves; none: the end is in, or out.
+    next: Option<Instant>,
+    wait: Duration,
+    /// When the first left, in microseconds. An older welcome answers an older join.
+    since_us: u32,
+    /// The generation in which the end was last.
+    generation: u32,
+}
+
+impl Reducer {
+    pub(super) fn begin_to_join(&mut self, now: Instant, generation: u32) {
+        let since_us = micros(now);
+        self.joining = Joining { next: Some(now), wait: FIRST_WAIT, since_us, generation };
+        self.standing = Standing::Joining { here: 0, workers: self.config.workers };
+        self.asking.stop();
+    }
+
+    /// When the next join leaves.
+    pub(super) fn joins_at(&self) -> Option<Instant> {
+        match self.standing {
+            Standing::Joining { .. } if self.leaving.is_none() => self.joining.next,
+            _ => None,
+        }
+    }
+
+    pub(super) fn emit_join(&mut self, now: Instant, buf: &mut [u8]) -> Option<usize> {
+        self.joins_at().filter(|at| *at <= now)?;
+        let wait = self.joining.wait;
+        self.joining.next = Some(now + wait);
+        self.joining.wait = (wait * 2).min(LONGEST_WAIT);
+        self.quiet.expect(now);
+        self.counts.joins += 1;
+        let deadline = self.config.options.deadline.map_or(0, |d| d.as_micros().max(1));
+        let join = Join {
+            address: Address {
+                job: self.config.job,
+                generation: self.joining.generation,
+                rank: self.config.rank.filter(|rank| *rank < MAX_RANKS).unwrap_or(ALL),
+                session: self.config.session,
+            },
+            workers: self.config.workers.min(MAX_RANKS),
+            contributors: 1,
+            deadline_us: u32::try_from(deadline).unwrap_or(u32::MAX),
+            block_bytes: self.config.options.block_bytes.unwrap_or(0),
+            datagram_bytes: self.config.datagram_bytes,
+            sent_at_us: micros(now),
+        };
+        Some(join.emit(buf))
+    }
+
+    pub(super) fn handle_welcome(
+        &mut self,
+        now: Instant,
+        packet: &ReducePacket<'_>,
+    ) -> Result<(), Refused> {
+        let welcome = Welcome::parse(packet).map_err(Refused::Malformed)?;
+        if welcome.address.session != self.config.session {
+            return Err(Refused::NotForMe);
+        }
+        let answers_older = welcome.sent_at_us != 0
+            && (welcome.sent_at_us.wrapping_sub(self.joining.since_us) as i32) < 0;
+        match self.standing {
+            // The answers to a join and to its repetition.
+            Standing::In { generation, .. } if generation == welcome.address.generation => {
+                self.heard(now);
+                return Ok(());
+            }
+            Standing::Joining { .. } if !answers_older && self.leaving.is_none() => {}
+            Standing::Joining { .. } => return Err(Refused::OldEpoch),
+            _ => return Err(Refused::NotAsked),
+        }
+        if welcome.code == WelcomeCode::Welcome {
+            check(&welcome).map_err(|field| Refused::Malformed(Refusal::BadField(field)))?;
+        }
+        self.heard(now);
+        if welcome.sent_at_us != 0 {
+            self.path.sample_join(since(now, welcome.sent_at_us));
+        }
+        match welcome.code {
+            WelcomeCode::Welcome => self.enter(now, &welcome),
+            WelcomeCode::Waiting => {
+                let workers = welcome.workers.max(self.config.workers);
+                self.standing = Standing::Joining { here: welcome.here, workers };
+            }
+            code => {
+                self.turned_away(now, code);
+                return Err(Refused::NotAdmitted(code));
+            }
+        }
+        Ok(())
+    }
+
+    /// The switch turned this end away.
+    pub(super) fn turned_away(&mut self, now: Instant, code: WelcomeCode) {
+        self.standing = Standing::Refused(code);
+        self.events.push_back(WorkerEvent::JoinRefused(code));
+        self.quiet.excuse();
+        let waiting = core::mem::take(&mut self.waiting);
+        self.fail(now, waiting, Failure::Refused(code));
+    }
+
+    /// A generation begins.
+    fn enter(&mut self, now: Instant, welcome: &Welcome) {
+        let address = welcome.address;
+        self.window = outgoing::window(&self.config, welcome);
+        self.generation = Some(Generation::new(address, welcome));
+        let (generation, rank, workers) = (address.generation, address.rank, welcome.workers);
+        self.standing = Standing::In { generation, rank, workers };
+        self.events.push_back(WorkerEvent::InGeneration { generation, rank, workers });
+        self.asking.start(now, self.config.options.keepalive);
+        self.counts.generations += 1;
+        self.doomed = None;
+        self.joining.next = None;
+        let waiting = core::mem::take(&mut self.waiting);
+        match self.again.take().and_then(|again| again.contradicts(welcome)) {
+            Some(failure) => self.fail(now, waiting, failure),
+            None => self.place_all(now, waiting),
+        }
+    }
+
+    fn place_all(&mut self, now: Instant, waiting: VecDeque<Open>) {
+        for open in waiting {
+            self.place(now, open);
+        }
+    }
+
+    /// Gives an operation its place in the generation, and the results that are here already.
+    pub(super) fn place(&mut self, now: Instant, mut open: Open) {
+        let Some(generation) = &mut self.generation else { return };
+        match generation.place(&mut open) {
+            Ok(()) => generation.begin(open),
+            Err(failure) => return self.fail(now, [open], failure),
+        }
+        self.asking.awaits(now, self.path.patience());
+        self.take_early(now);
+    }
+}
+
+/// Checks what only an end must know of a generation.
+fn check(welcome: &Welcome) -> Result<(), &'static str> {
+    let lanes = welcome.block_bytes as usize;
+    // A block has lanes of every type, and fits a datagram.
+    if lanes < 8 || datagram_len(0, olaf_wire::reduce::LaneType::F16, lanes / 2) > MAX_DATAGRAM {
+        return Err("block_bytes");
+    }
+    if welcome.slots > MAX_SLOTS {
+        return Err("slots");
+    }
+    Ok(())
+}

@@ -1,0 +1,243 @@
+//! When an end asks for results that it misses, and when the switch counts as silent.
+
+use super::blocks::State;
+use super::path::{micros, since};
+use super::{Reducer, Standing};
+use crate::collective::Failure;
+use core::time::Duration;
+use olaf_engine::{Instant, WorkerEvent};
+use olaf_wire::reduce::{Ask, Blocks};
+
+/// The time-out doubles at most this often while nothing comes.
+const MOST_DOUBLINGS: u32 = 16;
+/// An end that sends no pieces asks for at most that many blocks that nobody has been seen to have.
+const AHEAD: u32 = 64;
+
+/// The timers of questions and acknowledgements.
+#[derive(Debug, Default)]
+pub(super) struct Asking {
+    /// When to look for results that are overdue.
+    check: Option<Instant>,
+    /// When to say that this end is there.
+    keepalive: Option<Instant>,
+    /// How often in a row the time-out passed without a result.
+    doublings: u32,
+    /// When the last result came, microseconds.
+    progress_us: u32,
+    /// When the last question left, microseconds.
+    last_us: u32,
+    /// `holds` as the switch was told last.
+    told_holds: u32,
+}
+
+impl Asking {
+    /// A generation begins.
+    pub(super) fn start(&mut self, now: Instant, keepalive: Duration) {
+        let keepalive = Some(now + keepalive);
+        *self = Self { keepalive, progress_us: micros(now), ..Self::default() };
+    }
+
+    /// Nothing is awaited any more.
+    pub(super) fn stop(&mut self) {
+        (self.check, self.keepalive) = (None, None);
+    }
+
+    /// Results are awaited from now on.
+    pub(super) fn awaits(&mut self, now: Instant, patience: Duration) {
+        if self.check.is_none() {
+            self.check = Some(now + patience);
+            self.progress_us = micros(now);
+        }
+    }
+
+    /// A result came.
+    pub(super) const fn progressed(&mut self, now_us: u32) {
+        self.doublings = 0;
+        self.progress_us = now_us;
+    }
+
+    /// The end sent something that has `holds`.
+    pub(super) fn told(&mut self, now: Instant, holds: u32, keepalive: Duration) {
+        self.told_holds = holds;
+        self.keepalive = Some(now + keepalive);
+    }
+
+    pub(super) const fn last_us(&self) -> u32 {
+        self.last_us
+    }
+
+    /// When there is something to do.
+    pub(super) fn next(&self) -> Option<Instant> {
+        [self.check, self.keepalive].into_iter().flatten().min()
+    }
+}
+
+/// Since when the switch owes a sign of life.
+#[derive(Debug, Default)]
+pub(super) struct Quiet {
+    since: Option<Instant>,
+    is_silent: bool,
+}
+
+impl Quiet {
+    pub(super) fn expect(&mut self, now: Instant) {
+        self.since.get_or_insert(now);
+    }
+
+    pub(super) fn excuse(&mut self) {
+        self.since = None;
+    }
+
+    /// It was heard; whether it was silent.
+    pub(super) fn heard(&mut self) -> bool {
+        self.since = None;
+        core::mem::replace(&mut self.is_silent, false)
+    }
+
+    pub(super) fn lasts(&self, now: Instant) -> Duration {
+        self.since.map_or(Duration::ZERO, |since| now.since(since))
+    }
+
+    pub(super) const fn is_silent(&self) -> bool {
+        self.is_silent
+    }
+}
+
+impl Reducer {
+    /// The switch owes a sign of life while this end awaits a result or a welcome.
+    pub(super) fn await_answer(&mut self, now: Instant) {
+        let opens = self.generation.as_ref().is_some_and(|generation| !generation.open.is_empty());
+        if opens || self.joins_at().is_some() {
+            self.quiet.expect(now);
+        }
+    }
+
+    /// How long an answer is waited for by now.
+    fn time_out(&self) -> Duration {
+        let patience = self.path.patience();
+        let longest = self.config.options.keepalive.max(patience * 2);
+        patience.saturating_mul(1 << self.asking.doublings).min(longest)
+    }
+
+    /// Puts the blocks whose results are overdue into the list of questions.
+    pub(super) fn look_for_missing(&mut self, now: Instant) {
+        if self.asking.check.is_none_or(|at| at > now) {
+            return;
+        }
+        let time_out = self.time_out();
+        let Some(generation) = &mut self.generation else { return self.asking.stop() };
+        let blocks = &mut generation.blocks;
+        if generation.open.is_empty() {
+            self.asking.check = None;
+            return;
+        }
+        // As many as may be on their way: their results come all at once.
+        let most = self.window.state().0 as usize;
+        let seen = blocks.newest().max(blocks.holds()) + AHEAD;
+        let progress_us = self.asking.progress_us;
+        let asked_at = |state, at_us: u32| match state {
+            // Others decide when it is sent: it is overdue when nothing else comes either.
+            State::Awaited if since(now, progress_us) < since(now, at_us) || at_us == 0 => {
+                progress_us
+            }
+            _ => at_us,
+        };
+        let mut next = time_out;
+        let mut overdue = alloc::vec::Vec::new();
+        for (block, entry) in blocks.awaited(generation.next_block) {
+            if entry.state == State::Awaited && block >= seen {
+                break;
+            }
+            let waits = since(now, asked_at(entry.state, entry.at_us));
+            if waits < time_out {
+                next = next.min(time_out - waits);
+            } else if overdue.len() < most {
+                overdue.push(block);
+            }
+        }
+        if !overdue.is_empty() {
+            self.asking.doublings = (self.asking.doublings + 1).min(MOST_DOUBLINGS);
+            self.counts.time_outs += 1;
+            next = self.path.patience();
+        }
+        overdue.into_iter().for_each(|block| blocks.ask(block));
+        self.asking.check = Some(now + next.max(Duration::from_micros(100)));
+    }
+
+    /// The next question.
+    pub(super) fn emit_ask(&mut self, now: Instant, buf: &mut [u8]) -> Option<usize> {
+        let generation = self.generation.as_mut()?;
+        let (first, mask) = generation.blocks.next_to_ask(micros(now))?;
+        self.counts.asks += 1;
+        self.counts.asked_blocks += u64::from(mask.count_ones());
+        self.write_ask(now, Blocks { first, mask }, buf)
+    }
+
+    /// What an end says that has no piece to say it with: up to where it holds results, and that it
+    /// is there.
+    pub(super) fn emit_acknowledgement(&mut self, now: Instant, buf: &mut [u8]) -> Option<usize> {
+        let blocks = &self.generation.as_ref()?.blocks;
+        let untold = blocks.holds().saturating_sub(self.asking.told_holds);
+        let is_due = self.asking.keepalive.is_some_and(|at| at <= now);
+        if untold < (blocks.slots() / 4).max(1) && !is_due {
+            return None;
+        }
+        self.counts.acknowledgements += 1;
+        self.write_ask(now, Blocks::default(), buf)
+    }
+
+    fn write_ask(&mut self, now: Instant, blocks: Blocks, buf: &mut [u8]) -> Option<usize> {
+        let generation = self.generation.as_ref()?;
+        let ask = Ask {
+            address: generation.address,
+            operation: generation.next_operation.saturating_sub(1),
+            blocks,
+            holds: generation.blocks.holds(),
+            sent_at_us: micros(now),
+        };
+        self.asking.last_us = ask.sent_at_us;
+        self.asking.told(now, ask.holds, self.config.options.keepalive);
+        self.await_answer(now);
+        Some(ask.emit(buf))
+    }
+
+    /// When the switch has been silent for too long.
+    pub(super) fn falls_silent_at(&self) -> Option<Instant> {
+        let since = self.quiet.since?;
+        let silence = self.config.options.silence;
+        if !self.quiet.is_silent {
+            return Some(since + silence);
+        }
+        // Operations that began since then wait as long.
+        let first = self.waiting.front().map(|open| open.began);
+        let opens = self.generation.iter().filter_map(|generation| generation.open.front());
+        let first = first.into_iter().chain(opens.map(|open| open.began)).min()?;
+        Some(first.max(since) + silence)
+    }
+
+    /// The operations fail, and the end looks for the switch.
+    pub(super) fn switch_is_silent(&mut self, now: Instant) {
+        if !core::mem::replace(&mut self.quiet.is_silent, true) {
+            self.events.push_back(WorkerEvent::SwitchSilent);
+        }
+        if let Some(mut generation) = self.generation.take() {
+            let open = core::mem::take(&mut generation.open);
+            self.abandon(&generation);
+            self.fail(now, open, Failure::SwitchSilent);
+            self.again = None;
+            self.begin_to_join(now, generation.address.generation);
+        }
+        let silence = self.config.options.silence;
+        let since = self.quiet.since.unwrap_or(now);
+        while let Some(open) = self.waiting.pop_front() {
+            if now.since(open.began.max(since)) < silence {
+                self.waiting.push_front(open);
+                break;
+            }
+            self.fail(now, [open], Failure::SwitchSilent);
+        }
+        if matches!(self.standing, Standing::Left | Standing::Refused(_)) {
+            self.quiet.excuse();
+        }
+    }
+}

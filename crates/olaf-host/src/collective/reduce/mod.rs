@@ -1,0 +1,256 @@
+//! The worker's end of `reduce` (`docs/design/028-reduce.md`).
+//!
+//! | file | what it decides |
+//! |---|---|
+//! | `joining` | how the end gets into a generation |
+//! | `closing` | how a generation ends, and what becomes of its operations |
+//! | `generation`, `operations`, `blocks`, `early` | what is open, sent and held |
+//! | `incoming` | what a message from the switch changes |
+//! | `outgoing` | what is sent next |
+//! | `missing` | when the end asks for results, and when the switch counts as silent |
+
+mod blocks;
+mod closing;
+mod early;
+mod generation;
+mod incoming;
+mod joining;
+mod lanes;
+mod missing;
+mod operations;
+mod outgoing;
+mod path;
+mod statistics;
+#[cfg(test)]
+mod tests;
+
+pub use joining::Standing;
+pub use statistics::ReducerStatistics;
+
+use super::window::{Fixed, Window};
+use super::{Collective, Config, Done, Failure, Operation, OperationId, Reduction};
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use closing::{Again, Leaving};
+use generation::Generation;
+use joining::Joining;
+use missing::{Asking, Quiet};
+use olaf_engine::report::{self, Report};
+use olaf_engine::{
+    Engine, Event, Instant, PeerId, PortId, Source, Transmit, Verdict, Why, WorkerEvent,
+};
+use olaf_wire::reduce::{LaneType, Leave};
+use operations::Open;
+use path::Path;
+use statistics::Counts;
+
+/// One worker that reduces.
+pub struct Reducer {
+    config: Config,
+    standing: Standing,
+    joining: Joining,
+    /// The one that this end is in, or whose last operations it finishes.
+    generation: Option<Generation>,
+    /// Operations that wait for the next generation, in order.
+    waiting: VecDeque<Open>,
+    /// How the last generation ended, until the next begins.
+    again: Option<Again>,
+    /// The operation that begins next fails: it failed at the other workers.
+    doomed: Option<Failure>,
+    leaving: Option<Leaving>,
+    done: VecDeque<Done>,
+    next_id: u64,
+    window: Box<dyn Window>,
+    path: Path,
+    asking: Asking,
+    quiet: Quiet,
+    counts: Counts,
+    events: VecDeque<WorkerEvent>,
+}
+
+impl Reducer {
+    /// An end that has not joined.
+    #[must_use]
+    pub fn new(config: Config) -> Self {
+        Self {
+            standing: Standing::Left,
+            joining: Joining::default(),
+            generation: None,
+            waiting: VecDeque::new(),
+            again: None,
+            doomed: None,
+            leaving: None,
+            done: VecDeque::new(),
+            next_id: 0,
+            window: Box::new(Fixed::new(1)),
+            path: Path::default(),
+            asking: Asking::default(),
+            quiet: Quiet::default(),
+            counts: Counts::default(),
+            events: VecDeque::new(),
+            config,
+        }
+    }
+
+    /// Begins to join. The end goes on until the switch lets it in or turns it away.
+    pub fn join(&mut self, now: Instant) {
+        if !matches!(self.standing, Standing::Joining { .. } | Standing::In { .. }) {
+            self.generation = None;
+            self.begin_to_join(now, 0);
+        }
+    }
+
+    /// Says good-bye, before the next operation. Open operations fail.
+    pub fn leave(&mut self, now: Instant) {
+        if let Some(generation) = self.generation.take() {
+            let address = generation.address;
+            let operation = generation.open.front().map(|open| open.at.number);
+            let operation = operation.unwrap_or(generation.next_operation);
+            self.leaving = Some(Leaving::last(Leave { address, operation }, now));
+            self.fail(now, generation.open, Failure::NotJoined);
+        }
+        let waiting = core::mem::take(&mut self.waiting);
+        self.fail(now, waiting, Failure::NotJoined);
+        self.standing = Standing::Left;
+        (self.again, self.doomed) = (None, None);
+        self.window.forget();
+        self.quiet.excuse();
+        self.asking.stop();
+    }
+
+    /// Where this end stands.
+    #[must_use]
+    pub const fn standing(&self) -> Standing {
+        self.standing
+    }
+
+    /// Operations that have begun and not ended.
+    #[must_use]
+    pub fn open_operations(&self) -> usize {
+        self.waiting.len() + self.generation.as_ref().map_or(0, |generation| generation.open.len())
+    }
+
+    /// Everything counted so far.
+    #[must_use]
+    pub fn statistics(&self, now: Instant) -> ReducerStatistics {
+        statistics::of(self, now)
+    }
+
+    /// Ends operations with the same failure.
+    fn fail(&mut self, now: Instant, open: impl IntoIterator<Item = Open>, failure: Failure) {
+        for open in open {
+            self.counts.operations_failed += 1;
+            self.done.push_back(open.end(now, Err(failure)));
+        }
+    }
+}
+
+/// Why an operation can never be.
+fn refusal(operation: &Operation) -> Option<Failure> {
+    let bytes = operation.buffer.bytes().len();
+    let is_integer = matches!(operation.lane_type, LaneType::I32 | LaneType::I64);
+    if bytes == 0 {
+        Some(Failure::BadOperation("it has no lanes"))
+    } else if !bytes.is_multiple_of(operation.lane_type.bytes()) {
+        Some(Failure::BadOperation("its lanes are not whole"))
+    } else if is_integer && operation.reduction == Reduction::Mean {
+        Some(Failure::BadOperation("integers have no mean"))
+    } else {
+        None
+    }
+}
+
+impl Collective for Reducer {
+    fn begin(
+        &mut self,
+        now: Instant,
+        operation: Operation,
+    ) -> Result<OperationId, (Failure, Operation)> {
+        let standing = match self.standing {
+            Standing::Left => Some(Failure::NotJoined),
+            Standing::Refused(code) => Some(Failure::Refused(code)),
+            Standing::Joining { .. } | Standing::In { .. } => None,
+        };
+        if let Some(failure) = standing.or_else(|| refusal(&operation)) {
+            return Err((failure, operation));
+        }
+        let id = OperationId(self.next_id);
+        self.next_id += 1;
+        self.counts.operations += 1;
+        let open = Open::new(id, now, operation);
+        if self.generation.as_ref().is_some_and(Generation::takes_operations) {
+            self.place(now, open);
+            self.finish_closing(now);
+        } else if let Some(failure) = self.doomed.take() {
+            if let Some(generation) = &mut self.generation {
+                generation.next_operation += 1;
+            }
+            self.fail(now, [open], failure);
+        } else {
+            self.waiting.push_back(open);
+        }
+        Ok(id)
+    }
+
+    fn poll_done(&mut self) -> Option<Done> {
+        self.done.pop_front()
+    }
+
+    fn give_up(&mut self, now: Instant, operation: OperationId) {
+        if let Some(at) = self.waiting.iter().position(|open| open.id == operation) {
+            let open = self.waiting.remove(at);
+            self.fail(now, open, Failure::TimedOut);
+            return;
+        }
+        let open = self.generation.iter().flat_map(|generation| &generation.open);
+        if let Some(number) = open.clone().find(|open| open.id == operation).map(|o| o.at.number) {
+            self.leave_generation(now, number, Failure::TimedOut);
+        }
+    }
+}
+
+impl Engine for Reducer {
+    fn handle_packet(&mut self, now: Instant, from: Source, bytes: &[u8]) -> Verdict {
+        match self.take_packet(now, from, bytes) {
+            Ok(()) => Verdict::Absorb,
+            Err(refused) => {
+                *self.counts.refused.entry(refused.name()).or_default() += 1;
+                Verdict::refused(refused)
+            }
+        }
+    }
+
+    fn poll_transmit(&mut self, now: Instant, _port: PortId, buf: &mut [u8]) -> Option<Transmit> {
+        self.emit(now, buf)
+    }
+
+    fn poll_timeout(&self) -> Option<(Instant, Why)> {
+        let retransmissions = [self.joins_at(), self.leaves_at(), self.asking.next()];
+        let retransmission = retransmissions.into_iter().flatten().min();
+        let retransmission = retransmission.map(|at| (at, Why::Retransmission));
+        let silence = self.falls_silent_at().map(|at| (at, Why::SilenceCheck));
+        [retransmission, silence].into_iter().flatten().min_by_key(|(at, _)| *at)
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        if self.falls_silent_at().is_some_and(|at| at <= now) {
+            self.switch_is_silent(now);
+        }
+        self.look_for_missing(now);
+        self.repeat_leave(now);
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        let what = self.events.pop_front()?;
+        Some(Event::Worker(self.config.job, self.config.switch, what))
+    }
+
+    /// An end talks to its switch alone.
+    fn peers(&self, keep: &mut dyn FnMut(PeerId)) {
+        keep(self.config.switch);
+    }
+
+    fn report(&self, now: Instant, to: &mut dyn Report) {
+        report::walk(&self.statistics(now), to);
+    }
+}

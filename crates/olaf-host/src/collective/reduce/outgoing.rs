@@ -1,0 +1,95 @@
+//! What is sent next.
+
+use super::Reducer;
+use super::blocks::State;
+use super::path::micros;
+use crate::collective::Config;
+use crate::collective::window::{Aimd, Fixed, Window};
+use alloc::boxed::Box;
+use olaf_engine::{Instant, TrafficClass, Transmit};
+use olaf_wire::reduce::{Marks, Piece, Welcome};
+
+/// The first windows of all workers together have this many bytes: a switch's socket takes as many
+/// without a loss.
+const FIRST_BYTES_OF_ALL: u32 = 256 << 10;
+/// The first window of a worker has at most this many bytes.
+const FIRST_BYTES: u32 = 64 << 10;
+
+/// The window of a generation.
+pub(super) fn window(config: &Config, welcome: &Welcome) -> Box<dyn Window> {
+    let slots = welcome.slots.max(1);
+    if let Some(blocks) = config.options.window_blocks {
+        return Box::new(Fixed::new(blocks.min(slots)));
+    }
+    let bytes = (FIRST_BYTES_OF_ALL / welcome.workers.max(1)).min(FIRST_BYTES);
+    Box::new(Aimd::new((bytes / welcome.block_bytes.max(1)).max(2), slots))
+}
+
+impl Reducer {
+    /// Writes the next datagram.
+    pub(super) fn emit(&mut self, now: Instant, buf: &mut [u8]) -> Option<Transmit> {
+        let len = self.write(now, buf)?;
+        let class = TrafficClass::with_ecn(self.config.options.ecn);
+        Some(Transmit { class, ..Transmit::to(self.config.switch, len) })
+    }
+
+    fn write(&mut self, now: Instant, buf: &mut [u8]) -> Option<usize> {
+        if self.leaving.is_some()
+            && let Some(len) = self.emit_leave(now, buf)
+        {
+            return Some(len);
+        }
+        if let Some(len) = self.emit_join(now, buf) {
+            return Some(len);
+        }
+        if let Some(block) = self.generation.as_mut()?.blocks.next_to_resend() {
+            self.counts.pieces_resent += 1;
+            return Some(self.emit_piece(now, block, true, buf));
+        }
+        if let Some(len) = self.emit_ask(now, buf) {
+            return Some(len);
+        }
+        if let Some(block) = self.next_piece() {
+            self.window.on_sent();
+            self.counts.pieces += 1;
+            self.counts.in_flight += 1;
+            return Some(self.emit_piece(now, block, false, buf));
+        }
+        self.emit_acknowledgement(now, buf)
+    }
+
+    /// The next piece that window and slots allow.
+    fn next_piece(&mut self) -> Option<u32> {
+        let block = self.generation.as_mut()?.next_to_send()?;
+        (self.window.room() > 0).then_some(block)
+    }
+
+    /// Writes this end's piece of a block.
+    fn emit_piece(&mut self, now: Instant, block: u32, resent: bool, buf: &mut [u8]) -> usize {
+        let generation = self.generation.as_mut().expect("emit() found the block in a generation");
+        let sent_at_us = micros(now);
+        let entry = generation.blocks.entry_mut(block);
+        (entry.state, entry.at_us) = (State::Sent, sent_at_us);
+        if !resent {
+            generation.blocks.next = block + 1;
+        }
+        let holds = generation.blocks.holds();
+        let open = generation.open_of(block).expect("the block of an open operation");
+        let lanes = open.lanes(block);
+        let piece = Piece {
+            address: generation.address,
+            block: open.block(block),
+            contributors: 1,
+            holds,
+            sent_at_us,
+            exponent: None,
+            marks: Marks { resent, ..Marks::default() },
+        };
+        let start = piece.emit_header(&[], lanes.len() / open.lane_type().bytes(), buf);
+        let end = start + lanes.len();
+        buf[start..end].copy_from_slice(lanes);
+        self.asking.told(now, holds, self.config.options.keepalive);
+        self.quiet.expect(now);
+        end
+    }
+}

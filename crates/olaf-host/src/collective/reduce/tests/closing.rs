@@ -1,0 +1,105 @@
+//! How generations end, and what becomes of operations.
+
+use super::*;
+use crate::collective::Failure;
+
+const JOIN: Sent = Sent::Join { generation: GENERATION };
+
+#[test]
+fn a_death_fails_the_operations_of_a_fixed_job_from_the_named_one_on() {
+    let mut trace = Trace::joined(config());
+    for _ in 0..3 {
+        trace.begin(sum(&[1.0]));
+    }
+    trace.sent();
+    trace.closes(1, Reason::Dead, 1);
+    let failure = Failure::Closed { reason: Reason::Dead, culprit: Some(1) };
+    assert_eq!(trace.ends().outcome, Err(failure));
+    assert_eq!(trace.ends().outcome, Err(failure));
+    // The first operation has its sum at the switch.
+    trace.sends(&[]);
+    trace.result(result(0, 0, 0, 1), &[2.0]);
+    assert!(trace.ends().outcome.is_ok());
+    trace.sends(&[JOIN]);
+    trace.accounts();
+}
+
+#[test]
+fn an_elastic_job_begins_its_operations_again_when_a_worker_joins() {
+    let mut trace = Trace::joined(elastic());
+    trace.begin(sum(&[1.0]));
+    trace.begin(sum(&[2.0]));
+    trace.sent();
+    trace.result(result(0, 0, 0, 1), &[2.0]);
+    trace.ends();
+    trace.closes(1, Reason::Joined, ALL);
+    trace.sends(&[JOIN]);
+    trace.welcome(GENERATION + 1, 1);
+    trace.sends(&[piece(0, &[2.0])]);
+    trace.accounts();
+}
+
+#[test]
+fn after_a_death_an_elastic_job_repeats_later_operations_with_their_own_lanes() {
+    let mut trace = Trace::joined(elastic());
+    trace.begin(sum(&[1.0]));
+    trace.begin(sum(&[2.0, 3.0, 4.0]));
+    trace.begin(sum(&[5.0]));
+    trace.sent();
+    trace.result(result(1, 1, 1, 3), &[20.0, 30.0]);
+    trace.result(result(3, 2, 3, 1), &[50.0]);
+    // The third operation is complete. It has not ended: the first may still fail.
+    assert!(trace.end.poll_done().is_none());
+    trace.closes(0, Reason::Dead, 1);
+    assert!(trace.ends().outcome.is_err());
+    trace.sends(&[JOIN]);
+    trace.welcome(GENERATION + 1, 1);
+    trace.sends(&[piece(0, &[2.0, 3.0]), piece(1, &[4.0]), piece(2, &[5.0])]);
+}
+
+#[test]
+fn an_operation_that_failed_elsewhere_fails_here_when_it_begins() {
+    let mut trace = Trace::joined(config());
+    trace.closes(0, Reason::Dead, 1);
+    trace.sends(&[JOIN]);
+    trace.begin(sum(&[1.0]));
+    let failure = Failure::Closed { reason: Reason::Dead, culprit: Some(1) };
+    assert_eq!(trace.ends().outcome, Err(failure));
+    trace.begin(sum(&[1.0]));
+    trace.welcome(GENERATION + 1, 0);
+    trace.sends(&[piece(0, &[1.0])]);
+}
+
+#[test]
+fn a_restarted_switch_fails_everything() {
+    let mut trace = Trace::joined(elastic());
+    trace.begin(sum(&[1.0]));
+    trace.sent();
+    trace.closes(3, Reason::Unknown, ALL);
+    let failure = Failure::Closed { reason: Reason::Unknown, culprit: None };
+    assert_eq!(trace.ends().outcome, Err(failure));
+    trace.begin(sum(&[5.0]));
+    trace.sends(&[JOIN]);
+    trace.welcome(5, 0);
+    trace.sends(&[piece(0, &[5.0])]);
+}
+
+#[test]
+fn an_operation_that_is_given_up_takes_the_end_out_of_the_generation() {
+    let mut trace = Trace::joined(config());
+    let id = trace.begin(sum(&[1.0]));
+    trace.sent();
+    trace.end.give_up(trace.now, id);
+    assert_eq!(trace.ends().outcome, Err(Failure::TimedOut));
+    trace.sends(&[Sent::Leave(0)]);
+    trace.after_ms(20).sends(&[Sent::Leave(0)]);
+}
+
+#[test]
+fn a_worker_that_leaves_says_so_once() {
+    let mut trace = Trace::joined(config());
+    trace.end.leave(trace.now);
+    trace.sends(&[Sent::Leave(0)]);
+    assert_eq!(trace.end.standing(), Standing::Left);
+    trace.after_ms(1000).sends(&[]);
+}

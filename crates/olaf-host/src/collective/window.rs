@@ -1,0 +1,184 @@
+//! How many blocks may be on their way at once.
+
+use core::time::Duration;
+use olaf_engine::Instant;
+
+/// A sender's window, in blocks.
+pub trait Window: Send {
+    /// How many more blocks may be sent now.
+    fn room(&self) -> u32;
+    /// The window, and how much of it is used.
+    fn state(&self) -> (u32, u32);
+    /// A piece was sent for the first time.
+    fn on_sent(&mut self);
+    /// The result of such a piece came. `ecn`: the path is congested. `round_trip` is known where
+    /// the result answers this sender's message.
+    fn on_result(&mut self, now: Instant, round_trip: Option<Duration>, ecn: bool);
+    /// The piece, or its result, was lost on this end's own path.
+    fn on_loss(&mut self, now: Instant);
+    /// All that was on its way was lost.
+    fn on_timeout(&mut self, now: Instant);
+    /// The pieces that are on their way are given up.
+    fn forget(&mut self);
+}
+
+/// A window of a fixed number of blocks.
+#[derive(Clone, Copy, Debug)]
+pub struct Fixed {
+    blocks: u32,
+    in_flight: u32,
+}
+
+impl Fixed {
+    /// A window of that many blocks, at least one.
+    #[must_use]
+    pub fn new(blocks: u32) -> Self {
+        Self { blocks: blocks.max(1), in_flight: 0 }
+    }
+}
+
+impl Window for Fixed {
+    fn room(&self) -> u32 {
+        self.blocks.saturating_sub(self.in_flight)
+    }
+
+    fn state(&self) -> (u32, u32) {
+        (self.blocks, self.in_flight)
+    }
+
+    fn on_sent(&mut self) {
+        self.in_flight += 1;
+    }
+
+    fn on_result(&mut self, _now: Instant, _round_trip: Option<Duration>, _ecn: bool) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+    }
+
+    fn on_loss(&mut self, _now: Instant) {}
+
+    fn on_timeout(&mut self, _now: Instant) {}
+
+    fn forget(&mut self) {
+        self.in_flight = 0;
+    }
+}
+
+/// Share of an observation in the average of losses.
+const LOSS_GAIN: f64 = 1.0 / 64.0;
+/// Above this share of lost blocks the path is congested. Below, single losses are taken for noise
+/// of the path and do not slow the sender down.
+const LOSS_OF_CONGESTION: f64 = 1.0 / 16.0;
+/// The window grows while the round trip is at most twice the shortest one and this: a longer queue
+/// wins nothing.
+const QUEUE: Duration = Duration::from_millis(1);
+
+/// A window that grows until the path is full, and halves at most once a round trip when the path is
+/// congested: additive increase, multiplicative decrease, with a slow start.
+#[derive(Clone, Debug)]
+pub struct Aimd {
+    window: f64,
+    /// Below this the window doubles every round trip.
+    threshold: f64,
+    first: f64,
+    most: f64,
+    in_flight: u32,
+    smoothed: Option<Duration>,
+    shortest: Option<Duration>,
+    /// Average share of lost blocks.
+    losses: f64,
+    /// Until then the reaction to a congestion is under way.
+    reacted_until: Instant,
+}
+
+impl Aimd {
+    /// A window that begins with `first` blocks and has at most `most`.
+    #[must_use]
+    pub fn new(first: u32, most: u32) -> Self {
+        let most = f64::from(most.max(1));
+        let first = f64::from(first.max(1)).min(most);
+        Self {
+            window: first,
+            threshold: most,
+            first,
+            most,
+            in_flight: 0,
+            smoothed: None,
+            shortest: None,
+            losses: 0.0,
+            reacted_until: Instant(0),
+        }
+    }
+
+    fn measure(&mut self, sample: Duration) {
+        self.shortest = Some(self.shortest.map_or(sample, |shortest| shortest.min(sample)));
+        self.smoothed = Some(self.smoothed.map_or(sample, |smoothed| (smoothed * 7 + sample) / 8));
+    }
+
+    fn grow(&mut self) {
+        // A window that the program does not fill says nothing of the path.
+        let is_used = f64::from(self.in_flight) * 2.0 >= self.window;
+        let queues = match (self.smoothed, self.shortest) {
+            (Some(smoothed), Some(shortest)) => smoothed > shortest * 2 + QUEUE,
+            _ => false,
+        };
+        if !is_used || queues {
+            return;
+        }
+        let step = if self.window < self.threshold { 1.0 } else { 1.0 / self.window };
+        self.window = (self.window + step).min(self.most);
+    }
+
+    fn shrink(&mut self, now: Instant, to: f64) {
+        if now < self.reacted_until {
+            return;
+        }
+        self.window = to.max(1.0);
+        self.threshold = self.window;
+        self.reacted_until = now + self.smoothed.unwrap_or(QUEUE);
+    }
+}
+
+impl Window for Aimd {
+    fn room(&self) -> u32 {
+        (self.window as u32).saturating_sub(self.in_flight)
+    }
+
+    fn state(&self) -> (u32, u32) {
+        (self.window as u32, self.in_flight)
+    }
+
+    fn on_sent(&mut self) {
+        self.in_flight += 1;
+    }
+
+    fn on_result(&mut self, now: Instant, round_trip: Option<Duration>, ecn: bool) {
+        if let Some(sample) = round_trip {
+            self.measure(sample);
+        }
+        self.losses -= self.losses * LOSS_GAIN;
+        if ecn {
+            self.shrink(now, self.window / 2.0);
+        } else {
+            self.grow();
+        }
+        self.in_flight = self.in_flight.saturating_sub(1);
+    }
+
+    fn on_loss(&mut self, now: Instant) {
+        self.losses += (1.0 - self.losses) * LOSS_GAIN;
+        if self.losses > LOSS_OF_CONGESTION {
+            self.shrink(now, self.window / 2.0);
+        } else {
+            // The slow start ends with the first loss.
+            self.threshold = self.threshold.min(self.window);
+        }
+    }
+
+    fn on_timeout(&mut self, now: Instant) {
+        self.shrink(now, self.first.min(self.window / 2.0));
+    }
+
+    fn forget(&mut self) {
+        self.in_flight = 0;
+    }
+}
