@@ -2,8 +2,10 @@
 
 use super::blocks::State;
 use super::generation::Closing;
+use super::operations::Open;
 use super::{Reducer, Standing};
 use crate::collective::Failure;
+use alloc::collections::VecDeque;
 use core::time::Duration;
 use olaf_engine::{Instant, Refused, WorkerEvent};
 use olaf_wire::reduce::{ALL, Closed, Leave, Reason, ReducePacket, Welcome};
@@ -26,7 +28,8 @@ impl Again {
     pub(super) fn contradicts(&self, welcome: &Welcome) -> Option<Failure> {
         let Closing { operation, again_from, .. } = self.closing;
         let begins = welcome.operation == operation || welcome.operation == again_from;
-        let follows = welcome.address.generation == self.generation.wrapping_add(1);
+        // One switch numbers the generations of all its jobs.
+        let follows = (welcome.address.generation.wrapping_sub(self.generation) as i32) > 0;
         (self.is_elastic && !(follows && begins)).then(|| self.closing.failure())
     }
 }
@@ -96,19 +99,35 @@ impl Reducer {
             }
         }
         self.counts.in_flight = self.window.state().1.into();
-        for mut open in later {
-            if open.at.number >= closing.again_from && open.undo() {
-                self.counts.operations_again += 1;
-                self.waiting.push_back(open);
-            } else {
-                self.fail(now, [open], closing.failure());
-            }
-        }
+        self.settle(now, later, closing);
         self.standing = Standing::Joining { here: 0, workers: self.config.workers };
         let (reason, culprit) = (closing.reason, closing.culprit);
         let event = WorkerEvent::GenerationClosed { generation: number, reason, culprit };
         self.events.push_back(event);
         self.finish_closing(now);
+    }
+
+    /// Operations of a generation that ends begin again or fail. Those that wait already came
+    /// later.
+    fn settle(&mut self, now: Instant, later: VecDeque<Open>, closing: Closing) {
+        let waited = core::mem::take(&mut self.waiting);
+        let failure = closing.failure();
+        for mut open in later {
+            if open.at.number >= closing.again_from && open.undo() {
+                self.counts.operations_again += 1;
+                self.waiting.push_back(open);
+            } else {
+                self.fail(now, [open], failure);
+            }
+        }
+        for open in waited {
+            // It was to begin again after an earlier closing, or has not begun.
+            if open.has_place() && closing.again_from == u32::MAX {
+                self.fail(now, [open], failure);
+            } else {
+                self.waiting.push_back(open);
+            }
+        }
     }
 
     /// Joins again once nothing more is to be done in the generation.

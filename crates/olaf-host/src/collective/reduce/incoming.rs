@@ -94,8 +94,7 @@ impl Reducer {
         let arrived = Arrived { header: &header, lanes: packet.lanes(), missing };
         if block < generation.next_block {
             let Some(at) = generation.index_of(block) else { return Err(Refused::Mismatch) };
-            // An earlier operation of an elastic job may still fail, and this one begin again.
-            let saves = at > 0 && self.config.workers == 0;
+            let saves = self.config.workers == 0;
             match generation.open[at].take(&arrived, saves) {
                 Ok(()) => self.counts.taken += 1,
                 Err(refused) => {
@@ -151,7 +150,7 @@ impl Reducer {
             let arrived = kept.arrived();
             let block = arrived.header.block.number;
             let Some(at) = generation.index_of(block) else { continue };
-            let saves = at > 0 && self.config.workers == 0;
+            let saves = self.config.workers == 0;
             match generation.open[at].take(&arrived, saves) {
                 Ok(()) => self.counts.early_used += 1,
                 Err(refused) => {
@@ -184,9 +183,6 @@ impl Reducer {
                 Err(_) => self.counts.operations_failed += 1,
             }
             self.done.push_back(open.end(now, outcome));
-            if let Some(first) = generation.open.front_mut() {
-                first.forget_saved();
-            }
         }
         self.finish_closing(now);
     }

@@ -36,9 +36,8 @@ pub(super) struct Open {
     not_finite: bool,
     /// The only worker whose lanes are missing, where that is known.
     missing: Option<u32>,
-    /// This end's lanes of blocks whose results came before those of an earlier operation: that one
-    /// may fail, and this one begin again.
-    saved: Vec<(Range<usize>, Vec<u8>)>,
+    /// This end's lanes, from the first result on, where the operation may have to begin again.
+    saved: Option<Vec<u8>>,
 }
 
 impl Open {
@@ -53,7 +52,7 @@ impl Open {
             fewest: None,
             not_finite: false,
             missing: None,
-            saved: Vec::new(),
+            saved: None,
         }
     }
 
@@ -84,6 +83,11 @@ impl Open {
         };
         self.at = InGeneration { number, first, end, block_bytes, sends };
         Ok(())
+    }
+
+    /// Whether it has, or had, a place in a generation.
+    pub(super) const fn has_place(&self) -> bool {
+        self.at.end > 0
     }
 
     pub(super) fn bytes(&self) -> &[u8] {
@@ -128,8 +132,8 @@ impl Open {
         }
     }
 
-    /// Takes the result of one of its blocks into the buffer. `saves` keeps what the result
-    /// overwrites.
+    /// Takes the result of one of its blocks into the buffer. `saves` keeps this end's lanes, which
+    /// results overwrite.
     ///
     /// # Errors
     /// Why the result is none of this operation.
@@ -139,16 +143,17 @@ impl Open {
             return Err(Refused::Mismatch);
         }
         let range = self.range(block);
+        if range.len() != result.lanes.len() {
+            return Err(Refused::WrongSize);
+        }
         let (lane_type, reduction) = (self.operation.lane_type, self.operation.reduction);
-        let Some(to) = self.operation.buffer.bytes_mut().get_mut(range.clone()) else {
+        let is_broadcast = matches!(reduction, Reduction::Broadcast { .. });
+        if saves && !is_broadcast && self.saved.is_none() {
+            self.saved = Some(self.bytes().to_vec());
+        }
+        let Some(to) = self.operation.buffer.bytes_mut().get_mut(range) else {
             return Err(Refused::WrongSize);
         };
-        if to.len() != result.lanes.len() {
-            return Err(Refused::WrongSize);
-        }
-        if saves && !matches!(reduction, Reduction::Broadcast { .. }) {
-            self.saved.push((range, to.to_vec()));
-        }
         let BlockResult { contributors, expected, marks, .. } = *result.header;
         match reduction {
             Reduction::Mean => lanes::divide(lane_type, result.lanes, contributors, to),
@@ -168,23 +173,16 @@ impl Open {
         self.received == self.at.end - self.at.first
     }
 
-    /// All earlier operations have ended: this one is not begun again any more once a result of it
-    /// is here.
-    pub(super) fn forget_saved(&mut self) {
-        self.saved = Vec::new();
-    }
-
     /// Makes the operation as it was before its beginning, with this end's lanes; whether it can,
-    /// because no lanes are overwritten or what was is saved.
+    /// because no lanes are overwritten or they are saved.
     pub(super) fn undo(&mut self) -> bool {
         let is_broadcast = matches!(self.operation.reduction, Reduction::Broadcast { .. });
-        if !is_broadcast && self.saved.len() != self.received as usize {
-            return false;
-        }
-        for (range, lanes) in core::mem::take(&mut self.saved) {
-            if let Some(to) = self.operation.buffer.bytes_mut().get_mut(range) {
-                to.copy_from_slice(&lanes);
+        match self.saved.take() {
+            Some(lanes) if lanes.len() == self.bytes().len() => {
+                self.operation.buffer.bytes_mut().copy_from_slice(&lanes);
             }
+            _ if is_broadcast || self.received == 0 => {}
+            _ => return false,
         }
         (self.received, self.fewest, self.not_finite, self.missing) = (0, None, false, None);
         true
