@@ -1,19 +1,13 @@
 //! How a generation ends, and what becomes of its operations.
 
 use super::blocks::State;
-use super::generation::Closing;
+use super::generation::{Closing, Generation};
 use super::operations::Open;
 use super::{Reducer, Standing};
 use crate::collective::Failure;
 use alloc::collections::VecDeque;
-use core::time::Duration;
 use olaf_engine::{Instant, Refused, WorkerEvent};
 use olaf_wire::reduce::{ALL, Closed, Leave, Reason, ReducePacket, Welcome};
-
-/// A good-bye is repeated after this time, then after twice as long, and so on.
-const FIRST_WAIT: Duration = Duration::from_millis(20);
-/// So often at most: a switch that is not there misses nobody.
-const MOST_TRIES: u32 = 5;
 
 /// How the last generation ended, as the next one must confirm it.
 #[derive(Clone, Copy, Debug)]
@@ -34,19 +28,28 @@ impl Again {
     }
 }
 
-/// A good-bye that is to be sent.
-#[derive(Clone, Copy, Debug)]
+/// A good-bye to a generation.
+#[derive(Debug, Default)]
 pub(super) struct Leaving {
-    leave: Leave,
-    next: Instant,
-    wait: Duration,
-    tries: u32,
+    /// It is to be sent.
+    next: Option<Leave>,
+    /// It was sent. A welcome to that generation says that the switch has not heard it.
+    last: Option<Leave>,
 }
 
 impl Leaving {
-    /// Sent once: nobody waits for the good-bye of an end that does not come back.
-    pub(super) const fn last(leave: Leave, now: Instant) -> Self {
-        Self { leave, next: now, wait: FIRST_WAIT, tries: MOST_TRIES - 1 }
+    pub(super) const fn say(&mut self, leave: Leave) {
+        (self.next, self.last) = (Some(leave), Some(leave));
+    }
+
+    pub(super) const fn is_due(&self) -> bool {
+        self.next.is_some()
+    }
+
+    /// The switch takes this end for a member of that generation. Whether it has left it.
+    pub(super) fn say_again_to(&mut self, generation: u32) -> bool {
+        self.next = self.last.filter(|leave| leave.address.generation == generation);
+        self.next.is_some()
     }
 }
 
@@ -59,7 +62,6 @@ impl Reducer {
         let closed = Closed::parse(packet).map_err(Refused::Malformed)?;
         self.for_generation(&closed.address)?;
         self.heard(now);
-        self.leaving = None;
         let culprit = (closed.culprit != ALL).then_some(closed.culprit);
         self.close(now, self.closing_of(closed.operation, closed.reason, culprit));
         Ok(())
@@ -90,6 +92,7 @@ impl Reducer {
         let keeps = generation.open.partition_point(|open| open.at.number < closing.operation);
         let later = generation.open.split_off(keeps);
         let end = later.front().map_or(generation.next_block, |open| open.at.first);
+        let end = end.min(generation.next_block);
         generation.next_block = end;
         generation.blocks.end_at(end);
         self.window.forget();
@@ -150,65 +153,45 @@ impl Reducer {
             is_elastic,
         });
         self.abandon(&generation);
+        if closing.is_own {
+            let Generation { address, .. } = generation;
+            self.leaving.say(Leave { address, operation: closing.operation });
+        }
         self.begin_to_join(now, number);
     }
 
-    /// This end leaves its generation, and joins again. The operation with that number ends with
-    /// the failure.
+    /// The operation with that number ends with the failure. This end leaves its generation once it
+    /// has the results of the operations before, and joins again.
     pub(super) fn leave_generation(&mut self, now: Instant, number: u32, failure: Failure) {
         let Some(generation) = &mut self.generation else { return };
-        let address = generation.address;
-        let at = generation.open.iter().position(|open| open.at.number == number);
-        let given_up = at.and_then(|at| generation.open.remove(at));
-        let first = given_up.as_ref().map(|open| open.at.first);
-        self.fail(now, given_up, failure);
-        let leave = Leave { address, operation: number };
-        self.leaving = Some(Leaving { leave, next: now, wait: FIRST_WAIT, tries: 0 });
+        let Some(at) = generation.open.iter().position(|open| open.at.number == number) else {
+            return;
+        };
         let own = Closing {
             operation: number,
             reason: Reason::Left,
-            culprit: Some(address.rank),
+            culprit: Some(generation.address.rank),
             again_from: u32::MAX,
             is_own: true,
         };
-        if let (Some(generation), Some(first)) = (&mut self.generation, first) {
-            generation.next_block = generation.next_block.min(first);
+        let given_up = generation.open.remove(at);
+        if let Some(open) = &given_up {
+            generation.next_block = open.at.first;
         }
+        self.fail(now, given_up, failure);
         self.close(now, own);
     }
 
     /// What the generation still had is given up.
-    pub(super) fn abandon(&mut self, generation: &super::generation::Generation) {
+    pub(super) fn abandon(&mut self, generation: &Generation) {
         self.counts.early_discarded += generation.early.len() as u64;
         self.counts.in_flight = 0;
         self.window.forget();
     }
 
-    /// When the good-bye is sent next.
-    pub(super) fn leaves_at(&self) -> Option<Instant> {
-        self.leaving.map(|leaving| leaving.next)
-    }
-
-    pub(super) fn emit_leave(&mut self, now: Instant, buf: &mut [u8]) -> Option<usize> {
-        let leaving = self.leaving.as_mut().filter(|leaving| leaving.next <= now)?;
-        if leaving.tries == MOST_TRIES {
-            return None;
-        }
-        leaving.tries += 1;
-        leaving.next = now + leaving.wait;
-        leaving.wait *= 2;
-        let leave = leaving.leave;
-        if self.standing == Standing::Left {
-            self.leaving = None;
-        }
+    pub(super) fn emit_leave(&mut self, buf: &mut [u8]) -> Option<usize> {
+        let leave = self.leaving.next.take()?;
         self.counts.leaves += 1;
         Some(leave.emit(buf))
-    }
-
-    /// A good-bye that nobody answers is repeated only so often.
-    pub(super) fn repeat_leave(&mut self, now: Instant) {
-        if self.leaving.is_some_and(|leaving| leaving.tries == MOST_TRIES && leaving.next <= now) {
-            self.leaving = None;
-        }
     }
 }

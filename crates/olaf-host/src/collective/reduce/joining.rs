@@ -68,7 +68,7 @@ impl Reducer {
     /// When the next join leaves.
     pub(super) fn joins_at(&self) -> Option<Instant> {
         match self.standing {
-            Standing::Joining { .. } if self.leaving.is_none() => self.joining.next,
+            Standing::Joining { .. } if !self.leaving.is_due() => self.joining.next,
             _ => None,
         }
     }
@@ -115,7 +115,8 @@ impl Reducer {
                 self.heard(now);
                 return Ok(());
             }
-            Standing::Joining { .. } if !answers_older && self.leaving.is_none() => {}
+            Standing::Joining { .. } if self.generation.is_some() => return Err(Refused::NotAsked),
+            Standing::Joining { .. } if !answers_older => {}
             Standing::Joining { .. } => return Err(Refused::OldEpoch),
             _ => return Err(Refused::NotAsked),
         }
@@ -123,6 +124,11 @@ impl Reducer {
             check(&welcome).map_err(|field| Refused::Malformed(Refusal::BadField(field)))?;
         }
         self.heard(now);
+        if welcome.code == WelcomeCode::Welcome
+            && self.leaving.say_again_to(welcome.address.generation)
+        {
+            return Ok(());
+        }
         if welcome.sent_at_us != 0 {
             self.path.sample_join(since(now, welcome.sent_at_us));
         }

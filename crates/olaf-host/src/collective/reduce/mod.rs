@@ -57,7 +57,7 @@ pub struct Reducer {
     again: Option<Again>,
     /// The operation that begins next fails: it failed at the other workers.
     doomed: Option<Failure>,
-    leaving: Option<Leaving>,
+    leaving: Leaving,
     done: VecDeque<Done>,
     next_id: u64,
     window: Box<dyn Window>,
@@ -79,7 +79,7 @@ impl Reducer {
             waiting: VecDeque::new(),
             again: None,
             doomed: None,
-            leaving: None,
+            leaving: Leaving::default(),
             done: VecDeque::new(),
             next_id: 0,
             window: Box::new(Fixed::new(1)),
@@ -106,7 +106,7 @@ impl Reducer {
             let address = generation.address;
             let operation = generation.open.front().map(|open| open.at.number);
             let operation = operation.unwrap_or(generation.next_operation);
-            self.leaving = Some(Leaving::last(Leave { address, operation }, now));
+            self.leaving.say(Leave { address, operation });
             self.fail(now, generation.open, Failure::NotJoined);
         }
         let waiting = core::mem::take(&mut self.waiting);
@@ -225,7 +225,7 @@ impl Engine for Reducer {
     }
 
     fn poll_timeout(&self) -> Option<(Instant, Why)> {
-        let retransmissions = [self.joins_at(), self.leaves_at(), self.asking.next()];
+        let retransmissions = [self.joins_at(), self.asking.next()];
         let retransmission = retransmissions.into_iter().flatten().min();
         let retransmission = retransmission.map(|at| (at, Why::Retransmission));
         let silence = self.falls_silent_at().map(|at| (at, Why::SilenceCheck));
@@ -237,7 +237,6 @@ impl Engine for Reducer {
             self.switch_is_silent(now);
         }
         self.look_for_missing(now);
-        self.repeat_leave(now);
     }
 
     fn poll_event(&mut self) -> Option<Event> {

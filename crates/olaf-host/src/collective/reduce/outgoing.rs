@@ -34,9 +34,7 @@ impl Reducer {
     }
 
     fn write(&mut self, now: Instant, buf: &mut [u8]) -> Option<usize> {
-        if self.leaving.is_some()
-            && let Some(len) = self.emit_leave(now, buf)
-        {
+        if let Some(len) = self.emit_leave(buf) {
             return Some(len);
         }
         if let Some(len) = self.emit_join(now, buf) {
