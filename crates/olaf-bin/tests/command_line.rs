@@ -41,6 +41,7 @@ fn what_cannot_be_names_the_key_and_ends_with_2() {
         (SWITCH, vec!["--set", "admission=spec.toml"], "run `olaf switch`"),
         (SWITCH, vec!["--listen", "here"], "listen"),
         (SWITCH, vec!["--engines", "atp"], "unknown variant `atp`, expected `queue` or `reduce`"),
+        (SWITCH, vec!["--upstream", "atp=a:1"], "--upstream atp=a:1: there is no engine atp"),
         (SWITCH, vec!["--listen", "atp=a:1"], "there is no engine atp; engines: queue, reduce"),
         (SWITCH, vec!["--listen", "reduce=a:1"], "does not run the engine reduce"),
         (SWITCH, vec!["--engines", "reduce", "--set", "reduce.slots=0"], "reduce.slots = 0"),

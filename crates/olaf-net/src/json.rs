@@ -96,8 +96,10 @@ fn wrong_key<T: DeserializeOwned>(
             return inner.iter().find_map(|(inner_key, value)| {
                 let inner = Map::from_iter([(inner_key.clone(), value.clone())]);
                 let what = alone(&Value::Object(inner))?;
-                let what = what.strip_prefix(&format!("{key}.{inner_key}: ")).unwrap_or(&what);
-                Some(told(&format!("{key}.{inner_key}"), value, what))
+                let full = format!("{key}.{inner_key}");
+                let places = [format!("{full}: "), format!("{key}: ")];
+                let place = places.iter().find(|place| what.starts_with(*place));
+                Some(told(&full, value, &what[place.map_or(0, String::len)..]))
             });
         }
         let what = alone(value)?;

@@ -48,8 +48,10 @@ every_option = click.option(
 )
 @click.option(
     "--upstream",
-    metavar="HOST:PORT",
-    help="The parameter server, or the next switch. Only the engine queue has one.",
+    multiple=True,
+    metavar="[ENGINE=]HOST:PORT",
+    help="The parameter server, or the next switch, of the engine queue. reduce=HOST:PORT: the "
+    "switch that sums the sums of this one. Repeatable.",
 )
 @click.option("--queue", metavar=METAVAR, help="Discipline of the uplink.")
 @click.option("--slots", type=int, help="Number of segments that the queue holds.")
@@ -119,10 +121,11 @@ def switch(ctx: click.Context, /, **given: Any) -> None:
       olaf switch --engines reduce --listen 0.0.0.0:5555          # sums arrays; needs no server
       olaf switch --engines queue,reduce --listen 0.0.0.0:5555    # reduce listens on port 5556
       olaf switch --engines queue,reduce --listen 0.0.0.0:5555 --listen reduce=10.0.0.1:7000
+      olaf switch --engines reduce --upstream reduce=10.0.0.9:5555   # sums further up
       olaf switch --engines reduce --set switch.reduce.memory=1GiB --set switch.reduce.deadline=20ms
     """
     keys = (
-        *("engines", "upstream", "queue", "slots", "gate", "uplink", "credits"),
+        *("engines", "queue", "slots", "gate", "uplink", "credits"),
         *("downlink", "downlink_limit_datagrams"),
         *("uplink_ecn_depth_datagrams", "downlink_ecn_depth_datagrams"),
         *("admission", "admission_timeout_ms", "admission_unanswered"),
@@ -130,7 +133,8 @@ def switch(ctx: click.Context, /, **given: Any) -> None:
     control, told = _begin(given)
     reporter = _reporter(given, "switch")
     if told is None:
-        chosen = _listening(given["listen"])
+        chosen = _by_engine("listen", given["listen"], "switch.listen_at.{}")
+        chosen |= _by_engine("upstream", given["upstream"], "switch.{}.upstream")
         settings = options.settings(ctx, {key: f"switch.{key}" for key in keys}, more=chosen)
         told = {
             "core": settings.switch.to_core(),
@@ -237,13 +241,13 @@ def worker(ctx: click.Context, /, **given: Any) -> None:
     running.run_told("worker", told, reporter, control)
 
 
-def _listening(given: Sequence[str]) -> dict[str, tuple[str, Any]]:
-    """The keys of each ``--listen``: ``HOST:PORT``, or ``ENGINE=HOST:PORT``."""
+def _by_engine(name: str, given: Sequence[str], of_engine: str) -> dict[str, tuple[str, Any]]:
+    """The keys of an option that is ``HOST:PORT`` or, for an engine, ``ENGINE=HOST:PORT``."""
     chosen: dict[str, tuple[str, Any]] = {}
     for text in given:
-        engine, named, address = text.rpartition("=")
-        key = f"switch.listen_at.{engine}" if named else "switch.listen"
-        chosen[key] = ("--listen", address)
+        engine, _, address = text.rpartition("=")
+        own = engine and not (name == "upstream" and engine == "queue")
+        chosen[of_engine.format(engine) if own else f"switch.{name}"] = (f"--{name}", address)
     return chosen
 
 

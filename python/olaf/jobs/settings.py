@@ -143,6 +143,9 @@ class LeafSettings(Section):
 class ReduceSettings(Section):
     """The engine `reduce` of the switch, which sums the arrays of all workers (all-reduce)."""
 
+    upstream: Annotated[Address | None, NoneIs("off")] = REDUCE["upstream"]
+    """Address of the switch above, which sums the sums of several switches; off makes this switch
+    the uppermost."""
     memory_bytes: int = Field(default=REDUCE["memory_bytes"], ge=1)
     """Memory for the blocks of all jobs. Each job gets an equal share: memory / jobs."""
     jobs: int = Field(default=REDUCE["jobs"], ge=1)
@@ -158,9 +161,11 @@ class ReduceSettings(Section):
     non_finite: Literal["pass", "refuse"] = REDUCE["non_finite"]
     """What happens to a NaN or an infinity. pass sums it, and the result says so. refuse takes no
     piece that has one: the worker's piece counts as missing."""
-    downlink: OffRate = REDUCE["downlink"]
-    """Bandwidth of the link towards the workers in UDP payload, in tc's units; off sends at
+    uplink: OffRate = REDUCE["uplink"]
+    """Bandwidth of the link towards the switch above in UDP payload, in tc's units; off sends at
     once."""
+    downlink: OffRate = REDUCE["downlink"]
+    """Bandwidth of the link towards the workers in UDP payload; off sends at once."""
     downlink_limit_datagrams: int = Field(default=REDUCE["downlink_limit_datagrams"], ge=1)
     """Largest number of results that wait for the downlink. The switch drops what comes on top, and
     workers ask for it again."""
@@ -203,6 +208,12 @@ class SwitchSettings(LeafSettings):
         for name in self.engines:
             if self.engines.count(name) > 1:
                 raise ValueError(f"engines names {name} twice: each engine runs once")
+        if "queue" not in self.engines and self.upstream != SWITCH["upstream"]:
+            raise ValueError(
+                f"upstream = {self.upstream!r} is for the engine queue, which engines = "
+                f"{self.engines} does not name; the switch above reduce is reduce.upstream "
+                "(--upstream reduce=HOST:PORT)"
+            )
         for name in self.listen_at:
             if name not in self.engines:
                 raise ValueError(
@@ -215,8 +226,8 @@ class SwitchSettings(LeafSettings):
         fields = self.model_dump(exclude={"admission"})
         if self.admission is None:
             del fields["admission_timeout_ms"]
-        for table, keys in ((fields, ("uplink", "downlink")), (fields["reduce"], ("downlink",))):
-            for key in keys:
+        for table in (fields, fields["reduce"]):
+            for key in ("uplink", "downlink"):
                 rate = table.pop(key)
                 if rate is not None:
                     from olaf._olaf import parse_rate

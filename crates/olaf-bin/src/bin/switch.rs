@@ -34,9 +34,10 @@ struct Options {
     /// the next port. With ENGINE= before it, the address of that engine. Repeatable.
     #[arg(long, value_name = "[ENGINE=]HOST:PORT")]
     listen: Vec<String>,
-    /// The parameter server, or the next switch. Only the engine `queue` has one.
-    #[arg(long, value_name = "HOST:PORT")]
-    upstream: Option<String>,
+    /// The parameter server, or the next switch, of the engine `queue`. With `reduce=` before it, the
+    /// switch that sums the sums of this one. Repeatable.
+    #[arg(long, value_name = "[ENGINE=]HOST:PORT")]
+    upstream: Vec<String>,
     /// Discipline of the uplink's queue.
     #[arg(long, value_name = "NAME", help = queues())]
     queue: Option<String>,
@@ -88,7 +89,15 @@ fn main() -> ExitCode {
 #[allow(clippy::print_stdout, reason = "this is a program")]
 fn run(options: &Options) -> Result<(), Failure> {
     let mut table = table("switch", &options.common, &options.named())?;
-    options.listen_at(&mut table)?;
+    for (engine, address) in by_engine("listen", &options.listen)? {
+        put_inner(&mut table, "listen_at", engine, address)?;
+    }
+    for (engine, address) in by_engine("upstream", &options.upstream)? {
+        match engine {
+            "reduce" => put_inner(&mut table, "reduce", "upstream", address)?,
+            _ => drop(table.insert("upstream".into(), address.into())),
+        }
+    }
     without_the_verifier(&mut table)?;
     let config = SwitchConfig::from_table(table)?;
     if options.common.print_config {
@@ -101,7 +110,9 @@ fn run(options: &Options) -> Result<(), Failure> {
 impl Options {
     fn named(&self) -> [(&'static str, Option<Value>); 12] {
         let engines = (!self.engines.is_empty()).then(|| self.engines.clone().into());
-        let listen = self.listen.iter().rev().find(|text| !text.contains('='));
+        let bare = |given: &[String]| {
+            given.iter().rev().find(|text| !text.contains('=')).cloned().map(Value::from)
+        };
         let text = |value: &Option<String>| value.clone().map(Value::from);
         // A number where a number is meant; what is none is refused with the key.
         let number = |value: &Option<String>| {
@@ -109,8 +120,8 @@ impl Options {
         };
         [
             ("engines", engines),
-            ("listen", listen.cloned().map(Value::from)),
-            ("upstream", text(&self.upstream)),
+            ("listen", bare(&self.listen)),
+            ("upstream", bare(&self.upstream)),
             ("queue", text(&self.queue)),
             ("slots", self.slots.map(Value::from)),
             ("gate", number(&self.gate)),
@@ -122,26 +133,30 @@ impl Options {
             ("downlink_ecn_depth_datagrams", number(&self.downlink_ecn_depth)),
         ]
     }
+}
 
-    /// Puts each `--listen ENGINE=HOST:PORT` into the table, beside those of the file.
-    fn listen_at(&self, table: &mut Table) -> Result<(), Failure> {
-        for (engine, address) in self.listen.iter().filter_map(|text| text.split_once('=')) {
-            if !EngineKind::EACH.iter().any(|kind| kind.name() == engine) {
-                let known = EngineKind::EACH.map(EngineKind::name).join(", ");
-                return Err(Failure::usage(format!(
-                    "--listen {engine}={address}: there is no engine {engine}; engines: {known}"
-                )));
-            }
-            let addresses = table.entry("listen_at").or_insert_with(|| Table::new().into());
-            let Value::Object(addresses) = addresses else {
-                return Err(Failure::usage(
-                    "listen_at is not a table: write {\"reduce\" = \"host:port\"}",
-                ));
-            };
-            addresses.insert(engine.into(), address.into());
+/// The engine and the address of each `ENGINE=HOST:PORT`.
+fn by_engine<'a>(option: &str, given: &'a [String]) -> Result<Vec<(&'a str, &'a str)>, Failure> {
+    let named = given.iter().filter_map(|text| text.split_once('='));
+    let known = |(engine, address): (&'a str, &'a str)| {
+        if EngineKind::EACH.iter().any(|kind| kind.name() == engine) {
+            return Ok((engine, address));
         }
-        Ok(())
-    }
+        let known = EngineKind::EACH.map(EngineKind::name).join(", ");
+        Err(Failure::usage(format!(
+            "--{option} {engine}={address}: there is no engine {engine}; engines: {known}"
+        )))
+    };
+    named.map(known).collect()
+}
+
+/// Sets a key of a table within the table.
+fn put_inner(table: &mut Table, inner: &str, key: &str, value: &str) -> Result<(), Failure> {
+    match table.entry(inner).or_insert_with(|| Table::new().into()) {
+        Value::Object(inner) => inner.insert(key.into(), value.into()),
+        _ => return Err(Failure::usage(format!("{inner} is not a table: write [switch.{inner}]"))),
+    };
+    Ok(())
 }
 
 /// The verifier answers for `olaf switch` alone: it is Python.

@@ -1,5 +1,6 @@
 //! Addresses as people write them.
 
+use olaf_wire::offsets::MAX_DATAGRAM;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
 /// Resolves `host:port`, `[v6]:port` or `udp://host:port`. Of several addresses the first that
@@ -73,6 +74,16 @@ pub(crate) fn mapped(address: SocketAddr, v6: bool) -> SocketAddr {
 /// Bytes of the IP and UDP headers in front of a datagram.
 pub(crate) const fn header_bytes(v6: bool) -> usize {
     8 + if v6 { 40 } else { 20 }
+}
+
+/// An IP packet that every path carries, where nothing more is known of a path.
+const USUAL_MTU: u32 = 1500;
+
+/// Bytes of the longest datagram on a path that takes IP packets of `mtu_bytes`, where that is known.
+pub(crate) fn longest_datagram(v6: bool, mtu_bytes: Option<u32>) -> u32 {
+    let headers = u32::try_from(header_bytes(v6)).expect("headers are short");
+    let longest = u32::try_from(MAX_DATAGRAM).expect("a datagram is short");
+    mtu_bytes.unwrap_or(USUAL_MTU).saturating_sub(headers).min(longest)
 }
 
 #[cfg(test)]

@@ -13,4 +13,4 @@ pub use switch::Switch;
 pub use switch_config::{EngineKind, SwitchConfig};
 
 /// Keys that a written configuration has only where they are set: they are for tests.
-const ONLY_WHERE_SET: &[&str] = &["receive_loss"];
+pub(crate) const ONLY_WHERE_SET: &[&str] = &["receive_loss"];

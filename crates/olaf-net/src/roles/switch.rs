@@ -10,6 +10,7 @@ use olaf_engine::party::Ruling;
 use olaf_engine::switch::{native, reduce};
 use olaf_engine::{ClusterId, Engine, JobId, PortId, Wiring};
 use serde_json::{Map, Value};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// An aggregation switch with its sockets. Each engine is in a thread of its own once started.
 pub struct Switch {
@@ -192,15 +193,9 @@ fn queue(
     let socket = socket()?;
     let mut peers = Peers::new();
     let mut server = |key: &str, text: &str| {
-        let found = address::resolve(text, |a| socket.reaches(a)).map_err(in_key(key))?;
-        if socket.is_at(found) {
-            return Err(StartError::Config(format!(
-                "{key} = {text:?}: is this switch itself, which listens on {}: name the server, \
-                 or the next switch on the way to it",
-                socket.local()
-            )));
-        }
-        Ok(peers.fix(found))
+        let found =
+            above(&socket, key, text, "name the server, or the next switch on the way to it");
+        Ok::<_, StartError>(peers.fix(found?))
     };
     let upstream = server("upstream", &config.upstream)?;
     engine.set_default_server(upstream);
@@ -213,16 +208,48 @@ fn queue(
     Ok(Running::new(Driver::new("switch", engine, wiring, peers, socket), config.core))
 }
 
-/// The engine `reduce`. Nothing is above it yet.
+/// The engine `reduce`, with the switch above it.
 fn reduce(
     config: &SwitchConfig,
     socket: impl FnOnce() -> Result<Socket, StartError>,
 ) -> Result<Running<reduce::Switch>, StartError> {
     // As for the queue, a number that differs from life to life.
-    let engine = reduce::Switch::new(config.reduce()?, random::draw())
+    let mut engine = reduce::Switch::new(config.reduce()?, random::draw())
         .map_err(|error| StartError::Config(format!("reduce.{error}")))?;
-    let wiring = Wiring::new(PortId::DOWNLINK);
-    Ok(Running::new(Driver::new("switch", engine, wiring, Peers::new(), socket()?), config.core))
+    let (socket, mut peers) = (socket()?, Peers::new());
+    let mut wiring = Wiring::new(PortId::DOWNLINK);
+    if let Some(text) = &config.reduce.upstream {
+        let found = above(&socket, "reduce.upstream", text, "name the switch above it")?;
+        let peer = peers.fix(found);
+        engine.set_upstream(peer, longest_datagram_to(found)?);
+        wiring.place(peer, PortId::UPLINK);
+    }
+    Ok(Running::new(Driver::new("switch", engine, wiring, peers, socket), config.core))
+}
+
+/// The address above this switch that a key names.
+fn above(socket: &Socket, key: &str, text: &str, advice: &str) -> Result<SocketAddr, StartError> {
+    let found = address::resolve(text, |a| socket.reaches(a)).map_err(in_key(key))?;
+    if socket.is_at(found) {
+        return Err(StartError::Config(format!(
+            "{key} = {text:?}: is this switch itself, which listens on {}: {advice}",
+            socket.local()
+        )));
+    }
+    Ok(found)
+}
+
+/// The longest datagram that the path to that address takes, as the system says.
+fn longest_datagram_to(address: SocketAddr) -> Result<u32, StartError> {
+    let any: SocketAddr = match address {
+        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+    };
+    let mut probe = Socket::bind(any)?;
+    probe
+        .connect(address)
+        .map_err(|error| StartError::System(format!("no route to {address}"), error))?;
+    Ok(address::longest_datagram(address.is_ipv6(), probe.path_mtu()))
 }
 
 pub(crate) fn in_key(key: &str) -> impl Fn(String) -> StartError + use<> {

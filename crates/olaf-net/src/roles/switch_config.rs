@@ -75,8 +75,19 @@ pub struct SwitchConfig {
     /// What the decisions of the engine `queue` depend on.
     #[serde(flatten)]
     pub engine: switch::Config,
-    /// What the decisions of the engine `reduce` depend on.
-    pub reduce: reduce::Config,
+    /// The engine `reduce`.
+    pub reduce: ReduceConfig,
+}
+
+/// The set-up of the engine `reduce`.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub struct ReduceConfig {
+    /// The switch above, which sums further. Off: this one is the uppermost.
+    pub upstream: Option<String>,
+    /// What the engine's decisions depend on.
+    #[serde(flatten)]
+    pub engine: reduce::Config,
 }
 
 impl Default for SwitchConfig {
@@ -90,7 +101,7 @@ impl Default for SwitchConfig {
             core: None,
             receive_loss: None,
             engine: switch::Config::default(),
-            reduce: reduce::Config::default(),
+            reduce: ReduceConfig::default(),
         }
     }
 }
@@ -146,7 +157,7 @@ impl SwitchConfig {
     /// # Errors
     /// [`StartError::Config`] that names the key and its value.
     pub fn reduce(&self) -> Result<reduce::Config, StartError> {
-        self.reduce.clone().check().map_err(|error| {
+        self.reduce.engine.clone().check().map_err(|error| {
             let written = json::plain(&self.reduce);
             let value = written.get(error.key).map(|value| format!(" = {value}"));
             StartError::Config(format!(
@@ -289,6 +300,6 @@ mod tests {
         assert_eq!(table["reduce"]["downlink_ecn_depth_datagrams"], "off");
         let again = SwitchConfig::from_table(table.clone()).expect("its own words");
         assert_eq!(again.to_table(), table);
-        assert_eq!(again.reduce.deadline, Some(std::time::Duration::from_millis(20)));
+        assert_eq!(again.reduce.engine.deadline, Some(std::time::Duration::from_millis(20)));
     }
 }
