@@ -11,6 +11,7 @@ mod seal;
 pub(crate) mod shared;
 #[cfg(test)]
 mod tests;
+mod turns;
 
 pub(crate) use running::Running;
 pub(crate) use seal::{Clear, Seal};

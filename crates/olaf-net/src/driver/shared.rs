@@ -5,8 +5,13 @@
 //! asks the engine. The second is on the datagrams on their way out, and the thread that sends
 //! holds it. Nobody waits for the second lock: a thread that finds it taken sets `again`, and the
 //! thread that holds the lock then looks once more.
+//!
+//! A caller that waits may receive in its own thread ([`Shared::receive_until`]): what it waits for
+//! then wakes it at once, without a hop through the driver's thread, which rests meanwhile
+//! ([`Turns`]).
 
 use super::log::Log;
+use super::turns::Turns;
 use super::{Clear, FULL_SOCKET_PAUSE, Seal};
 use crate::clock;
 use crate::io::address::{canonical, header_bytes};
@@ -19,7 +24,7 @@ use crate::io::waker::{self, Waker};
 use olaf_engine::{Engine, PeerId, PortId, Source};
 use serde_json::Value;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
@@ -32,6 +37,11 @@ pub(crate) struct Shared<E> {
     connected: Option<Source>,
     state: Mutex<State<E>>,
     changed: Condvar,
+    /// Callers that wait for `changed`.
+    waiting: AtomicUsize,
+    turns: Turns,
+    /// For the caller that receives.
+    inbox: Mutex<Inbox>,
     sending: Mutex<Sending>,
     /// Somebody found `sending` taken and wants it looked at again.
     again: AtomicBool,
@@ -92,6 +102,9 @@ impl<E: Engine> Shared<E> {
             connected,
             state: Mutex::new(state),
             changed: Condvar::new(),
+            waiting: AtomicUsize::new(0),
+            turns: Turns::default(),
+            inbox: Mutex::new(Inbox::new()),
             sending: Mutex::new(sending),
             again: AtomicBool::new(false),
             sent: AtomicBool::new(true),
@@ -106,25 +119,47 @@ impl<E: Engine> Shared<E> {
     pub(crate) fn run(&self) {
         waker::end_waits_on_time();
         let mut inbox = Inbox::new();
-        while !self.stop.load(Ordering::Acquire) {
-            let more = self.receive(&mut inbox);
-            self.pass_time();
-            self.transmit();
-            if more {
-                continue;
-            }
-            let full = self.full.load(Ordering::SeqCst);
-            let timeout = self.next_timeout();
-            let timeout = if full { timeout.map(|t| t.max(FULL_SOCKET_PAUSE)) } else { timeout };
-            if self.waker.wait(&self.socket, full, timeout).is_err() {
-                std::thread::sleep(FULL_SOCKET_PAUSE);
-            }
+        while !self.is_stopped() {
+            // What woke this thread may have been for the caller that receives now.
+            self.turns.rest(|| self.is_stopped(), || self.waker.wake());
+            self.turn(&mut inbox, None);
+            self.lock().received.cpu_s = clock::thread_cpu_s();
+        }
+    }
+
+    /// Takes in what has come, sends what is due, and waits until there is more to do, at most for
+    /// `most`.
+    fn turn(&self, inbox: &mut Inbox, most: Option<Duration>) {
+        let more = self.receive(inbox);
+        self.pass_time();
+        self.transmit();
+        if !more {
+            self.wait(most);
+        }
+    }
+
+    fn wait(&self, most: Option<Duration>) {
+        let full = self.full.load(Ordering::SeqCst);
+        let timeout = self.next_timeout();
+        let timeout = if full { timeout.map(|t| t.max(FULL_SOCKET_PAUSE)) } else { timeout };
+        let timeout = match (timeout, most) {
+            (Some(timeout), Some(most)) => Some(timeout.min(most)),
+            (timeout, most) => timeout.or(most),
+        };
+        if self.waker.wait(&self.socket, full, timeout).is_err() {
+            std::thread::sleep(FULL_SOCKET_PAUSE);
         }
     }
 
     pub(crate) fn stop(&self) {
         self.stop.store(true, Ordering::Release);
         self.waker.wake();
+        self.turns.hand_over();
+        self.notify();
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Acquire)
     }
 
     /// Does something with the engine, and sees to it that the thread wakes in time afterwards.
@@ -151,12 +186,59 @@ impl<E: Engine> Shared<E> {
                 return Some(found);
             }
             let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() || self.stop.load(Ordering::Acquire) {
+            if left.is_zero() || self.is_stopped() {
                 return None;
             }
+            self.waiting.fetch_add(1, Ordering::SeqCst);
             let waited = self.changed.wait_timeout(state, left);
+            self.waiting.fetch_sub(1, Ordering::SeqCst);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
+    }
+
+    /// Waits as [`Self::wait_until`] does, and receives meanwhile in this thread; none if another
+    /// caller does that already. `is_idle` says at the end whether the engine has nothing open: the
+    /// driver's thread otherwise goes on at once.
+    pub(crate) fn receive_until<T>(
+        &self,
+        deadline: Instant,
+        mut look: impl FnMut(&mut E) -> Option<T>,
+        is_idle: impl FnOnce(&E) -> bool,
+    ) -> Option<Option<T>> {
+        let mut inbox = match self.inbox.try_lock() {
+            Ok(inbox) => inbox,
+            Err(TryLockError::Poisoned(inbox)) => inbox.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        self.turns.begin();
+        let found = loop {
+            if let Some(found) = look(&mut self.lock().engine) {
+                break Some(found);
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() || self.is_stopped() {
+                break None;
+            }
+            self.wait(Some(left));
+            while self.receive(&mut inbox) {
+                self.transmit();
+            }
+            self.pass_time();
+            self.transmit();
+        };
+        // A caller that found nothing comes back at once, or else the thread goes on by itself.
+        let goes_on = found.is_some() && !is_idle(&self.lock().engine);
+        self.turns.end();
+        if goes_on || self.waiting.load(Ordering::SeqCst) > 0 {
+            self.turns.hand_over();
+        }
+        Some(found)
+    }
+
+    /// The driver's thread goes on now, if it rests for callers: nobody will wait for what was
+    /// begun.
+    pub(crate) fn hand_over(&self) {
+        self.turns.hand_over();
     }
 
     /// Sends all that is due, in this thread, unless another is at it.
@@ -171,9 +253,16 @@ impl<E: Engine> Shared<E> {
             self.again.store(false, Ordering::SeqCst);
             self.send_due(&mut sending);
         }
+        self.notify();
+    }
+
+    /// Wakes the callers that wait for a change.
+    fn notify(&self) {
         // Under the lock, so that a caller that is about to wait does not miss it.
         drop(self.lock());
-        self.changed.notify_all();
+        if self.waiting.load(Ordering::SeqCst) > 0 {
+            self.changed.notify_all();
+        }
     }
 
     /// Whether all that was taken from the engine has left.
@@ -299,7 +388,9 @@ impl<E: Engine> Shared<E> {
         }
         self.collect(&mut state, now);
         drop(state);
-        self.changed.notify_all();
+        if self.waiting.load(Ordering::SeqCst) > 0 {
+            self.changed.notify_all();
+        }
         inbox.is_full()
     }
 
@@ -310,7 +401,6 @@ impl<E: Engine> Shared<E> {
             state.engine.handle_timeout(now);
             self.collect(&mut state, now);
         }
-        state.received.cpu_s = clock::thread_cpu_s();
     }
 
     fn next_timeout(&self) -> Option<Duration> {
