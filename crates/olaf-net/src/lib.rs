@@ -19,6 +19,7 @@ mod io;
 mod json;
 mod random;
 mod roles;
+mod sum;
 mod system;
 
 pub use client::{Client, ClientConfig, Joining};
@@ -29,3 +30,4 @@ pub use roles::{
     EngineKind, Server, ServerConfig, SharingConfig, SharingController, SharingHost,
     SharingHostConfig, Switch, SwitchConfig,
 };
+pub use sum::{Pending, SumClient, SumConfig, SumError, SumFailure, SumJoining};

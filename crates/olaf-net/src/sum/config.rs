@@ -1,0 +1,117 @@
+//! What may be set of a worker that reduces.
+
+use crate::error::StartError;
+use crate::io::ReceiveLoss;
+use crate::io::address::longest_datagram;
+use crate::json;
+use crate::roles::ONLY_WHERE_SET;
+use olaf_engine::keys::ms;
+use olaf_host::collective::Options;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// Every path of IPv4 takes IP packets of this size.
+const LEAST_MTU: u32 = 576;
+
+/// The set-up: what every worker may be told, and what a process has besides.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(default)]
+pub struct SumConfig {
+    /// The largest IP packet that the path takes. Off: as the system says.
+    pub mtu_bytes: Option<u32>,
+    /// An operation ends with an error after this time, in milliseconds, unless its call says
+    /// otherwise. 60 s.
+    #[serde(rename = "operation_timeout_ms", with = "ms")]
+    pub operation_timeout: Duration,
+    /// For tests and experiments: lose some of the arriving datagrams; none: lose nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub receive_loss: Option<ReceiveLoss>,
+    /// What the worker's decisions depend on.
+    #[serde(flatten)]
+    pub options: Options,
+}
+
+impl Default for SumConfig {
+    fn default() -> Self {
+        Self {
+            mtu_bytes: None,
+            operation_timeout: Duration::from_secs(60),
+            receive_loss: None,
+            options: Options::default(),
+        }
+    }
+}
+
+impl SumConfig {
+    /// Reads JSON.
+    ///
+    /// # Errors
+    /// [`StartError::Config`] that names the key.
+    pub fn from_json(text: &str) -> Result<Self, StartError> {
+        let value = json::parsed("connection", text)?;
+        let config: Self = json::read_flat("connection", value, ONLY_WHERE_SET)?;
+        if config.operation_timeout.is_zero() {
+            return Err(StartError::Config("operation_timeout_ms = 0: must be above 0".into()));
+        }
+        Ok(config)
+    }
+
+    /// The worker's options.
+    ///
+    /// # Errors
+    /// [`StartError::Config`] that names the key.
+    pub(super) fn options(&self) -> Result<Options, StartError> {
+        self.options.clone().check().map_err(|error| StartError::Config(error.to_string()))
+    }
+
+    /// The longest datagram for a path of IPv6 or IPv4 whose system lets out IP packets of
+    /// `system_mtu_bytes`, where it says so.
+    ///
+    /// # Errors
+    /// [`StartError::Config`] where no block fits.
+    pub(super) fn datagram_bytes(
+        &self,
+        v6: bool,
+        system_mtu_bytes: Option<u32>,
+    ) -> Result<u32, StartError> {
+        if let Some(mtu) = self.mtu_bytes.filter(|mtu| *mtu < LEAST_MTU) {
+            return Err(StartError::Config(format!(
+                "mtu_bytes = {mtu}: must be at least {LEAST_MTU}"
+            )));
+        }
+        Ok(longest_datagram(v6, self.mtu_bytes.or(system_mtu_bytes)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_datagram_fits_the_path() {
+        let bytes = |json, v6, system| {
+            let config = SumConfig::from_json(json).expect("a configuration");
+            config.datagram_bytes(v6, system).map_err(|error| error.to_string())
+        };
+        assert_eq!(bytes("{}", false, Some(1500)), Ok(1472));
+        assert_eq!(bytes("{}", true, None), Ok(1452));
+        assert_eq!(bytes("{}", false, Some(65_536)), Ok(65_507));
+        assert_eq!(bytes(r#"{"mtu": "9kB"}"#, false, Some(1500)), Ok(8972));
+        assert!(bytes(r#"{"mtu_bytes": 100}"#, false, None).is_err_and(|e| e.contains("= 100")));
+    }
+
+    #[test]
+    fn what_cannot_be_names_its_key() {
+        for (json, told) in [
+            (r#"{"window_blocks": 0}"#, "window_blocks"),
+            (r#"{"deadline_ms": 0}"#, "deadline_ms"),
+            (r#"{"operation_timeout_ms": 0}"#, "operation_timeout_ms = 0"),
+            (r#"{"windo": 1}"#, "unknown field `windo`"),
+            (r#"{"silence": 5}"#, "silence = 5: a time needs its unit"),
+        ] {
+            let read = SumConfig::from_json(json).and_then(|config| config.options());
+            let error = read.expect_err(told).to_string();
+            assert!(error.contains(told), "{error}");
+        }
+    }
+}

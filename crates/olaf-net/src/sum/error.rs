@@ -1,0 +1,233 @@
+//! Why an operation, or a join, failed: in words for a program, and in a sentence for a person.
+
+use olaf_host::collective::Failure;
+use olaf_wire::reduce::{Reason, WelcomeCode};
+use std::fmt;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// An operation that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SumError {
+    /// The call cannot be: the text says what to change.
+    Usage(String),
+    /// The caller's time is over.
+    TimedOut(String),
+    /// Something in the job, or on the way, went wrong.
+    Failed(SumFailure),
+}
+
+/// What went wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SumFailure {
+    /// A short stable name.
+    pub reason: &'static str,
+    /// The rank of the worker that is the reason.
+    pub culprit: Option<u32>,
+    /// Of a partial sum: workers in the block with the fewest, and workers that belong into it.
+    pub counts: Option<(u32, u32)>,
+    /// What happened, where, and what to do.
+    pub text: String,
+}
+
+impl fmt::Display for SumError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Usage(text) | Self::TimedOut(text) => f.write_str(text),
+            Self::Failed(failure) => f.write_str(&failure.text),
+        }
+    }
+}
+
+impl std::error::Error for SumError {}
+
+/// Where an operation failed.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    pub(super) switch: SocketAddr,
+    pub(super) job: u32,
+    /// The worker's options, as far as messages name them.
+    pub(super) silence: Duration,
+}
+
+impl Place {
+    /// The error for the failure of an operation that took `took`. `refused`: the switch's machine
+    /// says that no program listens there.
+    pub(super) fn error(&self, failure: Failure, took: Duration, refused: bool) -> SumError {
+        let Self { switch, job, .. } = self;
+        let (reason, culprit, text) = match failure {
+            Failure::NotJoined => (
+                "not_joined",
+                None,
+                format!("this worker is not in job {job}: it has left; connect again"),
+            ),
+            Failure::Refused(code) => (refusal_reason(code), None, self.refusal(code)),
+            Failure::BadOperation(what) => return SumError::Usage(format!("all_reduce: {what}")),
+            Failure::TimedOut => return SumError::TimedOut(self.timed_out(took)),
+            Failure::Closed { reason, culprit } => {
+                (name_of(reason), culprit, self.closed(reason, culprit))
+            }
+            Failure::SwitchSilent => ("switch_silent", None, self.silent(refused)),
+            Failure::Partial { contributors, expected } => {
+                let text = format!(
+                    "only {contributors} of the {expected} workers of job {job} are in the sum: the \
+                     others missed the deadline of a block; allow partial sums (partial=True), or \
+                     raise deadline_s"
+                );
+                let counts = Some((contributors, expected));
+                return SumError::Failed(SumFailure {
+                    reason: "partial",
+                    culprit: None,
+                    counts,
+                    text,
+                });
+            }
+            Failure::NotFinite { rank } => (
+                "not_finite",
+                rank,
+                format!(
+                    "{} of job {job} sent a NaN or an infinity, which the switch at {switch} refuses: \
+                     look at that worker's values, or set non_finite to pass in [switch.reduce]",
+                    worker(rank)
+                ),
+            ),
+        };
+        SumError::Failed(SumFailure { reason, culprit, counts: None, text })
+    }
+
+    /// The switch did not answer a join in time.
+    pub(super) fn no_answer(&self, waited: Duration, refused: bool, other: Option<u8>) -> String {
+        let (switch, waited) = (self.switch, waited.as_secs_f64());
+        if let Some(theirs) = other {
+            return format!(
+                "{switch} speaks version {theirs} of the messages of reduce, and this worker \
+                 another one: install the same release of Olaf on both machines"
+            );
+        }
+        format!("no answer from a switch at {switch} within {waited:.1} s: {}", why_silent(refused))
+    }
+
+    /// Other workers are missing.
+    pub(super) fn alone(&self, waited: Duration, here: u32, workers: u32) -> String {
+        let Self { switch, job, .. } = self;
+        format!(
+            "{here} of {workers} workers of job {job} are at the switch at {switch} after {:.1} s: \
+             start the others, or allow more time (timeout_s)",
+            waited.as_secs_f64()
+        )
+    }
+
+    /// The switch turned the worker away.
+    pub(super) fn refusal(&self, code: WelcomeCode) -> String {
+        let Self { switch, job, .. } = self;
+        match code {
+            WelcomeCode::Full => format!(
+                "the switch at {switch} has no room for this worker: job {job} has all its workers, \
+                 or the switch has all its jobs; give another job number, or raise `jobs` or \
+                 `memory` in [switch.reduce]"
+            ),
+            WelcomeCode::Refused => format!(
+                "the switch at {switch} refused this worker: it contradicts the other workers of \
+                 job {job}; give all of them the same number of workers, deadline and block size, \
+                 or use another job number"
+            ),
+            WelcomeCode::OtherVersion => format!(
+                "the switch at {switch} speaks another version of the messages of reduce: install \
+                 the same release of Olaf on both machines"
+            ),
+            WelcomeCode::Welcome | WelcomeCode::Waiting => {
+                format!("the switch at {switch} answered {}", code.name())
+            }
+        }
+    }
+
+    fn timed_out(&self, took: Duration) -> String {
+        let Self { switch, job, .. } = self;
+        format!(
+            "the operation did not end within {:.1} s (job {job}, switch {switch}): does every \
+             worker call the same operations in the same order? Allow more time with timeout_s",
+            took.as_secs_f64()
+        )
+    }
+
+    fn silent(&self, refused: bool) -> String {
+        let (switch, silence) = (self.switch, self.silence.as_secs_f64());
+        format!(
+            "the switch at {switch} has not been heard for {silence:.1} s: {}; then connect again",
+            why_silent(refused)
+        )
+    }
+
+    fn closed(&self, reason: Reason, culprit: Option<u32>) -> String {
+        let Self { switch, job, .. } = self;
+        let who = worker(culprit);
+        match reason {
+            Reason::Dead => format!(
+                "{who} of job {job} died: the switch at {switch} hears nothing from it any more; \
+                 start that worker again, and repeat the operation"
+            ),
+            Reason::Left => format!(
+                "{who} left job {job}, and the operation needs it: start a worker in its place, or \
+                 connect all workers with workers=None"
+            ),
+            Reason::Joined => {
+                format!("a worker joined job {job} before this operation: repeat the operation")
+            }
+            Reason::Mismatch => format!(
+                "{who} of job {job} called another operation than the others (another size, type or \
+                 op): every worker must call the same operations in the same order"
+            ),
+            Reason::Refused => format!(
+                "the switch at {switch} ended the operation because of {who} of job {job}: its log \
+                 names the reason"
+            ),
+            Reason::Renewed => format!(
+                "the switch at {switch} begins to count anew in job {job}: repeat the operation"
+            ),
+            Reason::SwitchSilent => format!(
+                "a switch above the switch at {switch} is silent, and job {job} has workers behind \
+                 it: start that switch again, and repeat the operation"
+            ),
+            Reason::Unknown => format!(
+                "the switch at {switch} does not know this worker any more: it was started again, or \
+                 it gave the worker up; this worker joins job {job} again, repeat the operation"
+            ),
+        }
+    }
+}
+
+/// The name of the reason for a turned-away worker.
+fn refusal_reason(code: WelcomeCode) -> &'static str {
+    match code {
+        WelcomeCode::Full => "full",
+        _ => "refused",
+    }
+}
+
+/// The name of a generation's end, for programs.
+const fn name_of(reason: Reason) -> &'static str {
+    match reason {
+        Reason::Dead => "worker_died",
+        Reason::Left => "worker_left",
+        Reason::Joined => "worker_joined",
+        Reason::Mismatch => "mismatch",
+        Reason::Refused => "refused",
+        Reason::Renewed => "renewed",
+        Reason::SwitchSilent => "switch_silent",
+        Reason::Unknown => "switch_restarted",
+    }
+}
+
+fn worker(rank: Option<u32>) -> String {
+    rank.map_or_else(|| "a worker".into(), |rank| format!("worker {rank}"))
+}
+
+fn why_silent(refused: bool) -> &'static str {
+    if refused {
+        "its machine says that nothing listens on that port; start it with `olaf switch --engines \
+         reduce`, or correct the address"
+    } else {
+        "is it running there, and does UDP get through? Start it with `olaf switch --engines reduce`, \
+         or correct the address"
+    }
+}
