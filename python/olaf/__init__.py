@@ -20,8 +20,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from olaf._olaf import OlafError, RefusedError, UnreachableError, __version__
+    from olaf._olaf import OlafError, RefusedError, SumError, UnreachableError, __version__
     from olaf.api import TrainResult, train
+    from olaf.collective import SumConnection, SumFuture, connect_sum
     from olaf.connection import Connection, Model, connect
     from olaf.localjob import LocalJob, local
     from olaf.parameters import snapshot
@@ -34,10 +35,14 @@ __all__ = [
     "OlafError",
     "RefusedError",
     "Rule",
+    "SumConnection",
+    "SumError",
+    "SumFuture",
     "TrainResult",
     "UnreachableError",
     "__version__",
     "connect",
+    "connect_sum",
     "local",
     "snapshot",
     "train",
@@ -50,6 +55,10 @@ _HOMES = {
     "TrainResult": "olaf.api",
     "train": "olaf.api",
     "connect": "olaf.connection",
+    "SumConnection": "olaf.collective",
+    "SumFuture": "olaf.collective",
+    "connect_sum": "olaf.collective",
+    "SumError": "olaf._olaf",
     "LocalJob": "olaf.localjob",
     "local": "olaf.localjob",
     "snapshot": "olaf.parameters",

@@ -22,6 +22,9 @@ __all__ = [
     "Server",
     "SharingController",
     "SharingHost",
+    "SumClient",
+    "SumError",
+    "SumOperation",
     "Sweep",
     "Switch",
     "UnreachableError",
@@ -57,6 +60,121 @@ class UnreachableError(OlafError):
 
 class RefusedError(OlafError):
     """The switch or the server refused; the message gives the reason and what to do."""
+
+class SumError(OlafError):
+    """An all-reduce failed. The message says what happened, where, and what to do."""
+
+    reason: str
+    """``worker_died``, ``worker_left``, ``worker_joined``, ``mismatch``, ``refused``, ``full``,
+    ``renewed``, ``switch_restarted``, ``switch_silent``, ``partial``, ``not_finite`` or
+    ``not_joined``."""
+    culprit: int | None
+    """Rank of the worker that is the reason."""
+    contributors: int | None
+    """Of a partial sum: workers in the block with the fewest."""
+    expected: int | None
+    """Of a partial sum: workers that belong into it."""
+
+@final
+class SumClient:
+    """A worker's connection to a job of sums: one UDP socket and one thread that keeps time.
+
+    Arrays are C-contiguous numpy arrays, which are reduced where they lie. ``lanes`` is ``f32``,
+    ``f16``, ``bf16``, ``i32`` or ``i64``; ``op`` is ``sum``, ``mean``, ``min``, ``max`` or
+    ``broadcast``. Any thread may call any method.
+    """
+
+    def __new__(
+        cls,
+        address: str,
+        *,
+        job: int,
+        workers: int | None = None,
+        rank: int | None = None,
+        config: str = "{}",
+    ) -> Self:
+        """Open the socket, without sending anything yet.
+
+        workers: workers of the job; None: workers come and go. rank: the wanted rank. config: JSON,
+        ``docs/reference/statistics.md#sum-configuration``. Raises ValueError (names the key).
+        """
+
+    @property
+    def local_address(self) -> str: ...
+    @property
+    def operation_timeout_s(self) -> float:
+        """Time limit of an operation that has none of its own, in seconds."""
+
+    def place(self) -> tuple[int, int] | None:
+        """Rank and number of workers in the newest generation; None before the first."""
+
+    def join(self, timeout_s: float) -> None:
+        """Join the job and wait until it begins.
+
+        Raises UnreachableError, RefusedError, and TimeoutError if other workers are missing.
+        """
+
+    def reduce(
+        self,
+        array: NDArray[Any],
+        lanes: str,
+        op: str,
+        *,
+        root: int = 0,
+        partial: bool = False,
+        timeout_s: float | None = None,
+    ) -> tuple[int, int, bool]:
+        """Do one operation; return contributors, expected workers, and if a lane is not finite.
+
+        Raises SumError, TimeoutError at the time limit, ValueError for an array that cannot be.
+        """
+
+    def begin(
+        self,
+        array: NDArray[Any],
+        lanes: str,
+        op: str,
+        *,
+        root: int = 0,
+        partial: bool = False,
+        timeout_s: float | None = None,
+    ) -> SumOperation:
+        """Begin one operation. The array must be left alone until it has ended."""
+
+    def next_told(self) -> int | None:
+        """Wait for the next end after `SumOperation.tell`; its id. None once the client is closed.
+
+        For a thread of its own: Ctrl-C does not end the wait.
+        """
+
+    def stats(self) -> str:
+        """Statistics as JSON: see ``docs/reference/statistics.md#sum``."""
+
+    def events(self) -> list[str]:
+        """The events since the last call, one JSON object each."""
+
+    def leave(self) -> None:
+        """Leave the job, then close. Open operations fail. Idempotent."""
+
+@final
+class SumOperation:
+    """An operation that has begun."""
+
+    @property
+    def id(self) -> int:
+        """Number of the operation at its client."""
+
+    def done(self) -> bool:
+        """True if it has ended."""
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Wait for the end; False at the deadline. None waits for the operation's time limit."""
+
+    def outcome(self) -> tuple[int, int, bool]:
+        """How it ended, once: as `SumClient.reduce` returns or raises it."""
+
+    def tell(self) -> bool:
+        """Let `SumClient.next_told` return its id at the end; False if it has ended already."""
 
 @final
 class Client:

@@ -11,12 +11,14 @@ mod engine;
 mod errors;
 mod functions;
 mod job;
+mod memory;
 mod mina;
 mod protocol;
 mod queue;
 mod report;
 mod roles;
 mod sharing;
+mod sum;
 mod sweep;
 mod waiting;
 
@@ -31,7 +33,7 @@ mod _olaf {
     #[pymodule_export]
     use crate::engine::Engine;
     #[pymodule_export]
-    use crate::errors::{OlafError, RefusedError, UnreachableError};
+    use crate::errors::{OlafError, RefusedError, SumError, UnreachableError};
     #[pymodule_export]
     use crate::functions::{
         apply_rule, defaults, deliver, format_rate, format_size, format_time, parse_rate,
@@ -50,7 +52,14 @@ mod _olaf {
     #[pymodule_export]
     use crate::sharing::share_group;
     #[pymodule_export]
+    use crate::sum::{SumClient, SumOperation};
+    #[pymodule_export]
     use crate::sweep::Sweep;
+
+    #[pymodule_init]
+    fn init(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
+        crate::errors::complete(module.py())
+    }
 
     #[pymodule_export]
     #[allow(non_upper_case_globals, reason = "Python names it so")]

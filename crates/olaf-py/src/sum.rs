@@ -1,0 +1,243 @@
+//! A worker that reduces arrays with others through a switch.
+
+use crate::memory::Memory;
+use crate::{errors, waiting};
+use olaf_host::collective::{Operation, Reduction, Sum};
+use olaf_net::{Pending, SumConfig, SumError};
+use olaf_wire::reduce::LaneType;
+use pyo3::exceptions::{PyTimeoutError, PyValueError};
+use pyo3::prelude::*;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A worker's end of a job of `reduce`: one UDP socket and one thread that keeps time.
+#[pyclass(module = "olaf._olaf", frozen)]
+pub(crate) struct SumClient(Arc<olaf_net::SumClient>);
+
+/// An operation that has begun.
+#[pyclass(module = "olaf._olaf", frozen)]
+pub(crate) struct SumOperation {
+    client: Arc<olaf_net::SumClient>,
+    pending: Pending,
+}
+
+/// Contributors, workers that belong into the sum, and whether a lane was no finite number.
+type Counts = (u32, u32, bool);
+
+#[pymethods]
+impl SumClient {
+    #[new]
+    #[pyo3(signature = (address, *, job, workers=None, rank=None, config="{}"))]
+    fn new(
+        py: Python<'_>,
+        address: &str,
+        job: u32,
+        workers: Option<u32>,
+        rank: Option<u32>,
+        config: &str,
+    ) -> PyResult<Self> {
+        let config = SumConfig::from_json(config).map_err(errors::start)?;
+        // A name is looked up, which takes its time.
+        py.detach(|| olaf_net::SumClient::open(address, job, workers, rank, &config))
+            .map(|client| Self(Arc::new(client)))
+            .map_err(errors::start)
+    }
+
+    #[getter]
+    fn local_address(&self) -> String {
+        self.0.local_address().to_string()
+    }
+
+    /// Seconds after which an operation without a time limit of its own ends with an error.
+    #[getter]
+    fn operation_timeout_s(&self) -> f64 {
+        self.0.operation_timeout().as_secs_f64()
+    }
+
+    /// Rank and number of workers in the newest generation; None before the first.
+    fn place(&self, py: Python<'_>) -> Option<(u32, u32)> {
+        py.detach(|| self.0.place_in_job())
+    }
+
+    /// Join the job, and wait until it begins.
+    fn join(&self, py: Python<'_>, timeout_s: f64) -> PyResult<()> {
+        let joining = py.detach(|| self.0.start_join()).map_err(errors::client)?;
+        match waiting::until(py, timeout_s, |slice| self.0.await_join(slice))? {
+            Some(joined) => joined.map_err(errors::client),
+            None => Err(match self.0.why_not_in(&joining) {
+                SumError::Failed(silent) => errors::UnreachableError::new_err(silent.text),
+                other => errors::sum(py, other),
+            }),
+        }
+    }
+
+    /// Begin an operation on the memory of ``array``, and wait for its end.
+    #[pyo3(signature = (array, lanes, op, *, root=0, partial=false, timeout_s=None))]
+    #[allow(clippy::too_many_arguments, reason = "Python gives each of them a name")]
+    fn reduce(
+        &self,
+        py: Python<'_>,
+        array: &Bound<'_, PyAny>,
+        lanes: &str,
+        op: &str,
+        root: u32,
+        partial: bool,
+        timeout_s: Option<f64>,
+    ) -> PyResult<Counts> {
+        let pending = self.begin_on(py, array, lanes, (op, root), partial, timeout_s)?;
+        let ended = || waiting::until(py, f64::INFINITY, |slice| self.waited(&pending, slice));
+        if let Err(interrupted) = ended() {
+            // Nothing may write to the array any more once the caller has it back.
+            py.detach(|| self.0.give_up(&pending));
+            return Err(interrupted);
+        }
+        ended_with(py, &self.0, &pending)
+    }
+
+    /// Begin an operation on the memory of ``array``, which must not be touched until its end.
+    #[pyo3(signature = (array, lanes, op, *, root=0, partial=false, timeout_s=None))]
+    #[allow(clippy::too_many_arguments, reason = "Python gives each of them a name")]
+    fn begin(
+        &self,
+        py: Python<'_>,
+        array: &Bound<'_, PyAny>,
+        lanes: &str,
+        op: &str,
+        root: u32,
+        partial: bool,
+        timeout_s: Option<f64>,
+    ) -> PyResult<SumOperation> {
+        let pending = self.begin_on(py, array, lanes, (op, root), partial, timeout_s)?;
+        self.0.go_on();
+        Ok(SumOperation { client: self.0.clone(), pending })
+    }
+
+    /// The id of the next operation of `SumOperation.tell` that has ended. Waits for it; None if the
+    /// connection is closed.
+    fn next_told(&self, py: Python<'_>) -> Option<u64> {
+        // In a thread that Python's signals do not concern.
+        py.detach(|| {
+            loop {
+                let told = self.0.next_told(Duration::from_secs(3600));
+                if told.is_some() || self.0.has_told_all() {
+                    return told;
+                }
+            }
+        })
+    }
+
+    /// JSON: see ``docs/reference/statistics.md#sum``.
+    fn stats(&self, py: Python<'_>) -> String {
+        py.detach(|| self.0.statistics())
+    }
+
+    /// What happened since the last call, a JSON object each.
+    fn events(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        py.detach(|| self.0.events()).map_err(errors::client)
+    }
+
+    /// Leave the job, then close. Open operations fail. Idempotent.
+    fn leave(&self, py: Python<'_>) {
+        py.detach(|| self.0.leave());
+    }
+}
+
+impl SumClient {
+    fn begin_on(
+        &self,
+        py: Python<'_>,
+        array: &Bound<'_, PyAny>,
+        lanes: &str,
+        (op, root): (&str, u32),
+        partial: bool,
+        timeout_s: Option<f64>,
+    ) -> PyResult<Pending> {
+        let lane_type = lane_type(lanes)?;
+        let operation = Operation {
+            lane_type,
+            reduction: reduction(op, root)?,
+            buffer: Box::new(Memory::of(array, lane_type.bytes())?),
+            accepts_partial: partial,
+        };
+        let timeout = match timeout_s {
+            None => self.0.operation_timeout(),
+            Some(seconds) if seconds > 0.0 => {
+                Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
+            }
+            Some(seconds) => {
+                return Err(PyValueError::new_err(format!(
+                    "timeout_s = {seconds}: must be above 0"
+                )));
+            }
+        };
+        py.detach(|| self.0.begin(operation, timeout)).map_err(|error| errors::sum(py, error))
+    }
+
+    fn waited(&self, pending: &Pending, slice: Duration) -> Option<()> {
+        self.0.wait(pending, slice).then_some(())
+    }
+}
+
+#[pymethods]
+impl SumOperation {
+    /// Names the operation among those of its client.
+    #[getter]
+    fn id(&self) -> u64 {
+        self.pending.id()
+    }
+
+    /// Whether it has ended.
+    fn done(&self) -> bool {
+        self.pending.has_ended()
+    }
+
+    /// Wait for the end; False at the deadline. None waits for the end itself.
+    #[pyo3(signature = (timeout_s=None))]
+    fn wait(&self, py: Python<'_>, timeout_s: Option<f64>) -> PyResult<bool> {
+        let wait = |slice| self.client.wait(&self.pending, slice).then_some(());
+        Ok(waiting::until(py, timeout_s.unwrap_or(f64::INFINITY), wait)?.is_some())
+    }
+
+    /// How it ended: once.
+    fn outcome(&self, py: Python<'_>) -> PyResult<Counts> {
+        ended_with(py, &self.client, &self.pending)
+    }
+
+    /// Tell its end through `SumClient.next_told`; False if it has ended.
+    fn tell(&self, py: Python<'_>) -> bool {
+        py.detach(|| self.client.tell(&self.pending))
+    }
+}
+
+fn ended_with(py: Python<'_>, client: &olaf_net::SumClient, pending: &Pending) -> PyResult<Counts> {
+    match client.outcome(pending) {
+        Some(Ok(Sum { contributors, expected, not_finite })) => {
+            Ok((contributors, expected, not_finite))
+        }
+        Some(Err(error)) => Err(errors::sum(py, error)),
+        None if pending.has_ended() => Err(PyValueError::new_err("the outcome was taken before")),
+        None => Err(PyTimeoutError::new_err("the operation has not ended")),
+    }
+}
+
+fn lane_type(name: &str) -> PyResult<LaneType> {
+    LaneType::EACH.into_iter().find(|lane_type| lane_type.name() == name).ok_or_else(|| {
+        let known = LaneType::EACH.map(LaneType::name).join(", ");
+        PyValueError::new_err(format!("lanes = {name:?}: must be one of {known}"))
+    })
+}
+
+fn reduction(op: &str, root: u32) -> PyResult<Reduction> {
+    Ok(match op {
+        "sum" => Reduction::Sum,
+        "mean" => Reduction::Mean,
+        "min" => Reduction::Min,
+        "max" => Reduction::Max,
+        "broadcast" => Reduction::Broadcast { root },
+        other => {
+            return Err(PyValueError::new_err(format!(
+                "op = {other:?}: must be sum, mean, min or max"
+            )));
+        }
+    })
+}

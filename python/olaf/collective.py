@@ -1,0 +1,395 @@
+"""All workers of a job sum their arrays through a switch (``olaf switch --engines reduce``). ::
+
+    with olaf.connect_sum("10.0.0.1:5555", workers=4) as job:
+        job.all_reduce(gradient, "mean")   # in place; every worker gets the same result
+
+Numpy arrays and CPU tensors are reduced where they lie, with the GIL released. Each worker calls
+the same operations in the same order.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from numpy.typing import NDArray
+
+    from olaf._olaf import SumClient, SumOperation
+
+T = TypeVar("T")
+
+Op = Literal["sum", "mean", "min", "max"]
+OPS = ("sum", "mean", "min", "max")
+
+LANES = {"<f4": "f32", "<f2": "f16", "<i4": "i32", "<i8": "i64"}
+"""The types that a switch sums, by numpy's names. A tensor may also be bfloat16 (`bf16`)."""
+
+
+class Counts(NamedTuple):
+    """Who is in a result."""
+
+    contributors: int
+    """Workers in the block with the fewest contributors."""
+    expected: int
+    """Workers that belong into the sum."""
+    not_finite: bool
+    """True if a worker sent a NaN or an infinity."""
+
+
+def connect_sum(
+    switch: str,
+    *,
+    job: int = 1,
+    workers: int | None = None,
+    rank: int | None = None,
+    timeout_s: float = 30.0,
+    deadline_s: float | None = None,
+    **options: int | str | None,
+) -> SumConnection:
+    """Join a job at the switch at ``udp://host:port``, and wait until the job begins.
+
+    job: number of the job; its workers sum together. Jobs side by side need different numbers.
+    workers: number of workers that the job waits for. None: workers come and go (elastic).
+    rank: the wanted rank, from 0; None takes any free rank.
+    timeout_s: time limit for the job to begin.
+    deadline_s: a block that is incomplete after this time is summed without the missing workers,
+    see ``partial`` of `SumConnection.all_reduce`. None waits for every worker. The same for all.
+    options: ``operation_timeout_ms`` (60,000), ``silence_ms`` (5,000: a switch that is not heard
+    for this time has failed), ``block_bytes``, ``window_blocks``, ``keepalive_ms``, ``mtu_bytes``,
+    ``ecn``.
+
+    Raises ValueError for an invalid argument, UnreachableError if the switch does not answer,
+    RefusedError if it turns this worker away, and TimeoutError if other workers are missing.
+    """
+    from olaf._olaf import SumClient
+
+    for name, value in (("job", job), ("workers", workers), ("rank", rank)):
+        if value is not None and not 0 <= value < 2**32:
+            raise ValueError(f"{name} = {value}: must be from 0 to 4294967295")
+    if deadline_s is not None:
+        if deadline_s < 0.001:
+            raise ValueError(f"deadline_s = {deadline_s}: must be at least 0.001, or None")
+        options["deadline_ms"] = round(deadline_s * 1000)
+    client = SumClient(switch, job=job, workers=workers, rank=rank, config=json.dumps(options))
+    try:
+        client.join(timeout_s)
+    except BaseException:
+        client.leave()
+        raise
+    return SumConnection(client, job=job)
+
+
+class SumConnection:
+    """A worker in a job of sums. `connect_sum` makes it; a context manager that leaves at its end.
+
+    Any thread may call any method. Operations that several threads begin must begin in the same
+    order at every worker.
+    """
+
+    def __init__(self, client: SumClient, *, job: int = 1) -> None:
+        self._client = client
+        self._job = job
+        self._telling = threading.Lock()
+        self._told: dict[int, Callable[[], None]] = {}
+        self._teller: threading.Thread | None = None
+
+    @property
+    def job(self) -> int:
+        """Number of the job."""
+        return self._job
+
+    @property
+    def rank(self) -> int:
+        """This worker's rank, from 0. In an elastic job it may change when workers come or go."""
+        return self._place()[0]
+
+    @property
+    def workers(self) -> int:
+        """Number of workers in the job. In an elastic job it changes when workers come or go."""
+        return self._place()[1]
+
+    def all_reduce(
+        self, array: T, op: Op = "sum", *, timeout_s: float | None = None, partial: bool = False
+    ) -> T:
+        """Reduce ``array`` with those of all workers, in place, and return it.
+
+        array: numpy float32, float16, int32 or int64, or a CPU tensor of these types or bfloat16.
+        An array that is not contiguous is copied, reduced and written back.
+        op: "sum", "mean" (floats only), "min" or "max". Integer sums wrap.
+        timeout_s: time limit; None uses ``operation_timeout_ms`` of `connect_sum`.
+        partial: accept a result that lacks workers which missed the deadline of a block. The mean
+        is then over its contributors.
+
+        After an error the contents of ``array`` are undefined. Raises SumError if the operation
+        failed, TimeoutError at the time limit, ValueError for an array that cannot be reduced.
+        """
+        _known(op)
+        view = _view(array)
+        if view.size:
+            self._client.reduce(view.array, view.lanes, op, partial=partial, timeout_s=timeout_s)
+            view.write_back()
+        return array
+
+    def all_reduce_async(
+        self, array: T, op: Op = "sum", *, timeout_s: float | None = None, partial: bool = False
+    ) -> SumFuture[T]:
+        """Begin an `all_reduce` and return at once; leave ``array`` alone until it has ended."""
+        _known(op)
+        return self._begin(array, op, 0, timeout_s, partial=partial)
+
+    def broadcast(self, array: T, root: int = 0, *, timeout_s: float | None = None) -> T:
+        """Overwrite ``array`` with that of the worker with rank ``root``, and return it."""
+        view = _view(array)
+        if view.size:
+            self._client.reduce(
+                view.array, view.lanes, "broadcast", root=self._root(root), timeout_s=timeout_s
+            )
+            view.write_back()
+        return array
+
+    def broadcast_async(
+        self, array: T, root: int = 0, *, timeout_s: float | None = None
+    ) -> SumFuture[T]:
+        """Begin a `broadcast` and return at once; leave ``array`` alone until it has ended."""
+        return self._begin(array, "broadcast", self._root(root), timeout_s, partial=False)
+
+    def stats(self) -> dict[str, Any]:
+        """Counters of this connection, see ``docs/reference/statistics.md#sum``."""
+        stats: dict[str, Any] = json.loads(self._client.stats())
+        return stats
+
+    def events(self) -> list[dict[str, Any]]:
+        """The events since the last call: a silent switch, a new generation, .."""
+        return [json.loads(event) for event in self._client.events()]
+
+    def close(self) -> None:
+        """Leave the job. Open operations of this worker fail. Idempotent."""
+        self._client.leave()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _place(self) -> tuple[int, int]:
+        place = self._client.place()
+        if place is None:
+            raise ValueError(f"this worker has not joined job {self._job}")
+        return place
+
+    def _root(self, root: int) -> int:
+        if not 0 <= root < self.workers:
+            raise ValueError(f"root = {root}: must be a rank, from 0 to {self.workers - 1}")
+        return root
+
+    def _begin(
+        self, array: T, op: str, root: int, timeout_s: float | None, *, partial: bool
+    ) -> SumFuture[T]:
+        view = _view(array)
+        if not view.size:
+            return SumFuture(self, array, view, None)
+        operation = self._client.begin(
+            view.array, view.lanes, op, root=root, partial=partial, timeout_s=timeout_s
+        )
+        return SumFuture(self, array, view, operation)
+
+    def _call_at_end(self, operation: SumOperation, call: Callable[[], None]) -> None:
+        """Call when the operation has ended: in a thread for this, or now if it has."""
+        with self._telling:
+            self._told[operation.id] = call
+            if self._teller is None:
+                self._teller = threading.Thread(target=self._tell, name="olaf-told", daemon=True)
+                self._teller.start()
+        if not operation.tell() and operation.id in self._told:
+            del self._told[operation.id]
+            call()
+
+    def _tell(self) -> None:
+        while (ended := self._client.next_told()) is not None:
+            call = self._told.pop(ended, None)
+            if call is not None:
+                call()
+
+
+class SumFuture(Generic[T]):
+    """The result of an operation that has begun."""
+
+    def __init__(
+        self, connection: SumConnection, array: T, view: _View, operation: SumOperation | None
+    ) -> None:
+        self._connection = connection
+        self._array = array
+        self._view = view
+        self._operation = operation
+        self._lock = threading.Lock()
+        self._settled = operation is None
+        self._error: BaseException | None = None
+        self._counts: Counts | None = None
+        self._calls: list[Callable[[SumFuture[T]], object]] | None = None
+
+    def done(self) -> bool:
+        """True if the operation has ended, well or not."""
+        if self._operation is None or not self._operation.done():
+            return self._operation is None
+        self._settle()
+        return True
+
+    def wait(self, timeout_s: float | None = None) -> T:
+        """Wait for the end, and return the array with the result.
+
+        timeout_s: longest wait; None waits for the operation's own time limit. Raises TimeoutError
+        if it is over: the operation then goes on. Raises as `SumConnection.all_reduce` does.
+        """
+        if self._operation is not None and not self._operation.wait(timeout_s):
+            raise TimeoutError(f"the operation has not ended after {timeout_s} s; it goes on")
+        self._settle()
+        if self._error is not None:
+            raise self._error
+        return self._array
+
+    def exception(self) -> BaseException | None:
+        """Why the operation failed; None if it did not, or has not ended."""
+        return self._error if self.done() else None
+
+    @property
+    def counts(self) -> Counts | None:
+        """Who is in the result; None before the end, and after an error."""
+        self.done()
+        return self._counts
+
+    def add_done_callback(self, fn: Callable[[SumFuture[T]], object]) -> None:
+        """Call ``fn(future)`` at the end: in a thread of the connection, or now if it has come."""
+        if self._operation is None:
+            fn(self)
+            return
+        with self._lock:
+            first = self._calls is None
+            self._calls = [*(self._calls or ()), fn]
+        if first:
+            self._connection._call_at_end(self._operation, self._call)
+        elif self._settled:
+            self._call()
+
+    def _call(self) -> None:
+        self._settle()
+        while True:
+            with self._lock:
+                if not self._calls:
+                    self._calls = None
+                    return
+                fn = self._calls.pop(0)
+            try:
+                fn(self)
+            except Exception:
+                # As in `concurrent.futures`: the other callbacks are called all the same.
+                logging.getLogger("olaf").exception("a callback of an all-reduce failed")
+
+    def _settle(self) -> None:
+        """Take the outcome, once, and write a copy back."""
+        with self._lock:
+            if self._settled or self._operation is None:
+                return
+            try:
+                self._counts = Counts(*self._operation.outcome())
+                self._view.write_back()
+            except Exception as error:
+                self._error = error
+            self._settled = True
+
+
+class _View(NamedTuple):
+    """The memory that an operation works on."""
+
+    array: NDArray[Any]
+    """Contiguous: the caller's own memory, or a copy."""
+    lanes: str
+    """Name of the type, as the core has it."""
+    written_to: Any
+    """The caller's array, if `array` is a copy."""
+
+    @property
+    def size(self) -> int:
+        return self.array.size
+
+    def write_back(self) -> None:
+        """Write a copy to the caller's array."""
+        if self.written_to is None:
+            return
+        if isinstance(self.written_to, np.ndarray):
+            self.written_to[...] = self.array
+        else:
+            import torch
+
+            copy = torch.from_numpy(self.array)
+            target = self.written_to.detach()
+            target.copy_(copy.view(target.dtype))
+
+
+def _view(array: Any) -> _View:
+    """The memory of an array or a tensor. Raises ValueError and TypeError."""
+    if isinstance(array, np.ndarray):
+        lanes = LANES.get(array.dtype.str)
+        if lanes is None:
+            raise ValueError(_unknown_type(array.dtype))
+        if array.flags.c_contiguous:
+            return _View(array, lanes, None)
+        if not array.flags.writeable:
+            raise ValueError("the array is read-only: pass a writable one")
+        return _View(array.copy(order="C"), lanes, array)
+    if type(array).__module__.partition(".")[0] != "torch" or not hasattr(array, "detach"):
+        raise TypeError(
+            f"expected a numpy array or a torch tensor, not {type(array).__name__}: the result is "
+            "written into it"
+        )
+    return _view_of_tensor(array)
+
+
+def _view_of_tensor(tensor: Any) -> _View:
+    import torch
+
+    if tensor.device.type != "cpu":
+        raise ValueError(
+            f"the tensor is on {tensor.device}: copy it to the CPU, or use the torch.distributed "
+            "backend `olaf`"
+        )
+    if tensor.layout != torch.strided:
+        raise ValueError(f"the tensor is {tensor.layout}: pass a dense one")
+    dense = tensor.detach()
+    copied = not dense.is_contiguous()
+    if copied:
+        dense = dense.contiguous()
+    if dense.dtype == torch.bfloat16:
+        # Numpy has no bfloat16; the memory is the same.
+        return _View(dense.view(torch.int16).numpy(), "bf16", tensor if copied else None)
+    known = (torch.float32, torch.float16, torch.int32, torch.int64)
+    if dense.dtype not in known:
+        raise ValueError(_unknown_type(dense.dtype))
+    array = dense.numpy()
+    return _View(array, LANES[array.dtype.str], tensor if copied else None)
+
+
+def _unknown_type(found: object) -> str:
+    return (
+        f"the array holds {found}: the switch sums float32, float16, int32 and int64 (in this "
+        "machine's byte order), and bfloat16 of tensors; convert the array"
+    )
+
+
+def _known(op: str) -> None:
+    if op not in OPS:
+        raise ValueError(f"op = {op!r}: must be one of {', '.join(OPS)}")
