@@ -17,7 +17,7 @@ use olaf_wire::reduce::{Address, Blocks, Closed, Operator, Reason};
 pub(super) struct Member {
     pub(super) session: Session,
     pub(super) peer: PeerId,
-    /// The rank that it asked for, by which errors name it.
+    /// Of a fixed job: the rank that it asked for, by which errors name it.
     pub(super) wanted: Option<u32>,
     /// Workers that it stands for.
     pub(super) contributors: u32,
@@ -76,6 +76,8 @@ pub(super) struct Generation {
     occupied: BTreeMap<u32, Blocks>,
     /// When a member last asked for a result in vain.
     pub(super) asked_in_vain: Option<Instant>,
+    /// The rank and the operation of the newest event about a lane that is no finite number.
+    pub(super) told_not_finite: Option<(u32, u32)>,
     /// None at the uppermost switch.
     pub(super) above: Option<Above>,
 }
@@ -112,6 +114,7 @@ impl Generation {
             began_with,
             occupied: BTreeMap::new(),
             asked_in_vain: None,
+            told_not_finite: None,
             above,
         };
         generation.regroup();

@@ -220,10 +220,11 @@ impl Switch {
     ) -> Beginning {
         let block_bytes = from_above.map_or(block_bytes, |welcome| welcome.block_bytes);
         let slots = self.slots(block_bytes);
+        let is_fixed = self.jobs.get(&id).is_some_and(|job| job.fixed > 0);
         let members = seated.iter().map(|(session, candidate)| Member {
             session: *session,
             peer: candidate.peer,
-            wanted: candidate.wanted,
+            wanted: candidate.wanted.filter(|_| is_fixed),
             contributors: candidate.contributors,
             heard: candidate.heard,
             has_left: false,
@@ -232,6 +233,7 @@ impl Switch {
         let asked = seated.iter().map(|(_, candidate)| candidate.deadline_us);
         let asked = asked.filter(|us| *us > 0).min();
         let deadline = asked.map(|us| Duration::from_micros(us.into()));
+        let members = members.collect();
         let number = self.next_generation;
         // 0 stands for "none yet" in a join.
         self.next_generation = number.checked_add(1).unwrap_or(1);
@@ -239,7 +241,7 @@ impl Switch {
         Beginning {
             job: id,
             number,
-            members: members.collect(),
+            members,
             block_bytes,
             slots: from_above.map_or(slots, |welcome| welcome.slots.min(slots)),
             deadline: deadline.or(self.config.deadline),

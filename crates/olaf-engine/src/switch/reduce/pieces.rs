@@ -131,10 +131,16 @@ impl Switch {
         Verdict::Absorb
     }
 
+    /// Tells of a lane that is no finite number: once for each worker's operation.
     fn tell_of_non_finite(&mut self, address: &Address, operation: u32) {
-        let generation = self.jobs.get(&address.job).and_then(|job| job.known(address.generation));
-        let rank = generation.map_or(address.rank, |generation| generation.name(address.rank));
-        self.event(address.job, SumEvent::NonFinite { rank, operation });
+        let job = self.jobs.get_mut(&address.job);
+        let Some(generation) = job.and_then(|job| job.generation(address.generation)) else {
+            return;
+        };
+        let rank = generation.name(address.rank);
+        if generation.told_not_finite.replace((rank, operation)) != Some((rank, operation)) {
+            self.event(address.job, SumEvent::NonFinite { rank, operation });
+        }
     }
 
     /// The sender reduces something else than the others under the same number.

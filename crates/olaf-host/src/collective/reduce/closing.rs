@@ -170,7 +170,7 @@ impl Reducer {
         let own = Closing {
             operation: number,
             reason: Reason::Left,
-            culprit: Some(generation.address.rank),
+            culprit: Some(generation.rank),
             again_from: u32::MAX,
             is_own: true,
         };

@@ -3,15 +3,18 @@
 use super::blocks::Blocks;
 use super::early::Early;
 use super::operations::Open;
-use crate::collective::Failure;
+use crate::collective::{Config, Failure};
 use alloc::collections::VecDeque;
 use olaf_wire::reduce::{Address, Reason, Welcome};
 
 /// A generation.
 #[derive(Debug)]
 pub(super) struct Generation {
-    /// This end in it.
+    /// This end in it, as its switch counts members. In a tree of switches each counts its own.
     pub(super) address: Address,
+    /// This end's rank among the workers of all switches.
+    pub(super) rank: u32,
+    /// Workers of all switches.
     pub(super) workers: u32,
     block_bytes: u32,
     pub(super) blocks: Blocks,
@@ -45,10 +48,13 @@ impl Closing {
 }
 
 impl Generation {
-    pub(super) fn new(address: Address, welcome: &Welcome) -> Self {
+    /// A worker of a fixed job keeps the rank that it asked for.
+    pub(super) fn new(config: &Config, welcome: &Welcome) -> Self {
+        let address = welcome.address;
         Self {
             address,
-            workers: welcome.workers,
+            rank: config.rank.filter(|_| config.workers > 0).unwrap_or(address.rank),
+            workers: config.workers.max(welcome.workers),
             block_bytes: welcome.block_bytes,
             blocks: Blocks::new(welcome.slots),
             open: VecDeque::new(),
@@ -69,7 +75,7 @@ impl Generation {
     /// # Errors
     /// Why it can have none.
     pub(super) fn place(&self, open: &mut Open) -> Result<(), Failure> {
-        let who = (self.address.rank, self.workers);
+        let who = (self.rank, self.workers);
         open.place(self.next_operation, self.next_block, self.block_bytes, who)
     }
 

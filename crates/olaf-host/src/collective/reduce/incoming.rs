@@ -166,7 +166,7 @@ impl Reducer {
     /// The other workers' operation differs from this end's operation of the same number.
     fn contradicted(&mut self, now: Instant, at: usize) {
         let Some(generation) = &self.generation else { return };
-        let culprit = Some(generation.address.rank);
+        let culprit = Some(generation.rank);
         let reason = olaf_wire::reduce::Reason::Mismatch;
         let number = generation.open[at].at.number;
         self.leave_generation(now, number, Failure::Closed { reason, culprit });

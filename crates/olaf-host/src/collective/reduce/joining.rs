@@ -159,8 +159,9 @@ impl Reducer {
     fn enter(&mut self, now: Instant, welcome: &Welcome) {
         let address = welcome.address;
         self.window = outgoing::window(&self.config, welcome);
-        self.generation = Some(Generation::new(address, welcome));
-        let (generation, rank, workers) = (address.generation, address.rank, welcome.workers);
+        let entered = Generation::new(&self.config, welcome);
+        let (generation, rank, workers) = (address.generation, entered.rank, entered.workers);
+        self.generation = Some(entered);
         self.standing = Standing::In { generation, rank, workers };
         self.events.push_back(WorkerEvent::InGeneration { generation, rank, workers });
         self.asking.start(now, self.config.options.keepalive);

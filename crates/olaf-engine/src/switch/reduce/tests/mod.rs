@@ -410,6 +410,30 @@ fn a_worker_that_comes_back_takes_its_rank_once_its_old_life_is_silent() {
 }
 
 #[test]
+fn a_lane_that_is_no_number_is_told_once_with_its_worker() {
+    for (non_finite, verdict) in [(NonFinite::Pass, None), (NonFinite::Refuse, Some("non_finite"))]
+    {
+        let mut trace = Trace::with(2, Config { non_finite, ..Config::default() });
+        trace.piece(0, 0, 2, 1.0);
+        for block in 0..2 {
+            let met = trace.piece(1, block, 2, f32::NAN);
+            match verdict {
+                None => assert_eq!(met, Verdict::Absorb),
+                Some(reason) => assert_eq!(dropped(met), reason),
+            }
+        }
+        let events = core::iter::from_fn(|| trace.switch.poll_event());
+        let told =
+            events.filter(|event| matches!(event, Event::Sum(_, SumEvent::NonFinite { .. })));
+        let expected = Event::Sum(JOB, SumEvent::NonFinite { rank: 1, operation: 0 });
+        assert_eq!(told.collect::<Vec<_>>(), [expected]);
+        let result = trace.results();
+        assert_eq!(result.len(), usize::from(verdict.is_none()), "a refused piece is missing");
+        trace.adds_up();
+    }
+}
+
+#[test]
 fn numbers_that_run_out_renew_the_generation() {
     let mut trace = Trace::with(2, Config { renew_at: 1, ..Config::default() });
     for rank in 0..2 {
