@@ -12,6 +12,11 @@ pub enum Reduction {
     Sum,
     /// Their sum divided by the number of contributors, block by block. Not for integers.
     Mean,
+    /// Their sum, the same bits whatever the order of arrival and the tree of switches: see
+    /// [`fixed`](olaf_engine::lanes::fixed). For f32 alone. It costs one round trip more.
+    ExactSum,
+    /// The same divided by the number of contributors, block by block.
+    ExactMean,
     /// The smallest of each lane.
     Min,
     /// The largest of each lane.

@@ -89,7 +89,7 @@ impl Reducer {
             return self.finish_closing(now);
         }
         generation.closing = Some(closing);
-        let keeps = generation.open.partition_point(|open| open.at.number < closing.operation);
+        let keeps = generation.open.partition_point(|open| open.at.last < closing.operation);
         let later = generation.open.split_off(keeps);
         let end = later.front().map_or(generation.next_block, |open| open.at.first);
         let end = end.min(generation.next_block);
@@ -116,7 +116,10 @@ impl Reducer {
         let waited = core::mem::take(&mut self.waiting);
         let failure = closing.failure();
         for mut open in later {
-            if open.at.number >= closing.again_from && open.undo() {
+            // Of an order-free sum the first operation may have its result: both begin again.
+            let again =
+                open.at.number >= closing.again_from || closing.again_from == closing.operation;
+            if again && open.undo() {
                 self.counts.operations_again += 1;
                 self.waiting.push_back(open);
             } else {

@@ -81,7 +81,7 @@ impl Generation {
 
     /// Begins the operation, which has its place.
     pub(super) fn begin(&mut self, open: Open) {
-        self.next_operation += 1;
+        self.next_operation = open.at.last + 1;
         self.next_block = open.at.end;
         self.open.push_back(open);
     }
@@ -96,6 +96,12 @@ impl Generation {
     /// The open operation of a block.
     pub(super) fn open_of(&self, block: u32) -> Option<&Open> {
         self.index_of(block).and_then(|index| self.open.get(index))
+    }
+
+    /// The same, to read its lanes.
+    pub(super) fn open_of_mut(&mut self, block: u32) -> Option<&mut Open> {
+        let index = self.index_of(block)?;
+        self.open.get_mut(index)
     }
 
     /// The first open operation, if all its results are here.
@@ -118,7 +124,8 @@ impl Generation {
                 continue;
             }
             match self.open_of(block) {
-                Some(open) if open.at.sends => {
+                Some(open) if !open.is_ready(block) => return None,
+                Some(open) if open.sends(block) => {
                     return self.blocks.may_send_next().then_some(block);
                 }
                 Some(_) => {

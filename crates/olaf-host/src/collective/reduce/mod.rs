@@ -5,6 +5,7 @@
 //! | `joining` | how the end gets into a generation |
 //! | `closing` | how a generation ends, and what becomes of its operations |
 //! | `generation`, `operations`, `blocks`, `early` | what is open, sent and held |
+//! | `exact` | how an order-free sum becomes integers and back |
 //! | `incoming` | what a message from the switch changes |
 //! | `outgoing` | what is sent next |
 //! | `missing` | when the end asks for results, and when the switch counts as silent |
@@ -12,6 +13,7 @@
 mod blocks;
 mod closing;
 mod early;
+mod exact;
 mod generation;
 mod incoming;
 mod joining;
@@ -149,12 +151,15 @@ impl Reducer {
 fn refusal(operation: &Operation) -> Option<Failure> {
     let bytes = operation.buffer.bytes().len();
     let is_integer = matches!(operation.lane_type, LaneType::I32 | LaneType::I64);
+    let is_exact = matches!(operation.reduction, Reduction::ExactSum | Reduction::ExactMean);
     if bytes == 0 {
         Some(Failure::BadOperation("it has no lanes"))
     } else if !bytes.is_multiple_of(operation.lane_type.bytes()) {
         Some(Failure::BadOperation("its lanes are not whole"))
     } else if is_integer && operation.reduction == Reduction::Mean {
         Some(Failure::BadOperation("integers have no mean"))
+    } else if is_exact && operation.lane_type != LaneType::F32 {
+        Some(Failure::BadOperation("only f32 has an order-free sum; integers always have one"))
     } else {
         None
     }

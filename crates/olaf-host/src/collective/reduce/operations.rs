@@ -1,5 +1,6 @@
 //! An operation that is open: where its blocks lie, and what has come of them.
 
+use super::exact::Exact;
 use super::lanes;
 use crate::collective::{Done, Failure, Operation, OperationId, Reduction, Sum};
 use alloc::vec::Vec;
@@ -12,8 +13,12 @@ use olaf_wire::reduce::{Block, BlockResult, LaneType, Operator};
 pub(super) struct InGeneration {
     /// Its number, counted from 0 in the generation.
     pub(super) number: u32,
+    /// Its last number: an order-free sum has two.
+    pub(super) last: u32,
     /// Its first block.
     pub(super) first: u32,
+    /// Its first block with lanes; those before have exponents.
+    lanes_from: u32,
     /// One after its last block.
     pub(super) end: u32,
     /// Bytes of the lanes of each block but the last.
@@ -36,13 +41,25 @@ pub(super) struct Open {
     not_finite: bool,
     /// The only worker whose lanes are missing, where that is known.
     missing: Option<u32>,
+    /// Results with lanes that are here.
+    received_lanes: u32,
     /// This end's lanes, from the first result on, where the operation may have to begin again.
     saved: Option<Vec<u8>>,
+    /// Of an order-free sum.
+    exact: Option<Exact>,
 }
 
 impl Open {
     pub(super) fn new(id: OperationId, began: Instant, operation: Operation) -> Self {
-        let at = InGeneration { number: 0, first: 0, end: 0, block_bytes: 1, sends: false };
+        let at = InGeneration {
+            number: 0,
+            last: 0,
+            first: 0,
+            lanes_from: 0,
+            end: 0,
+            block_bytes: 1,
+            sends: false,
+        };
         Self {
             id,
             began,
@@ -52,7 +69,9 @@ impl Open {
             fewest: None,
             not_finite: false,
             missing: None,
+            received_lanes: 0,
             saved: None,
+            exact: None,
         }
     }
 
@@ -76,13 +95,42 @@ impl Open {
         };
         let lane = self.operation.lane_type.bytes();
         let block_bytes = block_bytes as usize / lane * lane;
-        let blocks = self.bytes().len().div_ceil(block_bytes.max(1));
-        let end = u32::try_from(blocks).ok().and_then(|blocks| first.checked_add(blocks));
-        let Some(end) = end.filter(|end| *end < u32::MAX) else {
+        let block_bytes = block_bytes.max(1);
+        self.exact = self.is_exact().then(|| Exact::new(self.bytes(), block_bytes, workers));
+        let blocks = |bytes: usize| u32::try_from(bytes.div_ceil(block_bytes)).ok();
+        let exponents = self.exact.as_ref().map_or(0, |exact| exact.lanes().len());
+        let lanes_from = blocks(exponents).and_then(|blocks| first.checked_add(blocks));
+        let lanes = blocks(self.bytes().len());
+        let end = lanes_from.zip(lanes).and_then(|(from, blocks)| from.checked_add(blocks));
+        let (Some(lanes_from), Some(end)) = (lanes_from, end.filter(|end| *end < u32::MAX)) else {
             return Err(Failure::BadOperation("its blocks are more than numbers can name"));
         };
-        self.at = InGeneration { number, first, end, block_bytes, sends };
+        let last = number + u32::from(self.exact.is_some());
+        self.at = InGeneration { number, last, first, lanes_from, end, block_bytes, sends };
         Ok(())
+    }
+
+    const fn is_exact(&self) -> bool {
+        matches!(self.operation.reduction, Reduction::ExactSum | Reduction::ExactMean)
+    }
+
+    /// Whether this end sends a piece of the block.
+    pub(super) fn sends(&self, block: u32) -> bool {
+        match (&self.exact, self.lane_block(block)) {
+            (Some(exact), Some(index)) => exact.fits(index),
+            _ => self.at.sends,
+        }
+    }
+
+    /// Whether its piece of the block can be sent now. The lanes of an order-free sum wait for all
+    /// exponents.
+    pub(super) const fn is_ready(&self, block: u32) -> bool {
+        block < self.at.lanes_from || self.received >= self.at.lanes_from - self.at.first
+    }
+
+    /// The index of a block among those with lanes.
+    fn lane_block(&self, block: u32) -> Option<usize> {
+        block.checked_sub(self.at.lanes_from).map(|index| index as usize)
     }
 
     /// Whether it has, or had, a place in a generation.
@@ -94,41 +142,73 @@ impl Open {
         self.operation.buffer.bytes()
     }
 
-    pub(super) const fn lane_type(&self) -> LaneType {
-        self.operation.lane_type
-    }
-
     pub(super) const fn has(&self, block: u32) -> bool {
         self.at.first <= block && block < self.at.end
     }
 
-    /// Where the lanes of a block lie.
+    /// Where the lanes of a block lie: in the buffer, or among the exponents.
     fn range(&self, block: u32) -> Range<usize> {
-        let InGeneration { first, block_bytes, .. } = self.at;
+        let InGeneration { first, lanes_from, block_bytes, .. } = self.at;
+        let (first, len) = match (&self.exact, block < lanes_from) {
+            (Some(exact), true) => (first, exact.lanes().len()),
+            _ => (lanes_from, self.bytes().len()),
+        };
         let start = block.saturating_sub(first) as usize * block_bytes;
-        start..(start + block_bytes).min(self.bytes().len())
+        start..(start + block_bytes).min(len)
     }
 
-    /// This end's lanes of a block.
-    pub(super) fn lanes(&self, block: u32) -> &[u8] {
-        self.bytes().get(self.range(block)).unwrap_or_default()
+    /// Bytes of a piece's lanes.
+    pub(super) fn piece_bytes(&self, block: u32) -> usize {
+        self.range(block).len()
+    }
+
+    /// Writes this end's lanes of a block into exactly that many bytes.
+    pub(super) fn write_piece(&mut self, block: u32, out: &mut [u8]) {
+        let range = self.range(block);
+        let index = self.lane_block(block);
+        let lanes = self.operation.buffer.bytes();
+        match (&mut self.exact, index) {
+            (Some(exact), Some(index)) => exact.write(index, &lanes[range], out),
+            (Some(exact), None) => out.copy_from_slice(&exact.lanes()[range]),
+            (None, _) => out.copy_from_slice(&lanes[range]),
+        }
+    }
+
+    /// Whether the lanes of an order-free block were no numbers before they became integers.
+    pub(super) fn is_not_finite(&self, block: u32) -> bool {
+        let exact = self.exact.as_ref().zip(self.lane_block(block));
+        exact.is_some_and(|(exact, index)| !exact.is_finite(index))
     }
 
     /// What a piece says of its block.
     pub(super) fn block(&self, number: u32) -> Block {
         let operation = &self.operation;
+        let is_lanes = number >= self.at.lanes_from;
+        let (first, len, lane_type, operator) = match (&self.exact, operation.reduction) {
+            (Some(exact), _) if !is_lanes => {
+                (self.at.first, exact.lanes().len(), LaneType::I32, Operator::Max)
+            }
+            (Some(_), _) => (self.at.lanes_from, self.bytes().len(), LaneType::I32, Operator::Sum),
+            (None, reduction) => {
+                let operator = match reduction {
+                    Reduction::Sum
+                    | Reduction::Mean
+                    | Reduction::ExactSum
+                    | Reduction::ExactMean => Operator::Sum,
+                    Reduction::Min => Operator::Min,
+                    Reduction::Max => Operator::Max,
+                    Reduction::Broadcast { .. } => Operator::Broadcast,
+                };
+                (self.at.first, self.bytes().len(), operation.lane_type, operator)
+            }
+        };
         Block {
             number,
-            operation: self.at.number,
-            first: self.at.first,
-            lanes_of_operation: (self.bytes().len() / operation.lane_type.bytes()) as u64,
-            lane_type: operation.lane_type,
-            operator: match operation.reduction {
-                Reduction::Sum | Reduction::Mean => Operator::Sum,
-                Reduction::Min => Operator::Min,
-                Reduction::Max => Operator::Max,
-                Reduction::Broadcast { .. } => Operator::Broadcast,
-            },
+            operation: if is_lanes { self.at.last } else { self.at.number },
+            first,
+            lanes_of_operation: (len / lane_type.bytes()) as u64,
+            lane_type,
+            operator,
         }
     }
 
@@ -148,16 +228,32 @@ impl Open {
         }
         let (lane_type, reduction) = (self.operation.lane_type, self.operation.reduction);
         let is_broadcast = matches!(reduction, Reduction::Broadcast { .. });
-        if saves && !is_broadcast && self.saved.is_none() {
-            self.saved = Some(self.bytes().to_vec());
-        }
-        let Some(to) = self.operation.buffer.bytes_mut().get_mut(range) else {
-            return Err(Refused::WrongSize);
-        };
         let BlockResult { contributors, expected, marks, .. } = *result.header;
-        match reduction {
-            Reduction::Mean => lanes::divide(lane_type, result.lanes, contributors, to),
-            _ => to.copy_from_slice(result.lanes),
+        let lane_block = self.lane_block(block);
+        if !self.is_ready(block) {
+            // The scale of these integers is not known yet.
+            return Err(Refused::NotReady);
+        }
+        if let (Some(exact), None) = (&mut self.exact, lane_block) {
+            exact.take(range, result.lanes);
+        } else {
+            if saves && !is_broadcast && self.saved.is_none() {
+                self.saved = Some(self.bytes().to_vec());
+            }
+            let Some(to) = self.operation.buffer.bytes_mut().get_mut(range) else {
+                return Err(Refused::WrongSize);
+            };
+            match (&mut self.exact, lane_block) {
+                (Some(exact), Some(index)) => {
+                    let by = if reduction == Reduction::ExactMean { contributors } else { 1 };
+                    exact.sum(index, result.lanes, by, to);
+                }
+                _ if reduction == Reduction::Mean => {
+                    lanes::divide(lane_type, result.lanes, contributors, to);
+                }
+                _ => to.copy_from_slice(result.lanes),
+            }
+            self.received_lanes += 1;
         }
         self.received += 1;
         if self.fewest.is_none_or(|(fewest, _)| contributors < fewest) {
@@ -181,10 +277,11 @@ impl Open {
             Some(lanes) if lanes.len() == self.bytes().len() => {
                 self.operation.buffer.bytes_mut().copy_from_slice(&lanes);
             }
-            _ if is_broadcast || self.received == 0 => {}
+            _ if is_broadcast || self.received_lanes == 0 => {}
             _ => return false,
         }
-        (self.received, self.fewest, self.not_finite, self.missing) = (0, None, false, None);
+        (self.received, self.received_lanes) = (0, 0);
+        (self.fewest, self.not_finite, self.missing) = (None, false, None);
         true
     }
 

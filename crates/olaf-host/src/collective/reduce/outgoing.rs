@@ -72,20 +72,22 @@ impl Reducer {
             generation.blocks.next = block + 1;
         }
         let holds = generation.blocks.holds();
-        let open = generation.open_of(block).expect("the block of an open operation");
-        let lanes = open.lanes(block);
+        let address = generation.address;
+        let open = generation.open_of_mut(block).expect("the block of an open operation");
+        let described = open.block(block);
         let piece = Piece {
-            address: generation.address,
-            block: open.block(block),
+            address,
+            block: described,
             contributors: 1,
             holds,
             sent_at_us,
             exponent: None,
-            marks: Marks { resent, ..Marks::default() },
+            marks: Marks { resent, not_finite: open.is_not_finite(block), ..Marks::default() },
         };
-        let start = piece.emit_header(&[], lanes.len() / open.lane_type().bytes(), buf);
-        let end = start + lanes.len();
-        buf[start..end].copy_from_slice(lanes);
+        let bytes = open.piece_bytes(block);
+        let start = piece.emit_header(&[], bytes / described.lane_type.bytes(), buf);
+        let end = start + bytes;
+        open.write_piece(block, &mut buf[start..end]);
         self.asking.told(now, holds, self.config.options.keepalive);
         self.quiet.expect(now);
         end
