@@ -118,13 +118,21 @@ class SumConnection:
         return self._place()[1]
 
     def all_reduce(
-        self, array: T, op: Op = "sum", *, timeout_s: float | None = None, partial: bool = False
+        self,
+        array: T,
+        op: Op = "sum",
+        *,
+        exact: bool = False,
+        timeout_s: float | None = None,
+        partial: bool = False,
     ) -> T:
         """Reduce ``array`` with those of all workers, in place, and return it.
 
         array: numpy float32, float16, int32 or int64, or a CPU tensor of these types or bfloat16.
         An array that is not contiguous is copied, reduced and written back.
         op: "sum", "mean" (floats only), "min" or "max". Integer sums wrap.
+        exact: sum float32 so that the same inputs give the same bits in every run, whatever the
+        order in which they arrive. It costs one round trip more. Integers are always exact.
         timeout_s: time limit; None uses ``operation_timeout_ms`` of `connect_sum`.
         partial: accept a result that lacks workers which missed the deadline of a block. The mean
         is then over its contributors.
@@ -132,19 +140,26 @@ class SumConnection:
         After an error the contents of ``array`` are undefined. Raises SumError if the operation
         failed, TimeoutError at the time limit, ValueError for an array that cannot be reduced.
         """
-        _known(op)
         view = _view(array)
+        name = _native(op, view, exact=exact)
         if view.size:
-            self._client.reduce(view.array, view.lanes, op, partial=partial, timeout_s=timeout_s)
+            self._client.reduce(view.array, view.lanes, name, partial=partial, timeout_s=timeout_s)
             view.write_back()
         return array
 
     def all_reduce_async(
-        self, array: T, op: Op = "sum", *, timeout_s: float | None = None, partial: bool = False
+        self,
+        array: T,
+        op: Op = "sum",
+        *,
+        exact: bool = False,
+        timeout_s: float | None = None,
+        partial: bool = False,
     ) -> SumFuture[T]:
         """Begin an `all_reduce` and return at once; leave ``array`` alone until it has ended."""
-        _known(op)
-        return self._begin(array, op, 0, timeout_s, partial=partial)
+        view = _view(array)
+        name = _native(op, view, exact=exact)
+        return self._begin(array, view, name, 0, timeout_s, partial=partial)
 
     def broadcast(self, array: T, root: int = 0, *, timeout_s: float | None = None) -> T:
         """Overwrite ``array`` with that of the worker with rank ``root``, and return it."""
@@ -160,7 +175,8 @@ class SumConnection:
         self, array: T, root: int = 0, *, timeout_s: float | None = None
     ) -> SumFuture[T]:
         """Begin a `broadcast` and return at once; leave ``array`` alone until it has ended."""
-        return self._begin(array, "broadcast", self._root(root), timeout_s, partial=False)
+        view, root = _view(array), self._root(root)
+        return self._begin(array, view, "broadcast", root, timeout_s, partial=False)
 
     def stats(self) -> dict[str, Any]:
         """Counters of this connection, see ``docs/reference/statistics.md#sum``."""
@@ -198,9 +214,8 @@ class SumConnection:
         return root
 
     def _begin(
-        self, array: T, op: str, root: int, timeout_s: float | None, *, partial: bool
+        self, array: T, view: _View, op: str, root: int, timeout_s: float | None, *, partial: bool
     ) -> SumFuture[T]:
-        view = _view(array)
         if not view.size:
             return SumFuture(self, array, view, None)
         operation = self._client.begin(
@@ -390,6 +405,12 @@ def _unknown_type(found: object) -> str:
     )
 
 
-def _known(op: str) -> None:
+def _native(op: str, view: _View, *, exact: bool) -> str:
+    """The operation as the core names it. Raises ValueError."""
     if op not in OPS:
         raise ValueError(f"op = {op!r}: must be one of {', '.join(OPS)}")
+    if not exact or op in ("min", "max") or view.lanes in ("i32", "i64"):
+        return op
+    if view.lanes != "f32":
+        raise ValueError(f"exact sums need float32, and the array holds {view.lanes}: convert it")
+    return f"exact_{op}"

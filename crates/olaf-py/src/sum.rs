@@ -231,6 +231,8 @@ fn reduction(op: &str, root: u32) -> PyResult<Reduction> {
     Ok(match op {
         "sum" => Reduction::Sum,
         "mean" => Reduction::Mean,
+        "exact_sum" => Reduction::ExactSum,
+        "exact_mean" => Reduction::ExactMean,
         "min" => Reduction::Min,
         "max" => Reduction::Max,
         "broadcast" => Reduction::Broadcast { root },
