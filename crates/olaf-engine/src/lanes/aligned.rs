@@ -44,6 +44,15 @@ impl DerefMut for Aligned {
     }
 }
 
+impl Clone for Aligned {
+    fn clone(&self) -> Self {
+        let mut own = Self::default();
+        own.resize(self.len);
+        own.copy_from_slice(self);
+        own
+    }
+}
+
 impl fmt::Debug for Aligned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
@@ -61,6 +70,7 @@ mod tests {
         for len in [1, 100, 3, 8960, 64_000] {
             bytes.resize(len);
             assert_eq!((bytes.len(), bytes.as_ptr().align_offset(LINE)), (len, 0));
+            assert_eq!(bytes.clone().as_ptr().align_offset(LINE), 0);
         }
     }
 }

@@ -19,11 +19,13 @@ pub enum State {
 }
 
 /// A cell and its block.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Cell {
     state: State,
-    /// The block; without meaning while the cell is free.
+    /// The block, or the last one while the cell is free.
     pub block: u32,
+    /// The cell has, or had, a block.
+    pub(super) is_used: bool,
     from: RankSet,
     /// Pieces in the sum: the length of `from`, which takes long to count.
     pieces: u32,
@@ -48,6 +50,7 @@ impl Cell {
         Self {
             state: State::Free,
             block: 0,
+            is_used: false,
             from: RankSet::new(),
             pieces: 0,
             latest: 0,
@@ -144,6 +147,7 @@ impl Cell {
     fn begin(&mut self, block: u32, lane_type: LaneType, operator: Operator) {
         self.state = State::Open;
         self.block = block;
+        self.is_used = true;
         self.from.clear();
         self.pieces = 0;
         self.contributors = 0;

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 /// For each member: it holds the results of all blocks below this one. The smallest is always at
 /// hand: every piece needs it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Holds {
     of: Vec<u32>,
     min: u32,

@@ -152,7 +152,7 @@ pub enum Asked {
 }
 
 /// The table of one job and one generation.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Pool {
     slots: u32,
     members: u32,
@@ -222,7 +222,7 @@ impl Pool {
             return Met::Refused(Reason::Closed);
         }
         let cell = &self.cells[at];
-        let is_new = cell.state() == State::Free || cell.block < block;
+        let is_new = !cell.is_used || cell.block < block;
         if is_new && !self.may_be_sent(block) {
             return Met::Refused(Reason::TooEarly);
         }
@@ -308,10 +308,10 @@ impl Pool {
         self.cell(block).is_some() || self.is_past(block) || self.may_be_sent(block)
     }
 
-    /// Whether the block's cell has a newer block.
+    /// Whether the block's cell has a newer block, or had one that was given up.
     fn is_past(&self, block: u32) -> bool {
         let cell = &self.cells[self.place(block)];
-        cell.state() != State::Free && cell.block > block
+        cell.is_used && cell.block > block
     }
 
     /// Whether the block's cell is free, or has a result that every member holds.

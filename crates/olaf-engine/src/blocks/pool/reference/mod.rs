@@ -7,7 +7,7 @@ pub use number::Number;
 
 use super::{About, Asked, Met, Piece, Reason};
 use crate::time::Instant;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec;
 use alloc::vec::Vec;
 use olaf_wire::reduce::{LaneType, Operator};
@@ -116,8 +116,10 @@ pub struct Reference {
     refuses_non_finite: bool,
     /// As [`super::Pool::last_piece_was_finite`].
     pub last_was_finite: bool,
-    /// Every block that ever opened.
+    /// Every block that ever opened and was not given up.
     pub blocks: BTreeMap<u32, Block>,
+    /// Every block that was given up.
+    given_up: BTreeSet<u32>,
     holds: Vec<u32>,
     end: u32,
 }
@@ -127,8 +129,15 @@ impl Reference {
     #[must_use]
     pub fn new(slots: u32, members: u32, refuses_non_finite: bool) -> Self {
         let holds = vec![0; members as usize];
-        let (last_was_finite, blocks, end) = (true, BTreeMap::new(), u32::MAX);
-        Self { slots, refuses_non_finite, last_was_finite, blocks, holds, end }
+        Self {
+            slots,
+            refuses_non_finite,
+            last_was_finite: true,
+            blocks: BTreeMap::new(),
+            given_up: BTreeSet::new(),
+            holds,
+            end: u32::MAX,
+        }
     }
 
     fn has_result(&self, block: u32) -> bool {
@@ -145,8 +154,10 @@ impl Reference {
         block < 2 * self.slots || self.min_holds() > block - 2 * self.slots
     }
 
-    fn is_past(&self, block: u32) -> bool {
-        self.blocks.contains_key(&(block + 2 * self.slots))
+    /// A newer block took the cell, and may have been given up since.
+    pub(super) fn is_past(&self, block: u32) -> bool {
+        let newer = block + 2 * self.slots;
+        self.blocks.contains_key(&newer) || self.given_up.contains(&newer)
     }
 
     /// As [`super::Pool::min_holds`].
@@ -307,8 +318,9 @@ impl Reference {
     /// As [`super::Pool::close`].
     pub fn close(&mut self, end: u32) {
         self.end = self.end.min(end);
-        let end = self.end;
-        self.blocks.retain(|number, block| *number < end || block.is_summed);
+        let open = self.blocks.range(self.end..).filter(|(_, block)| !block.is_summed);
+        self.given_up.extend(open.map(|(number, _)| *number));
+        self.blocks.retain(|number, _| !self.given_up.contains(number));
     }
 
     /// As [`super::Pool::first_incomplete`].
