@@ -168,9 +168,6 @@ impl Window for Aimd {
         self.losses += (1.0 - self.losses) * LOSS_GAIN;
         if self.losses > LOSS_OF_CONGESTION {
             self.shrink(now, self.window / 2.0);
-        } else {
-            // The slow start ends with the first loss.
-            self.threshold = self.threshold.min(self.window);
         }
     }
 

@@ -17,6 +17,7 @@ mod ends;
 mod job;
 mod network;
 mod path;
+mod reduce;
 mod replay;
 mod replay_errors;
 mod replay_model;

@@ -30,8 +30,10 @@ pub(super) struct Entry {
     is_asked: bool,
     /// When its piece, or the last question for it, was sent: microseconds, 0 for never.
     pub(super) at_us: u32,
-    /// Questions sent for it.
-    pub(super) asks: u8,
+    /// It was asked for, or its piece sent again: an answer says nothing of how long the path takes.
+    pub(super) is_repeated: bool,
+    /// The loss of its piece or its result is counted.
+    pub(super) is_lost: bool,
 }
 
 /// What a block number means to this end.
@@ -168,7 +170,7 @@ impl Blocks {
         }
     }
 
-    /// Puts a piece into the list of those to send again; whether it is one to send.
+    /// Puts a piece into the list of those to send again, if it was sent. Whether its loss is new.
     pub(super) fn want(&mut self, block: u32) -> bool {
         if self.place(block) != Place::Missing {
             return false;
@@ -179,9 +181,11 @@ impl Blocks {
         }
         if !entry.is_wanted {
             entry.is_wanted = true;
+            entry.is_repeated = true;
             self.to_resend.push_back(block);
         }
-        true
+        let entry = self.entry_mut(block);
+        !core::mem::replace(&mut entry.is_lost, true)
     }
 
     /// The next piece to send again.
@@ -208,7 +212,7 @@ impl Blocks {
                 let entry = self.entry_mut(block);
                 entry.is_asked = false;
                 entry.at_us = now_us;
-                entry.asks = entry.asks.saturating_add(1);
+                entry.is_repeated = true;
                 mask |= 1 << bit;
             }
             self.to_ask.pop_front();

@@ -33,7 +33,13 @@ impl Reducer {
             return Err(Refused::UnknownJob);
         }
         match packet.kind() {
-            Kind::Result => self.handle_result(now, from.class.ecn() == Ecn::Marked, &packet),
+            Kind::Result => {
+                let is_marked = from.class.ecn() == Ecn::Marked;
+                let handled = self.handle_result(now, is_marked, &packet);
+                self.counts.results += 1;
+                self.counts.results_refused += u64::from(handled.is_err());
+                handled
+            }
             Kind::Want => self.handle_want(now, &packet),
             Kind::Welcome => self.handle_welcome(now, &packet),
             Kind::Closed => self.handle_closed(now, &packet),
@@ -78,7 +84,6 @@ impl Reducer {
         packet: &ReducePacket<'_>,
     ) -> Result<(), Refused> {
         let header = BlockResult::parse(packet).map_err(Refused::Malformed)?;
-        self.counts.results += 1;
         self.for_generation(&header.address)?;
         let Some(generation) = &mut self.generation else { return Err(Refused::OtherGeneration) };
         let block = header.block.number;
@@ -121,12 +126,14 @@ impl Reducer {
     fn note_result(&mut self, now: Instant, header: &BlockResult, is_congested: bool) {
         let Some(generation) = &mut self.generation else { return };
         let before = generation.blocks.hold(header.block.number);
-        let answers = header.sent_at_us != 0 && header.sent_at_us == before.at_us;
-        let round_trip = answers.then(|| since(now, before.at_us));
+        // The time from the piece to its result counts although other workers take part in it: a
+        // question before that time is in vain.
+        let round_trip =
+            (before.state == State::Sent && !before.is_repeated).then(|| since(now, before.at_us));
         if let Some(sample) = round_trip {
             self.path.sample(sample);
         }
-        if before.asks > 0 && header.marks.resent {
+        if before.is_repeated && header.marks.resent && !before.is_lost {
             self.counts.lost_results += 1;
             self.window.on_loss(now);
         }
@@ -192,7 +199,7 @@ impl Reducer {
         self.for_generation(&want.address)?;
         self.heard(now);
         if want.sent_at_us != 0 && want.sent_at_us == self.asking.last_us() {
-            self.path.sample(since(now, want.sent_at_us));
+            self.path.sample_question(since(now, want.sent_at_us));
         }
         let Some(generation) = &mut self.generation else { return Ok(()) };
         let mut lost = 0;

@@ -130,7 +130,7 @@ impl Reducer {
             return Ok(());
         }
         if welcome.sent_at_us != 0 {
-            self.path.sample_join(since(now, welcome.sent_at_us));
+            self.path.sample_question(since(now, welcome.sent_at_us));
         }
         match welcome.code {
             WelcomeCode::Welcome => self.enter(now, &welcome),

@@ -10,6 +10,8 @@ use olaf_wire::reduce::{Ask, Blocks};
 
 /// The time-out doubles at most this often while nothing comes.
 const MOST_DOUBLINGS: u32 = 16;
+/// Most blocks to ask for when the time-out passes; twice as many the next time.
+const FIRST_BURST: u32 = 4;
 /// An end that sends no pieces asks for at most that many blocks that nobody has been seen to have.
 const AHEAD: u32 = 64;
 
@@ -22,6 +24,8 @@ pub(super) struct Asking {
     keepalive: Option<Instant>,
     /// How often in a row the time-out passed without a result.
     doublings: u32,
+    /// Most blocks to ask for at the next time-out.
+    burst: u32,
     /// When the last result came, microseconds.
     progress_us: u32,
     /// When the last question left, microseconds.
@@ -131,8 +135,7 @@ impl Reducer {
             self.asking.check = None;
             return;
         }
-        // As many as may be on their way: their results come all at once.
-        let most = self.window.state().0 as usize;
+        let most = self.asking.burst.max(FIRST_BURST) as usize;
         let seen = blocks.newest().max(blocks.holds()) + AHEAD;
         let progress_us = self.asking.progress_us;
         let asked_at = |state, at_us: u32| match state {
@@ -158,7 +161,12 @@ impl Reducer {
         if !overdue.is_empty() {
             self.asking.doublings = (self.asking.doublings + 1).min(MOST_DOUBLINGS);
             self.counts.time_outs += 1;
+            // Their results come all at once, so that there may not be more than the window.
+            let most = self.window.state().0.max(FIRST_BURST);
+            self.asking.burst = (self.asking.burst.max(FIRST_BURST) * 2).min(most);
             next = self.path.patience();
+        } else {
+            self.asking.burst = FIRST_BURST;
         }
         overdue.into_iter().for_each(|block| blocks.ask(block));
         self.asking.check = Some(now + next.max(Duration::from_micros(100)));

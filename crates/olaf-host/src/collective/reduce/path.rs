@@ -10,12 +10,13 @@ const LEAST: Duration = Duration::from_millis(2);
 /// As long as nothing is known.
 const UNKNOWN: Duration = Duration::from_millis(20);
 
-/// The round trip, from the times that answers give back.
+/// What is known of the path.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Path {
+    /// From a piece to its result. Other workers' pieces are awaited in this time.
     round_trip: RoundTrip,
-    /// The quickest answer to a join. Such an answer may have waited for other workers.
-    of_join: Option<Duration>,
+    /// The quickest answer to a join or a question.
+    of_question: Option<Duration>,
 }
 
 impl Path {
@@ -23,18 +24,21 @@ impl Path {
         self.round_trip.sample(sample);
     }
 
-    pub(super) fn sample_join(&mut self, sample: Duration) {
-        self.of_join = Some(self.of_join.map_or(sample, |least| least.min(sample)));
+    pub(super) fn sample_question(&mut self, sample: Duration) {
+        self.of_question = Some(self.of_question.map_or(sample, |least| least.min(sample)));
     }
 
     pub(super) fn smoothed(&self) -> Option<Duration> {
-        self.round_trip.smoothed().or(self.of_join)
+        self.round_trip.smoothed().or(self.of_question)
     }
 
-    /// What has no answer after this time is likely lost.
+    /// What has no answer after this time is likely lost. Waits for slow workers make it longer, but
+    /// only so much: a loss at the end of an operation is noticed by this time alone.
     pub(super) fn patience(&self) -> Duration {
-        let of_join = || self.of_join.map(|least| least * 3);
-        self.round_trip.patience().or_else(of_join).unwrap_or(UNKNOWN).max(LEAST)
+        let most = self.of_question.map_or(Duration::MAX, |least| least * 4 + UNKNOWN);
+        let of_question = || self.of_question.map(|least| least * 3);
+        let patience = self.round_trip.patience().or_else(of_question).unwrap_or(UNKNOWN);
+        patience.clamp(LEAST, most.max(LEAST))
     }
 }
 

@@ -31,6 +31,7 @@ pub(super) struct Counts {
     pub(super) time_outs: u64,
     pub(super) wanted: u64,
     pub(super) lost_results: u64,
+    pub(super) results_refused: u64,
     pub(super) refused: BTreeMap<&'static str, u64>,
     pub(super) other_version: Option<u8>,
 }
@@ -96,6 +97,8 @@ pub struct Results {
     pub early: u64,
     pub early_used: u64,
     pub early_discarded: u64,
+    pub early_waiting: u64,
+    pub refused: u64,
     pub lost: u64,
 }
 
@@ -148,6 +151,8 @@ pub(super) fn of(end: &Reducer, now: Instant) -> ReducerStatistics {
             early: counts.early,
             early_used: counts.early_used,
             early_discarded: counts.early_discarded,
+            early_waiting: generation.map_or(0, |generation| generation.early.len() as u64),
+            refused: counts.results_refused,
             lost: counts.lost_results,
         },
         asks: counts.asks,

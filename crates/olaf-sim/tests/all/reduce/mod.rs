@@ -1,0 +1,6 @@
+//! `reduce`: ends and a switch in a simulated network.
+
+mod faults;
+mod job;
+mod membership;
+mod throughput;
