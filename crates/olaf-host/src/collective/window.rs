@@ -68,9 +68,9 @@ const LOSS_GAIN: f64 = 1.0 / 64.0;
 /// Above this share of lost blocks the path is congested. Below, single losses are taken for noise
 /// of the path and do not slow the sender down.
 const LOSS_OF_CONGESTION: f64 = 1.0 / 16.0;
-/// The window grows while the round trip is at most twice the shortest one and this: a longer queue
-/// wins nothing.
-const QUEUE: Duration = Duration::from_millis(1);
+/// The window grows while the round trip is at most one and a half times the shortest one and this:
+/// a longer queue wins nothing, and makes the answer to a loss late.
+const QUEUE: Duration = Duration::from_micros(500);
 
 /// A window that grows until the path is full, and halves at most once a round trip when the path is
 /// congested: additive increase, multiplicative decrease, with a slow start.
@@ -82,6 +82,8 @@ pub struct Aimd {
     first: f64,
     most: f64,
     in_flight: u32,
+    /// How many results in a row were late.
+    late: u32,
     smoothed: Option<Duration>,
     shortest: Option<Duration>,
     /// Average share of lost blocks.
@@ -102,6 +104,7 @@ impl Aimd {
             first,
             most,
             in_flight: 0,
+            late: 0,
             smoothed: None,
             shortest: None,
             losses: 0.0,
@@ -114,18 +117,25 @@ impl Aimd {
         self.smoothed = Some(self.smoothed.map_or(sample, |smoothed| (smoothed * 7 + sample) / 8));
     }
 
-    fn grow(&mut self) {
-        // A window that the program does not fill says nothing of the path.
-        let is_used = f64::from(self.in_flight) * 2.0 >= self.window;
-        let queues = match (self.smoothed, self.shortest) {
-            (Some(smoothed), Some(shortest)) => smoothed > shortest * 2 + QUEUE,
-            _ => false,
+    fn grow(&mut self, round_trip: Option<Duration>) {
+        let queues = match (round_trip, self.shortest) {
+            (Some(sample), Some(shortest)) => sample > shortest * 3 / 2 + QUEUE,
+            _ => true,
         };
-        if !is_used || queues {
+        self.late = if queues { self.late.saturating_add(1) } else { 0 };
+        if queues {
+            // Late for two windows: the path is full, and the slow start is over. Results are late
+            // for one window where another worker begins the operation later.
+            if f64::from(self.late) > self.window * 2.0 {
+                self.threshold = self.threshold.min(self.window);
+            }
             return;
         }
-        let step = if self.window < self.threshold { 1.0 } else { 1.0 / self.window };
-        self.window = (self.window + step).min(self.most);
+        // A window that the program does not fill says nothing of the path.
+        if f64::from(self.in_flight) * 2.0 >= self.window {
+            let step = if self.window < self.threshold { 1.0 } else { 1.0 / self.window };
+            self.window = (self.window + step).min(self.most);
+        }
     }
 
     fn shrink(&mut self, now: Instant, to: f64) {
@@ -159,7 +169,7 @@ impl Window for Aimd {
         if ecn {
             self.shrink(now, self.window / 2.0);
         } else {
-            self.grow();
+            self.grow(round_trip);
         }
         self.in_flight = self.in_flight.saturating_sub(1);
     }

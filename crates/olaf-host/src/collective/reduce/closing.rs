@@ -138,16 +138,12 @@ impl Reducer {
 
     /// Joins again once nothing more is to be done in the generation.
     pub(super) fn finish_closing(&mut self, now: Instant) {
-        let Some(generation) = self.generation.take_if(|generation| generation.is_drained()) else {
+        let Some(mut generation) = self.generation.take_if(|generation| generation.is_drained())
+        else {
             return;
         };
         let Some(closing) = generation.closing else { return };
-        // This end has not begun the operation that failed at the others.
-        let fails = generation.next_operation == closing.operation
-            && closing.again_from > closing.operation
-            && closing.reason != Reason::Unknown
-            && !closing.is_own;
-        self.doomed = fails.then(|| closing.failure());
+        self.doomed = generation.dooms_next();
         let is_elastic = self.config.workers == 0;
         let number = generation.address.generation;
         self.again = (!closing.is_own && closing.reason != Reason::Unknown).then_some(Again {

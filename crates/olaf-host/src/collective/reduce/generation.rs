@@ -45,6 +45,11 @@ impl Closing {
     pub(super) const fn failure(&self) -> Failure {
         Failure::Closed { reason: self.reason, culprit: self.culprit }
     }
+
+    /// Whether the first operation without a sum fails at every worker: also where it has not begun.
+    fn fails_first(&self) -> bool {
+        self.again_from > self.operation && self.reason != Reason::Unknown && !self.is_own
+    }
 }
 
 impl Generation {
@@ -68,6 +73,16 @@ impl Generation {
     /// Whether an operation that begins now belongs into this generation.
     pub(super) fn takes_operations(&self) -> bool {
         self.closing.is_none_or(|closing| self.next_operation < closing.operation)
+    }
+
+    /// The failure of the operation that begins next, where it has failed at the other workers.
+    pub(super) fn dooms_next(&mut self) -> Option<Failure> {
+        let closing = self.closing?;
+        let is_next = self.next_operation == closing.operation && closing.fails_first();
+        is_next.then(|| {
+            self.next_operation += 1;
+            closing.failure()
+        })
     }
 
     /// Gives the operation its place behind all others.

@@ -166,7 +166,6 @@ impl Reducer {
         self.events.push_back(WorkerEvent::InGeneration { generation, rank, workers });
         self.asking.start(now, self.config.options.keepalive);
         self.counts.generations += 1;
-        self.doomed = None;
         self.joining.next = None;
         let waiting = core::mem::take(&mut self.waiting);
         match self.again.take().and_then(|again| again.contradicts(welcome)) {

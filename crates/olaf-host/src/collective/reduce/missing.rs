@@ -165,7 +165,7 @@ impl Reducer {
             let most = self.window.state().0.max(FIRST_BURST);
             self.asking.burst = (self.asking.burst.max(FIRST_BURST) * 2).min(most);
             next = self.path.patience();
-        } else {
+        } else if self.asking.doublings == 0 {
             self.asking.burst = FIRST_BURST;
         }
         overdue.into_iter().for_each(|block| blocks.ask(block));

@@ -183,17 +183,16 @@ impl Collective for Reducer {
         self.next_id += 1;
         self.counts.operations += 1;
         let open = Open::new(id, now, operation);
-        if self.generation.as_ref().is_some_and(Generation::takes_operations) {
-            self.place(now, open);
-            self.finish_closing(now);
-        } else if let Some(failure) = self.doomed.take() {
-            if let Some(generation) = &mut self.generation {
-                generation.next_operation += 1;
-            }
+        let generation = self.generation.as_mut();
+        let doomed = self.doomed.take().or_else(|| generation?.dooms_next());
+        if let Some(failure) = doomed {
             self.fail(now, [open], failure);
+        } else if self.generation.as_ref().is_some_and(Generation::takes_operations) {
+            self.place(now, open);
         } else {
             self.waiting.push_back(open);
         }
+        self.finish_closing(now);
         Ok(id)
     }
 

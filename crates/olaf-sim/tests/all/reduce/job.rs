@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 use olaf_engine::switch::reduce::{Config as SwitchConfig, Switch};
-use olaf_engine::{Event, Instant, JobId, PeerId, PortId, Session, Wiring, WorkerEvent};
+use olaf_engine::{Instant, JobId, PeerId, PortId, Session, Wiring};
 use olaf_host::collective::{
     Collective, Config, Done, Failure, Operation, OperationId, Options, Reducer, Reduction, Sum,
 };
@@ -192,6 +192,7 @@ impl Job {
     #[track_caller]
     pub(super) fn run_until_done(&mut self, at_most: Duration) {
         let until = self.net.now() + at_most;
+        self.collect();
         while self.open() > 0 {
             assert!(
                 self.net.now() < until,
