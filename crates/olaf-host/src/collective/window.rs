@@ -63,11 +63,12 @@ impl Window for Fixed {
     }
 }
 
-/// Share of an observation in the average of losses.
-const LOSS_GAIN: f64 = 1.0 / 64.0;
-/// Above this share of lost blocks the path is congested. Below, single losses are taken for noise
-/// of the path and do not slow the sender down.
-const LOSS_OF_CONGESTION: f64 = 1.0 / 16.0;
+/// Losses in one round trip that are congestion: three, or this share of a large window. A queue that
+/// is full drops several datagrams in a row. A single loss is noise of the path, and does not slow
+/// the sender down.
+const CONGESTION: (f64, f64) = (3.0, 1.0 / 8.0);
+/// Near the window at which the path was congested last, the window grows this much more slowly.
+const NEAR: (f64, f64) = (0.75, 8.0);
 /// The window grows while the round trip is at most one and a half times the shortest one and this:
 /// a longer queue wins nothing, and makes the answer to a loss late.
 const QUEUE: Duration = Duration::from_micros(500);
@@ -86,8 +87,10 @@ pub struct Aimd {
     late: u32,
     smoothed: Option<Duration>,
     shortest: Option<Duration>,
-    /// Average share of lost blocks.
-    losses: f64,
+    /// The window at which the path was congested last.
+    congested_at: f64,
+    /// Losses of the round trip that ends then.
+    losses: (u32, Instant),
     /// Until then the reaction to a congestion is under way.
     reacted_until: Instant,
 }
@@ -107,7 +110,8 @@ impl Aimd {
             late: 0,
             smoothed: None,
             shortest: None,
-            losses: 0.0,
+            congested_at: f64::INFINITY,
+            losses: (0, Instant(0)),
             reacted_until: Instant(0),
         }
     }
@@ -133,7 +137,12 @@ impl Aimd {
         }
         // A window that the program does not fill says nothing of the path.
         if f64::from(self.in_flight) * 2.0 >= self.window {
-            let step = if self.window < self.threshold { 1.0 } else { 1.0 / self.window };
+            let (near, slower) = NEAR;
+            let step = match self.window {
+                window if window < self.threshold => 1.0,
+                window if window < self.congested_at * near => 1.0 / window,
+                window => 1.0 / (window * slower),
+            };
             self.window = (self.window + step).min(self.most);
         }
     }
@@ -142,6 +151,7 @@ impl Aimd {
         if now < self.reacted_until {
             return;
         }
+        self.congested_at = self.window;
         self.window = to.max(1.0);
         self.threshold = self.window;
         self.reacted_until = now + self.smoothed.unwrap_or(QUEUE);
@@ -165,7 +175,6 @@ impl Window for Aimd {
         if let Some(sample) = round_trip {
             self.measure(sample);
         }
-        self.losses -= self.losses * LOSS_GAIN;
         if ecn {
             self.shrink(now, self.window / 2.0);
         } else {
@@ -175,8 +184,13 @@ impl Window for Aimd {
     }
 
     fn on_loss(&mut self, now: Instant) {
-        self.losses += (1.0 - self.losses) * LOSS_GAIN;
-        if self.losses > LOSS_OF_CONGESTION {
+        let (count, until) = &mut self.losses;
+        if now >= *until {
+            (*count, *until) = (0, now + self.smoothed.unwrap_or(QUEUE));
+        }
+        *count += 1;
+        let (least, share) = CONGESTION;
+        if f64::from(*count) >= (self.window * share).max(least) {
             self.shrink(now, self.window / 2.0);
         }
     }

@@ -1,5 +1,6 @@
 //! A job of ends around one switch.
 
+use super::socket::Socket;
 use core::time::Duration;
 use olaf_engine::switch::reduce::{Config as SwitchConfig, Switch};
 use olaf_engine::{Instant, JobId, PeerId, PortId, Session, Wiring};
@@ -25,6 +26,8 @@ pub(super) struct Setting {
     pub(super) datagram_bytes: u32,
     pub(super) options: Options,
     pub(super) switch: SwitchConfig,
+    /// Room of the switch's socket, and the time that the switch needs for a datagram.
+    pub(super) socket: Option<(usize, Duration)>,
 }
 
 impl Default for Setting {
@@ -37,6 +40,7 @@ impl Default for Setting {
             datagram_bytes: 1472,
             options: Options::default(),
             switch: SwitchConfig { slots: 64, ..SwitchConfig::default() },
+            socket: None,
         }
     }
 }
@@ -88,8 +92,10 @@ impl Task {
         let each = |at: usize| ends.iter().map(move |end| lane(*end, self.number, at));
         let lanes = 0..self.lanes;
         match self.reduction {
-            Reduction::Sum => lanes.map(|at| each(at).sum()).collect(),
-            Reduction::Mean => lanes.map(|at| each(at).sum::<f32>() / ends.len() as f32).collect(),
+            Reduction::Sum | Reduction::ExactSum => lanes.map(|at| each(at).sum()).collect(),
+            Reduction::Mean | Reduction::ExactMean => {
+                lanes.map(|at| each(at).sum::<f32>() / ends.len() as f32).collect()
+            }
             Reduction::Min => lanes.map(|at| each(at).fold(f32::MAX, f32::min)).collect(),
             Reduction::Max => lanes.map(|at| each(at).fold(f32::MIN, f32::max)).collect(),
             Reduction::Broadcast { root } => {
@@ -106,10 +112,14 @@ pub(super) fn peer(end: u32) -> PeerId {
 impl Job {
     pub(super) fn new(setting: Setting) -> Self {
         let mut net = Network::new(setting.seed, START).without_records();
-        let config = setting.switch.clone();
+        let (config, socket) = (setting.switch.clone(), setting.socket);
         net.place_wired(SWITCH, Wiring::new(PortId::DOWNLINK), move |life, _| {
             let epoch = 1_000_000 * (life + 1);
-            Box::new(Switch::new(config.clone(), epoch).expect("the set-up can be"))
+            let switch = Switch::new(config.clone(), epoch).expect("the set-up can be");
+            match socket {
+                Some((room, each)) => Box::new(Socket::new(switch, room, each)),
+                None => Box::new(switch),
+            }
         });
         let mut job = Self { net, setting, ended: BTreeMap::new() };
         for end in 0..job.setting.workers {
@@ -159,7 +169,8 @@ impl Job {
         let now = self.net.now();
         let ends = (0..self.setting.workers).filter_map(|end| self.net.node::<Reducer>(peer(end)));
         let mut all: Vec<String> = ends.map(|end| format!("{:?}", end.statistics(now))).collect();
-        let switch = self.net.node::<Switch>(SWITCH);
+        let is_bare = self.setting.socket.is_none();
+        let switch = is_bare.then(|| self.net.node::<Switch>(SWITCH)).flatten();
         all.extend(switch.map(|switch| format!("{:?}", switch.statistics(now))));
         all.join("\n")
     }
@@ -237,6 +248,9 @@ impl Job {
                 let kept = results.early - results.early_used - results.early_discarded;
                 assert_eq!(kept, results.early_waiting);
             }
+        }
+        if self.setting.socket.is_some() {
+            return;
         }
         for switch in self.net.lives::<Switch>(SWITCH) {
             let of = switch.statistics(now).pieces;

@@ -3,4 +3,5 @@
 mod faults;
 mod job;
 mod membership;
+mod socket;
 mod throughput;

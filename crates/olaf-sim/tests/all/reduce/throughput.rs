@@ -1,6 +1,7 @@
 //! How much of a link an operation fills, and what losses cost.
 
 use super::job::*;
+use super::socket::Socket;
 use core::time::Duration;
 use olaf_engine::BitsPerSecond;
 use olaf_engine::switch::reduce::Config as SwitchConfig;
@@ -59,4 +60,41 @@ fn losses_cost_little() {
     }
     let of_clean = share(1, 0.01, 25_000_000) / share(1, 0.0, 25_000_000);
     assert!(of_clean > 0.9, "{of_clean}");
+}
+
+/// One machine: an end writes 20 Gbit/s, the switch takes 1.5 us for a datagram, and its socket has
+/// the usual size.
+#[test]
+fn the_socket_of_the_switch_rarely_overflows() {
+    let each = Duration::from_nanos(1500);
+    for (workers, least) in [(2, 0.95), (4, 0.7), (8, 0.3)] {
+        let mut job = Job::new(Setting {
+            workers,
+            wire: Wire {
+                rate: BitsPerSecond::new(20 * RATE),
+                delay: Duration::from_micros(20),
+                ..Wire::default()
+            },
+            socket: Some((212_992, each)),
+            ..setting(1, 0.0)
+        });
+        job.run_for(Duration::from_millis(100));
+        let mut shares = Vec::new();
+        for number in 0..6 {
+            let bytes = 10_000_000;
+            job.begin_all(Task::sum(bytes / 4, number));
+            job.run_until_done(Duration::from_secs(60));
+            let last = job.ended.values().filter_map(|ended| ended.values().last());
+            let took = last.map(|ended| ended.took.as_secs_f64()).fold(0.0, f64::max);
+            let switch = each.as_secs_f64() * f64::from(workers) * (bytes / 8896) as f64;
+            let limit = switch.max(bytes as f64 * 8.0 / 20e9);
+            shares.push(limit / took);
+        }
+        let switch = job.net.node::<Socket>(SWITCH).expect("it lives");
+        let lost = switch.dropped as f64 / switch.came as f64;
+        assert!(lost < 0.05, "{workers} workers: {lost} of the datagrams found the socket full");
+        // With 8 workers the socket has room for two datagrams of each.
+        let mean = shares.iter().sum::<f64>() / shares.len() as f64;
+        assert!(mean > least, "{workers} workers: {shares:.3?} of what the switch can");
+    }
 }
