@@ -34,6 +34,32 @@ LANES = {"<f4": "f32", "<f2": "f16", "<i4": "i32", "<i8": "i64"}
 """The types that a switch sums, by numpy's names. A tensor may also be bfloat16 (`bf16`)."""
 
 
+PROTOCOLS: dict[str, dict[str, Any]] = {
+    "reduce": {},
+    # ATP §4 and §5.2.3: 32 values in a packet, i32 by one scale, a timer of 1 ms alone. The window
+    # is SwitchML's own choice for 10 Gbit/s. differs: ATP's packets have 180 bytes, and ours 234,
+    # for our header is longer.
+    "switchml-atp": {
+        "block_bytes": 128,
+        "window_blocks": 128,
+        "scale": 1e8,
+        "recovery": "timer",
+        "timer_ms": 1,
+        "ecn": False,
+    },
+    # Trio-ML §6.1: 256 values in a packet, a pool of 512, nothing is sent again.
+    "switchml-trio": {
+        "block_bytes": 1024,
+        "window_blocks": 512,
+        "scale": 1e8,
+        "recovery": "off",
+        "ecn": False,
+    },
+}
+"""What `connect_sum` sets for each protocol; its options change single values. SwitchML is the
+baseline of two papers."""
+
+
 class Counts(NamedTuple):
     """Who is in a result."""
 
@@ -53,7 +79,8 @@ def connect_sum(
     rank: int | None = None,
     timeout_s: float = 30.0,
     deadline_s: float | None = None,
-    **options: int | str | None,
+    protocol: str = "reduce",
+    **options: float | str | None,
 ) -> SumConnection:
     """Join a job at the switch at ``udp://host:port``, and wait until the job begins.
 
@@ -63,9 +90,12 @@ def connect_sum(
     timeout_s: time limit for the job to begin.
     deadline_s: a block that is incomplete after this time is summed without the missing workers,
     see ``partial`` of `SumConnection.all_reduce`. None waits for every worker. The same for all.
+    protocol: "reduce", or the baselines "switchml-atp" and "switchml-trio": fixed-point sums in
+    small packets with a fixed window. See docs/all-reduce.md. The same for all workers.
     options: ``operation_timeout_ms`` (60,000), ``silence_ms`` (5,000: a switch that is not heard
     for this time has failed), ``block_bytes``, ``window_blocks``, ``keepalive_ms``, ``mtu_bytes``,
-    ``ecn``.
+    ``ecn``; ``recovery`` ("ask", "timer" with ``timer_ms``, or "off"); ``scale`` (float32 sums travel
+    as integers: each value times this number).
 
     Raises ValueError for an invalid argument, UnreachableError if the switch does not answer,
     RefusedError if it turns this worker away, and TimeoutError if other workers are missing.
@@ -79,7 +109,10 @@ def connect_sum(
         if deadline_s < 0.001:
             raise ValueError(f"deadline_s = {deadline_s}: must be at least 0.001, or None")
         options["deadline_ms"] = round(deadline_s * 1000)
-    client = SumClient(switch, job=job, workers=workers, rank=rank, config=json.dumps(options))
+    if protocol not in PROTOCOLS:
+        raise ValueError(f"protocol = {protocol!r}: must be one of {', '.join(PROTOCOLS)}")
+    config = json.dumps(PROTOCOLS[protocol] | options)
+    client = SumClient(switch, job=job, workers=workers, rank=rank, config=config)
     try:
         client.join(timeout_s)
     except BaseException:

@@ -2,10 +2,26 @@
 
 use core::time::Duration;
 use olaf_engine::PeerId;
-use olaf_engine::keys::{ConfigError, ms, ms_or_off};
+use olaf_engine::keys::{ConfigError, Named, ms, ms_or_off, named};
 use olaf_wire::ids::{JobId, Session};
 use olaf_wire::offsets::MAX_DATAGRAM;
 use serde::{Deserialize, Serialize};
+
+/// How lost pieces and results come back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recovery {
+    /// The end asks for missing results; the switch says whose pieces are lost.
+    Ask,
+    /// The end sends each piece again until its result comes, as SwitchML does.
+    Timer,
+    /// Nothing is sent again. After a loss an operation ends with its time-out.
+    Off,
+}
+
+impl Named for Recovery {
+    const NAMES: &'static [(&'static str, Self)] =
+        &[("ask", Self::Ask), ("timer", Self::Timer), ("off", Self::Off)];
+}
 
 /// What all workers of a job may be told alike, as serde reads and writes it: a flat table.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
@@ -25,6 +41,16 @@ pub struct Options {
     /// Milliseconds between two signs of life while there is nothing else to send. 500 ms.
     #[serde(rename = "keepalive_ms", with = "ms")]
     pub keepalive: Duration,
+    /// How lost pieces and results come back. `ask`.
+    #[serde(with = "named")]
+    pub recovery: Recovery,
+    /// With `timer`: milliseconds after which a piece without a result is sent again. 1, as in
+    /// SwitchML.
+    #[serde(rename = "timer_ms", with = "ms")]
+    pub timer: Duration,
+    /// Sums of f32 travel as integers: each lane times this number, rounded. Integers wrap where a
+    /// sum is too large. Off: they travel as f32.
+    pub scale: Option<f64>,
     /// Sends datagrams as ECN-capable, so that a congested link may mark them.
     pub ecn: bool,
 }
@@ -37,6 +63,9 @@ impl Default for Options {
             deadline: None,
             silence: Duration::from_secs(5),
             keepalive: Duration::from_millis(500),
+            recovery: Recovery::Ask,
+            timer: Duration::from_millis(1),
+            scale: None,
             ecn: true,
         }
     }
@@ -50,6 +79,9 @@ impl Options {
     pub fn check(self) -> Result<Self, ConfigError> {
         ConfigError::unless_positive("silence_ms", self.silence > Duration::ZERO)?;
         ConfigError::unless_positive("keepalive_ms", self.keepalive > Duration::ZERO)?;
+        ConfigError::unless_positive("timer_ms", self.timer > Duration::ZERO)?;
+        let is_scale = |scale: f64| scale.is_finite() && scale > 0.0;
+        ConfigError::unless_positive("scale", self.scale.is_none_or(is_scale))?;
         ConfigError::unless_positive("block_bytes", self.block_bytes != Some(0))?;
         ConfigError::unless_positive("window_blocks", self.window_blocks != Some(0))?;
         ConfigError::unless_positive("deadline_ms", self.deadline != Some(Duration::ZERO))?;

@@ -10,7 +10,7 @@ mod reduce;
 mod window;
 
 pub use buffer::Buffer;
-pub use config::{Config, Options};
+pub use config::{Config, Options, Recovery};
 pub use operation::{Done, Failure, Operation, OperationId, Reduction, Sum};
 pub use reduce::{Reducer, ReducerStatistics, Standing};
 pub use window::{Aimd, Fixed, Window};

@@ -50,6 +50,7 @@ pub(super) enum Place {
 /// The blocks of a generation.
 #[derive(Debug)]
 pub(super) struct Blocks {
+    asks: bool,
     slots: u32,
     /// The results of all blocks before this one are here.
     holds: u32,
@@ -66,8 +67,10 @@ pub(super) struct Blocks {
 }
 
 impl Blocks {
-    pub(super) fn new(slots: u32) -> Self {
+    /// `asks`: results that later ones have overtaken are asked for.
+    pub(super) fn new(slots: u32, asks: bool) -> Self {
         Self {
+            asks,
             slots: slots.clamp(1, MAX_SLOTS),
             holds: 0,
             entries: VecDeque::new(),
@@ -151,6 +154,9 @@ impl Blocks {
 
     /// Asks for the blocks that have just been overtaken by enough later ones.
     fn scan(&mut self) {
+        if !self.asks {
+            return;
+        }
         let until = self.newest[LATER - 1].saturating_sub(1).min(self.next);
         for block in self.scanned.max(self.holds)..until {
             self.ask(block);

@@ -5,6 +5,9 @@
 //! workers, one for each block. The second is the sum of the lanes, each block at the scale of its
 //! exponent ([`fixed`]). Both have their numbers from the beginning; the end sends the lanes when it
 //! has all exponents.
+//!
+//! SwitchML and ATP know one scale for the whole job instead, which the program chooses. Such a sum
+//! has no exponents.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -13,7 +16,7 @@ use olaf_engine::lanes::fixed::{self, Scale};
 /// Bytes of an exponent, which travels as an integer of 32 bits, and of a lane.
 const BYTES: usize = 4;
 
-/// The exponents of an operation.
+/// The scales of an operation whose lanes travel as integers.
 #[derive(Debug)]
 pub(super) struct Exact {
     /// Of this end's lanes, by block.
@@ -21,6 +24,8 @@ pub(super) struct Exact {
     /// The same as lanes of the first operation; the largest of all workers once its results are
     /// here.
     lanes: Vec<u8>,
+    /// The scale of all blocks, where there are no exponents.
+    scale: Option<f64>,
     workers: u32,
     /// Lanes of one block as numbers. A program's memory may have any alignment.
     numbers: Vec<f32>,
@@ -29,7 +34,7 @@ pub(super) struct Exact {
 impl Exact {
     /// The exponents of these lanes in blocks of `block_bytes` bytes.
     pub(super) fn new(lanes: &[u8], block_bytes: usize, workers: u32) -> Self {
-        let mut exact = Self { own: Vec::new(), lanes: Vec::new(), workers, numbers: Vec::new() };
+        let mut exact = Self { workers, ..Self::scaled(None) };
         for block in lanes.chunks(block_bytes) {
             exact.read(block);
             exact.own.push(fixed::exponent_of(&exact.numbers));
@@ -37,6 +42,11 @@ impl Exact {
         let own = exact.own.iter().flat_map(|exponent| i32::from(*exponent).to_le_bytes());
         exact.lanes = own.collect();
         exact
+    }
+
+    /// The same scale for all blocks.
+    pub(super) const fn scaled(scale: Option<f64>) -> Self {
+        Self { own: Vec::new(), lanes: Vec::new(), scale, workers: 1, numbers: Vec::new() }
     }
 
     /// The exponents as lanes.
@@ -63,26 +73,38 @@ impl Exact {
     /// Whether this end's lanes of a block fit its scale. They do not where the first operation went
     /// without this worker.
     pub(super) fn fits(&self, block: usize) -> bool {
-        self.own.get(block).is_some_and(|own| *own <= self.exponent(block))
+        self.scale.is_some() || self.own.get(block).is_some_and(|own| *own <= self.exponent(block))
     }
 
     /// Whether this end's lanes of a block are all numbers.
     pub(super) fn is_finite(&self, block: usize) -> bool {
-        self.own.get(block).is_some_and(|own| *own != fixed::NOT_FINITE)
+        self.scale.is_some() || self.own.get(block).is_some_and(|own| *own != fixed::NOT_FINITE)
     }
 
     /// Writes the lanes of a block as integers.
     pub(super) fn write(&mut self, block: usize, lanes: &[u8], out: &mut [u8]) {
-        let scale = Scale::new(self.exponent(block), self.workers);
         self.read(lanes);
-        scale.quantize(&self.numbers, out);
+        if let Some(scale) = self.scale {
+            for (out, lane) in out.as_chunks_mut::<BYTES>().0.iter_mut().zip(&self.numbers) {
+                // Too large a lane becomes the largest integer; no number becomes 0.
+                *out = (libm::rint(f64::from(*lane) * scale) as i32).to_le_bytes();
+            }
+        } else {
+            Scale::new(self.exponent(block), self.workers).quantize(&self.numbers, out);
+        }
     }
 
     /// Reads the sum of a block, divided by that number.
     pub(super) fn sum(&mut self, block: usize, sum: &[u8], by: u32, to: &mut [u8]) {
-        let scale = Scale::new(self.exponent(block), self.workers);
         self.numbers.resize(sum.len() / BYTES, 0.0);
-        scale.dequantize(sum, &mut self.numbers);
+        if let Some(scale) = self.scale {
+            for (lane, sum) in self.numbers.iter_mut().zip(sum.as_chunks::<BYTES>().0) {
+                *lane = (f64::from(i32::from_le_bytes(*sum)) / scale) as f32;
+            }
+        } else {
+            let scale = Scale::new(self.exponent(block), self.workers);
+            scale.dequantize(sum, &mut self.numbers);
+        }
         let by = by as f32;
         for (to, lane) in to.as_chunks_mut::<BYTES>().0.iter_mut().zip(&self.numbers) {
             *to = (lane / by).to_le_bytes();
@@ -148,6 +170,18 @@ mod tests {
         let mut result = [0; 8];
         end.sum(0, &[0; 8], 1, &mut result);
         assert!(result.as_chunks().0.iter().all(|lane| f32::from_le_bytes(*lane).is_nan()));
+    }
+
+    #[test]
+    fn a_job_may_have_one_scale() {
+        let mut end = Exact::scaled(Some(100.0));
+        assert!(end.lanes().is_empty() && end.fits(7) && end.is_finite(7));
+        let mut part = [0; 12];
+        end.write(0, &bytes(&[1.234, -0.5, 1e30]), &mut part);
+        assert_eq!(integers(&part), [123, -50, i32::MAX]);
+        let mut mean = [0; 12];
+        end.sum(0, &part, 2, &mut mean);
+        assert_eq!(mean[..8], bytes(&[0.615, -0.25])[..]);
     }
 
     #[test]

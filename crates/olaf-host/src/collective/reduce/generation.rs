@@ -3,7 +3,7 @@
 use super::blocks::Blocks;
 use super::early::Early;
 use super::operations::Open;
-use crate::collective::{Config, Failure};
+use crate::collective::{Config, Failure, Recovery};
 use alloc::collections::VecDeque;
 use olaf_wire::reduce::{Address, Reason, Welcome};
 
@@ -17,6 +17,8 @@ pub(super) struct Generation {
     /// Workers of all switches.
     pub(super) workers: u32,
     block_bytes: u32,
+    /// See [`Options::scale`](crate::collective::Options::scale).
+    scale: Option<f64>,
     pub(super) blocks: Blocks,
     /// Those that have begun and not ended, in the order of their blocks.
     pub(super) open: VecDeque<Open>,
@@ -61,7 +63,8 @@ impl Generation {
             rank: config.rank.filter(|_| config.workers > 0).unwrap_or(address.rank),
             workers: config.workers.max(welcome.workers),
             block_bytes: welcome.block_bytes,
-            blocks: Blocks::new(welcome.slots),
+            scale: config.options.scale,
+            blocks: Blocks::new(welcome.slots, config.options.recovery == Recovery::Ask),
             open: VecDeque::new(),
             next_operation: 0,
             next_block: 0,
@@ -91,7 +94,7 @@ impl Generation {
     /// Why it can have none.
     pub(super) fn place(&self, open: &mut Open) -> Result<(), Failure> {
         let who = (self.rank, self.workers);
-        open.place(self.next_operation, self.next_block, self.block_bytes, who)
+        open.place(self.next_operation, self.next_block, self.block_bytes, who, self.scale)
     }
 
     /// Begins the operation, which has its place.

@@ -3,7 +3,7 @@
 use super::blocks::State;
 use super::path::{micros, since};
 use super::{Reducer, Standing};
-use crate::collective::Failure;
+use crate::collective::{Failure, Recovery};
 use core::time::Duration;
 use olaf_engine::{Instant, WorkerEvent};
 use olaf_wire::reduce::{Ask, Blocks};
@@ -128,14 +128,22 @@ impl Reducer {
         if self.asking.check.is_none_or(|at| at > now) {
             return;
         }
-        let time_out = self.time_out();
+        let recovery = self.config.options.recovery;
+        let time_out = match recovery {
+            Recovery::Ask => self.time_out(),
+            Recovery::Timer => self.config.options.timer,
+            Recovery::Off => return self.asking.check = None,
+        };
         let Some(generation) = &mut self.generation else { return self.asking.stop() };
         let blocks = &mut generation.blocks;
         if generation.open.is_empty() {
             self.asking.check = None;
             return;
         }
-        let most = self.asking.burst.max(FIRST_BURST) as usize;
+        let most = match recovery {
+            Recovery::Timer => usize::MAX,
+            _ => self.asking.burst.max(FIRST_BURST) as usize,
+        };
         let seen = blocks.newest().max(blocks.holds()) + AHEAD;
         let progress_us = self.asking.progress_us;
         let asked_at = |state, at_us: u32| match state {
@@ -168,7 +176,17 @@ impl Reducer {
         } else if self.asking.doublings == 0 {
             self.asking.burst = FIRST_BURST;
         }
-        overdue.into_iter().for_each(|block| blocks.ask(block));
+        for block in overdue {
+            match (recovery, blocks.entry(block).state) {
+                (Recovery::Timer, State::Sent) => {
+                    blocks.want(block);
+                }
+                _ => blocks.ask(block),
+            }
+        }
+        if recovery == Recovery::Timer {
+            next = time_out;
+        }
         self.asking.check = Some(now + next.max(Duration::from_micros(100)));
     }
 

@@ -85,6 +85,7 @@ impl Open {
         first: u32,
         block_bytes: u32,
         (rank, workers): (u32, u32),
+        scale: Option<f64>,
     ) -> Result<(), Failure> {
         let sends = match self.operation.reduction {
             Reduction::Broadcast { root } if root >= workers => {
@@ -96,7 +97,11 @@ impl Open {
         let lane = self.operation.lane_type.bytes();
         let block_bytes = block_bytes as usize / lane * lane;
         let block_bytes = block_bytes.max(1);
-        self.exact = self.is_exact().then(|| Exact::new(self.bytes(), block_bytes, workers));
+        self.exact = if self.is_exact() {
+            Some(Exact::new(self.bytes(), block_bytes, workers))
+        } else {
+            scale.filter(|_| self.may_be_scaled()).map(|scale| Exact::scaled(Some(scale)))
+        };
         let blocks = |bytes: usize| u32::try_from(bytes.div_ceil(block_bytes)).ok();
         let exponents = self.exact.as_ref().map_or(0, |exact| exact.lanes().len());
         let lanes_from = blocks(exponents).and_then(|blocks| first.checked_add(blocks));
@@ -105,13 +110,18 @@ impl Open {
         let (Some(lanes_from), Some(end)) = (lanes_from, end.filter(|end| *end < u32::MAX)) else {
             return Err(Failure::BadOperation("its blocks are more than numbers can name"));
         };
-        let last = number + u32::from(self.exact.is_some());
+        let last = number + u32::from(exponents > 0);
         self.at = InGeneration { number, last, first, lanes_from, end, block_bytes, sends };
         Ok(())
     }
 
     const fn is_exact(&self) -> bool {
         matches!(self.operation.reduction, Reduction::ExactSum | Reduction::ExactMean)
+    }
+
+    fn may_be_scaled(&self) -> bool {
+        let is_sum = matches!(self.operation.reduction, Reduction::Sum | Reduction::Mean);
+        is_sum && self.operation.lane_type == LaneType::F32
     }
 
     /// Whether this end sends a piece of the block.
@@ -245,7 +255,8 @@ impl Open {
             };
             match (&mut self.exact, lane_block) {
                 (Some(exact), Some(index)) => {
-                    let by = if reduction == Reduction::ExactMean { contributors } else { 1 };
+                    let is_mean = matches!(reduction, Reduction::Mean | Reduction::ExactMean);
+                    let by = if is_mean { contributors } else { 1 };
                     exact.sum(index, result.lanes, by, to);
                 }
                 _ if reduction == Reduction::Mean => {
