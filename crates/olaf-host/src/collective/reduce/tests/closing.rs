@@ -71,6 +71,19 @@ fn an_operation_that_failed_elsewhere_fails_here_when_it_begins() {
 }
 
 #[test]
+fn it_fails_here_also_where_the_next_generation_has_begun() {
+    let mut trace = Trace::joined(config());
+    trace.closes(0, Reason::Mismatch, 1);
+    trace.sends(&[JOIN]);
+    trace.welcome(GENERATION + 1, 0);
+    trace.begin(sum(&[1.0]));
+    let failure = Failure::Closed { reason: Reason::Mismatch, culprit: Some(1) };
+    assert_eq!(trace.ends().outcome, Err(failure));
+    trace.begin(sum(&[2.0]));
+    trace.sends(&[piece(0, &[2.0])]);
+}
+
+#[test]
 fn a_restarted_switch_fails_everything() {
     let mut trace = Trace::joined(elastic());
     trace.begin(sum(&[1.0]));
