@@ -80,8 +80,8 @@ class SumClient:
     """A worker's connection to a job of sums: one UDP socket and one thread that keeps time.
 
     Arrays are C-contiguous numpy arrays, which are reduced where they lie. ``lanes`` is ``f32``,
-    ``f16``, ``bf16``, ``i32`` or ``i64``; ``op`` is ``sum``, ``mean``, ``min``, ``max`` or
-    ``broadcast``. Any thread may call any method.
+    ``f16``, ``bf16``, ``i32`` or ``i64``; ``op`` is ``sum``, ``mean``, ``exact_sum``,
+    ``exact_mean``, ``min``, ``max`` or ``broadcast``. Any thread may call any method.
     """
 
     def __new__(
@@ -148,7 +148,7 @@ class SumClient:
         """
 
     def stats(self) -> str:
-        """Statistics as JSON: see ``docs/reference/statistics.md#sum``."""
+        """Statistics as JSON: see ``docs/reference/statistics.md#worker-of-sums``."""
 
     def events(self) -> list[str]:
         """The events since the last call, one JSON object each."""

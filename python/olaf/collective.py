@@ -212,7 +212,7 @@ class SumConnection:
         return self._begin(array, view, "broadcast", root, timeout_s, partial=False)
 
     def stats(self) -> dict[str, Any]:
-        """Counters of this connection, see ``docs/reference/statistics.md#sum``."""
+        """Counters of this connection, see ``docs/reference/statistics.md#worker-of-sums``."""
         stats: dict[str, Any] = json.loads(self._client.stats())
         return stats
 

@@ -126,7 +126,7 @@ impl SumClient {
         })
     }
 
-    /// JSON: see ``docs/reference/statistics.md#sum``.
+    /// JSON: see ``docs/reference/statistics.md#worker-of-sums``.
     fn stats(&self, py: Python<'_>) -> String {
         py.detach(|| self.0.statistics())
     }
