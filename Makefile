@@ -46,6 +46,7 @@ test-slow: env-for-tests ## run the tests that take many seconds each, and all r
 	cargo test -p olaf-net --features portable --lib --quiet  # the poller of other systems
 	cargo test -p olaf-ffi --features header --test header --quiet
 	cargo test -p olaf-sched --features model --lib --quiet protocol::check::explore
+	cargo test -p olaf-engine --features model --lib --quiet blocks::pool::check
 	$(PYTEST) -m "slow and not torch and not ray"
 
 test-torch: ## run the tests of --learner torch and the integrations (installs 5 GB of extras)
@@ -64,7 +65,7 @@ format: env-for-tests ## check the formatting
 
 lint: env-for-tests ## run clippy and ruff, check the layers of python/olaf; warnings are errors
 	scripts/check-tests
-	cargo clippy --workspace --all-targets --features olaf-sched/model,olaf-ffi/header --quiet -- -D warnings
+	cargo clippy --workspace --all-targets --features olaf-sched/model,olaf-engine/model,olaf-ffi/header --quiet -- -D warnings
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports --no-logo
 
@@ -112,8 +113,9 @@ SECONDS ?= 600
 crosscheck: env ## check the verifier's provers on random instances, for SECONDS
 	$(BIN)/python tests/verify/crosscheck.py $(SECONDS) $(ARGS)
 
-model-check: ## check every state of larger sharing clusters (design note 018; minutes)
+model-check: ## check every state of larger clusters and tables (design notes 018, 028; minutes)
 	cargo test --release -p olaf-sched --features model --lib protocol::check -- --ignored --nocapture --test-threads 1
+	cargo test --release -p olaf-engine --features model --lib blocks::pool::check -- --ignored --nocapture --test-threads 1
 
 constraints: env ## pin the newest versions of the dependencies
 	scripts/pin

@@ -15,6 +15,8 @@
 //! | member 0 sends block 9 | `Refused(TooEarly)` | no member can hold the result of 5 yet |
 
 mod cell;
+#[cfg(all(test, feature = "model"))]
+mod check;
 mod counts;
 mod holds;
 #[cfg(any(test, feature = "reference"))]
