@@ -653,8 +653,9 @@ class Engine:
     def __new__(cls, role: str, config: str = "{}", life: int = 1) -> Self:
         """Create an engine.
 
-        role: ``switch``, ``server`` or ``worker``. config: JSON with the keys of that role's
-        configuration. A switch has the key ``server`` besides (the peer that is its server); a
+        role: ``switch``, ``sum_switch`` (that of `reduce`), ``server`` or ``worker``. config: JSON
+        with the keys of that role's configuration. A switch has the key ``server`` besides (the
+        peer that is its server), a ``sum_switch`` has ``above`` (the peer above, if any); a
         worker has ``job``, ``cluster``, ``worker``, ``switch`` (a peer), ``segment_lanes`` and
         ``seed``. life: names this life of the engine; draw it at random, above 0. Raises
         ValueError (names the key).

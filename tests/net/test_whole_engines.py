@@ -109,7 +109,7 @@ def test_bytes_that_are_not_ours_are_refused_or_passed_on_with_a_reason() -> Non
 @pytest.mark.parametrize(
     ("role", "config", "says"),
     [
-        ("gateway", "{}", "must be switch, server or worker"),
+        ("gateway", "{}", "must be switch, sum_switch, server or worker"),
         ("switch", '{"slots": 0}', "slots"),
         ("switch", '{"slotz": 8}', "slotz: a switch has no such key"),
         ("server", '{"keep_versions": "many"}', "keep_versions"),
@@ -127,3 +127,21 @@ def test_only_a_worker_pushes() -> None:
     worker = Engine("worker")
     with pytest.raises(ValueError, match="join"):
         worker.push(0, np.ones(1, np.float32))
+
+
+def test_a_switch_that_sums_answers_a_join_without_sockets() -> None:
+    switch = Engine("sum_switch", '{"jobs": 1}', 7)
+    join = bytearray(64)
+    join[:6] = b"OLFR\x01\x05"
+    join[11], join[23] = 1, 9  # the job, the session
+    join[16:20] = b"\xff" * 4  # any rank
+    join[35], join[39] = 2, 1  # two workers, of which this is one
+    join[50:52] = (1472).to_bytes(2, "big")
+    assert switch.handle_packet(1_000, 3, bytes(join), port=1) == ("absorbed", None)
+    sent = switch.poll_transmit(1_000, port=1)
+    assert sent is not None
+    to, welcome, _ = sent
+    assert (to, welcome[5], welcome[62]) == ([3], 6, 2), "it waits for the other worker"
+    assert switch.report(1_000)["jobs"][0]["waiting_workers"] == 1
+    refused = switch.handle_packet(2_000, 4, bytes(join[:11] + b"\x02" + join[12:]), port=1)
+    assert refused == ("full", None)

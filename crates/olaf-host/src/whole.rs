@@ -12,7 +12,9 @@ use alloc::vec::Vec;
 use core::fmt;
 use olaf_engine::report::Report;
 use olaf_engine::switch::native::{Config as SwitchConfig, Switch};
+use olaf_engine::switch::reduce;
 use olaf_engine::{Engine, Event, Instant, JobId, PeerId, PortId, Source, Transmit, Verdict, Why};
+use olaf_wire::offsets::MAX_DATAGRAM;
 use olaf_wire::{Address, ClusterId, Session, WorkerId};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -22,6 +24,8 @@ use serde_json::{Map, Value};
 pub enum Whole {
     /// A switch.
     Switch(Box<Switch>),
+    /// A switch that sums: that of `reduce`.
+    SumSwitch(Box<reduce::Switch>),
     /// A parameter server.
     Server(Box<Server>),
     /// A worker.
@@ -51,7 +55,9 @@ pub enum WholeError {
 impl fmt::Display for WholeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Role(name) => write!(f, "role = {name:?}: must be switch, server or worker"),
+            Self::Role(name) => {
+                write!(f, "role = {name:?}: must be switch, sum_switch, server or worker")
+            }
             Self::Config(what) => f.write_str(what),
             Self::OnlyA(role) => write!(f, "only a {role} does this"),
             Self::Push(error) => error.fmt(f),
@@ -70,6 +76,16 @@ impl core::error::Error for WholeError {}
 struct Above {
     /// Number of the peer that is the server of every job.
     server: u32,
+}
+
+/// Where the sums of a lower switch go.
+#[derive(Default, Deserialize, Serialize)]
+#[serde(default)]
+struct Upper {
+    /// Number of the peer that is the switch above; none: this one is the uppermost.
+    above: Option<u32>,
+    /// The longest datagram that the path to it takes; none: as long as a datagram may be.
+    above_datagram_bytes: Option<u32>,
 }
 
 /// A worker's identity.
@@ -110,7 +126,7 @@ impl Default for Identity {
 impl Whole {
     /// An engine. `config` is a JSON object with the keys of the role's configuration in
     /// `docs/reference/statistics.md`; what it leaves out has its default. A switch has the key
-    /// `server` besides; a worker has `job`, `cluster`, `worker`, `switch`, `segment_lanes` and
+    /// `server` besides; a `sum_switch`, which has the keys of `[switch.reduce]`, has `above`; a worker has `job`, `cluster`, `worker`, `switch`, `segment_lanes` and
     /// `seed`. `life` names this life of the engine: draw it at random, above 0.
     ///
     /// Example: `Whole::new("switch", r#"{"slots": 4, "server": 9}"#, 7)`.
@@ -128,6 +144,16 @@ impl Whole {
                 let mut switch = Switch::new(config, life).map_err(|error| wrong(&error))?;
                 switch.set_default_server(PeerId(above.server));
                 Self::Switch(Box::new(switch))
+            }
+            "sum_switch" => {
+                let upper: Upper = taken(&mut table)?;
+                let config: reduce::Config = taken(&mut table)?;
+                let mut switch = reduce::Switch::new(config, life).map_err(|e| wrong(&e))?;
+                if let Some(above) = upper.above {
+                    let longest = upper.above_datagram_bytes.unwrap_or(MAX_DATAGRAM as u32);
+                    switch.set_upstream(PeerId(above), longest);
+                }
+                Self::SumSwitch(Box::new(switch))
             }
             "server" => {
                 let config: ServerConfig = taken(&mut table)?;
@@ -152,6 +178,7 @@ impl Whole {
     pub const fn role(&self) -> &'static str {
         match self {
             Self::Switch(_) => "switch",
+            Self::SumSwitch(_) => "sum_switch",
             Self::Server(_) => "server",
             Self::Worker(_) => "worker",
         }
@@ -228,6 +255,7 @@ impl Whole {
     fn engine(&self) -> &dyn Engine {
         match self {
             Self::Switch(switch) => &**switch,
+            Self::SumSwitch(switch) => &**switch,
             Self::Server(server) => &**server,
             Self::Worker(worker) => &**worker,
         }
@@ -236,6 +264,7 @@ impl Whole {
     fn engine_mut(&mut self) -> &mut dyn Engine {
         match self {
             Self::Switch(switch) => &mut **switch,
+            Self::SumSwitch(switch) => &mut **switch,
             Self::Server(server) => &mut **server,
             Self::Worker(worker) => &mut **worker,
         }
