@@ -4,7 +4,7 @@ SHELL := /bin/bash
 BIN := .venv/bin
 ARGS ?=
 
-.PHONY: help env train compare test test-rust test-python test-slow test-torch test-ray kubernetes check format lint types pure ns3 fuzz wheel bench crosscheck experiments curves constraints model-check clean
+.PHONY: help env train compare test test-rust test-python test-slow test-torch test-ray kubernetes check format lint types pure ns3 fuzz wheel bench bench-sum crosscheck experiments curves constraints model-check clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -102,6 +102,10 @@ wheel: env ## build the wheel, install it in an empty environment, run olaf ther
 
 bench: env ## run the benchmarks, each as a ratio to a baseline in the same run
 	scripts/bench
+
+bench-sum: ## measure all-reduce and broadcast from torch against gloo (installs `torch`; ARGS="..")
+	@scripts/env torch
+	scripts/bench-sum $(ARGS)
 
 experiments: env ## measure every figure of the papers again, and write experiments/README.md
 	$(BIN)/olaf reproduce --all --out experiments $(ARGS)

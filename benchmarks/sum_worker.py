@@ -1,0 +1,103 @@
+"""One worker of `benchmarks/sum.py`: measures collectives of gloo and of Olaf, in turns.
+
+Started by `sum.py` with its rank and the plan in the environment. Rank 0 prints the times of all
+ranks, one JSON object a line.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+WARM_UP = 2
+"""Calls before each measured series."""
+
+
+def main() -> None:
+    """Measure each step of the plan."""
+    plan: dict[str, Any] = json.loads(os.environ["OLAF_BENCH_PLAN"])
+    torch.set_num_threads(1)
+    patience = timedelta(seconds=plan["timeout_s"])
+    dist.init_process_group("gloo", init_method="env://", timeout=patience)
+    groups: dict[str, Any] = {}
+    if "gloo" in plan["backends"]:
+        groups["gloo"] = dist.group.WORLD
+    if "olaf" in plan["backends"]:
+        from olaf.torch import SumOptions
+
+        options = SumOptions(connection=plan["connection"])
+        groups["olaf"] = dist.new_group(backend="olaf", timeout=patience, pg_options=options)
+    for step in plan["steps"]:
+        report(step, measure(step, groups))
+    dist.destroy_process_group()
+
+
+def measure(step: dict[str, Any], groups: dict[str, Any]) -> dict[str, list[float]]:
+    """Seconds of each call, by backend. The backends take turns, a pass each."""
+    values = torch.rand(step["bytes"] // 4, generator=torch.Generator().manual_seed(step["seed"]))
+    times: dict[str, list[float]] = {name: [] for name in groups}
+    for _ in range(step["passes"]):
+        for name, group in groups.items():
+            times[name] += SERIES[step["collective"]](values, group, step["rounds"])
+    return times
+
+
+def all_reduces(values: torch.Tensor, group: Any, rounds: int) -> list[float]:
+    """Calls back to back: an all-reduce keeps the workers in step by itself."""
+    right = values * dist.get_world_size()
+    taken = []
+    dist.barrier()
+    for at in range(WARM_UP + rounds):
+        mine = values.clone()
+        began = time.perf_counter()
+        dist.all_reduce(mine, group=group)
+        if at >= WARM_UP:
+            taken.append(time.perf_counter() - began)
+    # The last sum is checked, outside the measured time.
+    torch.testing.assert_close(mine, right, rtol=1e-5, atol=1e-5)
+    return taken
+
+
+def broadcasts(values: torch.Tensor, group: Any, rounds: int) -> list[float]:
+    """Each call starts together; it ends when this worker has the values."""
+    root = dist.get_rank() == 0
+    taken = []
+    for at in range(WARM_UP + rounds):
+        mine = values.clone() if root else torch.zeros_like(values)
+        dist.barrier()
+        began = time.perf_counter()
+        dist.broadcast(mine, 0, group=group)
+        if at >= WARM_UP:
+            taken.append(time.perf_counter() - began)
+        assert torch.equal(mine, values), "a broadcast brought other values"
+    return taken
+
+
+SERIES: dict[str, Callable[[torch.Tensor, Any, int], list[float]]] = {
+    "all_reduce": all_reduces,
+    "broadcast": broadcasts,
+}
+
+
+def report(step: dict[str, Any], times: dict[str, list[float]]) -> None:
+    """Gather the times of all ranks; rank 0 prints those of the slowest rank."""
+    every: list[Any] = [None] * dist.get_world_size()
+    dist.all_gather_object(every, times)
+    if dist.get_rank() != 0:
+        return
+    slowest = {
+        name: max((of_rank[name] for of_rank in every), key=statistics.median) for name in times
+    }
+    print(json.dumps({"step": step, "seconds": slowest}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
