@@ -134,28 +134,21 @@ def switch(
     if not needed:
         yield ""
         return
-    chosen = [f"switch.{key}={value}" for key, value in _flat(lossy(loss, given.seed))]
-    sets = [word for key in [*chosen, *given.set] for word in ("--set", key)]
-    listen = ("--listen", f"{network.switch.address}:0")
-    argv = (sys.executable, "-m", "olaf", "switch", "--engines", "reduce", *listen, "--json")
+    config = {"engines": ["reduce"], "listen": f"{network.switch.address}:0", **given.switch}
+    argv = (sys.executable, str(HERE / "sum_switch.py"))
     process = subprocess.Popen(
-        network.switch.command(*argv, *sets), stdout=subprocess.PIPE, text=True
+        network.switch.command(*argv, json.dumps(config | lossy(loss, given.seed))),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=None if given.statistics else subprocess.DEVNULL,
+        text=True,
     )
     try:
-        yield address_of(process)
+        assert process.stdout is not None
+        address = process.stdout.readline().strip()
+        yield address or sys.exit("the switch ended without listening")
     finally:
-        process.terminate()
-        process.wait(10)
-
-
-def address_of(process: subprocess.Popen[str]) -> str:
-    """Where the switch listens, from its first message of that kind."""
-    assert process.stdout is not None
-    for line in process.stdout:
-        message = json.loads(line)
-        if message["event"] == "listening":
-            return str(message["address"])
-    sys.exit("the switch ended without listening")
+        process.communicate(timeout=10)
 
 
 def work(network: Network, plan: Row, address: str, given: argparse.Namespace) -> Iterator[Row]:
@@ -209,14 +202,6 @@ def _free_port(network: Network) -> int:
 def lossy(loss: float, seed: int) -> Row:
     """The option of the driver that drops received datagrams; nothing without loss."""
     return {"receive_loss": {"probability": loss, "seed": seed}} if loss else {}
-
-
-def _flat(options: Row, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for key, value in options.items():
-        if isinstance(value, dict):
-            yield from _flat(value, f"{prefix}{key}.")
-        else:
-            yield prefix + key, value
 
 
 def row_of(
@@ -314,7 +299,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--bytes", nargs="+", type=int, default=list(REDUCE), choices=REDUCE)
     parser.add_argument("--only", nargs="+", choices=("links", "loopback", "loss"))
     parser.add_argument("--no-broadcast", dest="broadcast", action="store_false")
-    parser.add_argument("--set", action="append", default=[], help="KEY=VALUE for the switch")
+    parser.add_argument("--switch", type=json.loads, default={}, help="switch's options, as JSON")
+    parser.add_argument("--statistics", action="store_true", help="print the switch's counters")
     parser.add_argument(
         "--connection", type=json.loads, default={}, help="options of olaf.connect_sum, as JSON"
     )

@@ -1,8 +1,26 @@
-"""Olaf for users of torch; see the modules.
+"""Olaf for users of torch.
 
-- `tensors`: models as numpy arrays that share their memory, for `olaf.connect`.
+- the backend ``olaf`` of `torch.distributed`: importing this module registers it.
+- `sum_hook`, `SumState`: DDP's gradients through the switch, for programs with their own group.
+- `parameters`, `gradients`, `step`, `views`: models as numpy arrays that share their memory, for
+  `olaf.connect`.
 """
 
-from olaf.torch.tensors import gradients, parameters, step, views
+from olaf import extras
 
-__all__ = ["gradients", "parameters", "step", "views"]
+extras.need("torch", "torch", what="olaf.torch")
+
+from olaf.torch.options import SumOptions  # noqa: E402
+from olaf.torch.tensors import gradients, parameters, step, views  # noqa: E402
+
+__all__ = ["SumOptions", "gradients", "parameters", "step", "views"]
+
+import torch.distributed  # noqa: E402
+
+if torch.distributed.is_available():  # a few builds of torch leave it out
+    from olaf.torch.hook import SumState, sum_hook
+    from olaf.torch.process_group import SumProcessGroup, register
+
+    __all__ += ["SumProcessGroup", "SumState", "register", "sum_hook"]
+
+    register()

@@ -14,13 +14,8 @@ the tensors' memory, and a pull writes it.
 from collections.abc import Iterable
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
-
-from olaf import extras
-
-extras.need("torch", "torch", what="olaf.torch")
-
-import torch  # noqa: E402
 
 __all__ = ["gradients", "parameters", "step", "views"]
 

@@ -1,0 +1,60 @@
+"""A thread that does a group's operations one after the other, in the order of their calls."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+
+Task = Callable[[], object]
+
+
+class Lane:
+    """A serial executor. Its thread is a daemon: an operation that waits never holds up the exit.
+
+    The thread of `concurrent.futures` would: Python joins it at the exit.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._tasks: queue.SimpleQueue[tuple[Task, Future[None]] | None] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._waiting = 0
+        self._thread = threading.Thread(target=self._work, name=name, daemon=True)
+        self._thread.start()
+
+    @property
+    def idle(self) -> bool:
+        """No task waits or runs."""
+        with self._lock:
+            return self._waiting == 0
+
+    def submit(self, task: Task) -> Future[None]:
+        """Run the task after those before it."""
+        done: Future[None] = Future()
+        with self._lock:
+            self._waiting += 1
+        self._tasks.put((task, done))
+        return done
+
+    def stop(self) -> None:
+        """Let the thread end after the tasks that wait."""
+        self._tasks.put(None)
+
+    def _work(self) -> None:
+        while (entry := self._tasks.get()) is not None:
+            task, done = entry
+            try:
+                task()
+            except BaseException as error:
+                self._count_down()
+                done.set_exception(error)
+            else:
+                self._count_down()
+                done.set_result(None)
+            # Otherwise the loop would keep the tensors alive until the next task.
+            del entry, task, done
+
+    def _count_down(self) -> None:
+        with self._lock:
+            self._waiting -= 1

@@ -1,0 +1,220 @@
+"""The backend `olaf` of `torch.distributed`: sums through the switch, the rest by gloo.
+
+    import olaf.torch
+    dist.init_process_group("olaf", init_method="env://")   # OLAF_SWITCH=host:port
+
+`SumProcessGroup` is a process group in Python, as torch's extension point `register_backend`
+allows. A gloo group is registered under it, so what it does not override goes by gloo.
+"""
+
+# mypy: disable-error-code="import-untyped,import-not-found,unused-ignore,misc"
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import torch
+
+from olaf.torch import calls
+from olaf.torch.connecting import connect
+from olaf.torch.distributed import Gloo, Store, Work, dist
+from olaf.torch.fall_back import FallBack
+from olaf.torch.options import Settings, settings
+from olaf.torch.sums import Sums
+
+if TYPE_CHECKING:
+    from olaf.collective import Op
+
+NAME = "olaf"
+
+Tensors: TypeAlias = torch.Tensor | Sequence[torch.Tensor]
+
+OPERATIONS: dict[Any, Op] = {
+    dist.ReduceOp.SUM: calls.SUM,
+    dist.ReduceOp.AVG: calls.MEAN,
+    dist.ReduceOp.MIN: calls.MIN,
+    dist.ReduceOp.MAX: calls.MAX,
+}
+
+
+class SumProcessGroup(dist.ProcessGroup):
+    """`all_reduce` and `broadcast` go through the switch where the tensor allows it."""
+
+    def __init__(
+        self,
+        store: Store,
+        rank: int,
+        size: int,
+        timeout: timedelta,
+        chosen: Settings,
+        *,
+        is_world: bool,
+    ) -> None:
+        super().__init__(store, rank, size)
+        self._store = store
+        self._timeout = timeout
+        self._settings = chosen
+        self._is_world = is_world
+        self._lock = threading.Lock()
+        self._made: Sums | None = None
+        self._gloo = _gloo("gloo", store, rank, size, timeout)
+        for device in calls.DEVICES:
+            kind = dist.ProcessGroup.BackendType.GLOO
+            self._register_backend(torch.device(device), kind, self._gloo)
+        self._set_default_backend(dist.ProcessGroup.BackendType.GLOO)
+        # A subgroup joins with its first sum: many programs make groups that never sum.
+        if is_world and size > 1:
+            self._sums()
+
+    def allreduce(
+        self, tensors: Tensors, opts: Any = None, op: Any = None, timeout: Any = None
+    ) -> Work:
+        """All-reduce one tensor in place. Like torch's groups, it takes options or an operation."""
+        tensors, opts = _listed(tensors), _options(dist.AllreduceOptions, opts, timeout, op=op)
+        operation = self._operation(tensors, opts)
+        if operation is None or len(tensors) != 1:
+            return self._gloo.allreduce(tensors, opts)
+        return self._sums().all_reduce(
+            tensors, operation, timeout_s=self._limit(opts), wait=_waits(opts)
+        )
+
+    def allreduce_coalesced(self, tensors: Tensors, opts: Any = None) -> Work:
+        """All-reduce several tensors in place. Small ones become one operation."""
+        tensors, opts = _listed(tensors), opts or dist.AllreduceCoalescedOptions()
+        operation = self._operation(tensors, opts)
+        if operation is None:
+            return self._gloo.allreduce_coalesced(tensors, opts)
+        return self._sums().all_reduce(
+            tensors, operation, timeout_s=self._limit(opts), wait=_waits(opts)
+        )
+
+    def broadcast(
+        self, tensors: Tensors, opts: Any = None, root: int | None = None, timeout: Any = None
+    ) -> Work:
+        """Give every rank the tensor of the root."""
+        tensors, opts = _listed(tensors), _options(dist.BroadcastOptions, opts, timeout, root=root)
+        if self.size() == 1 or len(tensors) != 1 or not calls.carried(tensors[0]):
+            return self._gloo.broadcast(tensors, opts)
+        return self._sums().broadcast(
+            tensors[0], opts.rootRank, timeout_s=self._limit(opts), wait=_waits(opts)
+        )
+
+    def set_timeout(self, timeout: timedelta) -> None:
+        """Change the time-out of the operations that follow."""
+        super().set_timeout(timeout)
+        self._timeout = timeout
+
+    def shutdown(self) -> None:
+        """Leave the job at the switch, and end gloo."""
+        with self._lock:
+            made, self._made = self._made, None
+        if made is not None:
+            made.close(self._timeout.total_seconds())
+        self._gloo.shutdown()
+
+    def getBackendName(self) -> str:  # noqa: N802 - torch's name
+        """The name under which the backend is registered."""
+        return NAME
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(rank={self.rank()}, size={self.size()})"
+
+    def _sums(self) -> Sums:
+        """The connection; made at the first use, by all ranks together."""
+        with self._lock:
+            if self._made is None:
+                self._made = self._connect()
+            return self._made
+
+    def _connect(self) -> Sums:
+        rank, size = self.rank(), self.size()
+        connection = connect(
+            self._settings,
+            self._store,
+            rank=rank,
+            size=size,
+            timeout=self._timeout,
+            is_world=self._is_world,
+        )
+        # At the exit of a program that does not destroy its groups: the others then need not wait
+        # until this worker counts as dead.
+        weakref.finalize(self, connection.close)
+        if not self._settings.falls_back:
+            return Sums(connection, self._settings, size=size)
+        spare = _gloo("spare", self._store, rank, size, self._timeout)
+        return Sums(
+            connection,
+            self._settings,
+            size=size,
+            fall_back=lambda lane: FallBack(
+                connection,
+                lane,
+                dist.PrefixStore("fall-back", self._store),
+                spare,
+                switch=self._settings.switch,
+            ),
+        )
+
+    def _operation(self, tensors: Sequence[torch.Tensor], opts: Any) -> Op | None:
+        """The operation's name if the switch can do it with these tensors."""
+        operation = OPERATIONS.get(opts.reduceOp.op)
+        if operation is None or self.size() == 1 or not all(map(calls.carried, tensors)):
+            return None
+        if operation == calls.MEAN and not all(map(torch.is_floating_point, tensors)):
+            return None  # gloo has torch's error for a mean of integers
+        return operation
+
+    def _limit(self, opts: Any) -> float:
+        """Seconds that this operation may take; an unset time-out is negative."""
+        timeout: timedelta = opts.timeout
+        return (timeout if timeout > timedelta(0) else self._timeout).total_seconds()
+
+
+def register() -> None:
+    """Make `dist.init_process_group("olaf")` known to torch; once a process."""
+    if not hasattr(dist.Backend, NAME.upper()):
+        dist.Backend.register_backend(NAME, _make, extended_api=True, devices=list(calls.DEVICES))
+
+
+def _make(options: Any, given: object) -> SumProcessGroup:
+    return SumProcessGroup(
+        options.store,
+        options.group_rank,
+        options.group_size,
+        options.timeout,
+        settings(given),
+        # Only the world's list of ranks is empty.
+        is_world=not options.global_ranks_in_group,
+    )
+
+
+def _gloo(name: str, store: Store, rank: int, size: int, timeout: timedelta) -> Gloo:
+    return dist.ProcessGroupGloo(dist.PrefixStore(name, store), rank, size, timeout)
+
+
+def _listed(tensors: Tensors) -> list[torch.Tensor]:
+    return [tensors] if isinstance(tensors, torch.Tensor) else list(tensors)
+
+
+def _options(kind: Any, given: Any, timeout: Any, *, op: Any = None, root: Any = None) -> Any:
+    """Torch's options. Its groups also take the operation or the root in their place."""
+    if isinstance(given, kind):
+        return given
+    options = kind()
+    if kind is dist.AllreduceOptions:
+        options.reduceOp = next(one for one in (op, given, dist.ReduceOp.SUM) if one is not None)
+    else:
+        options.rootRank = next(one for one in (root, given, 0) if one is not None)
+        options.rootTensor = 0
+    if timeout is not None:
+        options.timeout = timeout
+    return options
+
+
+def _waits(opts: Any) -> bool:
+    """The caller waits anyway. Older releases of torch do not say."""
+    return not getattr(opts, "asyncOp", True)

@@ -1,0 +1,162 @@
+"""The sums of one group: each call of torch becomes operations on its connection."""
+
+# mypy: disable-error-code="import-untyped,import-not-found,unused-ignore,no-untyped-call"
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import torch
+
+from olaf.torch import calls
+from olaf.torch.calls import Call
+from olaf.torch.failing import failure
+from olaf.torch.lane import Lane
+from olaf.torch.options import Settings
+from olaf.torch.staging import Staging
+from olaf.torch.work import Pending, Queued, SumWork
+
+if TYPE_CHECKING:
+    from olaf.collective import Op, SumConnection
+    from olaf.torch.fall_back import FallBack
+
+SMALL_BYTES = 64 << 10
+"""Tensors of a coalesced call are joined into one operation if they are smaller on average."""
+
+MakeCall = Callable[[torch.Tensor], Call]
+
+
+class Sums:
+    """What a group does through the switch. Every rank makes the same calls in the same order."""
+
+    def __init__(
+        self,
+        connection: SumConnection,
+        settings: Settings,
+        *,
+        size: int,
+        fall_back: Callable[[Lane], FallBack] | None = None,
+    ) -> None:
+        self._connection = connection
+        self._settings = settings
+        self._size = size
+        self._lane = Lane("olaf-sums")
+        self._fall_back = fall_back(self._lane) if fall_back else None
+        self._staging: dict[torch.device, Staging] = {}
+
+    def all_reduce(
+        self, tensors: Sequence[torch.Tensor], operation: Op, *, timeout_s: float, wait: bool
+    ) -> SumWork:
+        """All-reduce each tensor in place."""
+
+        def make(lanes: torch.Tensor) -> Call:
+            partial, size = self._settings.partial, self._size
+            return calls.all_reduce(
+                lanes, operation, timeout_s=timeout_s, partial=partial, size=size
+            )
+
+        return self._do(tensors, make, wait=wait)
+
+    def broadcast(
+        self, tensor: torch.Tensor, root: int, *, timeout_s: float, wait: bool
+    ) -> SumWork:
+        """Give every rank the tensor of the rank `root`."""
+        return self._do(
+            [tensor], lambda lanes: calls.broadcast(lanes, root, timeout_s=timeout_s), wait=wait
+        )
+
+    def close(self, timeout_s: float) -> None:
+        """Leave the job. With a fall-back, first wait until no rank needs this one any more."""
+        if self._fall_back is not None:
+            self._fall_back.leave(timeout_s)
+        self._lane.stop()
+        self._connection.close()
+
+    def _do(self, tensors: Sequence[torch.Tensor], make: MakeCall, *, wait: bool) -> SumWork:
+        """Start the operations of one call. wait: the caller waits for them anyway."""
+        tensors = [tensor for tensor in tensors if tensor.numel()]
+        if not tensors:
+            return SumWork(tensors)
+        if tensors[0].device.type == "cuda":
+            return self._staged(tensors, make)
+        parts, put_back = _flat(tensors)
+        every = [make(part) for part in parts]
+        # The lane keeps the order of the calls, so nothing may overtake a call that waits there.
+        if self._fall_back is not None or not self._lane.idle:
+            pending: list[Pending] = [self._queued(call) for call in every]
+            return SumWork(tensors, pending, finish=put_back, explain=self._explain(every[0]))
+        if wait and len(every) == 1:
+            # The shortest way for small tensors: no other thread takes part.
+            try:
+                every[0].run(self._connection)
+            except Exception as error:
+                raise self._explain(every[0])(error) from error
+            put_back()
+            return SumWork(tensors)
+        pending = [call.start(self._connection) for call in every]
+
+        def finish() -> None:
+            for call in every:
+                call.finish()
+            put_back()
+
+        return SumWork(tensors, pending, finish=finish, explain=self._explain(every[0]))
+
+    def _staged(self, tensors: Sequence[torch.Tensor], make: MakeCall) -> SumWork:
+        """CUDA tensors: the lane copies each to the host and back."""
+        device = tensors[0].device
+        staging = self._staging.setdefault(device, Staging(device))
+        described = make(tensors[0].detach().view(-1))
+        pending = []
+        for tensor in tensors:
+            ready = staging.ready(tensor)
+
+            def task(tensor: torch.Tensor = tensor, ready: object = ready) -> None:
+                staging.through(tensor, ready, lambda host: self._run(make(host)))
+
+            pending.append(Queued(self._lane.submit(task)))
+        return SumWork(tensors, pending, explain=self._explain(described), stream=staging.stream)
+
+    def _queued(self, call: Call) -> Queued:
+        return Queued(self._lane.submit(lambda: self._run(call)))
+
+    def _run(self, call: Call) -> None:
+        if self._fall_back is not None:
+            self._fall_back.run(call)
+        else:
+            call.run(self._connection)
+
+    def _explain(self, call: Call) -> Callable[[BaseException], BaseException]:
+        return lambda error: failure(error, f"{call} through the switch {self._settings.switch}")
+
+
+def _flat(tensors: Sequence[torch.Tensor]) -> tuple[list[torch.Tensor], Callable[[], None]]:
+    """Flat lanes of the tensors, and what copies the result back where they had to be copied.
+
+    How many there are depends only on sizes and types: every rank must make the same operations.
+    """
+    tensors = [tensor.detach() for tensor in tensors]
+    total = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+    same = all(tensor.dtype == tensors[0].dtype for tensor in tensors)
+    if len(tensors) > 1 and same and total < SMALL_BYTES * len(tensors):
+        joined = torch.cat([tensor.reshape(-1) for tensor in tensors])
+        return [joined], lambda: _split(joined, tensors)
+    lanes = [tensor.contiguous().view(-1) for tensor in tensors]
+    copied = [
+        (tensor, flat)
+        for tensor, flat in zip(tensors, lanes, strict=True)
+        if flat.data_ptr() != tensor.data_ptr()
+    ]
+
+    def put_back() -> None:
+        for tensor, flat in copied:
+            tensor.copy_(flat.view(tensor.shape))
+
+    return lanes, put_back
+
+
+def _split(joined: torch.Tensor, tensors: Sequence[torch.Tensor]) -> None:
+    parts = joined.split([tensor.numel() for tensor in tensors])
+    for tensor, part in zip(tensors, parts, strict=True):
+        tensor.copy_(part.view(tensor.shape))

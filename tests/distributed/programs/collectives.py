@@ -1,0 +1,312 @@
+"""Checks of the backend `olaf`, run by torchrun. Each rank writes the outcome of each check.
+
+The results of the collectives are compared with those of a gloo group of the same ranks.
+"""
+
+import json
+import sys
+import traceback
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed
+import torch.distributed._functional_collectives as functional
+
+import olaf.torch
+
+dist: Any = torch.distributed
+
+
+Check = Callable[[Any], None]
+CHECKS: dict[str, Check] = {}
+
+CARRIED = (torch.float32, torch.float16, torch.bfloat16, torch.int32, torch.int64)
+OTHERS = (torch.float64, torch.uint8, torch.int8)
+OPERATIONS = (dist.ReduceOp.SUM, dist.ReduceOp.MIN, dist.ReduceOp.MAX, dist.ReduceOp.PRODUCT)
+SIZES = (1, 2, 63, 64, 2_221, 65_537)
+TOLERANCE = {torch.float16: 1e-2, torch.bfloat16: 5e-2, torch.float32: 1e-5}
+
+
+def check(function: Check) -> Check:
+    """A check, under its name."""
+    CHECKS[function.__name__] = function
+    return function
+
+
+def mine(size: int, dtype: torch.dtype, seed: int = 0) -> torch.Tensor:
+    """This rank's values: small enough that no type overflows."""
+    generator = torch.Generator().manual_seed(1000 * seed + dist.get_rank())
+    if dtype.is_floating_point:
+        return torch.randn(size, generator=generator).to(dtype)
+    return torch.randint(0, 4, (size,), generator=generator).to(dtype)
+
+
+def same(ours: torch.Tensor, theirs: torch.Tensor) -> None:
+    """Equal within the rounding of the type: gloo adds in another order."""
+    tolerance = TOLERANCE.get(ours.dtype, 0.0)
+    torch.testing.assert_close(ours, theirs, rtol=tolerance, atol=tolerance)
+
+
+def alike(tensor: torch.Tensor) -> None:
+    """Bit for bit the same at all ranks."""
+    every: list[Any] = [None] * dist.get_world_size()
+    dist.all_gather_object(every, tensor.view(torch.uint8).numpy().tobytes())
+    assert all(other == every[0] for other in every), "the ranks have different results"
+
+
+@check
+def all_reduce_of_every_type_operation_and_size(gloo: Any) -> None:
+    for dtype in CARRIED + OTHERS:
+        for operation in OPERATIONS:
+            for size in SIZES:
+                ours, theirs = mine(size, dtype, size), mine(size, dtype, size)
+                dist.all_reduce(ours, operation)
+                dist.all_reduce(theirs, operation, group=gloo)
+                same(ours, theirs)
+        alike(ours)
+
+
+@check
+def the_mean(gloo: Any) -> None:
+    for dtype in CARRIED[:3]:
+        ours, theirs = mine(1001, dtype), mine(1001, dtype).float()
+        dist.all_reduce(ours, dist.ReduceOp.AVG)
+        dist.all_reduce(theirs, group=gloo)
+        same(ours, (theirs / dist.get_world_size()).to(dtype))
+        alike(ours)
+
+
+@check
+def bitwise_operations(gloo: Any) -> None:
+    for operation in (dist.ReduceOp.BAND, dist.ReduceOp.BOR, dist.ReduceOp.BXOR):
+        ours, theirs = mine(100, torch.int32), mine(100, torch.int32)
+        dist.all_reduce(ours, operation)
+        dist.all_reduce(theirs, operation, group=gloo)
+        same(ours, theirs)
+
+
+@check
+def a_mean_of_integers_is_torch_s_error(_: Any) -> None:
+    try:
+        dist.all_reduce(torch.ones(2, dtype=torch.int32), dist.ReduceOp.AVG)
+    except RuntimeError:
+        return
+    raise AssertionError("no error")
+
+
+@check
+def empty_scalar_and_strided_tensors(_: Any) -> None:
+    size = dist.get_world_size()
+    images = torch.ones(2, 3, 4, 5).contiguous(memory_format=torch.channels_last)
+    tensors = (
+        *(torch.ones(0), torch.tensor(1.0), torch.ones(1), images),
+        *(torch.ones(2, 3).t(), torch.ones(9)[::2], torch.ones(4, 4)[:, 1]),
+    )
+    for tensor in tensors:
+        dist.all_reduce(tensor)
+        assert (tensor == size).all()
+        tensor.fill_(dist.get_rank())
+        dist.broadcast(tensor, size - 1)
+        assert (tensor == size - 1).all()
+
+
+@check
+def a_tensor_that_is_strided_at_one_rank_only(_: Any) -> None:
+    values = torch.arange(12.0).reshape(3, 4)
+    tensor = values.t().contiguous().t() if dist.get_rank() == 0 else values.clone()
+    dist.all_reduce(tensor)
+    assert torch.equal(tensor, values * dist.get_world_size())
+
+
+@check
+def a_parameter_that_needs_a_gradient(_: Any) -> None:
+    parameter = torch.nn.Parameter(torch.ones(5))
+    dist.all_reduce(parameter)
+    dist.broadcast(parameter, 0)
+    assert (parameter == dist.get_world_size()).all()
+    assert parameter.requires_grad
+
+
+@check
+def complex_numbers(_: Any) -> None:
+    tensor = torch.full((7,), 1 + 2j)
+    dist.all_reduce(tensor)
+    assert (tensor == dist.get_world_size() * (1 + 2j)).all()
+
+
+@check
+def a_large_tensor(gloo: Any) -> None:
+    ours, theirs = mine(3_000_001, torch.float32), mine(3_000_001, torch.float32)
+    dist.all_reduce(ours)
+    dist.all_reduce(theirs, group=gloo)
+    same(ours, theirs)
+    alike(ours)
+
+
+@check
+def the_group_s_own_calls(_: Any) -> None:
+    group, size = dist.group.WORLD, dist.get_world_size()
+    tensor = torch.ones(4)
+    group.allreduce([tensor]).wait()
+    assert (tensor == size).all()
+    group.allreduce(tensor, dist.ReduceOp.MAX).wait()
+    group.allreduce_coalesced([tensor]).wait()
+    assert (tensor == size * size).all()
+    tensor.fill_(dist.get_rank())
+    group.broadcast(tensor, root=1).wait()
+    assert (tensor == 1).all()
+
+
+@check
+def many_small_ones(_: Any) -> None:
+    size = dist.get_world_size()
+    for at in range(500):
+        tensor = torch.full((3,), float(at))
+        dist.all_reduce(tensor)
+        assert (tensor == at * size).all()
+
+
+@check
+def handles(_: Any) -> None:
+    size = dist.get_world_size()
+    tensors = [torch.full((1000 * at + 1,), float(at)) for at in range(20)]
+    works = [dist.all_reduce(tensor, async_op=True) for tensor in tensors]
+    for work in reversed(works):
+        assert work.wait()
+        assert work.is_completed()
+        assert work.is_success()
+        assert work.exception() is None
+    for at, tensor in enumerate(tensors):
+        assert (tensor == at * size).all()
+
+
+@check
+def a_handle_that_waits_with_a_limit(_: Any) -> None:
+    tensor = torch.ones(10)
+    assert dist.all_reduce(tensor, async_op=True).wait(timedelta(seconds=30))
+    assert (tensor == dist.get_world_size()).all()
+
+
+@check
+def futures(_: Any) -> None:
+    work = dist.all_reduce(torch.ones(3), async_op=True)
+    doubled = work.get_future().then(lambda done: done.value()[0] * 2)
+    assert (doubled.wait() == 2 * dist.get_world_size()).all()
+    assert work.get_future() is work.get_future()
+    sent = dist.broadcast(torch.ones(3), 0, async_op=True)
+    assert (sent.get_future().wait()[0] == 1).all()
+
+
+@check
+def coalesced(_: Any) -> None:
+    size = dist.get_world_size()
+    for shapes in ([3, 5, 7], [300_000, 2, 1], [100_000, 200_000]):
+        tensors = [torch.full((shape,), float(at + 1)) for at, shape in enumerate(shapes)]
+        for wait in (True, False):
+            with dist.distributed_c10d._coalescing_manager(async_ops=not wait) as together:
+                for tensor in tensors:
+                    dist.all_reduce(tensor)
+            if not wait:
+                together.wait()
+        for at, tensor in enumerate(tensors):
+            assert (tensor == (at + 1) * size * size).all()
+
+
+@check
+def functional_collectives(_: Any) -> None:
+    total = functional.all_reduce(torch.ones(4), "sum", dist.group.WORLD)
+    assert (total + 0 == dist.get_world_size()).all()
+
+
+@check
+def broadcasts(gloo: Any) -> None:
+    for dtype in (*CARRIED, *OTHERS, torch.bool):
+        for root in range(dist.get_world_size()):
+            ours, theirs = mine(2_221, dtype, root), mine(2_221, dtype, root)
+            dist.broadcast(ours, root)
+            dist.broadcast(theirs, root, group=gloo)
+            assert torch.equal(ours, theirs)
+
+
+@check
+def everything_else(gloo: Any) -> None:
+    """The collectives that gloo does underneath, and those of objects."""
+    rank, size = dist.get_rank(), dist.get_world_size()
+    values = torch.full((3,), float(rank))
+    gathered = [torch.zeros(3) for _ in range(size)]
+    dist.all_gather(gathered, values)
+    assert [int(each[0]) for each in gathered] == list(range(size))
+    joined = torch.zeros(3 * size)
+    dist.all_gather_into_tensor(joined, values)
+    assert torch.equal(joined, torch.cat(gathered))
+    dist.reduce(values, 0)
+    assert rank or (values == size * (size - 1) / 2).all()
+    dist.gather(torch.ones(3), gathered if rank == 0 else None, 0)
+    part = torch.zeros(3)
+    dist.scatter(part, gathered if rank == 0 else None, 0)
+    assert (part == 1).all()
+    dist.reduce_scatter_tensor(part, torch.ones(3 * size))
+    assert (part == size).all()
+    swapped = torch.zeros(size)
+    dist.all_to_all_single(swapped, torch.full((size,), float(rank)))
+    assert swapped.tolist() == list(range(size))
+    if rank == 0:
+        dist.send(torch.ones(3), 1)
+    elif rank == 1:
+        dist.recv(part, 0)
+        assert (part == 1).all()
+    objects = [{"rank": rank}]
+    dist.broadcast_object_list(objects, 0)
+    assert objects == [{"rank": 0}]
+    dist.barrier()
+
+
+@check
+def sparse_tensors(gloo: Any) -> None:
+    place, value = torch.tensor([[dist.get_rank()]]), torch.ones(1)
+    values = torch.sparse_coo_tensor(place, value, (8,))
+    dist.all_reduce(values)
+    assert values.to_dense().sum() == dist.get_world_size()
+
+
+@check
+def groups(_: Any) -> None:
+    """Two halves at the same time, the whole, and a group of one."""
+    rank, size = dist.get_rank(), dist.get_world_size()
+    halves = [dist.new_group(list(range(half, size, 2))) for half in (0, 1)]
+    alone = [dist.new_group([member]) for member in range(size)]
+    group = halves[rank % 2]
+    for at in range(5):
+        tensor = torch.full((5_000,), float(rank))
+        dist.all_reduce(tensor, group=group)
+        assert (tensor == sum(range(rank % 2, size, 2))).all()
+        dist.broadcast(tensor, rank % 2 + 2, group=group)
+        dist.all_reduce(tensor.fill_(at))
+        assert (tensor == at * size).all()
+    dist.all_reduce(tensor, group=alone[rank])
+    dist.destroy_process_group(group)
+
+
+def main(folder: Path) -> None:
+    """Run the checks. One that fails at a rank fails at the others too, or at their time-out."""
+    dist.init_process_group("olaf", init_method="env://", timeout=timedelta(seconds=30))
+    assert dist.get_backend() == "olaf"
+    gloo = dist.new_group(backend="gloo", timeout=timedelta(seconds=30))
+    rank = dist.get_rank()
+    outcome: dict[str, str] = {}
+    for name, run in CHECKS.items():
+        try:
+            run(gloo)
+            outcome[name] = ""
+        except Exception:
+            outcome[name] = traceback.format_exc()
+        (folder / f"{rank}.json").write_text(json.dumps(outcome))
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    assert olaf.torch  # the import registers the backend
+    main(Path(sys.argv[1]))

@@ -1,0 +1,165 @@
+"""Handles, the lane, and which calls become which operations; no switch takes part."""
+
+from __future__ import annotations
+
+import importlib
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+import pytest
+from waiting import until
+
+pytestmark = pytest.mark.torch
+
+
+@pytest.fixture
+def torch() -> Any:
+    return importlib.import_module("torch")
+
+
+class ByHand:
+    """An operation that ends when the test says so."""
+
+    def __init__(self) -> None:
+        self._ended = threading.Event()
+        self._error: Exception | None = None
+        self._calls: list[Callable[[Any], None]] = []
+
+    def end(self, error: Exception | None = None) -> None:
+        self._error = error
+        self._ended.set()
+        for call in self._calls:
+            call(self)
+
+    def wait(self, timeout_s: float | None = None) -> None:
+        if not self._ended.wait(timeout_s):
+            raise TimeoutError
+        if self._error is not None:
+            raise self._error
+
+    def done(self) -> bool:
+        return self._ended.is_set()
+
+    def add_done_callback(self, call: Callable[[Any], None], /) -> None:
+        self._calls.append(call)
+
+
+def test_a_handle_ends_with_the_last_of_its_operations(torch: Any) -> None:
+    from olaf.torch.work import SumWork
+
+    first, second = ByHand(), ByHand()
+    finished: list[int] = []
+    tensor = torch.ones(2)
+    work = SumWork([tensor], [first, second], finish=lambda: finished.append(1))
+    future = work.get_future()
+    first.end()
+    assert not work.is_completed()
+    assert not future.done()
+    second.end()
+    assert work.wait()
+    assert work.is_success()
+    assert future.wait()[0] is tensor
+    assert finished == [1]
+
+
+def test_an_error_comes_out_of_the_handle_and_of_its_future(torch: Any) -> None:
+    from olaf.torch.failing import failure
+    from olaf.torch.work import SumWork
+
+    class DeadError(RuntimeError):
+        culprit = 2
+
+    pending = ByHand()
+    work = SumWork([torch.ones(2)], [pending], explain=lambda error: failure(error, "the sum"))
+    future = work.get_future()
+    pending.end(DeadError("silent for 2 s"))
+    with pytest.raises(torch.distributed.DistBackendError, match=r"the sum failed: .* \(rank 2\)"):
+        work.wait()
+    assert not work.is_success()
+    assert isinstance(work.exception(), torch.distributed.DistBackendError)
+    with pytest.raises(RuntimeError, match="rank 2"):
+        future.wait()
+
+
+def test_a_wait_with_a_limit_ends_and_the_operation_goes_on(torch: Any) -> None:
+    from olaf.torch.work import SumWork
+
+    pending = ByHand()
+    work = SumWork([torch.ones(2)], [pending])
+    with pytest.raises(torch.distributed.DistBackendError, match="the operation goes on"):
+        work.wait(timedelta(milliseconds=1))
+    pending.end()
+    assert work.wait()
+
+
+def test_a_handle_without_operations_has_ended(torch: Any) -> None:
+    from olaf.torch.work import SumWork
+
+    assert SumWork([]).is_completed()
+    assert SumWork([]).get_future().wait() == []
+
+
+def test_the_lane_keeps_the_order_and_survives_an_error() -> None:
+    from olaf.torch.lane import Lane
+
+    lane, seen, gate = Lane("test"), list[int](), threading.Event()
+
+    def fail() -> None:
+        raise ValueError("mine")
+
+    first = lane.submit(lambda: gate.wait(30))
+    failed = lane.submit(fail)
+    rest = [lane.submit(partial(seen.append, at)) for at in range(3)]
+    assert not lane.idle
+    gate.set()
+    first.result(30)
+    with pytest.raises(ValueError, match="mine"):
+        failed.result(30)
+    for each in rest:
+        each.result(30)
+    assert seen == [0, 1, 2]
+    until(lambda: lane.idle, "the lane to be idle")
+    lane.stop()
+
+
+def test_a_partial_sum_is_scaled_and_integers_have_none(torch: Any) -> None:
+    from olaf.torch.calls import MAX, MEAN, SUM, all_reduce
+
+    real = all_reduce(torch.ones(2), SUM, timeout_s=1, partial=True, size=4)
+    assert (real.operation, real.partial, real.scale) == (MEAN, True, 4)
+    real.finish()
+    assert real.lanes.tolist() == [4, 4]
+    whole = all_reduce(torch.ones(2).int(), SUM, timeout_s=1, partial=True, size=4)
+    assert (whole.operation, whole.partial, whole.scale) == (SUM, False, 1)
+    largest = all_reduce(torch.ones(2), MAX, timeout_s=1, partial=True, size=4)
+    assert (largest.partial, largest.scale) == (True, 1)
+    assert str(largest) == "all_reduce (max) of 2 x float32"
+
+
+def test_which_tensors_go_through_the_switch(torch: Any) -> None:
+    from olaf.torch.calls import carried
+
+    for dtype in (torch.float32, torch.float16, torch.bfloat16, torch.int32, torch.int64):
+        assert carried(torch.zeros(2, dtype=dtype))
+    for dtype in (torch.float64, torch.bool, torch.uint8, torch.complex64):
+        assert not carried(torch.zeros(2, dtype=dtype))
+    assert not carried(torch.zeros(2).to_sparse())
+    assert not carried(torch.zeros(2, device="meta"))
+
+
+def test_tensors_on_a_gpu_are_staged(torch: Any) -> None:
+    if not torch.cuda.is_available():
+        pytest.skip("no GPU here: the staging of CUDA tensors did NOT run")
+    from olaf.torch.staging import Staging
+
+    device = torch.device("cuda", 0)
+    staging = Staging(device)
+    for size in (3, 1000, 10):  # a larger one needs a larger buffer
+        tensor = torch.arange(float(size), device=device)
+        ready = staging.ready(tensor)
+        staging.through(tensor, ready, lambda host: host.mul_(2))
+        staging.stream.synchronize()
+        assert torch.equal(tensor.cpu(), torch.arange(float(size)) * 2)
