@@ -48,6 +48,8 @@ _SENTENCES = {
     "contribution_rejected": "a contribution of worker {worker} rejected: {reason}",
     "generation_began": "job {job}: {workers} workers reduce together",
     "generation_closed": "job {job}: its workers begin anew before operation {operation}: {reason}",
+    "in_generation": "job {job}: rank {rank} of {workers} workers that reduce together",
+    "join_refused": "turned away from job {job}: {reason}",
     "sum_worker_refused": "a worker of job {job} at {address} refused: {reason}",
     "sum_worker_left": "worker {rank} of job {job} left",
     "non_finite": "job {job}: worker {rank} sent a NaN or an infinity in operation {operation}",
@@ -69,7 +71,7 @@ def sentence(message: Mapping[str, Any]) -> str:
     if pattern and event == "restored" and "reason" in message:
         pattern += "; the newest file cannot be used: {reason}"
     if pattern and event == "generation_closed" and "rank" in message:
-        pattern += " (worker {rank} at {address})"
+        pattern += " (worker {rank} at {address})" if "address" in message else " (worker {rank})"
     if pattern and "through" in message:
         # A worker reaches its server only through the switch.
         pattern = pattern.replace("{address}", "behind {through}")

@@ -170,6 +170,8 @@ pub enum WorkerEvent {
     GenerationClosed {
         /// The generation.
         generation: u32,
+        /// The first operation that it does not finish.
+        operation: u32,
         /// Why it has ended.
         reason: reduce::Reason,
         /// The rank of the worker that is the reason, where it is one of the generation.

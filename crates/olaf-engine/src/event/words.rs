@@ -169,12 +169,14 @@ impl Say<'_> {
                 self.count("rank", *rank);
                 self.count("workers", *workers);
             }
-            WorkerEvent::GenerationClosed { generation, reason, culprit } => {
+            WorkerEvent::GenerationClosed { generation, operation, reason, culprit } => {
                 self.count("job", job.0);
                 self.count("generation", *generation);
+                self.count("operation", *operation);
                 self.text("reason", reason.name());
-                let culprit = culprit.map_or(Value::Nothing, |rank| Value::Count(rank.into()));
-                self.0.value("culprit", culprit);
+                if let Some(rank) = culprit {
+                    self.count("rank", *rank);
+                }
             }
             WorkerEvent::JoinRefused(code) => {
                 self.count("job", job.0);

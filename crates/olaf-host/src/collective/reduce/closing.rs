@@ -104,9 +104,8 @@ impl Reducer {
         self.counts.in_flight = self.window.state().1.into();
         self.settle(now, later, closing);
         self.standing = Standing::Joining { here: 0, workers: self.config.workers };
-        let (reason, culprit) = (closing.reason, closing.culprit);
-        let event = WorkerEvent::GenerationClosed { generation: number, reason, culprit };
-        self.events.push_back(event);
+        let Closing { operation, reason, culprit, .. } = closing;
+        self.tell(WorkerEvent::GenerationClosed { generation: number, operation, reason, culprit });
         self.finish_closing(now);
     }
 

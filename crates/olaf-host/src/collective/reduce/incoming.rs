@@ -221,7 +221,7 @@ impl Reducer {
     /// The switch was heard.
     pub(super) fn heard(&mut self, now: Instant) {
         if self.quiet.heard() {
-            self.events.push_back(WorkerEvent::SwitchBack);
+            self.tell(WorkerEvent::SwitchBack);
         }
         self.await_answer(now);
     }

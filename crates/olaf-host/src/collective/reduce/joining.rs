@@ -149,7 +149,7 @@ impl Reducer {
     /// The switch turned this end away.
     pub(super) fn turned_away(&mut self, now: Instant, code: WelcomeCode) {
         self.standing = Standing::Refused(code);
-        self.events.push_back(WorkerEvent::JoinRefused(code));
+        self.tell(WorkerEvent::JoinRefused(code));
         self.quiet.excuse();
         let waiting = core::mem::take(&mut self.waiting);
         self.fail(now, waiting, Failure::Refused(code));
@@ -163,7 +163,7 @@ impl Reducer {
         let (generation, rank, workers) = (address.generation, entered.rank, entered.workers);
         self.generation = Some(entered);
         self.standing = Standing::In { generation, rank, workers };
-        self.events.push_back(WorkerEvent::InGeneration { generation, rank, workers });
+        self.tell(WorkerEvent::InGeneration { generation, rank, workers });
         self.asking.start(now, self.config.options.keepalive);
         self.counts.generations += 1;
         self.joining.next = None;

@@ -244,7 +244,7 @@ impl Reducer {
     /// The operations fail, and the end looks for the switch.
     pub(super) fn switch_is_silent(&mut self, now: Instant) {
         if !core::mem::replace(&mut self.quiet.is_silent, true) {
-            self.events.push_back(WorkerEvent::SwitchSilent);
+            self.tell(WorkerEvent::SwitchSilent);
         }
         if let Some(mut generation) = self.generation.take() {
             let open = core::mem::take(&mut generation.open);

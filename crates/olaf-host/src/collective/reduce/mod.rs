@@ -46,6 +46,9 @@ use operations::Open;
 use path::Path;
 use statistics::Counts;
 
+/// Events kept for a driver that does not fetch them.
+const EVENT_LIMIT: usize = 1024;
+
 /// One worker that reduces.
 pub struct Reducer {
     config: Config,
@@ -105,6 +108,7 @@ impl Reducer {
     /// Says good-bye, before the next operation. Open operations fail.
     pub fn leave(&mut self, now: Instant) {
         if let Some(generation) = self.generation.take() {
+            self.abandon(&generation);
             let address = generation.address;
             let operation = generation.open.front().map(|open| open.at.number);
             let operation = operation.unwrap_or(generation.next_operation);
@@ -136,6 +140,13 @@ impl Reducer {
     #[must_use]
     pub fn statistics(&self, now: Instant) -> ReducerStatistics {
         statistics::of(self, now)
+    }
+
+    fn tell(&mut self, event: WorkerEvent) {
+        if self.events.len() == EVENT_LIMIT {
+            self.events.pop_front();
+        }
+        self.events.push_back(event);
     }
 
     /// Ends operations with the same failure.

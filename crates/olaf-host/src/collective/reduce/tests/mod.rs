@@ -3,6 +3,7 @@
 mod closing;
 mod missing;
 mod operations;
+mod torture;
 
 use super::{Reducer, Standing};
 use crate::collective::{Collective, Config, Done, Operation, OperationId, Options, Reduction};
@@ -242,17 +243,17 @@ impl Trace {
         events
     }
 
+    #[track_caller]
     fn accounts(&self) {
         let statistics = self.end.statistics(self.now);
         let of = statistics.operations;
         assert_eq!(of.begun, of.done + of.failed + of.open);
+        let pieces = statistics.pieces;
+        assert_eq!(pieces.sent, pieces.answered + pieces.in_flight + pieces.abandoned);
         let results = statistics.results;
-        let refused: u64 = ["duplicate", "other_generation", "not_for_me", "no_room", "too_early"]
-            .into_iter()
-            .chain(["wrong_size", "mismatch"])
-            .filter_map(|name| statistics.refused.get(name))
-            .sum();
-        assert!(results.received <= results.taken + results.early + refused);
+        assert_eq!(results.received, results.taken + results.early + results.refused);
+        let early = results.early_used + results.early_discarded + results.early_waiting;
+        assert_eq!(results.early, early);
     }
 }
 
