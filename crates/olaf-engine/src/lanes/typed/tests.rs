@@ -58,6 +58,62 @@ proptest! {
     }
 }
 
+proptest! {
+    /// A machine runs the kernels of its own width alone, and each width has strides of its own.
+    #[test]
+    fn every_width_does_the_same(
+        words in prop::collection::vec(any::<(u64, u64)>(), 0..80),
+        lane_type in prop::sample::select(LaneType::EACH.to_vec()),
+        operator in prop::sample::select(Operator::EACH.to_vec()),
+    ) {
+        let bytes = |word: fn(&(u64, u64)) -> u64| -> Vec<u8> {
+            words.iter().flat_map(|pair| word(pair).to_le_bytes()).collect()
+        };
+        let (one, two) = (bytes(|pair| pair.0), bytes(|pair| pair.1));
+        let by_width = [run::<16>, run::<32>, run::<64>];
+        let mut results = by_width.map(|run| run(lane_type, operator, &one, &two)).into_iter();
+        let (sum, out) = results.next().expect("three widths");
+        for (other_sum, other_out) in results {
+            prop_assert!(same_numbers(lane_type, &sum, &other_sum));
+            prop_assert_eq!(&out, &other_out);
+        }
+    }
+}
+
+/// The sum of two pieces, and its lanes on the wire; none where one of them is not finite.
+fn run<const N: usize>(
+    lane_type: LaneType,
+    operator: Operator,
+    one: &[u8],
+    two: &[u8],
+) -> (Vec<u8>, Vec<u8>) {
+    let mut sum = vec![0; one.len() / lane_type.bytes() * bytes_in_sum(lane_type)];
+    let begun = begin_loop::<N>(&mut sum, one, lane_type);
+    let combined = combine_loop::<N>(&mut sum, two, lane_type, operator);
+    // What looks finite is; the other way round a second look decides.
+    assert!(!begun || all_finite(lane_type, one));
+    assert!(!combined || operator == Operator::Broadcast || all_finite(lane_type, two));
+    let mut out = vec![0; one.len()];
+    write_loop::<N>(&sum, &mut out, lane_type);
+    if !all_finite(lane_type, &out) {
+        out.clear();
+    }
+    (sum, out)
+}
+
+/// Whether two sums have the same lanes. The bits of a NaN depend on the processor.
+fn same_numbers(lane_type: LaneType, one: &[u8], other: &[u8]) -> bool {
+    let is_float = !matches!(lane_type, LaneType::I32 | LaneType::I64);
+    let lanes = |sum: &[u8]| -> Vec<u32> {
+        let lanes = sum.as_chunks::<4>().0.iter();
+        lanes
+            .map(|lane| f32::from_le_bytes(*lane))
+            .map(|lane| if is_float && lane.is_nan() { u32::MAX } else { lane.to_bits() })
+            .collect()
+    };
+    lanes(one) == lanes(other)
+}
+
 #[test]
 fn sums_of_integers_wrap() {
     let (most, one) = (i32::MAX.to_le_bytes(), 1i32.to_le_bytes());
