@@ -296,7 +296,7 @@ impl Switch {
             return if waited { Verdict::Absorb } else { Verdict::Drop(DropReason::NotAMember) };
         };
         if let Err(reason) = generation.hear(now, from, &address) {
-            return Verdict::Drop(reason);
+            return if waited { Verdict::Absorb } else { Verdict::Drop(reason) };
         }
         self.counters.leaves += 1;
         generation.members[address.rank as usize].has_left = true;

@@ -82,12 +82,7 @@ impl Reducer {
         self.counts.joins += 1;
         let deadline = self.config.options.deadline.map_or(0, |d| d.as_micros().max(1));
         let join = Join {
-            address: Address {
-                job: self.config.job,
-                generation: self.joining.generation,
-                rank: self.config.rank.filter(|rank| *rank < MAX_RANKS).unwrap_or(ALL),
-                session: self.config.session,
-            },
+            address: self.address_of_join(),
             workers: self.config.workers.min(MAX_RANKS),
             contributors: 1,
             deadline_us: u32::try_from(deadline).unwrap_or(u32::MAX),
@@ -96,6 +91,16 @@ impl Reducer {
             sent_at_us: micros(now),
         };
         Some(join.emit(buf))
+    }
+
+    /// How a join names this end: with its wanted rank, and the generation it was in last.
+    pub(super) fn address_of_join(&self) -> Address {
+        Address {
+            job: self.config.job,
+            generation: self.joining.generation,
+            rank: self.config.rank.filter(|rank| *rank < MAX_RANKS).unwrap_or(ALL),
+            session: self.config.session,
+        }
     }
 
     pub(super) fn handle_welcome(

@@ -41,7 +41,7 @@ use olaf_engine::report::{self, Report};
 use olaf_engine::{
     Engine, Event, Instant, PeerId, PortId, Source, Transmit, Verdict, Why, WorkerEvent,
 };
-use olaf_wire::reduce::{LaneType, Leave};
+use olaf_wire::reduce::{ALL, Address, LaneType, Leave};
 use operations::Open;
 use path::Path;
 use statistics::Counts;
@@ -114,6 +114,13 @@ impl Reducer {
             let operation = operation.unwrap_or(generation.next_operation);
             self.leaving.say(Leave { address, operation });
             self.fail(now, generation.open, Failure::NotJoined);
+        } else if matches!(self.standing, Standing::Joining { .. }) {
+            // The switch may have this end among those who wait for the next generation. It finds it
+            // by its session.
+            let address = self.address_of_join();
+            let rank = if address.rank == ALL { 0 } else { address.rank };
+            let address = Address { rank, ..address };
+            self.leaving.say(Leave { address, operation: u32::MAX });
         }
         let waiting = core::mem::take(&mut self.waiting);
         self.fail(now, waiting, Failure::NotJoined);

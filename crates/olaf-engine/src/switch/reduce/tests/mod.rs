@@ -369,6 +369,19 @@ fn a_worker_that_leaves_ends_the_generation_and_is_not_waited_for() {
 }
 
 #[test]
+fn a_worker_that_waits_for_the_next_generation_can_leave() {
+    let mut trace = Trace::with(2, Config::default());
+    trace.leaves(1, 0);
+    trace.joins(0, 2);
+    assert_eq!(trace.leaves(0, u32::MAX), Verdict::Absorb);
+    trace.sent();
+    trace.joins(1, 2);
+    let sent = trace.sent();
+    let [(_, Out::Welcome(welcome))] = sent.as_slice() else { panic!("{sent:?}") };
+    assert_eq!((welcome.code, welcome.here), (WelcomeCode::Waiting, 1));
+}
+
+#[test]
 fn a_restarted_switch_tells_that_it_does_not_know_the_generation() {
     let mut trace = Trace::with(2, Config::default());
     trace.switch = Switch::new(Config::default(), 77).expect("a good configuration");

@@ -119,3 +119,13 @@ fn a_worker_that_leaves_says_so_once() {
     assert_eq!(trace.end.standing(), Standing::Left);
     trace.after_ms(1000).sends(&[]);
 }
+
+#[test]
+fn a_worker_that_leaves_while_it_waits_for_the_next_generation_says_so() {
+    let mut trace = Trace::joined(config());
+    trace.closes(0, Reason::Left, 1);
+    trace.sends(&[JOIN]);
+    trace.end.leave(trace.now);
+    trace.sends(&[Sent::Leave(u32::MAX)]);
+    trace.after_ms(1000).sends(&[]);
+}
