@@ -4,6 +4,7 @@ The results of the collectives are compared with those of a gloo group of the sa
 """
 
 import json
+import os
 import sys
 import traceback
 from collections.abc import Callable
@@ -288,6 +289,20 @@ def groups(_: Any) -> None:
         assert (tensor == at * size).all()
     dist.all_reduce(tensor, group=alone[rank])
     dist.destroy_process_group(group)
+
+
+@check
+def destroyed_and_made_again(_: Any) -> None:
+    """Runs last: the world of the other checks is gone."""
+    dist.destroy_process_group()
+    port = int(os.environ["MASTER_PORT"]) + 1
+    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    dist.init_process_group(
+        "olaf", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=size
+    )
+    tensor = torch.ones(100)
+    dist.all_reduce(tensor)
+    assert (tensor == size).all()
 
 
 def main(folder: Path) -> None:
