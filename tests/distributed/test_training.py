@@ -26,6 +26,8 @@ def test_two_models_have_the_losses_that_gloo_gives(tmp_path: Path) -> None:
             assert losses["gloo"][-1] < losses["gloo"][0]
             assert losses["olaf"] == pytest.approx(losses["gloo"], rel=1e-4)
             assert losses["hook"] == pytest.approx(losses["gloo"], rel=1e-4)
+            assert losses["exact"] == pytest.approx(losses["gloo"], rel=1e-4)
+            assert losses["exact"] == losses["exact again"], "the same bits"
 
 
 @pytest.mark.parametrize(("example", "said"), [("ddp_sum.py", 1), ("ddp_hook.py", RANKS)])

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 
@@ -50,6 +50,7 @@ class Call:
     operation: Op = SUM
     root: int = 0
     partial: bool = False
+    exact: bool = False
     scale: int = 1
     """Factor of the result."""
 
@@ -64,18 +65,18 @@ class Call:
         if self.kind == BROADCAST:
             connection.broadcast(self.lanes, self.root, timeout_s=self.timeout_s)
         else:
-            connection.all_reduce(
-                self.lanes, self.operation, timeout_s=self.timeout_s, partial=self.partial
-            )
+            connection.all_reduce(self.lanes, self.operation, **self._options())
         self.finish()
 
     def start(self, connection: SumConnection) -> Pending:
         """Begin it. The caller calls `finish` at the end."""
         if self.kind == BROADCAST:
             return connection.broadcast_async(self.lanes, self.root, timeout_s=self.timeout_s)
-        return connection.all_reduce_async(
-            self.lanes, self.operation, timeout_s=self.timeout_s, partial=self.partial
-        )
+        return connection.all_reduce_async(self.lanes, self.operation, **self._options())
+
+    def _options(self) -> dict[str, Any]:
+        exact = self.exact and self.lanes.dtype == torch.float32
+        return {"timeout_s": self.timeout_s, "partial": self.partial, "exact": exact}
 
     def finish(self) -> None:
         """Scale the result."""
@@ -84,7 +85,13 @@ class Call:
 
 
 def all_reduce(
-    lanes: torch.Tensor, operation: Op, *, timeout_s: float, partial: bool, size: int
+    lanes: torch.Tensor,
+    operation: Op,
+    *,
+    timeout_s: float,
+    partial: bool,
+    size: int,
+    exact: bool = False,
 ) -> Call:
     """An all-reduce. If partial sums are allowed, a sum is the mean over its contributors x size.
 
@@ -95,8 +102,8 @@ def all_reduce(
         if not lanes.dtype.is_floating_point:
             partial = False
         else:
-            return Call(ALL_REDUCE, lanes, timeout_s, MEAN, partial=True, scale=size)
-    return Call(ALL_REDUCE, lanes, timeout_s, operation, partial=partial)
+            return Call(ALL_REDUCE, lanes, timeout_s, MEAN, partial=True, exact=exact, scale=size)
+    return Call(ALL_REDUCE, lanes, timeout_s, operation, partial=partial, exact=exact)
 
 
 def broadcast(lanes: torch.Tensor, root: int, *, timeout_s: float) -> Call:

@@ -30,12 +30,14 @@ class SumState:
     inside: a process group of this machine's ranks. Their gradients are averaged there first, and
         one rank sums with the other machines. Every machine must have the same number of ranks.
     partial: take the mean of the workers that were in time.
+    exact: sum float32 gradients in fixed point, the same bits in every run.
     timeout_s: the longest time for the sum of a bucket.
     """
 
     connection: "SumConnection | None"
     inside: Any = None
     partial: bool = False
+    exact: bool = False
     timeout_s: float = 300.0
     _lane: Lane = field(default_factory=lambda: Lane("olaf-hook"), repr=False)
     _staging: dict[torch.device, Staging] = field(default_factory=dict, repr=False)
@@ -104,4 +106,11 @@ def _over_machines(state: SumState, lanes: torch.Tensor, staging: Staging | None
 
 
 def _call(state: SumState, lanes: torch.Tensor) -> calls.Call:
-    return calls.Call(calls.ALL_REDUCE, lanes, state.timeout_s, calls.MEAN, partial=state.partial)
+    return calls.Call(
+        calls.ALL_REDUCE,
+        lanes,
+        state.timeout_s,
+        calls.MEAN,
+        partial=state.partial,
+        exact=state.exact,
+    )

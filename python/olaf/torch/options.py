@@ -22,6 +22,8 @@ class SumOptions:
         the mean over their contributors.
     deadline_s: ``OLAF_DEADLINE_S``. The switch sends a block that is older without the missing
         workers. Without ``partial`` such a sum is an error. Default: it waits.
+    exact: ``OLAF_EXACT``. Sum float32 in fixed point: the same inputs give the same bits in every
+        run. It costs one round trip more for each operation.
     fall_back: ``OLAF_FALL_BACK``, ``gloo`` or empty. Finish over gloo when the switch fails.
     connect_timeout_s: ``OLAF_CONNECT_TIMEOUT_S``. Time for the join at the switch. Default: 30.
     connection: further options of `olaf.connect_sum`; ``OLAF_CONNECTION``, as JSON.
@@ -30,6 +32,7 @@ class SumOptions:
     switch: str | None = None
     job: int | None = None
     partial: bool | None = None
+    exact: bool | None = None
     deadline_s: float | None = None
     fall_back: str | None = None
     connect_timeout_s: float | None = None
@@ -43,6 +46,7 @@ class Settings:
     switch: str
     job: int = 1
     partial: bool = False
+    exact: bool = False
     deadline_s: float | None = None
     falls_back: bool = False
     connect_timeout_s: float = 30.0
@@ -73,6 +77,7 @@ def settings(given: object, environment: Mapping[str, str] = os.environ) -> Sett
         switch=switch,
         job=_or(given.job, read.number("OLAF_JOB", int), 1),
         partial=_or(given.partial, read.truth("OLAF_PARTIAL"), False),
+        exact=_or(given.exact, read.truth("OLAF_EXACT"), False),
         deadline_s=_or(given.deadline_s, read.number("OLAF_DEADLINE_S", float), None),
         falls_back=_fall_back(_or(given.fall_back, environment.get("OLAF_FALL_BACK"), "")),
         connect_timeout_s=_or(

@@ -51,9 +51,13 @@ class Sums:
         """All-reduce each tensor in place."""
 
         def make(lanes: torch.Tensor) -> Call:
-            partial, size = self._settings.partial, self._size
             return calls.all_reduce(
-                lanes, operation, timeout_s=timeout_s, partial=partial, size=size
+                lanes,
+                operation,
+                timeout_s=timeout_s,
+                partial=self._settings.partial,
+                size=self._size,
+                exact=self._settings.exact,
             )
 
         return self._do(tensors, make, wait=wait)

@@ -102,11 +102,14 @@ def main(folder: Path, switch: str) -> None:
     found: dict[str, dict[str, list[float]]] = {}
     with olaf.connect_sum(switch, job=9, workers=size, rank=rank) as connection:
         hook = olaf.torch.SumState(connection)
+        exact = olaf.torch.SumState(connection, exact=True)
         for name in MODELS:
             found[name] = {
                 "gloo": losses(name, gloo),
                 "olaf": losses(name, dist.group.WORLD),
                 "hook": losses(name, gloo, hook),
+                "exact": losses(name, gloo, exact),
+                "exact again": losses(name, gloo, exact),
             }
         dist.barrier()
     (folder / f"{rank}.json").write_text(json.dumps(found))
