@@ -69,9 +69,11 @@ impl Window for Fixed {
 const CONGESTION: (f64, f64) = (3.0, 1.0 / 8.0);
 /// Near the window at which the path was congested last, the window grows this much more slowly.
 const NEAR: (f64, f64) = (0.75, 8.0);
-/// The window grows while the round trip is at most one and a half times the shortest one and this:
-/// a longer queue wins nothing, and makes the answer to a loss late.
-const QUEUE: Duration = Duration::from_micros(500);
+/// The window grows while the round trip is at most one and a half times the shortest one and this.
+/// A queue lets a machine with few processors work on many datagrams at a time.
+const QUEUE: Duration = Duration::from_millis(4);
+/// The same after a loss: a longer queue makes the answer to a loss late.
+const QUEUE_WITH_LOSSES: Duration = Duration::from_micros(500);
 
 /// A window that grows until the path is full, and halves at most once a round trip when the path is
 /// congested: additive increase, multiplicative decrease, with a slow start.
@@ -87,6 +89,7 @@ pub struct Aimd {
     late: u32,
     smoothed: Option<Duration>,
     shortest: Option<Duration>,
+    newest: Option<Duration>,
     /// The window at which the path was congested last.
     congested_at: f64,
     /// Losses of the round trip that ends then.
@@ -110,6 +113,7 @@ impl Aimd {
             late: 0,
             smoothed: None,
             shortest: None,
+            newest: None,
             congested_at: f64::INFINITY,
             losses: (0, Instant(0)),
             reacted_until: Instant(0),
@@ -122,10 +126,8 @@ impl Aimd {
     }
 
     fn grow(&mut self, round_trip: Option<Duration>) {
-        let queues = match (round_trip, self.shortest) {
-            (Some(sample), Some(shortest)) => sample > shortest * 3 / 2 + QUEUE,
-            _ => true,
-        };
+        self.newest = round_trip.or(self.newest);
+        let queues = round_trip.is_none() || self.has_queue(QUEUE);
         self.late = if queues { self.late.saturating_add(1) } else { 0 };
         if queues {
             // Late for two windows: the path is full, and the slow start is over. Results are late
@@ -147,6 +149,12 @@ impl Aimd {
         }
     }
 
+    /// Whether the newest round trip is longer than that of a path with such a queue.
+    fn has_queue(&self, queue: Duration) -> bool {
+        let both = self.newest.zip(self.shortest);
+        both.is_none_or(|(newest, shortest)| newest > shortest * 3 / 2 + queue)
+    }
+
     fn shrink(&mut self, now: Instant, to: f64) {
         if now < self.reacted_until {
             return;
@@ -154,7 +162,7 @@ impl Aimd {
         self.congested_at = self.window;
         self.window = to.max(1.0);
         self.threshold = self.window;
-        self.reacted_until = now + self.smoothed.unwrap_or(QUEUE);
+        self.reacted_until = now + self.smoothed.unwrap_or(QUEUE_WITH_LOSSES);
     }
 }
 
@@ -186,12 +194,15 @@ impl Window for Aimd {
     fn on_loss(&mut self, now: Instant) {
         let (count, until) = &mut self.losses;
         if now >= *until {
-            (*count, *until) = (0, now + self.smoothed.unwrap_or(QUEUE));
+            (*count, *until) = (0, now + self.smoothed.unwrap_or(QUEUE_WITH_LOSSES));
         }
         *count += 1;
         let (least, share) = CONGESTION;
         if f64::from(*count) >= (self.window * share).max(least) {
             self.shrink(now, self.window / 2.0);
+        } else if self.has_queue(QUEUE_WITH_LOSSES) {
+            self.window = (self.window * 7.0 / 8.0).max(1.0);
+            self.threshold = self.threshold.min(self.window);
         }
     }
 
@@ -201,5 +212,95 @@ impl Window for Aimd {
 
     fn forget(&mut self) {
         self.in_flight = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Duration = Duration::from_millis(1);
+
+    fn at(ms: u64) -> Instant {
+        Instant(1_000_000 * ms)
+    }
+
+    /// Sends what the window has room for, and takes as many results.
+    fn round(window: &mut Aimd, now: Instant, round_trip: Duration, ecn: bool) {
+        let sent = window.room();
+        (0..sent).for_each(|_| window.on_sent());
+        (0..sent).for_each(|_| window.on_result(now, Some(round_trip), ecn));
+    }
+
+    #[test]
+    fn the_window_doubles_every_round_trip_until_results_come_late() {
+        let mut window = Aimd::new(4, 1000);
+        round(&mut window, at(1), RTT, false);
+        // The second half of the round found a window that was half empty.
+        assert!((6..=8).contains(&window.state().0), "{:?}", window.state());
+        (2..20).for_each(|ms| round(&mut window, at(ms), RTT, false));
+        let before = window.state().0;
+        assert!(before > 100);
+        (20..30).for_each(|ms| round(&mut window, at(ms), RTT * 10, false));
+        assert_eq!(window.state(), (before, 0));
+        // From here on it grows by one block a round trip at most.
+        round(&mut window, at(30), RTT, false);
+        assert!(window.state().0 <= before + 1);
+    }
+
+    #[test]
+    fn a_window_that_is_not_used_does_not_grow() {
+        let mut window = Aimd::new(8, 1000);
+        for ms in 0..100 {
+            window.on_sent();
+            window.on_result(at(ms), Some(RTT), false);
+        }
+        assert_eq!(window.state(), (8, 0));
+    }
+
+    #[test]
+    fn congestion_halves_the_window_once_in_a_round_trip() {
+        let mut window = Aimd::new(64, 1000);
+        window.measure(RTT);
+        round(&mut window, at(10), RTT, true);
+        assert_eq!(window.state().0, 32);
+        round(&mut window, at(12), RTT, true);
+        assert_eq!(window.state().0, 16);
+        (0..100).for_each(|round_trips| round(&mut window, at(20 + 2 * round_trips), RTT, true));
+        assert_eq!(window.state().0, 1);
+    }
+
+    #[test]
+    fn single_losses_are_noise_and_many_are_congestion() {
+        let mut window = Aimd::new(64, 1000);
+        round(&mut window, at(1), RTT, false);
+        let before = window.state().0;
+        for ms in 10..100 {
+            window.on_loss(at(ms));
+        }
+        assert_eq!(window.state().0, before);
+        (0..before).for_each(|_| window.on_loss(at(200)));
+        assert_eq!(window.state().0, before / 2);
+    }
+
+    #[test]
+    fn a_loss_shortens_a_queue() {
+        let mut window = Aimd::new(64, 1000);
+        window.measure(RTT);
+        round(&mut window, at(1), RTT * 4, false);
+        let before = window.state().0;
+        window.on_loss(at(2));
+        assert_eq!(window.state().0, before * 7 / 8);
+    }
+
+    #[test]
+    fn what_is_given_up_makes_room() {
+        for mut window in [&mut Aimd::new(2, 8) as &mut dyn Window, &mut Fixed::new(2)] {
+            let window = &mut window;
+            (0..2).for_each(|_| window.on_sent());
+            assert_eq!(window.room(), 0);
+            window.forget();
+            assert_eq!(window.room(), 2);
+        }
     }
 }

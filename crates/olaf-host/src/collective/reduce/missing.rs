@@ -10,6 +10,9 @@ use olaf_wire::reduce::{Ask, Blocks};
 
 /// The time-out doubles at most this often while nothing comes.
 const MOST_DOUBLINGS: u32 = 16;
+/// An end that finds results overdue waits for a part of the time-out, and at most for this time,
+/// before it asks for them.
+const LONGEST_GRACE: Duration = Duration::from_millis(2);
 /// Most blocks to ask for when the time-out passes; twice as many the next time.
 const FIRST_BURST: u32 = 4;
 /// An end that sends no pieces asks for at most that many blocks that nobody has been seen to have.
@@ -24,6 +27,8 @@ pub(super) struct Asking {
     keepalive: Option<Instant>,
     /// How often in a row the time-out passed without a result.
     doublings: u32,
+    /// Results were overdue when the timer was looked at last.
+    is_late: bool,
     /// Most blocks to ask for at the next time-out.
     burst: u32,
     /// When the last result came, microseconds.
@@ -166,6 +171,13 @@ impl Reducer {
                 overdue.push(block);
             }
         }
+        let is_late = !overdue.is_empty() && recovery == Recovery::Ask;
+        if is_late && !core::mem::replace(&mut self.asking.is_late, true) {
+            // This end may be late itself: what has arrived meanwhile is taken in first.
+            self.asking.check = Some(now + (time_out / 8).min(LONGEST_GRACE));
+            return;
+        }
+        self.asking.is_late = false;
         if !overdue.is_empty() {
             self.asking.doublings = (self.asking.doublings + 1).min(MOST_DOUBLINGS);
             self.counts.time_outs += 1;

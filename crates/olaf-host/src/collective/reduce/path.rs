@@ -6,7 +6,7 @@ use olaf_engine::Instant;
 
 /// A question that is repeated sooner than this costs more than it wins: the switch needs time to
 /// wake.
-const LEAST: Duration = Duration::from_micros(500);
+const LEAST: Duration = Duration::from_millis(1);
 /// As long as nothing is known.
 const UNKNOWN: Duration = Duration::from_millis(20);
 
