@@ -16,7 +16,7 @@ def main(switch: str, workers: int) -> None:
     with olaf.connect_sum(switch, workers=workers) as job:
         random = np.random.default_rng(job.rank)
         x = random.normal(size=(200, 2)).astype(np.float32)
-        y = x @ np.float32([3, -1]) + np.float32(0.5)
+        y = x @ np.array([3, -1], np.float32) + np.float32(0.5)
         weights = random.normal(size=3).astype(np.float32)
         job.broadcast(weights)  # all start from the weights of rank 0
         for _ in range(200):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,7 +30,7 @@ def true_sum(size: int) -> NDArray[np.float64]:
     return total
 
 
-def exact(size: int, op: str, **loss: object) -> bytes:
+def exact(size: int, op: str, **loss: Any) -> bytes:
     """The bits that every worker gets."""
 
     def work(connection: SumConnection) -> bytes:
