@@ -12,6 +12,11 @@ pub(crate) trait Seal: Send {
     /// Seals the message in the first `len` bytes of `buf`; returns the datagram's length.
     /// A message for several receivers is sealed for each of them.
     fn seal(&mut self, to: PeerId, buf: &mut [u8], len: usize) -> usize;
+
+    /// Whether a datagram is its message, the same for every receiver.
+    fn is_clear(&self) -> bool {
+        false
+    }
 }
 
 /// Datagrams are messages: nothing is checked and nothing is hidden.
@@ -24,5 +29,9 @@ impl Seal for Clear {
 
     fn seal(&mut self, _: PeerId, _: &mut [u8], len: usize) -> usize {
         len
+    }
+
+    fn is_clear(&self) -> bool {
+        true
     }
 }

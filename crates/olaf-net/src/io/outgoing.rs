@@ -182,11 +182,47 @@ impl Outgoing {
         match to {
             Receivers::One(peer) => self.put(sender, peers, seal, statistics, (peer, class, len)),
             Receivers::Many(to) => {
-                let bytes = run.bytes[run.len..run.len + len].to_vec();
-                self.group = Some(Group { bytes, class, to, next: 0 });
+                let first = match 2 * len > MAX_DATAGRAM && seal.is_clear() && self.is_empty() {
+                    true => self.send_to_each(sender, peers, statistics, &to, (class, len)),
+                    false => 0,
+                };
+                if first < to.len() {
+                    let run = &self.runs[self.current];
+                    let bytes = run.bytes[run.len..run.len + len].to_vec();
+                    self.group = Some(Group { bytes, class, to, next: first });
+                }
             }
         }
         true
+    }
+
+    /// Sends the datagram that was written into the current run, which is empty, to one receiver
+    /// after the other: it is too long to share a send with another, so that a copy for each of them
+    /// would win nothing. Returns the number of receivers before the socket was full.
+    fn send_to_each(
+        &mut self,
+        sender: &impl BatchSender,
+        peers: &Peers,
+        statistics: &mut IoStatistics,
+        to: &[PeerId],
+        (class, len): (TrafficClass, usize),
+    ) -> usize {
+        for (at, peer) in to.iter().enumerate() {
+            let Some(place) = peers.place(*peer) else {
+                statistics.unroutable += 1;
+                continue;
+            };
+            self.opened += 1;
+            let run = &mut self.runs[self.current];
+            run.open(Flow { peer: *peer, place, class }, len, self.opened);
+            if !self.send(sender, statistics, self.current) {
+                // The group has it from here on, and begins with this receiver.
+                let run = &mut self.runs[self.current];
+                (run.count, run.len) = (0, 0);
+                return at;
+            }
+        }
+        to.len()
     }
 
     /// Puts the group's datagram into the run of its next receiver.

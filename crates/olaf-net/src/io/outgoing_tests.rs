@@ -298,3 +298,30 @@ fn a_message_that_comes_while_a_group_is_on_its_way_is_taken_too() {
     assert!((1..=5).all(|peer| bench.got(peer) == [(9, 700)]));
     assert_eq!(bench.got(6), [(7, 10)]);
 }
+
+#[test]
+fn a_long_datagram_for_a_group_leaves_at_once_and_goes_on_when_the_socket_has_room() {
+    let mut bench = Bench::new(64);
+    let to: Vec<PeerId> = (1..=4).map(PeerId).collect();
+    let to_all = |fill: u8| {
+        let to = Receivers::Many(to.clone().into());
+        move |buf: &mut [u8]| {
+            buf[..60_000].fill(fill);
+            Some(Transmit { to, len: 60_000, class: TrafficClass::NONE })
+        }
+    };
+    let Bench { wire, out, peers, statistics } = &mut bench;
+    assert!(out.take(wire, peers, &mut Clear, statistics, to_all(1)));
+    assert!(out.is_empty(), "it left");
+    wire.room.set(Some(1));
+    assert!(out.take(wire, peers, &mut Clear, statistics, to_all(2)));
+    assert!(out.is_blocked() && !out.is_empty());
+    wire.room.set(None);
+    while !out.is_empty() {
+        out.flush(wire, statistics);
+        out.take(wire, peers, &mut Clear, statistics, |_| None);
+    }
+    assert!((1..=4).all(|peer| bench.got(peer) == [(1, 60_000), (2, 60_000)]));
+    assert_eq!(bench.calls(), 8);
+    assert_eq!(bench.statistics.sent_datagrams, 8);
+}
