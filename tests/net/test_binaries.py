@@ -8,6 +8,7 @@ import subprocess
 import time
 import tomllib
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +98,27 @@ def test_they_serve_a_worker_of_python(
     last = server.stop(signal.SIGINT)
     assert last["why"] == "SIGINT"
     assert last["stats"]["jobs"][0]["received"] >= 1
+
+
+def test_a_switch_without_python_sums_arrays(programs: Path, started: list[Running]) -> None:
+    upper = Running(
+        programs / "olaf-switch", "--engines", "reduce", "--listen", "reduce=127.0.0.1:0"
+    )
+    started.append(upper)
+    above = ("--upstream", f"reduce={upper.address}", "--set", "reduce.jobs=2")
+    lower = Running(
+        programs / "olaf-switch", "--engines", "reduce", "--listen", "127.0.0.1:0", *above
+    )
+    started.append(lower)
+
+    def work(address: str, rank: int) -> float:
+        with olaf.connect_sum(address, workers=2, rank=rank) as connection:
+            return float(connection.all_reduce(np.ones(1000, np.float32))[0])
+
+    with ThreadPoolExecutor(2) as threads:
+        assert [*threads.map(work, (upper.address, lower.address), (0, 1))] == [2, 2]
+    last = lower.stop(signal.SIGTERM)
+    assert last["stats"]["reduce"]["sums_up"] > 0
 
 
 def test_their_defaults_are_those_of_python(programs: Path) -> None:
