@@ -83,7 +83,7 @@ def settings(given: argparse.Namespace) -> Iterator[Row]:
         large = [step("all_reduce", max(given.bytes), REDUCE[max(given.bytes)], given)]
         for loss in (0.0, *LOSSES):
             title = f"{loss:.2%} of the datagrams lost, each way, {network}"
-            yield {"title": title, "network": network, "loss": loss, "steps": large}
+            yield {"title": title, "network": network, "loss": loss, "steps": large, "ours": True}
 
 
 def step(collective: str, size: int, rounds: int, given: argparse.Namespace) -> Row:
@@ -100,7 +100,7 @@ def step(collective: str, size: int, rounds: int, given: argparse.Namespace) -> 
 def run(given: argparse.Namespace, setting: Row) -> Iterator[Row]:
     """Build the network, start the switch and the workers, and yield a row for each series."""
     link = Link(given.rate, given.burst, given.mtu)
-    backends = given.backends if setting["loss"] == 0 else ["olaf"]
+    backends = ["olaf"] if setting.get("ours") else given.backends
     plan = {
         "backends": backends,
         "steps": setting["steps"],
