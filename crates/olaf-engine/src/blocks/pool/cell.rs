@@ -3,6 +3,7 @@
 use super::{About, Piece};
 use crate::lanes::{Aligned, typed};
 use crate::time::Instant;
+use alloc::vec::Vec;
 use olaf_wire::reduce::{LaneType, Operator, RankSet};
 
 /// How far a block is.
@@ -43,6 +44,8 @@ pub struct Cell {
     operator: Operator,
     /// The sum, or the result, in the form of [`typed`].
     sum: Aligned,
+    /// Every member holds the result: its lanes are gone.
+    pub(super) is_released: bool,
 }
 
 impl Cell {
@@ -63,6 +66,7 @@ impl Cell {
             lane_type: LaneType::F32,
             operator: Operator::Sum,
             sum: Aligned::default(),
+            is_released: false,
         }
     }
 
@@ -148,6 +152,7 @@ impl Cell {
         self.state = State::Open;
         self.block = block;
         self.is_used = true;
+        self.is_released = false;
         self.from.clear();
         self.pieces = 0;
         self.contributors = 0;
@@ -157,6 +162,19 @@ impl Cell {
         self.exponent = None;
         self.lane_type = lane_type;
         self.operator = operator;
+    }
+
+    /// Gives up the memory of a result that every member holds.
+    pub(super) fn release(&mut self) -> Aligned {
+        self.is_released = true;
+        core::mem::take(&mut self.sum)
+    }
+
+    /// Takes memory for the lanes, unless it has some.
+    pub(super) fn take_memory(&mut self, free: &mut Vec<Aligned>) {
+        if self.is_released || !self.is_used {
+            self.sum = free.pop().unwrap_or_default();
+        }
     }
 
     /// Begins a block with its first piece; whether all its lanes are finite.

@@ -165,6 +165,9 @@ pub struct Pool {
     last_was_finite: bool,
     /// Where a sum is written before it is known to be finite.
     spare: Aligned,
+    /// Memory of results that every member holds. The last is the next to be used: it is still in
+    /// the processor's caches, however many slots there are.
+    free: Vec<Aligned>,
     /// Of incomplete blocks, the earliest first.
     deadlines: BTreeSet<(Instant, u32)>,
     /// The generation has no block from this one on.
@@ -190,6 +193,7 @@ impl Pool {
             refuses_non_finite: false,
             last_was_finite: true,
             spare: Aligned::default(),
+            free: Vec::new(),
             deadlines: BTreeSet::new(),
             end: u32::MAX,
             counts: Counts::default(),
@@ -262,6 +266,7 @@ impl Pool {
         if self.refuses_non_finite && !is_finite() {
             return Met::Refused(Reason::NonFinite);
         }
+        self.cells[at].take_memory(&mut self.free);
         self.last_was_finite = self.cells[at].open(piece);
         if self.members == 1 || piece.operator == Operator::Broadcast {
             self.close_cell(block);
@@ -307,7 +312,7 @@ impl Pool {
 
     /// Whether a member could send the block by now, or could once.
     fn was_possible(&self, block: u32) -> bool {
-        self.cell(block).is_some() || self.is_past(block) || self.may_be_sent(block)
+        self.known(block).is_some() || self.is_past(block) || self.may_be_sent(block)
     }
 
     /// Whether the block's cell has a newer block, or had one that was given up.
@@ -325,7 +330,23 @@ impl Pool {
     /// A member said, with a piece or without, that it holds the results of all blocks below this
     /// one. The claim harms only a member that lies: it can no longer ask for them.
     pub fn note_holds(&mut self, member: u32, holds: u32) {
+        let before = self.holds.min();
         self.holds.note(member, holds);
+        if self.holds.min() > before {
+            self.release(before);
+        }
+    }
+
+    /// Gives up the memory of results that every member holds now, from that block on.
+    fn release(&mut self, from: u32) {
+        let held = self.holds.min();
+        let cells = self.cells.len() as u32;
+        for block in from.max(held.saturating_sub(cells))..held {
+            let cell = &mut self.cells[(block % cells) as usize];
+            if cell.block == block && cell.state() == State::Final && !cell.is_released {
+                self.free.push(cell.release());
+            }
+        }
     }
 
     /// Every member holds the results of all blocks below this one.
@@ -355,6 +376,7 @@ impl Pool {
             self.close_cell(block);
             self.counts.close(self.cells[at].pieces());
         }
+        self.cells[at].take_memory(&mut self.free);
         self.cells[at].fulfil(block, contributors, result, about);
         true
     }
@@ -363,7 +385,7 @@ impl Pool {
     /// open.
     fn takes_result(&self, block: u32, result: &[u8], about: &About) -> bool {
         block < self.end
-            && match self.cell(block) {
+            && match self.known(block) {
                 Some(cell) => {
                     cell.state() != State::Final
                         && cell.is_like(about.lane_type, about.operator, result)
@@ -382,7 +404,7 @@ impl Pool {
         if holds > block || self.is_past(block) {
             return Asked::Held;
         }
-        match self.cell(block) {
+        match self.known(block) {
             None => Asked::Wanted,
             Some(cell) if cell.state() == State::Final => Asked::Result,
             Some(cell) if cell.state() == State::Summed || cell.from().contains(member) => {
@@ -392,9 +414,15 @@ impl Pool {
         }
     }
 
-    /// The cell of a block that has opened and not given way.
+    /// The cell of a block that has opened and not given way, until every member holds the result.
     #[must_use]
+    #[inline]
     pub fn cell(&self, block: u32) -> Option<&Cell> {
+        self.known(block).filter(|cell| !cell.is_released)
+    }
+
+    /// The cell of a block that has opened and not given way, with or without its lanes.
+    fn known(&self, block: u32) -> Option<&Cell> {
         let cell = &self.cells[self.place(block)];
         (cell.block == block && cell.state() != State::Free).then_some(cell)
     }

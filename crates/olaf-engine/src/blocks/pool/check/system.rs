@@ -192,7 +192,9 @@ impl System {
     /// The generation ends at the operation of the first incomplete block, or at the first operation
     /// without a piece.
     fn end(&mut self, setup: &Setup, dead: bool) {
-        let is_known = |block: &u32| self.upper.cell(*block).is_some();
+        let is_known = |block: &u32| {
+            self.results[*block as usize].is_some() || self.upper.cell(*block).is_some()
+        };
         let next = (0..setup.blocks).rev().find(is_known).map_or(0, |newest| newest + 1);
         self.end = if dead {
             self.upper.first_incomplete() / OPERATION * OPERATION
@@ -375,7 +377,8 @@ fn bytes(lanes: [i32; 2]) -> Vec<u8> {
 fn key(pool: &Pool) -> (Vec<impl Hash + PartialEq + use<>>, Vec<Option<u32>>) {
     let cell = |cell: &Cell| {
         let known = cell.state() != State::Free;
-        known.then(|| (cell.state() as u8, cell.block, cell.from().words().to_vec(), sum_of(cell)))
+        let sum = || (!cell.is_released).then(|| sum_of(cell));
+        known.then(|| (cell.state() as u8, cell.block, cell.from().words().to_vec(), sum()))
     };
     let holds = (0..pool.members).map(|member| pool.holds.of(member));
     (pool.cells.iter().map(cell).collect(), holds.collect())
