@@ -1,5 +1,6 @@
 //! `reduce`: ends and a switch in a simulated network.
 
+mod chaos;
 mod faults;
 mod job;
 mod membership;
