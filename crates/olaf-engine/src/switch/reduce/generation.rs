@@ -17,7 +17,7 @@ use olaf_wire::reduce::{Address, Blocks, Closed, Operator, Reason};
 pub(super) struct Member {
     pub(super) session: Session,
     pub(super) peer: PeerId,
-    /// Of a fixed job: the rank that it asked for, by which errors name it.
+    /// The rank that it asked for. Errors in a fixed job name the worker by it.
     pub(super) wanted: Option<u32>,
     /// Workers that it stands for.
     pub(super) contributors: u32,
@@ -59,6 +59,8 @@ pub(super) struct Above {
 pub(super) struct Generation {
     pub(super) job: JobId,
     pub(super) number: u32,
+    /// Whether the job waits for a number of workers, whose ranks are then their names.
+    pub(super) is_fixed: bool,
     /// By rank.
     pub(super) members: Vec<Member>,
     /// Those that have not left.
@@ -86,6 +88,7 @@ pub(super) struct Generation {
 pub(super) struct Beginning {
     pub(super) job: JobId,
     pub(super) number: u32,
+    pub(super) is_fixed: bool,
     pub(super) members: Vec<Member>,
     pub(super) block_bytes: u32,
     pub(super) slots: u32,
@@ -96,13 +99,23 @@ pub(super) struct Beginning {
 
 impl Generation {
     pub(super) fn new(beginning: Beginning, pool: Pool) -> Self {
-        let Beginning { job, number, members, block_bytes, deadline, began_with, above, .. } =
-            beginning;
+        let Beginning {
+            job,
+            number,
+            is_fixed,
+            members,
+            block_bytes,
+            deadline,
+            began_with,
+            above,
+            ..
+        } = beginning;
         let contributors =
             members.iter().fold(0u32, |sum, member| sum.saturating_add(member.contributors));
         let mut generation = Self {
             job,
             number,
+            is_fixed,
             group: Arc::from([]),
             pool,
             shapes: Shapes::new(block_bytes),
@@ -184,7 +197,7 @@ impl Generation {
     /// The name of a member in errors.
     pub(super) fn name(&self, rank: u32) -> u32 {
         let member = self.members.get(rank as usize);
-        member.and_then(|member| member.wanted).unwrap_or(rank)
+        member.and_then(|member| member.wanted).filter(|_| self.is_fixed).unwrap_or(rank)
     }
 
     /// A piece found its cell occupied: its sender is told when the cell is free.

@@ -224,7 +224,7 @@ impl Switch {
         let members = seated.iter().map(|(session, candidate)| Member {
             session: *session,
             peer: candidate.peer,
-            wanted: candidate.wanted.filter(|_| is_fixed),
+            wanted: candidate.wanted,
             contributors: candidate.contributors,
             heard: candidate.heard,
             has_left: false,
@@ -241,6 +241,7 @@ impl Switch {
         Beginning {
             job: id,
             number,
+            is_fixed,
             members,
             block_bytes,
             slots: from_above.map_or(slots, |welcome| welcome.slots.min(slots)),

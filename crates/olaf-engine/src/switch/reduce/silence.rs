@@ -81,6 +81,15 @@ pub(super) enum Replaced {
 }
 
 impl Generation {
+    /// Whether a member has the rank that a new worker wants. In an elastic job it has that rank only
+    /// where it asked for it: others have it because ranks are dense, and get another one.
+    fn stands_for(&self, rank: u32, wanted: u32) -> bool {
+        if self.is_fixed {
+            return self.name(rank) == wanted;
+        }
+        self.members.get(rank as usize).is_some_and(|member| member.wanted == Some(wanted))
+    }
+
     pub(super) fn replaced_by(
         &self,
         now: Instant,
@@ -94,7 +103,7 @@ impl Generation {
         };
         let mut ranks = (0..).zip(&self.members);
         match wanted {
-            Some(wanted) => match ranks.find(|(rank, _)| self.name(*rank) == wanted) {
+            Some(wanted) => match ranks.find(|(rank, _)| self.stands_for(*rank, wanted)) {
                 Some((rank, member)) if is_dead(member) => Replaced::Dead(rank),
                 Some(_) => Replaced::StillAlive,
                 None => Replaced::Nobody,
