@@ -36,6 +36,8 @@ impl Turns {
         let mut turn = self.lock();
         turn.caller_receives = false;
         turn.rests_until = Some(Instant::now() + PATIENCE);
+        // The thread rests that long from now on, not as long as while a caller receives.
+        self.changed.notify_all();
     }
 
     /// The thread's patience is over.

@@ -2,6 +2,7 @@
 
 use super::shapes::Shapes;
 use crate::blocks::Pool;
+use crate::blocks::pool::State;
 use crate::drop::DropReason;
 use crate::engine::Source;
 use crate::ids::{JobId, PeerId, Session};
@@ -243,6 +244,15 @@ impl Generation {
         }
     }
 
+    /// The operation of the first block without a result. A lower switch may have sent its sum up.
+    pub(super) fn first_without_result(&self) -> u32 {
+        let (next, end) = self.shapes.next();
+        let has_result =
+            |block| self.pool.cell(block).is_some_and(|cell| cell.state() == State::Final);
+        let first = (self.pool.min_holds()..end).find(|block| !has_result(*block));
+        first.and_then(|block| self.shapes.at(block)).map_or(next, |(operation, _)| operation)
+    }
+
     /// The silent member that others wait for, if there is one.
     pub(super) fn dead(&self, now: Instant, silence: Duration) -> Option<u32> {
         let is_asked_for = self.asked_in_vain.is_some_and(|at| now.since(at) < silence);
@@ -253,10 +263,8 @@ impl Generation {
         let mut silent = silent.map(|(rank, _)| rank);
         silent.find(|rank| {
             let mut open = (first..).map_while(|block| self.pool.cell(block));
-            is_asked_for && self.end.is_none()
-                || open.any(|cell| {
-                    cell.state() == crate::blocks::pool::State::Open && !cell.from().contains(*rank)
-                })
+            is_asked_for && (self.end.is_none() || self.has(self.first_incomplete()))
+                || open.any(|cell| cell.state() == State::Open && !cell.from().contains(*rank))
         })
     }
 

@@ -304,7 +304,8 @@ impl Switch {
         // It needs no result any more.
         generation.pool.note_holds(address.rank, u32::MAX);
         generation.regroup();
-        let operation = leave.operation;
+        // An operation that all have sent goes on without the leaver: others may have its result.
+        let operation = leave.operation.max(generation.first_incomplete());
         let rank = generation.name(address.rank);
         self.event(address.job, SumEvent::WorkerLeft { rank, peer: from.peer });
         let end = End { operation, reason: Reason::Left, ..culprit_is(Some(rank), now) };
@@ -372,6 +373,11 @@ impl Switch {
             // It is known; perhaps the lower switch has not heard so.
             self.out.tell(now, from.peer, Message::Closed(known));
         }
+        let operation = match reason {
+            // The lower switch says which operation has no result.
+            Reason::SwitchSilent | Reason::Mismatch => operation,
+            _ => operation.max(generation.first_incomplete()),
+        };
         self.close(
             now,
             address.job,

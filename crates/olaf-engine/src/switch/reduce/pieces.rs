@@ -204,7 +204,7 @@ impl Switch {
             want(&mut self.out, now, generation, address.rank, wanted, ask.sent_at_us);
         }
         ask_above(&mut self.out, now, generation, missing, ask.sent_at_us);
-        if !results && ask.blocks.mask != 0 {
+        if !results && missing.mask != 0 {
             generation.asked_in_vain = Some(now);
         }
         if !generation.has(ask.operation)

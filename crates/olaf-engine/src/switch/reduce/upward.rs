@@ -245,7 +245,7 @@ impl Switch {
                 let address = above_address(id, above);
                 match generation.end {
                     None if heard.is_some_and(|heard| now.since(heard) >= silence) => {
-                        silent.push((generation.number, generation.first_incomplete()));
+                        silent.push((generation.number, generation.first_without_result()));
                     }
                     Some(_) if !above.is_closed => {
                         let closed = generation.closed(address).expect("it has ended");

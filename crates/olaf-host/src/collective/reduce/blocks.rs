@@ -232,10 +232,15 @@ impl Blocks {
         entries.filter(|(_, entry)| matches!(entry.state, State::Sent | State::Awaited))
     }
 
-    /// Blocks from this one on are given up.
+    /// Blocks from this one on are given up. Results that came before their operation stay: it may
+    /// still begin.
     pub(super) fn end_at(&mut self, end: u32) {
         let keep = end.saturating_sub(self.holds) as usize;
-        self.entries.truncate(keep);
+        for entry in self.entries.iter_mut().skip(keep) {
+            if entry.state != State::Held {
+                *entry = Entry::default();
+            }
+        }
         self.next = self.next.min(end.max(self.holds));
         self.to_ask.retain(|block| *block < end);
         self.to_resend.retain(|block| *block < end);

@@ -118,7 +118,9 @@ impl Reducer {
             // Of an order-free sum the first operation may have its result: both begin again.
             let again =
                 open.at.number >= closing.again_from || closing.again_from == closing.operation;
-            if again && open.undo() {
+            // The root's rank may belong to another worker then.
+            let has_root = closing.culprit.is_none_or(|culprit| !open.is_from(culprit));
+            if again && has_root && open.undo() {
                 self.counts.operations_again += 1;
                 self.waiting.push_back(open);
             } else {
@@ -142,7 +144,7 @@ impl Reducer {
             return;
         };
         let Some(closing) = generation.closing else { return };
-        self.doomed = generation.dooms_next();
+        self.doomed.extend(generation.dooms_next());
         let is_elastic = self.config.workers == 0;
         let number = generation.address.generation;
         self.again = (!closing.is_own && closing.reason != Reason::Unknown).then_some(Again {

@@ -42,6 +42,12 @@ impl Early {
         true
     }
 
+    /// Keeps a result that was taken out too soon.
+    pub(super) fn put_back(&mut self, kept: Kept) {
+        self.bytes += kept.lanes.len();
+        self.results.insert(kept.header.block.number, kept);
+    }
+
     /// The next result of a block before `end`.
     pub(super) fn take_before(&mut self, end: u32) -> Option<Kept> {
         let first = self.results.first_entry().filter(|first| *first.key() < end)?;

@@ -54,8 +54,10 @@ impl Exact {
         &self.lanes
     }
 
-    /// Takes in the largest exponents of some blocks.
-    pub(super) fn take(&mut self, range: Range<usize>, largest: &[u8]) {
+    /// Takes in the largest exponents of some blocks. `workers` belong into the sum, in the whole
+    /// tree of switches.
+    pub(super) fn take(&mut self, range: Range<usize>, largest: &[u8], workers: u32) {
+        self.workers = workers;
         if let Some(lanes) = self.lanes.get_mut(range) {
             lanes.copy_from_slice(largest);
         }
@@ -137,7 +139,7 @@ mod tests {
         assert_eq!(integers(ends[0].lanes()), [2, 10], "two blocks: below 4, and below 1024");
         assert_eq!(integers(ends[1].lanes()), [2, 4]);
         let largest: Vec<u8> = [2i32, 10].iter().flat_map(|lane| lane.to_le_bytes()).collect();
-        ends.iter_mut().for_each(|end| end.take(0..8, &largest));
+        ends.iter_mut().for_each(|end| end.take(0..8, &largest, 2));
         let mut sum = [0; 8];
         let mut parts = [[0; 8]; 2];
         for (end, (own, part)) in ends.iter_mut().zip(own.iter().zip(&mut parts)) {
@@ -159,7 +161,7 @@ mod tests {
         let mut end = Exact::new(&bytes(&[1000.0]), 8, 2);
         assert!(end.fits(0));
         // The first operation went without this worker.
-        end.take(0..4, &3i32.to_le_bytes());
+        end.take(0..4, &3i32.to_le_bytes(), 2);
         assert!(!end.fits(0));
     }
 
@@ -188,7 +190,7 @@ mod tests {
     fn exponents_of_a_broken_message_do_no_harm() {
         let mut end = Exact::new(&bytes(&[1.0]), 8, 2);
         for exponent in [i32::MIN, i32::MAX, -150, 32_768] {
-            end.take(0..4, &exponent.to_le_bytes());
+            end.take(0..4, &exponent.to_le_bytes(), 2);
             let mut out = [0; 4];
             end.write(0, &1.0f32.to_le_bytes(), &mut out);
             end.sum(0, &[1; 4], 1, &mut out);

@@ -88,6 +88,19 @@ impl Generation {
         })
     }
 
+    /// Of an order-free sum, the first operation would still belong into this generation, and the
+    /// second would not: it begins in the next one, or fails with the returned failure.
+    pub(super) fn cuts(&mut self, open: &Open) -> Option<Failure> {
+        let closing = self.closing?;
+        let (first, last) = (self.next_operation, self.next_operation + open.numbers() - 1);
+        if !(first < closing.operation && closing.operation <= last) {
+            return None;
+        }
+        let fails = closing.again_from > closing.operation;
+        self.next_operation = closing.operation + u32::from(fails);
+        fails.then(|| closing.failure())
+    }
+
     /// Gives the operation its place behind all others.
     ///
     /// # Errors

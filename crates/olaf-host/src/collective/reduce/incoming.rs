@@ -118,6 +118,10 @@ impl Reducer {
             return Err(Refused::NoRoom);
         }
         self.note_result(now, &header, is_marked || header.marks.congested);
+        if self.generation.as_ref().is_some_and(|generation| generation.early.len() > 0) {
+            // Exponents that came late make the lanes readable.
+            self.take_early(now);
+        }
         self.end_complete(now);
         Ok(())
     }
@@ -153,19 +157,33 @@ impl Reducer {
     /// Results of an operation that has begun now came before.
     pub(super) fn take_early(&mut self, now: Instant) {
         let Some(generation) = &mut self.generation else { return };
+        let mut too_soon = alloc::vec::Vec::new();
+        let mut contradicted = None;
         while let Some(kept) = generation.early.take_before(generation.next_block) {
             let arrived = kept.arrived();
             let block = arrived.header.block.number;
-            let Some(at) = generation.index_of(block) else { continue };
+            let Some(at) = generation.index_of(block) else {
+                self.counts.early_discarded += 1;
+                continue;
+            };
+            if !generation.open[at].is_ready(block) {
+                too_soon.push(kept);
+                continue;
+            }
             let saves = self.config.workers == 0;
             match generation.open[at].take(&arrived, saves) {
                 Ok(()) => self.counts.early_used += 1,
                 Err(refused) => {
                     self.counts.early_discarded += 1;
                     *self.counts.refused.entry(refused.name()).or_default() += 1;
-                    return self.contradicted(now, at);
+                    contradicted = Some(at);
+                    break;
                 }
             }
+        }
+        too_soon.into_iter().for_each(|kept| generation.early.put_back(kept));
+        if let Some(at) = contradicted {
+            return self.contradicted(now, at);
         }
         self.end_complete(now);
     }

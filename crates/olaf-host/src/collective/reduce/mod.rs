@@ -60,8 +60,8 @@ pub struct Reducer {
     waiting: VecDeque<Open>,
     /// How the last generation ended, until the next begins.
     again: Option<Again>,
-    /// The operation that begins next fails: it failed at the other workers.
-    doomed: Option<Failure>,
+    /// The operations that begin next fail: they failed at the other workers.
+    doomed: VecDeque<Failure>,
     leaving: Leaving,
     done: VecDeque<Done>,
     next_id: u64,
@@ -83,7 +83,7 @@ impl Reducer {
             generation: None,
             waiting: VecDeque::new(),
             again: None,
-            doomed: None,
+            doomed: VecDeque::new(),
             leaving: Leaving::default(),
             done: VecDeque::new(),
             next_id: 0,
@@ -125,7 +125,8 @@ impl Reducer {
         let waiting = core::mem::take(&mut self.waiting);
         self.fail(now, waiting, Failure::NotJoined);
         self.standing = Standing::Left;
-        (self.again, self.doomed) = (None, None);
+        self.again = None;
+        self.doomed.clear();
         self.window.forget();
         self.quiet.excuse();
         self.asking.stop();
@@ -202,7 +203,10 @@ impl Collective for Reducer {
         self.counts.operations += 1;
         let open = Open::new(id, now, operation);
         let generation = self.generation.as_mut();
-        let doomed = self.doomed.take().or_else(|| generation?.dooms_next());
+        let doomed = self.doomed.pop_front().or_else(|| {
+            let generation = generation?;
+            generation.dooms_next().or_else(|| generation.cuts(&open))
+        });
         if let Some(failure) = doomed {
             self.fail(now, [open], failure);
         } else if self.generation.as_ref().is_some_and(Generation::takes_operations) {
@@ -220,8 +224,9 @@ impl Collective for Reducer {
 
     fn give_up(&mut self, now: Instant, operation: OperationId) {
         if let Some(at) = self.waiting.iter().position(|open| open.id == operation) {
-            let open = self.waiting.remove(at);
-            self.fail(now, open, Failure::TimedOut);
+            // Those behind it would take the place of others' operations.
+            let later = self.waiting.split_off(at);
+            self.fail(now, later, Failure::TimedOut);
             return;
         }
         let open = self.generation.iter().flat_map(|generation| &generation.open);

@@ -115,6 +115,16 @@ impl Open {
         Ok(())
     }
 
+    /// Operations on the wire.
+    pub(super) const fn numbers(&self) -> u32 {
+        if self.is_exact() { 2 } else { 1 }
+    }
+
+    /// Whether the lanes come from that rank alone.
+    pub(super) fn is_from(&self, rank: u32) -> bool {
+        self.operation.reduction == Reduction::Broadcast { root: rank }
+    }
+
     const fn is_exact(&self) -> bool {
         matches!(self.operation.reduction, Reduction::ExactSum | Reduction::ExactMean)
     }
@@ -245,7 +255,7 @@ impl Open {
             return Err(Refused::NotReady);
         }
         if let (Some(exact), None) = (&mut self.exact, lane_block) {
-            exact.take(range, result.lanes);
+            exact.take(range, result.lanes, expected);
         } else {
             if saves && !is_broadcast && self.saved.is_none() {
                 self.saved = Some(self.bytes().to_vec());

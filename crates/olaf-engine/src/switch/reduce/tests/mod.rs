@@ -369,6 +369,19 @@ fn a_worker_that_leaves_ends_the_generation_and_is_not_waited_for() {
 }
 
 #[test]
+fn an_operation_that_all_have_sent_keeps_its_result_when_a_worker_leaves_in_it() {
+    let mut trace = Trace::with(2, Config::default());
+    trace.piece(0, 0, 1, 1.0);
+    trace.piece(1, 0, 1, 1.0);
+    trace.sent();
+    trace.leaves(1, 0);
+    let closed = Out::Closed { operation: 1, culprit: 1, reason: Reason::Left };
+    assert_eq!(trace.sent(), [(alloc::vec![0], closed)]);
+    trace.asks(0, 0, 1, 0);
+    assert_eq!(trace.results(), [(alloc::vec![0], 0, 2.0, 2)]);
+}
+
+#[test]
 fn a_worker_that_waits_for_the_next_generation_can_leave() {
     let mut trace = Trace::with(2, Config::default());
     trace.leaves(1, 0);

@@ -196,7 +196,9 @@ fn a_death_below_one_switch_is_named_below_all() {
 #[test]
 fn a_silent_upper_switch_ends_the_generation_below() {
     let mut tree = Tree::joined();
+    // The sum is complete here, and has no result.
     tree.piece(0, 0, 1, 1.0);
+    tree.piece(1, 0, 1, 1.0);
     tree.cut = [true; 2];
     for _ in 0..12 {
         tree.wait(Duration::from_millis(250));

@@ -1,7 +1,7 @@
 //! How generations end, and what becomes of operations.
 
 use super::*;
-use crate::collective::Failure;
+use crate::collective::{Buffer, Failure};
 
 const JOIN: Sent = Sent::Join { generation: GENERATION };
 
@@ -128,4 +128,35 @@ fn a_worker_that_leaves_while_it_waits_for_the_next_generation_says_so() {
     trace.end.leave(trace.now);
     trace.sends(&[Sent::Leave(u32::MAX)]);
     trace.after_ms(1000).sends(&[]);
+}
+
+#[test]
+fn a_result_that_came_early_counts_once_when_the_generation_closes_behind_its_operation() {
+    let mut trace = Trace::joined(elastic());
+    for block in [1, 2] {
+        trace.result(result(block, 0, 0, 6), &[3.0, 5.0]);
+    }
+    trace.closes(1, Reason::Joined, ALL);
+    trace.begin(sum(&[1.0; 6]));
+    trace.sent();
+    trace.refuses("duplicate", |buf| result(1, 0, 0, 6).emit(&[], &bytes(&[3.0, 5.0]), buf));
+    assert!(trace.end.poll_done().is_none(), "block 0 is missing");
+    trace.result(result(0, 0, 0, 6), &[7.0, 7.0]);
+    let done = trace.ends();
+    assert!(done.outcome.is_ok());
+    assert_eq!(floats((*done.buffer).bytes()), [7.0, 7.0, 3.0, 5.0, 3.0, 5.0]);
+    trace.accounts();
+}
+
+#[test]
+fn an_order_free_sum_does_not_begin_across_the_end_of_its_generation() {
+    for (reason, begins_again) in [(Reason::Joined, true), (Reason::Dead, false)] {
+        let mut trace = Trace::joined(elastic());
+        trace.closes(1, reason, 1);
+        trace.sends(&[]);
+        trace.begin(reduce(Reduction::ExactSum, &[1.0]));
+        trace.sends(&[JOIN]);
+        assert_eq!(trace.end.poll_done().is_none(), begins_again);
+        trace.accounts();
+    }
 }
