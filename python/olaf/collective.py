@@ -94,8 +94,8 @@ def connect_sum(
     small packets with a fixed window. See docs/all-reduce.md. The same for all workers.
     options: ``operation_timeout_ms`` (60,000), ``silence_ms`` (5,000: a switch that is not heard
     for this time has failed), ``block_bytes``, ``window_blocks``, ``keepalive_ms``, ``mtu_bytes``,
-    ``ecn``; ``recovery`` ("ask", "timer" with ``timer_ms``, or "off"); ``scale`` (float32 sums travel
-    as integers: each value times this number).
+    ``ecn``; ``recovery`` ("ask", "timer" with ``timer_ms``, or "off"); ``scale`` (float32 sums
+    travel as integers: each value times this number).
 
     Raises ValueError for an invalid argument, UnreachableError if the switch does not answer,
     RefusedError if it turns this worker away, and TimeoutError if other workers are missing.

@@ -184,18 +184,22 @@ def test_a_closed_connection_ends_what_waits() -> None:
 
 
 def test_a_nan_that_the_switch_refuses_is_missing_and_names_its_worker() -> None:
-    def work(connection: SumConnection) -> str:
-        value = np.nan if connection.rank == 1 else 1.0
+    def work(connection: SumConnection) -> tuple[str, int | None]:
+        array = np.ones(50_000, np.float32)
+        if connection.rank == 1:
+            array[40_000] = np.nan
         with pytest.raises(olaf.SumError) as error:
-            connection.all_reduce(np.full(10, value, np.float32), timeout_s=20)
-        return error.value.reason
+            # No deadline: the block goes without the refused piece at once.
+            connection.all_reduce(array, timeout_s=20)
+        array[:] = np.nan if connection.rank == 1 else 2.0
+        assert (connection.all_reduce(array, partial=True) == 4).all(), "the others' sum"
+        return error.value.reason, error.value.culprit
 
     with switch_here(non_finite="refuse") as switch:
-        for reason in together(switch.address, 2, work, deadline_s=0.1):
-            assert reason in ("partial", "not_finite")
+        assert together(switch.address, 3, work) == [("not_finite", 1)] * 3
         told = [json.loads(event) for event in switch.events()]
-    (named,) = [event for event in told if event["event"] == "non_finite"]
-    assert (named["rank"], named["engine"]) == (1, "reduce")
+    named = [event for event in told if event["event"] == "non_finite"]
+    assert [(event["rank"], event["operation"]) for event in named] == [(1, 0), (1, 1)]
 
 
 def test_a_nan_that_is_passed_on_is_told() -> None:

@@ -442,6 +442,18 @@ impl Pool {
         Some(block)
     }
 
+    /// The missing pieces of an open block will not come: from here on its sum is complete. Whether
+    /// the block was open.
+    pub fn go_without(&mut self, block: u32) -> bool {
+        let at = self.place(block);
+        let is_open = self.cells[at].block == block && self.cells[at].state() == State::Open;
+        if is_open {
+            self.close_cell(block);
+            self.counts.close(self.cells[at].pieces());
+        }
+        is_open
+    }
+
     /// The generation ends before that block: pieces of it and of later blocks are refused, and
     /// those that wait are given up. Older blocks go on as before.
     pub fn close(&mut self, end: u32) {

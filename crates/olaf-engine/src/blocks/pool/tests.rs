@@ -303,6 +303,9 @@ enum Step {
     Wait {
         ns: u64,
     },
+    GoWithout {
+        behind: i64,
+    },
     Close {
         behind: i64,
     },
@@ -388,6 +391,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
             .prop_map(|(behind, contributors, lanes, says)| Step::Fulfil { behind, contributors, lanes, says }),
         3 => (0u32..4, behind()).prop_map(|(member, behind)| Step::Holds { member, behind }),
         8 => (0u64..6).prop_map(|ns| Step::Wait { ns }),
+        2 => behind().prop_map(|behind| Step::GoWithout { behind }),
         1 => prop_oneof![6 => Just(-20i64), 1 => behind()].prop_map(|behind| Step::Close { behind }),
     ];
     prop::collection::vec(step, 1..160)
@@ -456,6 +460,10 @@ fn drive(steps: &[Step], run: Run) -> Result<u32, TestCaseError> {
                         break;
                     }
                 }
+            }
+            Step::GoWithout { behind } => {
+                let block = at(behind);
+                prop_assert_eq!(pool.go_without(block), twin.go_without(block));
             }
             Step::Close { behind } => {
                 pool.close(at(behind));

@@ -2,7 +2,7 @@
 
 use super::shapes::Shapes;
 use crate::blocks::Pool;
-use crate::blocks::pool::State;
+use crate::blocks::pool::{Cell, State};
 use crate::drop::DropReason;
 use crate::engine::Source;
 use crate::ids::{JobId, PeerId, Session};
@@ -11,7 +11,7 @@ use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
-use olaf_wire::reduce::{Address, Blocks, Closed, Operator, Reason};
+use olaf_wire::reduce::{Address, Blocks, Closed, Operator, RankSet, Reason};
 
 /// A worker in a generation.
 #[derive(Debug)]
@@ -79,6 +79,9 @@ pub(super) struct Generation {
     occupied: BTreeMap<u32, Blocks>,
     /// When a member last asked for a result in vain.
     pub(super) asked_in_vain: Option<Instant>,
+    /// Members whose pieces were refused because a lane was no finite number, by block. The block goes
+    /// without them.
+    refused: BTreeMap<u32, RankSet>,
     /// The rank and the operation of the newest event about a lane that is no finite number.
     pub(super) told_not_finite: Option<(u32, u32)>,
     /// None at the uppermost switch.
@@ -128,6 +131,7 @@ impl Generation {
             began_with,
             occupied: BTreeMap::new(),
             asked_in_vain: None,
+            refused: BTreeMap::new(),
             told_not_finite: None,
             above,
         };
@@ -219,6 +223,28 @@ impl Generation {
         let (rank, _) = self.occupied.iter().find(|(_, blocks)| blocks.first < room)?;
         let rank = *rank;
         self.occupied.remove(&rank).map(|blocks| (rank, blocks))
+    }
+
+    /// A piece was refused because a lane is no finite number. Says whether no member has a piece of
+    /// the block that could be summed.
+    pub(super) fn note_refused(&mut self, block: u32, rank: u32) -> bool {
+        // What every member holds is over.
+        self.refused = self.refused.split_off(&self.pool.min_holds().min(block));
+        let refused = self.refused.entry(block).or_default();
+        refused.insert(rank);
+        refused.len() as usize >= self.members.len()
+    }
+
+    /// Closes an open block in which only refused pieces are missing; whether it did.
+    pub(super) fn go_without_refused(&mut self, block: u32) -> bool {
+        let Some(refused) = self.refused.get(&block) else { return false };
+        let pieces = self.pool.cell(block).map_or(0, Cell::pieces);
+        (pieces + refused.len()) as usize >= self.members.len() && self.pool.go_without(block)
+    }
+
+    /// Whether pieces of the block were refused.
+    pub(super) fn has_refused(&self, block: u32) -> bool {
+        self.refused.contains_key(&block)
     }
 
     /// Ends the generation at that operation. A generation may end again, at an earlier operation.

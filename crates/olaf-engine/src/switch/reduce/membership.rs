@@ -286,6 +286,9 @@ impl Switch {
             Err(refusal) => return Verdict::Drop(DropReason::Malformed(refusal)),
         };
         let address = leave.address;
+        if leave.operation == u32::MAX {
+            self.leave_newer(now, from, &address);
+        }
         let Some(job) = self.jobs.get_mut(&address.job) else {
             return Verdict::Drop(DropReason::UnknownJob);
         };
@@ -312,6 +315,30 @@ impl Switch {
         self.close(now, address.job, address.generation, end);
         self.begin_if_complete(now, address.job);
         Verdict::Absorb
+    }
+
+    /// A worker that waited for the next generation says good-bye, and that generation has begun with
+    /// it meanwhile. Where no piece has come yet, the others begin again without noticing.
+    fn leave_newer(&mut self, now: Instant, from: Source, address: &Address) {
+        let job = self.jobs.get_mut(&address.job);
+        let Some(current) = job.and_then(|job| job.current.as_mut()) else { return };
+        let Some(rank) = current.rank_of(address.session) else { return };
+        let member = &mut current.members[rank as usize];
+        if current.number == address.generation || member.peer != from.peer || member.has_left {
+            return;
+        }
+        member.has_left = true;
+        current.pool.note_holds(rank, u32::MAX);
+        current.regroup();
+        let operation = current.first_incomplete();
+        let has_begun = current.shapes.next().1 > 0;
+        let (number, name) = (current.number, current.name(rank));
+        self.counters.leaves += 1;
+        self.event(address.job, SumEvent::WorkerLeft { rank: name, peer: from.peer });
+        let (reason, culprit) =
+            if has_begun { (Reason::Left, Some(name)) } else { (Reason::Renewed, None) };
+        let end = End { operation, reason, ..culprit_is(culprit, now) };
+        self.close(now, address.job, number, end);
     }
 
     /// Ends a generation, and tells its members. A generation that has ended ends again only at an

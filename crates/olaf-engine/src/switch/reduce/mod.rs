@@ -155,7 +155,7 @@ impl Switch {
             exponent: cell.exponent(),
             marks: Marks {
                 resent: to.is_some(),
-                not_finite: cell.not_finite(),
+                not_finite: cell.not_finite() || generation.has_refused(block.number),
                 congested: cell.congested,
                 exponents_only: cell.lane_count() == 0 && cell.exponent().is_some(),
             },

@@ -101,7 +101,12 @@ impl Switch {
         }
         let is_finite = generation.pool.last_piece_was_finite();
         match met {
-            Met::Opened | Met::Added | Met::Held => {}
+            Met::Opened | Met::Added => {
+                if generation.go_without_refused(block) {
+                    settle(&mut self.out, now, generation, block, piece.sent_at_us);
+                }
+            }
+            Met::Held => {}
             Met::Complete => settle(&mut self.out, now, generation, block, piece.sent_at_us),
             Met::Late | Met::Repeated => {
                 let to = Some(address.rank);
@@ -119,7 +124,7 @@ impl Switch {
                     return self.handle_mismatch(now, piece);
                 }
                 if reason == TableReason::NonFinite {
-                    self.tell_of_non_finite(address, piece.block.operation);
+                    self.refuse_non_finite(now, piece);
                 }
                 return Verdict::Drop(DropReason::Piece(reason));
             }
@@ -129,6 +134,26 @@ impl Switch {
             self.tell_of_non_finite(address, piece.block.operation);
         }
         Verdict::Absorb
+    }
+
+    /// The worker's piece counts as missing. A block without any piece has no sum.
+    fn refuse_non_finite(&mut self, now: Instant, piece: &Piece) {
+        let address = &piece.address;
+        self.tell_of_non_finite(address, piece.block.operation);
+        let job = self.jobs.get_mut(&address.job);
+        let Some(generation) = job.and_then(|job| job.generation(address.generation)) else {
+            return;
+        };
+        let block = piece.block.number;
+        if generation.note_refused(block, address.rank) {
+            let end = End {
+                operation: piece.block.operation,
+                ..culprit_is(Some(generation.name(address.rank)), now)
+            };
+            self.close(now, address.job, address.generation, end);
+        } else if generation.go_without_refused(block) {
+            settle(&mut self.out, now, generation, block, piece.sent_at_us);
+        }
     }
 
     /// Tells of a lane that is no finite number: once for each worker's operation.

@@ -315,6 +315,17 @@ impl Reference {
         Some(*number)
     }
 
+    /// As [`super::Pool::go_without`].
+    pub fn go_without(&mut self, block: u32) -> bool {
+        let open = self.blocks.get_mut(&block).filter(|block| !block.is_summed);
+        let is_open = open.is_some();
+        if let Some(block) = open {
+            block.is_summed = true;
+            block.due = None;
+        }
+        is_open
+    }
+
     /// As [`super::Pool::close`].
     pub fn close(&mut self, end: u32) {
         self.end = self.end.min(end);

@@ -453,10 +453,60 @@ fn a_lane_that_is_no_number_is_told_once_with_its_worker() {
             events.filter(|event| matches!(event, Event::Sum(_, SumEvent::NonFinite { .. })));
         let expected = Event::Sum(JOB, SumEvent::NonFinite { rank: 1, operation: 0 });
         assert_eq!(told.collect::<Vec<_>>(), [expected]);
-        let result = trace.results();
-        assert_eq!(result.len(), usize::from(verdict.is_none()), "a refused piece is missing");
+        // A refused piece counts as missing.
+        let contributors = if verdict.is_none() { 2 } else { 1 };
+        let results = trace.results();
+        let [(_, 0, _, found)] = results[..] else { panic!("{results:?}") };
+        assert_eq!(found, contributors);
         trace.adds_up();
     }
+}
+
+#[test]
+fn a_block_without_any_finite_piece_ends_the_generation() {
+    let non_finite = NonFinite::Refuse;
+    let mut trace = Trace::with(2, Config { non_finite, ..Config::default() });
+    assert_eq!(dropped(trace.piece(0, 0, 1, f32::NAN)), "non_finite");
+    assert_eq!(dropped(trace.piece(0, 0, 1, f32::NAN)), "non_finite");
+    assert_eq!(trace.sent(), []);
+    assert_eq!(dropped(trace.piece(1, 0, 1, f32::INFINITY)), "non_finite");
+    let closed = Out::Closed { operation: 0, culprit: 1, reason: Reason::Refused };
+    assert_eq!(trace.sent(), [(alloc::vec![0, 1], closed)]);
+    trace.adds_up();
+}
+
+#[test]
+fn a_block_goes_without_a_piece_that_was_refused_first() {
+    let non_finite = NonFinite::Refuse;
+    let mut trace = Trace::with(3, Config { non_finite, ..Config::default() });
+    assert_eq!(dropped(trace.piece(2, 0, 1, f32::NAN)), "non_finite");
+    trace.piece(0, 0, 1, 1.0);
+    assert_eq!(trace.sent(), []);
+    trace.piece(1, 0, 1, 2.0);
+    let lanes = alloc::vec![3.0; LANES];
+    let words = alloc::vec![0b011];
+    let result = Out::Result { block: 0, lanes, contributors: 2, words, resent: false };
+    assert_eq!(trace.sent(), [(alloc::vec![0, 1, 2], result)]);
+    trace.adds_up();
+}
+
+#[test]
+fn a_worker_that_goes_while_the_next_generation_begins_disturbs_nobody() {
+    let mut trace = Trace::with(2, Config::default());
+    let old = trace.generation;
+    trace.leaves(0, 0);
+    trace.joins(1, 2);
+    // The place of worker 0 has a new worker, and the next generation begins.
+    trace.joins(0, 2);
+    trace.sent();
+    // Worker 1 has not heard so.
+    let address = Address { generation: old, ..trace.address(1) };
+    let leave = Leave { address, operation: u32::MAX };
+    let mut buf = [0; 64];
+    let len = leave.emit(&mut buf);
+    trace.recv(1, &buf[..len]);
+    let renewed = Out::Closed { operation: 0, culprit: ALL, reason: Reason::Renewed };
+    assert!(trace.sent().contains(&(alloc::vec![0], renewed)));
 }
 
 #[test]

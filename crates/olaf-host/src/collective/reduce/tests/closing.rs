@@ -1,7 +1,7 @@
 //! How generations end, and what becomes of operations.
 
 use super::*;
-use crate::collective::{Buffer, Failure};
+use crate::collective::Failure;
 
 const JOIN: Sent = Sent::Join { generation: GENERATION };
 
