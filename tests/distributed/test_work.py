@@ -163,3 +163,14 @@ def test_tensors_on_a_gpu_are_staged(torch: Any) -> None:
         staging.through(tensor, ready, lambda host: host.mul_(2))
         staging.stream.synchronize()
         assert torch.equal(tensor.cpu(), torch.arange(float(size)) * 2)
+
+
+def test_every_call_that_gloo_does_runs_without_the_gil() -> None:
+    from olaf.torch.process_group import THROUGH_GLOO, SumProcessGroup
+
+    torch_names = vars(importlib.import_module("torch.distributed").ProcessGroup)
+    inherited = [
+        name for name in THROUGH_GLOO if name in torch_names and name not in vars(SumProcessGroup)
+    ]
+    assert not inherited, "these would hold the GIL while they wait for gloo's lock"
+    assert "barrier" in vars(SumProcessGroup)

@@ -174,6 +174,38 @@ class SumProcessGroup(dist.ProcessGroup):
         return (timeout if timeout > timedelta(0) else self._timeout).total_seconds()
 
 
+THROUGH_GLOO = (
+    *("barrier", "monitored_barrier", "send", "recv", "recv_anysource"),
+    *("reduce", "gather", "gather_single", "gather_into_tensor", "scatter"),
+    *("allgather", "_allgather_base", "allgather_coalesced"),
+    *("all_gather_single", "all_gather_single_coalesced"),
+    *("reduce_scatter", "_reduce_scatter_base"),
+    *("reduce_scatter_single", "reduce_scatter_single_coalesced"),
+    *("alltoall", "alltoall_base", "all_to_all_single"),
+)
+"""Calls that gloo does. Not every version of torch has all of them."""
+
+
+def _through_gloo(name: str) -> Any:
+    """The method that hands a call to gloo.
+
+    A method of `ProcessGroup` that a Python class does not override runs with the GIL held. It
+    waits for a lock of gloo, whose threads wait for the GIL to free a tensor: a deadlock. Gloo's
+    own methods release the GIL.
+    """
+
+    def call(self: SumProcessGroup, *args: Any, **options: Any) -> Any:
+        return getattr(self._gloo, name)(*args, **options)
+
+    call.__name__ = name
+    return call
+
+
+for _name in THROUGH_GLOO:
+    if hasattr(dist.ProcessGroup, _name) and hasattr(dist.ProcessGroupGloo, _name):
+        setattr(SumProcessGroup, _name, _through_gloo(_name))
+
+
 def register() -> None:
     """Make `dist.init_process_group("olaf")` known to torch; once a process."""
     if not hasattr(dist.Backend, NAME.upper()):
