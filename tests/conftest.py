@@ -30,6 +30,10 @@ def temporary_files(tmp_path_factory: pytest.TempPathFactory) -> None:
     tempfile.tempdir = None  # so that this process reads the variable again
 
 
+NOT_INSTALLED = "not installed"
+"""In the reason of a test that is skipped because a package is missing."""
+
+
 def required(marker: str) -> str:
     """`make test-torch` and `make test-ray` set this variable: then nothing may be missing."""
     return f"OLAF_REQUIRE_{marker.upper()}"
@@ -44,7 +48,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         for marker in MODULES:
             if item.get_closest_marker(marker) and (names := missing(item, marker)):
-                reason = f"{' and '.join(names)} not installed"
+                reason = f"{' and '.join(names)} {NOT_INSTALLED}"
                 if os.environ.get(required(marker)):
                     raise pytest.UsageError(f"{required(marker)} is set, but {reason}")
                 item.add_marker(pytest.mark.skip(reason=reason))
@@ -54,7 +58,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Never keeps quiet about what was skipped."""
     skipped = terminalreporter.stats.get("skipped", [])
     for marker in MODULES:
-        if count := sum(marker in report.keywords for report in skipped):
+        # A test may also be skipped because there is no GPU.
+        without = [report for report in skipped if NOT_INSTALLED in str(report.longrepr)]
+        if count := sum(marker in report.keywords for report in without):
             terminalreporter.write_line(
                 f"{marker.upper()} IS NOT INSTALLED: {count} of its tests did NOT run. "
                 f"`make test-{marker}` installs it and runs them"
