@@ -2,7 +2,7 @@
 
 use olaf_engine::Instant;
 use std::sync::OnceLock;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 static ORIGIN: OnceLock<(std::time::Instant, u64)> = OnceLock::new();
 
@@ -14,6 +14,12 @@ pub(crate) fn now() -> Instant {
         (std::time::Instant::now(), u64::try_from(unix.as_nanos()).unwrap_or(0))
     });
     Instant(unix_ns.saturating_add(u64::try_from(origin.elapsed().as_nanos()).unwrap_or(u64::MAX)))
+}
+
+/// The time limit of a wait that begins now: far away where the clock cannot hold it.
+pub(crate) fn deadline(timeout: Duration) -> std::time::Instant {
+    let now = std::time::Instant::now();
+    now.checked_add(timeout).unwrap_or_else(|| now + Duration::from_secs(86_400 * 365))
 }
 
 /// Nanoseconds of the clock that all processes of a machine share and that never jumps: the times

@@ -5,15 +5,16 @@ mod words;
 
 pub use config::ClientConfig;
 
+use crate::clock::{self, deadline};
 use crate::driver::shared::Shared;
 use crate::error::{ClientError, StartError};
 use crate::io::peers::Peers;
 use crate::io::socket::Socket;
-use crate::{clock, io::address, random};
+use crate::random;
 use olaf_host::push_pull::worker::{PushError, Standing, TooNarrow};
 use olaf_host::{Worker, WorkerConfig};
 use olaf_wire::{Address, ClusterId, JobId, Session, WelcomeCode, WorkerId};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -83,23 +84,7 @@ impl Client {
                 "worker: {worker} stands for all workers; give another id"
             )));
         }
-        let switch = address::resolve(switch, |_| true)
-            .map(address::canonical)
-            .map_err(StartError::Config)?;
-        if switch.port() == 0 {
-            return Err(StartError::Config(format!(
-                "address {switch}: no program listens on port 0; give the switch's port"
-            )));
-        }
-        let any: SocketAddr = if switch.is_ipv4() {
-            (Ipv4Addr::UNSPECIFIED, 0).into()
-        } else {
-            (Ipv6Addr::UNSPECIFIED, 0).into()
-        };
-        let mut socket = Socket::bind(any)?;
-        socket
-            .connect(switch)
-            .map_err(|error| StartError::System(format!("no route to {switch}"), error))?;
+        let (socket, switch) = Socket::towards(switch)?;
         let address = Address {
             job: JobId(job),
             cluster: ClusterId(cluster),
@@ -422,10 +407,4 @@ impl Drop for Client {
     fn drop(&mut self) {
         self.leave();
     }
-}
-
-/// Far enough away where the timeout is beyond what the clock holds.
-fn deadline(timeout: Duration) -> Instant {
-    let now = Instant::now();
-    now.checked_add(timeout).unwrap_or_else(|| now + Duration::from_secs(86_400 * 365))
 }

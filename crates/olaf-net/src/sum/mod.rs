@@ -10,18 +10,19 @@ mod operations;
 pub use config::SumConfig;
 pub use error::{SumError, SumFailure};
 
+use crate::clock::{self, deadline};
 use crate::driver::shared::Shared;
 use crate::error::{ClientError, StartError};
 use crate::io::peers::Peers;
 use crate::io::socket::Socket;
-use crate::{clock, io::address, random};
+use crate::random;
 use error::Place;
 use olaf_engine::Engine;
 use olaf_host::collective::{Config, Done, Operation, OperationId, Reducer, Standing, Sum};
 use olaf_wire::ids::{JobId, Session};
 use olaf_wire::reduce::MAX_RANKS;
 use operations::{Operations, Slot, Told};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -86,23 +87,8 @@ impl SumClient {
         check("workers", workers, 1..=MAX_RANKS)?;
         check("rank", rank, 0..=workers.unwrap_or(MAX_RANKS) - 1)?;
         let options = config.options()?;
-        let switch = address::resolve(switch, |_| true)
-            .map(address::canonical)
-            .map_err(StartError::Config)?;
-        if switch.port() == 0 {
-            return Err(StartError::Config(format!(
-                "address {switch}: no program listens on port 0; give the switch's port"
-            )));
-        }
-        let any: SocketAddr = if switch.is_ipv4() {
-            (Ipv4Addr::UNSPECIFIED, 0).into()
-        } else {
-            (Ipv6Addr::UNSPECIFIED, 0).into()
-        };
-        let mut socket = Socket::bind(any)?.losing(config.receive_loss)?;
-        socket
-            .connect(switch)
-            .map_err(|error| StartError::System(format!("no route to {switch}"), error))?;
+        let (socket, switch) = Socket::towards(switch)?;
+        let socket = socket.losing(config.receive_loss)?;
         let mut peers = Peers::new();
         let peer = peers.fix(switch);
         let place = Place { switch, job, silence: options.silence };
@@ -351,10 +337,4 @@ fn check(
         ))),
         None => Ok(()),
     }
-}
-
-/// Far enough away where the timeout is beyond what the clock holds.
-fn deadline(timeout: Duration) -> Instant {
-    let now = Instant::now();
-    now.checked_add(timeout).unwrap_or_else(|| now + Duration::from_secs(86_400 * 365))
 }

@@ -24,7 +24,7 @@ use self::calls::Calls;
 use self::ecn::EcnOnly;
 use self::whole::WholeClass;
 use crate::error::StartError;
-use crate::io::address::{canonical, mapped};
+use crate::io::address::{canonical, mapped, resolve};
 use crate::io::inbox::Inbox;
 use crate::io::loss::ReceiveLoss;
 use crate::io::statistics::IoStatistics;
@@ -32,7 +32,7 @@ use crate::system;
 use rustix::net::sockopt;
 use socket2::{Domain, Protocol, Type};
 use std::io;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 
 /// Wanted of the kernel: what a few large models in one burst need.
@@ -121,6 +121,29 @@ impl Socket {
     pub fn losing(self, loss: Option<ReceiveLoss>) -> Result<Self, StartError> {
         let loss = loss.map(ReceiveLoss::check).transpose()?;
         Ok(Self { loss, ..self })
+    }
+
+    /// A socket on a free port that is connected to a switch, which `host:port` names. Returns the
+    /// switch's address, too.
+    ///
+    /// # Errors
+    /// [`StartError`] says what to do.
+    pub(crate) fn towards(switch: &str) -> Result<(Self, SocketAddr), StartError> {
+        let switch = resolve(switch, |_| true).map(canonical).map_err(StartError::Config)?;
+        if switch.port() == 0 {
+            return Err(StartError::Config(format!(
+                "address {switch}: no program listens on port 0; give the switch's port"
+            )));
+        }
+        let any: IpAddr = match switch {
+            SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        let mut socket = Self::bind((any, 0).into())?;
+        socket
+            .connect(switch)
+            .map_err(|error| StartError::System(format!("no route to {switch}"), error))?;
+        Ok((socket, switch))
     }
 
     /// Takes datagrams of that peer only, and learns if no program listens there.
