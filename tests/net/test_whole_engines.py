@@ -135,7 +135,7 @@ def test_a_switch_that_sums_answers_a_join_without_sockets() -> None:
     join[:6] = b"OLFR\x01\x05"
     join[11], join[23] = 1, 9  # the job, the session
     join[16:20] = b"\xff" * 4  # any rank
-    join[35], join[39] = 2, 1  # two workers, of which this is one
+    join[35], join[39] = 2, 1  # the job has two workers; this end stands for one
     join[50:52] = (1472).to_bytes(2, "big")
     assert switch.handle_packet(1_000, 3, bytes(join), port=1) == ("absorbed", None)
     sent = switch.poll_transmit(1_000, port=1)

@@ -112,8 +112,7 @@ pub fn format_time(ns: u64) -> String {
     written(ns, &WRITTEN, "0s")
 }
 
-/// A size in the largest power of 1,000 of which it is a whole number: `9kB`, `1500B`; or else in
-/// whole MiB or GiB: `256MiB`.
+/// Writes a size without rounding it, in the largest unit that divides it: `9kB`, `1500B`, `256MiB`.
 #[must_use]
 pub fn format_size(bytes: u64) -> String {
     const WRITTEN: [(&str, u64); 6] = [

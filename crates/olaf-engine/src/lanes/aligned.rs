@@ -17,7 +17,7 @@ pub struct Aligned {
 }
 
 impl Aligned {
-    /// So many bytes, of any values.
+    /// Sets the length. The values of the bytes are undefined.
     pub fn resize(&mut self, len: usize) {
         if self.buffer.len() < len + LINE {
             self.buffer.resize(len + LINE, 0);

@@ -11,15 +11,15 @@
 //! *Error.* Each lane is rounded to a multiple of the scale's step, and the result once to an f32. For
 //! `n` workers whose lanes are below `2^e`, the step is `2^(e + ceil(log2 n) - 30)`. The sum of a lane
 //! is therefore off by at most `n / 2` steps, beside the last rounding. Example: with 8 workers this is
-//! `2^-25` of `2^e`, half of what one addition of two f32s may lose there.
+//! `2^-25` of `2^e`. One addition of two f32s of that size may lose twice as much.
 
 use super::dispatch::dispatched;
 use super::{INFINITY, MAGNITUDE, largest};
 
 /// The exponent of lanes that are all 0: below that of every other number.
 pub const ZERO: i16 = -149;
-/// The exponent of lanes one of which is no finite number. It is larger than all others: where one
-/// worker has it, every lane of the block's result is NaN at all workers.
+/// The exponent of a block with a NaN or an infinity. It is larger than all others: if one worker has
+/// it, every lane of the block's result is NaN at all workers.
 pub const NOT_FINITE: i16 = i16::MAX;
 
 /// Bits of an f32's mantissa that are written down.
@@ -210,7 +210,7 @@ mod tests {
             let mut result = vec![0.0; lanes[0].len()];
             scale.dequantize(&sum, &mut result);
             for (at, result) in result.iter().enumerate() {
-                // Of so few terms an f64 loses nothing that counts here.
+                // An f64 adds these few f32s with an error far below the bound.
                 let exact: f64 = lanes.iter().map(|lanes| f64::from(lanes[at])).sum();
                 let bound = workers as f64 / 2.0 * scale.step();
                 if result.is_finite() {

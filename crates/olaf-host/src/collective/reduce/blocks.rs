@@ -24,9 +24,9 @@ pub(super) enum State {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Entry {
     pub(super) state: State,
-    /// It stands in the list of pieces to send again.
+    /// The block is in the list of pieces to send again.
     is_wanted: bool,
-    /// It stands in the list of results to ask for.
+    /// The block is in the list of results to ask for.
     is_asked: bool,
     /// When its piece, or the last question for it, was sent: microseconds, 0 for never.
     pub(super) at_us: u32,

@@ -32,8 +32,8 @@ impl Path {
         self.round_trip.smoothed().or(self.of_question)
     }
 
-    /// What has no answer after this time is likely lost. Waits for slow workers make it longer, but
-    /// only so much: a loss at the end of an operation is noticed by this time alone.
+    /// A piece without a result for this time is likely lost. Slow workers make the time longer, up to
+    /// a limit: after the last block of an operation only this time reveals a loss.
     pub(super) fn patience(&self) -> Duration {
         let most = self.of_question.map_or(Duration::MAX, |least| least * 4 + UNKNOWN);
         let of_question = || self.of_question.map(|least| least * 3);

@@ -95,6 +95,6 @@ fn the_socket_of_the_switch_rarely_overflows() {
         assert!(lost < 0.05, "{workers} workers: {lost} of the datagrams found the socket full");
         // With 8 workers the socket has room for two datagrams of each.
         let mean = shares.iter().sum::<f64>() / shares.len() as f64;
-        assert!(mean > least, "{workers} workers: {shares:.3?} of what the switch can");
+        assert!(mean > least, "{workers} workers: {shares:.3?} of the switch's throughput");
     }
 }
