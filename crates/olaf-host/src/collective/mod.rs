@@ -7,18 +7,29 @@ mod buffer;
 mod config;
 mod operation;
 mod reduce;
+mod standing;
 mod window;
 
 pub use buffer::Buffer;
 pub use config::{Config, Options, Recovery};
 pub use operation::{Done, Failure, Operation, OperationId, Reduction, Sum};
-pub use reduce::{Reducer, ReducerStatistics, Standing};
+pub use reduce::{Reducer, ReducerStatistics};
+pub use standing::Standing;
 pub use window::{Aimd, Fixed, Window};
 
 use olaf_engine::{Engine, Instant};
 
-/// An end that reduces.
+/// An end that reduces: what every protocol's end offers to a driver.
 pub trait Collective: Engine {
+    /// Begins to join. The end goes on until the switch lets it in or turns it away.
+    fn join(&mut self, now: Instant);
+
+    /// Says good-bye, before the next operation. Open operations fail.
+    fn leave(&mut self, now: Instant);
+
+    /// Where this end stands.
+    fn standing(&self) -> Standing;
+
     /// Begins an operation. Every worker of the job begins the same operations in the same order.
     ///
     /// # Errors

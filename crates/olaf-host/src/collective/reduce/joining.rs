@@ -3,7 +3,7 @@
 use super::generation::Generation;
 use super::operations::Open;
 use super::path::{micros, since};
-use super::{Reducer, outgoing};
+use super::{Reducer, Standing, outgoing};
 use crate::collective::Failure;
 use alloc::collections::VecDeque;
 use core::time::Duration;
@@ -19,31 +19,6 @@ use olaf_wire::reduce::{
 const FIRST_WAIT: Duration = Duration::from_millis(20);
 /// The longest wait.
 const LONGEST_WAIT: Duration = Duration::from_millis(250);
-
-/// Where an end stands with its job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// It asks to be let in, or waits for other workers.
-    Joining {
-        /// Workers that are here, as the switch said last.
-        here: u32,
-        /// Workers that the generation waits for; 0 where it does not say.
-        workers: u32,
-    },
-    /// It is in a generation.
-    In {
-        /// The generation.
-        generation: u32,
-        /// The rank in it.
-        rank: u32,
-        /// Its workers.
-        workers: u32,
-    },
-    /// The switch turned it away.
-    Refused(WelcomeCode),
-    /// It has not tried, or has left.
-    Left,
-}
 
 /// Joins on their way.
 #[derive(Debug, Default)]

@@ -26,11 +26,10 @@ mod statistics;
 #[cfg(test)]
 mod tests;
 
-pub use joining::Standing;
 pub use statistics::ReducerStatistics;
 
 use super::window::{Fixed, Window};
-use super::{Collective, Config, Done, Failure, Operation, OperationId, Reduction};
+use super::{Collective, Config, Done, Failure, Operation, OperationId, Reduction, Standing};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use closing::{Again, Leaving};
@@ -185,6 +184,18 @@ fn refusal(operation: &Operation) -> Option<Failure> {
 }
 
 impl Collective for Reducer {
+    fn join(&mut self, now: Instant) {
+        Self::join(self, now);
+    }
+
+    fn leave(&mut self, now: Instant) {
+        Self::leave(self, now);
+    }
+
+    fn standing(&self) -> Standing {
+        self.standing
+    }
+
     fn begin(
         &mut self,
         now: Instant,
