@@ -148,6 +148,7 @@ impl Run {
                     here: 2,
                     slots: 1 + u32::from(*slots),
                     block_bytes: 64 * (1 + u32::from(lines % 3)),
+                    cores: 1 + u32::from(lines / 128),
                     sent_at_us: 0,
                 }
                 .emit(&mut buf);

@@ -206,6 +206,7 @@ impl Run {
                     here: 3,
                     slots: 1 + u32::from(slots % 8),
                     block_bytes: 64 * (1 + u32::from(lines % 3)),
+                    cores: 1 + u32::from(lines / 128),
                     sent_at_us: 0,
                 }
                 .emit(&mut buf);

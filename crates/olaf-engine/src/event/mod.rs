@@ -115,6 +115,13 @@ pub enum SumEvent {
         /// Where it was.
         peer: PeerId,
     },
+    /// The switch above has another number of cores than this one: the job's workers are refused.
+    CoresDiffer {
+        /// Cores of this switch.
+        here: u32,
+        /// Cores of the switch above.
+        above: u32,
+    },
     /// A worker's piece has a NaN or an infinity.
     NonFinite {
         /// Its rank.

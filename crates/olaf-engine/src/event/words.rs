@@ -128,6 +128,10 @@ impl Say<'_> {
                 self.count("rank", *rank);
                 self.0.value("address", Value::Peer(*peer));
             }
+            SumEvent::CoresDiffer { here, above } => {
+                self.count("here", *here);
+                self.count("above", *above);
+            }
             SumEvent::NonFinite { rank, operation } => {
                 self.count("rank", *rank);
                 self.count("operation", *operation);
@@ -233,6 +237,7 @@ impl SumEvent {
             Self::GenerationClosed { .. } => "generation_closed",
             Self::WorkerRefused { .. } => "sum_worker_refused",
             Self::WorkerLeft { .. } => "sum_worker_left",
+            Self::CoresDiffer { .. } => "cores_differ",
             Self::NonFinite { .. } => "non_finite",
         }
     }

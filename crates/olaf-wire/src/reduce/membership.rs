@@ -1,6 +1,6 @@
 //! Who takes part, and when a generation begins and ends.
 
-use super::offsets::{ALL, HEADER, MAX_RANKS, closed, common, join, welcome};
+use super::offsets::{ALL, HEADER, MAX_CORES, MAX_RANKS, closed, common, join, welcome};
 use super::packet::{Address, Kind, ReducePacket, emit_common};
 use crate::packet::Refusal;
 
@@ -129,6 +129,9 @@ pub struct Welcome {
     pub slots: u32,
     /// Bytes of a block's lanes, in every block of an operation but the last.
     pub block_bytes: u32,
+    /// Cores of the switch, at most [`MAX_CORES`]. The engine of core `i` listens on the switch's port
+    /// plus `i`, and a worker of a fixed job divides its operations among them. 0: not said.
+    pub cores: u32,
     /// `sent_at_us` of the join; 0: not said.
     pub sent_at_us: u32,
 }
@@ -150,6 +153,7 @@ impl Welcome {
             here: packet.u32(welcome::HERE),
             slots: packet.u32(welcome::SLOTS),
             block_bytes: packet.u32(welcome::BLOCK_BYTES),
+            cores: packet.u32(welcome::CORES),
             sent_at_us: packet.u32(common::SENT_AT_US),
         };
         if message.workers > MAX_RANKS {
@@ -157,6 +161,9 @@ impl Welcome {
         }
         if message.here > MAX_RANKS {
             return Err(Refusal::BadField("here"));
+        }
+        if message.cores > MAX_CORES {
+            return Err(Refusal::BadField("cores"));
         }
         if message.code == WelcomeCode::Welcome {
             message.check()?;
@@ -179,6 +186,9 @@ impl Welcome {
         if self.block_bytes == 0 {
             return Err(Refusal::BadField("block_bytes"));
         }
+        if self.cores == 0 {
+            return Err(Refusal::BadField("cores"));
+        }
         Ok(())
     }
 
@@ -193,6 +203,7 @@ impl Welcome {
         writer.put(welcome::HERE, self.here.to_be_bytes());
         writer.put(welcome::SLOTS, self.slots.to_be_bytes());
         writer.put(welcome::BLOCK_BYTES, self.block_bytes.to_be_bytes());
+        writer.put(welcome::CORES, self.cores.to_be_bytes());
         writer.put(common::SENT_AT_US, self.sent_at_us.to_be_bytes());
         writer.put(welcome::CODE, [self.code as u8]);
         HEADER

@@ -8,7 +8,7 @@
 //!               60 exponent   62 lane type   63 operator   64 words ..   64 + 8 words: lanes ..
 //! ask, want     32 mask   48 holds
 //! join          32 workers   36 contributors   40 deadline (us)   44 block bytes   48 datagram bytes
-//! welcome       32 workers   36 here   40 slots   44 block bytes   62 code
+//! welcome       32 workers   36 here   40 slots   44 block bytes   48 cores   62 code
 //! leave         (no further fields)
 //! closed        44 culprit   62 reason
 //!
@@ -82,6 +82,7 @@ pub mod welcome {
     pub const HERE: usize = 36;
     pub const SLOTS: usize = 40;
     pub const BLOCK_BYTES: usize = 44;
+    pub const CORES: usize = 48;
     pub const CODE: usize = 62;
 }
 
@@ -110,6 +111,8 @@ pub const ALL: u32 = u32::MAX;
 pub const MAX_RANKS: u32 = 8192;
 /// Most words of a bitmap of contributors.
 pub const MAX_WORDS: usize = MAX_RANKS as usize / 64;
+/// Most cores of a switch: a worker has a socket for each.
+pub const MAX_CORES: u32 = 256;
 /// Bytes of a word.
 pub const WORD: usize = 8;
 /// What stands for "no exponent".

@@ -52,6 +52,7 @@ fn a_welcome() -> Welcome {
         here: 4,
         slots: 64,
         block_bytes: 1024,
+        cores: 1,
         sent_at_us: 1,
     }
 }

@@ -3,8 +3,8 @@
 use olaf_wire::offsets::MAX_DATAGRAM;
 use olaf_wire::reduce::offsets::MAX_WORDS;
 use olaf_wire::reduce::{
-    ALL, Address, Ask, Block, BlockResult, Blocks, Closed, Join, Kind, LaneType, Leave, MAX_RANKS,
-    Marks, Operator, Piece, Reason, ReducePacket, Want, Welcome, WelcomeCode,
+    ALL, Address, Ask, Block, BlockResult, Blocks, Closed, Join, Kind, LaneType, Leave, MAX_CORES,
+    MAX_RANKS, Marks, Operator, Piece, Reason, ReducePacket, Want, Welcome, WelcomeCode,
 };
 use olaf_wire::{JobId, Refusal, Session};
 use proptest::prelude::*;
@@ -188,8 +188,10 @@ pub(crate) fn joins() -> impl Strategy<Value = Message> {
 pub(crate) fn welcomes() -> impl Strategy<Value = Message> {
     let workers = (1..=MAX_RANKS, 0..=MAX_RANKS);
     let sizes = (1u32.., 1u32..);
-    (address(ranks_and_all()), select(&WelcomeCode::EACH[..]), workers, sizes, any::<[u32; 2]>())
-        .prop_map(|(mut address, code, (workers, here), (slots, block_bytes), numbers)| {
+    let cores = 1..=MAX_CORES;
+    let codes = (select(&WelcomeCode::EACH[..]), cores);
+    (address(ranks_and_all()), codes, workers, sizes, any::<[u32; 2]>()).prop_map(
+        |(mut address, (code, cores), (workers, here), (slots, block_bytes), numbers)| {
             if code == WelcomeCode::Welcome {
                 address.rank %= workers;
             }
@@ -202,9 +204,11 @@ pub(crate) fn welcomes() -> impl Strategy<Value = Message> {
                 here,
                 slots,
                 block_bytes,
+                cores,
                 sent_at_us,
             })
-        })
+        },
+    )
 }
 
 pub(crate) fn leaves() -> impl Strategy<Value = Message> {

@@ -166,6 +166,7 @@ fn membership(
                 here: u32_of("here"),
                 slots: u32_of("slots"),
                 block_bytes: u32_of("block_bytes"),
+                cores: u32_of("cores"),
                 sent_at_us: u32_of("sent_at_us"),
             };
             (welcome.emit(buf), packet.and_then(|packet| Welcome::parse(&packet)) == Ok(welcome))

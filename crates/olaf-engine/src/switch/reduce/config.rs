@@ -57,6 +57,10 @@ pub struct Config {
     /// The longest datagram that the path to the switch above takes.
     #[serde(skip)]
     pub uplink_datagram_bytes: u32,
+    /// Engines like this one that the switch has, each on a core and a port of its own. Workers of
+    /// fixed jobs divide their operations among them.
+    #[serde(skip)]
+    pub cores: u32,
     /// A generation is renewed once an operation begins at this block or behind it, so that the
     /// numbers never run out.
     #[serde(skip)]
@@ -77,6 +81,7 @@ impl Default for Config {
             downlink_limit: 65_536,
             downlink_ecn_depth: None,
             uplink_datagram_bytes: olaf_wire::offsets::MAX_DATAGRAM as u32,
+            cores: 1,
             renew_at: 1 << 31,
         }
     }

@@ -142,7 +142,7 @@ impl Switch {
             && let Some(current) = job.and_then(|job| job.current.as_ref())
             && let Some(rank) = current.rank_of(address.session)
         {
-            let welcome = welcome_to(current, rank, join.sent_at_us);
+            let welcome = welcome_to(current, rank, self.config.cores, join.sent_at_us);
             return self.out.tell(now, peer, Message::Welcome(welcome));
         }
         let here = job.map_or(0, |job| u32::try_from(job.lobby.len()).unwrap_or(MAX_RANKS));
@@ -154,6 +154,7 @@ impl Switch {
             here: here.min(MAX_RANKS),
             slots: 0,
             block_bytes: 0,
+            cores: self.config.cores,
             sent_at_us: join.sent_at_us,
         };
         self.out.tell(now, peer, Message::Welcome(welcome));
@@ -169,6 +170,7 @@ impl Switch {
             here: 0,
             slots: 0,
             block_bytes: 0,
+            cores: self.config.cores,
             sent_at_us: 0,
         };
         self.out.tell(now, from.peer, Message::Welcome(welcome));
@@ -203,7 +205,7 @@ impl Switch {
         }
         job.previous = job.current.take();
         for (rank, (_, candidate)) in (0..).zip(&seated) {
-            let welcome = welcome_to(&generation, rank, candidate.sent_at_us);
+            let welcome = welcome_to(&generation, rank, self.config.cores, candidate.sent_at_us);
             self.out.tell(now, candidate.peer, Message::Welcome(welcome));
         }
         job.current = Some(generation);
@@ -429,7 +431,7 @@ impl Switch {
 }
 
 /// The welcome of the member of that rank.
-fn welcome_to(generation: &Generation, rank: u32, sent_at_us: u32) -> Welcome {
+fn welcome_to(generation: &Generation, rank: u32, cores: u32, sent_at_us: u32) -> Welcome {
     let members = u32::try_from(generation.members.len()).expect("at most MAX_RANKS");
     let session = generation.members[rank as usize].session;
     Welcome {
@@ -440,6 +442,7 @@ fn welcome_to(generation: &Generation, rank: u32, sent_at_us: u32) -> Welcome {
         here: members,
         slots: generation.pool.slots(),
         block_bytes: generation.block_bytes,
+        cores,
         sent_at_us,
     }
 }

@@ -12,6 +12,7 @@ use super::pieces::send_result;
 use crate::blocks::pool::{About, State};
 use crate::drop::DropReason;
 use crate::engine::Verdict;
+use crate::event::SumEvent;
 use crate::ids::{JobId, Session};
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
@@ -166,6 +167,15 @@ impl Switch {
                 if is_known {
                     return Verdict::Absorb;
                 }
+                if welcome.cores != self.config.cores {
+                    // Its other engines would not find theirs.
+                    let event =
+                        SumEvent::CoresDiffer { here: self.config.cores, above: welcome.cores };
+                    self.refuse_welcome(now, welcome);
+                    self.refuse_lobby(now, welcome, WelcomeCode::Refused);
+                    self.event(id, event);
+                    return Verdict::Drop(DropReason::Mismatch);
+                }
                 if job.lobby.is_empty() || job.contributors() != job.upward.told {
                     // Workers came or went since the join: the generation above is not theirs.
                     self.refuse_welcome(now, welcome);
@@ -175,14 +185,21 @@ impl Switch {
                 Verdict::Absorb
             }
             code => {
-                let lobby = core::mem::take(&mut job.lobby);
-                for (session, candidate) in lobby {
-                    let address = Address { session, ..welcome.address };
-                    let refused = Welcome { address, sent_at_us: candidate.sent_at_us, ..*welcome };
-                    self.out.tell(now, candidate.peer, Message::Welcome(refused));
-                }
+                self.refuse_lobby(now, welcome, code);
                 Verdict::Drop(DropReason::SumJoinRefused(code))
             }
+        }
+    }
+
+    /// Turns away the workers that wait for the generation above.
+    fn refuse_lobby(&mut self, now: Instant, welcome: &Welcome, code: WelcomeCode) {
+        let job = self.jobs.get_mut(&welcome.address.job);
+        let lobby = job.map(|job| core::mem::take(&mut job.lobby)).unwrap_or_default();
+        for (session, candidate) in lobby {
+            let address = Address { session, rank: ALL, ..welcome.address };
+            let sent_at_us = candidate.sent_at_us;
+            let refused = Welcome { address, code, sent_at_us, ..*welcome };
+            self.out.tell(now, candidate.peer, Message::Welcome(refused));
         }
     }
 

@@ -17,6 +17,8 @@ pub(super) struct Generation {
     /// Workers of all switches.
     pub(super) workers: u32,
     block_bytes: u32,
+    /// Cores of the switch.
+    pub(super) cores: u32,
     /// See [`Options::scale`](crate::collective::Options::scale).
     scale: Option<f64>,
     pub(super) blocks: Blocks,
@@ -63,6 +65,7 @@ impl Generation {
             rank: config.rank.filter(|_| config.workers > 0).unwrap_or(address.rank),
             workers: config.workers.max(welcome.workers),
             block_bytes: welcome.block_bytes,
+            cores: welcome.cores,
             scale: config.options.scale,
             blocks: Blocks::new(welcome.slots, config.options.recovery == Recovery::Ask),
             open: VecDeque::new(),

@@ -137,6 +137,13 @@ impl Reducer {
         self.standing
     }
 
+    /// Cores of the switch, as it said in its newest welcome; none before the first. The engine of
+    /// core `i` listens on the switch's port plus `i`.
+    #[must_use]
+    pub fn switch_cores(&self) -> Option<u32> {
+        self.generation.as_ref().map(|generation| generation.cores)
+    }
+
     /// Operations that have begun and not ended.
     #[must_use]
     pub fn open_operations(&self) -> usize {

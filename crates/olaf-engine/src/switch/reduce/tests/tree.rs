@@ -14,9 +14,15 @@ struct Tree {
 
 impl Tree {
     fn new() -> Self {
+        Self::with_cores(1)
+    }
+
+    /// The lower switches have that many cores, and the upper one has one.
+    fn with_cores(cores: u32) -> Self {
         let lower = |epoch| {
-            let mut trace = Trace::new(Config::default());
-            trace.switch = Switch::new(Config::default(), epoch).expect("a good configuration");
+            let config = Config { cores, ..Config::default() };
+            let mut trace = Trace::new(config.clone());
+            trace.switch = Switch::new(config, epoch).expect("a good configuration");
             trace.switch.set_upstream(UPPER, 9000);
             trace
         };
@@ -225,4 +231,25 @@ fn a_fixed_job_below_two_switches_needs_ranks() {
     let mut buf = [0; 64];
     let len = join.emit(&mut buf);
     assert_eq!(dropped(tree.lower[0].recv(5, &buf[..len])), "refused");
+}
+
+#[test]
+fn switches_with_different_numbers_of_cores_refuse_their_workers() {
+    let mut tree = Tree::with_cores(2);
+    for rank in 0..4 {
+        tree.lower[rank as usize / 2].joins(rank, 4);
+        tree.carry();
+    }
+    for at in 0..2 {
+        let refused = tree.lower[at].sent().into_iter().filter_map(|(to, out)| match out {
+            Out::Welcome(welcome) if welcome.code.is_refusal() => Some((to, welcome.code)),
+            _ => None,
+        });
+        let peers = [2 * at as u32, 2 * at as u32 + 1];
+        let expected = peers.map(|peer| (alloc::vec![peer], WelcomeCode::Refused));
+        assert_eq!(refused.collect::<Vec<_>>(), expected);
+        let events = core::iter::from_fn(|| tree.lower[at].switch.poll_event());
+        let event = Event::Sum(JOB, SumEvent::CoresDiffer { here: 2, above: 1 });
+        assert_eq!(events.filter(|told| *told == event).count(), 1);
+    }
 }

@@ -157,6 +157,7 @@ impl Trace {
             here: 2,
             slots: SLOTS,
             block_bytes: BLOCK_BYTES,
+            cores: 1,
             sent_at_us: 0,
         }
     }
