@@ -171,7 +171,6 @@ impl Run {
                     contributors,
                     expected: contributors + u32::from(*missing),
                     sent_at_us: u32::from(*value),
-                    exponent: None,
                     marks: Marks::default(),
                 };
                 let words: &[u64] = if *missing { &[1] } else { &[] };

@@ -160,7 +160,6 @@ impl Run {
                     contributors: 1 + u32::from(contributors % 3),
                     holds: u32::from(*holds),
                     sent_at_us: 2,
-                    exponent: None,
                     marks: Marks::default(),
                 };
                 let lanes = lanes_of(block.lane_type, *lanes, *value);
@@ -222,7 +221,6 @@ impl Run {
                     contributors,
                     expected,
                     sent_at_us: 4,
-                    exponent: None,
                     marks: Marks::default(),
                 };
                 let words: &[u64] = if contributors < expected { &[1] } else { &[] };

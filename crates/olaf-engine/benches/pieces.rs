@@ -213,7 +213,6 @@ impl Table {
                 congested: false,
                 not_finite: false,
                 deadline: None,
-                exponent: None,
                 lane_type: self.lane_type,
                 operator: self.operator,
                 lanes: &black_box(self.datagram.bytes())[HEADER..],
@@ -299,7 +298,6 @@ impl Whole {
                 contributors: 1,
                 holds: number.saturating_sub(SLOTS / 2),
                 sent_at_us: 1,
-                exponent: None,
                 marks: Marks::default(),
             };
             // One datagram's lanes serve for all workers, so that they are in the same cache as the

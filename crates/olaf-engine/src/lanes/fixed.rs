@@ -4,9 +4,9 @@
 //! same inputs therefore have the same result, bit by bit, in whatever order the pieces come and
 //! through whatever tree of switches.
 //!
-//! Each worker says how large its lanes of a block are ([`exponent_of`]), one window ahead, and the
-//! largest exponent of all workers sets the block's [`Scale`]. The scale leaves headroom for the sum
-//! of all workers, so that no sum can wrap.
+//! Each worker says how large its lanes of a block are ([`exponent_of`]), in an operation before the
+//! sum. The largest exponent of all workers sets the block's [`Scale`]. The scale leaves headroom for
+//! the sum of all workers, so that no sum can wrap.
 //!
 //! *Error.* Each lane is rounded to a multiple of the scale's step, and the result once to an f32. For
 //! `n` workers whose lanes are below `2^e`, the step is `2^(e + ceil(log2 n) - 30)`. The sum of a lane
@@ -146,7 +146,6 @@ mod tests {
                 congested: false,
                 not_finite: false,
                 deadline: None,
-                exponent: None,
                 lane_type: LaneType::I32,
                 operator: Operator::Sum,
                 lanes: &pieces[*piece],

@@ -2,8 +2,7 @@
 
 use super::arithmetic::{LaneType, Operator};
 use super::offsets::{
-    CONGESTED, EXPONENTS_ONLY, HEADER, MAX_WORDS, NO_EXPONENT, NOT_FINITE, PARTIAL, RESENT, WORD,
-    block as at, common,
+    CONGESTED, HEADER, MAX_WORDS, NOT_FINITE, PARTIAL, RESENT, WORD, block as at, common,
 };
 use super::packet::{Address, Kind, ReducePacket, emit_common};
 use crate::packet::{Refusal, Writer};
@@ -58,8 +57,6 @@ pub struct Marks {
     pub not_finite: bool,
     /// A piece of the block came with an ECN mark: the way up is congested.
     pub congested: bool,
-    /// It has an exponent and no lanes: it precedes the first window of an order-free operation.
-    pub exponents_only: bool,
 }
 
 impl Marks {
@@ -69,7 +66,6 @@ impl Marks {
             resent: flags & RESENT != 0,
             not_finite: flags & NOT_FINITE != 0,
             congested: flags & CONGESTED != 0,
-            exponents_only: flags & EXPONENTS_ONLY != 0,
         }
     }
 
@@ -79,7 +75,6 @@ impl Marks {
         flag(self.resent, RESENT)
             | flag(self.not_finite, NOT_FINITE)
             | flag(self.congested, CONGESTED)
-            | flag(self.exponents_only, EXPONENTS_ONLY)
     }
 }
 
@@ -97,9 +92,6 @@ pub struct Piece {
     pub holds: u32,
     /// When the sender sent it, microseconds of its own clock, which wraps; 0: not said.
     pub sent_at_us: u32,
-    /// Order-free mode: the power of two that the sender needs for the block one window ahead.
-    /// `i16::MIN` is no exponent.
-    pub exponent: Option<i16>,
     /// What else it says of its lanes.
     pub marks: Marks,
 }
@@ -118,7 +110,6 @@ impl Piece {
             contributors: packet.u32(at::CONTRIBUTORS),
             holds: packet.u32(at::HOLDS),
             sent_at_us: packet.u32(common::SENT_AT_US),
-            exponent: packet.exponent(),
             marks: Marks::read(packet.flags()),
         })
     }
@@ -145,7 +136,7 @@ impl Piece {
         writer.put(at::CONTRIBUTORS, self.contributors.to_be_bytes());
         writer.put(at::HOLDS, self.holds.to_be_bytes());
         writer.put(common::SENT_AT_US, self.sent_at_us.to_be_bytes());
-        put_rest(&mut writer, self.marks, self.exponent, words, lanes)
+        put_rest(&mut writer, self.marks, words, lanes)
     }
 }
 
@@ -164,9 +155,6 @@ pub struct BlockResult {
     /// `sent_at_us` of the piece that completed the sum, or of the question that this result answers.
     /// The worker that sent at this time measures its round trip with it. 0: not said.
     pub sent_at_us: u32,
-    /// Order-free mode: the largest exponent of the pieces, for the block one window ahead.
-    /// `i16::MIN` is no exponent.
-    pub exponent: Option<i16>,
     /// What else it says of its lanes.
     pub marks: Marks,
 }
@@ -191,7 +179,6 @@ impl BlockResult {
             contributors: packet.u32(at::CONTRIBUTORS),
             expected: packet.u32(at::EXPECTED),
             sent_at_us: packet.u32(common::SENT_AT_US),
-            exponent: packet.exponent(),
             marks: Marks::read(packet.flags()),
         })
     }
@@ -219,7 +206,7 @@ impl BlockResult {
         writer.put(at::CONTRIBUTORS, self.contributors.to_be_bytes());
         writer.put(at::EXPECTED, self.expected.to_be_bytes());
         writer.put(common::SENT_AT_US, self.sent_at_us.to_be_bytes());
-        put_rest(&mut writer, self.marks, self.exponent, words, lanes)
+        put_rest(&mut writer, self.marks, words, lanes)
     }
 }
 
@@ -230,22 +217,13 @@ pub const fn datagram_len(words: usize, lane_type: LaneType, lanes: usize) -> us
 }
 
 /// Writes what pieces and results say alike. Returns where the lanes begin.
-fn put_rest(
-    writer: &mut Writer<'_>,
-    marks: Marks,
-    exponent: Option<i16>,
-    words: &[u64],
-    lanes: usize,
-) -> usize {
-    debug_assert!(exponent != Some(NO_EXPONENT), "stands for no exponent");
-    debug_assert!(lanes == 0 || !marks.exponents_only, "exponents only have no lanes");
+fn put_rest(writer: &mut Writer<'_>, marks: Marks, words: &[u64], lanes: usize) -> usize {
     assert!(words.len() <= MAX_WORDS, "a bitmap has at most MAX_WORDS words");
     let lanes = u16::try_from(lanes).expect("a block has at most as many lanes as fit a datagram");
     let partial = if words.is_empty() { 0 } else { PARTIAL };
     writer.put(common::FLAGS, (marks.flags() | partial).to_be_bytes());
     writer.put(at::LANES, lanes.to_be_bytes());
     writer.put(at::WORDS, (words.len() as u16).to_be_bytes());
-    writer.put(at::EXPONENT, exponent.unwrap_or(NO_EXPONENT).to_be_bytes());
     for (word, at) in words.iter().zip((HEADER..).step_by(WORD)) {
         writer.put(at, word.to_le_bytes());
     }

@@ -5,20 +5,20 @@
 //!               20 session   24 operation   28 block   .. 52 sent at (us) ..   64 end of the header
 //! piece, result 32 lanes of the operation   40 first block of the operation   44 contributors
 //!               48 holds (piece), expected contributors (result)   56 lanes   58 words
-//!               60 exponent   62 lane type   63 operator   64 words ..   64 + 8 words: lanes ..
+//!               60 reserved   62 lane type   63 operator   64 words ..   64 + 8 words: lanes ..
 //! ask, want     32 mask   48 holds
 //! join          32 workers   36 contributors   40 deadline (us)   44 block bytes   48 datagram bytes
 //! welcome       32 workers   36 here   40 slots   44 block bytes   48 cores   62 code
 //! leave         (no further fields)
 //! closed        44 culprit   62 reason
 //!
-//! flags         1 partial   2 resent   4 not finite   8 congested   16 exponents only
+//! flags         1 partial   2 resent   4 not finite   8 congested
 //! ```
 //!
 //! Header fields are in network byte order. The words and the lanes behind the header are
 //! little-endian: bit `r % 8` of byte `r / 8` of the words stands for rank `r`.
 //!
-//! A field that a message does not use is zero. Two messages without lanes are therefore the same if
+//! A field that a message does not use, and a reserved byte, is zero. Two messages without lanes are therefore the same if
 //! and only if their bytes are.
 
 /// First bytes of every datagram of `reduce`.
@@ -53,7 +53,7 @@ pub mod block {
     pub const EXPECTED: usize = 48;
     pub const LANES: usize = 56;
     pub const WORDS: usize = 58;
-    pub const EXPONENT: usize = 60;
+    pub const RESERVED: usize = 60;
     pub const LANE_TYPE: usize = 62;
     pub const OPERATOR: usize = 63;
 }
@@ -101,8 +101,6 @@ pub const RESENT: u16 = 2;
 pub const NOT_FINITE: u16 = 4;
 /// Flag of a piece or a result: a piece of the block came with an ECN mark.
 pub const CONGESTED: u16 = 8;
-/// Flag of a piece or a result: it has an exponent and no lanes.
-pub const EXPONENTS_ONLY: u16 = 16;
 
 /// Stands for "every worker" as the receiver, for "whichever is free" in a join, and for "no worker"
 /// as a culprit.
@@ -115,7 +113,5 @@ pub const MAX_WORDS: usize = MAX_RANKS as usize / 64;
 pub const MAX_CORES: u32 = 256;
 /// Bytes of a word.
 pub const WORD: usize = 8;
-/// What stands for "no exponent".
-pub const NO_EXPONENT: i16 = i16::MIN;
 
 const _: () = assert!(block::OPERATOR + 1 == HEADER);

@@ -2,8 +2,8 @@
 
 use super::arithmetic::{LaneType, Operator};
 use super::offsets::{
-    self, ALL, CONGESTED, EXPONENTS_ONLY, HEADER, MAGIC, MAX_RANKS, MAX_WORDS, NO_EXPONENT,
-    NOT_FINITE, PARTIAL, RESENT, WORD, block, common,
+    self, ALL, CONGESTED, HEADER, MAGIC, MAX_RANKS, MAX_WORDS, NOT_FINITE, PARTIAL, RESENT, WORD,
+    block, common,
 };
 use crate::ids::{JobId, Session};
 use crate::offsets::MAX_DATAGRAM;
@@ -74,11 +74,7 @@ impl Kind {
     /// The flags that a message of this kind may have.
     #[inline]
     const fn flags(self) -> u16 {
-        if self.has_lanes() {
-            PARTIAL | RESENT | NOT_FINITE | CONGESTED | EXPONENTS_ONLY
-        } else {
-            0
-        }
+        if self.has_lanes() { PARTIAL | RESENT | NOT_FINITE | CONGESTED } else { 0 }
     }
 }
 
@@ -181,12 +177,11 @@ impl<'a> ReducePacket<'a> {
         let bytes = usize::from(lanes) * lane_type.bytes();
         if u64::from(lanes) > self.u64(block::LANES_OF_OPERATION)
             || HEADER + words * WORD + bytes > MAX_DATAGRAM
-            || (lanes > 0 && flag(EXPONENTS_ONLY))
         {
             return Err(Refusal::BadField("lanes"));
         }
-        if flag(EXPONENTS_ONLY) && self.exponent().is_none() {
-            return Err(Refusal::BadField("exponent"));
+        if self.u16(block::RESERVED) != 0 {
+            return Err(Refusal::BadField("unused"));
         }
         Ok((words * WORD, bytes))
     }
@@ -239,12 +234,6 @@ impl<'a> ReducePacket<'a> {
     #[inline]
     pub(super) fn flags(&self) -> u16 {
         self.u16(common::FLAGS)
-    }
-
-    #[inline]
-    pub(super) fn exponent(&self) -> Option<i16> {
-        let exponent = i16::from_be_bytes(array_at(self.header, block::EXPONENT));
-        (exponent != NO_EXPONENT).then_some(exponent)
     }
 
     #[inline]

@@ -26,7 +26,6 @@ fn piece() -> Piece {
         contributors: 1,
         holds: 5,
         sent_at_us: 6,
-        exponent: None,
         marks: Marks::default(),
     }
 }
@@ -38,7 +37,6 @@ fn result() -> BlockResult {
         contributors: 3,
         expected: 4,
         sent_at_us: 6,
-        exponent: Some(-7),
         marks: Marks::default(),
     }
 }
@@ -88,21 +86,14 @@ fn a_piece_that_cannot_be_is_refused_by_the_name_of_its_field() {
         (block::OPERATOR, &[5], "operator"),
         (block::WORDS, &1u16.to_be_bytes(), "words"),
         (common::FLAGS, &offsets::PARTIAL.to_be_bytes(), "words"),
-        (common::FLAGS, &offsets::EXPONENTS_ONLY.to_be_bytes(), "lanes"),
+        (block::RESERVED, &[0, 1], "unused"),
+        (block::RESERVED, &[0x80, 0], "unused"),
     ] {
         refused(&good, at, field, name);
     }
     let too_many = u16::MAX.to_be_bytes();
     let whole = Piece { block: Block { lanes_of_operation: 1 << 40, ..BLOCK }, ..piece() };
     refused(&Message::Piece(whole, behind(&[])), block::LANES, &too_many, "lanes");
-    let exponents = Piece {
-        exponent: Some(1),
-        marks: Marks { exponents_only: true, ..Marks::default() },
-        ..piece()
-    };
-    let nothing = Behind { words: vec![], lanes: vec![] };
-    let none = offsets::NO_EXPONENT.to_be_bytes();
-    refused(&Message::Piece(exponents, nothing), block::EXPONENT, &none, "exponent");
 }
 
 #[test]
@@ -214,7 +205,7 @@ fn other_versions_kinds_and_flags_are_refused_by_name() {
         (&piece, common::KIND, 0, Refusal::UnknownKind(0)),
         (&piece, common::KIND, 9, Refusal::UnknownKind(9)),
         (&piece, common::FLAGS, 1, Refusal::UnknownFlags(0x100)),
-        (&piece, common::FLAGS + 1, 32, Refusal::UnknownFlags(32)),
+        (&piece, common::FLAGS + 1, 16, Refusal::UnknownFlags(16)),
         (&leave, common::FLAGS + 1, 1, Refusal::UnknownFlags(1)),
     ] {
         assert_eq!(with(message, at, &[value]), Err(refusal));

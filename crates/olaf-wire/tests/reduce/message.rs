@@ -83,23 +83,17 @@ fn ranks_and_all() -> impl Strategy<Value = u32> {
     prop_oneof![4 => ranks(), 1 => Just(ALL)]
 }
 
-/// A block, its marks, its exponent and what follows the header.
-fn blocks() -> impl Strategy<Value = (Block, Marks, Option<i16>, Behind)> {
+/// A block, its marks and what follows the header.
+fn blocks() -> impl Strategy<Value = (Block, Marks, Behind)> {
     let numbers = (any::<(u32, u32, u32)>(), any::<u64>());
     let kinds = (select(&LaneType::EACH[..]), select(&Operator::EACH[..]));
-    let marks = (any::<[bool; 3]>(), prop::bool::weighted(0.1));
-    let exponent = prop::option::of(i16::MIN + 1..);
     let words = prop::collection::vec(any::<u64>(), 1..=MAX_WORDS);
     let behind = (prop_oneof![Just(Vec::new()), words], prop::collection::vec(any::<u8>(), 0..400));
-    (numbers, kinds, marks, exponent, behind).prop_map(
-        |(((a, b, operation), more), (lane_type, operator), marks, exponent, behind)| {
-            let ([resent, not_finite, congested], exponents_only) = marks;
+    (numbers, kinds, any::<[bool; 3]>(), behind).prop_map(
+        |(((a, b, operation), more), (lane_type, operator), marks, behind)| {
+            let [resent, not_finite, congested] = marks;
             let (words, mut lanes) = behind;
             lanes.truncate(lanes.len() / lane_type.bytes() * lane_type.bytes());
-            let exponents_only = exponents_only && exponent.is_some();
-            if exponents_only {
-                lanes.clear();
-            }
             let block = Block {
                 number: a.max(b),
                 operation,
@@ -108,10 +102,10 @@ fn blocks() -> impl Strategy<Value = (Block, Marks, Option<i16>, Behind)> {
                 lane_type,
                 operator,
             };
-            let marks = Marks { resent, not_finite, congested, exponents_only };
+            let marks = Marks { resent, not_finite, congested };
             // Somebody contributed.
             let words = if words.iter().all(|word| *word == 0) { vec![] } else { words };
-            (block, marks, exponent, Behind { words, lanes })
+            (block, marks, Behind { words, lanes })
         },
     )
 }
@@ -123,9 +117,9 @@ fn contributors(words: &[u64], more: u32) -> u32 {
 
 pub(crate) fn pieces() -> impl Strategy<Value = Message> {
     (address(ranks()), blocks(), any::<[u32; 3]>()).prop_map(
-        |(address, (block, marks, exponent, behind), [holds, sent_at_us, more])| {
+        |(address, (block, marks, behind), [holds, sent_at_us, more])| {
             let contributors = contributors(&behind.words, more);
-            let piece = Piece { address, block, contributors, holds, sent_at_us, exponent, marks };
+            let piece = Piece { address, block, contributors, holds, sent_at_us, marks };
             Message::Piece(piece, behind)
         },
     )
@@ -133,12 +127,11 @@ pub(crate) fn pieces() -> impl Strategy<Value = Message> {
 
 pub(crate) fn results() -> impl Strategy<Value = Message> {
     (address(ranks_and_all()), blocks(), any::<[u32; 3]>()).prop_map(
-        |(address, (block, marks, exponent, behind), [missing, sent_at_us, more])| {
+        |(address, (block, marks, behind), [missing, sent_at_us, more])| {
             let contributors = contributors(&behind.words, more);
             let missing = if behind.words.is_empty() { 0 } else { missing / 2 + 1 };
             let expected = contributors.saturating_add(missing);
-            let result =
-                BlockResult { address, block, contributors, expected, sent_at_us, exponent, marks };
+            let result = BlockResult { address, block, contributors, expected, sent_at_us, marks };
             Message::Result(result, behind)
         },
     )

@@ -50,13 +50,7 @@ fn marks(message: &Value) -> Marks {
         resent: flag_of(message, "resent"),
         not_finite: flag_of(message, "not_finite"),
         congested: flag_of(message, "congested"),
-        exponents_only: flag_of(message, "exponents_only"),
     }
-}
-
-/// A number, or `null` for none.
-fn exponent(message: &Value) -> Option<i16> {
-    message["exponent"].as_i64().map(|exponent| i16::try_from(exponent).unwrap())
 }
 
 /// The ranks that a partial sum names; empty in all else.
@@ -88,7 +82,6 @@ fn written(message: &Value, bytes: &[u8]) -> (Vec<u8>, bool) {
                 contributors: u32_of("contributors"),
                 holds: u32_of("holds"),
                 sent_at_us: u32_of("sent_at_us"),
-                exponent: exponent(message),
                 marks: marks(message),
             };
             let read = packet.and_then(|packet| Piece::parse(&packet));
@@ -101,7 +94,6 @@ fn written(message: &Value, bytes: &[u8]) -> (Vec<u8>, bool) {
                 contributors: u32_of("contributors"),
                 expected: u32_of("expected"),
                 sent_at_us: u32_of("sent_at_us"),
-                exponent: exponent(message),
                 marks: marks(message),
             };
             let read = packet.and_then(|packet| BlockResult::parse(&packet));

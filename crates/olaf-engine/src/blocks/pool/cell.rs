@@ -38,7 +38,6 @@ pub struct Cell {
     pub congested: bool,
     not_finite: bool,
     first_not_finite: Option<u32>,
-    exponent: Option<i16>,
     pub(super) due: Option<Instant>,
     lane_type: LaneType,
     operator: Operator,
@@ -61,7 +60,6 @@ impl Cell {
             congested: false,
             not_finite: false,
             first_not_finite: None,
-            exponent: None,
             due: None,
             lane_type: LaneType::F32,
             operator: Operator::Sum,
@@ -134,12 +132,6 @@ impl Cell {
         self.first_not_finite
     }
 
-    /// Order-free mode: the largest exponent of the pieces, for the block one window ahead.
-    #[must_use]
-    pub const fn exponent(&self) -> Option<i16> {
-        self.exponent
-    }
-
     /// Whether a piece or a result has the block's lane type, operator and number of lanes.
     pub(super) fn is_like(&self, lane_type: LaneType, operator: Operator, lanes: &[u8]) -> bool {
         self.lane_type == lane_type
@@ -159,7 +151,6 @@ impl Cell {
         self.congested = false;
         self.not_finite = false;
         self.first_not_finite = None;
-        self.exponent = None;
         self.lane_type = lane_type;
         self.operator = operator;
     }
@@ -217,7 +208,6 @@ impl Cell {
         self.latest = piece.member;
         self.contributors = self.contributors.saturating_add(piece.contributors);
         self.congested |= piece.congested;
-        self.exponent = self.exponent.max(piece.exponent);
         let is_finite = lanes_are_finite && !piece.not_finite;
         if !is_finite {
             self.note_not_finite(piece.member);
@@ -255,7 +245,6 @@ impl Cell {
         self.not_finite = about.not_finite;
         self.first_not_finite = self.first_not_finite.filter(|_| about.not_finite);
         self.congested = about.congested;
-        self.exponent = about.exponent;
         self.state = State::Final;
     }
 

@@ -55,13 +55,11 @@ pub struct Piece<'a> {
     pub not_finite: bool,
     /// The longest that the block may stay incomplete; none: for ever.
     pub deadline: Option<Duration>,
-    /// Order-free mode: what the member needs for the block one window ahead.
-    pub exponent: Option<i16>,
     /// What a lane is.
     pub lane_type: LaneType,
     /// What becomes of the contributors' lanes. One piece completes a broadcast.
     pub operator: Operator,
-    /// The lanes as they are on the wire; none where the piece has an exponent only.
+    /// The lanes as they are on the wire.
     pub lanes: &'a [u8],
 }
 
@@ -76,8 +74,6 @@ pub struct About {
     pub not_finite: bool,
     /// A piece met congestion on its way up.
     pub congested: bool,
-    /// Order-free mode: the largest exponent of the pieces, for the block one window ahead.
-    pub exponent: Option<i16>,
 }
 
 /// What became of a piece. All but the first four leave the sums as they were.

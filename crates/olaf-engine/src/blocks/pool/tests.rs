@@ -19,7 +19,6 @@ fn piece(member: u32, block: u32, lanes: &[u8]) -> Piece<'_> {
         congested: false,
         not_finite: false,
         deadline: None,
-        exponent: None,
         lane_type: LaneType::F32,
         operator: Operator::Sum,
         lanes,
@@ -31,7 +30,6 @@ const ABOUT: About = About {
     operator: Operator::Sum,
     not_finite: false,
     congested: false,
-    exponent: None,
 };
 
 fn result(cell: &Cell) -> Vec<u8> {
@@ -222,16 +220,6 @@ fn one_piece_completes_a_broadcast() {
 }
 
 #[test]
-fn the_largest_exponent_of_the_pieces_goes_out() {
-    let mut pool = Pool::new(2, 3);
-    for (member, exponent) in [(0, Some(-20)), (1, None), (2, Some(-7))] {
-        pool.meet(NOW, &Piece { exponent, ..piece(member, 0, &[]) });
-    }
-    let cell = pool.cell(0).expect("it is there");
-    assert_eq!((cell.state(), cell.exponent(), cell.lane_count()), (State::Summed, Some(-7), 0));
-}
-
-#[test]
 fn a_generation_that_ends_gives_up_what_waits_and_keeps_its_results() {
     let mut pool = Pool::new(4, 2);
     let one = bytes(&[1.0, 2.0]);
@@ -318,7 +306,6 @@ struct Says {
     others: usize,
     not_finite: bool,
     congested: bool,
-    exponent: Option<i16>,
 }
 
 /// What all pieces of a run have in common, but for a few.
@@ -371,14 +358,11 @@ fn lanes() -> impl Strategy<Value = Vec<u8>> {
 fn says() -> impl Strategy<Value = Says> {
     let others = prop_oneof![20 => Just(0usize), 1 => 1usize..20];
     let rarely = prop::bool::weighted(0.05);
-    (others, rarely, rarely, prop::option::weighted(0.3, -9i16..9)).prop_map(
-        |(others, not_finite, congested, exponent)| Says {
-            others,
-            not_finite,
-            congested,
-            exponent,
-        },
-    )
+    (others, rarely, rarely).prop_map(|(others, not_finite, congested)| Says {
+        others,
+        not_finite,
+        congested,
+    })
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -411,7 +395,7 @@ fn drive(steps: &[Step], run: Run) -> Result<u32, TestCaseError> {
             Step::Piece { member, behind, holds, lanes, deadline, says } => {
                 let block = at(behind);
                 let (lane_type, operator) = run.shape(block, *says);
-                let Says { not_finite, congested, exponent, .. } = *says;
+                let Says { not_finite, congested, .. } = *says;
                 let piece = Piece {
                     block,
                     member: *member,
@@ -420,7 +404,6 @@ fn drive(steps: &[Step], run: Run) -> Result<u32, TestCaseError> {
                     congested,
                     not_finite,
                     deadline: deadline.map(Duration::from_nanos),
-                    exponent,
                     lane_type,
                     operator,
                     lanes,
@@ -439,8 +422,8 @@ fn drive(steps: &[Step], run: Run) -> Result<u32, TestCaseError> {
             Step::Fulfil { behind, contributors, lanes, says } => {
                 let block = at(behind);
                 let (lane_type, operator) = run.shape(block, *says);
-                let Says { not_finite, congested, exponent, .. } = *says;
-                let about = About { lane_type, operator, not_finite, congested, exponent };
+                let Says { not_finite, congested, .. } = *says;
+                let about = About { lane_type, operator, not_finite, congested };
                 let taken = pool.fulfil(block, *contributors, lanes, &about);
                 prop_assert_eq!(taken, twin.fulfil(block, *contributors, lanes, &about));
                 if taken {
@@ -503,12 +486,8 @@ fn agree(
 }
 
 fn has_outcome(cell: &Cell, outcome: &Outcome, lane_type: LaneType) -> Result<(), TestCaseError> {
-    let Outcome { contributors, congested, exponent, not_finite, first_not_finite, lanes } =
-        outcome;
-    prop_assert_eq!(
-        (cell.contributors, cell.congested, cell.exponent()),
-        (*contributors, *congested, *exponent)
-    );
+    let Outcome { contributors, congested, not_finite, first_not_finite, lanes } = outcome;
+    prop_assert_eq!((cell.contributors, cell.congested), (*contributors, *congested));
     prop_assert_eq!((cell.not_finite(), cell.first_not_finite()), (*not_finite, *first_not_finite));
     // The bits of a NaN are not compared: they depend on the processor.
     let seen = |bytes: &[u8]| -> Vec<(bool, Vec<u8>)> {

@@ -115,12 +115,10 @@ impl Switch {
             contributors: cell.contributors,
             holds: generation.pool.min_holds().min(block.number),
             sent_at_us,
-            exponent: cell.exponent(),
             marks: Marks {
                 resent: again,
                 not_finite: cell.not_finite(),
                 congested: cell.congested,
-                exponents_only: cell.lane_count() == 0 && cell.exponent().is_some(),
             },
         };
         let is_partial = cell.contributors < generation.expected_here(block.operator);
@@ -152,12 +150,10 @@ impl Switch {
             contributors: cell.contributors,
             expected,
             sent_at_us,
-            exponent: cell.exponent(),
             marks: Marks {
                 resent: to.is_some(),
                 not_finite: cell.not_finite() || generation.has_refused(block.number),
                 congested: cell.congested,
-                exponents_only: cell.lane_count() == 0 && cell.exponent().is_some(),
             },
         };
         let words = generation.words(block.number, block.operator);

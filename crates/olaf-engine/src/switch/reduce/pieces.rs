@@ -73,7 +73,6 @@ impl Switch {
                 congested: piece.marks.congested || from.class.ecn() == Ecn::Marked,
                 not_finite: piece.marks.not_finite,
                 deadline: generation.deadline,
-                exponent: piece.exponent,
                 lane_type: piece.block.lane_type,
                 operator: piece.block.operator,
                 lanes,

@@ -93,7 +93,6 @@ impl Switch {
             operator: result.block.operator,
             not_finite: result.marks.not_finite,
             congested: result.marks.congested,
-            exponent: result.exponent,
         };
         let fulfilled = generation.pool.fulfil(number, result.contributors, lanes, &about);
         if !fulfilled {

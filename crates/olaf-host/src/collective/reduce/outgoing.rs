@@ -81,7 +81,6 @@ impl Reducer {
             contributors: 1,
             holds,
             sent_at_us,
-            exponent: None,
             marks: Marks { resent, not_finite: open.is_not_finite(block), ..Marks::default() },
         };
         let bytes = open.piece_bytes(block);

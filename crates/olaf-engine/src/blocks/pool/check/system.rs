@@ -153,7 +153,6 @@ impl System {
             operator: setup.operator(block),
             not_finite: false,
             congested: false,
-            exponent: None,
         };
         if lower.fulfil(block, contributors, &bytes(lanes), &about) {
             self.fallen |= 1 << block;
@@ -354,7 +353,6 @@ fn meet(pool: &mut Pool, setup: &Setup, (rank, block, holds): (u32, u32, u32), s
         congested: false,
         not_finite: false,
         deadline,
-        exponent: None,
         lane_type: LaneType::I32,
         operator: setup.operator(block),
         lanes: &bytes(sum.lanes),

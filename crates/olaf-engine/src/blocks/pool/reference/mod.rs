@@ -18,7 +18,6 @@ pub struct Part {
     member: u32,
     contributors: u32,
     congested: bool,
-    exponent: Option<i16>,
     /// A lower switch says that a lane is not finite, or one is not.
     not_finite: bool,
     lanes: Vec<Number>,
@@ -31,8 +30,6 @@ pub struct Outcome {
     pub contributors: u32,
     /// A piece met congestion.
     pub congested: bool,
-    /// The largest exponent.
-    pub exponent: Option<i16>,
     /// A lane is not finite.
     pub not_finite: bool,
     /// The first member whose piece made it so.
@@ -81,7 +78,6 @@ impl Block {
         Outcome {
             contributors: pieces.iter().map(|piece| piece.contributors).sum(),
             congested: pieces.iter().any(|piece| piece.congested),
-            exponent: pieces.iter().filter_map(|piece| piece.exponent).max(),
             not_finite: first_not_finite.is_some(),
             first_not_finite: first_not_finite.map(|index| pieces[index].member),
             lanes: self.sum(count),
@@ -271,16 +267,10 @@ impl Reference {
             block.is_summed = true;
             block.due = None;
             let first = (!block.pieces.is_empty()).then(|| block.outcome().first_not_finite);
-            let About { congested, exponent, not_finite, .. } = *about;
+            let About { congested, not_finite, .. } = *about;
             let first_not_finite = first.flatten().filter(|_| not_finite);
-            block.result = Some(Outcome {
-                contributors,
-                congested,
-                exponent,
-                not_finite,
-                first_not_finite,
-                lanes,
-            });
+            block.result =
+                Some(Outcome { contributors, congested, not_finite, first_not_finite, lanes });
         }
         may
     }
@@ -367,7 +357,6 @@ impl Block {
             member: piece.member,
             contributors: piece.contributors,
             congested: piece.congested,
-            exponent: piece.exponent,
             not_finite: piece.not_finite || !lanes.iter().all(|lane| lane.is_finite()),
             lanes,
         });

@@ -108,7 +108,6 @@ impl Trace {
             contributors: 1,
             holds: 0,
             sent_at_us: 9,
-            exponent: None,
             marks: Marks::default(),
         };
         let lanes: Vec<u8> = [lane; LANES].iter().flat_map(|lane| lane.to_le_bytes()).collect();

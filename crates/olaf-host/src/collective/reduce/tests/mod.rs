@@ -94,7 +94,6 @@ fn result(block: u32, operation: u32, first: u32, lanes_of_operation: u64) -> Bl
         contributors: 2,
         expected: 2,
         sent_at_us: 0,
-        exponent: None,
         marks: Marks::default(),
     }
 }
