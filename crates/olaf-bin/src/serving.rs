@@ -215,6 +215,8 @@ fn counts_of_reduce(stats: &Value) -> Option<String> {
         .map(|(fate, value)| format!("{} {}", fate.replace('_', " "), total(value)))
         .collect();
     let jobs = reduce["jobs"].as_array().into_iter().flatten();
+    // Each core has the same workers.
+    let jobs = jobs.filter(|job| job.get("core").is_none_or(|core| *core == 0));
     let jobs: Vec<_> = jobs
         .map(|job| {
             let workers = job["workers"].as_array().map_or(0, Vec::len);

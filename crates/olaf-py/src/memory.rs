@@ -5,6 +5,7 @@ use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use olaf_host::collective::Buffer;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use std::ops::Range;
 use std::slice;
 
 /// The bytes of an array. The array lives at least as long.
@@ -55,6 +56,20 @@ impl Memory {
             return Err(PyValueError::new_err("the array is read-only: pass a writable one"));
         }
         Ok(Self { start, len, _array: array.clone().unbind() })
+    }
+
+    /// The memory in parts, which cover it and do not overlap.
+    pub(crate) fn divided(self, py: Python<'_>, parts: &[Range<usize>]) -> Vec<Self> {
+        let ends = parts.iter().map(|part| part.end);
+        let starts = parts.iter().map(|part| part.start);
+        assert!(core::iter::once(0).chain(ends).eq(starts.chain([self.len])), "parts cover it");
+        let part = |part: &Range<usize>| Self {
+            // The parts lie in the memory, one behind the other.
+            start: self.start.wrapping_add(part.start),
+            len: part.len(),
+            _array: self._array.clone_ref(py),
+        };
+        parts.iter().map(part).collect()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::memory::Memory;
 use crate::{errors, waiting};
-use olaf_host::collective::{Operation, Reduction, Sum};
+use olaf_host::collective::{Buffer, Operation, Reduction, Sum};
 use olaf_net::{Pending, SumConfig, SumError};
 use olaf_wire::reduce::LaneType;
 use pyo3::exceptions::{PyTimeoutError, PyValueError};
@@ -153,12 +153,17 @@ impl SumClient {
         timeout_s: Option<f64>,
     ) -> PyResult<Pending> {
         let lane_type = lane_type(lanes)?;
-        let operation = Operation {
+        let reduction = reduction(op, root)?;
+        let memory = Memory::of(array, lane_type.bytes())?;
+        let parts = self.0.divide(memory.bytes().len());
+        let parts = memory.divided(py, &parts);
+        let parts = parts.into_iter().map(|part| Operation {
             lane_type,
-            reduction: reduction(op, root)?,
-            buffer: Box::new(Memory::of(array, lane_type.bytes())?),
+            reduction,
+            buffer: Box::new(part),
             accepts_partial: partial,
-        };
+        });
+        let parts: Vec<Operation> = parts.collect();
         let timeout = match timeout_s {
             None => self.0.operation_timeout(),
             Some(seconds) if seconds > 0.0 => {
@@ -170,7 +175,7 @@ impl SumClient {
                 )));
             }
         };
-        py.detach(|| self.0.begin(operation, timeout)).map_err(|error| errors::sum(py, error))
+        py.detach(|| self.0.begin(parts, timeout)).map_err(|error| errors::sum(py, error))
     }
 
     fn waited(&self, pending: &Pending, slice: Duration) -> Option<()> {

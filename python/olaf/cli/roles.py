@@ -53,6 +53,12 @@ every_option = click.option(
     help="The parameter server, or the next switch, of the engine queue. reduce=HOST:PORT: the "
     "switch that sums the sums of this one. Repeatable.",
 )
+@click.option(
+    "--cores",
+    type=int,
+    metavar="N",
+    help="Cores that the engine reduce sums on. Each has a port: those after the engine's own.",
+)
 @click.option("--queue", metavar=METAVAR, help="Discipline of the uplink.")
 @click.option("--slots", type=int, help="Number of segments that the queue holds.")
 @click.option("--gate", metavar="THRESHOLD|off", help="Reward gate.")
@@ -122,6 +128,7 @@ def switch(ctx: click.Context, /, **given: Any) -> None:
       olaf switch --engines queue,reduce --listen 0.0.0.0:5555    # reduce listens on port 5556
       olaf switch --engines queue,reduce --listen 0.0.0.0:5555 --listen reduce=10.0.0.1:7000
       olaf switch --engines reduce --upstream reduce=10.0.0.9:5555   # sums further up
+      olaf switch --engines reduce --cores 4 --listen 0.0.0.0:5555   # ports 5555 to 5558
       olaf switch --engines reduce --set switch.reduce.memory=1GiB --set switch.reduce.deadline=20ms
     """
     keys = (
@@ -135,6 +142,8 @@ def switch(ctx: click.Context, /, **given: Any) -> None:
     if told is None:
         chosen = _by_engine("listen", given["listen"], "switch.listen_at.{}")
         chosen |= _by_engine("upstream", given["upstream"], "switch.{}.upstream")
+        if given["cores"] is not None:
+            chosen["switch.reduce.cores"] = ("--cores", given["cores"])
         settings = options.settings(ctx, {key: f"switch.{key}" for key in keys}, more=chosen)
         told = {
             "core": settings.switch.to_core(),

@@ -146,6 +146,10 @@ class ReduceSettings(Section):
     upstream: Annotated[Address | None, NoneIs("off")] = REDUCE["upstream"]
     """Address of the switch above, which sums the sums of several switches; off makes this switch
     the uppermost."""
+    cores: int = Field(default=REDUCE["cores"], ge=1, le=256)
+    """Number of cores to sum on. Each has a thread and a port of its own; the ports follow each
+    other. The workers of a job with a fixed number of workers divide large operations among the
+    cores. Other jobs use the first core. All switches of a tree have the same number."""
     memory_bytes: int = Field(default=REDUCE["memory_bytes"], ge=1)
     """Memory for the blocks of all jobs. Each job gets an equal share: memory / jobs."""
     jobs: int = Field(default=REDUCE["jobs"], ge=1)

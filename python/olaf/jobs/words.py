@@ -52,6 +52,8 @@ _SENTENCES = {
     "join_refused": "turned away from job {job}: {reason}",
     "sum_worker_refused": "a worker of job {job} at {address} refused: {reason}",
     "sum_worker_left": "worker {rank} of job {job} left",
+    "cores_differ": "job {job}: this switch has {here} cores and the switch above {above}: give "
+    "both the same --cores; the workers are refused",
     "non_finite": "job {job}: worker {rank} sent a NaN or an infinity in operation {operation}",
 }
 
@@ -113,8 +115,11 @@ def status_of_switch(stats: Mapping[str, Any]) -> str:
 
 def _status_of_reduce(stats: Mapping[str, Any]) -> str:
     pieces = stats["pieces"]
+    # A job is listed for each core; its workers are the same there.
     jobs = "".join(
-        f"job {job['job']} with {len(job['workers'])} workers, " for job in stats["jobs"]
+        f"job {job['job']} with {len(job['workers'])} workers, "
+        for job in stats["jobs"]
+        if job.get("core", 0) == 0
     )
     refused_pieces = sum(pieces["refused"].values())
     return (

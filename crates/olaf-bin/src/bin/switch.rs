@@ -22,6 +22,7 @@ Examples:
   olaf-switch --engines reduce --listen 0.0.0.0:5555            sums arrays; needs no server
   olaf-switch --engines queue,reduce --listen 0.0.0.0:5555      reduce listens on port 5556
   olaf-switch --engines queue,reduce --listen reduce=0.0.0.0:7000
+  olaf-switch --engines reduce --cores 4 --listen 0.0.0.0:5555  ports 5555 to 5558
 
 Exit codes:
   0: stopped by a signal   1: failed   2: invalid options or configuration   4: port in use"
@@ -38,6 +39,9 @@ struct Options {
     /// switch that sums the sums of this one. Repeatable.
     #[arg(long, value_name = "[ENGINE=]HOST:PORT")]
     upstream: Vec<String>,
+    /// Cores that the engine `reduce` sums on. Each has a port: those after the engine's own.
+    #[arg(long, value_name = "N")]
+    cores: Option<u32>,
     /// Discipline of the uplink's queue.
     #[arg(long, value_name = "NAME", help = queues())]
     queue: Option<String>,
@@ -98,6 +102,9 @@ fn run(options: &Options) -> Result<(), Failure> {
             _ => drop(table.insert("upstream".into(), address.into())),
         }
     }
+    if let Some(cores) = options.cores {
+        put_inner(&mut table, "reduce", "cores", cores)?;
+    }
     without_the_verifier(&mut table)?;
     let config = SwitchConfig::from_table(table)?;
     if options.common.print_config {
@@ -151,7 +158,12 @@ fn by_engine<'a>(option: &str, given: &'a [String]) -> Result<Vec<(&'a str, &'a 
 }
 
 /// Sets a key of a table within the table.
-fn put_inner(table: &mut Table, inner: &str, key: &str, value: &str) -> Result<(), Failure> {
+fn put_inner(
+    table: &mut Table,
+    inner: &str,
+    key: &str,
+    value: impl Into<Value>,
+) -> Result<(), Failure> {
     match table.entry(inner).or_insert_with(|| Table::new().into()) {
         Value::Object(inner) => inner.insert(key.into(), value.into()),
         _ => return Err(Failure::usage(format!("{inner} is not a table: write [switch.{inner}]"))),

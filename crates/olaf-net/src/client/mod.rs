@@ -350,7 +350,7 @@ impl Client {
     /// [`ClientError::Failed`] when the client's thread has died.
     pub fn events(&self) -> Result<Vec<String>, ClientError> {
         self.alive()?;
-        Ok(self.shared.take_events())
+        Ok(self.shared.take_events().iter().map(ToString::to_string).collect())
     }
 
     /// Goes on in another cluster of the job.

@@ -303,9 +303,8 @@ impl<E: Engine> Shared<E> {
     }
 
     /// Events since the last call, as JSON.
-    pub(crate) fn take_events(&self) -> Vec<String> {
-        let events = self.lock().log.take();
-        events.into_iter().map(|event| event.to_string()).collect()
+    pub(crate) fn take_events(&self) -> Vec<Value> {
+        self.lock().log.take()
     }
 
     fn send_due(&self, sending: &mut Sending) {

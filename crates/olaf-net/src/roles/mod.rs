@@ -1,11 +1,13 @@
 //! The roles that a process may play: a switch, a parameter server, a party of MINA's sharing.
 
+mod reduce;
 mod server;
 mod server_config;
 mod sharing;
 mod switch;
 mod switch_config;
 
+pub(crate) use reduce::port_of;
 pub use server::Server;
 pub use server_config::ServerConfig;
 pub use sharing::{SharingConfig, SharingController, SharingHost, SharingHostConfig};

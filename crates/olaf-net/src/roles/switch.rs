@@ -4,6 +4,7 @@ use crate::driver::{Driver, Running};
 use crate::error::{AskError, StartError};
 use crate::io::peers::Peers;
 use crate::io::socket::Socket;
+use crate::roles::reduce::{engines, together};
 use crate::roles::switch_config::{EngineKind, SwitchConfig};
 use crate::{clock, io::address, random};
 use olaf_engine::party::Ruling;
@@ -12,7 +13,8 @@ use olaf_engine::{ClusterId, Engine, JobId, PortId, Wiring};
 use serde_json::{Map, Value};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// An aggregation switch with its sockets. Each engine is in a thread of its own once started.
+/// An aggregation switch with its sockets. Each engine is in a thread of its own once started; the
+/// engine `reduce` is in one for each core.
 pub struct Switch {
     /// In the order of the configuration.
     engines: Vec<Served>,
@@ -21,7 +23,8 @@ pub struct Switch {
 /// An engine that is served.
 enum Served {
     Queue(Running<native::Switch>),
-    Reduce(Running<reduce::Switch>),
+    /// One for each core.
+    Reduce(Vec<Running<reduce::Switch>>),
 }
 
 impl Switch {
@@ -31,17 +34,13 @@ impl Switch {
     /// [`StartError::Config`] names the key; [`StartError::System`] says what to do.
     pub fn bind(config: &SwitchConfig) -> Result<Self, StartError> {
         let engines = config.places()?.into_iter().map(|(kind, listen)| {
-            let socket = |key: &str| {
-                let listen = address::resolve(&listen, |_| true).map_err(in_key(key))?;
-                Socket::bind(listen)?.losing(config.receive_loss)
-            };
             let key = match config.listen_at.contains_key(&kind) {
                 true => format!("listen_at.{kind}"),
                 false => "listen".into(),
             };
             Ok(match kind {
-                EngineKind::Queue => Served::Queue(queue(config, || socket(&key))?),
-                EngineKind::Reduce => Served::Reduce(reduce(config, || socket(&key))?),
+                EngineKind::Queue => Served::Queue(queue(config, &key, &listen)?),
+                EngineKind::Reduce => Served::Reduce(engines(config, &key, &listen)?),
             })
         });
         Ok(Self { engines: engines.collect::<Result<_, StartError>>()? })
@@ -50,13 +49,13 @@ impl Switch {
     /// The address of its first engine.
     #[must_use]
     pub fn address(&self) -> &str {
-        self.engines[0].running().address()
+        self.engines[0].first().address()
     }
 
     /// The address of each engine, by the engine's name.
     #[must_use]
     pub fn addresses(&self) -> Vec<(&'static str, &str)> {
-        self.engines.iter().map(|e| (e.kind().name(), e.running().address())).collect()
+        self.engines.iter().map(|e| (e.kind().name(), e.first().address())).collect()
     }
 
     /// Starts the threads.
@@ -64,7 +63,7 @@ impl Switch {
     /// # Errors
     /// Where the system has no thread to give, or the switch was stopped.
     pub fn start(&self) -> Result<(), StartError> {
-        self.engines.iter().try_for_each(|engine| engine.running().start())
+        self.running().try_for_each(Serving::start)
     }
 
     /// Everything counted so far, as JSON: the counts of the engine `queue`, and those of each other
@@ -75,7 +74,8 @@ impl Switch {
     pub fn statistics(&self) -> Result<String, AskError> {
         let mut all = Map::new();
         for engine in &self.engines {
-            let counts = engine.running().report()?;
+            let each = engine.each().into_iter().map(Serving::report);
+            let counts = together(each.collect::<Result<_, AskError>>()?);
             match (engine, counts) {
                 (Served::Queue(_), Value::Object(counts)) => all.extend(counts),
                 (_, counts) => {
@@ -90,20 +90,27 @@ impl Switch {
     }
 
     /// What happened since the last call, a JSON object each. An event of an engine other than
-    /// `queue` names the engine.
+    /// `queue` names the engine, and its core where there are several.
     ///
     /// # Errors
     /// See [`AskError`].
     pub fn events(&self) -> Result<Vec<String>, AskError> {
         let mut all = Vec::new();
         for engine in &self.engines {
-            let events = engine.running().events()?.into_iter().map(|mut event| {
-                if engine.kind() != EngineKind::Queue {
-                    event["engine"] = engine.kind().name().into();
-                }
-                event.to_string()
-            });
-            all.extend(events);
+            let each = engine.each();
+            let has_cores = each.len() > 1;
+            for (core, running) in each.into_iter().enumerate() {
+                let events = running.events()?.into_iter().map(|mut event| {
+                    if engine.kind() != EngineKind::Queue {
+                        event["engine"] = engine.kind().name().into();
+                    }
+                    if has_cores {
+                        event["core"] = core.into();
+                    }
+                    event.to_string()
+                });
+                all.extend(events);
+            }
         }
         Ok(all)
     }
@@ -132,8 +139,12 @@ impl Switch {
     /// [`AskError::Died`] when a thread had panicked.
     pub fn stop(&self) -> Result<(), AskError> {
         // All of them, whatever became of the first.
-        let ends: Vec<_> = self.engines.iter().map(|engine| engine.running().stop()).collect();
+        let ends: Vec<_> = self.running().map(Serving::stop).collect();
         ends.into_iter().collect()
+    }
+
+    fn running(&self) -> impl Iterator<Item = &dyn Serving> {
+        self.engines.iter().flat_map(Served::each)
     }
 }
 
@@ -145,10 +156,18 @@ impl Served {
         }
     }
 
-    const fn running(&self) -> &dyn Serving {
+    /// The first of them.
+    fn first(&self) -> &dyn Serving {
         match self {
             Self::Queue(running) => running,
-            Self::Reduce(running) => running,
+            Self::Reduce(cores) => &cores[0],
+        }
+    }
+
+    fn each(&self) -> Vec<&dyn Serving> {
+        match self {
+            Self::Queue(running) => vec![running],
+            Self::Reduce(cores) => cores.iter().map(|running| running as &dyn Serving).collect(),
         }
     }
 }
@@ -183,14 +202,16 @@ impl<E: Engine + Send + 'static> Serving for Running<E> {
 /// The engine `queue`, with its servers.
 fn queue(
     config: &SwitchConfig,
-    socket: impl FnOnce() -> Result<Socket, StartError>,
+    key: &str,
+    listen: &str,
 ) -> Result<Running<native::Switch>, StartError> {
     let engine = config.engine()?;
     // Never from a seed: a life that looked like the one before would pass for it.
     let epoch = random::draw();
     let mut engine = native::Switch::new(engine, epoch)
         .map_err(|error| StartError::Config(error.to_string()))?;
-    let socket = socket()?;
+    let listen = address::resolve(listen, |_| true).map_err(in_key(key))?;
+    let socket = Socket::bind(listen)?.losing(config.receive_loss)?;
     let mut peers = Peers::new();
     let mut server = |key: &str, text: &str| {
         let found =
@@ -208,27 +229,13 @@ fn queue(
     Ok(Running::new(Driver::new("switch", engine, wiring, peers, socket), config.core))
 }
 
-/// The engine `reduce`, with the switch above it.
-fn reduce(
-    config: &SwitchConfig,
-    socket: impl FnOnce() -> Result<Socket, StartError>,
-) -> Result<Running<reduce::Switch>, StartError> {
-    // As for the queue, a number that differs from life to life.
-    let mut engine = reduce::Switch::new(config.reduce()?, random::draw())
-        .map_err(|error| StartError::Config(format!("reduce.{error}")))?;
-    let (socket, mut peers) = (socket()?, Peers::new());
-    let mut wiring = Wiring::new(PortId::DOWNLINK);
-    if let Some(text) = &config.reduce.upstream {
-        let found = above(&socket, "reduce.upstream", text, "name the switch above it")?;
-        let peer = peers.fix(found);
-        engine.set_upstream(peer, longest_datagram_to(found)?);
-        wiring.place(peer, PortId::UPLINK);
-    }
-    Ok(Running::new(Driver::new("switch", engine, wiring, peers, socket), config.core))
-}
-
 /// The address above this switch that a key names.
-fn above(socket: &Socket, key: &str, text: &str, advice: &str) -> Result<SocketAddr, StartError> {
+pub(super) fn above(
+    socket: &Socket,
+    key: &str,
+    text: &str,
+    advice: &str,
+) -> Result<SocketAddr, StartError> {
     let found = address::resolve(text, |a| socket.reaches(a)).map_err(in_key(key))?;
     if socket.is_at(found) {
         return Err(StartError::Config(format!(
@@ -240,7 +247,7 @@ fn above(socket: &Socket, key: &str, text: &str, advice: &str) -> Result<SocketA
 }
 
 /// The longest datagram that the path to that address takes, as the system says.
-fn longest_datagram_to(address: SocketAddr) -> Result<u32, StartError> {
+pub(super) fn longest_datagram_to(address: SocketAddr) -> Result<u32, StartError> {
     let any: SocketAddr = match address {
         SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
         SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),

@@ -5,6 +5,7 @@ use crate::io::ReceiveLoss;
 use crate::json;
 use crate::roles::ONLY_WHERE_SET;
 use olaf_engine::switch::{native as switch, reduce};
+use olaf_wire::reduce::MAX_CORES;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -80,14 +81,23 @@ pub struct SwitchConfig {
 }
 
 /// The set-up of the engine `reduce`.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default)]
 pub struct ReduceConfig {
     /// The switch above, which sums further. Off: this one is the uppermost.
     pub upstream: Option<String>,
+    /// Cores to sum on, at most 256. Each has an engine, a thread and a port of its own: the ports
+    /// follow each other. Workers of fixed jobs divide their operations among them. 1.
+    pub cores: u32,
     /// What the engine's decisions depend on.
     #[serde(flatten)]
     pub engine: reduce::Config,
+}
+
+impl Default for ReduceConfig {
+    fn default() -> Self {
+        Self { upstream: None, cores: 1, engine: reduce::Config::default() }
+    }
 }
 
 impl Default for SwitchConfig {
@@ -152,12 +162,22 @@ impl SwitchConfig {
         self.engine.clone().check().map_err(|error| StartError::Config(error.to_string()))
     }
 
-    /// What the decisions of the engine `reduce` depend on.
+    /// What the decisions of the engine `reduce` depend on, on each of its cores. They share its
+    /// memory.
     ///
     /// # Errors
     /// [`StartError::Config`] that names the key and its value.
     pub fn reduce(&self) -> Result<reduce::Config, StartError> {
-        self.reduce.engine.clone().check().map_err(|error| {
+        let cores = self.reduce.cores;
+        if !(1..=MAX_CORES).contains(&cores) {
+            return Err(StartError::Config(format!(
+                "reduce.cores = {cores}: must be from 1 to {MAX_CORES}"
+            )));
+        }
+        let engine = self.reduce.engine.clone();
+        let memory_bytes = engine.memory_bytes / u64::from(cores);
+        let engine = reduce::Config { cores, memory_bytes, ..engine };
+        engine.check().map_err(|error| {
             let written = json::plain(&self.reduce);
             let value = written.get(error.key).map(|value| format!(" = {value}"));
             StartError::Config(format!(
@@ -180,12 +200,17 @@ impl SwitchConfig {
             return wrong("engines = []: name at least one of queue and reduce".into());
         }
         let mut places = Vec::new();
+        let mut next = 0;
         for (at, kind) in self.engines.iter().enumerate() {
             if self.engines[..at].contains(kind) {
                 return wrong(format!("engines: {kind} is named twice"));
             }
             let named = self.listen_at.get(kind).cloned();
-            places.push((*kind, named.map_or_else(|| port_after(&self.listen, at), Ok)?));
+            places.push((*kind, named.map_or_else(|| port_after(&self.listen, next), Ok)?));
+            next += match kind {
+                EngineKind::Reduce => self.reduce.cores as usize,
+                EngineKind::Queue => 1,
+            };
         }
         match self.listen_at.iter().find(|(kind, _)| !self.engines.contains(kind)) {
             Some((kind, address)) => wrong(format!(
@@ -198,7 +223,7 @@ impl SwitchConfig {
 }
 
 /// The address with the port that comes `steps` after its own. Port 0 stays: it is any free port.
-fn port_after(listen: &str, steps: usize) -> Result<String, StartError> {
+pub(super) fn port_after(listen: &str, steps: usize) -> Result<String, StartError> {
     let trimmed = listen.trim().trim_end_matches('/');
     let Some((host, port)) = trimmed.rsplit_once(':') else { return Ok(listen.into()) };
     // What is no port is told with the address, when that is resolved.

@@ -2,7 +2,11 @@
 //!
 //! Every call may come from any thread. A thread that waits for an operation receives datagrams
 //! itself, so that a small operation costs no hop between threads.
+//!
+//! A switch with several cores has an engine for each, on ports that follow each other. A worker of a
+//! fixed job has a connection to each, and divides its operations among them ([`SumClient::divide`]).
 
+mod channel;
 mod config;
 mod error;
 mod operations;
@@ -10,36 +14,41 @@ mod operations;
 pub use config::SumConfig;
 pub use error::{SumError, SumFailure};
 
-use crate::clock::{self, deadline};
-use crate::driver::shared::Shared;
+use crate::clock::deadline;
 use crate::error::{ClientError, StartError};
-use crate::io::peers::Peers;
-use crate::io::socket::Socket;
-use crate::random;
-use error::Place;
-use olaf_engine::Engine;
-use olaf_host::collective::{Config, Done, Operation, OperationId, Reducer, Standing, Sum};
-use olaf_wire::ids::{JobId, Session};
+use crate::roles::port_of;
+use channel::{Channel, Seat};
+use olaf_host::collective::{Operation, OperationId, Sum};
 use olaf_wire::reduce::MAX_RANKS;
-use operations::{Operations, Slot, Told};
+use operations::{Slot, Told};
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Time in which a worker that leaves says good-bye.
 const LEAVE_PATIENCE: Duration = Duration::from_millis(300);
+/// An operation is divided among cores in parts of at least this many bytes: a smaller one ends
+/// sooner on one core.
+const LEAST_PART: usize = 64 << 10;
+/// Parts begin at multiples of this many bytes, which have whole lanes of every type.
+const LINE: usize = 64;
 
 /// A worker that reduces.
 pub struct SumClient {
-    shared: Arc<Shared<Operations>>,
+    first: Channel,
+    /// To the other cores of the switch, whose number is known once the worker is in the job.
+    others: OnceLock<Vec<Channel>>,
+    job: u32,
+    workers: Option<u32>,
+    config: SumConfig,
     told: Arc<Told>,
-    place: Place,
-    local: SocketAddr,
-    operation_timeout: Duration,
     /// The rank and the number of workers in the newest generation.
     last: Mutex<Option<(u32, u32)>>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    next_id: AtomicU64,
+    /// The parts of one operation begin before those of the next, and one thread connects.
+    order: Mutex<()>,
 }
 
 /// A join under way.
@@ -52,7 +61,9 @@ pub struct SumJoining {
 /// An operation that has begun.
 #[derive(Debug)]
 pub struct Pending {
-    id: OperationId,
+    id: u64,
+    /// The operation's part at each connection, in order.
+    parts: Vec<OperationId>,
     slot: Arc<Slot>,
     refused_before: u64,
 }
@@ -61,7 +72,7 @@ impl Pending {
     /// Names the operation among those of its client.
     #[must_use]
     pub const fn id(&self) -> u64 {
-        self.id.0
+        self.id
     }
 
     /// Whether it has ended.
@@ -86,43 +97,29 @@ impl SumClient {
     ) -> Result<Self, StartError> {
         check("workers", workers, 1..=MAX_RANKS)?;
         check("rank", rank, 0..=workers.unwrap_or(MAX_RANKS) - 1)?;
-        let options = config.options()?;
-        let (socket, switch) = Socket::towards(switch)?;
-        let socket = socket.losing(config.receive_loss)?;
-        let mut peers = Peers::new();
-        let peer = peers.fix(switch);
-        let place = Place { switch, job, silence: options.silence };
-        let reducer = Reducer::new(Config {
-            rank,
-            workers: workers.unwrap_or(0),
-            datagram_bytes: config.datagram_bytes(switch.is_ipv6(), socket.path_mtu())?,
-            options,
-            ..Config::new(JobId(job), Session(random::draw()), peer)
-        });
-        let (local, told) = (socket.local(), Arc::new(Told::default()));
-        let operations = Operations::new(reducer, told.clone());
-        let shared = Shared::new(socket, peers, peer, operations)
-            .map_err(|error| StartError::System("cannot open a connection".into(), error))?;
-        let shared = Arc::new(shared);
-        let theirs = shared.clone();
-        let thread = std::thread::Builder::new()
-            .name("olaf-sum".into())
-            .spawn(move || theirs.run())
-            .map_err(|error| StartError::System("cannot start a thread".into(), error))?;
-        let (thread, operation_timeout) = (Mutex::new(Some(thread)), config.operation_timeout);
-        Ok(Self { shared, told, place, local, operation_timeout, last: Mutex::new(None), thread })
+        Ok(Self {
+            first: Channel::open(switch, job, workers, rank, config)?,
+            others: OnceLock::new(),
+            job,
+            workers,
+            config: config.clone(),
+            told: Arc::new(Told::default()),
+            last: Mutex::new(None),
+            next_id: AtomicU64::new(0),
+            order: Mutex::new(()),
+        })
     }
 
-    /// The address it sends from.
+    /// The address it sends from; to the first core where there are several.
     #[must_use]
     pub const fn local_address(&self) -> SocketAddr {
-        self.local
+        self.first.local
     }
 
     /// The time limit of an operation that has none of its own.
     #[must_use]
     pub const fn operation_timeout(&self) -> Duration {
-        self.operation_timeout
+        self.config.operation_timeout
     }
 
     /// Asks to be let in, and returns at once.
@@ -130,85 +127,104 @@ impl SumClient {
     /// # Errors
     /// [`ClientError::Failed`] when the client's thread has died.
     pub fn start_join(&self) -> Result<SumJoining, ClientError> {
-        self.alive()?;
-        let refused_before = self.shared.connections_refused();
-        self.shared.with(|operations| operations.reducer.join(clock::now()));
-        self.shared.transmit();
-        Ok(SumJoining { since: Instant::now(), refused_before })
+        self.first.start_join()
     }
 
     /// Waits until the worker is in its job, or is turned away; none while that is open.
     pub fn await_join(&self, timeout: Duration) -> Option<Result<(), ClientError>> {
-        self.shared.wait_until(deadline(timeout), |operations| {
-            match operations.reducer.standing() {
-                Standing::In { rank, workers, .. } => {
-                    *self.last() = Some((rank, workers));
-                    Some(Ok(()))
-                }
-                Standing::Joining { .. } => None,
-                Standing::Refused(code) => {
-                    Some(Err(ClientError::Refused(self.place.refusal(code))))
-                }
-                Standing::Left => Some(Err(ClientError::Usage("this connection is closed".into()))),
+        let deadline = deadline(timeout);
+        let seat = match self.first.await_join(deadline)? {
+            Ok(seat) => seat,
+            Err(error) => return Some(Err(error)),
+        };
+        if let Err(error) = self.connect_others(&seat) {
+            return Some(Err(error));
+        }
+        for other in self.others() {
+            if let Err(error) = other.await_join(deadline)? {
+                return Some(Err(error));
             }
-        })
+        }
+        *self.last() = Some((seat.rank, seat.workers));
+        Some(Ok(()))
+    }
+
+    /// Joins at the switch's other cores. An elastic job has one core: its workers may differ from one
+    /// core to the next while one comes or goes.
+    fn connect_others(&self, seat: &Seat) -> Result<(), ClientError> {
+        let _order = self.order();
+        if self.others.get().is_some() {
+            return Ok(());
+        }
+        let cores = if self.workers.is_some() { seat.cores } else { 1 };
+        let mut others = Vec::new();
+        for core in 1..cores {
+            let failed = |error: StartError| ClientError::Failed(error.to_string());
+            let address = port_of(self.first.place.switch, core).map_err(failed)?;
+            // The same rank as at the first core: a broadcast has one root.
+            let (address, rank) = (address.to_string(), Some(seat.rank));
+            let other = Channel::open(&address, self.job, self.workers, rank, &self.config);
+            let other = other.map_err(failed)?;
+            other.start_join()?;
+            others.push(other);
+        }
+        self.others.set(others).ok().expect("set here alone, under a lock");
+        Ok(())
     }
 
     /// Why nothing has come of the join so far.
     #[must_use]
     pub fn why_not_in(&self, joining: &SumJoining) -> SumError {
-        let waited = joining.since.elapsed();
-        let (standing, other) = self.shared.with(|operations| {
-            let counts = operations.reducer.statistics(clock::now());
-            (operations.reducer.standing(), counts.other_version)
-        });
-        match standing {
-            Standing::Joining { here, workers } if here > 0 => {
-                SumError::TimedOut(self.place.alone(waited, here, workers))
-            }
-            _ => {
-                let refused = self.shared.connections_refused() > joining.refused_before;
-                SumError::Failed(SumFailure {
-                    reason: "switch_silent",
-                    culprit: None,
-                    counts: None,
-                    text: self.place.no_answer(waited, refused, other),
-                })
-            }
-        }
+        let missing = self.channels().find(|channel| channel.seat().is_none());
+        missing.unwrap_or(&self.first).why_not_in(joining)
     }
 
     /// The rank and the number of workers in the newest generation; none before the first.
     #[must_use]
     pub fn place_in_job(&self) -> Option<(u32, u32)> {
-        let standing = self.shared.with(|operations| operations.reducer.standing());
+        let seat = self.first.seat();
         let mut last = self.last();
-        if let Standing::In { rank, workers, .. } = standing {
-            *last = Some((rank, workers));
-        }
+        *last = seat.or(*last);
         *last
     }
 
-    /// Begins an operation, which ends with an error after `timeout`. Whoever begins it without
-    /// waiting for it calls [`Self::go_on`] then.
+    /// The parts into which an operation on that many bytes is divided, one for each core.
+    #[must_use]
+    pub fn divide(&self, bytes: usize) -> Vec<Range<usize>> {
+        divided(bytes, 1 + self.others().len())
+    }
+
+    /// Begins an operation, which ends with an error after `timeout`. `parts` are those of
+    /// [`Self::divide`]. Whoever begins it without waiting for it calls [`Self::go_on`] then.
     ///
     /// # Errors
     /// [`SumError`] where it cannot begin.
-    pub fn begin(&self, operation: Operation, timeout: Duration) -> Result<Pending, SumError> {
-        let refused_before = self.shared.connections_refused();
-        let begun = self.shared.with(|operations| {
-            let now = clock::now();
-            operations.begin(now, now + timeout, operation, false)
-        });
-        let (id, slot) =
-            begun.map_err(|(failure, _)| self.place.error(failure, Duration::ZERO, false))?;
-        self.shared.transmit();
-        Ok(Pending { id, slot, refused_before })
+    pub fn begin(&self, parts: Vec<Operation>, timeout: Duration) -> Result<Pending, SumError> {
+        let refused_before = self.first.connections_refused();
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let slot = Arc::new(Slot::new(id, parts.len()));
+        let mut begun = Vec::with_capacity(parts.len());
+        let order = self.order();
+        for (part, (channel, operation)) in self.channels().zip(parts).enumerate() {
+            match channel.begin(operation, timeout, &slot, part) {
+                Ok(id) => begun.push(id),
+                Err(failure) => {
+                    self.channels().zip(begun).for_each(|(channel, id)| channel.give_up(id));
+                    return Err(channel.place.error(failure, Duration::ZERO, false));
+                }
+            }
+            if part > 0 {
+                // The caller receives from the first core alone.
+                channel.go_on();
+            }
+        }
+        drop(order);
+        Ok(Pending { id, parts: begun, slot, refused_before })
     }
 
     /// Nobody waits for the operations that have begun: the client's own thread sees to them.
     pub fn go_on(&self) {
-        self.shared.hand_over();
+        self.first.go_on();
     }
 
     /// Waits for the end of an operation; whether it has come. This thread receives meanwhile, where
@@ -219,10 +235,9 @@ impl SumClient {
             return true;
         }
         let deadline = deadline(timeout);
-        let ended = |_: &mut Operations| pending.has_ended().then_some(());
-        match self.shared.receive_until(deadline, ended, Operations::is_idle) {
-            Some(found) => found.is_some(),
-            None => pending.slot.wait(deadline),
+        match self.first.receive(&pending.slot, 0, deadline) {
+            Some(false) => false,
+            Some(true) | None => pending.slot.wait(deadline),
         }
     }
 
@@ -231,29 +246,37 @@ impl SumClient {
     /// # Errors
     /// [`SumError`] says what went wrong.
     pub fn outcome(&self, pending: &Pending) -> Option<Result<Sum, SumError>> {
-        let Done { outcome, took, .. } = pending.slot.take()?;
-        Some(outcome.map_err(|failure| {
-            let refused = self.shared.connections_refused() > pending.refused_before;
-            self.place.error(failure, took, refused)
-        }))
+        let parts = pending.slot.take()?;
+        let mut all: Option<Sum> = None;
+        for (channel, done) in self.channels().zip(parts) {
+            let part = match done.outcome {
+                Ok(part) => part,
+                Err(failure) => {
+                    let refused = channel.connections_refused() > pending.refused_before;
+                    return Some(Err(channel.place.error(failure, done.took, refused)));
+                }
+            };
+            all = Some(all.map_or(part, |all| together(all, part)));
+        }
+        all.map(Ok)
     }
 
     /// Gives an operation up: it ends now, with an error.
     pub fn give_up(&self, pending: &Pending) {
-        self.shared.with(|operations| operations.give_up(clock::now(), pending.id));
-        self.shared.transmit();
+        let parts = self.channels().zip(&pending.parts);
+        parts.for_each(|(channel, id)| channel.give_up(*id));
     }
 
     /// Tells the end of this operation through [`Self::next_told`]; whether it is still open.
     pub fn tell(&self, pending: &Pending) -> bool {
-        self.shared.with(|operations| operations.tell(pending.id))
+        pending.slot.tell(&self.told)
     }
 
     /// The next operation to be told of that has ended; none at the deadline, and when the client is
     /// closed.
     #[must_use]
     pub fn next_told(&self, timeout: Duration) -> Option<u64> {
-        self.told.next(timeout).map(|id| id.0)
+        self.told.next(timeout)
     }
 
     /// Whether nothing will be told any more.
@@ -262,59 +285,64 @@ impl SumClient {
         self.told.is_closed()
     }
 
-    /// Everything counted so far, as JSON.
+    /// Everything counted so far, as JSON: of the connection to the first core, and of the others in
+    /// a list.
     #[must_use]
     pub fn statistics(&self) -> String {
-        let mut value = self.shared.report();
-        value["role"] = "sum".into();
-        value["address"] = self.local.to_string().into();
-        value["switch"] = self.place.switch.to_string().into();
-        value["io"] =
-            serde_json::to_value(self.shared.io_statistics()).expect("counts are plain data");
+        let mut value = self.first.statistics();
+        let others: Vec<_> = self.others().iter().map(Channel::statistics).collect();
+        value["cores"] = (1 + others.len()).into();
+        if !others.is_empty() {
+            value["other_cores"] = others.into();
+        }
         value.to_string()
     }
 
-    /// What happened since the last call, a JSON object each.
+    /// What happened since the last call, a JSON object each. Where there are several cores, an event
+    /// names its core.
     ///
     /// # Errors
     /// [`ClientError::Failed`] when the client's thread has died.
     pub fn events(&self) -> Result<Vec<String>, ClientError> {
-        self.alive()?;
-        Ok(self.shared.take_events())
+        let mut all = Vec::new();
+        for (core, channel) in self.channels().enumerate() {
+            let events = channel.events()?.into_iter().map(|mut event| {
+                if !self.others().is_empty() {
+                    event["core"] = core.into();
+                }
+                event.to_string()
+            });
+            all.extend(events);
+        }
+        Ok(all)
     }
 
     /// Tells the job good-bye and stops the thread; nothing when that was done before. Open
     /// operations fail.
     pub fn leave(&self) {
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(thread) = thread else { return };
-        self.shared.with(|operations| operations.leave(clock::now()));
-        self.shared.transmit();
-        // A full socket gets a moment, and a good-bye that is lost is said again.
-        let gone = |operations: &mut Operations| {
-            // A reducer that awaits nothing has said good-bye, and was heard.
-            let is_quiet = operations.reducer.poll_timeout().is_none();
-            (is_quiet && self.shared.is_sent()).then_some(())
-        };
-        self.shared.hand_over();
-        let _ = self.shared.wait_until(deadline(LEAVE_PATIENCE), gone);
-        self.shared.stop();
-        let _ = thread.join();
-        self.told.close();
+        // All at once: each may take its time.
+        self.channels().for_each(Channel::say_goodbye);
+        let were_open = self.channels().map(Channel::close).fold(false, |any, one| any | one);
+        if were_open {
+            self.told.close();
+        }
+    }
+
+    fn others(&self) -> &[Channel] {
+        self.others.get().map_or(&[], Vec::as_slice)
+    }
+
+    /// By core.
+    fn channels(&self) -> impl Iterator<Item = &Channel> {
+        core::iter::once(&self.first).chain(self.others())
+    }
+
+    fn order(&self) -> MutexGuard<'_, ()> {
+        self.order.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn last(&self) -> MutexGuard<'_, Option<(u32, u32)>> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn alive(&self) -> Result<(), ClientError> {
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*thread {
-            Some(thread) if thread.is_finished() => {
-                Err(ClientError::Failed("the client's thread died, which is a bug in Olaf".into()))
-            }
-            _ => Ok(()),
-        }
     }
 }
 
@@ -322,6 +350,19 @@ impl Drop for SumClient {
     fn drop(&mut self) {
         self.leave();
     }
+}
+
+/// What is known of a sum, from what is known of two parts.
+fn together(one: Sum, other: Sum) -> Sum {
+    let fewer = if other.contributors < one.contributors { other } else { one };
+    Sum { not_finite: one.not_finite || other.not_finite, ..fewer }
+}
+
+/// Parts of about the same size, for at most that many cores. The same at every worker.
+fn divided(bytes: usize, cores: usize) -> Vec<Range<usize>> {
+    let parts = (bytes / LEAST_PART).clamp(1, cores);
+    let each = bytes.div_ceil(parts).next_multiple_of(LINE);
+    (0..parts).map(|part| (part * each).min(bytes)..((part + 1) * each).min(bytes)).collect()
 }
 
 fn check(
@@ -336,5 +377,26 @@ fn check(
             allowed.end()
         ))),
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_cover_all_bytes_and_begin_at_lines() {
+        for bytes in [0, 1, 63, LEAST_PART, 2 * LEAST_PART - 1, 2 * LEAST_PART, 1_000_003 * 8] {
+            for cores in 1..9 {
+                let parts = divided(bytes, cores);
+                assert_eq!(parts.len(), (bytes / LEAST_PART).clamp(1, cores));
+                assert!(parts.iter().all(|part| part.start % LINE == 0));
+                let ends = parts.iter().map(|part| part.end);
+                let starts = parts.iter().map(|part| part.start).skip(1).chain([bytes]);
+                assert!(ends.eq(starts), "{bytes} bytes on {cores} cores: {parts:?}");
+                let shortest = parts.iter().map(ExactSizeIterator::len).min();
+                assert!(parts.len() == 1 || shortest > Some(LEAST_PART / 2), "{parts:?}");
+            }
+        }
     }
 }

@@ -8,61 +8,104 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{self, Duration};
 
-/// The end of an operation, for those who wait for it.
-#[derive(Debug, Default)]
+/// The end of an operation, for those who wait for it. The operation may have several parts, each on a
+/// core of the switch.
+#[derive(Debug)]
 pub(super) struct Slot {
+    id: u64,
     has_ended: AtomicBool,
-    done: Mutex<Option<Done>>,
+    parts: Mutex<Parts>,
     changed: Condvar,
 }
 
+#[derive(Debug)]
+struct Parts {
+    ended: Vec<Option<Done>>,
+    /// Who is told of the end.
+    told: Option<Arc<Told>>,
+}
+
 impl Slot {
+    pub(super) fn new(id: u64, parts: usize) -> Self {
+        let ended = (0..parts).map(|_| None).collect();
+        Self {
+            id,
+            has_ended: AtomicBool::new(false),
+            parts: Mutex::new(Parts { ended, told: None }),
+            changed: Condvar::new(),
+        }
+    }
+
     pub(super) fn has_ended(&self) -> bool {
         self.has_ended.load(Ordering::Acquire)
     }
 
-    /// How the operation ended; only once.
-    pub(super) fn take(&self) -> Option<Done> {
-        self.lock().take()
+    /// Whether that part has ended.
+    pub(super) fn has_ended_part(&self, part: usize) -> bool {
+        self.has_ended() || self.lock().ended.get(part).is_some_and(Option::is_some)
     }
 
-    /// Waits for the end; whether it has come.
+    /// How the parts of the operation ended, once all have; only once.
+    pub(super) fn take(&self) -> Option<Vec<Done>> {
+        let mut parts = self.lock();
+        if !self.has_ended() || parts.ended.is_empty() {
+            return None;
+        }
+        core::mem::take(&mut parts.ended).into_iter().collect()
+    }
+
+    /// Waits for the end of all parts; whether it has come.
     pub(super) fn wait(&self, deadline: time::Instant) -> bool {
-        let mut done = self.lock();
+        let mut parts = self.lock();
         while !self.has_ended() {
             let left = deadline.saturating_duration_since(time::Instant::now());
             if left.is_zero() {
                 return false;
             }
-            let waited = self.changed.wait_timeout(done, left);
-            done = waited.unwrap_or_else(PoisonError::into_inner).0;
+            let waited = self.changed.wait_timeout(parts, left);
+            parts = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         true
     }
 
-    fn end(&self, done: Done) {
-        let mut slot = self.lock();
-        *slot = Some(done);
-        self.has_ended.store(true, Ordering::Release);
-        self.changed.notify_all();
+    /// Has the end told; whether it is still to come.
+    pub(super) fn tell(&self, told: &Arc<Told>) -> bool {
+        let mut parts = self.lock();
+        if self.has_ended() {
+            return false;
+        }
+        parts.told = Some(told.clone());
+        true
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Done>> {
-        self.done.lock().unwrap_or_else(PoisonError::into_inner)
+    fn end(&self, part: usize, done: Done) {
+        let mut parts = self.lock();
+        parts.ended[part] = Some(done);
+        if parts.ended.iter().all(Option::is_some) {
+            self.has_ended.store(true, Ordering::Release);
+            self.changed.notify_all();
+            if let Some(told) = parts.told.take() {
+                told.push(self.id);
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Parts> {
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Operations that have ended and whose caller wants to be told, in the order of their ends.
 #[derive(Debug, Default)]
 pub(super) struct Told {
-    ended: Mutex<(VecDeque<OperationId>, bool)>,
+    ended: Mutex<(VecDeque<u64>, bool)>,
     changed: Condvar,
 }
 
 impl Told {
     /// The next one. Waits for it; none at the deadline, and after the last one of a client that is
     /// closed.
-    pub(super) fn next(&self, timeout: Duration) -> Option<OperationId> {
+    pub(super) fn next(&self, timeout: Duration) -> Option<u64> {
         let waited = self.changed.wait_timeout_while(self.lock(), timeout, |(ended, is_closed)| {
             ended.is_empty() && !*is_closed
         });
@@ -79,12 +122,12 @@ impl Told {
         self.changed.notify_all();
     }
 
-    fn push(&self, id: OperationId) {
+    fn push(&self, id: u64) {
         self.lock().0.push_back(id);
         self.changed.notify_all();
     }
 
-    fn lock(&self) -> MutexGuard<'_, (VecDeque<OperationId>, bool)> {
+    fn lock(&self) -> MutexGuard<'_, (VecDeque<u64>, bool)> {
         self.ended.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -93,38 +136,32 @@ impl Told {
 pub(super) struct Operations {
     pub(super) reducer: Reducer,
     open: BTreeMap<OperationId, Open>,
-    told: Arc<Told>,
 }
 
 struct Open {
     until: Instant,
     slot: Arc<Slot>,
-    tells: bool,
+    part: usize,
 }
 
 impl Operations {
-    pub(super) fn new(reducer: Reducer, told: Arc<Told>) -> Self {
-        Self { reducer, open: BTreeMap::new(), told }
+    pub(super) const fn new(reducer: Reducer) -> Self {
+        Self { reducer, open: BTreeMap::new() }
     }
 
-    /// Begins an operation that is given up at `until`. `tells`: its end is told to [`Told`].
+    /// Begins a part of an operation, which is given up at `until`.
     pub(super) fn begin(
         &mut self,
         now: Instant,
         until: Instant,
         operation: Operation,
-        tells: bool,
-    ) -> Result<(OperationId, Arc<Slot>), (Failure, Operation)> {
+        slot: Arc<Slot>,
+        part: usize,
+    ) -> Result<OperationId, (Failure, Operation)> {
         let id = self.reducer.begin(now, operation)?;
-        let slot = Arc::new(Slot::default());
-        self.open.insert(id, Open { until, slot: slot.clone(), tells });
+        self.open.insert(id, Open { until, slot, part });
         self.settle();
-        Ok((id, slot))
-    }
-
-    /// Tells the end of this operation, too; whether it is still open.
-    pub(super) fn tell(&mut self, id: OperationId) -> bool {
-        self.open.get_mut(&id).map(|open| open.tells = true).is_some()
+        Ok(id)
     }
 
     pub(super) fn give_up(&mut self, now: Instant, id: OperationId) {
@@ -150,10 +187,7 @@ impl Operations {
         while let Some(done) = self.reducer.poll_done() {
             let id = done.id;
             let Some(open) = self.open.remove(&id) else { continue };
-            open.slot.end(done);
-            if open.tells {
-                self.told.push(id);
-            }
+            open.slot.end(open.part, done);
         }
     }
 

@@ -1,0 +1,221 @@
+//! A connection to one core of a switch: a socket, the thread that receives from it, and the
+//! worker's end in the generations of that core.
+
+use super::error::{Place, SumError, SumFailure};
+use super::operations::{Operations, Slot};
+use super::{LEAVE_PATIENCE, SumConfig, SumJoining};
+use crate::clock::{self, deadline};
+use crate::driver::shared::Shared;
+use crate::error::{ClientError, StartError};
+use crate::io::peers::Peers;
+use crate::io::socket::Socket;
+use crate::random;
+use olaf_engine::Engine;
+use olaf_host::collective::{Config, Failure, Operation, OperationId, Reducer, Standing};
+use olaf_wire::ids::{JobId, Session};
+use serde_json::Value;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// A worker's place in its job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Seat {
+    pub(super) rank: u32,
+    pub(super) workers: u32,
+    /// Cores of the switch.
+    pub(super) cores: u32,
+}
+
+/// A connection.
+pub(super) struct Channel {
+    shared: Arc<Shared<Operations>>,
+    pub(super) place: Place,
+    pub(super) local: SocketAddr,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Channel {
+    /// Opens the socket and starts the thread; sends nothing yet.
+    pub(super) fn open(
+        switch: &str,
+        job: u32,
+        workers: Option<u32>,
+        rank: Option<u32>,
+        config: &SumConfig,
+    ) -> Result<Self, StartError> {
+        let options = config.options()?;
+        let (socket, switch) = Socket::towards(switch)?;
+        let socket = socket.losing(config.receive_loss)?;
+        let mut peers = Peers::new();
+        let peer = peers.fix(switch);
+        let place = Place { switch, job, silence: options.silence };
+        let reducer = Reducer::new(Config {
+            rank,
+            workers: workers.unwrap_or(0),
+            datagram_bytes: config.datagram_bytes(switch.is_ipv6(), socket.path_mtu())?,
+            options,
+            ..Config::new(JobId(job), Session(random::draw()), peer)
+        });
+        let local = socket.local();
+        let shared = Shared::new(socket, peers, peer, Operations::new(reducer))
+            .map_err(|error| StartError::System("cannot open a connection".into(), error))?;
+        let shared = Arc::new(shared);
+        let theirs = shared.clone();
+        let thread = std::thread::Builder::new()
+            .name("olaf-sum".into())
+            .spawn(move || theirs.run())
+            .map_err(|error| StartError::System("cannot start a thread".into(), error))?;
+        Ok(Self { shared, place, local, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// Asks to be let in, and returns at once.
+    pub(super) fn start_join(&self) -> Result<SumJoining, ClientError> {
+        self.alive()?;
+        let refused_before = self.connections_refused();
+        self.shared.with(|operations| operations.reducer.join(clock::now()));
+        self.shared.transmit();
+        Ok(SumJoining { since: Instant::now(), refused_before })
+    }
+
+    /// Waits until the worker is in its job, or is turned away; none while that is open.
+    pub(super) fn await_join(&self, deadline: Instant) -> Option<Result<Seat, ClientError>> {
+        self.shared.wait_until(deadline, |operations| {
+            let cores = operations.reducer.switch_cores();
+            match operations.reducer.standing() {
+                Standing::In { rank, workers, .. } => {
+                    Some(Ok(Seat { rank, workers, cores: cores.unwrap_or(1) }))
+                }
+                Standing::Joining { .. } => None,
+                Standing::Refused(code) => {
+                    Some(Err(ClientError::Refused(self.place.refusal(code))))
+                }
+                Standing::Left => Some(Err(ClientError::Usage("this connection is closed".into()))),
+            }
+        })
+    }
+
+    /// Rank and workers in the generation that runs; none where the worker is in none.
+    pub(super) fn seat(&self) -> Option<(u32, u32)> {
+        match self.shared.with(|operations| operations.reducer.standing()) {
+            Standing::In { rank, workers, .. } => Some((rank, workers)),
+            _ => None,
+        }
+    }
+
+    /// Why nothing has come of the join so far.
+    pub(super) fn why_not_in(&self, joining: &SumJoining) -> SumError {
+        let waited = joining.since.elapsed();
+        let (standing, other) = self.shared.with(|operations| {
+            let counts = operations.reducer.statistics(clock::now());
+            (operations.reducer.standing(), counts.other_version)
+        });
+        match standing {
+            Standing::Joining { here, workers } if here > 0 => {
+                SumError::TimedOut(self.place.alone(waited, here, workers))
+            }
+            _ => {
+                let refused = self.connections_refused() > joining.refused_before;
+                SumError::Failed(SumFailure {
+                    reason: "switch_silent",
+                    culprit: None,
+                    counts: None,
+                    text: self.place.no_answer(waited, refused, other),
+                })
+            }
+        }
+    }
+
+    /// Begins a part of an operation, which ends with an error after `timeout`.
+    pub(super) fn begin(
+        &self,
+        operation: Operation,
+        timeout: Duration,
+        slot: &Arc<Slot>,
+        part: usize,
+    ) -> Result<OperationId, Failure> {
+        let begun = self.shared.with(|operations| {
+            let now = clock::now();
+            operations.begin(now, now + timeout, operation, slot.clone(), part)
+        });
+        self.shared.transmit();
+        begun.map_err(|(failure, _)| failure)
+    }
+
+    /// How often the switch's machine has said that nothing listens there.
+    pub(super) fn connections_refused(&self) -> u64 {
+        self.shared.connections_refused()
+    }
+
+    /// Nobody waits for the operations that have begun: the thread sees to them.
+    pub(super) fn go_on(&self) {
+        self.shared.hand_over();
+    }
+
+    /// Waits for the end of a part, and receives meanwhile; none where another caller does that.
+    pub(super) fn receive(&self, slot: &Slot, part: usize, deadline: Instant) -> Option<bool> {
+        let ended = |_: &mut Operations| slot.has_ended_part(part).then_some(());
+        let found = self.shared.receive_until(deadline, ended, Operations::is_idle)?;
+        Some(found.is_some())
+    }
+
+    pub(super) fn give_up(&self, id: OperationId) {
+        self.shared.with(|operations| operations.give_up(clock::now(), id));
+        self.shared.transmit();
+    }
+
+    pub(super) fn statistics(&self) -> Value {
+        let mut value = self.shared.report();
+        value["role"] = "sum".into();
+        value["address"] = self.local.to_string().into();
+        value["switch"] = self.place.switch.to_string().into();
+        value["io"] =
+            serde_json::to_value(self.shared.io_statistics()).expect("counts are plain data");
+        value
+    }
+
+    pub(super) fn events(&self) -> Result<Vec<Value>, ClientError> {
+        self.alive()?;
+        Ok(self.shared.take_events())
+    }
+
+    /// Tells the job good-bye. Open operations fail.
+    pub(super) fn say_goodbye(&self) {
+        self.shared.with(|operations| operations.leave(clock::now()));
+        self.shared.transmit();
+        self.shared.hand_over();
+    }
+
+    /// Stops the thread, once the good-bye was heard or the time for it is over. Whether it ran.
+    pub(super) fn close(&self) -> bool {
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(thread) = thread else { return false };
+        // A full socket gets a moment, and a good-bye that is lost is said again.
+        let gone = |operations: &mut Operations| {
+            // A reducer that awaits nothing has said good-bye, and was heard.
+            let is_quiet = operations.reducer.poll_timeout().is_none();
+            (is_quiet && self.shared.is_sent()).then_some(())
+        };
+        let _ = self.shared.wait_until(deadline(LEAVE_PATIENCE), gone);
+        self.shared.stop();
+        let _ = thread.join();
+        true
+    }
+
+    fn alive(&self) -> Result<(), ClientError> {
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*thread {
+            Some(thread) if thread.is_finished() => {
+                Err(ClientError::Failed("the client's thread died, which is a bug in Olaf".into()))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Drop for Channel {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
