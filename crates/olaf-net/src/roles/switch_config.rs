@@ -300,7 +300,7 @@ mod tests {
     #[test]
     fn a_key_of_reduce_is_named_with_its_table_and_value() {
         for (reduce, told) in [
-            (r#"{"slts": 4}"#, "unknown field `reduce.slts`, expected one of `deadline_ms`"),
+            (r#"{"slts": 4}"#, "unknown field `reduce.slts`, expected one of `cores`"),
             (r#"{"silence": 3}"#, "reduce.silence = 3: a time needs its unit"),
             (r#"{"slots": "many"}"#, "reduce.slots: invalid type: string"),
             (r#"{"non_finite": "keep"}"#, "reduce.non_finite = \"keep\": must be pass or refuse"),
