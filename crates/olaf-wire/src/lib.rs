@@ -1,5 +1,5 @@
 //! Bytes to meaning, and back: the datagrams of Olaf. [`mina`] has those of MINA's sharing
-//! protocol, [`reduce`] those of the all-reduce through the switch.
+//! protocol, [`reduce`] those of the all-reduce through the switch, [`atp`] those of ATP.
 //!
 //! What this crate is: the one place that knows how a message looks on the wire. A
 //! [`Packet`](packet::Packet) checks magic, version, kind and length once; the message types then
@@ -15,6 +15,7 @@
 extern crate alloc;
 
 pub mod answer;
+pub mod atp;
 pub mod fetch;
 pub mod ids;
 pub mod layout;

@@ -3,6 +3,7 @@
 //! After an intended change of a format, `OLAF_FILL_VECTORS=1` writes the bytes anew.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, missing_docs)]
 
+mod atp;
 mod mina;
 mod native;
 mod reduce;

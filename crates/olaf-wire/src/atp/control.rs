@@ -1,0 +1,351 @@
+//! Control messages: who takes part, and where in the tree of switches.
+//!
+//! differs: the paper computes a job's arrangement from the topology, beside its protocol, and builds
+//! the multicast tree with IGMP (ATP §3.2). Here a worker's join travels to its server. Each switch on
+//! the way writes itself into the join, and remembers where the join came from: parameter packets go
+//! back the same way.
+
+use super::offsets::{self, closed, control, flags, join, leave, more, welcome};
+use super::packet::{AtpPacket, Kind};
+use crate::ids::Session;
+use crate::packet::{Refusal, Writer, array_at};
+use crate::reduce::{Reason, WelcomeCode};
+
+/// "I want to take part", or "I am still there".
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Join {
+    /// The job.
+    pub job: u16,
+    /// The server.
+    pub server: u8,
+    /// The sender's life.
+    pub session: Session,
+    /// The wanted rank; [`offsets::ANY`]: any that is free.
+    pub rank: u32,
+    /// Workers of the job, 1 to 1,024.
+    pub workers: u32,
+    /// The generation that the sender is in; 0: in none.
+    pub generation: u16,
+    /// The life of the job ([`Welcome::life`]) that the sender has finished with; 0: none.
+    pub closed: u16,
+    /// Values that the sender wants in a packet.
+    pub values: u16,
+    /// Fewest aggregators of a switch on the way; 0: no switch so far. Written by switches.
+    pub aggregators: u32,
+    /// The first switch on the way; 0: none. Written by that switch.
+    pub first_switch: u32,
+    /// The second switch on the way; 0: none. Written by that switch.
+    pub second_switch: u32,
+    /// When the sender sent it, microseconds of its own clock, which wraps.
+    pub sent_at_us: u32,
+    /// The factor of fixed point.
+    pub scale: f64,
+}
+
+/// The answer to a [`Join`]: where the worker stands, and its place in the tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Welcome {
+    /// The job.
+    pub job: u16,
+    /// The server.
+    pub server: u8,
+    /// The receiver's life.
+    pub session: Session,
+    /// The receiver's rank; [`offsets::ANY`] while it has none.
+    pub rank: u32,
+    /// Workers of the job.
+    pub workers: u32,
+    /// Workers that are here.
+    pub here: u32,
+    /// What became of the join.
+    pub code: WelcomeCode,
+    /// The worker sends to the second edge switch at once.
+    pub edge: bool,
+    /// The first edge switch is the second one, too.
+    pub same_switch: bool,
+    /// The generation: a new one whenever workers or places change.
+    pub generation: u16,
+    /// The generation in which the sequence numbers began. As long as it stays, operations go on.
+    pub life: u16,
+    /// Values in a packet.
+    pub values: u16,
+    /// Fragments that a worker may be ahead of its first unanswered one.
+    pub window: u16,
+    /// The worker's bit at the first edge switch.
+    pub bitmap0: u32,
+    /// Its group's bit at the second edge switch.
+    pub bitmap1: u32,
+    /// Workers of its group.
+    pub fan_in0: u8,
+    /// Groups at its second edge switch.
+    pub fan_in1: u8,
+    /// Aggregators to hash to; 0: there is no switch on the way.
+    pub aggregators: u32,
+    /// The time of the join that this answers; 0: of none.
+    pub sent_at_us: u32,
+    /// The earliest sequence number that is open (ATP §A.3).
+    pub sequence: u64,
+}
+
+/// A worker's good-bye.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Leave {
+    /// The job.
+    pub job: u16,
+    /// The server.
+    pub server: u8,
+    /// The sender's life.
+    pub session: Session,
+    /// The life of the job that the sender was in; 0: none.
+    pub life: u16,
+}
+
+/// The generation has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Closed {
+    /// The job.
+    pub job: u16,
+    /// The server.
+    pub server: u8,
+    /// The life of the job that has ended, as in [`Welcome::life`]; the receiver's generation where
+    /// the server does not know it.
+    pub life: u16,
+    /// Why.
+    pub reason: Reason,
+    /// The lowest 24 bits of the first tensor without a result.
+    pub tensor: u32,
+    /// The rank of the worker that is the reason; [`offsets::ANY`]: none.
+    pub culprit: u32,
+}
+
+/// Writes what all control messages share; zeroes the rest.
+fn emit_common(buf: &mut [u8], kind: Kind, job: u16, server: u8) -> Writer<'_> {
+    buf[..kind.len()].fill(0);
+    let mut writer = Writer(buf);
+    writer.put(control::KIND, [kind.byte()]);
+    writer.put(control::VERSION, [offsets::VERSION]);
+    writer.put(control::FLAGS, [server << flags::SERVER_SHIFT & flags::SERVER]);
+    writer.put(control::MORE, [more::CONTROL]);
+    writer.put(control::JOB, job.to_be_bytes());
+    writer
+}
+
+impl Join {
+    /// Reads a join.
+    ///
+    /// # Errors
+    /// [`Refusal::BadField`] for another kind, and for numbers that cannot be.
+    pub fn parse(packet: &AtpPacket<'_>) -> Result<Self, Refusal> {
+        packet.expect(Kind::Join)?;
+        let message = Self {
+            job: packet.job(),
+            server: packet.server(),
+            session: Session(packet.u32(join::SESSION)),
+            rank: packet.u32(join::RANK),
+            workers: packet.u32(join::WORKERS),
+            generation: packet.u16(join::GENERATION),
+            closed: packet.u16(join::CLOSED),
+            values: packet.u16(join::VALUES),
+            aggregators: packet.u32(join::AGGREGATORS),
+            first_switch: packet.u32(join::FIRST_SWITCH),
+            second_switch: packet.u32(join::SECOND_SWITCH),
+            sent_at_us: packet.u32(join::SENT_AT_US),
+            scale: f64::from_be_bytes(array_at(packet.bytes(), join::SCALE)),
+        };
+        if message.workers == 0 || message.workers > offsets::MAX_WORKERS {
+            return Err(Refusal::BadField("workers"));
+        }
+        if message.rank != offsets::ANY && message.rank >= message.workers {
+            return Err(Refusal::BadField("rank"));
+        }
+        if message.values == 0 {
+            return Err(Refusal::BadField("values"));
+        }
+        if message.aggregators > offsets::MAX_AGGREGATORS {
+            return Err(Refusal::BadField("aggregators"));
+        }
+        if !(message.scale.is_finite() && message.scale > 0.0) {
+            return Err(Refusal::BadField("scale"));
+        }
+        packet.expect_written(|buf| message.emit(buf))?;
+        Ok(message)
+    }
+
+    /// Writes the join; returns the datagram's length.
+    ///
+    /// # Panics
+    /// When `buf` is shorter than that.
+    pub fn emit(&self, buf: &mut [u8]) -> usize {
+        let mut writer = emit_common(buf, Kind::Join, self.job, self.server);
+        writer.put(join::SESSION, self.session.0.to_be_bytes());
+        writer.put(join::RANK, self.rank.to_be_bytes());
+        writer.put(join::WORKERS, self.workers.to_be_bytes());
+        writer.put(join::GENERATION, self.generation.to_be_bytes());
+        writer.put(join::CLOSED, self.closed.to_be_bytes());
+        writer.put(join::VALUES, self.values.to_be_bytes());
+        writer.put(join::AGGREGATORS, self.aggregators.to_be_bytes());
+        writer.put(join::FIRST_SWITCH, self.first_switch.to_be_bytes());
+        writer.put(join::SECOND_SWITCH, self.second_switch.to_be_bytes());
+        writer.put(join::SENT_AT_US, self.sent_at_us.to_be_bytes());
+        writer.put(join::SCALE, self.scale.to_be_bytes());
+        join::LEN
+    }
+}
+
+impl Welcome {
+    /// Reads a welcome.
+    ///
+    /// # Errors
+    /// [`Refusal::BadField`] for another kind, and for numbers that cannot be.
+    pub fn parse(packet: &AtpPacket<'_>) -> Result<Self, Refusal> {
+        packet.expect(Kind::Welcome)?;
+        let bytes = packet.bytes();
+        let code = WelcomeCode::EACH.into_iter().find(|code| *code as u8 == bytes[welcome::CODE]);
+        let levels = bytes[welcome::LEVELS];
+        let message = Self {
+            job: packet.job(),
+            server: packet.server(),
+            session: Session(packet.u32(welcome::SESSION)),
+            rank: packet.u32(welcome::RANK),
+            workers: packet.u32(welcome::WORKERS),
+            here: packet.u32(welcome::HERE),
+            code: code.ok_or(Refusal::BadField("code"))?,
+            edge: levels & more::EDGE != 0,
+            same_switch: levels & more::SAME_SWITCH != 0,
+            generation: packet.u16(welcome::GENERATION),
+            life: packet.u16(welcome::LIFE),
+            values: packet.u16(welcome::VALUES),
+            window: packet.u16(welcome::WINDOW),
+            bitmap0: packet.u32(welcome::BITMAP0),
+            bitmap1: packet.u32(welcome::BITMAP1),
+            fan_in0: bytes[welcome::FAN_IN0],
+            fan_in1: bytes[welcome::FAN_IN1],
+            aggregators: packet.u32(welcome::AGGREGATORS),
+            sent_at_us: packet.u32(welcome::SENT_AT_US),
+            sequence: packet.u64(welcome::SEQUENCE),
+        };
+        if message.code == WelcomeCode::Welcome {
+            message.check_place()?;
+        }
+        packet.expect_written(|buf| message.emit(buf))?;
+        Ok(message)
+    }
+
+    /// Checks the place of a worker that is in.
+    fn check_place(&self) -> Result<(), Refusal> {
+        let is_one = |bitmap: u32, fan_in: u8| {
+            bitmap.count_ones() == 1 && fan_in > 0 && u32::from(fan_in) <= offsets::BITS
+        };
+        if self.workers > offsets::MAX_WORKERS || self.rank >= self.workers {
+            return Err(Refusal::BadField("rank"));
+        }
+        if !is_one(self.bitmap0, self.fan_in0) {
+            return Err(Refusal::BadField("bitmap0"));
+        }
+        if !is_one(self.bitmap1, self.fan_in1) {
+            return Err(Refusal::BadField("bitmap1"));
+        }
+        if self.generation == 0 || self.life == 0 {
+            return Err(Refusal::BadField("generation"));
+        }
+        if self.values == 0 || self.window == 0 || self.aggregators > offsets::MAX_AGGREGATORS {
+            return Err(Refusal::BadField("values"));
+        }
+        Ok(())
+    }
+
+    /// Writes the welcome; returns the datagram's length.
+    ///
+    /// # Panics
+    /// When `buf` is shorter than that.
+    pub fn emit(&self, buf: &mut [u8]) -> usize {
+        let mut writer = emit_common(buf, Kind::Welcome, self.job, self.server);
+        writer.put(welcome::SESSION, self.session.0.to_be_bytes());
+        writer.put(welcome::RANK, self.rank.to_be_bytes());
+        writer.put(welcome::WORKERS, self.workers.to_be_bytes());
+        writer.put(welcome::HERE, self.here.to_be_bytes());
+        writer.put(welcome::CODE, [self.code as u8]);
+        let edge = if self.edge { more::EDGE } else { 0 };
+        let same = if self.same_switch { more::SAME_SWITCH } else { 0 };
+        writer.put(welcome::LEVELS, [edge | same]);
+        writer.put(welcome::GENERATION, self.generation.to_be_bytes());
+        writer.put(welcome::LIFE, self.life.to_be_bytes());
+        writer.put(welcome::VALUES, self.values.to_be_bytes());
+        writer.put(welcome::WINDOW, self.window.to_be_bytes());
+        writer.put(welcome::BITMAP0, self.bitmap0.to_be_bytes());
+        writer.put(welcome::BITMAP1, self.bitmap1.to_be_bytes());
+        writer.put(welcome::FAN_IN0, [self.fan_in0]);
+        writer.put(welcome::FAN_IN1, [self.fan_in1]);
+        writer.put(welcome::AGGREGATORS, self.aggregators.to_be_bytes());
+        writer.put(welcome::SENT_AT_US, self.sent_at_us.to_be_bytes());
+        writer.put(welcome::SEQUENCE, self.sequence.to_be_bytes());
+        welcome::LEN
+    }
+}
+
+impl Leave {
+    /// Reads a good-bye.
+    ///
+    /// # Errors
+    /// [`Refusal::BadField`] for another kind, and where a field is set that it does not have.
+    pub fn parse(packet: &AtpPacket<'_>) -> Result<Self, Refusal> {
+        packet.expect(Kind::Leave)?;
+        let message = Self {
+            job: packet.job(),
+            server: packet.server(),
+            session: Session(packet.u32(leave::SESSION)),
+            life: packet.u16(leave::LIFE),
+        };
+        packet.expect_written(|buf| message.emit(buf))?;
+        Ok(message)
+    }
+
+    /// Writes the good-bye; returns the datagram's length.
+    ///
+    /// # Panics
+    /// When `buf` is shorter than that.
+    pub fn emit(&self, buf: &mut [u8]) -> usize {
+        let mut writer = emit_common(buf, Kind::Leave, self.job, self.server);
+        writer.put(leave::SESSION, self.session.0.to_be_bytes());
+        writer.put(leave::LIFE, self.life.to_be_bytes());
+        leave::LEN
+    }
+}
+
+impl Closed {
+    /// Reads the end of a generation.
+    ///
+    /// # Errors
+    /// [`Refusal::BadField`] for another kind, and for numbers that cannot be.
+    pub fn parse(packet: &AtpPacket<'_>) -> Result<Self, Refusal> {
+        packet.expect(Kind::Closed)?;
+        let byte = packet.bytes()[closed::REASON];
+        let reason = Reason::EACH.into_iter().find(|reason| *reason as u8 == byte);
+        let message = Self {
+            job: packet.job(),
+            server: packet.server(),
+            life: packet.u16(closed::LIFE),
+            reason: reason.ok_or(Refusal::BadField("reason"))?,
+            tensor: packet.u32(closed::TENSOR),
+            culprit: packet.u32(closed::CULPRIT),
+        };
+        if message.tensor >> offsets::TENSOR_BITS != 0 {
+            return Err(Refusal::BadField("tensor"));
+        }
+        packet.expect_written(|buf| message.emit(buf))?;
+        Ok(message)
+    }
+
+    /// Writes the end of a generation; returns the datagram's length.
+    ///
+    /// # Panics
+    /// When `buf` is shorter than that.
+    pub fn emit(&self, buf: &mut [u8]) -> usize {
+        let mut writer = emit_common(buf, Kind::Closed, self.job, self.server);
+        writer.put(closed::LIFE, self.life.to_be_bytes());
+        writer.put(closed::REASON, [self.reason as u8]);
+        writer.put(closed::TENSOR, self.tensor.to_be_bytes());
+        writer.put(closed::CULPRIT, self.culprit.to_be_bytes());
+        closed::LEN
+    }
+}

@@ -1,0 +1,23 @@
+//! The messages of ATP, an aggregation service with parameter servers (ATP §3.3;
+//! `docs/design/030-atp.md`).
+//!
+//! A worker sends gradient fragment packets ([`Header`] and values) towards its server. Switches add
+//! them up on the way. The server answers with parameter packets, which have the same format. [`Join`],
+//! [`Welcome`], [`Leave`] and [`Closed`] set a job up; the paper does that beside its protocol.
+//!
+//! An [`AtpPacket`] checks a datagram; the message types read plain structs from it. Every offset
+//! stands in [`offsets`].
+
+mod control;
+mod frame;
+mod index;
+mod key;
+pub mod offsets;
+mod packet;
+
+pub use control::{Closed, Join, Leave, Welcome};
+pub use frame::{Header, datagram_len};
+pub use index::{aggregator_index, rehash};
+pub use key::{Key, widen};
+pub use offsets::{ANY, BITS, MAX_AGGREGATORS, MAX_SERVERS, MAX_WORKERS, VALUES};
+pub use packet::{AtpPacket, Kind};

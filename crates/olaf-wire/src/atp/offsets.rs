@@ -1,0 +1,154 @@
+//! Where each field stands in a datagram of ATP.
+//!
+//! ATP §3.3 names the fields of Figure 5 and prints no widths. The widths of the one-level header are
+//! those of the authors' public code; its 24 bytes, with Ethernet and IP, are the 58 bytes of §3.6.
+//! All fields and values are in network byte order.
+//!
+//! differs: `bitmap1` (32 bits), `fanInDegree1` (8 bits) and a second byte of flags are ours, so that
+//! two levels fit. The values lie between header and trailer, as in the public code. Their number
+//! follows from the length of the datagram.
+
+/// Bytes before the values.
+pub const HEADER: usize = 18;
+/// Bytes behind the values: tensor key and tensor length.
+pub const TRAILER: usize = 12;
+/// Bytes of a value: an i32, or an f32.
+pub const VALUE: usize = 4;
+/// Values of the paper's frame of 306 bytes (ATP §3.6).
+pub const VALUES: u16 = 62;
+/// Workers of a bitmap (ATP §3.4).
+pub const BITS: u32 = 32;
+/// Workers that the two bitmaps reach (ATP §3.4).
+pub const MAX_WORKERS: u32 = BITS * BITS;
+/// Aggregators that an index of 16 bits reaches.
+pub const MAX_AGGREGATORS: u32 = 1 << 16;
+/// Servers that an index of two bits reaches.
+pub const MAX_SERVERS: u8 = 4;
+/// Bits of a sequence number with its wraps.
+pub const SEQUENCE_BITS: u32 = 40;
+/// Bits of a tensor's number.
+pub const TENSOR_BITS: u32 = 24;
+/// The version of the control messages.
+pub const VERSION: u8 = 1;
+/// Stands for "any rank", or "no rank".
+pub const ANY: u32 = u32::MAX;
+
+/// Offsets of the fields before the values.
+pub mod header {
+    #![allow(missing_docs, reason = "each is the field of that name")]
+    pub const BITMAP0: usize = 0;
+    pub const BITMAP1: usize = 4;
+    pub const FAN_IN0: usize = 8;
+    pub const FAN_IN1: usize = 9;
+    pub const FLAGS: usize = 10;
+    pub const MORE: usize = 11;
+    pub const JOB: usize = 12;
+    pub const SEQUENCE: usize = 14;
+    pub const INDEX: usize = 16;
+}
+
+/// Bits of the byte of flags of the authors' code, the first one the highest bit.
+pub mod flags {
+    /// The values are f32; in a parameter packet: the server asks for f32 (ATP §3.8).
+    pub const OVERFLOW: u8 = 0x80;
+    /// Two bits: the server that has this part of the tensor.
+    pub const SERVER: u8 = 0x60;
+    /// The lowest bit of [`SERVER`].
+    pub const SERVER_SHIFT: u32 = 5;
+    /// The second pass of a switch that needs two (ATP appendix C). Ours needs one and refuses it.
+    pub const SECOND_HALF: u8 = 0x10;
+    /// A link on the way was congested.
+    pub const ECN: u8 = 0x08;
+    /// No switch may keep it: it is sent again, or an aggregator was in use.
+    pub const RESEND: u8 = 0x04;
+    /// An aggregator was in use by another fragment.
+    pub const COLLISION: u8 = 0x02;
+    /// It is a parameter packet.
+    pub const ACK: u8 = 0x01;
+}
+
+/// Bits of the second byte of flags, which is ours.
+pub mod more {
+    /// The packet is on its way to the second edge switch (ATP §3.3, `edgeSwitchIdentifier`).
+    pub const EDGE: u8 = 0x01;
+    /// differs: the first edge switch is the second one, too. A job with more than 32 workers at a
+    /// switch has several groups there, which meet at the second level.
+    pub const SAME_SWITCH: u8 = 0x02;
+    /// differs: the paper sets jobs up beside its protocol; here a control message does.
+    pub const CONTROL: u8 = 0x80;
+}
+
+/// Offsets of the trailer, from its start.
+pub mod trailer {
+    #![allow(missing_docs, reason = "each is the field of that name")]
+    pub const KEY: usize = 0;
+    pub const LENGTH: usize = 8;
+}
+
+/// Offsets that all control messages share. The job has its usual place.
+pub mod control {
+    #![allow(missing_docs, reason = "each is the field of that name")]
+    pub const KIND: usize = 8;
+    pub const VERSION: usize = 9;
+    pub const FLAGS: usize = 10;
+    pub const MORE: usize = 11;
+    pub const JOB: usize = 12;
+}
+
+/// Offsets of a join.
+pub mod join {
+    #![allow(missing_docs, reason = "each is the field of that name")]
+    pub const SESSION: usize = 18;
+    pub const RANK: usize = 22;
+    pub const WORKERS: usize = 26;
+    pub const GENERATION: usize = 30;
+    pub const CLOSED: usize = 32;
+    pub const VALUES: usize = 34;
+    pub const AGGREGATORS: usize = 36;
+    pub const FIRST_SWITCH: usize = 40;
+    pub const SECOND_SWITCH: usize = 44;
+    pub const SENT_AT_US: usize = 48;
+    pub const SCALE: usize = 52;
+    pub const LEN: usize = 60;
+}
+
+/// Offsets of a welcome.
+pub mod welcome {
+    #![allow(missing_docs, reason = "each is the field of that name")]
+    pub const SESSION: usize = 18;
+    pub const RANK: usize = 22;
+    pub const WORKERS: usize = 26;
+    pub const HERE: usize = 30;
+    pub const CODE: usize = 34;
+    pub const LEVELS: usize = 35;
+    pub const GENERATION: usize = 36;
+    pub const LIFE: usize = 38;
+    pub const VALUES: usize = 40;
+    pub const WINDOW: usize = 42;
+    pub const BITMAP0: usize = 44;
+    pub const BITMAP1: usize = 48;
+    pub const FAN_IN0: usize = 52;
+    pub const FAN_IN1: usize = 53;
+    pub const AGGREGATORS: usize = 54;
+    pub const SENT_AT_US: usize = 58;
+    pub const SEQUENCE: usize = 62;
+    pub const LEN: usize = 70;
+}
+
+/// Offsets of a good-bye.
+pub mod leave {
+    #![allow(missing_docs, reason = "each is the field of that name")]
+    pub const SESSION: usize = 18;
+    pub const LIFE: usize = 22;
+    pub const LEN: usize = 24;
+}
+
+/// Offsets of the end of a generation.
+pub mod closed {
+    #![allow(missing_docs, reason = "each is the field of that name")]
+    pub const LIFE: usize = 18;
+    pub const REASON: usize = 20;
+    pub const TENSOR: usize = 22;
+    pub const CULPRIT: usize = 26;
+    pub const LEN: usize = 30;
+}

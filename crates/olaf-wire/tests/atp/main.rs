@@ -1,0 +1,128 @@
+//! The messages of ATP: no bytes make a reader panic, and what is read means the same written again.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use olaf_wire::Refusal;
+use olaf_wire::atp::{
+    AtpPacket, Closed, Header, Join, Key, Kind, Leave, Welcome, aggregator_index, datagram_len,
+    rehash, widen,
+};
+use proptest::prelude::*;
+
+/// Reads the bytes. What is read means the same when it is written again: no field is lost.
+fn survives(bytes: &[u8]) -> Result<(), TestCaseError> {
+    let mut buf = vec![0x5a; bytes.len().max(128)];
+    let packet = match AtpPacket::new_checked(bytes) {
+        Ok(packet) => packet,
+        Err(refusal) => {
+            prop_assert!(!refusal.to_string().is_empty());
+            return Ok(());
+        }
+    };
+    let written = match packet.kind() {
+        Kind::Gradient | Kind::Parameters => {
+            Header::parse(&packet).map(|header| header.emit(packet.values(), &mut buf))
+        }
+        Kind::Join => Join::parse(&packet).map(|message| message.emit(&mut buf)),
+        Kind::Welcome => Welcome::parse(&packet).map(|message| message.emit(&mut buf)),
+        Kind::Leave => Leave::parse(&packet).map(|message| message.emit(&mut buf)),
+        Kind::Closed => Closed::parse(&packet).map(|message| message.emit(&mut buf)),
+    };
+    if let Ok(len) = written {
+        prop_assert_eq!(&buf[..len], bytes);
+    }
+    Ok(())
+}
+
+fn gradient() -> Vec<u8> {
+    let header = Header {
+        bitmap0: 1,
+        bitmap1: 1,
+        fan_in0: 4,
+        fan_in1: 1,
+        tensor_length: 100,
+        ..Header::default()
+    };
+    let mut buf = vec![0; datagram_len(3)];
+    header.emit(&[7; 12], &mut buf);
+    buf
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_a_reader_panic(bytes in prop::collection::vec(prop_oneof![Just(0), any::<u8>()], 0..300)) {
+        survives(&bytes)?;
+    }
+
+    #[test]
+    fn no_control_message_makes_a_reader_panic(
+        kind in 0u8..6, len in prop::sample::select(vec![24usize, 30, 60, 70]),
+        mut bytes in prop::collection::vec(prop_oneof![Just(0), any::<u8>()], 70),
+    ) {
+        bytes.truncate(len);
+        (bytes[8], bytes[9], bytes[10], bytes[11]) = (kind, 1, 0x20, 0x80);
+        survives(&bytes)?;
+    }
+
+    #[test]
+    fn a_damaged_byte_is_read_or_refused_at_every_place(with in 1u8..) {
+        let good = gradient();
+        for at in 0..good.len() {
+            let mut bytes = good.clone();
+            bytes[at] ^= with;
+            survives(&bytes)?;
+        }
+    }
+
+    #[test]
+    fn a_number_is_widened_to_the_nearest(near in 0u64..1 << 45, ahead in -(1i64 << 22)..1 << 22) {
+        let number = near.saturating_add_signed(ahead);
+        prop_assert_eq!(widen(number & 0xff_ffff, 24, near), number);
+        let key = Key::new(3, number, number);
+        prop_assert_eq!(key.sequence(number as u16, near), number);
+        prop_assert_eq!(key.tensor_near(near), number);
+    }
+
+    #[test]
+    fn an_index_is_one_of_the_aggregators(job: u16, server in 0u8..4, sequence: u16, aggregators in 1u32..=1 << 16) {
+        let index = aggregator_index(job, server, sequence, aggregators);
+        prop_assert!(u32::from(index) < aggregators && u32::from(rehash(index, aggregators)) < aggregators);
+    }
+}
+
+#[test]
+fn a_datagram_cut_anywhere_is_refused() {
+    let bytes = gradient();
+    for cut in 0..bytes.len() {
+        let shorter = AtpPacket::new_checked(&bytes[..cut]);
+        // A packet says its length nowhere: cut by whole values it is another packet, and its trailer
+        // is values. Four bytes of values and the two numbers of the trailer are left then.
+        let reads = shorter.is_ok() && cut % 4 == 2;
+        assert!(reads || shorter.is_err(), "{cut}");
+    }
+}
+
+#[test]
+fn fields_that_contradict_each_other_are_refused_by_name() {
+    let with = |at: usize, byte: u8| {
+        let mut bytes = gradient();
+        bytes[at] = byte;
+        AtpPacket::new_checked(&bytes).err()
+    };
+    assert_eq!(with(3, 0), Some(Refusal::BadField("bitmap0")));
+    assert_eq!(with(3, 0x1f), Some(Refusal::BadField("bitmap0")), "five workers of four");
+    assert_eq!(with(7, 0), Some(Refusal::BadField("bitmap1")));
+    assert_eq!(with(7, 3), Some(Refusal::BadField("bitmap1")), "two groups of one");
+    assert_eq!(with(8, 0), Some(Refusal::BadField("fan_in")));
+    assert_eq!(with(9, 33), Some(Refusal::BadField("fan_in")));
+    assert_eq!(with(10, 0x10), Some(Refusal::UnknownFlags(0x10)), "the second half");
+    assert_eq!(with(11, 0x40), Some(Refusal::UnknownFlags(0x4000)));
+    assert_eq!(with(41, 2), Some(Refusal::BadField("tensor_length")), "three values of two");
+}
+
+#[test]
+fn neighbours_meet_in_different_aggregators() {
+    let indices: std::collections::BTreeSet<u16> =
+        (0..200).map(|sequence| aggregator_index(1, 0, sequence, 65_536)).collect();
+    assert!(indices.len() > 195, "{}", indices.len());
+    assert_eq!(aggregator_index(1, 0, 7, 0), 0, "there is no switch");
+}

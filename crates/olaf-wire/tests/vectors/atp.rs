@@ -1,0 +1,188 @@
+//! ATP: `vectors/wire/atp/messages.json`.
+
+use super::{bytes_of, hex, messages, u64_of, unhex};
+use olaf_wire::Session;
+use olaf_wire::atp::{AtpPacket, Closed, Header, Join, Key, Kind, Leave, Welcome};
+use olaf_wire::reduce::{Reason, WelcomeCode};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/wire/atp/messages.json");
+
+fn u8_of(message: &Value, field: &str) -> u8 {
+    u8::try_from(u64_of(message, field)).unwrap()
+}
+
+fn u16_of(message: &Value, field: &str) -> u16 {
+    u16::try_from(u64_of(message, field)).unwrap()
+}
+
+fn u32_of(message: &Value, field: &str) -> u32 {
+    u32::try_from(u64_of(message, field)).unwrap()
+}
+
+fn flag_of(message: &Value, field: &str) -> bool {
+    message[field].as_bool().unwrap_or_else(|| panic!("{field} of {message}"))
+}
+
+fn header(message: &Value) -> Header {
+    Header {
+        bitmap0: u32_of(message, "bitmap0"),
+        bitmap1: u32_of(message, "bitmap1"),
+        fan_in0: u8_of(message, "fan_in0"),
+        fan_in1: u8_of(message, "fan_in1"),
+        overflow: flag_of(message, "overflow"),
+        server: u8_of(message, "server"),
+        ecn: flag_of(message, "ecn"),
+        resend: flag_of(message, "resend"),
+        collision: flag_of(message, "collision"),
+        ack: message["kind"] == "parameters",
+        edge: flag_of(message, "edge"),
+        same_switch: flag_of(message, "same_switch"),
+        job: u16_of(message, "job"),
+        sequence: u16_of(message, "sequence"),
+        index: u16_of(message, "index"),
+        key: Key {
+            generation: u16_of(message, "generation"),
+            tensor: u32_of(message, "tensor"),
+            wraps: u32_of(message, "wraps"),
+        },
+        tensor_length: u32_of(message, "tensor_length"),
+    }
+}
+
+/// The message of those fields, written; and read back from `bytes`, whether it is the same.
+fn written(message: &Value, bytes: &[u8]) -> (Vec<u8>, bool) {
+    let mut buf = vec![0xff; 1024];
+    let packet = AtpPacket::new_checked(bytes);
+    let (job, server) = (u16_of(message, "job"), u8_of(message, "server"));
+    let (len, same) = match message["kind"].as_str().unwrap() {
+        "gradient" | "parameters" => {
+            let values = unhex(message["values"].as_str().unwrap());
+            let header = header(message);
+            let read = packet.and_then(|packet| Header::parse(&packet));
+            let same = read == Ok(header) && packet.is_ok_and(|packet| packet.values() == values);
+            (header.emit(&values, &mut buf), same)
+        }
+        "join" => {
+            let join = Join {
+                job,
+                server,
+                session: Session(u32_of(message, "session")),
+                rank: u32_of(message, "rank"),
+                workers: u32_of(message, "workers"),
+                generation: u16_of(message, "generation"),
+                closed: u16_of(message, "closed"),
+                values: u16_of(message, "values_of_packet"),
+                aggregators: u32_of(message, "aggregators"),
+                first_switch: u32_of(message, "first_switch"),
+                second_switch: u32_of(message, "second_switch"),
+                sent_at_us: u32_of(message, "sent_at_us"),
+                scale: message["scale"].as_f64().unwrap(),
+            };
+            (join.emit(&mut buf), packet.and_then(|packet| Join::parse(&packet)) == Ok(join))
+        }
+        "welcome" => {
+            let name = message["code"].as_str().unwrap();
+            let welcome = Welcome {
+                job,
+                server,
+                session: Session(u32_of(message, "session")),
+                rank: u32_of(message, "rank"),
+                workers: u32_of(message, "workers"),
+                here: u32_of(message, "here"),
+                code: WelcomeCode::EACH.into_iter().find(|code| code.name() == name).unwrap(),
+                edge: flag_of(message, "edge"),
+                same_switch: flag_of(message, "same_switch"),
+                generation: u16_of(message, "generation"),
+                life: u16_of(message, "life"),
+                values: u16_of(message, "values_of_packet"),
+                window: u16_of(message, "window"),
+                bitmap0: u32_of(message, "bitmap0"),
+                bitmap1: u32_of(message, "bitmap1"),
+                fan_in0: u8_of(message, "fan_in0"),
+                fan_in1: u8_of(message, "fan_in1"),
+                aggregators: u32_of(message, "aggregators"),
+                sent_at_us: u32_of(message, "sent_at_us"),
+                sequence: u64_of(message, "sequence"),
+            };
+            let read = packet.and_then(|packet| Welcome::parse(&packet));
+            (welcome.emit(&mut buf), read == Ok(welcome))
+        }
+        "leave" => {
+            let session = Session(u32_of(message, "session"));
+            let leave = Leave { job, server, session, life: u16_of(message, "life") };
+            (leave.emit(&mut buf), packet.and_then(|packet| Leave::parse(&packet)) == Ok(leave))
+        }
+        "closed" => {
+            let name = message["reason"].as_str().unwrap();
+            let closed = Closed {
+                job,
+                server,
+                life: u16_of(message, "life"),
+                reason: Reason::EACH.into_iter().find(|reason| reason.name() == name).unwrap(),
+                tensor: u32_of(message, "tensor"),
+                culprit: u32_of(message, "culprit"),
+            };
+            (closed.emit(&mut buf), packet.and_then(|packet| Closed::parse(&packet)) == Ok(closed))
+        }
+        kind => panic!("no kind {kind}"),
+    };
+    buf.truncate(len);
+    (buf, same)
+}
+
+#[test]
+fn each_message_has_these_bytes_and_these_bytes_are_that_message() {
+    let mut kinds = BTreeSet::new();
+    for message in &messages(FILE, |message| written(message, &[]).0) {
+        let bytes = bytes_of(message);
+        let (written, same) = written(message, &bytes);
+        assert_eq!(hex(&written), hex(&bytes), "{message}");
+        assert!(same, "{message} is read otherwise");
+        kinds.insert(AtpPacket::new_checked(&bytes).unwrap().kind());
+    }
+    assert_eq!(kinds, BTreeSet::from(Kind::EACH), "a vector of each kind");
+}
+
+/// Made by hand from Figure 5 and the widths of the authors' public code.
+#[test]
+fn a_gradient_fragment_packet_of_figure_5() {
+    let fields = [
+        "00000004",         // bitmap0: the third worker of its switch
+        "00000002",         // bitmap1: the second switch
+        "08",               // fanInDegree0
+        "03",               // fanInDegree1
+        "2a",               // server 1, ECN, collision
+        "01",               // edgeSwitchIdentifier
+        "0102",             // job
+        "fffe",             // sequence
+        "0309",             // aggregator index
+        "05f5e100",         // 1.0 times 10^8
+        "ffffffff",         // the smallest negative number
+        "000700000b000003", // generation 7, tensor 11, wrapped 3 times
+        "0000007c",         // 124 values in the tensor
+    ];
+    let bytes = unhex(&fields.concat());
+    let packet = AtpPacket::new_checked(&bytes).unwrap();
+    let header = Header::parse(&packet).unwrap();
+    let expected = Header {
+        bitmap0: 4,
+        bitmap1: 2,
+        fan_in0: 8,
+        fan_in1: 3,
+        server: 1,
+        ecn: true,
+        collision: true,
+        edge: true,
+        job: 0x102,
+        sequence: 0xfffe,
+        index: 0x309,
+        key: Key { generation: 7, tensor: 11, wraps: 3 },
+        tensor_length: 124,
+        ..Header::default()
+    };
+    assert_eq!(header, expected);
+    assert_eq!(packet.values(), unhex("05f5e100ffffffff"));
+    assert_eq!(header.key.sequence(header.sequence, 3 << 16), 0x3_fffe);
+}
