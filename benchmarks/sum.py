@@ -4,7 +4,8 @@
 
 Each worker and the switch have a network namespace of their own. Their links carry 1 Gbit/s each
 way (HTB with a small bucket, segmentation offload on). Where namespaces are not allowed, the
-benchmark says so and measures only the loopback.
+benchmark says so and measures only the loopback. At the end come a tree of switches against one
+switch, and the bits that a switch sums for each second of a core, on one core and on two.
 """
 
 from __future__ import annotations
@@ -18,17 +19,21 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import IO, Any
 
 from sum_network import Link, Network, allowed, loopback, shaped
+from sum_switches import Switches, started
 
 HERE = Path(__file__).parent
 REDUCE = {10_000: 200, 40_000: 200, 3_300_000: 10, 6_400_000: 6, 25_000_000: 3}
 """Bytes -> calls in each pass."""
 BROADCAST_BYTES = 25_000_000
 LOSSES = (0.0001, 0.001, 0.01)
+
+PARTS = ("links", "loopback", "loss", "tree", "cores")
+"""What `--only` chooses from."""
 
 SHARE_GOAL = {3_300_000: 0.97, 6_400_000: 0.97, 25_000_000: 0.97}
 """Least share of the line rate."""
@@ -40,7 +45,15 @@ BROADCAST_GOAL = {"share": 0.95, "ratio": 1.8}
 LOSS_GOAL = {0.0001: 0.99, 0.001: 0.95, 0.01: 0.80}
 """Least throughput, compared with no loss."""
 
-SAME = ("network", "collective", "bytes")
+TREE_BYTES = 25_000_000
+TREE_WORKERS, TREE_LEAVES = 8, 2
+TREE_GOAL = 1 / 1.05
+"""Least throughput of a tree, compared with one switch."""
+CORES = (1, 2)
+CORES_GOAL = 0.8
+"""Least work of a core among several, compared with one core alone."""
+
+SAME = ("network", "collective", "bytes", "workers")
 """What two rows have in common that are compared."""
 
 Row = dict[str, Any]
@@ -72,7 +85,7 @@ def settings(given: argparse.Namespace) -> Iterator[Row]:
     refused = allowed()
     if refused:
         print(f"no shaped links: network namespaces are not allowed here ({refused})")
-    wanted = set(given.only or ("links", "loopback", "loss"))
+    wanted = set(given.only or PARTS)
     if "links" in wanted and not refused:
         steps = [*reduces, *([broadcast] if given.broadcast else [])]
         yield {"title": "shaped links", "network": "links", "loss": 0.0, "steps": steps}
@@ -84,6 +97,19 @@ def settings(given: argparse.Namespace) -> Iterator[Row]:
         for loss in (0.0, *LOSSES):
             title = f"{loss:.2%} of the datagrams lost, each way, {network}"
             yield {"title": title, "network": network, "loss": loss, "steps": large, "ours": True}
+    ours = {"network": "links", "loss": 0.0, "ours": True}
+    if "tree" in wanted and "olaf" in given.backends and not refused:
+        steps = [step("all_reduce", TREE_BYTES, REDUCE[TREE_BYTES], given)]
+        ours |= {"workers": TREE_WORKERS, "steps": steps}
+        yield ours | {"title": f"{TREE_WORKERS} workers, one switch", "leaves": 0}
+        title = f"{TREE_WORKERS} workers, {TREE_LEAVES} lower switches and an upper one"
+        yield ours | {"title": title, "leaves": TREE_LEAVES}
+    if "cores" in wanted and "olaf" in given.backends:
+        steps = [step("all_reduce", TREE_BYTES, 10, given)]
+        for cores in CORES:
+            title = f"a switch with --cores {cores}, loopback"
+            core = {"network": "loopback", "loss": 0.0, "steps": steps, "ours": True}
+            yield core | {"title": title, "cores": cores}
 
 
 def step(collective: str, size: int, rounds: int, given: argparse.Namespace) -> Row:
@@ -98,7 +124,7 @@ def step(collective: str, size: int, rounds: int, given: argparse.Namespace) -> 
 
 
 def run(given: argparse.Namespace, setting: Row) -> Iterator[Row]:
-    """Build the network, start the switch and the workers, and yield a row for each series."""
+    """Build the network, start switches and workers, and yield a row for each series."""
     link = Link(given.rate, given.burst, given.mtu)
     backends = ["olaf"] if setting.get("ours") else given.backends
     plan = {
@@ -107,51 +133,40 @@ def run(given: argparse.Namespace, setting: Row) -> Iterator[Row]:
         "timeout_s": given.timeout,
         "connection": lossy(setting["loss"], given.seed + 1) | given.connection,
     }
-    with (
-        build(setting["network"], given.workers, link) as network,
-        switch(network, setting["loss"], given, needed="olaf" in backends) as address,
-    ):
-        for line in work(network, plan, address, given):
-            for name, seconds in line["seconds"].items():
-                yield row_of(name, seconds, line["step"], setting, given)
+    config = given.switch | lossy(setting["loss"], given.seed)
+    if "cores" in setting:
+        config["reduce"] = config.get("reduce", {}) | {"cores": setting["cores"]}
+    rows: list[Row] = []
+    with build(setting, given, link) as network:
+        needed = started(network, config, show=given.statistics)
+        with needed if "olaf" in backends else nullcontext(Switches()) as switches:
+            for line in work(network, plan, switches.addresses, given):
+                for name, seconds in line["seconds"].items():
+                    row = row_of(name, seconds, line["step"], setting, given)
+                    if "cores" in setting:
+                        rows.append(row)  # The switch's processor time is known at the end.
+                    else:
+                        yield row
+    for row in rows:
+        io = switches.counted[0]["io"]
+        row["gbit_per_core_s"] = io["received_bytes"] * 8 / io["cpu_s"] / 1e9
+        yield row
 
 
 @contextmanager
-def build(kind: str, workers: int, link: Link) -> Iterator[Network]:
+def build(setting: Row, given: argparse.Namespace, link: Link) -> Iterator[Network]:
     """The network of a setting."""
-    if kind == "links":
-        with shaped(workers, link) as network:
+    workers = setting.get("workers", given.workers)
+    if setting["network"] == "links":
+        with shaped(workers, link, leaves=setting.get("leaves", 0)) as network:
             yield network
     else:
         yield loopback(workers)
 
 
-@contextmanager
-def switch(
-    network: Network, loss: float, given: argparse.Namespace, *, needed: bool
-) -> Iterator[str]:
-    """A switch at its place; yields its address."""
-    if not needed:
-        yield ""
-        return
-    config = {"engines": ["reduce"], "listen": f"{network.switch.address}:0", **given.switch}
-    argv = (sys.executable, str(HERE / "sum_switch.py"))
-    process = subprocess.Popen(
-        network.switch.command(*argv, json.dumps(config | lossy(loss, given.seed))),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=None if given.statistics else subprocess.DEVNULL,
-        text=True,
-    )
-    try:
-        assert process.stdout is not None
-        address = process.stdout.readline().strip()
-        yield address or sys.exit("the switch ended without listening")
-    finally:
-        process.communicate(timeout=10)
-
-
-def work(network: Network, plan: Row, address: str, given: argparse.Namespace) -> Iterator[Row]:
+def work(
+    network: Network, plan: Row, addresses: list[str], given: argparse.Namespace
+) -> Iterator[Row]:
     """Start the workers; yield what rank 0 prints."""
     port = _free_port(network)
     processes: list[subprocess.Popen[str]] = []
@@ -159,12 +174,12 @@ def work(network: Network, plan: Row, address: str, given: argparse.Namespace) -
         for rank, place in enumerate(network.workers):
             environment = os.environ | {
                 "RANK": str(rank),
-                "WORLD_SIZE": str(given.workers),
+                "WORLD_SIZE": str(len(network.workers)),
                 "MASTER_ADDR": network.workers[0].address,
                 "MASTER_PORT": str(port),
                 "GLOO_SOCKET_IFNAME": place.interface,
                 "OMP_NUM_THREADS": "1",
-                "OLAF_SWITCH": address,
+                "OLAF_SWITCH": addresses[network.switch_of[rank]] if addresses else "",
                 "OLAF_BENCH_PLAN": json.dumps(plan),
             }
             argv = place.command(sys.executable, str(HERE / "sum_worker.py"))
@@ -221,7 +236,9 @@ def row_of(
         "p90_ms": high * 1e3,
         "loss": setting["loss"],
         "network": setting["network"],
-        "workers": given.workers,
+        "workers": setting.get("workers", given.workers),
+        "leaves": setting.get("leaves"),
+        "cores": setting.get("cores"),
         "seed": series["seed"],
         "calls": len(seconds),
     }
@@ -231,38 +248,53 @@ def row_of(
 
 
 def judge(row: Row, earlier: list[Row]) -> None:
-    """Add the ratio to gloo, or to no loss, and the goals that apply."""
+    """Add the ratios to other rows, and the goals that apply."""
     if row["backend"] != "olaf":
         return
-    size = row["bytes"]
-    same = [each for each in earlier if all(each[key] == row[key] for key in SAME)]
-    for other in same:
+    for other in earlier:
+        compare(row, other)
+    row["goals"] = {name: goal for name, goal in goals(row) if name in row}
+    row["met"] = all(row[name] >= goal for name, goal in row["goals"].items())
+    if row["network"] == "links" and row["bytes"] in TIME_GOAL_MS:
+        row["goal_ms"] = TIME_GOAL_MS[row["bytes"]]
+        row["met"] = row["met"] and row["median_ms"] <= row["goal_ms"]
+
+
+def compare(row: Row, other: Row) -> None:
+    """Add the ratio to another row, if it is one to compare with."""
+    faster = other["median_ms"] / row["median_ms"]
+    if row["leaves"] is not None or row["cores"]:
+        if row["leaves"] and other["leaves"] == 0:
+            row["against_one_switch"] = faster
+        if (row["cores"] or 0) > 1 and other["cores"] == 1:
+            row["against_one_core"] = row["gbit_per_core_s"] / other["gbit_per_core_s"]
+    elif all(other[key] == row[key] for key in SAME):
         if other["backend"] == "gloo" and other["setting"] == row["setting"]:
-            row["against_gloo"] = other["median_ms"] / row["median_ms"]
+            row["against_gloo"] = faster
         if other["backend"] == "olaf" and row["loss"] and not other["loss"]:
-            row["against_no_loss"] = other["median_ms"] / row["median_ms"]
-    goals: list[tuple[str, float, float]] = []  # name, measured, goal
-    links = row["network"] == "links"
-    if row["loss"]:
-        goals.append(("against_no_loss", row.get("against_no_loss", 0), LOSS_GOAL[row["loss"]]))
+            row["against_no_loss"] = faster
+
+
+def goals(row: Row) -> Iterator[tuple[str, float]]:
+    """Each figure that has a goal, and its least value."""
+    size = row["bytes"]
+    if row["leaves"] is not None or row["cores"]:
+        yield "against_one_switch", TREE_GOAL
+        yield "against_one_core", CORES_GOAL
+    elif row["loss"]:
+        yield "against_no_loss", LOSS_GOAL[row["loss"]]
     elif row["collective"] == "broadcast":
-        goals.append(("share", row.get("share", 0), BROADCAST_GOAL["share"]))
-        goals.append(("against_gloo", row.get("against_gloo", 0), BROADCAST_GOAL["ratio"]))
+        yield "share", BROADCAST_GOAL["share"]
+        yield "against_gloo", BROADCAST_GOAL["ratio"]
+    elif row["network"] == "links":
+        if size in SHARE_GOAL:
+            yield "share", SHARE_GOAL[size]
+        yield "against_gloo", RATIO_GOAL[size]
     else:
-        if links and size in SHARE_GOAL:
-            goals.append(("share", row["share"], SHARE_GOAL[size]))
-        if "against_gloo" in row:
-            goals.append(("against_gloo", row["against_gloo"], RATIO_GOAL[size] if links else 1.0))
-        if links and size in TIME_GOAL_MS:
-            row["goal_ms"] = TIME_GOAL_MS[size]
-            row["met"] = row["median_ms"] <= TIME_GOAL_MS[size]
-    row["goals"] = {name: goal for name, _, goal in goals}
-    row["met"] = row.get("met", True) and all(value >= goal for _, value, goal in goals)
+        yield "against_gloo", 1.0
 
 
-HEADING = (
-    f"{'':24}{'ms':>9}{'p10 .. p90':>20}{'line rate':>11}{'x gloo':>9}{'x no loss':>11}  goals"
-)
+HEADING = f"{'':24}{'ms':>9}{'p10 .. p90':>20}{'line rate':>11}{'x gloo':>9}{'x other':>11}  goals"
 
 
 def print_row(row: Row) -> None:
@@ -272,9 +304,13 @@ def print_row(row: Row) -> None:
     goals = [f"{key} >= {goal:g}" for key, goal in row.get("goals", {}).items()]
     goals += [f"<= {row['goal_ms']:g} ms"] if "goal_ms" in row else []
     verdict = ("met: " if row["met"] else "NOT MET: ") + ", ".join(goals) if goals else ""
+    others = ("against_no_loss", "against_one_switch", "against_one_core")
+    other = next((key for key in others if key in row), "")
+    per_core = row.get("gbit_per_core_s")
+    told = f"{per_core:.1f} Gbit/s in for a core; " if per_core else ""
     print(
         f"{name:24}{row['median_ms']:>9.3f}{spread:>20}{_part(row, 'share'):>11}"
-        f"{_part(row, 'against_gloo'):>9}{_part(row, 'against_no_loss'):>11}  {verdict}",
+        f"{_part(row, 'against_gloo'):>9}{_part(row, other):>11}  {told}{verdict}",
         flush=True,
     )
 
@@ -297,7 +333,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--timeout", type=float, default=120.0, help="seconds for a collective")
     parser.add_argument("--backends", nargs="+", default=["gloo", "olaf"])
     parser.add_argument("--bytes", nargs="+", type=int, default=list(REDUCE), choices=REDUCE)
-    parser.add_argument("--only", nargs="+", choices=("links", "loopback", "loss"))
+    parser.add_argument("--only", nargs="+", choices=PARTS)
     parser.add_argument("--no-broadcast", dest="broadcast", action="store_false")
     parser.add_argument("--switch", type=json.loads, default={}, help="switch's options, as JSON")
     parser.add_argument("--statistics", action="store_true", help="print the switch's counters")

@@ -1,8 +1,9 @@
-"""A switch and its workers, each in a network namespace of its own, joined by shaped links.
+"""Switches and workers, each in a network namespace of its own, joined by shaped links.
 
 Each worker has one `veth` to the switch's namespace. There a bridge joins them, and the switch
 listens on the bridge's address. So gloo's workers reach each other over the same links, and each
-port of the switch has the full rate, as a port of a hardware switch has.
+port of the switch has the full rate, as a port of a hardware switch has. In a tree each lower
+switch has one more `veth`, to the bridge of the upper switch.
 """
 
 from __future__ import annotations
@@ -43,10 +44,13 @@ class Place:
 
 @dataclass(frozen=True)
 class Network:
-    """The places of the switch and of the workers."""
+    """The places of the switches and of the workers."""
 
-    switch: Place
+    switches: list[Place]
+    """The uppermost first. All others send their sums to it."""
     workers: list[Place]
+    switch_of: list[int]
+    """Which of the switches each worker is at."""
 
 
 def allowed() -> str | None:
@@ -68,40 +72,51 @@ def allowed() -> str | None:
 def loopback(workers: int) -> Network:
     """Everything on the loopback of this machine, unshaped."""
     place = Place(None, "127.0.0.1", "lo")
-    return Network(place, [place] * workers)
+    return Network([place], [place] * workers, [0] * workers)
 
 
 @contextlib.contextmanager
-def shaped(workers: int, link: Link) -> Iterator[Network]:
-    """Namespaces with shaped links. They are gone at the end, and the links with them."""
+def shaped(workers: int, link: Link, *, leaves: int = 0) -> Iterator[Network]:
+    """Namespaces with shaped links. They are gone at the end, and the links with them.
+
+    leaves: lower switches, with an equal share of the workers each; 0: one switch has them all.
+    """
     prefix = f"olaf-{os.getpid()}"
-    switch = Place(f"{prefix}-s", f"{SUBNET}.254", BRIDGE)
+    switches = [
+        Place(f"{prefix}-s{at}", f"{SUBNET}.{254 - at}", BRIDGE) for at in range(1 + leaves)
+    ]
     places = [Place(f"{prefix}-{at}", f"{SUBNET}.{at + 1}", UPLINK) for at in range(workers)]
+    switch_of = [1 + at * leaves // workers if leaves else 0 for at in range(workers)]
     made: list[str] = []
     try:
-        for place in (switch, *places):
+        for place in (*switches, *places):
             _run("ip", "netns", "add", str(place.namespace))
             made.append(str(place.namespace))
             _in(place, "ip", "link", "set", "lo", "up")
-        _in(switch, "ip", "link", "add", BRIDGE, "type", "bridge")
-        _in(switch, "ip", "link", "set", BRIDGE, "mtu", str(link.mtu), "up")
-        _in(switch, "ip", "address", "add", f"{switch.address}/24", "dev", BRIDGE)
+        for switch in switches:
+            _in(switch, "ip", "link", "add", BRIDGE, "type", "bridge")
+            _in(switch, "ip", "link", "set", BRIDGE, "mtu", str(link.mtu), "up")
+            _in(switch, "ip", "address", "add", f"{switch.address}/24", "dev", BRIDGE)
+        for at, switch in enumerate(switches[1:]):
+            _join(switches[0], f"leaf{at}", switch, link)
+            _in(switch, "ip", "link", "set", UPLINK, "master", BRIDGE)
         for at, place in enumerate(places):
-            _join(switch, f"port{at}", place, link)
-        yield Network(switch, places)
+            _join(switches[switch_of[at]], f"port{at}", place, link)
+            _in(place, "ip", "address", "add", f"{place.address}/24", "dev", UPLINK)
+        yield Network(switches, places, switch_of)
     finally:
         for name in made:
             subprocess.run(["ip", "netns", "del", name], check=False, capture_output=True)
 
 
-def _join(switch: Place, port: str, worker: Place, link: Link) -> None:
-    peer = ("peer", "name", UPLINK, "netns", str(worker.namespace))
+def _join(switch: Place, port: str, lower: Place, link: Link) -> None:
+    """Lay a link from a port of a switch to a worker, or to a lower switch."""
+    peer = ("peer", "name", UPLINK, "netns", str(lower.namespace))
     _in(switch, "ip", "link", "add", port, "mtu", str(link.mtu), "type", "veth", *peer)
     _in(switch, "ip", "link", "set", port, "master", BRIDGE, "up")
-    _in(worker, "ip", "link", "set", UPLINK, "mtu", str(link.mtu), "up")
-    _in(worker, "ip", "address", "add", f"{worker.address}/24", "dev", UPLINK)
+    _in(lower, "ip", "link", "set", UPLINK, "mtu", str(link.mtu), "up")
     _shape(str(switch.namespace), port, link)
-    _shape(str(worker.namespace), UPLINK, link)
+    _shape(str(lower.namespace), UPLINK, link)
 
 
 def _shape(namespace: str, interface: str, link: Link) -> None:

@@ -1,4 +1,4 @@
-"""The switch of `benchmarks/sum.py`: prints its address, and runs until its input ends.
+"""The switch of `benchmarks/sum.py`: prints its address, and its counts when its input ends.
 
 `olaf switch` has no option for `receive_loss`, so this starts the same switch from its JSON.
 """
@@ -16,7 +16,7 @@ def main() -> None:
     switch.start()
     print(switch.address, flush=True)
     sys.stdin.read()
-    print(switch.stats(), file=sys.stderr)
+    print(switch.stats(), flush=True)
     switch.stop()
 
 
