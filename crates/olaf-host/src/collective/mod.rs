@@ -30,6 +30,16 @@ pub trait Collective: Engine {
     /// Where this end stands.
     fn standing(&self) -> Standing;
 
+    /// Cores of the switch, once it has said so: each has a port of its own, which follow each other.
+    fn switch_cores(&self) -> u32 {
+        1
+    }
+
+    /// The version of the switch's messages, if it is another one than this end's.
+    fn other_version(&self) -> Option<u8> {
+        None
+    }
+
     /// Begins an operation. Every worker of the job begins the same operations in the same order.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ use crate::roles::reduce::{engines, together};
 use crate::roles::switch_config::{EngineKind, SwitchConfig};
 use crate::{clock, io::address, random};
 use olaf_engine::party::Ruling;
-use olaf_engine::switch::{native, reduce};
+use olaf_engine::switch::native;
 use olaf_engine::{ClusterId, Engine, JobId, PortId, Wiring};
 use serde_json::{Map, Value};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -23,8 +23,8 @@ pub struct Switch {
 /// An engine that is served.
 enum Served {
     Queue(Running<native::Switch>),
-    /// One for each core.
-    Reduce(Vec<Running<reduce::Switch>>),
+    /// An engine that sums: one for each core.
+    Sums(EngineKind, Vec<Box<dyn Serving>>),
 }
 
 impl Switch {
@@ -40,7 +40,7 @@ impl Switch {
             };
             Ok(match kind {
                 EngineKind::Queue => Served::Queue(queue(config, &key, &listen)?),
-                EngineKind::Reduce => Served::Reduce(engines(config, &key, &listen)?),
+                EngineKind::Reduce => Served::Sums(kind, boxed(engines(config, &key, &listen)?)),
             })
         });
         Ok(Self { engines: engines.collect::<Result<_, StartError>>()? })
@@ -126,7 +126,7 @@ impl Switch {
         let (job, cluster) = (JobId(job), ClusterId(cluster));
         let queue = self.engines.iter().find_map(|engine| match engine {
             Served::Queue(running) => Some(running),
-            Served::Reduce(_) => None,
+            Served::Sums(..) => None,
         });
         // Only the queue asks.
         let Some(queue) = queue else { return Ok(false) };
@@ -152,7 +152,7 @@ impl Served {
     const fn kind(&self) -> EngineKind {
         match self {
             Self::Queue(_) => EngineKind::Queue,
-            Self::Reduce(_) => EngineKind::Reduce,
+            Self::Sums(kind, _) => *kind,
         }
     }
 
@@ -160,20 +160,20 @@ impl Served {
     fn first(&self) -> &dyn Serving {
         match self {
             Self::Queue(running) => running,
-            Self::Reduce(cores) => &cores[0],
+            Self::Sums(_, cores) => &*cores[0],
         }
     }
 
     fn each(&self) -> Vec<&dyn Serving> {
         match self {
             Self::Queue(running) => vec![running],
-            Self::Reduce(cores) => cores.iter().map(|running| running as &dyn Serving).collect(),
+            Self::Sums(_, cores) => cores.iter().map(|running| &**running).collect(),
         }
     }
 }
 
 /// What a switch does alike with each of its engines.
-trait Serving {
+trait Serving: Send + Sync {
     fn address(&self) -> &str;
     fn start(&self) -> Result<(), StartError>;
     fn report(&self) -> Result<Value, AskError>;
@@ -197,6 +197,10 @@ impl<E: Engine + Send + 'static> Serving for Running<E> {
     fn stop(&self) -> Result<(), AskError> {
         self.stop()
     }
+}
+
+fn boxed<E: Engine + Send + 'static>(each: Vec<Running<E>>) -> Vec<Box<dyn Serving>> {
+    each.into_iter().map(|running| Box::new(running) as Box<dyn Serving>).collect()
 }
 
 /// The engine `queue`, with its servers.

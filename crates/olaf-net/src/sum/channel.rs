@@ -10,7 +10,6 @@ use crate::error::{ClientError, StartError};
 use crate::io::peers::Peers;
 use crate::io::socket::Socket;
 use crate::random;
-use olaf_engine::Engine;
 use olaf_host::collective::{Config, Failure, Operation, OperationId, Reducer, Standing};
 use olaf_wire::ids::{JobId, Session};
 use serde_json::Value;
@@ -59,7 +58,7 @@ impl Channel {
             ..Config::new(JobId(job), Session(random::draw()), peer)
         });
         let local = socket.local();
-        let shared = Shared::new(socket, peers, peer, Operations::new(reducer))
+        let shared = Shared::new(socket, peers, peer, Operations::new(Box::new(reducer)))
             .map_err(|error| StartError::System("cannot open a connection".into(), error))?;
         let shared = Arc::new(shared);
         let theirs = shared.clone();
@@ -74,7 +73,7 @@ impl Channel {
     pub(super) fn start_join(&self) -> Result<SumJoining, ClientError> {
         self.alive()?;
         let refused_before = self.connections_refused();
-        self.shared.with(|operations| operations.reducer.join(clock::now()));
+        self.shared.with(|operations| operations.end.join(clock::now()));
         self.shared.transmit();
         Ok(SumJoining { since: Instant::now(), refused_before })
     }
@@ -82,11 +81,9 @@ impl Channel {
     /// Waits until the worker is in its job, or is turned away; none while that is open.
     pub(super) fn await_join(&self, deadline: Instant) -> Option<Result<Seat, ClientError>> {
         self.shared.wait_until(deadline, |operations| {
-            let cores = operations.reducer.switch_cores();
-            match operations.reducer.standing() {
-                Standing::In { rank, workers, .. } => {
-                    Some(Ok(Seat { rank, workers, cores: cores.unwrap_or(1) }))
-                }
+            let cores = operations.end.switch_cores();
+            match operations.end.standing() {
+                Standing::In { rank, workers, .. } => Some(Ok(Seat { rank, workers, cores })),
                 Standing::Joining { .. } => None,
                 Standing::Refused(code) => {
                     Some(Err(ClientError::Refused(self.place.refusal(code))))
@@ -98,7 +95,7 @@ impl Channel {
 
     /// Rank and workers in the generation that runs; none where the worker is in none.
     pub(super) fn seat(&self) -> Option<(u32, u32)> {
-        match self.shared.with(|operations| operations.reducer.standing()) {
+        match self.shared.with(|operations| operations.end.standing()) {
             Standing::In { rank, workers, .. } => Some((rank, workers)),
             _ => None,
         }
@@ -107,10 +104,9 @@ impl Channel {
     /// Why nothing has come of the join so far.
     pub(super) fn why_not_in(&self, joining: &SumJoining) -> SumError {
         let waited = joining.since.elapsed();
-        let (standing, other) = self.shared.with(|operations| {
-            let counts = operations.reducer.statistics(clock::now());
-            (operations.reducer.standing(), counts.other_version)
-        });
+        let (standing, other) = self
+            .shared
+            .with(|operations| (operations.end.standing(), operations.end.other_version()));
         match standing {
             Standing::Joining { here, workers } if here > 0 => {
                 SumError::TimedOut(self.place.alone(waited, here, workers))
@@ -193,8 +189,8 @@ impl Channel {
         let Some(thread) = thread else { return false };
         // A full socket gets a moment, and a good-bye that is lost is said again.
         let gone = |operations: &mut Operations| {
-            // A reducer that awaits nothing has said good-bye, and was heard.
-            let is_quiet = operations.reducer.poll_timeout().is_none();
+            // An end that awaits nothing has said good-bye, and was heard.
+            let is_quiet = operations.end.poll_timeout().is_none();
             (is_quiet && self.shared.is_sent()).then_some(())
         };
         let _ = self.shared.wait_until(deadline(LEAVE_PATIENCE), gone);

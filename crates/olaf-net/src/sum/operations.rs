@@ -2,7 +2,7 @@
 
 use olaf_engine::report::Report;
 use olaf_engine::{Engine, Event, Instant, PeerId, PortId, Source, Transmit, Verdict, Why};
-use olaf_host::collective::{Collective, Done, Failure, Operation, OperationId, Reducer};
+use olaf_host::collective::{Collective, Done, Failure, Operation, OperationId};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -134,7 +134,8 @@ impl Told {
 
 /// A worker, whose operations end at their time limits and tell those who wait.
 pub(super) struct Operations {
-    pub(super) reducer: Reducer,
+    /// The end of the job's protocol.
+    pub(super) end: Box<dyn Collective + Send>,
     open: BTreeMap<OperationId, Open>,
 }
 
@@ -145,8 +146,8 @@ struct Open {
 }
 
 impl Operations {
-    pub(super) const fn new(reducer: Reducer) -> Self {
-        Self { reducer, open: BTreeMap::new() }
+    pub(super) fn new(end: Box<dyn Collective + Send>) -> Self {
+        Self { end, open: BTreeMap::new() }
     }
 
     /// Begins a part of an operation, which is given up at `until`.
@@ -158,7 +159,7 @@ impl Operations {
         slot: Arc<Slot>,
         part: usize,
     ) -> Result<OperationId, (Failure, Operation)> {
-        let id = self.reducer.begin(now, operation)?;
+        let id = self.end.begin(now, operation)?;
         self.open.insert(id, Open { until, slot, part });
         self.settle();
         Ok(id)
@@ -166,14 +167,14 @@ impl Operations {
 
     pub(super) fn give_up(&mut self, now: Instant, id: OperationId) {
         if self.open.contains_key(&id) {
-            self.reducer.give_up(now, id);
+            self.end.give_up(now, id);
             self.settle();
         }
     }
 
     /// Leaves the job; open operations fail.
     pub(super) fn leave(&mut self, now: Instant) {
-        self.reducer.leave(now);
+        self.end.leave(now);
         self.settle();
     }
 
@@ -184,7 +185,7 @@ impl Operations {
 
     /// Hands the operations that have ended to those who wait for them.
     fn settle(&mut self) {
-        while let Some(done) = self.reducer.poll_done() {
+        while let Some(done) = self.end.poll_done() {
             let id = done.id;
             let Some(open) = self.open.remove(&id) else { continue };
             open.slot.end(open.part, done);
@@ -198,45 +199,45 @@ impl Operations {
 
 impl Engine for Operations {
     fn handle_packet(&mut self, now: Instant, from: Source, bytes: &[u8]) -> Verdict {
-        let verdict = self.reducer.handle_packet(now, from, bytes);
+        let verdict = self.end.handle_packet(now, from, bytes);
         self.settle();
         verdict
     }
 
     fn poll_transmit(&mut self, now: Instant, port: PortId, buf: &mut [u8]) -> Option<Transmit> {
-        self.reducer.poll_transmit(now, port, buf)
+        self.end.poll_transmit(now, port, buf)
     }
 
     fn poll_timeout(&self) -> Option<(Instant, Why)> {
         let limit = self.first_limit().map(|at| (at, Why::BlockDeadline));
-        [self.reducer.poll_timeout(), limit].into_iter().flatten().min_by_key(|(at, _)| *at)
+        [self.end.poll_timeout(), limit].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
 
     fn handle_timeout(&mut self, now: Instant) {
         if self.first_limit().is_some_and(|at| at <= now) {
             let late = self.open.iter().filter(|(_, open)| open.until <= now);
             let late: Vec<_> = late.map(|(id, _)| *id).collect();
-            late.into_iter().for_each(|id| self.reducer.give_up(now, id));
+            late.into_iter().for_each(|id| self.end.give_up(now, id));
         }
-        if self.reducer.poll_timeout().is_some_and(|(at, _)| at <= now) {
-            self.reducer.handle_timeout(now);
+        if self.end.poll_timeout().is_some_and(|(at, _)| at <= now) {
+            self.end.handle_timeout(now);
         }
         self.settle();
     }
 
     fn poll_event(&mut self) -> Option<Event> {
-        self.reducer.poll_event()
+        self.end.poll_event()
     }
 
     fn peers(&self, keep: &mut dyn FnMut(PeerId)) {
-        self.reducer.peers(keep);
+        self.end.peers(keep);
     }
 
     fn report(&self, now: Instant, to: &mut dyn Report) {
-        self.reducer.report(now, to);
+        self.end.report(now, to);
     }
 
     fn handle_too_long(&mut self, now: Instant, bytes: usize, largest: Option<u32>) {
-        self.reducer.handle_too_long(now, bytes, largest);
+        self.end.handle_too_long(now, bytes, largest);
     }
 }

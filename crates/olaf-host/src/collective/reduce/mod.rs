@@ -137,13 +137,6 @@ impl Reducer {
         self.standing
     }
 
-    /// Cores of the switch, as it said in its newest welcome; none before the first. The engine of
-    /// core `i` listens on the switch's port plus `i`.
-    #[must_use]
-    pub fn switch_cores(&self) -> Option<u32> {
-        self.generation.as_ref().map(|generation| generation.cores)
-    }
-
     /// Operations that have begun and not ended.
     #[must_use]
     pub fn open_operations(&self) -> usize {
@@ -201,6 +194,14 @@ impl Collective for Reducer {
 
     fn standing(&self) -> Standing {
         self.standing
+    }
+
+    fn switch_cores(&self) -> u32 {
+        self.generation.as_ref().map_or(1, |generation| generation.cores)
+    }
+
+    fn other_version(&self) -> Option<u8> {
+        self.counts.other_version
     }
 
     fn begin(
