@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
+from olaf import protocols
+
 if TYPE_CHECKING:
     from typing import Self
 
@@ -32,32 +34,6 @@ OPS = ("sum", "mean", "min", "max")
 
 LANES = {"<f4": "f32", "<f2": "f16", "<i4": "i32", "<i8": "i64"}
 """The types that a switch sums, by numpy's names. A tensor may also be bfloat16 (`bf16`)."""
-
-
-PROTOCOLS: dict[str, dict[str, Any]] = {
-    "reduce": {},
-    # ATP §4 and §5.2.3: 32 values in a packet, i32 by one scale, a timer of 1 ms alone. The window
-    # is SwitchML's own choice for 10 Gbit/s. differs: ATP's packets have 180 bytes, and ours 234,
-    # for our header is longer.
-    "switchml-atp": {
-        "block_bytes": 128,
-        "window_blocks": 128,
-        "scale": 1e8,
-        "recovery": "timer",
-        "timer_ms": 1,
-        "ecn": False,
-    },
-    # Trio-ML §6.1: 256 values in a packet, a pool of 512, nothing is sent again.
-    "switchml-trio": {
-        "block_bytes": 1024,
-        "window_blocks": 512,
-        "scale": 1e8,
-        "recovery": "off",
-        "ecn": False,
-    },
-}
-"""What `connect_sum` sets for each protocol; its options change single values. SwitchML is the
-baseline of two papers."""
 
 
 class Counts(NamedTuple):
@@ -109,9 +85,8 @@ def connect_sum(
         if deadline_s < 0.001:
             raise ValueError(f"deadline_s = {deadline_s}: must be at least 0.001, or None")
         options["deadline_ms"] = round(deadline_s * 1000)
-    if protocol not in PROTOCOLS:
-        raise ValueError(f"protocol = {protocol!r}: must be one of {', '.join(PROTOCOLS)}")
-    config = json.dumps(PROTOCOLS[protocol] | options)
+    chosen = protocols.protocol(protocol)
+    config = json.dumps({"protocol": chosen.engine, **chosen.options, **options})
     client = SumClient(switch, job=job, workers=workers, rank=rank, config=config)
     try:
         client.join(timeout_s)

@@ -40,6 +40,7 @@ def test_the_program_has_the_last_word() -> None:
         (SWITCH | {"OLAF_JOB": "70000"}, "OLAF_JOB = 70000: must be from 1 to 65535"),
         (SWITCH | {"OLAF_PARTIAL": "perhaps"}, "OLAF_PARTIAL = 'perhaps': must be 1 or 0"),
         (SWITCH | {"OLAF_FALL_BACK": "nccl"}, "OLAF_FALL_BACK = 'nccl': must be 'gloo' or empty"),
+        (SWITCH | {"OLAF_PROTOCOL": "tcp"}, "OLAF_PROTOCOL = 'tcp': must be one of reduce"),
         (SWITCH | {"OLAF_CONNECTION": "{"}, "OLAF_CONNECTION is not JSON"),
         (SWITCH | {"OLAF_CONNECTION": "[]"}, "must be a JSON object"),
         (SWITCH | {"OLAF_PARTIAL": "1", "OLAF_FALL_BACK": "gloo"}, "exclude each other"),

@@ -30,4 +30,4 @@ pub use roles::{
     EngineKind, Server, ServerConfig, SharingConfig, SharingController, SharingHost,
     SharingHostConfig, Switch, SwitchConfig,
 };
-pub use sum::{Pending, SumClient, SumConfig, SumError, SumFailure, SumJoining};
+pub use sum::{Pending, Protocol, SumClient, SumConfig, SumError, SumFailure, SumJoining};

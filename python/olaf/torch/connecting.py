@@ -39,6 +39,7 @@ def connect(
             rank=rank,
             timeout_s=settings.connect_timeout_s,
             deadline_s=settings.deadline_s,
+            protocol=settings.protocol,
             **settings.connection,
         )
     except (OlafError, OSError) as error:

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from olaf.protocols import PROTOCOLS
+
 GLOO = "gloo"
 TRUE, FALSE = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")
 
@@ -18,6 +20,7 @@ class SumOptions:
 
     switch: ``OLAF_SWITCH``, as in ``10.0.0.1:5555``.
     job: ``OLAF_JOB``, from 1 to 65535. Two programs on one switch need two numbers. Default: 1.
+    protocol: ``OLAF_PROTOCOL``, see ``protocol`` of `olaf.connect_sum`. Default: ``reduce``.
     partial: ``OLAF_PARTIAL``. Take sums that lack workers. They are scaled, so that their mean is
         the mean over their contributors.
     deadline_s: ``OLAF_DEADLINE_S``. The switch sends a block that is older without the missing
@@ -31,6 +34,7 @@ class SumOptions:
 
     switch: str | None = None
     job: int | None = None
+    protocol: str | None = None
     partial: bool | None = None
     exact: bool | None = None
     deadline_s: float | None = None
@@ -45,6 +49,7 @@ class Settings:
 
     switch: str
     job: int = 1
+    protocol: str = "reduce"
     partial: bool = False
     exact: bool = False
     deadline_s: float | None = None
@@ -76,6 +81,7 @@ def settings(given: object, environment: Mapping[str, str] = os.environ) -> Sett
     chosen = Settings(
         switch=switch,
         job=_or(given.job, read.number("OLAF_JOB", int), 1),
+        protocol=_or(given.protocol, environment.get("OLAF_PROTOCOL"), "reduce"),
         partial=_or(given.partial, read.truth("OLAF_PARTIAL"), False),
         exact=_or(given.exact, read.truth("OLAF_EXACT"), False),
         deadline_s=_or(given.deadline_s, read.number("OLAF_DEADLINE_S", float), None),
@@ -87,6 +93,12 @@ def settings(given: object, environment: Mapping[str, str] = os.environ) -> Sett
     )
     if not 1 <= chosen.job <= MAX_JOB:
         raise ValueError(f"OLAF_JOB = {chosen.job}: must be from 1 to {MAX_JOB}")
+    if chosen.protocol not in PROTOCOLS:
+        raise ValueError(
+            f"OLAF_PROTOCOL = {chosen.protocol!r}: must be one of {', '.join(PROTOCOLS)}"
+        )
+    if chosen.exact and PROTOCOLS[chosen.protocol].sums_floats:
+        raise ValueError(f"OLAF_EXACT: the protocol {chosen.protocol} has no order-free sums")
     if chosen.partial and chosen.falls_back:
         # The fall-back needs to know that every worker took part in the last sum.
         raise ValueError("OLAF_PARTIAL and OLAF_FALL_BACK exclude each other: choose one")

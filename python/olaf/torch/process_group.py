@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 
+from olaf.protocols import PROTOCOLS
 from olaf.torch import calls
 from olaf.torch.connecting import connect
 from olaf.torch.distributed import Gloo, Store, Work, dist
@@ -59,6 +60,7 @@ class SumProcessGroup(dist.ProcessGroup):
         self._timeout = timeout
         self._settings = chosen
         self._is_world = is_world
+        self._sums_floats = PROTOCOLS[chosen.protocol].sums_floats
         self._lock = threading.Lock()
         self._made: Sums | None = None
         self._gloo = _gloo("gloo", store, rank, size, timeout)
@@ -97,7 +99,7 @@ class SumProcessGroup(dist.ProcessGroup):
     ) -> Work:
         """Give every rank the tensor of the root."""
         tensors, opts = _listed(tensors), _options(dist.BroadcastOptions, opts, timeout, root=root)
-        if self.size() == 1 or len(tensors) != 1 or not calls.carried(tensors[0]):
+        if self._sums_floats or not self._carries(tensors) or len(tensors) != 1:
             return self._gloo.broadcast(tensors, opts)
         return self._sums().broadcast(
             tensors[0], opts.rootRank, timeout_s=self._limit(opts), wait=_waits(opts)
@@ -162,11 +164,20 @@ class SumProcessGroup(dist.ProcessGroup):
     def _operation(self, tensors: Sequence[torch.Tensor], opts: Any) -> Op | None:
         """The operation's name if the switch can do it with these tensors."""
         operation = OPERATIONS.get(opts.reduceOp.op)
-        if operation is None or self.size() == 1 or not all(map(calls.carried, tensors)):
+        if operation is None or not self._carries(tensors):
             return None
         if operation == calls.MEAN and not all(map(torch.is_floating_point, tensors)):
             return None  # gloo has torch's error for a mean of integers
+        if self._sums_floats and not calls.sums_floats(operation, tensors):
+            return None
         return operation
+
+    def _carries(self, tensors: Sequence[torch.Tensor]) -> bool:
+        """The switch takes tensors of this kind in this group."""
+        if self.size() == 1 or not all(map(calls.carried, tensors)):
+            return False
+        # The other protocols' packets have no room for the job numbers of subgroups.
+        return self._is_world or not self._sums_floats
 
     def _limit(self, opts: Any) -> float:
         """Seconds that this operation may take; an unset time-out is negative."""

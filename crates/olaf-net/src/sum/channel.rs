@@ -3,14 +3,16 @@
 
 use super::error::{Place, SumError, SumFailure};
 use super::operations::{Operations, Slot};
-use super::{LEAVE_PATIENCE, SumConfig, SumJoining};
+use super::{LEAVE_PATIENCE, Protocol, SumConfig, SumJoining};
 use crate::clock::{self, deadline};
 use crate::driver::shared::Shared;
 use crate::error::{ClientError, StartError};
 use crate::io::peers::Peers;
 use crate::io::socket::Socket;
 use crate::random;
-use olaf_host::collective::{Config, Failure, Operation, OperationId, Reducer, Standing};
+use olaf_host::collective::{
+    Collective, Config, Failure, Operation, OperationId, Reducer, Standing,
+};
 use olaf_wire::ids::{JobId, Session};
 use serde_json::Value;
 use std::net::SocketAddr;
@@ -49,16 +51,17 @@ impl Channel {
         let socket = socket.losing(config.receive_loss)?;
         let mut peers = Peers::new();
         let peer = peers.fix(switch);
-        let place = Place { switch, job, silence: options.silence };
-        let reducer = Reducer::new(Config {
+        let place = Place { protocol: config.protocol, switch, job, silence: options.silence };
+        let own = Config {
             rank,
             workers: workers.unwrap_or(0),
             datagram_bytes: config.datagram_bytes(switch.is_ipv6(), socket.path_mtu())?,
             options,
             ..Config::new(JobId(job), Session(random::draw()), peer)
-        });
+        };
+        let end = end(config, own)?;
         let local = socket.local();
-        let shared = Shared::new(socket, peers, peer, Operations::new(Box::new(reducer)))
+        let shared = Shared::new(socket, peers, peer, Operations::new(end))
             .map_err(|error| StartError::System("cannot open a connection".into(), error))?;
         let shared = Arc::new(shared);
         let theirs = shared.clone();
@@ -208,6 +211,13 @@ impl Channel {
             _ => Ok(()),
         }
     }
+}
+
+/// The worker's end of the protocol.
+fn end(config: &SumConfig, own: Config) -> Result<Box<dyn Collective + Send>, StartError> {
+    Ok(match config.protocol {
+        Protocol::Reduce => Box::new(Reducer::new(own)),
+    })
 }
 
 impl Drop for Channel {

@@ -13,10 +13,30 @@ use std::time::Duration;
 /// Every path of IPv4 takes IP packets of this size.
 const LEAST_MTU: u32 = 576;
 
+/// What a worker and its switch speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Protocol {
+    /// Our own protocol.
+    Reduce,
+}
+
+impl Protocol {
+    /// The name, which is also that of the switch's engine.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Reduce => "reduce",
+        }
+    }
+}
+
 /// The set-up: what every worker may be told, and what a process has besides.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default)]
 pub struct SumConfig {
+    /// What the worker and its switch speak. `reduce`.
+    pub protocol: Protocol,
     /// The largest IP packet that the path takes. Off: as the system says.
     pub mtu_bytes: Option<u32>,
     /// An operation ends with an error after this time, in milliseconds, unless its call says
@@ -34,6 +54,7 @@ pub struct SumConfig {
 impl Default for SumConfig {
     fn default() -> Self {
         Self {
+            protocol: Protocol::Reduce,
             mtu_bytes: None,
             operation_timeout: Duration::from_secs(60),
             receive_loss: None,

@@ -1,5 +1,6 @@
 //! Why an operation, or a join, failed: in words for a program, and in a sentence for a person.
 
+use super::Protocol;
 use olaf_host::collective::Failure;
 use olaf_wire::reduce::{Reason, WelcomeCode};
 use std::fmt;
@@ -44,6 +45,7 @@ impl std::error::Error for SumError {}
 /// Where an operation failed.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
+    pub(super) protocol: Protocol,
     pub(super) switch: SocketAddr,
     pub(super) job: u32,
     /// The worker's options, as far as messages name them.
@@ -87,8 +89,9 @@ impl Place {
                 rank,
                 format!(
                     "{} of job {job} sent a NaN or an infinity, which the switch at {switch} refuses: \
-                     look at that worker's values, or set non_finite to pass in [switch.reduce]",
-                    worker(rank)
+                     look at that worker's values, or set non_finite to pass in [switch.{}]",
+                    worker(rank),
+                    self.protocol.name()
                 ),
             ),
         };
@@ -100,11 +103,15 @@ impl Place {
         let (switch, waited) = (self.switch, waited.as_secs_f64());
         if let Some(theirs) = other {
             return format!(
-                "{switch} speaks version {theirs} of the messages of reduce, and this worker \
-                 another one: install the same release of Olaf on both machines"
+                "{switch} speaks version {theirs} of the messages of {}, and this worker \
+                 another one: install the same release of Olaf on both machines",
+                self.protocol.name()
             );
         }
-        format!("no answer from a switch at {switch} within {waited:.1} s: {}", why_silent(refused))
+        format!(
+            "no answer from a switch at {switch} within {waited:.1} s: {}",
+            self.why_silent(refused)
+        )
     }
 
     /// Other workers are missing.
@@ -124,7 +131,8 @@ impl Place {
             WelcomeCode::Full => format!(
                 "the switch at {switch} has no room for this worker: job {job} has all its workers, \
                  or the switch has all its jobs; give another job number, or raise `jobs` or \
-                 `memory` in [switch.reduce]"
+                 `memory` in [switch.{}]",
+                self.protocol.name()
             ),
             WelcomeCode::Refused => format!(
                 "the switch at {switch} refused this worker: it contradicts the other workers of \
@@ -132,13 +140,24 @@ impl Place {
                  or use another job number"
             ),
             WelcomeCode::OtherVersion => format!(
-                "the switch at {switch} speaks another version of the messages of reduce: install \
-                 the same release of Olaf on both machines"
+                "the switch at {switch} speaks another version of the messages of {}: install \
+                 the same release of Olaf on both machines",
+                self.protocol.name()
             ),
             WelcomeCode::Welcome | WelcomeCode::Waiting => {
                 format!("the switch at {switch} answered {}", code.name())
             }
         }
+    }
+
+    fn why_silent(&self, refused: bool) -> String {
+        let question = if refused {
+            "its machine says that nothing listens on that port; start it"
+        } else {
+            "is it running there, and does UDP get through? Start it"
+        };
+        let engine = self.protocol.name();
+        format!("{question} with `olaf switch --engines {engine}`, or correct the address")
     }
 
     fn timed_out(&self, took: Duration) -> String {
@@ -154,7 +173,7 @@ impl Place {
         let (switch, silence) = (self.switch, self.silence.as_secs_f64());
         format!(
             "the switch at {switch} has not been heard for {silence:.1} s: {}; then connect again",
-            why_silent(refused)
+            self.why_silent(refused)
         )
     }
 
@@ -220,14 +239,4 @@ const fn name_of(reason: Reason) -> &'static str {
 
 fn worker(rank: Option<u32>) -> String {
     rank.map_or_else(|| "a worker".into(), |rank| format!("worker {rank}"))
-}
-
-fn why_silent(refused: bool) -> &'static str {
-    if refused {
-        "its machine says that nothing listens on that port; start it with `olaf switch --engines \
-         reduce`, or correct the address"
-    } else {
-        "is it running there, and does UDP get through? Start it with `olaf switch --engines reduce`, \
-         or correct the address"
-    }
 }

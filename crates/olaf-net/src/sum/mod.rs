@@ -11,7 +11,7 @@ mod config;
 mod error;
 mod operations;
 
-pub use config::SumConfig;
+pub use config::{Protocol, SumConfig};
 pub use error::{SumError, SumFailure};
 
 use crate::clock::deadline;
