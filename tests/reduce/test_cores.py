@@ -92,7 +92,9 @@ def test_a_job_whose_workers_come_and_go_uses_the_first_core() -> None:
         assert connection.stats()["cores"] == 1
 
 
-def test_a_worker_that_dies_is_named_at_every_core() -> None:
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+def test_a_job_goes_on_with_one_core_after_a_death(size: int) -> None:
+    """The worker dies before a small or a large operation: on one core, or on both."""
     with switch_here(cores=2, silence="500ms") as switch:
         workers = [Worker(switch.address, workers=2, rank=rank) for rank in range(2)]
         try:
@@ -100,19 +102,37 @@ def test_a_worker_that_dies_is_named_at_every_core() -> None:
             for worker in workers:
                 worker.tell(do="sum", size=LARGE)
             assert all(worker.answer()["value"] == 3.0 for worker in workers)
+            assert {job["core"] for job in pieces(switch)["jobs"]} == {0, 1}
             workers[1].process.send_signal(signal.SIGKILL)
-            failed = workers[0].do(do="sum", size=LARGE)
+            failed = workers[0].do(do="sum", size=size)
             assert (failed["reason"], failed["culprit"]) == ("worker_died", 1), failed
-            # Another worker takes its place, and the job goes on with both cores.
+            # Another worker takes its place. Each operation meets the same one of the other worker.
             workers[1].end()
             workers[1] = Worker(switch.address, workers=2, rank=1)
-            workers[0].tell(do="sum", size=LARGE)
-            assert workers[1].answer()["rank"] == 1
-            assert workers[1].do(do="sum", size=LARGE)["differ"] == 0
-            assert workers[0].answer()["value"] == 3.0
+            for value, then in enumerate((SMALL, LARGE, LARGE, SMALL, LARGE)):
+                for rank, worker in enumerate(workers):
+                    if value == 0 and rank == 1:
+                        assert worker.answer()["rank"] == 1
+                    worker.tell(do="sum", size=then, value=10 * value + rank)
+                for worker in workers:
+                    answer = worker.answer()
+                    assert (answer["value"], answer["differ"]) == (20.0 * value + 1, 0), answer
         finally:
             for worker in workers:
                 worker.end()
+
+
+def test_the_next_run_of_a_job_uses_all_cores_again() -> None:
+    def work(connection: SumConnection) -> int:
+        np.testing.assert_array_equal(
+            connection.all_reduce(own(connection, LARGE)), own_of(0, LARGE) + own_of(1, LARGE)
+        )
+        return int(connection.stats()["cores"])
+
+    with switch_here(cores=2) as switch:
+        for _ in range(3):
+            assert together(switch.address, 2, work) == [2, 2]
+            assert {job["core"] for job in pieces(switch)["jobs"]} == {0, 1}
 
 
 def test_the_command_gives_each_core_a_port() -> None:

@@ -7,17 +7,18 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use std::ops::Range;
 use std::slice;
+use std::sync::Arc;
 
 /// The bytes of an array. The array lives at least as long.
 pub(crate) struct Memory {
     start: *mut u8,
     len: usize,
     /// Keeps the memory where it is: numpy refuses to resize an array that is referred to.
-    _array: Py<PyUntypedArray>,
+    _array: Arc<Py<PyUntypedArray>>,
 }
 
 // SAFETY: the memory belongs to an array that `_array` keeps alive, and not to a thread. The one
-// owner of this value is the only one here that reads or writes it.
+// owner of this value is the only one here that reads or writes it; parts do not overlap.
 #[allow(unsafe_code, reason = "a raw pointer is not Send by itself")]
 unsafe impl Send for Memory {}
 
@@ -55,21 +56,17 @@ impl Memory {
         if flags & NPY_ARRAY_WRITEABLE == 0 {
             return Err(PyValueError::new_err("the array is read-only: pass a writable one"));
         }
-        Ok(Self { start, len, _array: array.clone().unbind() })
+        Ok(Self { start, len, _array: Arc::new(array.clone().unbind()) })
     }
 
-    /// The memory in parts, which cover it and do not overlap.
-    pub(crate) fn divided(self, py: Python<'_>, parts: &[Range<usize>]) -> Vec<Self> {
-        let ends = parts.iter().map(|part| part.end);
-        let starts = parts.iter().map(|part| part.start);
-        assert!(core::iter::once(0).chain(ends).eq(starts.chain([self.len])), "parts cover it");
-        let part = |part: &Range<usize>| Self {
-            // The parts lie in the memory, one behind the other.
-            start: self.start.wrapping_add(part.start),
-            len: part.len(),
-            _array: self._array.clone_ref(py),
-        };
-        parts.iter().map(part).collect()
+    /// A part of the memory. The caller uses no two parts that overlap, nor a part and the whole.
+    ///
+    /// # Panics
+    /// When the memory does not have these bytes.
+    pub(crate) fn part(&self, part: Range<usize>) -> Self {
+        assert!(part.start <= part.end && part.end <= self.len, "a part lies inside");
+        let start = self.start.wrapping_add(part.start);
+        Self { start, len: part.len(), _array: self._array.clone() }
     }
 }
 

@@ -155,15 +155,13 @@ impl SumClient {
         let lane_type = lane_type(lanes)?;
         let reduction = reduction(op, root)?;
         let memory = Memory::of(array, lane_type.bytes())?;
-        let parts = self.0.divide(memory.bytes().len());
-        let parts = memory.divided(py, &parts);
-        let parts = parts.into_iter().map(|part| Operation {
+        let bytes = memory.bytes().len();
+        let part = move |part| Operation {
             lane_type,
             reduction,
-            buffer: Box::new(part),
+            buffer: Box::new(memory.part(part)),
             accepts_partial: partial,
-        });
-        let parts: Vec<Operation> = parts.collect();
+        };
         let timeout = match timeout_s {
             None => self.0.operation_timeout(),
             Some(seconds) if seconds > 0.0 => {
@@ -175,7 +173,7 @@ impl SumClient {
                 )));
             }
         };
-        py.detach(|| self.0.begin(parts, timeout)).map_err(|error| errors::sum(py, error))
+        py.detach(|| self.0.begin(bytes, part, timeout)).map_err(|error| errors::sum(py, error))
     }
 
     fn waited(&self, pending: &Pending, slice: Duration) -> Option<()> {
@@ -192,8 +190,8 @@ impl SumOperation {
     }
 
     /// Whether it has ended.
-    fn done(&self) -> bool {
-        self.pending.has_ended()
+    fn done(&self, py: Python<'_>) -> bool {
+        py.detach(|| self.client.settle(&self.pending))
     }
 
     /// Wait for the end; False at the deadline. None waits for the end itself.

@@ -115,7 +115,7 @@ pub enum SumEvent {
         /// Where it was.
         peer: PeerId,
     },
-    /// The switch above has another number of cores than this one: the job's workers are refused.
+    /// The switch above has more cores than this one: the job's workers are refused.
     CoresDiffer {
         /// Cores of this switch.
         here: u32,

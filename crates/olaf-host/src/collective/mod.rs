@@ -35,6 +35,11 @@ pub trait Collective: Engine {
         1
     }
 
+    /// The generation in which an operation that begins now has its place; none while that is open.
+    fn begins_in(&self) -> Option<u32> {
+        None
+    }
+
     /// The version of the switch's messages, if it is another one than this end's.
     fn other_version(&self) -> Option<u8> {
         None

@@ -23,6 +23,7 @@ use std::time::{Duration, Instant};
 /// A worker's place in its job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Seat {
+    pub(super) generation: u32,
     pub(super) rank: u32,
     pub(super) workers: u32,
     /// Cores of the switch.
@@ -86,7 +87,9 @@ impl Channel {
         self.shared.wait_until(deadline, |operations| {
             let cores = operations.end.switch_cores();
             match operations.end.standing() {
-                Standing::In { rank, workers, .. } => Some(Ok(Seat { rank, workers, cores })),
+                Standing::In { generation, rank, workers } => {
+                    Some(Ok(Seat { generation, rank, workers, cores }))
+                }
                 Standing::Joining { .. } => None,
                 Standing::Refused(code) => {
                     Some(Err(ClientError::Refused(self.place.refusal(code))))
@@ -126,20 +129,24 @@ impl Channel {
         }
     }
 
-    /// Begins a part of an operation, which ends with an error after `timeout`.
+    /// Begins a part of an operation, which ends with an error after `timeout`. None, and the part
+    /// does not begin, where it has no place in that generation.
     pub(super) fn begin(
         &self,
         operation: Operation,
         timeout: Duration,
-        slot: &Arc<Slot>,
-        part: usize,
-    ) -> Result<OperationId, Failure> {
+        (slot, part): (&Arc<Slot>, usize),
+        generation: Option<u32>,
+    ) -> Option<Result<OperationId, Failure>> {
         let begun = self.shared.with(|operations| {
+            if generation.is_some() && operations.begins_in() != generation {
+                return None;
+            }
             let now = clock::now();
-            operations.begin(now, now + timeout, operation, slot.clone(), part)
-        });
+            Some(operations.begin(now, now + timeout, operation, slot.clone(), part))
+        })?;
         self.shared.transmit();
-        begun.map_err(|(failure, _)| failure)
+        Some(begun.map_err(|(failure, _)| failure))
     }
 
     /// How often the switch's machine has said that nothing listens there.

@@ -4,7 +4,9 @@
 //! itself, so that a small operation costs no hop between threads.
 //!
 //! A switch with several cores has an engine for each, on ports that follow each other. A worker of a
-//! fixed job has a connection to each, and divides its operations among them ([`SumClient::divide`]).
+//! fixed job has a connection to each, and divides its operations among them. All workers do so in
+//! the first generation alone: the parts of an operation have their places in it at every core, or
+//! the operation is not divided. From the next generation on, the job goes on with the first core.
 
 mod channel;
 mod config;
@@ -18,9 +20,9 @@ use crate::clock::deadline;
 use crate::error::{ClientError, StartError};
 use crate::roles::port_of;
 use channel::{Channel, Seat};
-use olaf_host::collective::{Operation, OperationId, Sum};
+use olaf_host::collective::{Done, Operation, OperationId, Sum};
 use olaf_wire::reduce::MAX_RANKS;
-use operations::{Slot, Told};
+use operations::{Ended, Slot, Told};
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,7 +41,7 @@ const LINE: usize = 64;
 pub struct SumClient {
     first: Channel,
     /// To the other cores of the switch, whose number is known once the worker is in the job.
-    others: OnceLock<Vec<Channel>>,
+    others: OnceLock<Others>,
     job: u32,
     workers: Option<u32>,
     config: SumConfig,
@@ -49,6 +51,13 @@ pub struct SumClient {
     next_id: AtomicU64,
     /// The parts of one operation begin before those of the next, and one thread connects.
     order: Mutex<()>,
+}
+
+/// The connections to the cores of a switch other than the first.
+struct Others {
+    /// The generation at the first core whose operations are divided.
+    generation: u32,
+    channels: Vec<Channel>,
 }
 
 /// A join under way.
@@ -140,7 +149,9 @@ impl SumClient {
         if let Err(error) = self.connect_others(&seat) {
             return Some(Err(error));
         }
-        for other in self.others() {
+        // A new generation has one core: nobody waits for the others any more.
+        let others = if seat.cores > 1 { self.others() } else { &[] };
+        for other in others {
             if let Err(error) = other.await_join(deadline)? {
                 return Some(Err(error));
             }
@@ -149,16 +160,14 @@ impl SumClient {
         Some(Ok(()))
     }
 
-    /// Joins at the switch's other cores. An elastic job has one core: its workers may differ from one
-    /// core to the next while one comes or goes.
+    /// Joins at the switch's other cores, once.
     fn connect_others(&self, seat: &Seat) -> Result<(), ClientError> {
         let _order = self.order();
         if self.others.get().is_some() {
             return Ok(());
         }
-        let cores = if self.workers.is_some() { seat.cores } else { 1 };
-        let mut others = Vec::new();
-        for core in 1..cores {
+        let mut channels = Vec::new();
+        for core in 1..seat.cores {
             let failed = |error: StartError| ClientError::Failed(error.to_string());
             let address = port_of(self.first.place.switch, core).map_err(failed)?;
             // The same rank as at the first core: a broadcast has one root.
@@ -166,8 +175,9 @@ impl SumClient {
             let other = Channel::open(&address, self.job, self.workers, rank, &self.config);
             let other = other.map_err(failed)?;
             other.start_join()?;
-            others.push(other);
+            channels.push(other);
         }
+        let others = Others { generation: seat.generation, channels };
         self.others.set(others).ok().expect("set here alone, under a lock");
         Ok(())
     }
@@ -188,29 +198,49 @@ impl SumClient {
         *last
     }
 
-    /// The parts into which an operation on that many bytes is divided, one for each core.
-    #[must_use]
-    pub fn divide(&self, bytes: usize) -> Vec<Range<usize>> {
-        divided(bytes, 1 + self.others().len())
-    }
-
-    /// Begins an operation, which ends with an error after `timeout`. `parts` are those of
-    /// [`Self::divide`]. Whoever begins it without waiting for it calls [`Self::go_on`] then.
+    /// Begins an operation on that many bytes, which ends with an error after `timeout`. `part` gives
+    /// the operation on a range of the bytes, all ranges with the same type and reduction. Whoever
+    /// begins it without waiting for it calls [`Self::go_on`] then.
     ///
     /// # Errors
     /// [`SumError`] where it cannot begin.
-    pub fn begin(&self, parts: Vec<Operation>, timeout: Duration) -> Result<Pending, SumError> {
+    pub fn begin(
+        &self,
+        bytes: usize,
+        mut part: impl FnMut(Range<usize>) -> Operation,
+        timeout: Duration,
+    ) -> Result<Pending, SumError> {
+        let _order = self.order();
+        if let Some(others) = self.others.get().filter(|others| !others.channels.is_empty()) {
+            let parts = divided(bytes, 1 + others.channels.len());
+            let generation = (parts.len() > 1).then_some(others.generation);
+            let parts = parts.into_iter().map(&mut part).collect();
+            if let Some(begun) = self.begin_parts(parts, timeout, generation) {
+                return begun;
+            }
+        }
+        let whole = self.begin_parts(vec![part(0..bytes)], timeout, None);
+        whole.expect("without a generation it begins or fails")
+    }
+
+    /// Begins the parts, each at its core. None where the first has no place in that generation.
+    fn begin_parts(
+        &self,
+        parts: Vec<Operation>,
+        timeout: Duration,
+        generation: Option<u32>,
+    ) -> Option<Result<Pending, SumError>> {
         let refused_before = self.first.connections_refused();
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let slot = Arc::new(Slot::new(id, parts.len()));
         let mut begun = Vec::with_capacity(parts.len());
-        let order = self.order();
         for (part, (channel, operation)) in self.channels().zip(parts).enumerate() {
-            match channel.begin(operation, timeout, &slot, part) {
+            let generation = generation.filter(|_| part == 0);
+            match channel.begin(operation, timeout, (&slot, part), generation)? {
                 Ok(id) => begun.push(id),
                 Err(failure) => {
                     self.channels().zip(begun).for_each(|(channel, id)| channel.give_up(id));
-                    return Err(channel.place.error(failure, Duration::ZERO, false));
+                    return Some(Err(channel.place.error(failure, Duration::ZERO, false)));
                 }
             }
             if part > 0 {
@@ -218,8 +248,7 @@ impl SumClient {
                 channel.go_on();
             }
         }
-        drop(order);
-        Ok(Pending { id, parts: begun, slot, refused_before })
+        Some(Ok(Pending { id, parts: begun, slot, refused_before }))
     }
 
     /// Nobody waits for the operations that have begun: the client's own thread sees to them.
@@ -235,10 +264,24 @@ impl SumClient {
             return true;
         }
         let deadline = deadline(timeout);
-        match self.first.receive(&pending.slot, 0, deadline) {
-            Some(false) => false,
-            Some(true) | None => pending.slot.wait(deadline),
+        if self.first.receive(&pending.slot, 0, deadline) == Some(false) {
+            return false;
         }
+        let is_over = pending.slot.wait(deadline);
+        if is_over && !pending.has_ended() {
+            let _ = self.settle(pending);
+            return pending.slot.wait_for_all(deadline);
+        }
+        is_over
+    }
+
+    /// Whether an operation has ended. If a part of it has failed, the others end, too.
+    #[must_use]
+    pub fn settle(&self, pending: &Pending) -> bool {
+        if !pending.has_ended() && pending.slot.has_failed() {
+            self.give_up(pending);
+        }
+        pending.has_ended()
     }
 
     /// How an operation that has ended did end: once.
@@ -246,19 +289,16 @@ impl SumClient {
     /// # Errors
     /// [`SumError`] says what went wrong.
     pub fn outcome(&self, pending: &Pending) -> Option<Result<Sum, SumError>> {
-        let parts = pending.slot.take()?;
-        let mut all: Option<Sum> = None;
-        for (channel, done) in self.channels().zip(parts) {
-            let part = match done.outcome {
-                Ok(part) => part,
-                Err(failure) => {
-                    let refused = channel.connections_refused() > pending.refused_before;
-                    return Some(Err(channel.place.error(failure, done.took, refused)));
-                }
-            };
-            all = Some(all.map_or(part, |all| together(all, part)));
+        let Ended { parts, failed } = pending.slot.take()?;
+        // The part that failed first has the reason: the others were given up.
+        if let Some((failed, channel)) = failed.and_then(|at| Some((at, self.channels().nth(at)?)))
+            && let Done { outcome: Err(failure), took, .. } = parts[failed]
+        {
+            let refused = channel.connections_refused() > pending.refused_before;
+            return Some(Err(channel.place.error(failure, took, refused)));
         }
-        all.map(Ok)
+        let sums = parts.into_iter().filter_map(|done| done.outcome.ok());
+        sums.reduce(together).map(Ok)
     }
 
     /// Gives an operation up: it ends now, with an error.
@@ -329,7 +369,7 @@ impl SumClient {
     }
 
     fn others(&self) -> &[Channel] {
-        self.others.get().map_or(&[], Vec::as_slice)
+        self.others.get().map_or(&[], |others| &others.channels)
     }
 
     /// By core.

@@ -14,6 +14,8 @@ use std::time::{self, Duration};
 pub(super) struct Slot {
     id: u64,
     has_ended: AtomicBool,
+    /// A part has failed. The others may wait for long.
+    has_failed: AtomicBool,
     parts: Mutex<Parts>,
     changed: Condvar,
 }
@@ -21,8 +23,18 @@ pub(super) struct Slot {
 #[derive(Debug)]
 struct Parts {
     ended: Vec<Option<Done>>,
+    /// The part that failed first.
+    failed: Option<usize>,
     /// Who is told of the end.
     told: Option<Arc<Told>>,
+}
+
+/// How the parts of an operation ended.
+#[derive(Debug)]
+pub(super) struct Ended {
+    pub(super) parts: Vec<Done>,
+    /// The part that failed first.
+    pub(super) failed: Option<usize>,
 }
 
 impl Slot {
@@ -31,7 +43,8 @@ impl Slot {
         Self {
             id,
             has_ended: AtomicBool::new(false),
-            parts: Mutex::new(Parts { ended, told: None }),
+            has_failed: AtomicBool::new(false),
+            parts: Mutex::new(Parts { ended, failed: None, told: None }),
             changed: Condvar::new(),
         }
     }
@@ -40,24 +53,39 @@ impl Slot {
         self.has_ended.load(Ordering::Acquire)
     }
 
-    /// Whether that part has ended.
+    pub(super) fn has_failed(&self) -> bool {
+        self.has_failed.load(Ordering::Acquire)
+    }
+
+    /// Whether that part has ended, or another has failed.
     pub(super) fn has_ended_part(&self, part: usize) -> bool {
-        self.has_ended() || self.lock().ended.get(part).is_some_and(Option::is_some)
+        let parts = self.lock();
+        self.has_failed() || parts.ended.get(part).is_none_or(Option::is_some)
     }
 
     /// How the parts of the operation ended, once all have; only once.
-    pub(super) fn take(&self) -> Option<Vec<Done>> {
+    pub(super) fn take(&self) -> Option<Ended> {
         let mut parts = self.lock();
         if !self.has_ended() || parts.ended.is_empty() {
             return None;
         }
-        core::mem::take(&mut parts.ended).into_iter().collect()
+        let ended: Option<Vec<Done>> = core::mem::take(&mut parts.ended).into_iter().collect();
+        ended.map(|ended| Ended { parts: ended, failed: parts.failed })
+    }
+
+    /// Waits until all parts have ended or one has failed; whether that is so.
+    pub(super) fn wait(&self, deadline: time::Instant) -> bool {
+        self.wait_until(deadline, || self.has_ended() || self.has_failed())
     }
 
     /// Waits for the end of all parts; whether it has come.
-    pub(super) fn wait(&self, deadline: time::Instant) -> bool {
+    pub(super) fn wait_for_all(&self, deadline: time::Instant) -> bool {
+        self.wait_until(deadline, || self.has_ended())
+    }
+
+    fn wait_until(&self, deadline: time::Instant, is_over: impl Fn() -> bool) -> bool {
         let mut parts = self.lock();
-        while !self.has_ended() {
+        while !is_over() {
             let left = deadline.saturating_duration_since(time::Instant::now());
             if left.is_zero() {
                 return false;
@@ -80,6 +108,11 @@ impl Slot {
 
     fn end(&self, part: usize, done: Done) {
         let mut parts = self.lock();
+        if done.outcome.is_err() {
+            parts.failed.get_or_insert(part);
+            self.has_failed.store(true, Ordering::Release);
+            self.changed.notify_all();
+        }
         parts.ended[part] = Some(done);
         if parts.ended.iter().all(Option::is_some) {
             self.has_ended.store(true, Ordering::Release);
@@ -148,6 +181,11 @@ struct Open {
 impl Operations {
     pub(super) fn new(end: Box<dyn Collective + Send>) -> Self {
         Self { end, open: BTreeMap::new() }
+    }
+
+    /// The generation in which an operation that begins now has its place; none while that is open.
+    pub(super) fn begins_in(&self) -> Option<u32> {
+        self.end.begins_in()
     }
 
     /// Begins a part of an operation, which is given up at `until`.

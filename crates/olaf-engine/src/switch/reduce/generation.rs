@@ -69,6 +69,8 @@ pub(super) struct Generation {
     pub(super) pool: Pool,
     pub(super) shapes: Shapes,
     pub(super) block_bytes: u32,
+    /// Cores among which the workers divide their operations.
+    pub(super) cores: u32,
     /// Workers that belong into a sum.
     pub(super) contributors: u32,
     pub(super) deadline: Option<Duration>,
@@ -95,6 +97,7 @@ pub(super) struct Beginning {
     pub(super) is_fixed: bool,
     pub(super) members: Vec<Member>,
     pub(super) block_bytes: u32,
+    pub(super) cores: u32,
     pub(super) slots: u32,
     pub(super) deadline: Option<Duration>,
     pub(super) began_with: u32,
@@ -109,6 +112,7 @@ impl Generation {
             is_fixed,
             members,
             block_bytes,
+            cores,
             deadline,
             began_with,
             above,
@@ -124,6 +128,7 @@ impl Generation {
             pool,
             shapes: Shapes::new(block_bytes),
             block_bytes,
+            cores,
             contributors,
             members,
             deadline,

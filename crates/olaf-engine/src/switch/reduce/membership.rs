@@ -142,7 +142,7 @@ impl Switch {
             && let Some(current) = job.and_then(|job| job.current.as_ref())
             && let Some(rank) = current.rank_of(address.session)
         {
-            let welcome = welcome_to(current, rank, self.config.cores, join.sent_at_us);
+            let welcome = welcome_to(current, rank, join.sent_at_us);
             return self.out.tell(now, peer, Message::Welcome(welcome));
         }
         let here = job.map_or(0, |job| u32::try_from(job.lobby.len()).unwrap_or(MAX_RANKS));
@@ -205,7 +205,7 @@ impl Switch {
         }
         job.previous = job.current.take();
         for (rank, (_, candidate)) in (0..).zip(&seated) {
-            let welcome = welcome_to(&generation, rank, self.config.cores, candidate.sent_at_us);
+            let welcome = welcome_to(&generation, rank, candidate.sent_at_us);
             self.out.tell(now, candidate.peer, Message::Welcome(welcome));
         }
         job.current = Some(generation);
@@ -222,7 +222,15 @@ impl Switch {
     ) -> Beginning {
         let block_bytes = from_above.map_or(block_bytes, |welcome| welcome.block_bytes);
         let slots = self.slots(block_bytes);
-        let is_fixed = self.jobs.get(&id).is_some_and(|job| job.fixed > 0);
+        let job = self.jobs.get(&id);
+        let is_fixed = job.is_some_and(|job| job.fixed > 0);
+        // A worker that stays has operations behind it that a new one has not: on several cores the
+        // two would meet in parts of different operations.
+        let before = job.and_then(|job| job.current.as_ref());
+        let stays = |session| before.is_some_and(|before| before.rank_of(session).is_some());
+        let begins = is_fixed && !seated.iter().any(|(session, _)| stays(*session));
+        let cores = if begins { self.config.cores } else { 1 };
+        let cores = from_above.map_or(cores, |welcome| welcome.cores.min(cores));
         let members = seated.iter().map(|(session, candidate)| Member {
             session: *session,
             peer: candidate.peer,
@@ -246,6 +254,7 @@ impl Switch {
             is_fixed,
             members,
             block_bytes,
+            cores,
             slots: from_above.map_or(slots, |welcome| welcome.slots.min(slots)),
             deadline: deadline.or(self.config.deadline),
             began_with: end.map_or(0, |end| end.operation),
@@ -431,7 +440,7 @@ impl Switch {
 }
 
 /// The welcome of the member of that rank.
-fn welcome_to(generation: &Generation, rank: u32, cores: u32, sent_at_us: u32) -> Welcome {
+fn welcome_to(generation: &Generation, rank: u32, sent_at_us: u32) -> Welcome {
     let members = u32::try_from(generation.members.len()).expect("at most MAX_RANKS");
     let session = generation.members[rank as usize].session;
     Welcome {
@@ -442,7 +451,7 @@ fn welcome_to(generation: &Generation, rank: u32, cores: u32, sent_at_us: u32) -
         here: members,
         slots: generation.pool.slots(),
         block_bytes: generation.block_bytes,
-        cores,
+        cores: generation.cores,
         sent_at_us,
     }
 }

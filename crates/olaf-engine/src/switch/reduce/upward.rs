@@ -166,8 +166,8 @@ impl Switch {
                 if is_known {
                     return Verdict::Absorb;
                 }
-                if welcome.cores != self.config.cores {
-                    // Its other engines would not find theirs.
+                if welcome.cores > self.config.cores {
+                    // Workers of other lower switches use cores that this one does not have.
                     let event =
                         SumEvent::CoresDiffer { here: self.config.cores, above: welcome.cores };
                     self.refuse_welcome(now, welcome);

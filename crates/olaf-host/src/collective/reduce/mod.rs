@@ -200,6 +200,11 @@ impl Collective for Reducer {
         self.generation.as_ref().map_or(1, |generation| generation.cores)
     }
 
+    fn begins_in(&self) -> Option<u32> {
+        let generation = self.generation.as_ref().filter(|one| one.takes_operations())?;
+        self.doomed.is_empty().then_some(generation.address.generation)
+    }
+
     fn other_version(&self) -> Option<u8> {
         self.counts.other_version
     }

@@ -17,16 +17,16 @@ impl Tree {
         Self::with_cores(1)
     }
 
-    /// The lower switches have that many cores, and the upper one has one.
+    /// The lower switches have one core, and the upper one has that many.
     fn with_cores(cores: u32) -> Self {
         let lower = |epoch| {
-            let config = Config { cores, ..Config::default() };
+            let config = Config::default();
             let mut trace = Trace::new(config.clone());
             trace.switch = Switch::new(config, epoch).expect("a good configuration");
             trace.switch.set_upstream(UPPER, 9000);
             trace
         };
-        let upper = Trace::new(Config::default());
+        let upper = Trace::new(Config { cores, ..Config::default() });
         Self { upper, lower: [lower(500), lower(600)], cut: [false; 2] }
     }
 
@@ -233,7 +233,7 @@ fn a_fixed_job_below_two_switches_needs_ranks() {
 }
 
 #[test]
-fn switches_with_different_numbers_of_cores_refuse_their_workers() {
+fn a_switch_with_fewer_cores_than_the_one_above_refuses_its_workers() {
     let mut tree = Tree::with_cores(2);
     for rank in 0..4 {
         tree.lower[rank as usize / 2].joins(rank, 4);
@@ -248,7 +248,7 @@ fn switches_with_different_numbers_of_cores_refuse_their_workers() {
         let expected = peers.map(|peer| (alloc::vec![peer], WelcomeCode::Refused));
         assert_eq!(refused.collect::<Vec<_>>(), expected);
         let events = core::iter::from_fn(|| tree.lower[at].switch.poll_event());
-        let event = Event::Sum(JOB, SumEvent::CoresDiffer { here: 2, above: 1 });
+        let event = Event::Sum(JOB, SumEvent::CoresDiffer { here: 1, above: 2 });
         assert_eq!(events.filter(|told| *told == event).count(), 1);
     }
 }
