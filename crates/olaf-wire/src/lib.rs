@@ -1,5 +1,6 @@
 //! Bytes to meaning, and back: the datagrams of Olaf. [`mina`] has those of MINA's sharing
-//! protocol, [`reduce`] those of the all-reduce through the switch, [`atp`] those of ATP.
+//! protocol, [`reduce`] those of the all-reduce through the switch, [`atp`] those of ATP, [`iswitch`]
+//! those of iSwitch.
 //!
 //! What this crate is: the one place that knows how a message looks on the wire. A
 //! [`Packet`](packet::Packet) checks magic, version, kind and length once; the message types then
@@ -18,6 +19,7 @@ pub mod answer;
 pub mod atp;
 pub mod fetch;
 pub mod ids;
+pub mod iswitch;
 pub mod layout;
 pub mod membership;
 pub mod mina;

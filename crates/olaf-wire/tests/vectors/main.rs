@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, missing_docs)]
 
 mod atp;
+mod iswitch;
 mod mina;
 mod native;
 mod reduce;

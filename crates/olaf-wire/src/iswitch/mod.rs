@@ -1,0 +1,13 @@
+//! The messages of iSwitch as the paper prints them (Figure 5, Table 2; `docs/design/030-iswitch.md`).
+//!
+//! A data packet is a [`Seg`] of 8 bytes and raw floats: [`DataPacket`]. A control message is an
+//! [`Action`] of 1 byte and a Value: [`Control`]. No byte of a datagram says which of the two it is:
+//! the class of service in the IP header does ([`CONTROL_CLASS`], [`DATA_CLASS`]).
+
+mod control;
+mod data;
+pub mod offsets;
+
+pub use control::{Ack, Action, Admission, Control, Halt, Join, Leave, Outcome, Packets, Sender};
+pub use data::{DataPacket, Seg, emit_seg};
+pub use offsets::{ANY, CONTROL_CLASS, DATA_CLASS, MAX_INDEX, MAX_WORKERS, PACKET_FLOATS, SEG};
