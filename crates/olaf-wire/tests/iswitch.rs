@@ -3,9 +3,10 @@
 
 use olaf_wire::iswitch::{
     CONTROL_CLASS, Control, DATA_CLASS, DataPacket, MAX_INDEX, PACKET_FLOATS, SEG, Seg, emit_seg,
+    join_of_another_version,
 };
 use olaf_wire::offsets::MAX_DATAGRAM;
-use olaf_wire::{Refusal, iswitch};
+use olaf_wire::{Refusal, Session, iswitch};
 use proptest::prelude::*;
 
 #[test]
@@ -64,7 +65,11 @@ fn a_control_message_is_refused_by_name() {
     assert_eq!(refusal(&control(7, 9, 0, 16)), Refusal::BadField("reason"));
     assert_eq!(refusal(&control(8, 0, 4, 16)), Refusal::BadField("outcome"));
     assert_eq!(refusal(&control(8, 1, 0, 16)), Refusal::BadField("action"));
-    assert_eq!(refusal(&control(8, 1, 1, 16)), Refusal::Truncated { have: 16, need: 44 });
+    assert_eq!(refusal(&control(8, 1, 1, 16)), Refusal::Truncated { have: 16, need: 48 });
+    let mut other = control(1, 2, 0, 40);
+    other[11] = 5;
+    assert_eq!(join_of_another_version(&other), Some(Session(5)));
+    assert_eq!(join_of_another_version(&control(1, 1, 0, 36)), None);
     let mut far = control(6, 0, 0, 24);
     far[8..16].copy_from_slice(&(MAX_INDEX - 63).to_be_bytes());
     assert_eq!(refusal(&far), Refusal::BadField("index"), "a packet that no Seg can name");

@@ -168,7 +168,7 @@ pub struct Packets {
     pub generation: u8,
     /// When the sender of the question sent it, microseconds of its own clock, which wraps.
     pub sent_at_us: u32,
-    /// The packet that bit 0 of `mask` stands for. All those below it are here.
+    /// The packet that bit 0 of `mask` stands for.
     pub index: u64,
     /// Bit i set: packet `index + i` is meant.
     ///
@@ -216,6 +216,8 @@ pub struct Admission {
     pub packet_floats: u32,
     /// The most operations that a worker's program began in the generation before.
     pub operations: u32,
+    /// The life that asked to join.
+    pub session: Session,
 }
 
 /// "Confirm the success/failure of actions". Up it confirms results, and is the sign of life of a worker
@@ -398,8 +400,17 @@ impl Ack {
         writer.put(ack::SLOTS, admission.slots.to_be_bytes());
         writer.put(ack::PACKET_FLOATS, admission.packet_floats.to_be_bytes());
         writer.put(ack::OPERATIONS, admission.operations.to_be_bytes());
+        writer.put(ack::SESSION, admission.session.0.to_be_bytes());
         ack::LEN_OF_JOIN
     }
+}
+
+/// The sender's life in a join of another version: the answer can then name it.
+#[must_use]
+pub fn join_of_another_version(bytes: &[u8]) -> Option<Session> {
+    let is_join = bytes.first() == Some(&(Action::Join as u8)) && bytes.len() >= leave::LEN;
+    let other = is_join && bytes[control::CODE] != VERSION;
+    other.then(|| Session(u32::from_be_bytes(array_at(bytes, join::SESSION))))
 }
 
 /// A datagram that is as long as its action asks for.
@@ -505,6 +516,7 @@ impl Value<'_> {
             slots: self.u32(ack::SLOTS),
             packet_floats: self.u32(ack::PACKET_FLOATS),
             operations: self.u32(ack::OPERATIONS),
+            session: Session(self.u32(ack::SESSION)),
         });
         let index = self.u64(ack::INDEX);
         if index > MAX_INDEX {

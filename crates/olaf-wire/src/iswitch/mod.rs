@@ -8,6 +8,9 @@ mod control;
 mod data;
 pub mod offsets;
 
-pub use control::{Ack, Action, Admission, Control, Halt, Join, Leave, Outcome, Packets, Sender};
+pub use control::{
+    Ack, Action, Admission, Control, Halt, Join, Leave, Outcome, Packets, Sender,
+    join_of_another_version,
+};
 pub use data::{DataPacket, Seg, emit_seg};
 pub use offsets::{ANY, CONTROL_CLASS, DATA_CLASS, MAX_INDEX, MAX_WORKERS, PACKET_FLOATS, SEG};

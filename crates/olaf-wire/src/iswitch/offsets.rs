@@ -13,7 +13,7 @@
 //! halt     2 reason   4 culprit   8 index   16 end
 //! ack      2 outcome   3 action   4 sent at (us)   8 index   16 end
 //! ack of a join: 16 member   20 rank   24 workers   28 here   32 slots   36 packet floats
-//!          40 operations   44 end
+//!          40 operations   44 session   48 end
 //!
 //! seg      63..56 generation   55 last   54..44 missing   43..0 index
 //! ```
@@ -103,7 +103,8 @@ pub(super) mod ack {
     pub(crate) const SLOTS: usize = 32;
     pub(crate) const PACKET_FLOATS: usize = 36;
     pub(crate) const OPERATIONS: usize = 40;
-    pub(crate) const LEN_OF_JOIN: usize = 44;
+    pub(crate) const SESSION: usize = 44;
+    pub(crate) const LEN_OF_JOIN: usize = 48;
 }
 
 /// Bytes of the longest control message.

@@ -86,6 +86,7 @@ fn control(message: &Value) -> Control {
                     slots: u32_of("slots"),
                     packet_floats: u32_of("packet_floats"),
                     operations: u32_of("operations"),
+                    session: Session(u32_of("session")),
                 }),
             })
         }
