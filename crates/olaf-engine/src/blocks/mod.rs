@@ -4,6 +4,8 @@
 //! holds a sum *until it is complete*, overdue or given up. A table takes time and pieces as
 //! arguments and decides nothing about messages: the switch around it does.
 
+pub mod by_index;
 pub mod pool;
 
+pub use by_index::ByIndex;
 pub use pool::Pool;

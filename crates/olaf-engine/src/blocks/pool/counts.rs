@@ -29,7 +29,7 @@ pub struct Counts {
 
 impl Counts {
     /// Notes what became of a piece; `pieces` are in the sum of its block.
-    pub(super) fn note(&mut self, met: Met, pieces: u32) {
+    pub(in crate::blocks) fn note(&mut self, met: Met, pieces: u32) {
         self.received += 1;
         match met {
             Met::Opened | Met::Added => {}
@@ -43,12 +43,12 @@ impl Counts {
     }
 
     /// A sum of that many pieces is closed.
-    pub(super) fn close(&mut self, pieces: u32) {
+    pub(in crate::blocks) fn close(&mut self, pieces: u32) {
         self.summed += u64::from(pieces);
     }
 
     /// A sum of that many pieces will never be complete.
-    pub(super) fn give_up(&mut self, pieces: u32) {
+    pub(in crate::blocks) fn give_up(&mut self, pieces: u32) {
         self.given_up += u64::from(pieces);
     }
 

@@ -1,0 +1,344 @@
+//! The table of iSwitch: a packet's index names the place where it is summed, and a counter for each
+//! place says when H vectors are in the sum (iSwitch §3.3).
+//!
+//! differs: in the paper a place is cleared as soon as its sum has left. A lost result could then never be
+//! asked for. Here each place has two cells, as in `docs/design/028-reduce.md`: packet `i` belongs in place
+//! `i mod slots`, and in cell `(i / slots) mod 2` of that place. A result stays until every member is known to
+//! hold it. A member sends packet `i` only when it holds the results of all packets up to `i - slots`.
+//!
+//! differs: the paper counts packets. A repeated packet would count twice. Here a set of members stands beside
+//! each counter.
+
+mod cell;
+#[cfg(any(test, feature = "reference"))]
+pub mod reference;
+#[cfg(test)]
+mod tests;
+
+pub use super::pool::{Asked, Counts, MAX_SLOTS, Met, Reason, State};
+pub use cell::Cell;
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// One member's packet.
+#[derive(Clone, Copy, Debug)]
+pub struct Piece<'a> {
+    /// The packet's index in the generation.
+    pub index: u64,
+    /// The member that sent it.
+    pub member: u32,
+    /// Workers behind the member that are not in the piece; 0 of a worker.
+    pub missing: u32,
+    /// It is the last packet of its vector.
+    pub last: bool,
+    /// The path was congested on the way here.
+    pub congested: bool,
+    /// The floats: f32, little-endian.
+    pub floats: &'a [u8],
+}
+
+/// The table of one job and one generation.
+#[derive(Clone, Debug)]
+pub struct ByIndex {
+    slots: u32,
+    /// Workers behind each member.
+    weights: Vec<u32>,
+    /// Pieces that complete a sum that begins now.
+    threshold: u32,
+    /// Two for each slot.
+    cells: Vec<Cell>,
+    /// Each member holds the results of all packets below this one.
+    holds: Vec<u64>,
+    /// The first packet without a result.
+    first_incomplete: u64,
+    /// The generation has no packet from this one on.
+    end: u64,
+    counts: Counts,
+}
+
+impl ByIndex {
+    /// A table of `slots` slots for members with so many workers behind them. H is the number of members, the
+    /// default of iSwitch §3.2.
+    ///
+    /// # Panics
+    /// When there are no slots, more than [`MAX_SLOTS`], no members, or a member without workers.
+    #[must_use]
+    pub fn new(slots: u32, weights: Vec<u32>) -> Self {
+        assert!((1..=MAX_SLOTS).contains(&slots), "a table has slots");
+        assert!(!weights.is_empty() && !weights.contains(&0), "a table has members with workers");
+        Self {
+            slots,
+            threshold: weights.len() as u32,
+            cells: (0..2 * slots as usize).map(|_| Cell::default()).collect(),
+            holds: vec![0; weights.len()],
+            weights,
+            first_incomplete: 0,
+            end: u64::MAX,
+            counts: Counts::default(),
+        }
+    }
+
+    /// SetH: sums that begin from now on are complete with `h` pieces, or with all members where those are
+    /// fewer. Whether `h` can be.
+    pub fn set_threshold(&mut self, h: u32) -> bool {
+        let can_be = (1..=self.members()).contains(&h);
+        if can_be {
+            self.threshold = h;
+        }
+        can_be
+    }
+
+    /// Takes in a piece.
+    pub fn meet(&mut self, piece: &Piece<'_>) -> Met {
+        let at = self.place(piece.index);
+        let met = self.met(piece, at);
+        self.counts.note(met, self.cells[at].pieces());
+        met
+    }
+
+    fn met(&mut self, piece: &Piece<'_>, at: usize) -> Met {
+        let &Piece { index, member, .. } = piece;
+        let Some(weight) = self.weights.get(member as usize).copied() else {
+            return Met::Refused(Reason::NotAMember);
+        };
+        if piece.missing >= weight {
+            return Met::Refused(Reason::Impossible);
+        }
+        if index >= self.end {
+            return Met::Refused(Reason::Closed);
+        }
+        let is_new = self.cells[at].is_before(index);
+        if is_new && !self.may_be_sent(index) {
+            return Met::Refused(Reason::TooEarly);
+        }
+        // Before it sends a packet, a member holds all results up to the packet in the other cell.
+        self.note_holds(member, (index + 1).saturating_sub(self.slots.into()));
+        let contributors = weight - piece.missing;
+        if is_new {
+            if !self.gives_way(index) {
+                return Met::Occupied;
+            }
+            if !piece.floats.len().is_multiple_of(4) {
+                return Met::Refused(Reason::WrongSize);
+            }
+            self.cells[at].open(piece, contributors, self.threshold);
+        } else {
+            let cell = &mut self.cells[at];
+            if cell.index > index || self.holds[member as usize] > index {
+                return Met::Held;
+            }
+            if cell.from().contains(member) {
+                return Met::Repeated;
+            }
+            if cell.floats().len() != piece.floats.len() {
+                return Met::Refused(Reason::WrongSize);
+            }
+            if cell.last != piece.last {
+                return Met::Refused(Reason::Mismatch);
+            }
+            if cell.state() != State::Open {
+                return Met::Late;
+            }
+            cell.add(piece, contributors);
+        }
+        let cell = &mut self.cells[at];
+        if cell.pieces() >= cell.threshold {
+            cell.sum_up();
+            return Met::Complete;
+        }
+        if is_new { Met::Opened } else { Met::Added }
+    }
+
+    /// Whether a member can hold what it must hold before it sends the packet: the result in the other cell.
+    fn may_be_sent(&self, index: u64) -> bool {
+        let Some(before) = index.checked_sub(self.slots.into()) else { return true };
+        let other = &self.cells[self.place(before)];
+        other.index == before && other.state() == State::Final
+    }
+
+    /// Whether the packet's cell is free, or has a result that every member holds.
+    fn gives_way(&self, index: u64) -> bool {
+        let Some(older) = index.checked_sub(2 * u64::from(self.slots)) else { return true };
+        self.min_holds() > older
+    }
+
+    /// A member said, with a piece or without, that it holds the results of all packets below `holds`. It
+    /// cannot hold a result that does not exist.
+    pub fn note_holds(&mut self, member: u32, holds: u64) {
+        let holds = holds.min(self.first_incomplete);
+        if let Some(known) = self.holds.get_mut(member as usize) {
+            *known = holds.max(*known);
+        }
+    }
+
+    /// FBcast: the packet's sum goes without the members that are missing. Whether it has begun and was not
+    /// complete.
+    pub fn force(&mut self, index: u64) -> bool {
+        let at = self.place(index);
+        let cell = &mut self.cells[at];
+        let is_open = cell.index == index && cell.state() == State::Open && index < self.end;
+        if is_open {
+            cell.sum_up();
+            self.counts.close(cell.pieces());
+        }
+        is_open
+    }
+
+    /// The sum of a packet is its result: there is no switch above.
+    ///
+    /// # Panics
+    /// When the sum is not complete.
+    pub fn finish_own(&mut self, index: u64) {
+        let at = self.place(index);
+        let cell = &mut self.cells[at];
+        assert!(cell.index == index && cell.state() == State::Summed, "callers complete it first");
+        cell.finish();
+        self.move_on();
+    }
+
+    /// The result of a packet came from the switch above, with so many contributors. Whether it was news, and
+    /// its cell had room.
+    pub fn finish(&mut self, index: u64, last: bool, contributors: u32, floats: &[u8]) -> bool {
+        let at = self.place(index);
+        let cell = &self.cells[at];
+        if index >= self.end || !floats.len().is_multiple_of(4) {
+            return false;
+        }
+        if cell.is_before(index) {
+            if !self.may_be_sent(index) || !self.gives_way(index) {
+                return false;
+            }
+        } else if cell.index != index
+            || cell.state() == State::Final
+            || cell.floats().len() != floats.len()
+            || cell.last != last
+        {
+            return false;
+        } else if cell.state() == State::Open {
+            // The switch above was told to go without the sum of this one.
+            self.counts.give_up(cell.pieces());
+        }
+        self.cells[at].replace(index, last, contributors, floats);
+        self.move_on();
+        true
+    }
+
+    fn move_on(&mut self) {
+        while self.result_or_past(self.first_incomplete) {
+            self.first_incomplete += 1;
+        }
+    }
+
+    fn result_or_past(&self, index: u64) -> bool {
+        let cell = &self.cells[self.place(index)];
+        cell.index > index || cell.index == index && cell.state() == State::Final
+    }
+
+    /// What a member's question for a result finds.
+    #[must_use]
+    pub fn ask(&self, member: u32, index: u64) -> Asked {
+        let Some(holds) = self.holds.get(member as usize) else { return Asked::Nothing };
+        if index >= self.end {
+            return Asked::Nothing;
+        }
+        if *holds > index {
+            return Asked::Held;
+        }
+        let cell = &self.cells[self.place(index)];
+        if cell.is_before(index) {
+            return if self.may_be_sent(index) { Asked::Wanted } else { Asked::Nothing };
+        }
+        match cell.state() {
+            _ if cell.index > index => Asked::Held,
+            State::Final => Asked::Result,
+            State::Open if !cell.from().contains(member) => Asked::Wanted,
+            State::Open | State::Summed | State::Free => Asked::Waiting,
+        }
+    }
+
+    /// The generation ends: it has no packet from `end` on. An end that was said before stays where it is
+    /// earlier.
+    pub fn close(&mut self, end: u64) {
+        self.end = self.end.min(end);
+        for cell in &mut self.cells {
+            if cell.state() == State::Open && cell.index >= self.end {
+                self.counts.give_up(cell.pieces());
+                cell.free();
+            }
+        }
+    }
+
+    /// The cell of a packet, where it has begun and was not overtaken.
+    #[must_use]
+    pub fn cell(&self, index: u64) -> Option<&Cell> {
+        let cell = &self.cells[self.place(index)];
+        (cell.index == index && cell.state() != State::Free).then_some(cell)
+    }
+
+    /// Members that are missing in the sum of an incomplete packet.
+    pub fn missing_members(&self, index: u64) -> impl Iterator<Item = u32> + use<'_> {
+        let cell = self.cell(index).filter(|cell| cell.state() == State::Open);
+        let members = cell.map_or(0, |_| self.members());
+        (0..members).filter(move |member| cell.is_some_and(|cell| !cell.from().contains(*member)))
+    }
+
+    /// The first packet without a result.
+    #[must_use]
+    pub const fn first_incomplete(&self) -> u64 {
+        self.first_incomplete
+    }
+
+    /// The first packet that the generation does not have; `u64::MAX` while it is open.
+    #[must_use]
+    pub const fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Every member holds the results of all packets below this one.
+    ///
+    /// # Panics
+    /// Never: a table has members.
+    #[must_use]
+    pub fn min_holds(&self) -> u64 {
+        self.holds.iter().copied().min().expect("a table has members")
+    }
+
+    /// Its slots.
+    #[must_use]
+    pub const fn slots(&self) -> u32 {
+        self.slots
+    }
+
+    /// Its members.
+    #[must_use]
+    pub fn members(&self) -> u32 {
+        self.weights.len() as u32
+    }
+
+    /// H for sums that begin now.
+    #[must_use]
+    pub const fn threshold(&self) -> u32 {
+        self.threshold
+    }
+
+    /// Places with a sum that has begun and has no result.
+    #[must_use]
+    pub fn open(&self) -> usize {
+        let cells = self.cells.iter();
+        cells.filter(|cell| matches!(cell.state(), State::Open | State::Summed)).count()
+    }
+
+    /// What became of the pieces so far.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        let mut counts = self.counts.clone();
+        counts.waiting = counts.received - counts.settled();
+        counts
+    }
+
+    #[inline]
+    fn place(&self, index: u64) -> usize {
+        (index % (2 * u64::from(self.slots))) as usize
+    }
+}
