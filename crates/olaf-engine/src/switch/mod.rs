@@ -1,4 +1,5 @@
 //! Switches: small engines over the shared tables, one for each protocol.
 
+pub mod iswitch;
 pub mod native;
 pub mod reduce;

@@ -1,0 +1,80 @@
+//! What the switch counts.
+
+use crate::blocks::by_index::Counts;
+use crate::drop::DropReason;
+use alloc::collections::BTreeMap;
+use serde::Serialize;
+
+/// Datagrams down, each receiver counted, and up.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct Sent {
+    /// Results to all members of a generation.
+    pub(super) results: u64,
+    /// Results to one member: it asked, or came late.
+    pub(super) results_again: u64,
+    /// Sums and results whose cell had given way before they left.
+    pub(super) results_gone: u64,
+    /// Control messages down and up, by verb.
+    pub(super) controls: BTreeMap<&'static str, u64>,
+    /// Sums to the switch above.
+    pub(super) sums_up: u64,
+    /// Sums that it asked for again.
+    pub(super) sums_up_again: u64,
+    /// Datagrams that found the link full.
+    pub(super) link_full: u64,
+    /// Departures with a mark of this link.
+    pub(super) marked: u64,
+}
+
+/// Everything else.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Counters {
+    /// Datagrams that reached no table, by reason.
+    pub(super) refused: BTreeMap<&'static str, u64>,
+    /// Datagrams of no class of ours.
+    pub(super) passed_on: u64,
+    /// Control messages that came, by verb.
+    pub(super) controls: BTreeMap<&'static str, u64>,
+    /// Pieces of generations that are forgotten.
+    pub(super) pieces: Counts,
+    pub(super) generations: u64,
+    /// Generations that ended, by reason.
+    pub(super) closed: BTreeMap<&'static str, u64>,
+    /// Sums that went out without some of their members, because of an FBcast.
+    pub(super) forced: u64,
+    /// Results from the switch above that were taken in.
+    pub(super) results_above: u64,
+    /// Others, which were here already or found their cell in use.
+    pub(super) results_above_again: u64,
+    pub(super) events_forgotten: u64,
+}
+
+impl Counters {
+    pub(super) fn refuse(&mut self, reason: DropReason) {
+        if !matches!(reason, DropReason::Piece(_)) {
+            *self.refused.entry(reason.name()).or_default() += 1;
+        }
+    }
+
+    /// A generation is forgotten, but not what became of its pieces.
+    pub(super) fn retire(&mut self, counts: &Counts) {
+        add(&mut self.pieces, counts);
+        // What waited in its table waits no more.
+        self.pieces.given_up += core::mem::take(&mut self.pieces.waiting);
+    }
+}
+
+/// Adds what became of other pieces.
+pub(super) fn add(sum: &mut Counts, counts: &Counts) {
+    sum.received += counts.received;
+    sum.summed += counts.summed;
+    sum.waiting += counts.waiting;
+    sum.late += counts.late;
+    sum.repeated += counts.repeated;
+    sum.held += counts.held;
+    sum.occupied += counts.occupied;
+    sum.given_up += counts.given_up;
+    for (reason, count) in &counts.refused {
+        *sum.refused.entry(*reason).or_default() += count;
+    }
+}

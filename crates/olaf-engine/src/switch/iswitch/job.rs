@@ -1,0 +1,155 @@
+//! A job: its membership table, its generation, and the workers that wait for the next one.
+
+use crate::blocks::ByIndex;
+use crate::ids::{PeerId, Session};
+use crate::time::Instant;
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use olaf_wire::iswitch::{ANY, Sender};
+use olaf_wire::reduce::Reason;
+
+/// A worker or a switch that wants to take part.
+#[derive(Clone, Debug)]
+pub(super) struct Candidate {
+    /// Its number in the membership table.
+    pub(super) member: u32,
+    pub(super) peer: PeerId,
+    pub(super) sender: Sender,
+    pub(super) wanted: u32,
+    pub(super) contributors: u32,
+    pub(super) packet_floats: u32,
+    /// Operations of its program in the generation before; [`ANY`]: it was in none.
+    pub(super) operations: u32,
+    pub(super) heard: Instant,
+}
+
+/// A row of the membership table (iSwitch Figure 9). Its parent is this switch.
+#[derive(Clone, Debug)]
+pub(super) struct Member {
+    pub(super) id: u32,
+    pub(super) peer: PeerId,
+    pub(super) session: Session,
+    pub(super) sender: Sender,
+    /// Of a worker.
+    pub(super) rank: u32,
+    pub(super) contributors: u32,
+    pub(super) heard: Instant,
+    pub(super) has_left: bool,
+}
+
+/// How a generation ends.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct End {
+    /// The first packet without a result.
+    pub(super) index: u64,
+    pub(super) reason: Reason,
+    pub(super) culprit: u32,
+}
+
+/// A time with one set of members.
+#[derive(Debug)]
+pub(super) struct Generation {
+    pub(super) number: u8,
+    /// Its number at the switch above.
+    pub(super) above: Option<u8>,
+    pub(super) members: Vec<Member>,
+    /// Their addresses: the receivers of results.
+    pub(super) group: Arc<[PeerId]>,
+    pub(super) table: ByIndex,
+    pub(super) packet_floats: u32,
+    /// Workers of the whole job.
+    pub(super) workers: u32,
+    /// Operations that the program that is the furthest began in the generation before.
+    pub(super) operations: u32,
+    pub(super) end: Option<End>,
+    /// What the switch above was told: it says where the generation ends.
+    pub(super) halting: Option<(Reason, u32)>,
+}
+
+impl Generation {
+    /// Workers behind the members of this switch.
+    pub(super) fn here(&self) -> u32 {
+        self.members.iter().map(|member| member.contributors).sum()
+    }
+}
+
+/// What a lower switch knows of the switch above.
+#[derive(Debug)]
+pub(super) struct Upward {
+    /// Names this switch in the job.
+    pub(super) session: Session,
+    /// Contributors of the newest join.
+    pub(super) told: u32,
+    /// Since when an answer is awaited.
+    pub(super) waiting_since: Option<Instant>,
+}
+
+/// One job.
+#[derive(Debug)]
+pub(super) struct Job {
+    /// Workers of the whole job.
+    pub(super) workers: u32,
+    pub(super) lobby: BTreeMap<Session, Candidate>,
+    /// The newest generation, open or closed.
+    pub(super) current: Option<Generation>,
+    pub(super) upward: Upward,
+}
+
+impl Job {
+    pub(super) const fn new(workers: u32, session: Session) -> Self {
+        let upward = Upward { session, told: 0, waiting_since: None };
+        Self { workers, lobby: BTreeMap::new(), current: None, upward }
+    }
+
+    /// Workers behind those in the lobby.
+    pub(super) fn contributors(&self) -> u32 {
+        let each = self.lobby.values().map(|candidate| candidate.contributors);
+        each.fold(0, u32::saturating_add)
+    }
+
+    /// Whether a generation is under way.
+    pub(super) fn is_open(&self) -> bool {
+        self.current.as_ref().is_some_and(|current| current.end.is_none())
+    }
+
+    /// The generation of that number.
+    pub(super) fn generation(&mut self, number: u8) -> Option<&mut Generation> {
+        self.current.as_mut().filter(|current| current.number == number)
+    }
+
+    /// The most operations that a candidate's program began in the generation before.
+    pub(super) fn operations(&self) -> u32 {
+        let each = self.lobby.values().map(|candidate| candidate.operations);
+        each.filter(|operations| *operations != ANY).max().unwrap_or(0)
+    }
+
+    /// Empties the lobby. A worker keeps the rank that it wants where that is free.
+    pub(super) fn seat(&mut self) -> Vec<Member> {
+        let lobby = core::mem::take(&mut self.lobby);
+        let mut taken = alloc::collections::BTreeSet::new();
+        let mut members = Vec::new();
+        for (session, candidate) in lobby {
+            let is_worker = candidate.sender == Sender::Worker;
+            let keeps = is_worker && candidate.wanted < self.workers;
+            let rank = if keeps && taken.insert(candidate.wanted) { candidate.wanted } else { ANY };
+            members.push(Member {
+                id: candidate.member,
+                peer: candidate.peer,
+                session,
+                sender: candidate.sender,
+                rank,
+                contributors: candidate.contributors,
+                heard: candidate.heard,
+                has_left: false,
+            });
+        }
+        let mut free = (0..self.workers).filter(|rank| !taken.contains(rank));
+        let strangers = members.iter_mut().filter(|member| member.rank == ANY);
+        for member in strangers.filter(|member| member.sender == Sender::Worker) {
+            member.rank = free.next().unwrap_or(ANY);
+        }
+        members.sort_by_key(|member| (member.rank, member.id));
+        members
+    }
+}

@@ -1,0 +1,374 @@
+//! Join, Leave, Reset and Halt: who takes part, and when a generation begins and ends.
+
+use super::job::{Candidate, End, Generation, Job};
+use super::{EVENT_LIMIT, Message, Switch};
+use crate::blocks::ByIndex;
+use crate::drop::DropReason;
+use crate::engine::{Receivers, Source, Verdict};
+use crate::event::{Event, SumEvent};
+use crate::ids::{JobId, PeerId, Session};
+use crate::time::Instant;
+use olaf_wire::iswitch::{
+    ANY, Ack, Action, Admission, Control, Halt, Join, Leave, Outcome, SEG, Sender,
+};
+use olaf_wire::offsets::MAX_DATAGRAM;
+use olaf_wire::reduce::Reason;
+
+/// Most floats of a data packet.
+const MOST_FLOATS: u32 = ((MAX_DATAGRAM - SEG) / 4) as u32;
+
+impl Switch {
+    pub(super) fn event(&mut self, job: JobId, event: SumEvent) {
+        if self.events.len() == EVENT_LIMIT {
+            self.events.pop_front();
+            self.counters.events_forgotten += 1;
+        }
+        self.events.push_back(Event::Sum(job, event));
+    }
+
+    pub(super) fn handle_join(&mut self, now: Instant, from: Source, join: &Join) -> Verdict {
+        let outcome = self.admit(now, from.peer, join);
+        match outcome {
+            Outcome::Waiting => {
+                self.answer_join(now, from.peer, join.session, join, outcome);
+                self.lobby_changed(now, join.job);
+                Verdict::Absorb
+            }
+            Outcome::Success => {
+                self.welcome(now, join.job, Some(join.session));
+                Verdict::Absorb
+            }
+            _ => {
+                let code = outcome.of_join();
+                self.event(join.job, SumEvent::WorkerRefused { peer: from.peer, code });
+                self.answer_join(now, from.peer, join.session, join, outcome);
+                Verdict::Drop(DropReason::SumJoinRefused(code))
+            }
+        }
+    }
+
+    /// Takes a join in. Success: the sender is in the generation already.
+    fn admit(&mut self, now: Instant, peer: PeerId, join: &Join) -> Outcome {
+        if !self.jobs.contains_key(&join.job) {
+            if self.jobs.len() >= self.config.jobs as usize {
+                return Outcome::Full;
+            }
+            self.next_session = self.next_session.wrapping_add(1).max(1);
+            self.jobs.insert(join.job, Job::new(join.workers, Session(self.next_session)));
+        }
+        let job = self.jobs.get_mut(&join.job).expect("it was there or is now");
+        if job.workers != join.workers {
+            return Outcome::Refused;
+        }
+        if let Some(current) = job.current.as_mut().filter(|current| current.end.is_none()) {
+            let same = |member: &&mut super::job::Member| member.session == join.session;
+            if let Some(member) = current.members.iter_mut().find(same) {
+                member.heard = now;
+                if join.operations == ANY || join.generation != current.number {
+                    // The answer was lost.
+                    return Outcome::Success;
+                }
+                // The sender has given this generation up.
+                let rank = member.rank;
+                self.close(now, join.job, Reason::Left, rank);
+            } else if let Some(member) = current.members.iter().find(|member| member.peer == peer) {
+                // A new life at the same address: the old one is over.
+                let rank = member.rank;
+                self.close(now, join.job, Reason::Dead, rank);
+            }
+        }
+        let job = self.jobs.get_mut(&join.job).expect("closing forgets no job");
+        job.lobby.retain(|session, other| *session == join.session || other.peer != peer);
+        let has_rank = join.rank < job.workers && join.sender == Sender::Worker;
+        let others = job.lobby.iter().filter(|(session, _)| **session != join.session);
+        let mut others = others.map(|(_, other)| other);
+        if has_rank && others.clone().any(|other| other.wanted == join.rank) {
+            // Until the other one is silent.
+            return Outcome::Waiting;
+        }
+        let here: u32 = others.by_ref().map(|other| other.contributors).sum();
+        if here.saturating_add(join.contributors) > job.workers {
+            return Outcome::Full;
+        }
+        let member = match job.lobby.get(&join.session) {
+            Some(known) => known.member,
+            None => {
+                self.next_member = self.next_member.wrapping_add(1);
+                self.next_member
+            }
+        };
+        let was_in = job.current.as_ref().is_some_and(|current| current.number == join.generation);
+        job.lobby.insert(
+            join.session,
+            Candidate {
+                member,
+                peer,
+                sender: join.sender,
+                wanted: if has_rank { join.rank } else { ANY },
+                contributors: join.contributors,
+                packet_floats: join.packet_floats.min(MOST_FLOATS),
+                operations: if was_in { join.operations } else { ANY },
+                heard: now,
+            },
+        );
+        Outcome::Waiting
+    }
+
+    fn answer_join(
+        &mut self,
+        now: Instant,
+        peer: PeerId,
+        session: Session,
+        join: &Join,
+        outcome: Outcome,
+    ) {
+        let job = self.jobs.get(&join.job);
+        let candidate = job.and_then(|job| job.lobby.get(&session));
+        let admission = Admission {
+            member: candidate.map_or(ANY, |candidate| candidate.member),
+            rank: ANY,
+            workers: job.map_or(0, |job| job.workers),
+            here: job.map_or(0, Job::contributors),
+            session,
+            ..Admission::default()
+        };
+        let ack = Ack {
+            generation: 0,
+            action: Action::Join,
+            outcome,
+            sent_at_us: join.sent_at_us,
+            index: 0,
+            admission: Some(admission),
+        };
+        self.out.tell(now, peer, Control::Ack(ack));
+    }
+
+    /// Begins the next generation, or asks the switch above for it, where all that belong to it are here.
+    pub(super) fn lobby_changed(&mut self, now: Instant, id: JobId) {
+        let has_above = self.out.above().is_some();
+        let Some(job) = self.jobs.get(&id).filter(|job| !job.is_open()) else { return };
+        if has_above {
+            self.join_above(now, id);
+        } else if job.contributors() == job.workers {
+            self.begin(now, id, None);
+        }
+    }
+
+    /// Begins a generation with the members in the lobby. `above` is what the switch above says.
+    pub(super) fn begin(&mut self, now: Instant, id: JobId, above: Option<(u8, Admission)>) {
+        let number = self.free_number();
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        let floats = job.lobby.values().map(|candidate| candidate.packet_floats).min();
+        let mut packet_floats = floats.unwrap_or(1);
+        let mut operations = job.operations();
+        let members = job.seat();
+        if members.is_empty() {
+            return;
+        }
+        let mut slots = u32::MAX;
+        if let Some((_, admission)) = &above {
+            packet_floats = packet_floats.min(admission.packet_floats).max(1);
+            operations = admission.operations;
+            slots = admission.slots.max(1);
+        }
+        let slots = self.config.slots_for(packet_floats).min(slots);
+        let weights = members.iter().map(|member| member.contributors).collect();
+        let generation = Generation {
+            number,
+            above: above.map(|(number, _)| number),
+            group: members.iter().map(|member| member.peer).collect(),
+            table: ByIndex::new(slots, weights),
+            members,
+            packet_floats,
+            workers: job.workers,
+            operations,
+            end: None,
+            halting: None,
+        };
+        let here = generation.here();
+        for (member, of) in generation.members.iter().enumerate() {
+            self.seats.insert((of.peer, number), (id, member as u32));
+        }
+        let before = job.current.replace(generation);
+        if let Some(before) = before {
+            self.forget(&before);
+        }
+        self.counters.generations += 1;
+        self.event(id, SumEvent::GenerationBegan { generation: number.into(), workers: here });
+        self.welcome(now, id, None);
+    }
+
+    /// A generation is no longer kept.
+    pub(super) fn forget(&mut self, generation: &Generation) {
+        self.counters.retire(&generation.table.counts());
+        for member in &generation.members {
+            self.seats.remove(&(member.peer, generation.number));
+        }
+    }
+
+    /// A number that no generation of this switch has.
+    fn free_number(&mut self) -> u8 {
+        let in_use = |number: u8| {
+            self.jobs
+                .values()
+                .any(|job| job.current.as_ref().is_some_and(|one| one.number == number))
+        };
+        let mut number = self.next_generation;
+        while in_use(number) {
+            number = number.wrapping_add(1);
+        }
+        self.next_generation = number.wrapping_add(1);
+        number
+    }
+
+    /// Tells members that they are in; all of them, or one.
+    fn welcome(&mut self, now: Instant, id: JobId, only: Option<Session>) {
+        let Some(current) = self.jobs.get(&id).and_then(|job| job.current.as_ref()) else { return };
+        for member in &current.members {
+            if only.is_some_and(|session| session != member.session) {
+                continue;
+            }
+            let admission = Admission {
+                member: member.id,
+                rank: member.rank,
+                workers: current.workers,
+                here: current.here(),
+                slots: current.table.slots(),
+                packet_floats: current.packet_floats,
+                operations: current.operations,
+                session: member.session,
+            };
+            let ack = Ack {
+                generation: current.number,
+                action: Action::Join,
+                outcome: Outcome::Success,
+                sent_at_us: 0,
+                index: 0,
+                admission: Some(admission),
+            };
+            self.out.tell(now, member.peer, Control::Ack(ack));
+        }
+    }
+
+    pub(super) fn handle_leave(&mut self, now: Instant, from: Source, leave: &Leave) -> Verdict {
+        self.acknowledge(now, from.peer, leave.generation, Action::Leave, Outcome::Success, 0);
+        let Some(job) = self.jobs.get_mut(&leave.job) else {
+            return Verdict::Drop(DropReason::UnknownJob);
+        };
+        let was_waiting =
+            job.lobby.get(&leave.session).is_some_and(|candidate| candidate.peer == from.peer);
+        if was_waiting {
+            job.lobby.remove(&leave.session);
+        }
+        let members = job.current.iter_mut().flat_map(|current| &mut current.members);
+        let mut same =
+            members.filter(|member| member.session == leave.session && member.peer == from.peer);
+        match same.next() {
+            Some(member) if !member.has_left => {
+                member.has_left = true;
+                let (rank, peer) = (member.rank, member.peer);
+                self.event(leave.job, SumEvent::WorkerLeft { rank, peer });
+                self.close(now, leave.job, Reason::Left, rank);
+            }
+            Some(_) => {}
+            None if was_waiting => {}
+            None => return Verdict::Drop(DropReason::NotAMember),
+        }
+        self.drop_if_deserted(now, leave.job);
+        Verdict::Absorb
+    }
+
+    /// The generation of a job ends, because of the worker of that rank. A lower switch asks the switch above
+    /// where it ends: only the uppermost one knows which packets have results.
+    pub(super) fn close(&mut self, now: Instant, id: JobId, reason: Reason, culprit: u32) {
+        let has_above = self.out.above().is_some();
+        let Some(current) = self.jobs.get_mut(&id).and_then(|job| job.current.as_mut()) else {
+            return;
+        };
+        if current.end.is_some() {
+            return;
+        }
+        if has_above {
+            if current.halting.is_none() {
+                current.halting = Some((reason, culprit));
+                self.halt_above(now, id);
+            }
+            return;
+        }
+        let index = current.table.first_incomplete();
+        self.close_at(now, id, End { index, reason, culprit });
+    }
+
+    /// The generation of a job has no packet from `end.index` on.
+    pub(super) fn close_at(&mut self, now: Instant, id: JobId, end: End) {
+        let current = self.jobs.get_mut(&id).and_then(|job| job.current.as_mut());
+        let Some(current) = current.filter(|current| current.end.is_none()) else { return };
+        current.table.close(end.index);
+        current.end = Some(end);
+        let number = current.number;
+        let culprit = current.members.iter().find(|member| member.rank == end.culprit);
+        let culprit = culprit.map(|member| (member.rank, member.peer));
+        let halt = halt_of(number, end);
+        let to = Receivers::Many(current.group.clone());
+        self.out.send(now, to, Message::Control(Control::Halt(halt)));
+        *self.counters.closed.entry(end.reason.name()).or_default() += 1;
+        let operation = u32::try_from(end.index).unwrap_or(u32::MAX);
+        self.event(
+            id,
+            SumEvent::GenerationClosed {
+                generation: number.into(),
+                operation,
+                reason: end.reason,
+                culprit,
+            },
+        );
+        self.lobby_changed(now, id);
+    }
+
+    /// Tells a member again that its generation has ended.
+    pub(super) fn halt_again(&mut self, now: Instant, id: JobId, peer: PeerId) {
+        let current = self.jobs.get(&id).and_then(|job| job.current.as_ref());
+        if let Some((number, end)) = current.and_then(|one| Some((one.number, one.end?))) {
+            self.out.tell(now, peer, Control::Halt(halt_of(number, end)));
+        }
+    }
+
+    /// Tells a stranger that its generation is not known here.
+    pub(super) fn halt_unknown(&mut self, now: Instant, peer: PeerId, generation: u8) {
+        let halt = Halt { generation, reason: Reason::Unknown, culprit: ANY, index: 0 };
+        self.out.tell(now, peer, Control::Halt(halt));
+    }
+
+    pub(super) fn acknowledge(
+        &mut self,
+        now: Instant,
+        peer: PeerId,
+        generation: u8,
+        action: Action,
+        outcome: Outcome,
+        sent_at_us: u32,
+    ) {
+        let ack = Ack { generation, action, outcome, sent_at_us, index: 0, admission: None };
+        self.out.tell(now, peer, Control::Ack(ack));
+    }
+
+    /// Forgets a job that has nobody left.
+    pub(super) fn drop_if_deserted(&mut self, now: Instant, id: JobId) {
+        let patience = self.config.silence * 2;
+        let Some(job) = self.jobs.get(&id) else { return };
+        let is_gone =
+            |member: &super::job::Member| member.has_left || now.since(member.heard) > patience;
+        let is_deserted = job.lobby.is_empty()
+            && job
+                .current
+                .as_ref()
+                .is_none_or(|current| current.end.is_some() && current.members.iter().all(is_gone));
+        if is_deserted && let Some(current) = self.jobs.remove(&id).and_then(|job| job.current) {
+            self.forget(&current);
+        }
+    }
+}
+
+const fn halt_of(generation: u8, end: End) -> Halt {
+    Halt { generation, reason: end.reason, culprit: end.culprit, index: end.index }
+}

@@ -1,0 +1,291 @@
+//! The switch of iSwitch (`docs/design/030-iswitch.md`): it sums the packets of the workers' gradient vectors
+//! and sends each sum to all of them.
+//!
+//! | file | what it decides |
+//! |---|---|
+//! | `membership`, `job` | Join, Leave, Halt: who is in the membership table, when a generation begins and ends |
+//! | `packets` | data packets, Help, FBcast, SetH, Ack |
+//! | `upward` | what a switch says to the switch above, and takes from it |
+//! | `silence` | who is dead |
+//!
+//! The class of service tells our packets from all others, which pass untouched: [`Verdict::Forward`].
+
+mod config;
+mod counters;
+mod job;
+mod membership;
+mod outbox;
+mod packets;
+mod silence;
+mod statistics;
+#[cfg(test)]
+mod tests;
+mod upward;
+
+pub use config::Config;
+pub use statistics::{Entry, JobStatistics, Pieces, Statistics};
+
+use crate::blocks::by_index::State;
+use crate::drop::DropReason;
+use crate::engine::{Engine, Source, Transmit, Verdict, Why};
+use crate::event::Event;
+use crate::ids::{JobId, PeerId, PortId, Session};
+use crate::keys::ConfigError;
+use crate::report::{self, Report};
+use crate::time::Instant;
+use alloc::collections::{BTreeMap, VecDeque};
+use counters::Counters;
+use job::Job;
+use olaf_wire::iswitch::{
+    ANY, Ack, Action, Admission, CONTROL_CLASS, Control, DATA_CLASS, Outcome, SEG, Seg, Sender,
+    emit_seg, join_of_another_version,
+};
+use olaf_wire::reduce::Reason;
+use outbox::{Message, Outbox, Outgoing};
+
+/// Events kept for a driver that does not fetch them.
+const EVENT_LIMIT: usize = 1024;
+
+/// A switch that sums packets.
+pub struct Switch {
+    config: Config,
+    jobs: BTreeMap<JobId, Job>,
+    /// The job and the member behind an address and a number of a generation.
+    ///
+    /// differs: no job stands in the printed formats. A generation has a number that no other one of the
+    /// switch has, so an address may be in several jobs.
+    seats: BTreeMap<(PeerId, u8), (JobId, u32)>,
+    next_generation: u8,
+    next_member: u32,
+    /// For the switch above.
+    next_session: u32,
+    /// Most floats of a packet to the switch above.
+    uplink_floats: u32,
+    out: Outbox,
+    counters: Counters,
+    events: VecDeque<Event>,
+    next_silence_check: Instant,
+    next_sign: Instant,
+}
+
+impl Switch {
+    /// A switch without jobs. `epoch` names this life of the switch: draw it at random. Generations
+    /// count from there.
+    ///
+    /// # Errors
+    /// The key of `config` that cannot be, and why.
+    pub fn new(config: Config, epoch: u32) -> Result<Self, ConfigError> {
+        let config = config.check()?;
+        Ok(Self {
+            out: Outbox::new(&config),
+            config,
+            jobs: BTreeMap::new(),
+            seats: BTreeMap::new(),
+            next_generation: epoch as u8,
+            next_member: 0,
+            next_session: epoch,
+            uplink_floats: 1,
+            counters: Counters::default(),
+            events: VecDeque::new(),
+            next_silence_check: Instant(0),
+            next_sign: Instant(0),
+        })
+    }
+
+    /// Names the switch above, to which this one sends its sums; `datagram_bytes` is the longest datagram that
+    /// the path takes. Without a switch above, this one is the uppermost.
+    pub fn set_upstream(&mut self, peer: PeerId, datagram_bytes: u32) {
+        self.out.set_above(peer);
+        self.uplink_floats = (datagram_bytes.saturating_sub(SEG as u32) / 4).max(1);
+    }
+
+    /// Chooses the switch above among several: the one with the smallest address (iSwitch §3.4), so that all
+    /// switches choose alike. Addresses compare as numbers. None is chosen from an empty list.
+    pub fn set_upstream_of(&mut self, switches: &[(u128, PeerId)], datagram_bytes: u32) {
+        if let Some((_, peer)) = switches.iter().min() {
+            self.set_upstream(*peer, datagram_bytes);
+        }
+    }
+
+    fn handle_control(&mut self, now: Instant, from: Source, bytes: &[u8]) -> Verdict {
+        let message = match Control::parse(bytes) {
+            Ok(message) => message,
+            Err(refusal) => {
+                if let Some(session) = join_of_another_version(bytes) {
+                    self.answer_other_version(now, from, session);
+                }
+                return Verdict::Drop(DropReason::Malformed(refusal));
+            }
+        };
+        *self.counters.controls.entry(message.action().name()).or_default() += 1;
+        if from.port == PortId::UPLINK {
+            return self.handle_control_from_above(now, &message);
+        }
+        match message {
+            Control::Join(join) => self.handle_join(now, from, &join),
+            Control::Leave(leave) => self.handle_leave(now, from, &leave),
+            Control::Reset { generation } => {
+                self.handle_end(now, from, generation, Action::Reset, (Reason::Renewed, ANY))
+            }
+            Control::Halt(halt) => {
+                let why = (halt.reason, halt.culprit);
+                self.handle_end(now, from, halt.generation, Action::Halt, why)
+            }
+            Control::SetH { generation, h } => self.handle_set_h(now, from, generation, h),
+            Control::FBcast(asked) => self.handle_fbcast(now, from, &asked),
+            Control::Help(asked) => self.handle_help(now, from, &asked),
+            Control::Ack(ack) => self.handle_ack(now, from, &ack),
+        }
+    }
+
+    /// Reset and Halt: a member ends its job's generation. A switch below says why. A worker that suspends the
+    /// job is itself the reason.
+    fn handle_end(
+        &mut self,
+        now: Instant,
+        from: Source,
+        generation: u8,
+        action: Action,
+        (reason, culprit): (Reason, u32),
+    ) -> Verdict {
+        let (id, member) = match self.member(now, from.peer, generation) {
+            Ok(found) => found,
+            Err(why) => return Verdict::Drop(why),
+        };
+        let current = self.jobs.get(&id).and_then(|job| job.current.as_ref());
+        let member = &current.expect("member() found the generation").members[member as usize];
+        let (reason, culprit) = match (member.sender, action) {
+            (Sender::Switch, _) => (reason, culprit),
+            (Sender::Worker, Action::Reset) => (reason, member.rank),
+            (Sender::Worker, _) => (Reason::Left, member.rank),
+        };
+        self.acknowledge(now, from.peer, generation, action, Outcome::Success, 0);
+        self.close(now, id, reason, culprit);
+        Verdict::Absorb
+    }
+
+    fn answer_other_version(&mut self, now: Instant, from: Source, session: Session) {
+        let admission = Admission { member: ANY, rank: ANY, session, ..Admission::default() };
+        let ack = Ack {
+            generation: 0,
+            action: Action::Join,
+            outcome: Outcome::OtherVersion,
+            sent_at_us: 0,
+            index: 0,
+            admission: Some(admission),
+        };
+        self.out.tell(now, from.peer, Control::Ack(ack));
+    }
+
+    /// Writes a sum or a result as it is now; none if its cell has given way.
+    fn emit_data(&self, data: &Outgoing, buf: &mut [u8]) -> Option<usize> {
+        let current = self.jobs.get(&data.job)?.current.as_ref()?;
+        let current = (current.number == data.generation).then_some(current)?;
+        let cell = current.table.cell(data.index)?;
+        let (state, generation, workers) = if data.up {
+            (State::Summed, current.above?, current.here())
+        } else {
+            (State::Final, current.number, current.workers)
+        };
+        if cell.state() != state || data.index >= current.table.end() {
+            return None;
+        }
+        let missing = workers.saturating_sub(cell.contributors) as u16;
+        let seg = Seg { generation, last: cell.last, missing, index: data.index };
+        let start = emit_seg(seg, buf);
+        let end = start + cell.floats().len();
+        buf[start..end].copy_from_slice(cell.floats());
+        Some(end)
+    }
+}
+
+impl Engine for Switch {
+    fn handle_packet(&mut self, now: Instant, from: Source, bytes: &[u8]) -> Verdict {
+        let is_from_above = from.port == PortId::UPLINK;
+        let verdict = match from.class.dscp() {
+            DATA_CLASS if is_from_above => self.handle_data_from_above(now, bytes),
+            DATA_CLASS => self.handle_data(now, from, bytes),
+            CONTROL_CLASS => self.handle_control(now, from, bytes),
+            // iSwitch §3.3: regular traffic takes its usual way.
+            _ => {
+                self.counters.passed_on += 1;
+                let other = if is_from_above { PortId::DOWNLINK } else { PortId::UPLINK };
+                Verdict::Forward(other)
+            }
+        };
+        if let Verdict::Drop(reason) = verdict {
+            self.counters.refuse(reason);
+        }
+        verdict
+    }
+
+    fn poll_transmit(&mut self, now: Instant, port: PortId, buf: &mut [u8]) -> Option<Transmit> {
+        loop {
+            let (waiting, class) = self.out.leave(now, port)?;
+            let copies = waiting.to.as_slice().len() as u64;
+            let len = match &waiting.message {
+                Message::Data(data) => {
+                    let Some(len) = self.emit_data(data, buf) else {
+                        self.out.sent.results_gone += copies;
+                        continue;
+                    };
+                    let sent = &mut self.out.sent;
+                    *(match (data.up, data.again) {
+                        (true, false) => &mut sent.sums_up,
+                        (true, true) => &mut sent.sums_up_again,
+                        (false, false) => &mut sent.results,
+                        (false, true) => &mut sent.results_again,
+                    }) += copies;
+                    len
+                }
+                Message::Control(message) => {
+                    let name = message.action().name();
+                    *self.out.sent.controls.entry(name).or_default() += copies;
+                    message.emit(buf)
+                }
+            };
+            return Some(Transmit { to: waiting.to, len, class });
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<(Instant, Why)> {
+        let departure = self.out.next_departure().map(|at| (at, Why::Departure));
+        let has_jobs = !self.jobs.is_empty();
+        let silence = has_jobs.then_some((self.next_silence_check, Why::SilenceCheck));
+        let has_above = self.out.above().is_some() && has_jobs;
+        let sign = has_above.then_some((self.next_sign, Why::Retransmission));
+        [departure, silence, sign].into_iter().flatten().min_by_key(|(at, _)| *at)
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        if now >= self.next_silence_check {
+            self.check_silence(now);
+            self.next_silence_check = now + self.config.silence / 4;
+        }
+        if self.out.above().is_some() && now >= self.next_sign {
+            self.keep_up(now);
+            self.next_sign = now + upward::SIGN_OF_LIFE;
+        }
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    fn ports(&self) -> u16 {
+        2
+    }
+
+    fn peers(&self, keep: &mut dyn FnMut(PeerId)) {
+        for job in self.jobs.values() {
+            let members = job.current.iter().flat_map(|current| &current.members);
+            members.map(|member| member.peer).for_each(&mut *keep);
+            job.lobby.values().map(|candidate| candidate.peer).for_each(&mut *keep);
+        }
+        self.out.above().into_iter().for_each(keep);
+    }
+
+    fn report(&self, now: Instant, to: &mut dyn Report) {
+        report::walk(&self.statistics(now), to);
+    }
+}

@@ -1,0 +1,1 @@
+//! Traces of datagrams: what comes in, and what goes out.

@@ -1,0 +1,202 @@
+//! A switch below another one: its sums go up, results come down (iSwitch §3.4).
+
+use super::job::End;
+use super::{Message, Switch};
+use crate::blocks::by_index::State;
+use crate::drop::DropReason;
+use crate::engine::Verdict;
+use crate::ids::JobId;
+use crate::time::Instant;
+use alloc::vec::Vec;
+use core::time::Duration;
+use olaf_wire::iswitch::{
+    ANY, Ack, Action, Control, DataPacket, Halt, Join, Outcome, Packets, Sender,
+};
+use olaf_wire::reduce::Reason;
+
+/// Signs of life to the switch above, and repetitions of what it has not answered.
+pub(super) const SIGN_OF_LIFE: Duration = Duration::from_millis(250);
+
+impl Switch {
+    /// Asks the switch above to begin a generation with the workers here.
+    pub(super) fn join_above(&mut self, now: Instant, id: JobId) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        if job.lobby.is_empty() {
+            return;
+        }
+        let floats = job.lobby.values().map(|candidate| candidate.packet_floats).min();
+        let before = job.current.as_ref().and_then(|current| current.above);
+        let operations = job.operations();
+        job.upward.told = job.contributors();
+        job.upward.waiting_since.get_or_insert(now);
+        let join = Join {
+            generation: before.unwrap_or(0),
+            sender: Sender::Switch,
+            job: id,
+            session: job.upward.session,
+            rank: ANY,
+            workers: job.workers,
+            contributors: job.upward.told,
+            packet_floats: floats.unwrap_or(1).min(self.uplink_floats),
+            operations: if before.is_some() { operations } else { ANY },
+            sent_at_us: 0,
+        };
+        self.out.tell_above(now, Message::Control(Control::Join(join)));
+    }
+
+    /// Asks the switch above to end the generation.
+    pub(super) fn halt_above(&mut self, now: Instant, id: JobId) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        let Some(current) = &job.current else { return };
+        if let (Some(generation), Some((reason, culprit))) = (current.above, current.halting) {
+            job.upward.waiting_since.get_or_insert(now);
+            let halt = Halt { generation, reason, culprit, index: 0 };
+            self.out.tell_above(now, Message::Control(Control::Halt(halt)));
+        }
+    }
+
+    /// Passes a Help or an FBcast on.
+    pub(super) fn ask_above(&mut self, now: Instant, id: JobId, verb: Action, asked: &Packets) {
+        if asked.mask == 0 || self.out.above().is_none() {
+            return;
+        }
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        let Some(current) = &job.current else { return };
+        let Some(generation) = current.above.filter(|_| current.end.is_none()) else { return };
+        job.upward.waiting_since.get_or_insert(now);
+        let own = current.table.first_incomplete();
+        let base = asked.index.max(own);
+        let shift = base - asked.index;
+        let mask = if shift < 64 { asked.mask >> shift } else { 0 };
+        if mask == 0 {
+            return;
+        }
+        let packets = Packets { generation, sent_at_us: 0, index: base, mask };
+        let message = match verb {
+            Action::FBcast => Control::FBcast(packets),
+            _ => Control::Help(packets),
+        };
+        self.out.tell_above(now, Message::Control(message));
+    }
+
+    /// Signs of life, and what is repeated until the switch above answers.
+    pub(super) fn keep_up(&mut self, now: Instant) {
+        let ids: Vec<JobId> = self.jobs.keys().copied().collect();
+        for id in ids {
+            let job = self.jobs.get_mut(&id).expect("its key is here");
+            let Some(current) = job.current.as_ref().filter(|current| current.end.is_none()) else {
+                self.join_above(now, id);
+                continue;
+            };
+            if current.halting.is_some() {
+                self.halt_above(now, id);
+                continue;
+            }
+            let Some(generation) = current.above else { continue };
+            job.upward.waiting_since.get_or_insert(now);
+            let ack = Ack {
+                generation,
+                action: Action::Ack,
+                outcome: Outcome::Success,
+                sent_at_us: 0,
+                index: current.table.first_incomplete(),
+                admission: None,
+            };
+            self.out.tell_above(now, Message::Control(Control::Ack(ack)));
+        }
+    }
+
+    /// The job whose generation has that number at the switch above, which was heard now.
+    fn of_above(&mut self, number: u8) -> Option<JobId> {
+        let mut jobs = self.jobs.iter_mut();
+        let (id, job) = jobs.find(|(_, job)| {
+            job.current.as_ref().is_some_and(|current| current.above == Some(number))
+        })?;
+        job.upward.waiting_since = None;
+        Some(*id)
+    }
+
+    pub(super) fn handle_data_from_above(&mut self, now: Instant, bytes: &[u8]) -> Verdict {
+        let packet = match DataPacket::new_checked(bytes) {
+            Ok(packet) => packet,
+            Err(refusal) => return Verdict::Drop(DropReason::Malformed(refusal)),
+        };
+        let seg = packet.seg;
+        let Some(id) = self.of_above(seg.generation) else {
+            return Verdict::Drop(DropReason::UnknownGeneration);
+        };
+        let current = self.jobs.get_mut(&id).and_then(|job| job.current.as_mut());
+        let current = current.expect("of_above() found it");
+        let contributors = current.workers.saturating_sub(seg.missing.into());
+        let fits = packet.floats.len() <= current.packet_floats as usize * 4;
+        if fits && current.table.finish(seg.index, seg.last, contributors, packet.floats) {
+            self.counters.results_above += 1;
+            self.broadcast(now, id, seg.index);
+        } else {
+            self.counters.results_above_again += 1;
+        }
+        Verdict::Absorb
+    }
+
+    pub(super) fn handle_control_from_above(&mut self, now: Instant, message: &Control) -> Verdict {
+        match message {
+            Control::Ack(ack) if ack.action == Action::Join => {
+                self.handle_join_answer(now, ack);
+                Verdict::Absorb
+            }
+            Control::Ack(ack) => match self.of_above(ack.generation) {
+                Some(_) => Verdict::Absorb,
+                None => Verdict::Drop(DropReason::UnknownGeneration),
+            },
+            Control::Help(asked) => {
+                let Some(id) = self.of_above(asked.generation) else {
+                    return Verdict::Drop(DropReason::UnknownGeneration);
+                };
+                for index in asked.iter() {
+                    let current = self.jobs.get(&id).and_then(|job| job.current.as_ref());
+                    let cell = current.and_then(|current| current.table.cell(index));
+                    if cell.is_some_and(|cell| cell.state() == State::Summed) {
+                        self.sum_is_complete(now, id, index, true);
+                    }
+                }
+                Verdict::Absorb
+            }
+            Control::Halt(halt) => {
+                let Some(id) = self.of_above(halt.generation) else {
+                    return Verdict::Drop(DropReason::UnknownGeneration);
+                };
+                let current = self.jobs.get(&id).and_then(|job| job.current.as_ref());
+                let own = current.map_or(0, |current| current.table.first_incomplete());
+                // A switch that does not know the generation cannot say which results exist.
+                let index = if halt.reason == Reason::Unknown { own } else { halt.index };
+                self.close_at(now, id, End { index, reason: halt.reason, culprit: halt.culprit });
+                Verdict::Absorb
+            }
+            Control::Join(_)
+            | Control::Leave(_)
+            | Control::Reset { .. }
+            | Control::SetH { .. }
+            | Control::FBcast(_) => Verdict::Drop(DropReason::WrongDirection),
+        }
+    }
+
+    fn handle_join_answer(&mut self, now: Instant, ack: &Ack) {
+        let Some(admission) = ack.admission else { return };
+        let session = admission.session;
+        let mut jobs = self.jobs.iter_mut();
+        let Some((id, job)) = jobs.find(|(_, job)| job.upward.session == session) else { return };
+        let id = *id;
+        job.upward.waiting_since = None;
+        let known = job.current.as_ref().and_then(|current| current.above);
+        if ack.outcome != Outcome::Success || job.is_open() || known == Some(ack.generation) {
+            return;
+        }
+        if job.contributors() == job.upward.told {
+            return self.begin(now, id, Some((ack.generation, admission)));
+        }
+        // A worker went away, or came, between the join and its answer.
+        let halt =
+            Halt { generation: ack.generation, reason: Reason::Left, culprit: ANY, index: 0 };
+        self.out.tell_above(now, Message::Control(Control::Halt(halt)));
+    }
+}
