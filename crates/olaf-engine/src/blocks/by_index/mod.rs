@@ -247,7 +247,11 @@ impl ByIndex {
         }
         let cell = &self.cells[self.place(index)];
         if cell.is_before(index) {
-            return if self.may_be_sent(index) { Asked::Wanted } else { Asked::Nothing };
+            return match (self.may_be_sent(index), self.gives_way(index)) {
+                (false, _) => Asked::Nothing,
+                (true, false) => Asked::Waiting,
+                (true, true) => Asked::Wanted,
+            };
         }
         match cell.state() {
             _ if cell.index > index => Asked::Held,

@@ -221,8 +221,9 @@ impl Reference {
             return Asked::Held;
         }
         match self.packets.get(&index) {
-            None if self.may_be_sent(index) => Asked::Wanted,
-            None => Asked::Nothing,
+            None if !self.may_be_sent(index) => Asked::Nothing,
+            None if !self.has_room(index) => Asked::Waiting,
+            None => Asked::Wanted,
             Some(packet) if packet.result.is_some() => Asked::Result,
             Some(packet) if packet.is_summed => Asked::Waiting,
             Some(packet) if packet.pieces.iter().any(|(from, ..)| *from == member) => {

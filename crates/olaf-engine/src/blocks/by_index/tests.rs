@@ -213,7 +213,7 @@ proptest! {
                 }
             }
             if let Some(index) = summed {
-                let cell = table.cell(index).unwrap();
+                let cell = table.cell(index).expect("it has just been summed");
                 let sum = (cell.contributors, floats(cell.floats()));
                 prop_assert_eq!(sum, twin.packets[&index].sum());
                 if !has_above {

@@ -18,8 +18,6 @@ mod outbox;
 mod packets;
 mod silence;
 mod statistics;
-#[cfg(test)]
-mod tests;
 mod upward;
 
 pub use config::Config;

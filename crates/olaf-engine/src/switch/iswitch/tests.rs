@@ -1,1 +1,0 @@
-//! Traces of datagrams: what comes in, and what goes out.
