@@ -5,13 +5,16 @@
 
 mod buffer;
 mod config;
+pub mod iswitch;
 mod operation;
+mod path;
 mod reduce;
 mod standing;
 mod window;
 
 pub use buffer::Buffer;
 pub use config::{Config, Options, Recovery};
+pub use iswitch::{Options as IswitchOptions, Worker as IswitchWorker};
 pub use operation::{Done, Failure, Operation, OperationId, Reduction, Sum};
 pub use reduce::{Reducer, ReducerStatistics};
 pub use standing::Standing;

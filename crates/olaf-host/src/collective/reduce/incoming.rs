@@ -2,9 +2,9 @@
 
 use super::blocks::{Place, State};
 use super::operations::Arrived;
-use super::path::since;
 use super::{Reducer, Standing};
 use crate::collective::Failure;
+use crate::collective::path::since;
 use olaf_engine::{Ecn, Instant, Refused, Source, WorkerEvent};
 use olaf_wire::Refusal;
 use olaf_wire::reduce::offsets::{HEADER, MAGIC, common};
@@ -151,7 +151,7 @@ impl Reducer {
             State::Awaited | State::Held => {}
         }
         self.heard(now);
-        self.asking.progressed(super::path::micros(now));
+        self.asking.progressed(crate::collective::path::micros(now));
     }
 
     /// Results of an operation that has begun now came before.

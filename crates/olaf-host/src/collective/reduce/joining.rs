@@ -2,9 +2,9 @@
 
 use super::generation::Generation;
 use super::operations::Open;
-use super::path::{micros, since};
 use super::{Reducer, Standing, outgoing};
 use crate::collective::Failure;
+use crate::collective::path::{micros, since};
 use alloc::collections::VecDeque;
 use core::time::Duration;
 use olaf_engine::blocks::pool::MAX_SLOTS;

@@ -1,8 +1,8 @@
 //! When an end asks for results that it misses, and when the switch counts as silent.
 
 use super::blocks::State;
-use super::path::{micros, since};
 use super::{Reducer, Standing};
+use crate::collective::path::{micros, since};
 use crate::collective::{Failure, Recovery};
 use core::time::Duration;
 use olaf_engine::{Instant, WorkerEvent};

@@ -21,13 +21,13 @@ mod lanes;
 mod missing;
 mod operations;
 mod outgoing;
-mod path;
 mod statistics;
 #[cfg(test)]
 mod tests;
 
 pub use statistics::ReducerStatistics;
 
+use super::path::Path;
 use super::window::{Fixed, Window};
 use super::{Collective, Config, Done, Failure, Operation, OperationId, Reduction, Standing};
 use alloc::boxed::Box;
@@ -42,7 +42,6 @@ use olaf_engine::{
 };
 use olaf_wire::reduce::{ALL, Address, LaneType, Leave};
 use operations::Open;
-use path::Path;
 use statistics::Counts;
 
 /// Events kept for a driver that does not fetch them.

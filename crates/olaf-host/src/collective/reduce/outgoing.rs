@@ -2,8 +2,8 @@
 
 use super::Reducer;
 use super::blocks::State;
-use super::path::micros;
 use crate::collective::Config;
+use crate::collective::path::micros;
 use crate::collective::window::{Aimd, Fixed, Window};
 use alloc::boxed::Box;
 use olaf_engine::{Instant, TrafficClass, Transmit};

@@ -1,0 +1,284 @@
+//! The worker's end of iSwitch (`docs/design/030-iswitch.md`).
+//!
+//! | file | what it decides |
+//! |---|---|
+//! | `joining` | how the end gets into a generation, and out of it |
+//! | `generation`, `operations` | what is open, sent and held |
+//! | `incoming` | what a message from the switch changes |
+//! | `outgoing` | what is sent next, and when results are asked for |
+
+mod generation;
+mod incoming;
+mod joining;
+mod operations;
+mod options;
+mod outgoing;
+mod statistics;
+
+pub use options::Options;
+pub use statistics::WorkerStatistics;
+
+use super::path::Path;
+use super::window::{Fixed, Window};
+use super::{Collective, Config, Done, Failure, Operation, OperationId, Standing};
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use generation::Generation;
+use joining::{Joining, Leaving};
+use olaf_engine::keys::ConfigError;
+use olaf_engine::report::{self, Report};
+use olaf_engine::{
+    Engine, Event, Instant, PeerId, PortId, Source, Transmit, Verdict, Why, WorkerEvent,
+};
+use olaf_wire::iswitch::MAX_WORKERS;
+use operations::Open;
+use statistics::Counts;
+
+/// Events kept for a driver that does not fetch them.
+const EVENT_LIMIT: usize = 1024;
+
+/// Why this end wants its generation to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wish {
+    Halt,
+    Reset,
+}
+
+/// One worker.
+pub struct Worker {
+    config: Config,
+    own: Options,
+    standing: Standing,
+    joining: Joining,
+    leaving: Option<Leaving>,
+    /// The one that this end is in, or whose last operations it finishes.
+    generation: Option<Generation>,
+    /// Repeated until the generation ends.
+    wish: Option<(Wish, Instant)>,
+    /// Operations that wait for the next generation, in order.
+    waiting: VecDeque<Open>,
+    /// So many operations that begin next fail: they failed at the other workers.
+    doomed: (u32, Failure),
+    done: VecDeque<Done>,
+    next_id: u64,
+    window: Box<dyn Window>,
+    path: Path,
+    /// Since when an answer of the switch is awaited.
+    waiting_since: Option<Instant>,
+    other_version: Option<u8>,
+    counts: Counts,
+    events: VecDeque<WorkerEvent>,
+}
+
+impl Worker {
+    /// An end that has not joined.
+    ///
+    /// # Errors
+    /// The key that cannot be, and why: `workers` must be from 1 to 2,047, and a packet must hold a float.
+    pub fn new(config: Config, own: Options) -> Result<Self, ConfigError> {
+        let own = own.check()?;
+        if !(1..=MAX_WORKERS).contains(&config.workers) {
+            return Err(ConfigError { key: "workers", allowed: "must be from 1 to 2047" });
+        }
+        if own.threshold.is_some_and(|h| h > config.workers) {
+            return Err(ConfigError { key: "threshold", allowed: "must be at most `workers`" });
+        }
+        if config.datagram_bytes < 12 {
+            return Err(ConfigError { key: "datagram_bytes", allowed: "must be at least 12" });
+        }
+        Ok(Self {
+            own,
+            standing: Standing::Left,
+            joining: Joining::default(),
+            leaving: None,
+            generation: None,
+            wish: None,
+            waiting: VecDeque::new(),
+            doomed: (0, Failure::NotJoined),
+            done: VecDeque::new(),
+            next_id: 0,
+            window: Box::new(Fixed::new(1)),
+            path: Path::default(),
+            waiting_since: None,
+            other_version: None,
+            counts: Counts::default(),
+            events: VecDeque::new(),
+            config,
+        })
+    }
+
+    /// Operations that have begun and not ended.
+    #[must_use]
+    pub fn open_operations(&self) -> usize {
+        self.waiting.len() + self.generation.as_ref().map_or(0, |generation| generation.open.len())
+    }
+
+    /// Reset: clears the job's buffers and counters on the switch. Open operations fail at all workers, and
+    /// all workers join again.
+    pub fn reset(&mut self, now: Instant) {
+        self.wish_for(now, Wish::Reset);
+    }
+
+    /// Halt: suspends the job on all workers. Open operations fail at all workers, and all workers join again.
+    pub fn halt(&mut self, now: Instant) {
+        self.wish_for(now, Wish::Halt);
+    }
+
+    /// Everything counted so far.
+    #[must_use]
+    pub fn statistics(&self, now: Instant) -> WorkerStatistics {
+        statistics::of(self, now)
+    }
+
+    fn wish_for(&mut self, now: Instant, wish: Wish) {
+        let generation = self.generation.as_mut().filter(|generation| !generation.has_ended);
+        if let Some(generation) = generation {
+            generation.is_closing = true;
+            self.wish.get_or_insert((wish, now));
+        }
+    }
+
+    fn tell(&mut self, event: WorkerEvent) {
+        if self.events.len() == EVENT_LIMIT {
+            self.events.pop_front();
+        }
+        self.events.push_back(event);
+    }
+
+    /// Ends operations with the same failure.
+    fn fail(&mut self, now: Instant, open: impl IntoIterator<Item = Open>, failure: Failure) {
+        for open in open {
+            self.counts.operations_failed += 1;
+            self.done.push_back(open.end(now, Err(failure)));
+        }
+    }
+
+    /// Gives an operation its packets in the generation, or lets it wait for the next one.
+    fn place(&mut self, now: Instant, mut open: Open) {
+        if self.doomed.0 > 0 {
+            self.doomed.0 -= 1;
+            let failure = self.doomed.1;
+            if let Some(generation) = &mut self.generation {
+                generation.begun += 1;
+            }
+            return self.fail(now, [open], failure);
+        }
+        let generation = self.generation.as_mut();
+        let Some(generation) = generation.filter(|generation| !generation.is_closing) else {
+            return self.waiting.push_back(open);
+        };
+        generation.begun += 1;
+        let who = (generation.rank, generation.workers);
+        match open.place(generation.next_index(), generation.packet_floats, who) {
+            Ok(()) => generation.push(open),
+            Err(failure) => self.fail(now, [open], failure),
+        }
+    }
+}
+
+impl Collective for Worker {
+    fn join(&mut self, now: Instant) {
+        if !matches!(self.standing, Standing::Joining { .. } | Standing::In { .. }) {
+            self.begin_to_join(now);
+        }
+    }
+
+    fn leave(&mut self, now: Instant) {
+        self.say_good_bye(now);
+    }
+
+    fn standing(&self) -> Standing {
+        self.standing
+    }
+
+    fn other_version(&self) -> Option<u8> {
+        self.other_version
+    }
+
+    fn begin(
+        &mut self,
+        now: Instant,
+        operation: Operation,
+    ) -> Result<OperationId, (Failure, Operation)> {
+        let failure = match self.standing {
+            Standing::Left => Some(Failure::NotJoined),
+            Standing::Refused(code) => Some(Failure::Refused(code)),
+            Standing::Joining { .. } | Standing::In { .. } => Open::refusal(&operation),
+        };
+        if let Some(failure) = failure {
+            return Err((failure, operation));
+        }
+        let id = OperationId(self.next_id);
+        self.next_id += 1;
+        self.counts.operations += 1;
+        let open = Open::new(id, now, operation);
+        // Operations fail in a generation alone: before it begins, they wait for what it says.
+        if self.generation.is_some() {
+            self.place(now, open);
+        } else {
+            self.waiting.push_back(open);
+        }
+        Ok(id)
+    }
+
+    fn poll_done(&mut self) -> Option<Done> {
+        self.done.pop_front()
+    }
+
+    fn give_up(&mut self, now: Instant, operation: OperationId) {
+        if let Some(at) = self.waiting.iter().position(|open| open.id == operation) {
+            // Those behind it would take the place of others' operations.
+            let later = self.waiting.split_off(at);
+            return self.fail(now, later, Failure::TimedOut);
+        }
+        let Some(generation) = &mut self.generation else { return };
+        let of = generation.open.iter().find(|open| open.id == operation);
+        let Some(first) = of.map(|open| open.first) else { return };
+        let given_up = generation.cut(first);
+        self.fail(now, given_up, Failure::TimedOut);
+        self.wish_for(now, Wish::Halt);
+        self.finish(now);
+    }
+}
+
+impl Engine for Worker {
+    fn handle_packet(&mut self, now: Instant, from: Source, bytes: &[u8]) -> Verdict {
+        match self.take_packet(now, from, bytes) {
+            Ok(()) => Verdict::Absorb,
+            Err(refused) => {
+                *self.counts.refused.entry(refused.name()).or_default() += 1;
+                Verdict::refused(refused)
+            }
+        }
+    }
+
+    fn poll_transmit(&mut self, now: Instant, _port: PortId, buf: &mut [u8]) -> Option<Transmit> {
+        self.emit(now, buf)
+    }
+
+    fn poll_timeout(&self) -> Option<(Instant, Why)> {
+        let next = self.sends_at().map(|at| (at, Why::Retransmission));
+        let silence = self.falls_silent_at().map(|at| (at, Why::SilenceCheck));
+        [next, silence].into_iter().flatten().min_by_key(|(at, _)| *at)
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        if self.falls_silent_at().is_some_and(|at| at <= now) {
+            self.switch_is_silent(now);
+        }
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        let what = self.events.pop_front()?;
+        Some(Event::Worker(self.config.job, self.config.switch, what))
+    }
+
+    /// An end talks to its switch alone.
+    fn peers(&self, keep: &mut dyn FnMut(PeerId)) {
+        keep(self.config.switch);
+    }
+
+    fn report(&self, now: Instant, to: &mut dyn Report) {
+        report::walk(&self.statistics(now), to);
+    }
+}

@@ -1,0 +1,169 @@
+//! An operation that is open: where its packets lie, and what has come of them.
+
+use crate::collective::{Done, Failure, Operation, OperationId, Reduction, Sum};
+use core::ops::Range;
+use olaf_engine::lanes::typed;
+use olaf_engine::{Instant, Refused};
+use olaf_wire::reduce::LaneType;
+
+/// Bytes of a float.
+const FLOAT: usize = 4;
+/// What a worker that is not the root of a broadcast adds: `x + (-0.0)` has the bits of `x`, whatever `x` is.
+const NOTHING: [u8; FLOAT] = (-0.0f32).to_le_bytes();
+
+/// An operation that has begun and not ended.
+#[derive(Debug)]
+pub(super) struct Open {
+    pub(super) id: OperationId,
+    began: Instant,
+    operation: Operation,
+    /// Its first packet, and the first one behind it.
+    pub(super) first: u64,
+    pub(super) end: u64,
+    packet_bytes: usize,
+    /// Whether this end's floats belong into the sum.
+    adds: bool,
+    received: u64,
+    /// Contributors of the packet with the fewest.
+    fewest: u32,
+    not_finite: bool,
+}
+
+impl Open {
+    pub(super) const fn new(id: OperationId, began: Instant, operation: Operation) -> Self {
+        Self {
+            id,
+            began,
+            operation,
+            first: 0,
+            end: 0,
+            packet_bytes: FLOAT,
+            adds: true,
+            received: 0,
+            fewest: u32::MAX,
+            not_finite: false,
+        }
+    }
+
+    /// Why the operation can never be.
+    pub(super) fn refusal(operation: &Operation) -> Option<Failure> {
+        let bytes = operation.buffer.bytes().len();
+        let reduction = operation.reduction;
+        let can_be =
+            matches!(reduction, Reduction::Sum | Reduction::Mean | Reduction::Broadcast { .. });
+        if operation.lane_type != LaneType::F32 {
+            Some(Failure::BadOperation("iSwitch sums f32 alone"))
+        } else if !can_be {
+            Some(Failure::BadOperation("iSwitch has sums, means and broadcasts"))
+        } else if bytes == 0 {
+            Some(Failure::BadOperation("it has no lanes"))
+        } else if !bytes.is_multiple_of(FLOAT) {
+            Some(Failure::BadOperation("its lanes are not whole"))
+        } else {
+            None
+        }
+    }
+
+    /// Gives the operation its packets, from `first` on.
+    ///
+    /// # Errors
+    /// The root of a broadcast is no rank of the job.
+    pub(super) fn place(
+        &mut self,
+        first: u64,
+        packet_floats: u32,
+        (rank, workers): (u32, u32),
+    ) -> Result<(), Failure> {
+        if let Reduction::Broadcast { root } = self.operation.reduction {
+            if root >= workers {
+                return Err(Failure::BadOperation("the root is no rank of the generation"));
+            }
+            self.adds = root == rank;
+        }
+        self.packet_bytes = packet_floats as usize * FLOAT;
+        let packets = self.bytes().len().div_ceil(self.packet_bytes) as u64;
+        (self.first, self.end) = (first, first + packets);
+        Ok(())
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.operation.buffer.bytes()
+    }
+
+    fn range(&self, index: u64) -> Range<usize> {
+        let start = (index - self.first) as usize * self.packet_bytes;
+        start..(start + self.packet_bytes).min(self.bytes().len())
+    }
+
+    /// Whether the packet is the last of the vector.
+    pub(super) const fn is_last(&self, index: u64) -> bool {
+        index + 1 == self.end
+    }
+
+    /// Writes this end's floats of a packet; returns how many bytes they are.
+    pub(super) fn write(&self, index: u64, out: &mut [u8]) -> usize {
+        let range = self.range(index);
+        let out = &mut out[..range.len()];
+        if self.adds {
+            out.copy_from_slice(&self.bytes()[range]);
+        } else {
+            out.as_chunks_mut().0.fill(NOTHING);
+        }
+        out.len()
+    }
+
+    /// Takes a result with so many contributors.
+    ///
+    /// # Errors
+    /// The result is none of this operation.
+    pub(super) fn take(
+        &mut self,
+        index: u64,
+        last: bool,
+        contributors: u32,
+        floats: &[u8],
+    ) -> Result<(), Refused> {
+        let range = self.range(index);
+        if range.len() != floats.len() {
+            return Err(Refused::WrongSize);
+        }
+        if last != self.is_last(index) || contributors == 0 {
+            return Err(Refused::Mismatch);
+        }
+        let is_mean = self.operation.reduction == Reduction::Mean;
+        let Some(to) = self.operation.buffer.bytes_mut().get_mut(range) else {
+            return Err(Refused::WrongSize);
+        };
+        if is_mean {
+            let floats = floats.as_chunks().0;
+            for (to, float) in to.as_chunks_mut().0.iter_mut().zip(floats) {
+                *to = (f32::from_le_bytes(*float) / contributors as f32).to_le_bytes();
+            }
+        } else {
+            to.copy_from_slice(floats);
+        }
+        self.not_finite |= !typed::all_finite(LaneType::F32, floats);
+        self.fewest = self.fewest.min(contributors);
+        self.received += 1;
+        Ok(())
+    }
+
+    /// Whether all results are here.
+    pub(super) const fn is_complete(&self) -> bool {
+        self.received == self.end - self.first
+    }
+
+    /// How the operation ended, all results being here.
+    pub(super) const fn outcome(&self, workers: u32) -> Result<Sum, Failure> {
+        let (contributors, expected) = (self.fewest, workers);
+        if contributors < expected && !self.operation.accepts_partial {
+            return Err(Failure::Partial { contributors, expected });
+        }
+        Ok(Sum { contributors, expected, not_finite: self.not_finite })
+    }
+
+    pub(super) fn end(self, now: Instant, outcome: Result<Sum, Failure>) -> Done {
+        let took = now.since(self.began);
+        Done { id: self.id, outcome, buffer: self.operation.buffer, took }
+    }
+}

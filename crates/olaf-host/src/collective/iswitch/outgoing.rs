@@ -1,0 +1,156 @@
+//! What is sent next, and when results are asked for.
+//!
+//! iSwitch §3.3 leaves the recovery of lost packets to the workers, and names two verbs for it. This is the
+//! protocol that we found:
+//!
+//! 1. A worker misses a result when results of three later packets have come, or when the time-out of the path
+//!    has passed. It sends a Help with the indices of all results that it misses.
+//! 2. The switch sends each result that it has. It answers with a Help where the worker's own packet is missing:
+//!    the worker sends that packet again. It answers with an Ack where other workers' packets are missing: their
+//!    workers ask for themselves. So every question has an answer, and only lost packets are sent again.
+//! 3. With a deadline, a worker sends an FBcast for each packet that has no result within it.
+
+use super::generation::State;
+use super::{Wish, Worker};
+use crate::collective::path::micros;
+use core::time::Duration;
+use olaf_engine::{Ecn, Instant, TrafficClass, Transmit};
+use olaf_wire::iswitch::{
+    ANY, Ack, Action, CONTROL_CLASS, Control, DATA_CLASS, Halt, Outcome, Packets, Seg, emit_seg,
+};
+use olaf_wire::reduce::Reason;
+
+/// SetH, Halt and Reset are repeated after this time.
+const REPEAT: Duration = Duration::from_millis(20);
+
+impl Worker {
+    /// Writes the next datagram.
+    pub(super) fn emit(&mut self, now: Instant, buf: &mut [u8]) -> Option<Transmit> {
+        let (len, class, ecn) = match self.next_control(now) {
+            Some(message) => (message.emit(buf), CONTROL_CLASS, false),
+            None => (self.emit_data(now, buf)?, DATA_CLASS, self.config.options.ecn),
+        };
+        self.waiting_since.get_or_insert(now);
+        let ecn = if ecn { Ecn::Capable0 } else { Ecn::NotCapable };
+        let class = TrafficClass::new(class, ecn);
+        Some(Transmit { class, ..Transmit::to(self.config.switch, len) })
+    }
+
+    /// The next control message that is due.
+    fn next_control(&mut self, now: Instant) -> Option<Control> {
+        if let Some(leave) = self.next_leave(now) {
+            return Some(Control::Leave(leave));
+        }
+        if self.leaving.is_some() {
+            // A join would overtake the good-bye.
+            return None;
+        }
+        if let Some(join) = self.next_join(now) {
+            return Some(Control::Join(join));
+        }
+        let patience = self.path.patience();
+        let generation = self.generation.as_mut()?;
+        let number = generation.number;
+        if let Some((wish, at)) = &mut self.wish
+            && *at <= now
+        {
+            *at = now + REPEAT;
+            return Some(match wish {
+                Wish::Reset => Control::Reset { generation: number },
+                Wish::Halt => {
+                    let (reason, culprit) = (Reason::Left, generation.rank);
+                    Control::Halt(Halt { generation: number, reason, culprit, index: 0 })
+                }
+            });
+        }
+        if generation.set_h_at.is_some_and(|at| at <= now) {
+            generation.set_h_at = Some(now + REPEAT);
+            return Some(Control::SetH {
+                generation: number,
+                h: self.own.threshold.unwrap_or(ANY),
+            });
+        }
+        let packets =
+            |(index, mask)| Packets { generation: number, sent_at_us: micros(now), index, mask };
+        if generation.ask_at.is_some_and(|at| at <= now)
+            && let Some(missing) = generation.overdue(now, patience)
+        {
+            self.counts.helps += 1;
+            self.counts.helped_packets += u64::from(missing.1.count_ones());
+            return Some(Control::Help(packets(missing)));
+        }
+        if let Some(deadline) = self.config.options.deadline
+            && generation.force_at.is_some_and(|at| at <= now)
+            && let Some(missing) = generation.forced(now, deadline, patience)
+        {
+            self.counts.fbcasts += 1;
+            return Some(Control::FBcast(packets(missing)));
+        }
+        self.next_sign(now)
+    }
+
+    /// A sign of life, or word of the results that are here where no packet says it.
+    fn next_sign(&mut self, now: Instant) -> Option<Control> {
+        let generation = self.generation.as_mut()?;
+        if !generation.owes_sign(now) {
+            return None;
+        }
+        generation.sign_at = now + self.config.options.keepalive;
+        generation.told = generation.holds;
+        self.counts.acks += 1;
+        Some(Control::Ack(Ack {
+            generation: generation.number,
+            action: Action::Ack,
+            outcome: Outcome::Success,
+            sent_at_us: micros(now),
+            index: generation.holds,
+            admission: None,
+        }))
+    }
+
+    /// Writes a packet again that the switch lacks, or the next one.
+    fn emit_data(&mut self, now: Instant, buf: &mut [u8]) -> Option<usize> {
+        if self.leaving.is_some() {
+            return None;
+        }
+        let deadline = self.config.options.deadline;
+        let patience = self.path.patience();
+        let generation = self.generation.as_mut()?;
+        let again = generation.resend.pop_first();
+        let index = match again {
+            Some(index) => index,
+            None if self.window.room() > 0 => generation.next_to_send()?,
+            None => return None,
+        };
+        let entry = generation.entry(index)?;
+        if again.is_some() {
+            (entry.resent, entry.asked) = (true, Some(now));
+            self.counts.packets_resent += 1;
+        } else {
+            (entry.state, entry.at) = (State::Sent, now);
+            self.counts.packets += 1;
+            self.window.on_sent();
+        }
+        let number = generation.number;
+        generation.sent(now, index, patience, deadline, self.config.options.keepalive);
+        let open = generation.open_of(index)?;
+        let last = open.is_last(index);
+        let start = emit_seg(Seg { generation: number, last, missing: 0, index }, buf);
+        Some(start + open.write(index, &mut buf[start..]))
+    }
+
+    /// When something is to be sent although nothing comes in.
+    pub(super) fn sends_at(&self) -> Option<Instant> {
+        if let Some(leaving) = &self.leaving {
+            return Some(leaving.next);
+        }
+        let Some(generation) = &self.generation else {
+            let is_joining = matches!(self.standing, crate::collective::Standing::Joining { .. });
+            return is_joining.then_some(self.joining.next);
+        };
+        let wish = self.wish.map(|(_, at)| at);
+        let force_at = self.config.options.deadline.and(generation.force_at);
+        let times = [wish, generation.set_h_at, generation.ask_at, force_at];
+        times.into_iter().flatten().chain([generation.sign_at]).min()
+    }
+}

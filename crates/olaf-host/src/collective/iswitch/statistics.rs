@@ -1,0 +1,154 @@
+//! The end's state as plain data, in the names of `docs/reference/statistics.md`.
+
+use super::Worker;
+use crate::collective::Standing;
+use alloc::collections::BTreeMap;
+use core::time::Duration;
+use olaf_engine::Instant;
+use serde::Serialize;
+
+/// What is counted.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    pub(super) operations: u64,
+    pub(super) operations_done: u64,
+    pub(super) operations_failed: u64,
+    pub(super) generations: u64,
+    pub(super) joins: u64,
+    pub(super) leaves: u64,
+    pub(super) packets: u64,
+    pub(super) packets_resent: u64,
+    pub(super) answered: u64,
+    pub(super) wanted: u64,
+    pub(super) results: u64,
+    pub(super) taken: u64,
+    pub(super) results_again: u64,
+    pub(super) early: u64,
+    pub(super) results_refused: u64,
+    pub(super) lost_results: u64,
+    pub(super) helps: u64,
+    pub(super) helped_packets: u64,
+    pub(super) fbcasts: u64,
+    pub(super) acks: u64,
+    pub(super) refused: BTreeMap<&'static str, u64>,
+}
+
+#[allow(missing_docs, reason = "each field stands in docs/reference/statistics.md")]
+#[derive(Clone, Debug, Serialize)]
+pub struct WorkerStatistics {
+    pub job: u32,
+    pub session: u32,
+    pub standing: &'static str,
+    pub turned_away: Option<&'static str>,
+    pub generation: Option<u8>,
+    pub rank: Option<u32>,
+    pub workers: u32,
+    pub here: u32,
+    pub operations: Operations,
+    pub generations: u64,
+    pub joins: u64,
+    pub leaves: u64,
+    pub packets: Packets,
+    pub results: Results,
+    pub helps: u64,
+    pub helped_packets: u64,
+    pub fbcasts: u64,
+    pub acks: u64,
+    pub window_packets: u32,
+    pub packet_floats: u32,
+    pub holds: u64,
+    pub round_trip_ns: Option<u64>,
+    pub switch_silent_ns: u64,
+    pub refused: BTreeMap<&'static str, u64>,
+}
+
+/// `begun` is the sum of the others.
+#[allow(missing_docs, reason = "each field stands in docs/reference/statistics.md")]
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Operations {
+    pub begun: u64,
+    pub done: u64,
+    pub failed: u64,
+    pub open: u64,
+}
+
+#[allow(missing_docs, reason = "each field stands in docs/reference/statistics.md")]
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Packets {
+    pub sent: u64,
+    pub answered: u64,
+    pub resent: u64,
+    pub wanted: u64,
+}
+
+/// `received` is the sum of `taken`, `again`, `early` and `refused`.
+#[allow(missing_docs, reason = "each field stands in docs/reference/statistics.md")]
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Results {
+    pub received: u64,
+    pub taken: u64,
+    pub again: u64,
+    pub early: u64,
+    pub refused: u64,
+    pub lost: u64,
+}
+
+pub(super) fn of(end: &Worker, now: Instant) -> WorkerStatistics {
+    let nanos = |d: Duration| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX);
+    let counts = &end.counts;
+    let (standing, turned_away) = match end.standing {
+        Standing::Joining { .. } => ("joining", None),
+        Standing::In { .. } => ("in", None),
+        Standing::Refused(code) => ("refused", Some(code.name())),
+        Standing::Left => ("left", None),
+    };
+    let (here, workers) = match end.standing {
+        Standing::Joining { here, workers } => (here, workers),
+        Standing::In { workers, .. } => (workers, workers),
+        Standing::Refused(_) | Standing::Left => (0, end.config.workers),
+    };
+    let generation = end.generation.as_ref();
+    WorkerStatistics {
+        job: end.config.job.0,
+        session: end.config.session.0,
+        standing,
+        turned_away,
+        generation: generation.map(|generation| generation.number),
+        rank: generation.map(|generation| generation.rank),
+        workers,
+        here,
+        operations: Operations {
+            begun: counts.operations,
+            done: counts.operations_done,
+            failed: counts.operations_failed,
+            open: end.open_operations() as u64,
+        },
+        generations: counts.generations,
+        joins: counts.joins,
+        leaves: counts.leaves,
+        packets: Packets {
+            sent: counts.packets,
+            answered: counts.answered,
+            resent: counts.packets_resent,
+            wanted: counts.wanted,
+        },
+        results: Results {
+            received: counts.results,
+            taken: counts.taken,
+            again: counts.results_again,
+            early: counts.early,
+            refused: counts.results_refused,
+            lost: counts.lost_results,
+        },
+        helps: counts.helps,
+        helped_packets: counts.helped_packets,
+        fbcasts: counts.fbcasts,
+        acks: counts.acks,
+        window_packets: end.window.state().0,
+        packet_floats: generation.map_or(0, |generation| generation.packet_floats),
+        holds: generation.map_or(0, |generation| generation.holds),
+        round_trip_ns: end.path.smoothed().map(nanos),
+        switch_silent_ns: end.waiting_since.map_or(0, |since| nanos(now.since(since))),
+        refused: counts.refused.clone(),
+    }
+}
