@@ -14,6 +14,7 @@ mod death;
 mod delivery;
 mod downlink;
 mod ends;
+mod iswitch;
 mod job;
 mod network;
 mod path;

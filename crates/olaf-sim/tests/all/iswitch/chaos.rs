@@ -1,0 +1,116 @@
+//! Deaths, restarts and losses at random times: every operation ends, and it ends alike at all workers that
+//! live through it.
+
+use super::job::*;
+use core::time::Duration;
+use olaf_host::collective::{Collective, OperationId};
+use olaf_sim::Wire;
+
+const MS: Duration = Duration::from_millis(1);
+
+/// Draws of a seed.
+struct Draws(u64);
+
+impl Draws {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % end
+    }
+}
+
+fn setting(seed: u64, draws: &mut Draws) -> Setting {
+    let wire = Wire {
+        loss: draws.below(6) as f64 / 100.0,
+        duplication: draws.below(3) as f64 / 100.0,
+        delay: Duration::from_micros(50 + draws.below(2000)),
+        jitter: Duration::from_micros(draws.below(100)),
+        ..Wire::default()
+    };
+    let workers = 2 + draws.below(4) as u32;
+    let is_tree = draws.below(2) == 0;
+    let leaves = (0..workers).map(|end| is_tree.then_some(end % 2)).collect();
+    Setting { seed, workers, wire, leaves, ..Setting::default() }
+}
+
+fn tasks(draws: &mut Draws) -> Vec<Task> {
+    let sizes = [1, 300, 4000, 50_000];
+    (0..8).map(|number| Task::sum(sizes[draws.below(4) as usize], number)).collect()
+}
+
+#[test]
+fn a_death_hurts_all_survivors_alike() {
+    for seed in 0..30 {
+        let draws = &mut Draws(seed);
+        let setting = setting(seed, draws);
+        let workers = setting.workers;
+        let mut job = Job::new(setting);
+        job.run_for(2000 * MS);
+        let tasks = tasks(draws);
+        // Workers begin at their own times.
+        for end in 0..workers {
+            tasks.iter().for_each(|task| {
+                job.begin(end, *task);
+            });
+            job.run_for(MS * draws.below(4) as u32);
+        }
+        let victim = draws.below(u64::from(workers)) as u32;
+        job.run_for(MS * draws.below(60) as u32);
+        job.net.kill_at(job.net.now(), peer(victim));
+        let all: Vec<u32> = (0..workers).collect();
+        let survivors: Vec<u32> = (0..workers).filter(|end| *end != victim).collect();
+        job.run_for(6000 * MS);
+        // Nobody is let in any more: what waits is given up.
+        for end in &survivors {
+            for id in 0..tasks.len() as u64 {
+                job.with(*end, |worker, now| worker.give_up(now, OperationId(id)));
+            }
+        }
+        job.run_until_done(1000 * MS);
+        for (id, task) in (0..).zip(&tasks) {
+            let first = job.outcome(survivors[0], id);
+            for end in &survivors {
+                let ended = job.outcome(*end, id);
+                assert_eq!(
+                    ended.outcome.is_ok(),
+                    first.outcome.is_ok(),
+                    "seed {seed}, {id}, {end}: {:?}, {:?}",
+                    ended.outcome,
+                    first.outcome
+                );
+                let is_right = ended.outcome.is_err() || ended.lanes == task.expected(&all);
+                assert!(is_right, "seed {seed}, {id}, {end}");
+            }
+        }
+        job.accounts();
+    }
+}
+
+#[test]
+fn operations_end_whenever_the_switch_restarts() {
+    for seed in 0..20 {
+        let draws = &mut Draws(1000 + seed);
+        let setting = setting(seed, draws);
+        let workers = setting.workers;
+        let mut job = Job::new(setting);
+        job.run_for(2000 * MS);
+        let tasks = tasks(draws);
+        tasks.iter().for_each(|task| job.begin_all(*task));
+        job.run_for(MS * draws.below(40) as u32);
+        job.net.kill_at(job.net.now(), SWITCH);
+        job.net.start_at(job.net.now() + MS * draws.below(200) as u32, SWITCH);
+        job.run_until_done(10_000 * MS);
+        // The job goes on.
+        job.run_for(5000 * MS);
+        let last = Task::sum(1000, 99);
+        job.begin_all(last);
+        job.run_until_done(10_000 * MS);
+        let all: Vec<u32> = (0..workers).collect();
+        for end in &all {
+            let ended = job.ended[&peer(*end)].values().last().expect("an operation has ended");
+            assert!(ended.outcome.is_ok(), "seed {seed}: {:?}", ended.outcome);
+            assert!(ended.lanes == last.expected(&all), "seed {seed}");
+        }
+        job.accounts();
+    }
+}

@@ -1,0 +1,8 @@
+//! iSwitch: ends and switches in a simulated network.
+
+mod chaos;
+mod faults;
+mod job;
+mod membership;
+mod partial;
+mod tree;
