@@ -6,6 +6,7 @@
 //! | `generation`, `operations` | what is open, sent and held |
 //! | `incoming` | what a message from the switch changes |
 //! | `outgoing` | what is sent next, and when results are asked for |
+//! | `pipeline` | Algorithm 1: the threads LGC and LWU of asynchronous training |
 
 mod generation;
 mod incoming;
@@ -13,6 +14,7 @@ mod joining;
 mod operations;
 mod options;
 mod outgoing;
+pub mod pipeline;
 mod statistics;
 
 pub use options::Options;
