@@ -86,7 +86,9 @@ def connect_sum(
             raise ValueError(f"deadline_s = {deadline_s}: must be at least 0.001, or None")
         options["deadline_ms"] = round(deadline_s * 1000)
     chosen = protocols.protocol(protocol)
-    config = json.dumps({"protocol": chosen.engine, **chosen.options, **options})
+    if chosen.sums_floats and workers is None:
+        raise ValueError(f"workers = None: the protocol {protocol} needs the number of workers")
+    config = json.dumps(chosen.configuration(options))
     client = SumClient(switch, job=job, workers=workers, rank=rank, config=config)
     try:
         client.join(timeout_s)

@@ -20,10 +20,10 @@ WORKER = _TABLES["worker"]
 """Of ``[worker]``, as far as the core reads it."""
 SHARING = _TABLES["sharing"]
 """Of the files of ``olaf schedule share`` and ``host``, and of their options."""
-REDUCE: dict[str, Any] = SWITCH.pop("reduce")
-"""Of ``[switch.reduce]``."""
+SUMMING: dict[str, dict[str, Any]] = {name: SWITCH.pop(name) for name in ("reduce", "iswitch")}
+"""Of ``[switch.reduce]`` and so on: of each engine that sums, by its name."""
 
-for _table in (SWITCH, REDUCE):
+for _table in (SWITCH, *SUMMING.values()):
     for _field in [field for field in _table if field.endswith("_bps")]:
         _rate = _table.pop(_field)
         _table[_field.removesuffix("_bps")] = None if _rate is None else _olaf.format_rate(_rate)

@@ -16,7 +16,18 @@ class Protocol:
     options: Mapping[str, Any] = field(default_factory=dict)
     """Options of `olaf.connect_sum` that it sets; the caller may change single values."""
     sums_floats: bool = False
-    """It has nothing but sums and means of float32."""
+    """It has nothing but sums and means of float32, of a fixed number of workers."""
+    broadcasts: bool = True
+    """A root can send its array to all."""
+    own: frozenset[str] = frozenset()
+    """Options of `olaf.connect_sum` that it alone has."""
+
+    def configuration(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The configuration of a connection, as the core takes it."""
+        own = {key: value for key, value in given.items() if key in self.own}
+        shared = {key: value for key, value in given.items() if key not in self.own}
+        whole = {"protocol": self.engine, **self.options, **shared}
+        return whole | ({self.engine: own} if own else {})
 
 
 PROTOCOLS: dict[str, Protocol] = {
@@ -43,6 +54,9 @@ PROTOCOLS: dict[str, Protocol] = {
             "recovery": "off",
             "ecn": False,
         }
+    ),
+    "iswitch": Protocol(
+        engine="iswitch", sums_floats=True, own=frozenset(("packet_floats", "threshold"))
     ),
 }
 """By name. SwitchML is the baseline of two papers."""

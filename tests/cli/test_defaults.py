@@ -19,21 +19,23 @@ from olaf.cli import schedule_sharing
 from olaf.jobs.section import Section
 from olaf.jobs.settings import (
     LeafSettings,
-    ReduceSettings,
     ServerSettings,
     SwitchSettings,
     WorkerSettings,
 )
+from olaf.jobs.sums_settings import IswitchSettings, ReduceSettings
 from olaf.schedule.sharing import SharingCluster, SharingJob, controller_config
 from olaf.tcp.rule import RuleConfig
 from olaf.units import write
 
 ROOT = Path(__file__).resolve().parents[2]
 CORE: dict[str, dict[str, Any]] = json.loads(_olaf.defaults())
-CORE["reduce"] = CORE["switch"].pop("reduce")
+SUMMING = ("reduce", "iswitch")
+CORE |= {engine: CORE["switch"].pop(engine) for engine in SUMMING}
 SECTIONS: dict[str, type[Section]] = {
     "switch": SwitchSettings,
     "reduce": ReduceSettings,
+    "iswitch": IswitchSettings,
     "server": ServerSettings,
     "worker": WorkerSettings,
 }
@@ -44,6 +46,7 @@ OURS_ALONE = {("worker", "seed")}
 BEYOND_THE_CORE = {
     "switch": {"admission"},
     "reduce": set[str](),
+    "iswitch": set[str](),
     "server": set[str](),
     "worker": None,
 }

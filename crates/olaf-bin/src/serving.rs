@@ -1,7 +1,7 @@
 //! The loop of a role: events as they come, statistics every so often, a clean end at a signal.
 
 use crate::configuration::{Common, Failure};
-use olaf_net::AskError;
+use olaf_net::{AskError, EngineKind};
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -190,8 +190,9 @@ impl Report<'_> {
 
 /// The counts of each engine of a switch, or of each job of a server.
 fn summary(stats: &Value) -> String {
-    let engines = [counts_of_queue(stats), counts_of_reduce(stats)];
-    let told: Vec<_> = engines.into_iter().flatten().collect();
+    let sums = EngineKind::EACH.into_iter().filter(|kind| *kind != EngineKind::Queue);
+    let sums = sums.filter_map(|kind| counts_of_sums(kind.name(), stats));
+    let told: Vec<_> = counts_of_queue(stats).into_iter().chain(sums).collect();
     if told.is_empty() { counts_of_jobs(stats) } else { told.join("; ") }
 }
 
@@ -206,27 +207,29 @@ fn counts_of_queue(stats: &Value) -> Option<String> {
     Some(format!("received {}, {}, {queue}", plain(&stats["received"]), fates.join(", ")))
 }
 
-fn counts_of_reduce(stats: &Value) -> Option<String> {
-    let reduce = stats.get("reduce")?;
-    let fates: Vec<_> = reduce["pieces"]
+fn counts_of_sums(name: &str, stats: &Value) -> Option<String> {
+    let counts = stats.get(name)?;
+    let fates: Vec<_> = counts["pieces"]
         .as_object()
         .into_iter()
         .flatten()
         .map(|(fate, value)| format!("{} {}", fate.replace('_', " "), total(value)))
         .collect();
-    let jobs = reduce["jobs"].as_array().into_iter().flatten();
+    let jobs = counts["jobs"].as_array().into_iter().flatten();
     // Each core has the same workers.
     let jobs = jobs.filter(|job| job.get("core").is_none_or(|core| *core == 0));
     let jobs: Vec<_> = jobs
         .map(|job| {
-            let workers = job["workers"].as_array().map_or(0, Vec::len);
+            let workers = &job["workers"];
+            let workers =
+                workers.as_array().map_or_else(|| plain(workers), |w| w.len().to_string());
             format!(", job {} with {workers} workers", plain(&job["job"]))
         })
         .collect();
     Some(format!(
-        "reduce: pieces {}, results {}{}",
+        "{name}: pieces {}, results {}{}",
         fates.join(", "),
-        plain(&reduce["results"]),
+        plain(&counts["results"]),
         jobs.concat()
     ))
 }

@@ -37,7 +37,7 @@ every_option = click.option(
     "--engines",
     metavar="NAME,..",
     help="Engines that the switch runs: queue (the default) merges updates for a server; reduce "
-    "sums the arrays of all workers (all-reduce).",
+    "sums the arrays of all workers (all-reduce); iswitch does the same as its paper prints it.",
 )
 @click.option(
     "--listen",
@@ -50,8 +50,8 @@ every_option = click.option(
     "--upstream",
     multiple=True,
     metavar="[ENGINE=]HOST:PORT",
-    help="The parameter server, or the next switch, of the engine queue. reduce=HOST:PORT: the "
-    "switch that sums the sums of this one. Repeatable.",
+    help="The parameter server, or the next switch, of the engine queue. ENGINE=HOST:PORT: the "
+    "switch that sums the sums of that engine. Repeatable.",
 )
 @click.option(
     "--cores",

@@ -25,11 +25,13 @@ from pydantic import (
 )
 
 from olaf import extras
-from olaf.defaults import REDUCE, SERVER, SWITCH, WORKER
+from olaf.defaults import SERVER, SUMMING, SWITCH, WORKER
 from olaf.jobs import queues
 from olaf.jobs.admission import Policy
+from olaf.jobs.fields import Address, OffFloat, OffInt, OffRate, OffText
 from olaf.jobs.place_settings import On, RaySettings, SlurmSettings
 from olaf.jobs.section import Explained, NoneIs, Section
+from olaf.jobs.sums_settings import IswitchSettings, ReduceSettings
 from olaf.jobs.tcp_settings import TcpSettings, check_transport
 from olaf.rl.learner import LearnerConfig, LearnerError
 from olaf.rl.worker_loop import LoopConfig
@@ -41,32 +43,8 @@ JOB = 1
 """The job id that is used if there is only one job."""
 
 
-def _address(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    bare = value.removeprefix("udp://")
-    host, _, port = bare.rpartition(":")
-    if not host or not port.isdigit() or not 0 <= int(port) <= 65535:
-        raise ValueError("write it HOST:PORT, for IPv6 [HOST]:PORT")
-    return bare
-
-
-def _rate(value: Any) -> Any:
-    if isinstance(value, str):
-        from olaf._olaf import parse_rate
-
-        parse_rate(value)
-    return value
-
-
-Address = Annotated[str, BeforeValidator(_address)]
-Rate = Annotated[str, BeforeValidator(_rate)]
-EngineName = Literal["queue", "reduce"]
+EngineName = Literal["queue", "reduce", "iswitch"]
 QueueName = Annotated[str, AfterValidator(queues.known), Explained(queues.EXPLAINED)]
-OffFloat = Annotated[float | None, NoneIs("off")]
-OffInt = Annotated[int | None, NoneIs("off")]
-OffText = Annotated[str | None, NoneIs("off")]
-OffRate = Annotated[Rate | None, NoneIs("off")]
 DrawnInt = Annotated[int | None, NoneIs("drawn")]
 
 
@@ -140,46 +118,6 @@ class LeafSettings(Section):
         return SwitchSettings(listen=listen, upstream=upstream, **self.model_dump())
 
 
-class ReduceSettings(Section):
-    """The engine `reduce` of the switch, which sums the arrays of all workers (all-reduce)."""
-
-    upstream: Annotated[Address | None, NoneIs("off")] = REDUCE["upstream"]
-    """Address of the switch above, which sums the sums of several switches; off makes this switch
-    the uppermost."""
-    cores: int = Field(default=REDUCE["cores"], ge=1, le=256)
-    """Number of cores to sum on. Each has a thread and a port of its own; the ports follow each
-    other. The workers of a job with a fixed number of workers divide large operations among the
-    cores. Other jobs use the first core. All switches of a tree have the same number."""
-    memory_bytes: int = Field(default=REDUCE["memory_bytes"], ge=1)
-    """Memory for the blocks of all jobs. Each job gets an equal share: memory / jobs."""
-    jobs: int = Field(default=REDUCE["jobs"], ge=1)
-    """Largest number of jobs at once."""
-    slots: int = Field(default=REDUCE["slots"], ge=1, le=1 << 20)
-    """Largest number of blocks of a job that are summed at once. The job's share of the memory may
-    allow fewer."""
-    silence_ms: int = Field(default=REDUCE["silence_ms"], ge=1)
-    """A worker counts as dead if others wait for it and it was not heard within this time."""
-    deadline_ms: OffInt = Field(default=REDUCE["deadline_ms"], ge=1)
-    """A block that is incomplete after this time is sent without the missing workers, for jobs that
-    ask for no deadline of their own. off waits for all workers."""
-    non_finite: Literal["pass", "refuse"] = REDUCE["non_finite"]
-    """What happens to a NaN or an infinity. pass sums it, and the result says so. refuse takes no
-    piece that has one: the worker's piece counts as missing."""
-    uplink: OffRate = REDUCE["uplink"]
-    """Bandwidth of the link towards the switch above in UDP payload, in tc's units; off sends at
-    once."""
-    downlink: OffRate = REDUCE["downlink"]
-    """Bandwidth of the link towards the workers in UDP payload; off sends at once."""
-    downlink_limit_datagrams: int = Field(default=REDUCE["downlink_limit_datagrams"], ge=1)
-    """Largest number of results that wait for the downlink. The switch drops what comes on top, and
-    workers ask for it again."""
-    downlink_ecn_depth_datagrams: OffInt = Field(
-        default=REDUCE["downlink_ecn_depth_datagrams"], ge=1
-    )
-    """Number of waiting results from which on results are marked as "congestion experienced" (ECN),
-    so that workers slow down. off never marks."""
-
-
 def _engines(value: Any) -> Any:
     return [name.strip() for name in value.split(",")] if isinstance(value, str) else value
 
@@ -206,6 +144,8 @@ class SwitchSettings(LeafSettings):
     """Servers of single jobs: {"2" = "host:port"}."""
     reduce: ReduceSettings = ReduceSettings()
     """The engine `reduce`, if it is among the engines."""
+    iswitch: IswitchSettings = IswitchSettings()
+    """The engine `iswitch`, if it is among the engines."""
 
     @model_validator(mode="after")
     def _each_engine_once(self) -> Self:
@@ -230,7 +170,7 @@ class SwitchSettings(LeafSettings):
         fields = self.model_dump(exclude={"admission"})
         if self.admission is None:
             del fields["admission_timeout_ms"]
-        for table in (fields, fields["reduce"]):
+        for table in (fields, *(fields[name] for name in SUMMING)):
             for key in ("uplink", "downlink"):
                 rate = table.pop(key)
                 if rate is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from olaf.defaults import SUMMING
 from olaf.jobs.supervisor import Ended, Started
 
 _SENTENCES = {
@@ -108,16 +109,15 @@ def ended(occurrence: Ended) -> str:
 def status_of_switch(stats: Mapping[str, Any]) -> str:
     """One line of a switch's statistics: of each of its engines."""
     told = [_status_of_queue(stats)] if "queue" in stats else []
-    if "reduce" in stats:
-        told.append(f"reduce: {_status_of_reduce(stats['reduce'])}")
+    told += [f"{name}: {_status_of_sums(stats[name])}" for name in SUMMING if name in stats]
     return "; ".join(told)
 
 
-def _status_of_reduce(stats: Mapping[str, Any]) -> str:
+def _status_of_sums(stats: Mapping[str, Any]) -> str:
     pieces = stats["pieces"]
     # A job is listed for each core; its workers are the same there.
     jobs = "".join(
-        f"job {job['job']} with {len(job['workers'])} workers, "
+        f"job {job['job']} with {_number(job['workers'])} workers, "
         for job in stats["jobs"]
         if job.get("core", 0) == 0
     )
@@ -128,6 +128,11 @@ def _status_of_reduce(stats: Mapping[str, Any]) -> str:
         f"refused {refused_pieces}; results sent {stats['results']}, again "
         f"{stats['results_again']}{refused(stats)}"
     )
+
+
+def _number(workers: int | list[Any]) -> int:
+    """The engines of papers say how many there are, reduce lists them."""
+    return workers if isinstance(workers, int) else len(workers)
 
 
 def _status_of_queue(stats: Mapping[str, Any]) -> str:

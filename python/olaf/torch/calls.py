@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -39,11 +38,6 @@ def carried(tensor: torch.Tensor) -> bool:
         and tensor.layout == torch.strided
         and tensor.device.type in DEVICES
     )
-
-
-def sums_floats(operation: Op, tensors: Sequence[torch.Tensor]) -> bool:
-    """A protocol that only sums float32 can do the operation."""
-    return operation in (SUM, MEAN) and all(tensor.dtype == torch.float32 for tensor in tensors)
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,7 @@ class SumProcessGroup(dist.ProcessGroup):
         self._timeout = timeout
         self._settings = chosen
         self._is_world = is_world
-        self._sums_floats = PROTOCOLS[chosen.protocol].sums_floats
+        self._protocol = PROTOCOLS[chosen.protocol]
         self._lock = threading.Lock()
         self._made: Sums | None = None
         self._gloo = _gloo("gloo", store, rank, size, timeout)
@@ -99,7 +99,7 @@ class SumProcessGroup(dist.ProcessGroup):
     ) -> Work:
         """Give every rank the tensor of the root."""
         tensors, opts = _listed(tensors), _options(dist.BroadcastOptions, opts, timeout, root=root)
-        if self._sums_floats or not self._carries(tensors) or len(tensors) != 1:
+        if not self._broadcasts(tensors) or len(tensors) != 1:
             return self._gloo.broadcast(tensors, opts)
         return self._sums().broadcast(
             tensors[0], opts.rootRank, timeout_s=self._limit(opts), wait=_waits(opts)
@@ -168,16 +168,21 @@ class SumProcessGroup(dist.ProcessGroup):
             return None
         if operation == calls.MEAN and not all(map(torch.is_floating_point, tensors)):
             return None  # gloo has torch's error for a mean of integers
-        if self._sums_floats and not calls.sums_floats(operation, tensors):
+        if self._protocol.sums_floats and operation not in (calls.SUM, calls.MEAN):
             return None
         return operation
+
+    def _broadcasts(self, tensors: Sequence[torch.Tensor]) -> bool:
+        return self._protocol.broadcasts and self._carries(tensors)
 
     def _carries(self, tensors: Sequence[torch.Tensor]) -> bool:
         """The switch takes tensors of this kind in this group."""
         if self.size() == 1 or not all(map(calls.carried, tensors)):
             return False
-        # The other protocols' packets have no room for the job numbers of subgroups.
-        return self._is_world or not self._sums_floats
+        if not self._protocol.sums_floats:
+            return True
+        # These protocols' packets have no room for the job numbers of subgroups.
+        return self._is_world and all(tensor.dtype == torch.float32 for tensor in tensors)
 
     def _limit(self, opts: Any) -> float:
         """Seconds that this operation may take; an unset time-out is negative."""

@@ -35,8 +35,8 @@ struct Options {
     /// the next port. With ENGINE= before it, the address of that engine. Repeatable.
     #[arg(long, value_name = "[ENGINE=]HOST:PORT")]
     listen: Vec<String>,
-    /// The parameter server, or the next switch, of the engine `queue`. With `reduce=` before it, the
-    /// switch that sums the sums of this one. Repeatable.
+    /// The parameter server, or the next switch, of the engine `queue`. With ENGINE= before it, the
+    /// switch that sums the sums of that engine. Repeatable.
     #[arg(long, value_name = "[ENGINE=]HOST:PORT")]
     upstream: Vec<String>,
     /// Cores that the engine `reduce` sums on. Each has a port: those after the engine's own.
@@ -98,8 +98,8 @@ fn run(options: &Options) -> Result<(), Failure> {
     }
     for (engine, address) in by_engine("upstream", &options.upstream)? {
         match engine {
-            "reduce" => put_inner(&mut table, "reduce", "upstream", address)?,
-            _ => drop(table.insert("upstream".into(), address.into())),
+            "queue" => drop(table.insert("upstream".into(), address.into())),
+            summing => put_inner(&mut table, summing, "upstream", address)?,
         }
     }
     if let Some(cores) = options.cores {

@@ -84,7 +84,7 @@ impl Client {
                 "worker: {worker} stands for all workers; give another id"
             )));
         }
-        let (socket, switch) = Socket::towards(switch)?;
+        let (socket, switch) = Socket::towards(switch, Socket::bind)?;
         let address = Address {
             job: JobId(job),
             cluster: ClusterId(cluster),

@@ -4,6 +4,7 @@ mod reduce;
 mod server;
 mod server_config;
 mod sharing;
+mod summing;
 mod switch;
 mod switch_config;
 

@@ -5,10 +5,11 @@ use crate::error::{AskError, StartError};
 use crate::io::peers::Peers;
 use crate::io::socket::Socket;
 use crate::roles::reduce::{engines, together};
+use crate::roles::summing::engine;
 use crate::roles::switch_config::{EngineKind, SwitchConfig};
 use crate::{clock, io::address, random};
 use olaf_engine::party::Ruling;
-use olaf_engine::switch::native;
+use olaf_engine::switch::{iswitch, native};
 use olaf_engine::{ClusterId, Engine, JobId, PortId, Wiring};
 use serde_json::{Map, Value};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -40,6 +41,10 @@ impl Switch {
             };
             Ok(match kind {
                 EngineKind::Queue => Served::Queue(queue(config, &key, &listen)?),
+                EngineKind::Iswitch => {
+                    let engine = engine::<iswitch::Switch>(config, &config.iswitch, &key, &listen)?;
+                    Served::Sums(kind, vec![Box::new(engine)])
+                }
                 EngineKind::Reduce => Served::Sums(kind, boxed(engines(config, &key, &listen)?)),
             })
         });

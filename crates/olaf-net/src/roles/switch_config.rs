@@ -4,7 +4,7 @@ use crate::error::StartError;
 use crate::io::ReceiveLoss;
 use crate::json;
 use crate::roles::ONLY_WHERE_SET;
-use olaf_engine::switch::{native as switch, reduce};
+use olaf_engine::switch::{iswitch, native as switch, reduce};
 use olaf_wire::reduce::MAX_CORES;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -19,11 +19,13 @@ pub enum EngineKind {
     Queue,
     /// An all-reduce: pieces of the same block are summed, and all workers get the sum.
     Reduce,
+    /// The same in the packets of the iSwitch paper.
+    Iswitch,
 }
 
 impl EngineKind {
     /// Every kind, in the order in which people read of them.
-    pub const EACH: [Self; 2] = [Self::Queue, Self::Reduce];
+    pub const EACH: [Self; 3] = [Self::Queue, Self::Reduce, Self::Iswitch];
 
     /// The name in configurations, statistics and messages.
     #[must_use]
@@ -31,6 +33,7 @@ impl EngineKind {
         match self {
             Self::Queue => "queue",
             Self::Reduce => "reduce",
+            Self::Iswitch => "iswitch",
         }
     }
 
@@ -40,6 +43,7 @@ impl EngineKind {
         match self {
             Self::Queue => "merges updates on their way to a parameter server",
             Self::Reduce => "sums arrays of all workers (all-reduce)",
+            Self::Iswitch => "sums them as iSwitch does",
         }
     }
 }
@@ -78,6 +82,19 @@ pub struct SwitchConfig {
     pub engine: switch::Config,
     /// The engine `reduce`.
     pub reduce: ReduceConfig,
+    /// The engine `iswitch`.
+    pub iswitch: SumsConfig<iswitch::Config>,
+}
+
+/// The set-up of an engine that sums as a paper prints it.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default, bound(deserialize = "E: Default + Deserialize<'de>"))]
+pub struct SumsConfig<E> {
+    /// The switch above, which sums further. Off: this one is the uppermost.
+    pub upstream: Option<String>,
+    /// What the engine's decisions depend on.
+    #[serde(flatten)]
+    pub engine: E,
 }
 
 /// The set-up of the engine `reduce`.
@@ -112,6 +129,7 @@ impl Default for SwitchConfig {
             receive_loss: None,
             engine: switch::Config::default(),
             reduce: ReduceConfig::default(),
+            iswitch: SumsConfig::default(),
         }
     }
 }
@@ -197,7 +215,8 @@ impl SwitchConfig {
     pub fn places(&self) -> Result<Vec<(EngineKind, String)>, StartError> {
         let wrong = |what: String| Err(StartError::Config(what));
         if self.engines.is_empty() {
-            return wrong("engines = []: name at least one of queue and reduce".into());
+            let known = EngineKind::EACH.map(EngineKind::name).join(", ");
+            return wrong(format!("engines = []: name at least one of {known}"));
         }
         let mut places = Vec::new();
         let mut next = 0;
@@ -209,7 +228,7 @@ impl SwitchConfig {
             places.push((*kind, named.map_or_else(|| port_after(&self.listen, next), Ok)?));
             next += match kind {
                 EngineKind::Reduce => self.reduce.cores as usize,
-                EngineKind::Queue => 1,
+                EngineKind::Queue | EngineKind::Iswitch => 1,
             };
         }
         match self.listen_at.iter().find(|(kind, _)| !self.engines.contains(kind)) {

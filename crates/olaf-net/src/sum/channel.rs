@@ -11,7 +11,7 @@ use crate::io::peers::Peers;
 use crate::io::socket::Socket;
 use crate::random;
 use olaf_host::collective::{
-    Collective, Config, Failure, Operation, OperationId, Reducer, Standing,
+    Collective, Config, Failure, IswitchWorker, Operation, OperationId, Reducer, Standing,
 };
 use olaf_wire::ids::{JobId, Session};
 use serde_json::Value;
@@ -48,7 +48,12 @@ impl Channel {
         config: &SumConfig,
     ) -> Result<Self, StartError> {
         let options = config.options()?;
-        let (socket, switch) = Socket::towards(switch)?;
+        let bind = match config.protocol {
+            // It tells its messages apart by the class.
+            Protocol::Iswitch => Socket::bind_whole_class,
+            Protocol::Reduce => Socket::bind,
+        };
+        let (socket, switch) = Socket::towards(switch, bind)?;
         let socket = socket.losing(config.receive_loss)?;
         let mut peers = Peers::new();
         let peer = peers.fix(switch);
@@ -224,6 +229,10 @@ impl Channel {
 fn end(config: &SumConfig, own: Config) -> Result<Box<dyn Collective + Send>, StartError> {
     Ok(match config.protocol {
         Protocol::Reduce => Box::new(Reducer::new(own)),
+        Protocol::Iswitch => Box::new(
+            IswitchWorker::new(own, config.iswitch.clone())
+                .map_err(|error| StartError::Config(error.to_string()))?,
+        ),
     })
 }
 

@@ -6,7 +6,7 @@ use crate::io::address::longest_datagram;
 use crate::json;
 use crate::roles::ONLY_WHERE_SET;
 use olaf_engine::keys::ms;
-use olaf_host::collective::Options;
+use olaf_host::collective::{Options, iswitch};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -19,6 +19,8 @@ const LEAST_MTU: u32 = 576;
 pub enum Protocol {
     /// Our own protocol.
     Reduce,
+    /// iSwitch, as its paper prints it.
+    Iswitch,
 }
 
 impl Protocol {
@@ -27,6 +29,7 @@ impl Protocol {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Reduce => "reduce",
+            Self::Iswitch => "iswitch",
         }
     }
 }
@@ -43,6 +46,8 @@ pub struct SumConfig {
     /// otherwise. 60 s.
     #[serde(rename = "operation_timeout_ms", with = "ms")]
     pub operation_timeout: Duration,
+    /// What only a worker of `iswitch` is told.
+    pub iswitch: iswitch::Options,
     /// For tests and experiments: lose some of the arriving datagrams; none: lose nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receive_loss: Option<ReceiveLoss>,
@@ -57,6 +62,7 @@ impl Default for SumConfig {
             protocol: Protocol::Reduce,
             mtu_bytes: None,
             operation_timeout: Duration::from_secs(60),
+            iswitch: iswitch::Options::default(),
             receive_loss: None,
             options: Options::default(),
         }

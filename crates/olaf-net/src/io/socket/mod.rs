@@ -124,11 +124,14 @@ impl Socket {
     }
 
     /// A socket on a free port that is connected to a switch, which `host:port` names. Returns the
-    /// switch's address, too.
+    /// switch's address, too. `bind` is [`Self::bind`] or [`Self::bind_whole_class`].
     ///
     /// # Errors
     /// [`StartError`] says what to do.
-    pub(crate) fn towards(switch: &str) -> Result<(Self, SocketAddr), StartError> {
+    pub(crate) fn towards(
+        switch: &str,
+        bind: impl FnOnce(SocketAddr) -> Result<Self, StartError>,
+    ) -> Result<(Self, SocketAddr), StartError> {
         let switch = resolve(switch, |_| true).map(canonical).map_err(StartError::Config)?;
         if switch.port() == 0 {
             return Err(StartError::Config(format!(
@@ -139,7 +142,7 @@ impl Socket {
             SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
             SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
         };
-        let mut socket = Self::bind((any, 0).into())?;
+        let mut socket = bind((any, 0).into())?;
         socket
             .connect(switch)
             .map_err(|error| StartError::System(format!("no route to {switch}"), error))?;

@@ -1,0 +1,70 @@
+//! The engines that sum as papers print them, each with the engine of the switch above it.
+
+use crate::driver::{Driver, Running};
+use crate::error::StartError;
+use crate::io::address;
+use crate::io::peers::Peers;
+use crate::io::socket::Socket;
+use crate::random;
+use crate::roles::switch::{above, in_key, longest_datagram_to};
+use crate::roles::switch_config::{EngineKind, SumsConfig, SwitchConfig};
+use olaf_engine::keys::ConfigError;
+use olaf_engine::switch::iswitch;
+use olaf_engine::{Engine, PeerId, PortId, Wiring};
+
+/// An engine that sums, as a process makes it.
+pub(super) trait Summing: Engine + Send + Sized + 'static {
+    /// What its decisions depend on.
+    type Config: Clone + Default;
+
+    /// Which one it is.
+    const KIND: EngineKind;
+
+    /// It reads more of the traffic class than the two bits of ECN.
+    const READS_CLASS: bool;
+
+    /// An engine without jobs; `epoch` names this life of it.
+    fn make(config: Self::Config, epoch: u32) -> Result<Self, ConfigError>;
+
+    /// Names the switch above, and the longest datagram that the path to it takes.
+    fn set_upstream(&mut self, peer: PeerId, datagram_bytes: u32);
+}
+
+impl Summing for iswitch::Switch {
+    type Config = iswitch::Config;
+    const KIND: EngineKind = EngineKind::Iswitch;
+    const READS_CLASS: bool = true;
+
+    fn make(config: Self::Config, epoch: u32) -> Result<Self, ConfigError> {
+        Self::new(config, epoch)
+    }
+
+    fn set_upstream(&mut self, peer: PeerId, datagram_bytes: u32) {
+        self.set_upstream(peer, datagram_bytes);
+    }
+}
+
+/// The engine that listens on `listen`, an address that `key` names.
+pub(super) fn engine<E: Summing>(
+    config: &SwitchConfig,
+    own: &SumsConfig<E::Config>,
+    key: &str,
+    listen: &str,
+) -> Result<Running<E>, StartError> {
+    let name = E::KIND.name();
+    // Never from a seed: a life that looked like the one before would pass for it.
+    let mut engine = E::make(own.engine.clone(), random::draw())
+        .map_err(|error| StartError::Config(format!("{name}.{error}")))?;
+    let listen = address::resolve(listen, |_| true).map_err(in_key(key))?;
+    let bind = if E::READS_CLASS { Socket::bind_whole_class } else { Socket::bind };
+    let socket = bind(listen)?.losing(config.receive_loss)?;
+    let (mut peers, mut wiring) = (Peers::new(), Wiring::new(PortId::DOWNLINK));
+    if let Some(text) = &own.upstream {
+        let key = format!("{name}.upstream");
+        let found = above(&socket, &key, text, "name the switch above it")?;
+        let peer = peers.fix(found);
+        engine.set_upstream(peer, longest_datagram_to(found)?);
+        wiring.place(peer, PortId::UPLINK);
+    }
+    Ok(Running::new(Driver::new("switch", engine, wiring, peers, socket), config.core))
+}

@@ -1,0 +1,35 @@
+"""Types of fields that several sections of the configuration have."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator
+
+from olaf.jobs.section import NoneIs
+
+
+def _address(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    bare = value.removeprefix("udp://")
+    host, _, port = bare.rpartition(":")
+    if not host or not port.isdigit() or not 0 <= int(port) <= 65535:
+        raise ValueError("write it HOST:PORT, for IPv6 [HOST]:PORT")
+    return bare
+
+
+def _rate(value: Any) -> Any:
+    if isinstance(value, str):
+        from olaf._olaf import parse_rate
+
+        parse_rate(value)
+    return value
+
+
+Address = Annotated[str, BeforeValidator(_address)]
+Rate = Annotated[str, BeforeValidator(_rate)]
+OffFloat = Annotated[float | None, NoneIs("off")]
+OffInt = Annotated[int | None, NoneIs("off")]
+OffText = Annotated[str | None, NoneIs("off")]
+OffRate = Annotated[Rate | None, NoneIs("off")]
