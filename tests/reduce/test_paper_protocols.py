@@ -41,10 +41,11 @@ def own(rank: int, size: int) -> NDArray[np.float32]:
 
 def total(size: int, workers: int) -> NDArray[np.float32]:
     """The sum of all workers' arrays."""
-    return np.sum([own(rank, size) for rank in range(workers)], axis=0, dtype=np.float32)
+    result: NDArray[np.float32] = np.sum([own(rank, size) for rank in range(workers)], axis=0)
+    return result
 
 
-def same(found: NDArray[np.float32], expected: NDArray[np.float32]) -> None:
+def same(found: NDArray[Any], expected: NDArray[Any]) -> None:
     """The arrays are equal within the error of sums in fixed point."""
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
 
