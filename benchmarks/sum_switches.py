@@ -29,7 +29,8 @@ class Switches:
 def started(network: Network, config: dict[str, Any], *, show: bool) -> Iterator[Switches]:
     """Switches with one engine: the uppermost first, then those below it.
 
-    config: keys of the switch's JSON, with the list `engines`. show: print what the switches counted, at the end.
+    config: keys of the switch's JSON, with the list `engines`. show: print what the switches
+    counted, at the end.
     """
     switches = Switches()
     processes: list[subprocess.Popen[str]] = []
