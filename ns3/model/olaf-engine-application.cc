@@ -48,7 +48,7 @@ OlafEngineApplication::GetTypeId()
             .SetGroupName("Olaf")
             .AddConstructor<OlafEngineApplication>()
             .AddAttribute("Role",
-                          "What the engine is: switch, sum_switch, server or worker. Read with Config and Life "
+                          "What the engine is: switch, sum_switch, iswitch, server or worker. Read with Config and Life "
                           "when the engine is used first.",
                           StringValue("worker"),
                           MakeStringAccessor(&OlafEngineApplication::m_role),

@@ -109,7 +109,7 @@ def test_bytes_that_are_not_ours_are_refused_or_passed_on_with_a_reason() -> Non
 @pytest.mark.parametrize(
     ("role", "config", "says"),
     [
-        ("gateway", "{}", "must be switch, sum_switch, server or worker"),
+        ("gateway", "{}", "must be one of switch, sum_switch, iswitch"),
         ("switch", '{"slots": 0}', "slots"),
         ("switch", '{"slotz": 8}', "slotz: a switch has no such key"),
         ("server", '{"keep_versions": "many"}', "keep_versions"),
@@ -145,3 +145,10 @@ def test_a_switch_that_sums_answers_a_join_without_sockets() -> None:
     assert switch.report(1_000)["jobs"][0]["waiting_workers"] == 1
     refused = switch.handle_packet(2_000, 4, bytes(join[:11] + b"\x02" + join[12:]), port=1)
     assert refused == ("full", None)
+
+
+@pytest.mark.parametrize("role", ["iswitch"])
+def test_a_switch_of_a_paper_passes_on_what_is_not_its_own(role: str) -> None:
+    switch = Engine(role, '{"jobs": 1}', 7)
+    assert switch.report(1_000)["jobs"] == []
+    assert switch.handle_packet(1_000, 3, b"a web page", port=1)[0] == "forwarded"

@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use olaf_engine::report::Report;
 use olaf_engine::switch::native::{Config as SwitchConfig, Switch};
-use olaf_engine::switch::reduce;
+use olaf_engine::switch::{iswitch, reduce};
 use olaf_engine::{Engine, Event, Instant, JobId, PeerId, PortId, Source, Transmit, Verdict, Why};
 use olaf_wire::offsets::MAX_DATAGRAM;
 use olaf_wire::{Address, ClusterId, Session, WorkerId};
@@ -20,12 +20,15 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+/// Every role. `sum_switch` is the switch of `reduce`; `iswitch` is that of its paper.
+pub const ROLES: [&str; 5] = ["switch", "sum_switch", "iswitch", "server", "worker"];
+
 /// An engine of any role.
 pub enum Whole {
     /// A switch.
     Switch(Box<Switch>),
-    /// A switch that sums: that of `reduce`.
-    SumSwitch(Box<reduce::Switch>),
+    /// A switch that sums, by the name of its role.
+    Sums(&'static str, Box<dyn Engine + Send>),
     /// A parameter server.
     Server(Box<Server>),
     /// A worker.
@@ -56,7 +59,7 @@ impl fmt::Display for WholeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Role(name) => {
-                write!(f, "role = {name:?}: must be switch, sum_switch, server or worker")
+                write!(f, "role = {name:?}: must be one of {}", ROLES.join(", "))
             }
             Self::Config(what) => f.write_str(what),
             Self::OnlyA(role) => write!(f, "only a {role} does this"),
@@ -86,6 +89,14 @@ struct Upper {
     above: Option<u32>,
     /// The longest datagram that the path to it takes; none: as long as a datagram may be.
     above_datagram_bytes: Option<u32>,
+}
+
+impl Upper {
+    /// The switch above, and the longest datagram that the path to it takes.
+    fn above(&self) -> Option<(PeerId, u32)> {
+        let longest = self.above_datagram_bytes.unwrap_or(MAX_DATAGRAM as u32);
+        self.above.map(|above| (PeerId(above), longest))
+    }
 }
 
 /// A worker's identity.
@@ -126,8 +137,8 @@ impl Default for Identity {
 impl Whole {
     /// An engine. `config` is a JSON object with the keys of the role's configuration in
     /// `docs/reference/statistics.md`; what it leaves out has its default. A switch has the key
-    /// `server` besides; a `sum_switch`, which has the keys of `[switch.reduce]`, has `above`; a worker has `job`, `cluster`, `worker`, `switch`, `segment_lanes` and
-    /// `seed`. `life` names this life of the engine: draw it at random, above 0.
+    /// `server` besides. A `sum_switch` has the keys of `[switch.reduce]`, and an `iswitch` those of its table;
+    /// both have `above`. A worker has `job`, `cluster`, `worker`, `switch`, `segment_lanes` and `seed`. `life` names this life of the engine: draw it at random, above 0.
     ///
     /// Example: `Whole::new("switch", r#"{"slots": 4, "server": 9}"#, 7)`.
     ///
@@ -149,11 +160,19 @@ impl Whole {
                 let upper: Upper = taken(&mut table)?;
                 let config: reduce::Config = taken(&mut table)?;
                 let mut switch = reduce::Switch::new(config, life).map_err(|e| wrong(&e))?;
-                if let Some(above) = upper.above {
-                    let longest = upper.above_datagram_bytes.unwrap_or(MAX_DATAGRAM as u32);
-                    switch.set_upstream(PeerId(above), longest);
+                if let Some((above, longest)) = upper.above() {
+                    switch.set_upstream(above, longest);
                 }
-                Self::SumSwitch(Box::new(switch))
+                Self::Sums("sum_switch", Box::new(switch))
+            }
+            "iswitch" => {
+                let upper: Upper = taken(&mut table)?;
+                let config: iswitch::Config = taken(&mut table)?;
+                let mut switch = iswitch::Switch::new(config, life).map_err(|e| wrong(&e))?;
+                if let Some((above, longest)) = upper.above() {
+                    switch.set_upstream(above, longest);
+                }
+                Self::Sums("iswitch", Box::new(switch))
             }
             "server" => {
                 let config: ServerConfig = taken(&mut table)?;
@@ -178,7 +197,7 @@ impl Whole {
     pub const fn role(&self) -> &'static str {
         match self {
             Self::Switch(_) => "switch",
-            Self::SumSwitch(_) => "sum_switch",
+            Self::Sums(role, _) => role,
             Self::Server(_) => "server",
             Self::Worker(_) => "worker",
         }
@@ -255,7 +274,7 @@ impl Whole {
     fn engine(&self) -> &dyn Engine {
         match self {
             Self::Switch(switch) => &**switch,
-            Self::SumSwitch(switch) => &**switch,
+            Self::Sums(_, switch) => &**switch,
             Self::Server(server) => &**server,
             Self::Worker(worker) => &**worker,
         }
@@ -264,7 +283,7 @@ impl Whole {
     fn engine_mut(&mut self) -> &mut dyn Engine {
         match self {
             Self::Switch(switch) => &mut **switch,
-            Self::SumSwitch(switch) => &mut **switch,
+            Self::Sums(_, switch) => &mut **switch,
             Self::Server(server) => &mut **server,
             Self::Worker(worker) => &mut **worker,
         }
