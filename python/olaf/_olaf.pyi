@@ -173,6 +173,9 @@ class SumOperation:
     def outcome(self) -> tuple[int, int, bool]:
         """How it ended, once: as `SumClient.reduce` returns or raises it."""
 
+    def give_up(self) -> None:
+        """End it now, with a TimeoutError: nothing writes to its array any more."""
+
     def tell(self) -> bool:
         """Let `SumClient.next_told` return its id at the end; False if it has ended already."""
 

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from olaf._olaf import SumClient, SumOperation
+    from olaf.second_switch import SpareClient
+    from olaf.spare_operation import SpareOperation
+
+    Begun = SumOperation | SpareOperation
 
 T = TypeVar("T")
 
@@ -56,6 +60,7 @@ def connect_sum(
     timeout_s: float = 30.0,
     deadline_s: float | None = None,
     protocol: str = "reduce",
+    fall_back: str | None = None,
     **options: float | str | None,
 ) -> SumConnection:
     """Join a job at the switch at ``udp://host:port``, and wait until the job begins.
@@ -68,6 +73,9 @@ def connect_sum(
     see ``partial`` of `SumConnection.all_reduce`. None waits for every worker. The same for all.
     protocol: "reduce", or the baselines "switchml-atp" and "switchml-trio": fixed-point sums in
     small packets with a fixed window. See docs/all-reduce.md. The same for all workers.
+    fall_back: ``host:port`` of a second switch of "reduce". When the first one fails, also in the
+    middle of an operation, all workers finish the open operations through the second one and go on
+    there, and each warns once (RuntimeWarning). Needs ``workers``; the same for all workers.
     options: ``operation_timeout_ms`` (60,000), ``silence_ms`` (5,000: a switch that is not heard
     for this time has failed), ``block_bytes``, ``window_blocks``, ``keepalive_ms``, ``mtu_bytes``,
     ``ecn``; ``recovery`` ("ask", "timer" with ``timer_ms``, or "off"); ``scale`` (float32 sums
@@ -77,6 +85,7 @@ def connect_sum(
     RefusedError if it turns this worker away, and TimeoutError if other workers are missing.
     """
     from olaf._olaf import SumClient
+    from olaf.second_switch import SpareClient
 
     for name, value in (("job", job), ("workers", workers), ("rank", rank)):
         if value is not None and not 0 <= value < 2**32:
@@ -89,13 +98,27 @@ def connect_sum(
     if chosen.sums_floats and workers is None:
         raise ValueError(f"workers = None: the protocol {protocol} needs the number of workers")
     config = json.dumps(chosen.configuration(options))
+
+    def spare(rank: int, workers: int) -> SumClient:
+        return SumClient(str(fall_back), job=job, workers=workers, rank=rank, config=config)
+
+    if fall_back is not None:
+        if workers is None:
+            raise ValueError(
+                "fall_back needs workers=: in an elastic job the second switch cannot know for "
+                "whom to wait"
+            )
+        if chosen.engine != "reduce":
+            raise ValueError(f'protocol = {protocol!r}: only "reduce" has a fall_back')
+        spare(0, 1).leave()  # an address that cannot be is an error now, not in the middle
     client = SumClient(switch, job=job, workers=workers, rank=rank, config=config)
     try:
         client.join(timeout_s)
     except BaseException:
         client.leave()
         raise
-    return SumConnection(client, job=job)
+    both = client if fall_back is None else SpareClient(client, fall_back, spare)
+    return SumConnection(both, job=job)
 
 
 class SumConnection:
@@ -105,7 +128,7 @@ class SumConnection:
     order at every worker.
     """
 
-    def __init__(self, client: SumClient, *, job: int = 1) -> None:
+    def __init__(self, client: SumClient | SpareClient, *, job: int = 1) -> None:
         self._client = client
         self._job = job
         self._telling = threading.Lock()
@@ -198,7 +221,10 @@ class SumConnection:
         return [json.loads(event) for event in self._client.events()]
 
     def close(self) -> None:
-        """Leave the job. Open operations of this worker fail. Idempotent."""
+        """Leave the job. Open operations of this worker fail. Idempotent.
+
+        With ``fall_back`` it waits until all workers have their results: for 15 s at most.
+        """
         self._client.leave()
 
     def __enter__(self) -> Self:
@@ -210,6 +236,10 @@ class SumConnection:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if error is not None:
+            # The other workers do not close yet, so nothing waits for them.
+            leave_at_once = getattr(self._client, "leave_at_once", self._client.leave)
+            leave_at_once()
         self.close()
 
     def _place(self) -> tuple[int, int]:
@@ -233,7 +263,7 @@ class SumConnection:
         )
         return SumFuture(self, array, view, operation)
 
-    def _call_at_end(self, operation: SumOperation, call: Callable[[], None]) -> None:
+    def _call_at_end(self, operation: Begun, call: Callable[[], None]) -> None:
         """Call when the operation has ended: in a thread for this, or now if it has."""
         with self._telling:
             self._told[operation.id] = call
@@ -255,7 +285,7 @@ class SumFuture(Generic[T]):
     """The result of an operation that has begun."""
 
     def __init__(
-        self, connection: SumConnection, array: T, view: _View, operation: SumOperation | None
+        self, connection: SumConnection, array: T, view: _View, operation: Begun | None
     ) -> None:
         self._connection = connection
         self._array = array

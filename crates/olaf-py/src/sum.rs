@@ -206,6 +206,11 @@ impl SumOperation {
         ended_with(py, &self.client, &self.pending)
     }
 
+    /// Give the operation up: nothing writes to its array any more.
+    fn give_up(&self, py: Python<'_>) {
+        py.detach(|| self.client.give_up(&self.pending));
+    }
+
     /// Tell its end through `SumClient.next_told`; False if it has ended.
     fn tell(&self, py: Python<'_>) -> bool {
         py.detach(|| self.client.tell(&self.pending))

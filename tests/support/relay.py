@@ -21,6 +21,8 @@ class Path:
     longest: int = 65_507
     """UDP payload; a longer datagram vanishes without a word."""
     seed: int = 1
+    mute: bool = False
+    """Nothing comes back from the target."""
     too_long: int = field(default=0, init=False)
 
 
@@ -74,6 +76,8 @@ class Relay:
                     to = self._target
                 else:
                     through, to = self._outer, owners[ready]
+                    if self.path.mute:
+                        continue
                 if len(datagram) > self.path.longest:
                     self.path.too_long += 1
                 elif self._chance.random() >= self.path.loss:
