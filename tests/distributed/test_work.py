@@ -125,6 +125,32 @@ def test_the_lane_keeps_the_order_and_survives_an_error() -> None:
     lane.stop()
 
 
+def test_the_thread_of_a_lane_ends_when_nothing_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A group of another backend that is destroyed tells the hook's lane nothing."""
+    from olaf.torch import lane as module
+
+    def threads() -> list[str]:
+        return [thread.name for thread in threading.enumerate() if thread.name == "test-idle"]
+
+    monkeypatch.setattr(module, "IDLE_S", 0.05)
+    lane, seen = module.Lane("test-idle"), list[int]()
+    assert not threads(), "no task, no thread"
+    for at in range(3):
+        lane.submit(partial(seen.append, at)).result(30)
+        assert len(threads()) <= 1
+        until(lambda: not threads(), "the thread to end")
+    assert seen == [0, 1, 2]
+    gate = threading.Event()
+    first, later = lane.submit(lambda: gate.wait(30)), lane.submit(partial(seen.append, 3))
+    lane.stop()
+    gate.set()
+    later.result(30)
+    assert first.done()
+    until(lambda: not threads(), "the thread to end")
+    lane.submit(partial(seen.append, 4)).result(30)
+    assert seen == [0, 1, 2, 3, 4]
+
+
 def test_a_partial_sum_is_scaled_and_integers_have_none(torch: Any) -> None:
     from olaf.torch.calls import MAX, MEAN, SUM, all_reduce
 

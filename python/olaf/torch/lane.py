@@ -9,6 +9,10 @@ from concurrent.futures import Future
 
 Task = Callable[[], object]
 
+IDLE_S = 1.0
+"""The thread ends after this time without a task, and a later task starts it again. A group of
+another backend does not say when it is destroyed."""
+
 
 class Lane:
     """A serial executor. Its thread is a daemon: an operation that waits never holds up the exit.
@@ -17,11 +21,11 @@ class Lane:
     """
 
     def __init__(self, name: str) -> None:
+        self._name = name
         self._tasks: queue.SimpleQueue[tuple[Task, Future[None]] | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._waiting = 0
-        self._thread = threading.Thread(target=self._work, name=name, daemon=True)
-        self._thread.start()
+        self._thread: threading.Thread | None = None
 
     @property
     def idle(self) -> bool:
@@ -34,7 +38,10 @@ class Lane:
         done: Future[None] = Future()
         with self._lock:
             self._waiting += 1
-        self._tasks.put((task, done))
+            self._tasks.put((task, done))
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
+                self._thread.start()
         return done
 
     def stop(self) -> None:
@@ -42,7 +49,17 @@ class Lane:
         self._tasks.put(None)
 
     def _work(self) -> None:
-        while (entry := self._tasks.get()) is not None:
+        while True:
+            try:
+                entry = self._tasks.get(timeout=IDLE_S)
+            except queue.Empty:
+                entry = None
+            if entry is None:
+                with self._lock:
+                    if self._waiting == 0:
+                        self._thread = None
+                        return
+                continue
             task, done = entry
             try:
                 task()
