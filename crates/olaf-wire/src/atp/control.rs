@@ -40,6 +40,10 @@ pub struct Join {
     pub sent_at_us: u32,
     /// The factor of fixed point.
     pub scale: f64,
+    /// Servers of the job, 1 to 4: each has a part of every tensor.
+    pub servers: u8,
+    /// Fragments that the sender wants to be ahead of its first unanswered one, at most.
+    pub window: u16,
 }
 
 /// The answer to a [`Join`]: where the worker stands, and its place in the tree.
@@ -151,6 +155,8 @@ impl Join {
             second_switch: packet.u32(join::SECOND_SWITCH),
             sent_at_us: packet.u32(join::SENT_AT_US),
             scale: f64::from_be_bytes(array_at(packet.bytes(), join::SCALE)),
+            servers: packet.bytes()[join::SERVERS],
+            window: packet.u16(join::WINDOW),
         };
         if message.workers == 0 || message.workers > offsets::MAX_WORKERS {
             return Err(Refusal::BadField("workers"));
@@ -158,7 +164,7 @@ impl Join {
         if message.rank != offsets::ANY && message.rank >= message.workers {
             return Err(Refusal::BadField("rank"));
         }
-        if message.values == 0 {
+        if message.values == 0 || message.window == 0 {
             return Err(Refusal::BadField("values"));
         }
         if message.aggregators > offsets::MAX_AGGREGATORS {
@@ -166,6 +172,9 @@ impl Join {
         }
         if !(message.scale.is_finite() && message.scale > 0.0) {
             return Err(Refusal::BadField("scale"));
+        }
+        if message.servers > offsets::MAX_SERVERS || message.server >= message.servers {
+            return Err(Refusal::BadField("servers"));
         }
         packet.expect_written(|buf| message.emit(buf))?;
         Ok(message)
@@ -188,6 +197,8 @@ impl Join {
         writer.put(join::SECOND_SWITCH, self.second_switch.to_be_bytes());
         writer.put(join::SENT_AT_US, self.sent_at_us.to_be_bytes());
         writer.put(join::SCALE, self.scale.to_be_bytes());
+        writer.put(join::SERVERS, [self.servers]);
+        writer.put(join::WINDOW, self.window.to_be_bytes());
         join::LEN
     }
 }

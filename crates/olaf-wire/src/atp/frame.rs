@@ -11,7 +11,7 @@ use core::ops::Range;
 /// | field | in a gradient fragment packet | in a parameter packet |
 /// |---|---|---|
 /// | `bitmap0` | workers of one group; 0: all workers of the groups in `bitmap1` | with `collision`: the new aggregator index |
-/// | `bitmap1` | groups of workers at the second edge switch | with `collision`: the first sequence number that uses the new index |
+/// | `bitmap1` | groups of workers at the second edge switch | 0 |
 /// | `fan_in0`, `fan_in1` | workers of the group, and groups | 0 |
 /// | `overflow` | the values are f32 | the server asks for f32; there are no values |
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -8,11 +8,14 @@ pub const fn aggregator_index(job: u16, server: u8, sequence: u16, aggregators: 
     reduced(mixed(identity ^ (server as u32).wrapping_mul(0x9e37_79b9)), aggregators)
 }
 
-/// `HASH(<aggregatorIndex>) % numAggregators`: the index that takes the place of one with many
-/// collisions (ATP §3.6).
+/// `HASH(<aggregatorIndex>) % numAggregators`: the index that takes the place of one with collisions
+/// (ATP §3.6).
+///
+/// differs: the job is in the hash, too. Two jobs that collide would otherwise collide again at the
+/// next index.
 #[must_use]
-pub const fn rehash(index: u16, aggregators: u32) -> u16 {
-    reduced(mixed(index as u32 ^ 0x5bd1_e995), aggregators)
+pub const fn rehash(index: u16, job: u16, aggregators: u32) -> u16 {
+    reduced(mixed((job as u32) << 16 ^ index as u32 ^ 0x5bd1_e995), aggregators)
 }
 
 const fn reduced(hash: u32, aggregators: u32) -> u16 {

@@ -109,7 +109,9 @@ pub mod join {
     pub const SECOND_SWITCH: usize = 44;
     pub const SENT_AT_US: usize = 48;
     pub const SCALE: usize = 52;
-    pub const LEN: usize = 60;
+    pub const SERVERS: usize = 60;
+    pub const WINDOW: usize = 61;
+    pub const LEN: usize = 63;
 }
 
 /// Offsets of a welcome.

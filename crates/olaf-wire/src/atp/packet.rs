@@ -153,7 +153,7 @@ impl<'a> AtpPacket<'a> {
     fn check_parameters(&self, more: u8) -> Result<(), Refusal> {
         let bitmaps = [self.u32(header::BITMAP0), self.u32(header::BITMAP1)];
         let most = if self.flag(flags::COLLISION) { u32::from(u16::MAX) } else { 0 };
-        if bitmaps.iter().any(|bitmap| *bitmap > most) {
+        if bitmaps[0] > most || bitmaps[1] != 0 {
             return Err(Refusal::BadField("bitmap0"));
         }
         if self.bytes[header::FAN_IN0] != 0 || self.bytes[header::FAN_IN1] != 0 {

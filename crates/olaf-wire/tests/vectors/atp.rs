@@ -79,6 +79,8 @@ fn written(message: &Value, bytes: &[u8]) -> (Vec<u8>, bool) {
                 second_switch: u32_of(message, "second_switch"),
                 sent_at_us: u32_of(message, "sent_at_us"),
                 scale: message["scale"].as_f64().unwrap(),
+                servers: u8_of(message, "servers"),
+                window: u16_of(message, "window"),
             };
             (join.emit(&mut buf), packet.and_then(|packet| Join::parse(&packet)) == Ok(join))
         }
