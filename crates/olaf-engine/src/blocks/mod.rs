@@ -5,7 +5,9 @@
 //! arguments and decides nothing about messages: the switch around it does.
 
 pub mod by_index;
+pub mod hashed;
 pub mod pool;
 
 pub use by_index::ByIndex;
+pub use hashed::Hashed;
 pub use pool::Pool;

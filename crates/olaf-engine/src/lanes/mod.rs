@@ -13,6 +13,7 @@ mod buffer;
 mod dispatch;
 pub mod fixed;
 mod half;
+pub mod saturating;
 pub mod typed;
 
 pub use aligned::Aligned;

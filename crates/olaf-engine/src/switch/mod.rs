@@ -1,5 +1,6 @@
 //! Switches: small engines over the shared tables, one for each protocol.
 
+pub mod atp;
 pub mod iswitch;
 pub mod native;
 pub mod reduce;

@@ -1,0 +1,132 @@
+//! Control messages: a join goes up and says where its worker is; what comes back finds the worker.
+
+use super::Switch;
+use super::job::Job;
+use crate::drop::DropReason;
+use crate::engine::{Receivers, Source, Verdict};
+use crate::ids::PortId;
+use crate::time::Instant;
+use olaf_wire::atp::{AtpPacket, Closed, Join, Leave, Welcome};
+use olaf_wire::reduce::WelcomeCode;
+
+impl Switch {
+    pub(super) fn handle_join(
+        &mut self,
+        now: Instant,
+        from: Source,
+        packet: &AtpPacket<'_>,
+        bytes: &[u8],
+    ) -> Verdict {
+        let mut join = match Join::parse(packet) {
+            Ok(join) => join,
+            Err(refusal) => return Verdict::Drop(DropReason::Malformed(refusal)),
+        };
+        let Some(server) = self.server(join.server) else {
+            return Verdict::Drop(DropReason::UnknownReceiver);
+        };
+        let of = (join.job, join.server);
+        let full = Verdict::Drop(DropReason::SumJoinRefused(WelcomeCode::Full));
+        if !self.jobs.contains_key(&of) && self.jobs.len() >= self.config.jobs as usize {
+            return full;
+        }
+        if !self.jobs.entry(of).or_default().hear(now, join.session, from.peer) {
+            return full;
+        }
+        self.counters.joins += 1;
+        // The first two switches on the way are the two levels. One beyond adds nothing: what leaves
+        // the second level is complete, or may not be added.
+        if join.first_switch == 0 {
+            join.first_switch = self.id;
+        } else if join.second_switch == 0 {
+            join.second_switch = self.id;
+        }
+        let own = u32::try_from(self.table.capacity()).unwrap_or(u32::MAX);
+        join.aggregators = if join.aggregators == 0 { own } else { join.aggregators.min(own) };
+        let mut stamped = bytes.to_vec();
+        join.emit(&mut stamped);
+        self.out.send(now, PortId::UPLINK, Receivers::One(server), stamped);
+        Verdict::Absorb
+    }
+
+    pub(super) fn handle_leave(
+        &mut self,
+        now: Instant,
+        packet: &AtpPacket<'_>,
+        bytes: &[u8],
+    ) -> Verdict {
+        let leave = match Leave::parse(packet) {
+            Ok(leave) => leave,
+            Err(refusal) => return Verdict::Drop(DropReason::Malformed(refusal)),
+        };
+        let Some(server) = self.server(leave.server) else {
+            return Verdict::Drop(DropReason::UnknownReceiver);
+        };
+        let of = (leave.job, leave.server);
+        if let Some(job) = self.jobs.get_mut(&of) {
+            job.forget(leave.session);
+            if job.is_empty() {
+                self.forget(of);
+            }
+        }
+        self.out.send(now, PortId::UPLINK, Receivers::One(server), bytes.to_vec());
+        Verdict::Absorb
+    }
+
+    pub(super) fn handle_welcome(
+        &mut self,
+        now: Instant,
+        packet: &AtpPacket<'_>,
+        bytes: &[u8],
+    ) -> Verdict {
+        let welcome = match Welcome::parse(packet) {
+            Ok(welcome) => welcome,
+            Err(refusal) => return Verdict::Drop(DropReason::Malformed(refusal)),
+        };
+        let Some(job) = self.jobs.get_mut(&(welcome.job, welcome.server)) else {
+            return Verdict::Drop(DropReason::UnknownJob);
+        };
+        let Some(peer) = job.peer_of(welcome.session) else {
+            return Verdict::Drop(DropReason::UnknownReceiver);
+        };
+        if welcome.code == WelcomeCode::Welcome && job.generation != welcome.generation {
+            // Beyond the paper: sums of an older arrangement would wait for their age.
+            (job.generation, job.places) = (welcome.generation, 0);
+            self.table.give_up(welcome.job, welcome.server, Some(welcome.generation));
+        }
+        self.out.send(now, PortId::DOWNLINK, Receivers::One(peer), bytes.to_vec());
+        Verdict::Absorb
+    }
+
+    pub(super) fn handle_closed(
+        &mut self,
+        now: Instant,
+        packet: &AtpPacket<'_>,
+        bytes: &[u8],
+    ) -> Verdict {
+        let closed = match Closed::parse(packet) {
+            Ok(closed) => closed,
+            Err(refusal) => return Verdict::Drop(DropReason::Malformed(refusal)),
+        };
+        let Some(job) = self.jobs.get_mut(&(closed.job, closed.server)) else {
+            return Verdict::Drop(DropReason::UnknownJob);
+        };
+        let to = job.group();
+        self.table.give_up(closed.job, closed.server, None);
+        self.out.send(now, PortId::DOWNLINK, to, bytes.to_vec());
+        Verdict::Absorb
+    }
+
+    /// Forgets workers that are silent, and jobs without workers with their aggregators.
+    pub(super) fn check_silence(&mut self, now: Instant) {
+        let silence = self.config.silence;
+        let is_over = |job: &mut Job| job.expire(now, silence);
+        let over: alloc::vec::Vec<(u16, u8)> =
+            self.jobs.iter_mut().filter_map(|(of, job)| is_over(job).then_some(*of)).collect();
+        over.into_iter().for_each(|of| self.forget(of));
+    }
+
+    fn forget(&mut self, (job, server): (u16, u8)) {
+        self.jobs.remove(&(job, server));
+        self.table.give_up(job, server, None);
+    }
+}

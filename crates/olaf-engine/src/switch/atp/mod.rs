@@ -1,0 +1,153 @@
+//! The switch of ATP (`docs/design/030-atp.md`): best effort, shared by all jobs.
+//!
+//! The switch adds gradient fragment packets up where an aggregator is free, and sends everything else
+//! on to the server. It keeps no promise: whatever it forgets, the workers send again.
+
+mod config;
+mod control;
+mod job;
+mod outbox;
+mod pieces;
+mod statistics;
+#[cfg(test)]
+mod tests;
+
+pub use config::Config;
+pub use statistics::{JobStatistics, Statistics};
+
+use crate::blocks::Hashed;
+use crate::drop::DropReason;
+use crate::engine::{Engine, Source, Transmit, Verdict, Why};
+use crate::event::Event;
+use crate::ids::{PeerId, PortId};
+use crate::keys::ConfigError;
+use crate::report::{self, Report};
+use crate::time::Instant;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use job::Job;
+use olaf_wire::atp::{AtpPacket, Kind, MAX_SERVERS};
+use outbox::Outbox;
+use statistics::Counters;
+
+/// A switch that adds where it can.
+pub struct Switch {
+    config: Config,
+    /// Names this switch among those of the network; never 0.
+    id: u32,
+    servers: Vec<PeerId>,
+    table: Hashed,
+    /// By job and server.
+    jobs: BTreeMap<(u16, u8), Job>,
+    out: Outbox,
+    counters: Counters,
+    /// Datagrams that were dropped, by reason.
+    refused: BTreeMap<&'static str, u64>,
+    next_silence_check: Instant,
+}
+
+impl Switch {
+    /// A switch without jobs and servers. `id` names it among the switches of the network: workers with
+    /// the same first switch in their joins are added up there. A random number will do.
+    ///
+    /// # Errors
+    /// The key of `config` that cannot be, and why.
+    pub fn new(config: Config, id: u32) -> Result<Self, ConfigError> {
+        let config = config.check()?;
+        Ok(Self {
+            table: Hashed::new(config.aggregators, config.memory_bytes, config.max_age),
+            out: Outbox::new(&config),
+            config,
+            id: id.max(1),
+            servers: Vec::new(),
+            jobs: BTreeMap::new(),
+            counters: Counters::default(),
+            refused: BTreeMap::new(),
+            next_silence_check: Instant(0),
+        })
+    }
+
+    /// Names the next hop towards each server, in the order of their indices; at most four. A lower
+    /// switch names the switch above. One next hop alone is that of all servers.
+    pub fn set_servers(&mut self, servers: &[PeerId]) {
+        self.servers = servers[..servers.len().min(usize::from(MAX_SERVERS))].to_vec();
+    }
+
+    fn server(&self, index: u8) -> Option<PeerId> {
+        match self.servers.as_slice() {
+            [only] => Some(*only),
+            servers => servers.get(usize::from(index)).copied(),
+        }
+    }
+
+    fn take(&mut self, now: Instant, from: Source, bytes: &[u8]) -> Verdict {
+        let packet = match AtpPacket::new_checked(bytes) {
+            Ok(packet) => packet,
+            Err(refusal) => return Verdict::Drop(DropReason::Malformed(refusal)),
+        };
+        let is_above = from.port == PortId::UPLINK;
+        if is_above && !self.servers.contains(&from.peer) {
+            return Verdict::Drop(DropReason::NotTheServer);
+        }
+        match packet.kind() {
+            Kind::Gradient if !is_above => {
+                self.counters.gradients += 1;
+                self.handle_gradient(now, from, &packet)
+            }
+            Kind::Join if !is_above => self.handle_join(now, from, &packet, bytes),
+            Kind::Leave if !is_above => self.handle_leave(now, &packet, bytes),
+            Kind::Parameters if is_above => self.handle_parameters(now, from, &packet, bytes),
+            Kind::Welcome if is_above => self.handle_welcome(now, &packet, bytes),
+            Kind::Closed if is_above => self.handle_closed(now, &packet, bytes),
+            _ => Verdict::Drop(DropReason::WrongDirection),
+        }
+    }
+}
+
+impl Engine for Switch {
+    fn handle_packet(&mut self, now: Instant, from: Source, bytes: &[u8]) -> Verdict {
+        let verdict = self.take(now, from, bytes);
+        if let Verdict::Drop(reason) = verdict {
+            *self.refused.entry(reason.name()).or_default() += 1;
+        }
+        verdict
+    }
+
+    fn poll_transmit(&mut self, now: Instant, port: PortId, buf: &mut [u8]) -> Option<Transmit> {
+        let (waiting, class) = self.out.leave(now, port)?;
+        let len = waiting.bytes.len();
+        buf[..len].copy_from_slice(&waiting.bytes);
+        Some(Transmit { to: waiting.to, len, class })
+    }
+
+    fn poll_timeout(&self) -> Option<(Instant, Why)> {
+        let departure = self.out.next_departure().map(|at| (at, Why::Departure));
+        let has_jobs = !self.jobs.is_empty();
+        let silence = has_jobs.then_some((self.next_silence_check, Why::SilenceCheck));
+        [departure, silence].into_iter().flatten().min_by_key(|(at, _)| *at)
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        if now >= self.next_silence_check {
+            self.check_silence(now);
+            self.next_silence_check = now + self.config.silence / 4;
+        }
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        None
+    }
+
+    fn ports(&self) -> u16 {
+        2
+    }
+
+    fn peers(&self, keep: &mut dyn FnMut(PeerId)) {
+        self.jobs.values().flat_map(Job::peers).for_each(&mut *keep);
+        self.servers.iter().copied().for_each(keep);
+    }
+
+    fn report(&self, _now: Instant, to: &mut dyn Report) {
+        report::walk(&self.statistics(), to);
+    }
+}

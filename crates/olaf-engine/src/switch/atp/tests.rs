@@ -1,0 +1,295 @@
+//! The switch alone: traces of packets.
+
+use super::*;
+use crate::engine::{Ecn, TrafficClass};
+use crate::ids::Session;
+use alloc::vec;
+use core::time::Duration;
+use olaf_wire::atp::{Closed, Header, Join, Key, VALUES, Welcome, datagram_len};
+use olaf_wire::offsets::MAX_DATAGRAM;
+use olaf_wire::reduce::{Reason, WelcomeCode};
+
+const SERVER: PeerId = PeerId(90);
+const ID: u32 = 7;
+
+struct Trace {
+    switch: Switch,
+    now: Instant,
+}
+
+fn worker(number: u32) -> PeerId {
+    PeerId(number)
+}
+
+/// The packet of a worker of one group.
+fn piece(sequence: u16, number: u32, workers: u8) -> Header {
+    Header {
+        bitmap0: 1 << number,
+        bitmap1: 1,
+        fan_in0: workers,
+        fan_in1: 1,
+        job: 1,
+        sequence,
+        index: sequence,
+        key: Key::new(3, 0, 0),
+        tensor_length: 1000,
+        ..Header::default()
+    }
+}
+
+fn parameters(sequence: u16) -> Header {
+    let Header { job, index, key, tensor_length, .. } = piece(sequence, 0, 1);
+    Header { ack: true, job, sequence, index, key, tensor_length, ..Header::default() }
+}
+
+fn written(header: &Header, lane: i32) -> Vec<u8> {
+    let mut bytes = vec![0; datagram_len(2)];
+    header.emit(&[lane.to_be_bytes(), (-lane).to_be_bytes()].concat(), &mut bytes);
+    bytes
+}
+
+impl Trace {
+    fn new(aggregators: u32, workers: u32) -> Self {
+        let config = Config { aggregators, ..Config::default() };
+        let mut switch = Switch::new(config, ID).expect("the set-up can be");
+        switch.set_servers(&[SERVER]);
+        let mut trace = Self { switch, now: Instant(1_000_000_000) };
+        (0..workers).for_each(|number| trace.join(number));
+        trace.up();
+        trace
+    }
+
+    fn join(&mut self, number: u32) {
+        let join = Join {
+            job: 1,
+            server: 0,
+            session: Session(100 + number),
+            rank: number,
+            workers: 4,
+            generation: 0,
+            closed: 0,
+            values: VALUES,
+            aggregators: 0,
+            first_switch: 0,
+            second_switch: 0,
+            sent_at_us: 1,
+            scale: 1e8,
+            servers: 1,
+            window: 200,
+        };
+        let mut buf = [0; 128];
+        let len = join.emit(&mut buf);
+        assert_eq!(self.recv_below(worker(number), &buf[..len]), Verdict::Absorb);
+    }
+
+    fn recv_below(&mut self, peer: PeerId, bytes: &[u8]) -> Verdict {
+        self.switch.handle_packet(self.now, Source::new(PortId::DOWNLINK, peer), bytes)
+    }
+
+    fn recv_above(&mut self, bytes: &[u8]) -> Verdict {
+        self.switch.handle_packet(self.now, Source::new(PortId::UPLINK, SERVER), bytes)
+    }
+
+    fn send(&mut self, header: Header, lane: i32) {
+        let number = header.bitmap0.trailing_zeros();
+        assert_eq!(self.recv_below(worker(number), &written(&header, lane)), Verdict::Absorb);
+    }
+
+    fn leaves(&mut self, port: PortId) -> Vec<(Vec<PeerId>, Vec<u8>)> {
+        let mut buf = vec![0; MAX_DATAGRAM];
+        core::iter::from_fn(|| {
+            let sent = self.switch.poll_transmit(self.now, port, &mut buf)?;
+            Some((sent.to.as_slice().to_vec(), buf[..sent.len].to_vec()))
+        })
+        .collect()
+    }
+
+    /// What went to the server: the headers with the first value.
+    fn up(&mut self) -> Vec<(Header, i32)> {
+        let all = self.leaves(PortId::UPLINK).into_iter().filter_map(|(to, bytes)| {
+            assert_eq!(to, [SERVER]);
+            let packet = AtpPacket::new_checked(&bytes).expect("the switch writes messages");
+            let lane = packet.values().first_chunk().map(|lane| i32::from_be_bytes(*lane));
+            Header::parse(&packet).ok().zip(lane)
+        });
+        all.collect()
+    }
+}
+
+#[test]
+fn the_sum_leaves_with_the_last_packet_and_its_parameters_are_copied_to_all() {
+    let mut trace = Trace::new(16, 3);
+    trace.send(piece(5, 0, 3), 1);
+    trace.send(piece(5, 1, 3), 2);
+    assert!(trace.up().is_empty());
+    trace.send(piece(5, 2, 3), 4);
+    let whole = Header { bitmap0: 7, edge: true, ..piece(5, 2, 3) };
+    assert_eq!(trace.up(), [(whole, 7)]);
+    let answer = written(&parameters(5), 9);
+    assert_eq!(trace.recv_above(&answer), Verdict::Absorb);
+    let all = [0, 1, 2].map(worker).to_vec();
+    assert_eq!(trace.leaves(PortId::DOWNLINK), [(all, answer)]);
+    assert_eq!(trace.switch.statistics().used_aggregators, 0);
+}
+
+#[test]
+fn a_collision_is_marked_and_goes_on_alone() {
+    let mut trace = Trace::new(16, 2);
+    trace.send(piece(5, 0, 2), 1);
+    let other = Header { index: 5, ..piece(6, 1, 2) };
+    trace.send(other, 2);
+    let marked = Header { resend: true, collision: true, edge: true, ..other };
+    assert_eq!(trace.up(), [(marked, 2)]);
+}
+
+#[test]
+fn a_resent_packet_takes_the_partial_sum_along() {
+    let mut trace = Trace::new(16, 3);
+    trace.send(piece(5, 0, 3), 1);
+    let resent = Header { resend: true, ..piece(5, 1, 3) };
+    trace.send(resent, 2);
+    assert_eq!(trace.up(), [(Header { bitmap0: 3, edge: true, ..resent }, 3)]);
+    let late = Header { resend: true, ..piece(5, 2, 3) };
+    trace.send(late, 4);
+    assert_eq!(trace.up(), [(Header { edge: true, ..late }, 4)]);
+}
+
+#[test]
+fn the_second_level_adds_whole_groups_and_throws_away_when_one_is_resent() {
+    let mut trace = Trace::new(16, 2);
+    let group = |number: u32| Header {
+        bitmap0: 3,
+        bitmap1: 1 << number,
+        fan_in0: 2,
+        fan_in1: 2,
+        edge: true,
+        ..piece(5, number, 2)
+    };
+    let send = |trace: &mut Trace, header: Header, lane: i32| {
+        assert_eq!(trace.recv_below(worker(0), &written(&header, lane)), Verdict::Absorb);
+    };
+    send(&mut trace, group(0), 10);
+    send(&mut trace, group(1), 20);
+    let whole = Header { bitmap0: 0, bitmap1: 3, ..group(1) };
+    assert_eq!(trace.up(), [(whole, 30)]);
+    trace.recv_above(&written(&parameters(5), 1));
+    // Of the next fragment a part comes, which may not be added.
+    let next = |header: Header| Header { sequence: 6, index: 6, ..header };
+    send(&mut trace, next(group(0)), 10);
+    let part = Header { bitmap0: 1, ..next(group(1)) };
+    send(&mut trace, part, 5);
+    assert_eq!(trace.up(), [(Header { resend: true, ..part }, 5)]);
+    let of = trace.switch.statistics().pieces;
+    assert_eq!((of.discarded, of.waiting), (1, 0), "the other group is sent again, too");
+}
+
+#[test]
+fn more_than_32_workers_are_groups_that_meet_at_the_same_switch() {
+    let mut trace = Trace::new(256, 2);
+    let of = |group: u32, number: u32, fan_in0: u8| Header {
+        bitmap0: 1 << number,
+        bitmap1: 1 << group,
+        fan_in0,
+        fan_in1: 2,
+        same_switch: true,
+        ..piece(5, number, fan_in0)
+    };
+    for number in 0..32 {
+        let bytes = written(&of(0, number, 32), 1);
+        trace.recv_below(worker(0), &bytes);
+    }
+    for number in 0..8 {
+        assert!(trace.up().is_empty());
+        let bytes = written(&of(1, number, 8), 1);
+        trace.recv_below(worker(1), &bytes);
+    }
+    let whole = Header { bitmap0: 0, bitmap1: 3, edge: true, ..of(1, 7, 8) };
+    assert_eq!(trace.up(), [(whole, 40)]);
+    trace.recv_above(&written(&parameters(5), 1));
+    assert_eq!(trace.switch.statistics().used_aggregators, 0, "three were in use");
+}
+
+#[test]
+fn congestion_on_the_way_is_kept_in_the_sum_and_in_the_answer() {
+    let mut trace = Trace::new(16, 2);
+    let class = TrafficClass::new(0, Ecn::Marked);
+    let below = Source { class, ..Source::new(PortId::DOWNLINK, worker(0)) };
+    trace.switch.handle_packet(trace.now, below, &written(&piece(5, 0, 2), 1));
+    trace.send(piece(5, 1, 2), 2);
+    assert!(trace.up()[0].0.ecn);
+    let above = Source { class, ..Source::new(PortId::UPLINK, SERVER) };
+    trace.switch.handle_packet(trace.now, above, &written(&parameters(5), 1));
+    let answer = written(&Header { ecn: true, ..parameters(5) }, 1);
+    assert_eq!(trace.leaves(PortId::DOWNLINK)[0].1, answer);
+}
+
+#[test]
+fn a_join_says_which_switches_it_passed_and_the_welcome_finds_its_way_back() {
+    let mut trace = Trace::new(16, 0);
+    trace.join(1);
+    let sent = trace.leaves(PortId::UPLINK);
+    let packet = AtpPacket::new_checked(&sent[0].1).expect("a join");
+    let join = Join::parse(&packet).expect("a join");
+    assert_eq!((join.first_switch, join.second_switch, join.aggregators), (ID, 0, 16));
+    let welcome = Welcome {
+        job: 1,
+        server: 0,
+        session: Session(101),
+        rank: 0,
+        workers: 1,
+        here: 1,
+        code: WelcomeCode::Welcome,
+        edge: false,
+        same_switch: false,
+        generation: 4,
+        life: 4,
+        values: VALUES,
+        window: 100,
+        bitmap0: 1,
+        bitmap1: 1,
+        fan_in0: 1,
+        fan_in1: 1,
+        aggregators: 16,
+        sent_at_us: 1,
+        sequence: 0,
+    };
+    let mut buf = [0; 128];
+    let len = welcome.emit(&mut buf);
+    assert_eq!(trace.recv_above(&buf[..len]), Verdict::Absorb);
+    assert_eq!(trace.leaves(PortId::DOWNLINK), [(vec![worker(1)], buf[..len].to_vec())]);
+    let len = Welcome { session: Session(9), ..welcome }.emit(&mut buf);
+    assert_eq!(trace.recv_above(&buf[..len]), Verdict::Drop(DropReason::UnknownReceiver));
+}
+
+#[test]
+fn aggregators_of_a_closed_generation_or_a_silent_job_are_freed() {
+    let mut trace = Trace::new(16, 2);
+    trace.send(piece(5, 0, 2), 1);
+    let closed = Closed { job: 1, server: 0, life: 3, reason: Reason::Dead, tensor: 0, culprit: 1 };
+    let mut buf = [0; 64];
+    let len = closed.emit(&mut buf);
+    assert_eq!(trace.recv_above(&buf[..len]), Verdict::Absorb);
+    assert_eq!(trace.leaves(PortId::DOWNLINK).len(), 1);
+    assert_eq!(trace.switch.statistics().used_aggregators, 0);
+    trace.send(piece(6, 0, 2), 1);
+    trace.now = trace.now + Duration::from_secs(3);
+    trace.switch.handle_timeout(trace.now);
+    let of = trace.switch.statistics();
+    assert_eq!((of.used_aggregators, of.jobs.len()), (0, 0));
+}
+
+#[test]
+fn strangers_and_wrong_directions_leave_no_state() {
+    let mut trace = Trace::new(16, 1);
+    let bytes = written(&piece(5, 3, 4), 1);
+    assert_eq!(trace.recv_below(worker(3), &bytes), Verdict::Absorb);
+    let passed = Header { resend: true, edge: true, ..piece(5, 3, 4) };
+    assert_eq!(trace.up(), [(passed, 1)], "the server decides");
+    assert_eq!(trace.switch.statistics().used_aggregators, 0);
+    assert_eq!(trace.recv_above(&bytes), Verdict::Drop(DropReason::WrongDirection));
+    let answer = written(&parameters(5), 1);
+    assert_eq!(trace.recv_below(worker(0), &answer), Verdict::Drop(DropReason::WrongDirection));
+    let other = Source::new(PortId::UPLINK, PeerId(91));
+    let verdict = trace.switch.handle_packet(trace.now, other, &answer);
+    assert_eq!(verdict, Verdict::Drop(DropReason::NotTheServer));
+}
