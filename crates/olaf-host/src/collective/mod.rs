@@ -3,6 +3,7 @@
 //! A program hands an [`Operation`] with its lanes to a [`Collective`], and takes them back with the
 //! result. Results arrive in place. `reduce` is our own protocol (`docs/design/028-reduce.md`).
 
+pub mod atp;
 mod buffer;
 mod config;
 pub mod iswitch;
@@ -12,6 +13,7 @@ mod reduce;
 mod standing;
 mod window;
 
+pub use atp::{AtpServer, Worker as AtpWorker};
 pub use buffer::Buffer;
 pub use config::{Config, Options, Recovery};
 pub use iswitch::{Options as IswitchOptions, Worker as IswitchWorker};

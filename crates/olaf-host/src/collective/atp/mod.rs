@@ -1,0 +1,17 @@
+//! The ends of ATP (`docs/design/030-atp.md`): workers, and the parameter servers that complete what
+//! switches could not.
+
+mod fixed;
+mod indices;
+mod options;
+mod seats;
+mod server;
+mod window;
+mod worker;
+
+pub use fixed::{SCALE, bound};
+pub use options::Options;
+pub use seats::{Path, Seat, Seating};
+pub use server::{AtpServer, ServerConfig, ServerStatistics};
+pub use window::AtpWindow;
+pub use worker::{Worker, WorkerStatistics};

@@ -1,0 +1,56 @@
+//! What only ATP has to be told.
+
+use core::time::Duration;
+use olaf_engine::keys::{ConfigError, ms};
+use olaf_wire::atp::{MAX_SERVERS, VALUES};
+use serde::{Deserialize, Serialize};
+
+/// The set-up of a worker, as serde reads and writes it: a flat table.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(default)]
+pub struct Options {
+    /// Values in a packet. 62, the paper's; more, where the path takes longer datagrams.
+    pub values: u16,
+    /// Servers, each with a part of every tensor. 1.
+    pub servers: u8,
+    /// The first window, in packets. 200.
+    pub first_packets: u32,
+    /// Below this the window grows by an MTU for each parameter packet. 1,000: the paper names none.
+    pub threshold_packets: u32,
+    /// The largest window, in packets. 4,096: the paper names none.
+    pub most_packets: u32,
+    /// A packet without an answer is sent again after this time, in milliseconds, at the earliest: the
+    /// last packets of a tensor never see three parameter packets out of order. 5 ms.
+    #[serde(rename = "time_out_ms", with = "ms")]
+    pub time_out: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            values: VALUES,
+            servers: 1,
+            first_packets: 200,
+            threshold_packets: 1000,
+            most_packets: 4096,
+            time_out: Duration::from_millis(5),
+        }
+    }
+}
+
+impl Options {
+    /// The same, when its numbers can be.
+    ///
+    /// # Errors
+    /// The first key that cannot.
+    pub fn check(self) -> Result<Self, ConfigError> {
+        ConfigError::unless_positive("values", self.values > 0)?;
+        if self.servers == 0 || self.servers > MAX_SERVERS {
+            return Err(ConfigError { key: "servers", allowed: "must be from 1 to 4" });
+        }
+        ConfigError::unless_positive("first_packets", self.first_packets > 0)?;
+        ConfigError::unless_positive("most_packets", self.most_packets > 0)?;
+        ConfigError::unless_positive("time_out_ms", self.time_out > Duration::ZERO)?;
+        Ok(self)
+    }
+}

@@ -1,0 +1,81 @@
+//! How a parameter server of ATP is set up: data, checked once.
+
+use core::time::Duration;
+use olaf_engine::BitsPerSecond;
+use olaf_engine::keys::{ConfigError, ms};
+use serde::{Deserialize, Serialize};
+
+/// The largest window: sequence numbers of 16 bits tell windows of this size apart.
+const MOST_WINDOW: u16 = 1 << 14;
+
+/// The set-up, as serde reads and writes it: a flat table.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(default)]
+pub struct ServerConfig {
+    /// Most jobs at once. 8.
+    pub jobs: u32,
+    /// Bytes of sums and results of all jobs. Each job gets `memory_bytes` / `jobs`. 1 GiB.
+    pub memory_bytes: u64,
+    /// Fragments that a worker may be ahead of its first unanswered one. The memory may allow fewer.
+    /// 8,192.
+    pub window: u16,
+    /// A worker that is not heard for this time, in milliseconds, is dead. 2 s, four signs of life.
+    #[serde(rename = "silence_ms", with = "ms")]
+    pub silence: Duration,
+    /// A parameter packet is not sent again before this time, in milliseconds: workers of a job ask
+    /// for it one after the other. 1 ms.
+    #[serde(rename = "repeat_ms", with = "ms")]
+    pub repeat: Duration,
+    /// After a worker appears behind another switch, the server waits for this time, in milliseconds,
+    /// before it seats the workers anew: others may follow. 100 ms.
+    #[serde(rename = "settle_ms", with = "ms")]
+    pub settle: Duration,
+    /// Rate of the link, bits of UDP payload per second. Off: the system's own socket is the only limit.
+    #[serde(rename = "link_bps")]
+    pub link: Option<BitsPerSecond>,
+    /// Datagrams that may wait for the link; more are dropped, and asked for again.
+    #[serde(rename = "link_limit_datagrams")]
+    pub link_limit: usize,
+}
+
+impl Default for ServerConfig {
+    fn default() -> Self {
+        Self {
+            jobs: 8,
+            memory_bytes: 1 << 30,
+            window: 8192,
+            silence: Duration::from_secs(2),
+            repeat: Duration::from_millis(1),
+            settle: Duration::from_millis(100),
+            link: None,
+            link_limit: 65_536,
+        }
+    }
+}
+
+impl ServerConfig {
+    /// The same, when its numbers can be.
+    ///
+    /// # Errors
+    /// The first key that cannot.
+    pub fn check(self) -> Result<Self, ConfigError> {
+        ConfigError::unless_positive("jobs", self.jobs > 0)?;
+        ConfigError::unless_positive("memory_bytes", self.memory_bytes > 0)?;
+        if self.window == 0 || self.window > MOST_WINDOW {
+            return Err(ConfigError { key: "window", allowed: "must be from 1 to 16384" });
+        }
+        ConfigError::unless_positive("silence_ms", self.silence > Duration::ZERO)?;
+        ConfigError::unless_positive("repeat_ms", self.repeat > Duration::ZERO)?;
+        ConfigError::unless_positive("settle_ms", self.settle > Duration::ZERO)?;
+        ConfigError::unless_positive("link_limit_datagrams", self.link_limit > 0)?;
+        Ok(self)
+    }
+
+    /// Fragments of a window with that many values each: the server keeps two windows, and a sum has
+    /// eight bytes a value.
+    pub(super) fn window_of(&self, values: u16) -> u16 {
+        let share = self.memory_bytes / u64::from(self.jobs);
+        let fragments = share / (2 * 8 * u64::from(values.max(1)));
+        u16::try_from(fragments).unwrap_or(u16::MAX).clamp(1, self.window)
+    }
+}

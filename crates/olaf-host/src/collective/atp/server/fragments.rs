@@ -1,0 +1,266 @@
+//! The server's array of bitmap and value, by sequence number (ATP §3.6).
+
+use crate::collective::atp::fixed;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+use olaf_engine::Instant;
+use olaf_wire::atp::Header;
+
+/// What the server has of a fragment.
+#[derive(Debug, Default)]
+enum Value {
+    #[default]
+    Nothing,
+    /// A sum in fixed point. Sums of the switches have 32 bits; theirs have room here.
+    Fixed(Vec<i64>),
+    /// A sum ran over: the workers send f32.
+    Float(Vec<f64>),
+    /// All workers are in it. Big-endian f32.
+    Done(Vec<u8>),
+}
+
+/// A fragment.
+#[derive(Debug, Default)]
+pub(super) struct Fragment {
+    value: Value,
+    /// The workers in it, by rank: 64 a word.
+    have: Vec<u64>,
+    /// Of what the first packet said.
+    pub(super) tensor: u64,
+    pub(super) tensor_length: u32,
+    values: usize,
+    /// A packet had met congestion.
+    pub(super) ecn: bool,
+    /// A packet found its aggregator in use.
+    pub(super) collided: bool,
+    /// The aggregator that its packets met in.
+    pub(super) index: u16,
+    /// The one that takes its place.
+    pub(super) new_index: Option<u16>,
+    /// When its parameter packet, or the request for f32, was sent last.
+    pub(super) sent: Option<Instant>,
+}
+
+/// What became of a packet's values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// They are in the sum.
+    Added,
+    /// They completed it.
+    Completed,
+    /// A sum has run over: the workers must send f32.
+    RanOver,
+    /// The fragment waits for f32, and these are integers.
+    NotFloat,
+    /// All its workers were in the sum already.
+    Repeated,
+    /// Some of its workers were: it cannot be added.
+    Overlaps,
+    /// The fragment is complete.
+    Late,
+    /// It describes another tensor than the packets before.
+    Mismatch,
+}
+
+impl Fragment {
+    pub(super) const fn is_seen(&self) -> bool {
+        !matches!(self.value, Value::Nothing)
+    }
+
+    pub(super) const fn is_done(&self) -> bool {
+        matches!(self.value, Value::Done(_))
+    }
+
+    pub(super) const fn wants_floats(&self) -> bool {
+        matches!(self.value, Value::Float(_))
+    }
+
+    /// The result; empty before there is one.
+    pub(super) fn result(&self) -> &[u8] {
+        match &self.value {
+            Value::Done(bytes) => bytes,
+            _ => &[],
+        }
+    }
+
+    /// Takes the values of a packet from these workers, of `workers` in the job.
+    pub(super) fn take(
+        &mut self,
+        header: &Header,
+        tensor: u64,
+        from: &[u64],
+        values: &[u8],
+        (workers, scale): (u32, f64),
+    ) -> Taken {
+        if self.is_seen() {
+            let said = (self.tensor, self.tensor_length, self.values);
+            if said != (tensor, header.tensor_length, values.len() / 4) {
+                return Taken::Mismatch;
+            }
+        } else {
+            (self.tensor, self.tensor_length) = (tensor, header.tensor_length);
+            self.values = values.len() / 4;
+            self.have = alloc::vec![0; from.len()];
+            self.value = Value::Fixed(alloc::vec![0; self.values]);
+        }
+        if self.is_done() {
+            return Taken::Late;
+        }
+        self.ecn |= header.ecn;
+        self.collided |= header.collision;
+        if self.wants_floats() && !header.overflow {
+            return Taken::NotFloat;
+        }
+        // A worker may know that a sum runs over before the server does.
+        let begins_floats = header.overflow && !self.wants_floats();
+        if begins_floats {
+            self.clear_for_floats();
+        }
+        if from.iter().zip(&self.have).any(|(from, have)| from & have != 0) {
+            let is_known = from.iter().zip(&self.have).all(|(from, have)| from & !have == 0);
+            return if is_known { Taken::Repeated } else { Taken::Overlaps };
+        }
+        if !header.overflow && fixed::any_saturated(values) {
+            self.clear_for_floats();
+            return Taken::RanOver;
+        }
+        self.add(from, values);
+        let have: u32 = self.have.iter().map(|word| word.count_ones()).sum();
+        if have < workers {
+            return if begins_floats { Taken::RanOver } else { Taken::Added };
+        }
+        self.finish(scale);
+        Taken::Completed
+    }
+
+    fn clear_for_floats(&mut self) {
+        self.value = Value::Float(alloc::vec![0.0; self.values]);
+        self.have.fill(0);
+        // The request is due at once.
+        self.sent = None;
+    }
+
+    fn add(&mut self, from: &[u64], values: &[u8]) {
+        let lanes = values.as_chunks::<4>().0;
+        match &mut self.value {
+            Value::Fixed(sum) => {
+                let sums = sum.iter_mut().zip(lanes);
+                sums.for_each(|(sum, lane)| *sum += i64::from(i32::from_be_bytes(*lane)));
+            }
+            Value::Float(sum) => {
+                let sums = sum.iter_mut().zip(lanes);
+                sums.for_each(|(sum, lane)| *sum += f64::from(f32::from_be_bytes(*lane)));
+            }
+            Value::Nothing | Value::Done(_) => return,
+        }
+        self.have.iter_mut().zip(from).for_each(|(have, from)| *have |= from);
+    }
+
+    /// The PS converts the sum back to f32 (ATP §3.8).
+    fn finish(&mut self, scale: f64) {
+        let result: Vec<u8> = match &self.value {
+            Value::Fixed(sum) => {
+                sum.iter().flat_map(|lane| ((*lane as f64 / scale) as f32).to_be_bytes()).collect()
+            }
+            Value::Float(sum) => sum.iter().flat_map(|lane| (*lane as f32).to_be_bytes()).collect(),
+            Value::Nothing | Value::Done(_) => return,
+        };
+        self.value = Value::Done(result);
+    }
+}
+
+/// A tensor's fragments at this server.
+#[derive(Clone, Copy, Debug)]
+struct Tensor {
+    length: u32,
+    done: u32,
+}
+
+/// The fragments of a job's life: those of one window before the first open one, whose results a
+/// worker may still lack, and those of one window behind it.
+#[derive(Debug)]
+pub(super) struct Fragments {
+    window: u64,
+    /// The sequence number of the first kept one.
+    base: u64,
+    kept: VecDeque<Fragment>,
+    /// The first fragment without a result.
+    open: u64,
+    tensors: BTreeMap<u64, Tensor>,
+    newest_tensor: u64,
+}
+
+impl Fragments {
+    pub(super) const fn new(window: u16) -> Self {
+        Self {
+            window: window as u64,
+            base: 0,
+            kept: VecDeque::new(),
+            open: 0,
+            tensors: BTreeMap::new(),
+            newest_tensor: 0,
+        }
+    }
+
+    /// The first sequence number that is open.
+    pub(super) const fn open(&self) -> u64 {
+        self.open
+    }
+
+    pub(super) const fn newest_tensor(&self) -> u64 {
+        self.newest_tensor
+    }
+
+    /// The fragment of a sequence number. The error says whether it is too early, rather than late.
+    pub(super) fn at(&mut self, sequence: u64) -> Result<&mut Fragment, bool> {
+        if sequence >= self.open + self.window {
+            return Err(true);
+        }
+        let index = sequence.checked_sub(self.base).ok_or(false)? as usize;
+        if index >= self.kept.len() {
+            self.kept.resize_with(index + 1, Fragment::default);
+        }
+        Ok(&mut self.kept[index])
+    }
+
+    /// The fragment of a sequence number that is kept.
+    pub(super) fn known(&self, sequence: u64) -> Option<&Fragment> {
+        self.kept.get(sequence.checked_sub(self.base)? as usize)
+    }
+
+    /// Whether the tensor agrees with what was said of it before. Notes a new one.
+    pub(super) fn agrees(&mut self, tensor: u64, length: u32) -> bool {
+        self.newest_tensor = self.newest_tensor.max(tensor);
+        let known = self.tensors.entry(tensor).or_insert(Tensor { length, done: 0 });
+        known.length == length
+    }
+
+    /// A fragment is complete.
+    pub(super) fn complete(&mut self, tensor: u64) {
+        if let Some(known) = self.tensors.get_mut(&tensor) {
+            known.done += 1;
+        }
+        while self.known(self.open).is_some_and(Fragment::is_done) {
+            self.open += 1;
+        }
+        while self.base + self.window < self.open {
+            self.kept.pop_front();
+            self.base += 1;
+        }
+        let oldest = self.kept.front().map_or(tensor, |fragment| fragment.tensor);
+        self.tensors.retain(|number, _| *number >= oldest);
+    }
+
+    /// The first tensor that has no result yet, where each has that many fragments here.
+    pub(super) fn first_open_tensor(&self, fragments: impl Fn(u32) -> u64) -> u64 {
+        if let Some(fragment) = self.known(self.open).filter(|fragment| fragment.is_seen()) {
+            return fragment.tensor;
+        }
+        let Some(last) = self.open.checked_sub(1).and_then(|last| self.known(last)) else {
+            return 0;
+        };
+        let known = self.tensors.get(&last.tensor);
+        let is_done = known.is_none_or(|known| u64::from(known.done) >= fragments(known.length));
+        last.tensor + u64::from(is_done)
+    }
+}

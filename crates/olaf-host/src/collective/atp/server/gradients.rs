@@ -1,0 +1,167 @@
+//! Gradient fragment packets: what the server adds, and the parameter packets that follow.
+
+use super::AtpServer;
+use super::fragments::Taken;
+use alloc::vec::Vec;
+use olaf_engine::{Ecn, Instant, Receivers, Refused, Source};
+use olaf_wire::atp::{AtpPacket, Header, Key};
+use olaf_wire::reduce::Reason;
+
+impl AtpServer {
+    pub(super) fn handle_gradient(
+        &mut self,
+        now: Instant,
+        from: Source,
+        packet: &AtpPacket<'_>,
+    ) -> Result<(), Refused> {
+        self.counts.gradients.received += 1;
+        let mut header = Header::parse(packet).map_err(Refused::Malformed)?;
+        header.ecn |= from.class.ecn() == Ecn::Marked;
+        let of = (header.job, header.server);
+        let job = self.jobs.get_mut(&of).ok_or(Refused::UnknownJob)?;
+        let (workers, scale) = (job.workers, job.scale);
+        let current = job.current.as_mut().ok_or(Refused::OtherGeneration)?;
+        if header.key.generation != current.number {
+            return Err(Refused::OtherGeneration);
+        }
+        if !current.has_peer(from.peer) {
+            return Err(Refused::UnknownPeer);
+        }
+        let mut ranks: Vec<u64> = alloc::vec![0; workers.div_ceil(64) as usize];
+        let known = current.seating.ranks(header.bitmap0, header.bitmap1, |rank| {
+            if let Some(word) = ranks.get_mut(rank as usize / 64) {
+                *word |= 1 << (rank % 64);
+            }
+        });
+        if !known {
+            return Err(Refused::UnknownWorker);
+        }
+        // A sum is a sign of life of all its workers.
+        for (at, word) in ranks.iter().enumerate() {
+            let members = current.members.iter_mut().skip(at * 64).take(64).enumerate();
+            let heard = members.filter(|(bit, _)| word >> bit & 1 == 1);
+            heard.for_each(|(_, member)| member.heard = now);
+        }
+        let values = packet.values();
+        if values.len() / 4 > usize::from(current.values) {
+            return Err(Refused::WrongSize);
+        }
+        let fragments = &mut current.fragments;
+        let sequence = header.key.sequence(header.sequence, fragments.open());
+        let tensor = header.key.tensor_near(fragments.newest_tensor());
+        let fragment = fragments
+            .at(sequence)
+            .map_err(|is_early| if is_early { Refused::TooEarly } else { Refused::Duplicate })?;
+        let is_over = current.end.is_some() && !fragment.is_done();
+        if is_over {
+            self.repeat_closed(now, of);
+            return Err(Refused::OtherGeneration);
+        }
+        let taken = fragment.take(&header, tensor, &ranks, values, (workers, scale));
+        let agrees = taken == Taken::Late || fragments.agrees(tensor, header.tensor_length);
+        let by_switch = ranks.iter().map(|word| u64::from(word.count_ones())).sum::<u64>() > 1;
+        let fates = &mut self.counts.gradients;
+        match taken {
+            _ if !agrees => fates.mismatched += 1,
+            Taken::Mismatch => fates.mismatched += 1,
+            Taken::Added | Taken::Completed if by_switch => fates.sums += 1,
+            Taken::Added | Taken::Completed => fates.singles += 1,
+            Taken::RanOver => fates.ran_over += 1,
+            Taken::NotFloat => fates.not_float += 1,
+            Taken::Repeated => fates.repeated += 1,
+            Taken::Overlaps => fates.overlapping += 1,
+            Taken::Late => fates.late += 1,
+        }
+        self.counts.collisions += u64::from(header.collision);
+        match taken {
+            _ if !agrees || taken == Taken::Mismatch => {
+                let mut one = ranks.iter().enumerate().filter(|(_, word)| word.count_ones() == 1);
+                let culprit = one.next().filter(|_| !by_switch);
+                let culprit = culprit.map(|(at, word)| at * 64 + word.trailing_zeros() as usize);
+                self.close(now, of, Reason::Mismatch, culprit);
+            }
+            Taken::Completed => {
+                fragments.complete(tensor);
+                self.counts.fragments += 1;
+                self.send_parameters(now, of, sequence, false);
+            }
+            // Whoever sends it again lacks the answer.
+            Taken::Late if header.resend => self.send_parameters(now, of, sequence, true),
+            Taken::RanOver | Taken::NotFloat => self.ask_for_floats(now, of, sequence),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Sends the result of a fragment once to each switch before this server; the switches copy it.
+    fn send_parameters(&mut self, now: Instant, of: (u16, u8), sequence: u64, again: bool) {
+        let repeat = self.config.repeat;
+        let Some(current) = self.jobs.get_mut(&of).and_then(|job| job.current.as_mut()) else {
+            return;
+        };
+        let (number, to) = (current.number, current.group());
+        let Ok(fragment) = current.fragments.at(sequence) else { return };
+        if !again {
+            fragment.index = current.indices.at(sequence);
+        }
+        if !again && fragment.collided {
+            fragment.new_index = current.indices.replace(sequence);
+            self.counts.replaced += u64::from(fragment.new_index.is_some());
+        }
+        if again && fragment.sent.is_some_and(|sent| now.since(sent) < repeat) {
+            return;
+        }
+        fragment.sent = Some(now);
+        let mut header = Header {
+            ecn: fragment.ecn,
+            ..answer(of, number, sequence, fragment.tensor, fragment.tensor_length, fragment.index)
+        };
+        if let Some(index) = fragment.new_index {
+            (header.collision, header.bitmap0) = (true, index.into());
+        }
+        let mut bytes = alloc::vec![0; olaf_wire::atp::datagram_len(fragment.result().len() / 4)];
+        header.emit(fragment.result(), &mut bytes);
+        let sent = &mut self.counts.parameters;
+        *(if again { &mut sent.again } else { &mut sent.sent }) += to.len() as u64;
+        self.push(now, Receivers::Many(to.into()), bytes);
+    }
+
+    /// Asks all workers for a fragment in f32 (ATP §3.8).
+    fn ask_for_floats(&mut self, now: Instant, of: (u16, u8), sequence: u64) {
+        let repeat = self.config.repeat;
+        let Some(current) = self.jobs.get_mut(&of).and_then(|job| job.current.as_mut()) else {
+            return;
+        };
+        let (number, to) = (current.number, current.group());
+        let Ok(fragment) = current.fragments.at(sequence) else { return };
+        if fragment.sent.is_some_and(|sent| now.since(sent) < repeat) {
+            return;
+        }
+        fragment.sent = Some(now);
+        let index = current.indices.at(sequence);
+        let answer = answer(of, number, sequence, fragment.tensor, fragment.tensor_length, index);
+        let header = Header { overflow: true, ..answer };
+        self.counts.parameters.requests += to.len() as u64;
+        self.send(now, Receivers::Many(to.into()), |buf| header.emit(&[], buf));
+    }
+}
+
+fn answer(
+    (job, server): (u16, u8),
+    generation: u16,
+    sequence: u64,
+    tensor: u64,
+    tensor_length: u32,
+    index: u16,
+) -> Header {
+    Header {
+        ack: true,
+        job,
+        server,
+        sequence: sequence as u16,
+        index,
+        key: Key::new(generation, tensor, sequence),
+        tensor_length,
+        ..Header::default()
+    }
+}

@@ -1,0 +1,167 @@
+//! A job at a server: its generation, and the workers that wait for the next one.
+
+use super::fragments::Fragments;
+use crate::collective::atp::indices::Indices;
+use crate::collective::atp::seats::{Path, Seating};
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+use core::time::Duration;
+use olaf_engine::{Instant, PeerId, Session};
+use olaf_wire::atp::{ANY, Join};
+use olaf_wire::reduce::Reason;
+
+/// A worker, as its newest join says.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Member {
+    pub(super) session: Session,
+    /// Where the join came from: the worker itself, or the switch before the server.
+    pub(super) peer: PeerId,
+    /// The wanted rank.
+    pub(super) wanted: u32,
+    pub(super) path: Path,
+    pub(super) aggregators: u32,
+    pub(super) values: u16,
+    pub(super) window: u16,
+    pub(super) heard: Instant,
+    pub(super) sent_at_us: u32,
+}
+
+impl Member {
+    pub(super) const fn new(now: Instant, peer: PeerId, join: &Join) -> Self {
+        Self {
+            session: join.session,
+            peer,
+            wanted: join.rank,
+            path: Path { first: join.first_switch, second: join.second_switch },
+            aggregators: join.aggregators,
+            values: join.values,
+            window: join.window,
+            heard: now,
+            sent_at_us: join.sent_at_us,
+        }
+    }
+}
+
+/// How a generation ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct End {
+    /// The first tensor without a result.
+    pub(super) tensor: u64,
+    pub(super) reason: Reason,
+    /// A rank, or [`ANY`].
+    pub(super) culprit: u32,
+}
+
+/// A time with one set of workers. Its number changes with their places, its life does not.
+#[derive(Debug)]
+pub(super) struct Generation {
+    pub(super) number: u16,
+    pub(super) life: u16,
+    /// By rank.
+    pub(super) members: Vec<Member>,
+    pub(super) seating: Seating,
+    pub(super) values: u16,
+    pub(super) window: u16,
+    pub(super) aggregators: u32,
+    pub(super) fragments: Fragments,
+    pub(super) indices: Indices,
+    pub(super) end: Option<End>,
+    /// Members of a generation that has ended, which have joined again.
+    pub(super) gone: Vec<bool>,
+    /// When to seat the workers anew.
+    pub(super) settles: Option<Instant>,
+    /// When the end was told last.
+    pub(super) told: Option<Instant>,
+}
+
+impl Generation {
+    pub(super) fn rank_of(&self, session: Session) -> Option<usize> {
+        self.members.iter().position(|member| member.session == session)
+    }
+
+    /// Seats the workers where they are now.
+    pub(super) fn seat(&mut self, (job, server): (u16, u8)) {
+        let paths: Vec<Path> = self.members.iter().map(|member| member.path).collect();
+        self.seating = Seating::new(&paths);
+        let on_the_way = self.members.iter().map(|member| member.aggregators);
+        self.aggregators = on_the_way.filter(|aggregators| *aggregators > 0).min().unwrap_or(0);
+        self.indices = Indices::new(job, server, self.window, self.aggregators);
+        self.settles = None;
+    }
+
+    pub(super) fn has_peer(&self, peer: PeerId) -> bool {
+        self.members.iter().any(|member| member.peer == peer)
+    }
+
+    /// Everyone whom a parameter packet goes to: the switches before the server, or workers without
+    /// one. Each gets it once, and copies it (ATP §3.2).
+    pub(super) fn group(&self) -> Vec<PeerId> {
+        let mut peers: Vec<PeerId> = self.members.iter().map(|member| member.peer).collect();
+        peers.sort_unstable();
+        peers.dedup();
+        peers
+    }
+
+    /// The rank of a member that is silent.
+    pub(super) fn dead(&self, now: Instant, silence: Duration) -> Option<usize> {
+        self.members.iter().position(|member| now.since(member.heard) >= silence)
+    }
+}
+
+/// A job at one of its servers.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) workers: u32,
+    pub(super) servers: u8,
+    pub(super) scale: f64,
+    pub(super) lobby: BTreeMap<Session, Member>,
+    pub(super) current: Option<Generation>,
+}
+
+impl Job {
+    pub(super) const fn new(join: &Join) -> Self {
+        Self {
+            workers: join.workers,
+            servers: join.servers,
+            scale: join.scale,
+            lobby: BTreeMap::new(),
+            current: None,
+        }
+    }
+
+    /// Whether a join says the same of the job.
+    pub(super) fn agrees(&self, join: &Join) -> bool {
+        let bits = |scale: f64| scale.to_bits();
+        (self.workers, self.servers, bits(self.scale))
+            == (join.workers, join.servers, bits(join.scale))
+    }
+
+    /// Whether nobody has been heard for that time.
+    pub(super) fn is_deserted(&self, now: Instant, time: Duration) -> bool {
+        let members = self.current.iter().flat_map(|current| &current.members);
+        members.chain(self.lobby.values()).all(|member| now.since(member.heard) >= time)
+    }
+
+    /// Whether another worker in the lobby wants the rank.
+    pub(super) fn is_taken(&self, session: Session, rank: u32) -> bool {
+        let mut others = self.lobby.values().filter(|other| other.session != session);
+        rank != ANY && others.any(|other| other.wanted == rank)
+    }
+
+    /// The workers of the lobby by rank, if all are there. Those without a wish get what is free.
+    pub(super) fn seated(&mut self) -> Option<Vec<Member>> {
+        if self.lobby.len() != self.workers as usize {
+            return None;
+        }
+        let lobby = core::mem::take(&mut self.lobby);
+        let mut seats: Vec<Option<Member>> = alloc::vec![None; self.workers as usize];
+        let mut others = VecDeque::new();
+        for member in lobby.into_values() {
+            match seats.get_mut(member.wanted as usize) {
+                Some(seat) if seat.is_none() => *seat = Some(member),
+                _ => others.push_back(member),
+            }
+        }
+        seats.into_iter().map(|seat| seat.or_else(|| others.pop_front())).collect()
+    }
+}

@@ -1,0 +1,351 @@
+//! Who takes part: joins, good-byes, silence, and the beginning and the end of generations.
+
+use super::AtpServer;
+use super::fragments::Fragments;
+use super::job::{End, Generation, Job, Member};
+use crate::collective::atp::indices::Indices;
+use crate::collective::atp::seats::Seating;
+use alloc::vec::Vec;
+use olaf_engine::party::GONE;
+use olaf_engine::{Instant, JobId, PeerId, Receivers, Refused, SumEvent};
+use olaf_wire::atp::offsets::TENSOR_BITS;
+use olaf_wire::atp::{ANY, AtpPacket, Closed, Join, Leave, Welcome};
+use olaf_wire::reduce::{Reason, WelcomeCode};
+
+/// What a join leads to.
+enum Answer {
+    /// A welcome with that code.
+    Code(WelcomeCode),
+    /// The generation has ended, with that life and end.
+    Closed(u16, End),
+}
+
+/// The end of a generation that the server does not know.
+const UNKNOWN: End = End { tensor: 0, reason: Reason::Unknown, culprit: ANY };
+
+impl AtpServer {
+    pub(super) fn handle_join(
+        &mut self,
+        now: Instant,
+        peer: PeerId,
+        packet: &AtpPacket<'_>,
+    ) -> Result<(), Refused> {
+        let join = Join::parse(packet).map_err(Refused::Malformed)?;
+        self.counts.joins += 1;
+        let of = (join.job, join.server);
+        match self.admit(now, peer, &join) {
+            Ok(()) => self.begin(now, of),
+            Err(Answer::Closed(life, end)) => self.tell_closed(now, of, &[peer], life, end),
+            Err(Answer::Code(code)) => {
+                self.answer(now, peer, &join, code);
+                if code.is_refusal() {
+                    self.event(of.0, SumEvent::WorkerRefused { peer, code });
+                    return Err(Refused::NotAdmitted(code));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets a worker into the lobby of its job; `Ok`: the lobby is complete.
+    fn admit(&mut self, now: Instant, peer: PeerId, join: &Join) -> Result<(), Answer> {
+        let of = (join.job, join.server);
+        let silence = self.config.silence;
+        let is_over = |job: &Job| job.is_deserted(now, silence);
+        if self.jobs.get(&of).is_some_and(|job| !job.agrees(join) && is_over(job)) {
+            self.jobs.remove(&of);
+        }
+        if !self.jobs.contains_key(&of) && self.jobs.len() >= self.config.jobs as usize {
+            let over = self.jobs.iter().find(|(_, job)| is_over(job)).map(|(over, _)| *over);
+            let over = over.ok_or(Answer::Code(WelcomeCode::Full))?;
+            self.jobs.remove(&over);
+        }
+        let job = self.jobs.entry(of).or_insert_with(|| Job::new(join));
+        if !job.agrees(join) {
+            return Err(Answer::Code(WelcomeCode::Refused));
+        }
+        let mut closes = None;
+        if let Some(current) = &mut job.current {
+            let member = current.rank_of(join.session);
+            let wants_next = join.closed == current.life;
+            match member {
+                Some(rank) if !wants_next => {
+                    let before = current.members[rank];
+                    current.members[rank] =
+                        Member { wanted: before.wanted, ..Member::new(now, peer, join) };
+                    let moved = &current.members[rank];
+                    if (before.peer, before.path, before.aggregators)
+                        != (moved.peer, moved.path, moved.aggregators)
+                        && current.end.is_none()
+                    {
+                        current.settles.get_or_insert(now + self.config.settle);
+                    }
+                    let code = Answer::Code(WelcomeCode::Welcome);
+                    return Err(current.end.map_or(code, |end| Answer::Closed(current.life, end)));
+                }
+                Some(rank) => {
+                    current.gone[rank] = true;
+                    closes = current.end.is_none().then_some(rank);
+                }
+                None if join.generation != 0 => {
+                    return Err(Answer::Closed(join.generation, UNKNOWN));
+                }
+                None if current.end.is_none() => {
+                    let is_alive = |member: &Member| now.since(member.heard) < silence;
+                    if current.members.iter().all(is_alive) {
+                        // It takes the place of a member that is silent, not of one that is alive.
+                        return Err(Answer::Code(WelcomeCode::Waiting));
+                    }
+                }
+                None => {}
+            }
+        } else if join.generation != 0 {
+            return Err(Answer::Closed(join.generation, UNKNOWN));
+        }
+        if let Some(rank) = closes {
+            self.close(now, of, Reason::Left, Some(rank));
+        }
+        let job = self.jobs.get_mut(&of).expect("it has just been there");
+        job.lobby.retain(|_, member| now.since(member.heard) < silence);
+        if job.is_taken(join.session, join.rank) {
+            return Err(Answer::Code(WelcomeCode::Waiting));
+        }
+        if !job.lobby.contains_key(&join.session) && job.lobby.len() >= job.workers as usize {
+            return Err(Answer::Code(WelcomeCode::Full));
+        }
+        job.lobby.insert(join.session, Member::new(now, peer, join));
+        let is_complete = job.lobby.len() == job.workers as usize;
+        let is_open = job.current.as_ref().is_some_and(|current| current.end.is_none());
+        if is_complete && !is_open { Ok(()) } else { Err(Answer::Code(WelcomeCode::Waiting)) }
+    }
+
+    /// Begins a generation of the workers in the lobby.
+    fn begin(&mut self, now: Instant, of: (u16, u8)) {
+        let Some(job) = self.jobs.get_mut(&of) else { return };
+        let Some(members) = job.seated() else { return };
+        let number = self.next_generation;
+        self.next_generation = number.checked_add(1).unwrap_or(1);
+        let values = members.iter().map(|member| member.values).min().unwrap_or(1);
+        let wanted = members.iter().map(|member| member.window).min().unwrap_or(1);
+        let window = self.config.window_of(values).min(wanted);
+        let workers = job.workers;
+        let mut current = Generation {
+            number,
+            life: number,
+            gone: alloc::vec![false; members.len()],
+            members,
+            seating: Seating::default(),
+            values,
+            window,
+            aggregators: 0,
+            fragments: Fragments::new(window),
+            indices: Indices::default(),
+            end: None,
+            settles: None,
+            told: None,
+        };
+        current.seat(of);
+        job.current = Some(current);
+        self.counts.generations += 1;
+        self.event(of.0, SumEvent::GenerationBegan { generation: number.into(), workers });
+        self.welcome_all(now, of);
+    }
+
+    /// Tells all members their places.
+    fn welcome_all(&mut self, now: Instant, of: (u16, u8)) {
+        let Some(job) = self.jobs.get(&of) else { return };
+        let Some(current) = &job.current else { return };
+        let all: Vec<(PeerId, Welcome)> = (0..current.members.len())
+            .map(|rank| (current.members[rank].peer, welcome_to(of, job, current, rank)))
+            .collect();
+        for (peer, welcome) in all {
+            self.send(now, Receivers::One(peer), |buf| welcome.emit(buf));
+        }
+    }
+
+    /// Answers a join that is not followed by a generation now.
+    fn answer(&mut self, now: Instant, peer: PeerId, join: &Join, code: WelcomeCode) {
+        let of = (join.job, join.server);
+        let job = self.jobs.get(&of);
+        let current = job.and_then(|job| job.current.as_ref());
+        let rank = current.and_then(|current| current.rank_of(join.session));
+        let welcome = match (job, current, rank) {
+            (Some(job), Some(current), Some(rank)) if code == WelcomeCode::Welcome => {
+                welcome_to(of, job, current, rank)
+            }
+            _ => Welcome {
+                job: join.job,
+                server: join.server,
+                session: join.session,
+                rank: ANY,
+                workers: job.map_or(0, |job| job.workers),
+                here: job.map_or(0, |job| u32::try_from(job.lobby.len()).unwrap_or(u32::MAX)),
+                code,
+                edge: false,
+                same_switch: false,
+                generation: 0,
+                life: 0,
+                values: 0,
+                window: 0,
+                bitmap0: 0,
+                bitmap1: 0,
+                fan_in0: 0,
+                fan_in1: 0,
+                aggregators: 0,
+                sent_at_us: join.sent_at_us,
+                sequence: 0,
+            },
+        };
+        self.send(now, Receivers::One(peer), |buf| welcome.emit(buf));
+    }
+
+    pub(super) fn handle_leave(
+        &mut self,
+        now: Instant,
+        packet: &AtpPacket<'_>,
+    ) -> Result<(), Refused> {
+        let leave = Leave::parse(packet).map_err(Refused::Malformed)?;
+        let of = (leave.job, leave.server);
+        let job = self.jobs.get_mut(&of).ok_or(Refused::UnknownJob)?;
+        let waited = job.lobby.remove(&leave.session).is_some();
+        let current = job.current.as_ref();
+        let rank = current
+            .filter(|current| current.end.is_none())
+            .and_then(|current| current.rank_of(leave.session));
+        if rank.is_none() && !waited {
+            return Err(Refused::UnknownWorker);
+        }
+        self.counts.leaves += 1;
+        if rank.is_some() {
+            self.close(now, of, Reason::Left, rank);
+        }
+        Ok(())
+    }
+
+    /// Ends a job's generation because of that rank. Tensors before the first one without a result keep
+    /// their results; that one and all later ones fail at all workers.
+    pub(super) fn close(
+        &mut self,
+        now: Instant,
+        of: (u16, u8),
+        reason: Reason,
+        rank: Option<usize>,
+    ) {
+        let Some(job) = self.jobs.get_mut(&of) else { return };
+        let servers = u64::from(job.servers);
+        let Some(current) = job.current.as_mut().filter(|current| current.end.is_none()) else {
+            return;
+        };
+        let values = u64::from(current.values);
+        let mine = |length: u32| {
+            let fragments = u64::from(length).div_ceil(values);
+            (fragments + servers - 1).saturating_sub(of.1.into()) / servers
+        };
+        let tensor = current.fragments.first_open_tensor(mine);
+        let culprit = rank.and_then(|rank| u32::try_from(rank).ok());
+        let end = End { tensor, reason, culprit: culprit.unwrap_or(ANY) };
+        current.end = Some(end);
+        current.settles = None;
+        let (life, group) = (current.life, current.group());
+        let culprit = rank.map(|rank| (end.culprit, current.members[rank].peer));
+        *self.counts.closed.entry(reason.name()).or_default() += 1;
+        let operation = u32::try_from(tensor).unwrap_or(u32::MAX);
+        let generation = life.into();
+        self.event(of.0, SumEvent::GenerationClosed { generation, operation, reason, culprit });
+        self.tell_closed(now, of, &group, life, end);
+    }
+
+    fn tell_closed(&mut self, now: Instant, of: (u16, u8), to: &[PeerId], life: u16, end: End) {
+        let closed = Closed {
+            job: of.0,
+            server: of.1,
+            life,
+            reason: end.reason,
+            tensor: (end.tensor & ((1 << TENSOR_BITS) - 1)) as u32,
+            culprit: end.culprit,
+        };
+        self.send(now, Receivers::Many(to.into()), |buf| closed.emit(buf));
+    }
+
+    /// Repeats the end of a generation to somebody who still sends for it, now and then.
+    pub(super) fn repeat_closed(&mut self, now: Instant, of: (u16, u8)) {
+        let repeat = self.config.repeat * 10;
+        let Some(current) = self.jobs.get_mut(&of).and_then(|job| job.current.as_mut()) else {
+            return;
+        };
+        let Some(end) = current.end else { return };
+        if current.told.is_some_and(|told| now.since(told) < repeat) {
+            return;
+        }
+        current.told = Some(now);
+        let (life, group) = (current.life, current.group());
+        self.tell_closed(now, of, &group, life, end);
+    }
+
+    /// Looks for silent workers and deserted jobs, and seats workers anew that have moved.
+    pub(super) fn check(&mut self, now: Instant) {
+        let silence = self.config.silence;
+        let jobs: Vec<(u16, u8)> = self.jobs.keys().copied().collect();
+        for of in jobs {
+            let Some(job) = self.jobs.get_mut(&of) else { continue };
+            if job.is_deserted(now, silence * GONE) {
+                self.jobs.remove(&of);
+                continue;
+            }
+            job.lobby.retain(|_, member| now.since(member.heard) < silence);
+            let open = job.current.as_mut().filter(|current| current.end.is_none());
+            let dead = open.and_then(|current| current.dead(now, silence));
+            if dead.is_some() {
+                self.close(now, of, Reason::Dead, dead);
+            }
+            self.settle(now, of);
+        }
+    }
+
+    /// A worker has moved (ATP §A.3): all workers get new places, and go on with the earliest open
+    /// fragment. What the server has stays, for it counts workers by their ranks.
+    fn settle(&mut self, now: Instant, of: (u16, u8)) {
+        let number = self.next_generation;
+        let Some(current) = self.jobs.get_mut(&of).and_then(|job| job.current.as_mut()) else {
+            return;
+        };
+        if current.settles.is_none_or(|at| at > now) || current.end.is_some() {
+            return;
+        }
+        current.number = number;
+        current.seat(of);
+        self.next_generation = number.checked_add(1).unwrap_or(1);
+        self.counts.seated_anew += 1;
+        self.welcome_all(now, of);
+    }
+
+    fn event(&mut self, job: u16, event: SumEvent) {
+        self.events.push(JobId(job.into()), event);
+    }
+}
+
+fn welcome_to(of: (u16, u8), job: &Job, current: &Generation, rank: usize) -> Welcome {
+    let (member, seat) = (&current.members[rank], current.seating.seats[rank]);
+    Welcome {
+        job: of.0,
+        server: of.1,
+        session: member.session,
+        rank: u32::try_from(rank).unwrap_or(ANY),
+        workers: job.workers,
+        here: job.workers,
+        code: WelcomeCode::Welcome,
+        edge: seat.edge,
+        same_switch: seat.same_switch,
+        generation: current.number,
+        life: current.life,
+        values: current.values,
+        window: current.window,
+        bitmap0: seat.bitmap0,
+        bitmap1: seat.bitmap1,
+        fan_in0: seat.fan_in0,
+        fan_in1: seat.fan_in1,
+        aggregators: if seat.alone { 0 } else { current.aggregators },
+        sent_at_us: member.sent_at_us,
+        sequence: current.fragments.open(),
+    }
+}

@@ -1,0 +1,167 @@
+//! The parameter server of ATP (ATP §2.1, §3.6): it completes what switches could not add, keeps the
+//! results, and says who takes part.
+
+mod config;
+mod fragments;
+mod gradients;
+mod job;
+mod membership;
+mod statistics;
+
+pub use config::ServerConfig;
+pub use statistics::ServerStatistics;
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+use job::Job;
+use olaf_engine::keys::ConfigError;
+use olaf_engine::link::pacer::Pacer;
+use olaf_engine::link::{Datagram, Link};
+use olaf_engine::report::{self, Report};
+use olaf_engine::{
+    Engine, Event, Instant, JobId, PeerId, PortId, Receivers, Refused, Source, SumEvent,
+    TrafficClass, Transmit, Verdict, Why,
+};
+use olaf_wire::atp::{AtpPacket, Kind};
+use statistics::Counts;
+
+/// Events kept for a driver that does not fetch them.
+const EVENT_LIMIT: usize = 1024;
+/// Bytes of the longest control message and of a packet without values.
+const SHORT: usize = 128;
+
+/// A datagram with its receivers.
+struct Waiting {
+    to: Receivers,
+    bytes: Vec<u8>,
+}
+
+impl Datagram for Waiting {
+    fn bytes(&self) -> u32 {
+        let all = self.bytes.len().saturating_mul(self.to.as_slice().len());
+        u32::try_from(all).unwrap_or(u32::MAX)
+    }
+}
+
+/// Events that wait for the driver.
+#[derive(Debug, Default)]
+struct Events(VecDeque<Event>);
+
+impl Events {
+    fn push(&mut self, job: JobId, event: SumEvent) {
+        if self.0.len() == EVENT_LIMIT {
+            self.0.pop_front();
+        }
+        self.0.push_back(Event::Sum(job, event));
+    }
+}
+
+/// A parameter server. One server may serve several jobs, and several parts of one job.
+pub struct AtpServer {
+    config: ServerConfig,
+    /// By job, and by the server's index in the job.
+    jobs: BTreeMap<(u16, u8), Job>,
+    next_generation: u16,
+    link: Link<Waiting>,
+    events: Events,
+    counts: Counts,
+    next_check: Instant,
+}
+
+impl AtpServer {
+    /// A server without jobs. `epoch` names this life of the server: draw it at random. Generations
+    /// count from there, so that no packet of an earlier life fits one of this life.
+    ///
+    /// # Errors
+    /// The key of `config` that cannot be, and why.
+    pub fn new(config: ServerConfig, epoch: u16) -> Result<Self, ConfigError> {
+        let config = config.check()?;
+        Ok(Self {
+            link: Link::new(Pacer::at(config.link)).with_datagrams(config.link_limit),
+            config,
+            jobs: BTreeMap::new(),
+            next_generation: epoch.max(1),
+            events: Events::default(),
+            counts: Counts::default(),
+            next_check: Instant(0),
+        })
+    }
+
+    fn take(&mut self, now: Instant, from: Source, bytes: &[u8]) -> Result<(), Refused> {
+        let packet = AtpPacket::new_checked(bytes).map_err(Refused::Malformed)?;
+        match packet.kind() {
+            Kind::Gradient => {
+                let taken = self.handle_gradient(now, from, &packet);
+                self.counts.gradients.refused += u64::from(taken.is_err());
+                taken
+            }
+            Kind::Join => self.handle_join(now, from.peer, &packet),
+            Kind::Leave => self.handle_leave(now, &packet),
+            Kind::Parameters | Kind::Welcome | Kind::Closed => Err(Refused::WrongDirection),
+        }
+    }
+
+    /// A short datagram waits for the link from now on.
+    fn send(&mut self, now: Instant, to: Receivers, emit: impl FnOnce(&mut [u8]) -> usize) {
+        let mut bytes = alloc::vec![0; SHORT];
+        let len = emit(&mut bytes);
+        bytes.truncate(len);
+        self.push(now, to, bytes);
+    }
+
+    /// A datagram waits for the link from now on. Where the link is full it is dropped and counted.
+    fn push(&mut self, now: Instant, to: Receivers, bytes: Vec<u8>) {
+        let copies = to.as_slice().len() as u64;
+        if copies > 0 && !self.link.send(now, Waiting { to, bytes }) {
+            self.counts.link_full += copies;
+        }
+    }
+}
+
+impl Engine for AtpServer {
+    fn handle_packet(&mut self, now: Instant, from: Source, bytes: &[u8]) -> Verdict {
+        match self.take(now, from, bytes) {
+            Ok(()) => Verdict::Absorb,
+            Err(refused) => {
+                *self.counts.refused.entry(refused.name()).or_default() += 1;
+                Verdict::refused(refused)
+            }
+        }
+    }
+
+    fn poll_transmit(&mut self, now: Instant, _port: PortId, buf: &mut [u8]) -> Option<Transmit> {
+        let departure = self.link.due(now)?;
+        let Waiting { to, bytes } = self.link.take()?;
+        buf[..bytes.len()].copy_from_slice(&bytes);
+        let class = departure.mark(TrafficClass::ECN_CAPABLE);
+        Some(Transmit { to, len: bytes.len(), class })
+    }
+
+    fn poll_timeout(&self) -> Option<(Instant, Why)> {
+        let departure = self.link.next_departure().map(|at| (at, Why::Departure));
+        let check = (!self.jobs.is_empty()).then_some((self.next_check, Why::SilenceCheck));
+        [departure, check].into_iter().flatten().min_by_key(|(at, _)| *at)
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        if now >= self.next_check {
+            self.check(now);
+            self.next_check = now + (self.config.silence / 4).min(self.config.settle);
+        }
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        self.events.0.pop_front()
+    }
+
+    fn peers(&self, keep: &mut dyn FnMut(PeerId)) {
+        for job in self.jobs.values() {
+            let members = job.current.iter().flat_map(|current| &current.members);
+            members.chain(job.lobby.values()).for_each(|member| keep(member.peer));
+        }
+    }
+
+    fn report(&self, _now: Instant, to: &mut dyn Report) {
+        report::walk(&self.statistics(), to);
+    }
+}

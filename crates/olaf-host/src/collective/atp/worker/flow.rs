@@ -1,0 +1,368 @@
+//! The stream of fragments between a worker and one server: what is sent, answered and lost.
+
+use crate::collective::atp::indices::Indices;
+use crate::collective::atp::{AtpWindow, Options};
+use crate::collective::window::Window;
+use crate::push_pull::round_trip::RoundTrip;
+use alloc::collections::VecDeque;
+use core::time::Duration;
+use olaf_engine::Instant;
+use olaf_wire::atp::{Header, Welcome, datagram_len};
+
+/// Fragments that are sent again when a time-out passes; twice as many the next time.
+const FIRST_BURST: u32 = 4;
+const MOST_BURST: u32 = 64;
+/// The time-out doubles at most this often while nothing comes.
+const MOST_DOUBLINGS: u32 = 6;
+/// Parameter packets out of order that mean a loss (ATP §3.7).
+const OUT_OF_ORDER: u32 = 3;
+
+/// A fragment that was sent.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    is_answered: bool,
+    /// The server wants it in f32.
+    in_floats: bool,
+    /// When it was sent last.
+    at: Instant,
+    again: bool,
+    /// It waits to be sent again.
+    is_queued: bool,
+}
+
+/// What an answer leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answered {
+    /// The first result of the fragment.
+    New,
+    /// It was here already.
+    Repeated,
+    /// The fragment was never sent.
+    TooEarly,
+}
+
+/// The stream to one server.
+#[derive(Debug)]
+pub(super) struct Flow {
+    pub(super) seat: Option<Welcome>,
+    /// The life of the job that this end has finished with.
+    pub(super) closed: u16,
+    /// The server has said that the generation ends with that operation.
+    pub(super) ends_at: Option<u64>,
+    /// The sequence number behind the last operation's.
+    pub(super) next: u64,
+    /// The next fragment that was never sent.
+    next_to_send: u64,
+    /// The first fragment without an answer: the *expected* one of ATP §3.6.
+    expected: u64,
+    sent: VecDeque<Sent>,
+    again: VecDeque<u64>,
+    window: AtpWindow,
+    /// Parameter packets in a row that were not the expected one.
+    out_of_order: u32,
+    indices: Indices,
+    /// Indices that the server replaced.
+    pub(super) replaced: u64,
+    /// From a fragment to its answer: with the wait for other workers.
+    round_trip: RoundTrip,
+    /// From a join to its answer.
+    pub(super) path: RoundTrip,
+    /// The shortest time from a fragment to its answer.
+    shortest: Option<Duration>,
+    /// The time of the newest join, microseconds.
+    pub(super) asked_us: u32,
+    least: Duration,
+    /// When to look for answers that are overdue.
+    timer: Option<Instant>,
+    doublings: u32,
+    burst: u32,
+    pub(super) next_join: Option<Instant>,
+    pub(super) join_wait: Duration,
+    /// Since when the server owes a sign of life.
+    pub(super) owed: Option<Instant>,
+}
+
+impl Flow {
+    pub(super) fn new(options: &Options) -> Self {
+        Self {
+            seat: None,
+            closed: 0,
+            ends_at: None,
+            next: 0,
+            next_to_send: 0,
+            expected: 0,
+            sent: VecDeque::new(),
+            again: VecDeque::new(),
+            window: AtpWindow::new(1, 1, 1, 0),
+            out_of_order: 0,
+            indices: Indices::default(),
+            replaced: 0,
+            round_trip: RoundTrip::default(),
+            path: RoundTrip::default(),
+            shortest: None,
+            asked_us: 0,
+            least: options.time_out,
+            timer: None,
+            doublings: 0,
+            burst: FIRST_BURST,
+            next_join: None,
+            join_wait: Duration::ZERO,
+            owed: None,
+        }
+    }
+
+    /// A life of the job begins.
+    pub(super) fn begin(&mut self, welcome: &Welcome, options: &Options) {
+        let bytes = u32::try_from(datagram_len(welcome.values.into())).unwrap_or(u32::MAX);
+        let most = options.most_packets.min(welcome.window.into());
+        let (first, threshold) = (options.first_packets, options.threshold_packets);
+        let start = welcome.sequence;
+        *self = Self {
+            seat: Some(*welcome),
+            indices: indices(welcome),
+            path: self.path,
+            asked_us: self.asked_us,
+            closed: self.closed,
+            window: AtpWindow::new(first, threshold, most, bytes),
+            next: start,
+            next_to_send: start,
+            expected: start,
+            next_join: self.next_join,
+            join_wait: self.join_wait,
+            ..Self::new(options)
+        };
+    }
+
+    /// The workers have new places: what is on its way counts for nothing (ATP §A.3).
+    pub(super) fn move_to(&mut self, welcome: &Welcome) {
+        self.seat = Some(*welcome);
+        self.indices = indices(welcome);
+        for (sequence, sent) in (self.expected..).zip(&mut self.sent) {
+            if !sent.is_answered && !core::mem::replace(&mut sent.is_queued, true) {
+                self.again.push_back(sequence);
+            }
+        }
+    }
+
+    /// Operations from that sequence number on have failed: their fragments are not sent any more.
+    pub(super) fn cut(&mut self, from: u64) {
+        self.next = self.next.min(from);
+        self.next_to_send = self.next_to_send.min(from);
+        let kept = from.saturating_sub(self.expected) as usize;
+        let dropped = self.sent.iter().skip(kept).filter(|sent| !sent.is_answered).count();
+        (0..dropped).for_each(|_| self.window.on_result(Instant(0), None, false));
+        self.sent.truncate(kept);
+        self.again.retain(|sequence| *sequence < from);
+        if self.expected >= self.next_to_send {
+            self.timer = None;
+        }
+    }
+
+    /// Sent and not answered.
+    pub(super) fn in_flight(&self) -> u64 {
+        self.sent.iter().filter(|sent| !sent.is_answered).count() as u64
+    }
+
+    pub(super) fn window_packets(&self) -> u32 {
+        self.window.state().0
+    }
+
+    pub(super) fn round_trip(&self) -> Option<Duration> {
+        self.round_trip.smoothed()
+    }
+
+    pub(super) const fn expected(&self) -> u64 {
+        self.expected
+    }
+
+    /// When something is overdue.
+    pub(super) const fn timer(&self) -> Option<Instant> {
+        self.timer
+    }
+
+    /// A fragment may wait long for other workers. This is enough for its own way.
+    fn own_way(&self) -> Duration {
+        let path = self.path.smoothed().or(self.shortest).unwrap_or_default();
+        path * 4 + self.least
+    }
+
+    fn time_out(&self, keepalive: Duration) -> Duration {
+        let patience = self.round_trip.patience().unwrap_or_default();
+        let patience = patience.min(self.own_way()).max(self.least);
+        patience.saturating_mul(1 << self.doublings).min(keepalive.max(patience))
+    }
+
+    /// The next fragment to send again, whether it goes as f32, or none.
+    pub(super) fn take_again(&mut self, now: Instant) -> Option<(u64, bool)> {
+        while let Some(sequence) = self.again.pop_front() {
+            let index = sequence.checked_sub(self.expected).map(|index| index as usize);
+            let sent = index.and_then(|index| self.sent.get_mut(index));
+            if let Some(sent) = sent.filter(|sent| !sent.is_answered) {
+                (sent.at, sent.again, sent.is_queued) = (now, true, false);
+                return Some((sequence, sent.in_floats));
+            }
+        }
+        None
+    }
+
+    /// The next fragment that was never sent, where the window has room for it.
+    pub(super) fn take_next(&mut self, now: Instant, keepalive: Duration) -> Option<u64> {
+        let seat = self.seat.as_ref()?;
+        let sequence = self.next_to_send;
+        let is_near = sequence < self.expected + u64::from(seat.window);
+        if sequence >= self.next || !is_near || self.window.room() == 0 {
+            return None;
+        }
+        self.next_to_send += 1;
+        self.window.on_sent();
+        let new =
+            Sent { is_answered: false, in_floats: false, at: now, again: false, is_queued: false };
+        self.sent.push_back(new);
+        if self.timer.is_none() {
+            self.timer = Some(now + self.time_out(keepalive));
+        }
+        Some(sequence)
+    }
+
+    /// The header of a fragment's packet.
+    pub(super) fn header(&self, job: u16, server: u8, sequence: u64) -> Header {
+        let Some(seat) = &self.seat else { return Header::default() };
+        Header {
+            bitmap0: seat.bitmap0,
+            bitmap1: seat.bitmap1,
+            fan_in0: seat.fan_in0,
+            fan_in1: seat.fan_in1,
+            edge: seat.edge,
+            same_switch: seat.same_switch,
+            // Without an aggregator on the way nobody adds it before the server.
+            resend: seat.aggregators == 0,
+            job,
+            server,
+            sequence: sequence as u16,
+            index: self.indices.at(sequence),
+            ..Header::default()
+        }
+    }
+
+    /// A parameter packet says that another index takes the place of one with a collision.
+    pub(super) fn replace_index(&mut self, header: &Header, sequence: u64) {
+        if header.collision {
+            self.replaced += 1;
+            self.indices.set(sequence, header.bitmap0 as u16);
+        }
+    }
+
+    /// An answer to a fragment comes. Whether it was awaited, before anything changes.
+    pub(super) fn awaits(&self, sequence: u64) -> Answered {
+        let Some(index) = sequence.checked_sub(self.expected) else { return Answered::Repeated };
+        match self.sent.get(index as usize) {
+            None => Answered::TooEarly,
+            Some(sent) if sent.is_answered => Answered::Repeated,
+            Some(_) => Answered::New,
+        }
+    }
+
+    /// The server wants the fragment in f32.
+    pub(super) fn wants_floats(&mut self, sequence: u64) {
+        let Some(index) = sequence.checked_sub(self.expected) else { return };
+        if let Some(sent) = self.sent.get_mut(index as usize).filter(|sent| !sent.is_answered) {
+            sent.in_floats = true;
+            if !core::mem::replace(&mut sent.is_queued, true) {
+                self.again.push_back(sequence);
+            }
+        }
+    }
+
+    /// The awaited answer to a fragment came; whether a loss was detected.
+    pub(super) fn answered(
+        &mut self,
+        now: Instant,
+        sequence: u64,
+        ecn: bool,
+        keepalive: Duration,
+    ) -> bool {
+        let index = sequence.saturating_sub(self.expected) as usize;
+        let Some(sent) = self.sent.get_mut(index) else { return false };
+        sent.is_answered = true;
+        let (again, took) = (sent.again, now.since(sent.at));
+        if !again {
+            self.round_trip.sample(took);
+            self.shortest = Some(self.shortest.map_or(took, |shortest| shortest.min(took)));
+        }
+        self.window.on_result(now, (!again).then_some(took), ecn);
+        self.doublings = 0;
+        let is_expected = index == 0;
+        while self.sent.front().is_some_and(|sent| sent.is_answered) {
+            self.sent.pop_front();
+            self.expected += 1;
+        }
+        let is_loss = !is_expected && self.count_out_of_order(now);
+        if is_expected {
+            self.out_of_order = 0;
+        }
+        if again {
+            // It was lost, not late: the others that are overdue were lost, too.
+            self.resend_overdue(now, keepalive);
+        }
+        let waits = !self.sent.is_empty();
+        self.timer = waits.then(|| now + self.time_out(keepalive));
+        is_loss
+    }
+
+    /// A parameter packet was not the expected one. Three in a row mean that the expected fragment, or
+    /// its answer, is lost (ATP §3.7). The fragment is sent again at most once a round trip.
+    fn count_out_of_order(&mut self, now: Instant) -> bool {
+        self.out_of_order += 1;
+        if self.out_of_order < OUT_OF_ORDER {
+            return false;
+        }
+        let round_trip = self.round_trip.smoothed().unwrap_or_default().min(self.own_way());
+        let Some(lost) = self.sent.front_mut() else { return false };
+        if lost.is_queued || (lost.again && now.since(lost.at) < round_trip) {
+            return false;
+        }
+        self.out_of_order = 0;
+        lost.is_queued = true;
+        self.again.push_back(self.expected);
+        self.window.on_loss(now);
+        true
+    }
+
+    /// Time has come; the number of fragments that are overdue and will be sent again.
+    pub(super) fn look(&mut self, now: Instant, keepalive: Duration) -> u32 {
+        if self.timer.is_none_or(|at| at > now) {
+            return 0;
+        }
+        let overdue = self.resend_overdue(now, keepalive);
+        if overdue > 0 {
+            self.doublings = (self.doublings + 1).min(MOST_DOUBLINGS);
+        }
+        let waits = !self.sent.is_empty();
+        self.timer = waits.then(|| now + self.time_out(keepalive));
+        overdue
+    }
+
+    /// Sends again what has waited for the time-out, the first ones first.
+    fn resend_overdue(&mut self, now: Instant, keepalive: Duration) -> u32 {
+        let time_out = self.time_out(keepalive);
+        let mut overdue = 0;
+        for (sequence, sent) in (self.expected..).zip(&mut self.sent) {
+            if overdue >= self.burst {
+                break;
+            }
+            if !sent.is_answered && !sent.is_queued && now.since(sent.at) >= time_out {
+                sent.is_queued = true;
+                self.again.push_back(sequence);
+                overdue += 1;
+            }
+        }
+        self.burst = if overdue == 0 { FIRST_BURST } else { (self.burst * 2).min(MOST_BURST) };
+        overdue
+    }
+}
+
+/// The indices that all workers and the server begin with.
+fn indices(welcome: &Welcome) -> Indices {
+    let Welcome { job, server, window, aggregators, .. } = *welcome;
+    Indices::new(job, server, window, aggregators)
+}

@@ -1,0 +1,122 @@
+//! What is sent next.
+
+use super::{FIRST_JOIN_WAIT, Standing, Worker};
+use crate::collective::atp::fixed;
+use olaf_engine::{Instant, TrafficClass, Transmit};
+use olaf_wire::atp::offsets::{TRAILER, VALUE};
+use olaf_wire::atp::{ANY, Join, Key, Leave};
+
+/// The time in microseconds, which wraps.
+pub(super) fn micros(now: Instant) -> u32 {
+    (now.nanos() / 1000) as u32
+}
+
+impl Worker {
+    /// Writes the next datagram.
+    pub(super) fn emit(&mut self, now: Instant, buf: &mut [u8]) -> Option<Transmit> {
+        let len = self.write(now, buf)?;
+        let class = TrafficClass::with_ecn(self.config.options.ecn);
+        Some(Transmit { class, ..Transmit::to(self.config.switch, len) })
+    }
+
+    fn write(&mut self, now: Instant, buf: &mut [u8]) -> Option<usize> {
+        if let Some((server, life)) = self.leaving.pop() {
+            let leave = Leave { job: self.job, server, session: self.config.session, life };
+            self.counts.leaves += 1;
+            return Some(leave.emit(buf));
+        }
+        if let Some(len) = self.emit_join(now, buf) {
+            return Some(len);
+        }
+        if !matches!(self.standing, Standing::In { .. }) {
+            // What was sent before the generation ended may still be answered, and is sent again.
+            self.settled()?;
+        }
+        let flows = self.flows.len();
+        for at in 0..flows {
+            let flow = (self.turn + at) % flows;
+            if let Some((sequence, in_floats)) = self.flows[flow].take_again(now) {
+                self.turn = flow + 1;
+                self.counts.resent += 1;
+                return self.emit_fragment(now, flow, sequence, Some(in_floats), buf);
+            }
+        }
+        for at in 0..flows {
+            let flow = (self.turn + at) % flows;
+            let keepalive = self.config.options.keepalive;
+            if let Some(sequence) = self.flows[flow].take_next(now, keepalive) {
+                self.turn = flow + 1;
+                self.counts.sent += 1;
+                return self.emit_fragment(now, flow, sequence, None, buf);
+            }
+        }
+        None
+    }
+
+    /// Whether operations of a life still wait for answers.
+    fn settled(&self) -> Option<()> {
+        (!self.open.is_empty()).then_some(())
+    }
+
+    fn emit_join(&mut self, now: Instant, buf: &mut [u8]) -> Option<usize> {
+        let due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+        let at = self.flows.iter().position(|flow| due(flow.next_join))?;
+        let server = u8::try_from(at).ok()?;
+        let keepalive = self.config.options.keepalive;
+        let flow = &mut self.flows[at];
+        // A server that does not answer is asked again soon, and then more and more seldom.
+        flow.join_wait = (flow.join_wait * 2).max(FIRST_JOIN_WAIT).min(keepalive);
+        flow.next_join = Some(now + flow.join_wait);
+        flow.owed.get_or_insert(now);
+        flow.asked_us = micros(now);
+        let join = Join {
+            job: self.job,
+            server,
+            session: self.config.session,
+            rank: self.config.rank.unwrap_or(ANY),
+            workers: self.config.workers,
+            generation: flow.seat.map_or(0, |seat| seat.generation),
+            closed: flow.closed,
+            values: self.values,
+            aggregators: 0,
+            first_switch: 0,
+            second_switch: 0,
+            sent_at_us: flow.asked_us,
+            scale: self.scale,
+            servers: self.own.servers,
+            window: u16::try_from(self.own.most_packets).unwrap_or(u16::MAX),
+        };
+        self.counts.joins += 1;
+        Some(join.emit(buf))
+    }
+
+    /// Writes a fragment; `again`: it was sent before, as f32 or not.
+    fn emit_fragment(
+        &mut self,
+        now: Instant,
+        at: usize,
+        sequence: u64,
+        again: Option<bool>,
+        buf: &mut [u8],
+    ) -> Option<usize> {
+        let flow = &mut self.flows[at];
+        flow.owed.get_or_insert(now);
+        let server = u8::try_from(at).ok()?;
+        let mut header = flow.header(self.job, server, sequence);
+        let generation = flow.seat?.generation;
+        let open = self.open.iter().find(|open| open.has(at, sequence))?;
+        header.key = Key::new(generation, open.number, sequence);
+        header.tensor_length = u32::try_from(open.lanes()).ok()?;
+        header.resend |= again.is_some();
+        header.overflow = again == Some(true);
+        let lanes = open.fragment(at, sequence);
+        let place = header.emit_around(lanes.len() / VALUE, buf);
+        let end = place.end;
+        if header.overflow {
+            fixed::swap(lanes, &mut buf[place]);
+        } else {
+            fixed::quantize(lanes, self.scale, &mut buf[place]);
+        }
+        Some(end + TRAILER)
+    }
+}
