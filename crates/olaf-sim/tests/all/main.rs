@@ -9,6 +9,7 @@ mod common;
 mod admission;
 mod age_bound;
 mod aggregate;
+mod atp;
 mod chain;
 mod death;
 mod delivery;
