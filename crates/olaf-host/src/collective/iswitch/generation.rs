@@ -56,6 +56,8 @@ pub(super) struct Generation {
     next_to_send: u64,
     /// One behind the latest packet with a result.
     newest: u64,
+    /// When a result came last.
+    progressed_at: Instant,
     pub(super) resend: BTreeSet<u64>,
     /// No operation begins in it any more: it ends, or an operation was given up.
     pub(super) is_closing: bool,
@@ -88,6 +90,7 @@ impl Generation {
             next_index: 0,
             next_to_send: 0,
             newest: 0,
+            progressed_at: now,
             resend: BTreeSet::new(),
             is_closing: false,
             has_ended: false,
@@ -185,6 +188,15 @@ impl Generation {
             }
         }
         self.newest = self.newest.max(index + 1);
+        self.progressed_at = now;
+    }
+
+    /// The results that were asked for are not lost: other workers' packets are missing.
+    pub(super) fn wait_for_others(&mut self) {
+        let sent = self.sent_entries();
+        for entry in self.entries.iter_mut().take(sent).filter(|entry| entry.asked.is_some()) {
+            entry.overtaken = false;
+        }
     }
 
     /// Missing results that are overdue: the first of them and a mask of 64. They count as asked for from now on.
@@ -199,7 +211,10 @@ impl Generation {
                 continue;
             }
             let is_overtaken = entry.overtaken && entry.asked.is_none();
-            let due = entry.asked.unwrap_or(entry.at) + patience;
+            // Results come in order. As long as they come, a later one is on its way behind them.
+            let is_behind = self.holds + at as u64 >= self.newest;
+            let progress = if is_behind { self.progressed_at } else { Instant(0) };
+            let due = entry.asked.unwrap_or(entry.at).max(progress) + patience;
             if is_overtaken || due <= now {
                 let is_asked = found.take(at as u64);
                 entry.asked = if is_asked { Some(now) } else { entry.asked };

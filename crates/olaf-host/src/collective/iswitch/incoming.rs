@@ -124,6 +124,10 @@ impl Worker {
         if ack.sent_at_us != 0 {
             self.path.sample_question(since(now, ack.sent_at_us));
         }
+        if ack.action == Action::Help && ack.outcome == Outcome::Waiting {
+            // Results that the switch has came before this answer.
+            generation.wait_for_others();
+        }
         if ack.action == Action::SetH && generation.set_h_at.take().is_some() {
             match ack.outcome {
                 Outcome::Success => {}

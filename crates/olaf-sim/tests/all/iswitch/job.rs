@@ -7,6 +7,7 @@ use olaf_host::collective::{
     Collective, Config, Done, Failure, IswitchOptions, IswitchWorker, Operation, OperationId,
     Options, Reduction, Sum,
 };
+use olaf_sim::network::Node;
 use olaf_sim::{Network, Wire};
 use olaf_wire::reduce::LaneType;
 use std::collections::BTreeMap;
@@ -115,11 +116,20 @@ pub(super) fn leaf(number: u32) -> PeerId {
 
 impl Job {
     pub(super) fn new(setting: Setting) -> Self {
-        let mut net = Network::new(setting.seed, START).without_records();
         let config = setting.switch.clone();
-        net.place_wired(SWITCH, Wiring::new(PortId::DOWNLINK), move |life, _| {
+        Self::with_switch(setting, Wiring::new(PortId::DOWNLINK), move |life, _| {
             Box::new(Switch::new(config.clone(), 77 * (life + 1)).expect("the set-up can be"))
-        });
+        })
+    }
+
+    /// The same with another uppermost switch, or other wiring.
+    pub(super) fn with_switch(
+        setting: Setting,
+        wiring: Wiring,
+        switch: impl FnMut(u32, Instant) -> Box<dyn Node> + Send + 'static,
+    ) -> Self {
+        let mut net = Network::new(setting.seed, START).without_records();
+        net.place_wired(SWITCH, wiring, switch);
         let leaves = setting.leaves.iter().flatten().max().map_or(0, |last| last + 1);
         for number in 0..leaves {
             let (config, bytes) = (setting.switch.clone(), setting.datagram_bytes);

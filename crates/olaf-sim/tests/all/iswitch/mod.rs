@@ -2,7 +2,12 @@
 
 mod chaos;
 mod faults;
+mod granularity;
+mod hops;
 mod job;
 mod membership;
 mod partial;
+mod party;
+mod regular;
+mod throughput;
 mod tree;

@@ -1,0 +1,54 @@
+//! How much of a link an operation fills, and what losses cost.
+
+use super::job::*;
+use core::time::Duration;
+use olaf_engine::BitsPerSecond;
+use olaf_engine::switch::iswitch::Config as SwitchConfig;
+use olaf_host::collective::IswitchOptions;
+use olaf_sim::Wire;
+
+const RATE: u64 = 1_000_000_000;
+
+/// The share of the line rate that an all-reduce of that many bytes gets, the third of three: four ends at
+/// 1 Gbit/s and a round trip of 1 ms.
+fn share(seed: u64, loss: f64, bytes: usize, packet_floats: u32) -> f64 {
+    let rate = BitsPerSecond::new(RATE);
+    let mut job = Job::new(Setting {
+        seed,
+        workers: 4,
+        wire: Wire { rate, delay: Duration::from_micros(500), loss, ..Wire::default() },
+        datagram_bytes: 8972,
+        own: IswitchOptions { packet_floats: Some(packet_floats), ..IswitchOptions::default() },
+        switch: SwitchConfig::default(),
+        ..Setting::default()
+    });
+    job.run_for(Duration::from_millis(100));
+    let mut took = 0.0;
+    for number in 0..3 {
+        job.begin_all(Task::sum(bytes / 4, number));
+        job.run_until_done(Duration::from_secs(60));
+        let last = job.ended.values().filter_map(|ended| ended.values().last());
+        took = last.map(|ended| ended.took.as_secs_f64()).fold(0.0, f64::max);
+    }
+    job.accounts();
+    bytes as f64 * 8.0 / took / RATE as f64
+}
+
+#[test]
+fn an_operation_fills_the_line() {
+    // The last result comes a round trip after the last packet.
+    let medium = share(1, 0.0, 3_300_000, 366);
+    assert!(medium > 0.93, "{medium}");
+    let large = share(1, 0.0, 25_000_000, 366);
+    assert!(large > 0.97, "{large}");
+}
+
+#[test]
+fn losses_cost_little() {
+    let clean = share(1, 0.0, 3_300_000, 366);
+    for (loss, least) in [(0.0001, 0.93), (0.001, 0.88), (0.01, 0.7)] {
+        let shares = (1..3).map(|seed| share(seed, loss, 3_300_000, 366));
+        let of_clean = shares.sum::<f64>() / 2.0 / clean;
+        assert!(of_clean > least, "loss {loss}: {of_clean}");
+    }
+}
