@@ -18,6 +18,8 @@ mod outbox;
 mod packets;
 mod silence;
 mod statistics;
+#[cfg(test)]
+mod tests;
 mod upward;
 
 pub use config::Config;
