@@ -32,7 +32,7 @@ REDUCE = {10_000: 200, 40_000: 200, 3_300_000: 10, 6_400_000: 6, 25_000_000: 3}
 BROADCAST_BYTES = 25_000_000
 LOSSES = (0.0001, 0.001, 0.01)
 
-PARTS = ("links", "loopback", "loss", "tree", "cores")
+PARTS = ("links", "loopback", "loss", "tree", "cores", "papers")
 """What `--only` chooses from."""
 
 SHARE_GOAL = {3_300_000: 0.97, 6_400_000: 0.97, 25_000_000: 0.97}
@@ -49,11 +49,13 @@ TREE_BYTES = 25_000_000
 TREE_WORKERS, TREE_LEAVES = 8, 2
 TREE_GOAL = 1 / 1.05
 """Least throughput of a tree, compared with one switch."""
+PAPERS = ("iswitch",)
+PAPER_BYTES = (3_300_000, 25_000_000)
 CORES = (1, 2)
 CORES_GOAL = 0.8
 """Least work of a core among several, compared with one core alone."""
 
-SAME = ("network", "collective", "bytes", "workers")
+SAME = ("network", "collective", "bytes", "workers", "protocol")
 """What two rows have in common that are compared."""
 
 Row = dict[str, Any]
@@ -104,6 +106,13 @@ def settings(given: argparse.Namespace) -> Iterator[Row]:
         yield ours | {"title": f"{TREE_WORKERS} workers, one switch", "leaves": 0}
         title = f"{TREE_WORKERS} workers, {TREE_LEAVES} lower switches and an upper one"
         yield ours | {"title": title, "leaves": TREE_LEAVES}
+    if "papers" in wanted and "olaf" in given.backends and not refused:
+        steps = [step("all_reduce", size, REDUCE[size], given) for size in PAPER_BYTES]
+        for paper in PAPERS:
+            for loss in (0.0, *LOSSES):
+                title = f"the protocol {paper}, {loss:.2%} of the datagrams lost, each way"
+                own = {"title": title, "protocol": paper, "loss": loss, "ours": True}
+                yield own | {"network": "links", "steps": steps}
     if "cores" in wanted and "olaf" in given.backends:
         steps = [step("all_reduce", TREE_BYTES, 10, given)]
         for cores in CORES:
@@ -131,9 +140,11 @@ def run(given: argparse.Namespace, setting: Row) -> Iterator[Row]:
         "backends": backends,
         "steps": setting["steps"],
         "timeout_s": given.timeout,
+        "protocol": setting.get("protocol", "reduce"),
         "connection": lossy(setting["loss"], given.seed + 1) | given.connection,
     }
-    config = given.switch | lossy(setting["loss"], given.seed)
+    engine = {"engines": [plan["protocol"]]}
+    config = engine | given.switch | lossy(setting["loss"], given.seed)
     if "cores" in setting:
         config["reduce"] = config.get("reduce", {}) | {"cores": setting["cores"]}
     rows: list[Row] = []
@@ -239,6 +250,7 @@ def row_of(
         "workers": setting.get("workers", given.workers),
         "leaves": setting.get("leaves"),
         "cores": setting.get("cores"),
+        "protocol": setting.get("protocol", "reduce"),
         "seed": series["seed"],
         "calls": len(seconds),
     }
@@ -278,6 +290,8 @@ def compare(row: Row, other: Row) -> None:
 def goals(row: Row) -> Iterator[tuple[str, float]]:
     """Each figure that has a goal, and its least value."""
     size = row["bytes"]
+    if row["protocol"] != "reduce":
+        return
     if row["leaves"] is not None or row["cores"]:
         yield "against_one_switch", TREE_GOAL
         yield "against_one_core", CORES_GOAL

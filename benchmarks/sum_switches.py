@@ -27,17 +27,19 @@ class Switches:
 
 @contextlib.contextmanager
 def started(network: Network, config: dict[str, Any], *, show: bool) -> Iterator[Switches]:
-    """Switches with the engine reduce: the uppermost first, then those below it.
+    """Switches with one engine: the uppermost first, then those below it.
 
-    config: keys of the switch's JSON. show: print what the switches counted, at the end.
+    config: keys of the switch's JSON, with the list `engines`. show: print what the switches
+    counted, at the end.
     """
     switches = Switches()
     processes: list[subprocess.Popen[str]] = []
     try:
         for place in network.switches:
-            own = {"engines": ["reduce"], "listen": f"{place.address}:0"} | config
+            own = {"listen": f"{place.address}:0"} | config
             if switches.addresses:
-                own["reduce"] = own.get("reduce", {}) | {"upstream": switches.addresses[0]}
+                engine = own["engines"][0]
+                own[engine] = own.get(engine, {}) | {"upstream": switches.addresses[0]}
             process = subprocess.Popen(
                 place.command(sys.executable, str(PROGRAM), json.dumps(own)),
                 stdin=subprocess.PIPE,
@@ -55,4 +57,4 @@ def started(network: Network, config: dict[str, Any], *, show: bool) -> Iterator
             if show:
                 print(out.strip(), file=sys.stderr)
             if out.strip():
-                switches.counted.append(json.loads(out)["reduce"])
+                switches.counted.append(json.loads(out)[config["engines"][0]])

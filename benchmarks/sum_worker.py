@@ -33,7 +33,7 @@ def main() -> None:
     if "olaf" in plan["backends"]:
         from olaf.torch import SumOptions
 
-        options = SumOptions(connection=plan["connection"])
+        options = SumOptions(connection=plan["connection"], protocol=plan["protocol"])
         groups["olaf"] = dist.new_group(backend="olaf", timeout=patience, pg_options=options)
     for step in plan["steps"]:
         report(step, measure(step, groups))

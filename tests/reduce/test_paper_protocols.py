@@ -18,8 +18,6 @@ from olaf.protocols import PROTOCOLS
 
 PAPERS = [name for name, protocol in PROTOCOLS.items() if protocol.sums_floats]
 SIZES = [1, 366, 2_560, 100_000, 825_000]
-CLOSE = {"rtol": 1e-6, "atol": 1e-6}
-"""Some of them sum in fixed point."""
 
 
 @contextmanager
@@ -43,7 +41,13 @@ def own(rank: int, size: int) -> NDArray[np.float32]:
 
 def total(size: int, workers: int) -> NDArray[np.float32]:
     """The sum of all workers' arrays."""
-    return np.sum([own(rank, size) for rank in range(workers)], axis=0, dtype=np.float32)
+    result: NDArray[np.float32] = np.sum([own(rank, size) for rank in range(workers)], axis=0)
+    return result
+
+
+def same(found: NDArray[Any], expected: NDArray[Any]) -> None:
+    """The arrays are equal within the error of sums in fixed point."""
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("protocol", PAPERS)
@@ -52,9 +56,9 @@ def test_sums_and_means_are_right_at_every_size(protocol: str, workers: int) -> 
     def work(connection: SumConnection) -> None:
         for size in SIZES:
             array = connection.all_reduce(own(connection.rank, size))
-            np.testing.assert_allclose(array, total(size, workers), **CLOSE)
+            same(array, total(size, workers))
             array = connection.all_reduce(own(connection.rank, size), "mean")
-            np.testing.assert_allclose(array, total(size, workers) / workers, **CLOSE)
+            same(array, total(size, workers) / workers)
 
     with switch_here(protocol) as switch:
         together(switch.address, workers, work, protocol=protocol)
@@ -66,7 +70,7 @@ def test_several_operations_may_be_open(protocol: str) -> None:
         arrays = [own(connection.rank, 20_000 + at) for at in range(8)]
         futures = [connection.all_reduce_async(array) for array in arrays]
         for at, future in enumerate(futures):
-            np.testing.assert_allclose(future.wait(), total(20_000 + at, 3), **CLOSE)
+            same(future.wait(), total(20_000 + at, 3))
 
     with switch_here(protocol) as switch:
         together(switch.address, 3, work, protocol=protocol)
@@ -77,7 +81,7 @@ def test_sums_are_right_whatever_is_lost(protocol: str) -> None:
     def work(connection: SumConnection) -> None:
         for _ in range(4):
             array = connection.all_reduce(own(connection.rank, 50_000))
-            np.testing.assert_allclose(array, total(50_000, 2), **CLOSE)
+            same(array, total(50_000, 2))
 
     loss = {"probability": 0.01, "seed": 6}
     with switch_here(protocol, loss=0.01) as switch:
