@@ -112,9 +112,10 @@ def test_what_the_settings_tell_the_core_is_what_it_does_anyway(role: str) -> No
     quiet = {"admission_timeout_ms"} if role == "switch" else set[str]()
     core = {key: value for key, value in CORE[role].items() if key not in quiet}
     if role == "switch":
-        reduce = told.pop("reduce")
-        assert {key: reduce.get(key) for key in CORE["reduce"]} == CORE["reduce"]
-        assert set(reduce) <= set(CORE["reduce"])
+        for engine in SUMMING:
+            own = told.pop(engine)
+            assert {key: own.get(key) for key in CORE[engine]} == CORE[engine]
+            assert set(own) <= set(CORE[engine])
     assert {key: told.get(key) for key in core} == core
     assert set(told) <= set(core)
 
