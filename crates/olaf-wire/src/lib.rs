@@ -1,6 +1,6 @@
 //! Bytes to meaning, and back: the datagrams of Olaf. [`mina`] has those of MINA's sharing
 //! protocol, [`reduce`] those of the all-reduce through the switch, [`atp`] those of ATP, [`iswitch`]
-//! those of iSwitch.
+//! those of iSwitch, [`trio`] those of Trio-ML.
 //!
 //! What this crate is: the one place that knows how a message looks on the wire. A
 //! [`Packet`](packet::Packet) checks magic, version, kind and length once; the message types then
@@ -29,6 +29,7 @@ pub mod packet;
 pub mod reduce;
 pub mod rule;
 pub mod serial;
+pub mod trio;
 pub mod update;
 
 pub use answer::{Ages, Answer, Ends, QueueStatus};

@@ -8,6 +8,7 @@ mod iswitch;
 mod mina;
 mod native;
 mod reduce;
+mod trio;
 
 use serde_json::{Value, json};
 use std::fmt::Write;
