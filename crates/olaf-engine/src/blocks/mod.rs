@@ -7,7 +7,9 @@
 pub mod by_index;
 pub mod hashed;
 pub mod pool;
+pub mod records;
 
 pub use by_index::ByIndex;
 pub use hashed::Hashed;
 pub use pool::Pool;
+pub use records::Records;
