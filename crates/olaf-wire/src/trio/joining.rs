@@ -5,7 +5,7 @@ use super::offsets::{ANY, MAX_GRADIENTS, header};
 use super::packet::{Fields, Kind, TrioPacket, emit};
 use crate::ids::Session;
 use crate::packet::Refusal;
-use crate::reduce::WelcomeCode;
+use crate::reduce::{Reason, WelcomeCode};
 
 /// A worker wants to take part, up. A lower switch says the same for the workers behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +18,8 @@ pub struct Hello {
     pub source: u8,
     /// Workers behind the sender: 1 for a worker.
     pub sources: u8,
-    /// The newest generation that the sender has sent blocks of. The next term begins behind it.
+    /// The newest generation that the sender has begun an operation for. The next term begins behind
+    /// it.
     pub newest: u16,
     /// The sender's life.
     pub session: Session,
@@ -116,6 +117,8 @@ pub struct Welcome {
     pub here: u8,
     /// The most blocks that a worker may have under way.
     pub window: u16,
+    /// The newest generation that a worker of the receiver's last term has begun.
+    pub newest: u16,
     /// From the hello.
     pub sent_at_us: u32,
 }
@@ -140,7 +143,8 @@ impl Welcome {
             gradients: packet.narrow(2, "gradients")?,
             here: packet.narrow(3, "here")?,
             window: packet.narrow(4, "window")?,
-            sent_at_us: packet.word(5),
+            newest: packet.narrow(5, "newest")?,
+            sent_at_us: packet.word(6),
         };
         if welcome.code == WelcomeCode::Welcome {
             for (cannot_be, name) in [
@@ -176,6 +180,7 @@ impl Welcome {
             self.gradients.into(),
             self.here.into(),
             self.window.into(),
+            self.newest.into(),
             self.sent_at_us,
         ];
         emit(buf, Kind::Welcome, &fields, words)
@@ -193,6 +198,8 @@ pub struct Leave {
     pub source: u8,
     /// The sender's life.
     pub session: Session,
+    /// Why it leaves; a lower switch may do so because of a worker.
+    pub reason: Reason,
 }
 
 impl Leave {
@@ -202,13 +209,15 @@ impl Leave {
     /// Names the field that cannot be.
     pub fn parse(packet: &TrioPacket<'_>) -> Result<Self, Refusal> {
         packet.expect(Kind::Leave)?;
-        packet
-            .expect_unused(packet.byte(header::SRC_CNT) == 0 && packet.u16(header::GEN_ID) == 0)?;
+        packet.expect_unused(packet.u16(header::GEN_ID) == 0)?;
+        let reason = packet.byte(header::SRC_CNT);
+        let reason = Reason::EACH.into_iter().find(|known| *known as u8 == reason);
         Ok(Self {
             job: packet.job(),
             term: packet.u32(header::BLOCK_ID),
             source: packet.source(),
             session: Session(packet.word(0)),
+            reason: reason.ok_or(Refusal::BadField("reason"))?,
         })
     }
 
@@ -217,8 +226,9 @@ impl Leave {
     /// # Panics
     /// When `buf` is too short.
     pub fn emit(&self, buf: &mut [u8]) -> usize {
-        let Self { job, term, source, session } = *self;
-        let fields = Fields { job, block: term, source, ..Fields::default() };
+        let Self { job, term, source, session, reason } = *self;
+        let sources = reason as u8;
+        let fields = Fields { job, block: term, source, sources, generation: 0 };
         emit(buf, Kind::Leave, &fields, [session.0])
     }
 }

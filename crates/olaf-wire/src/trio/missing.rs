@@ -148,7 +148,7 @@ impl Want {
     }
 }
 
-/// Results of a generation are no longer kept, down: the receiver was away for too long.
+/// The result of a block is no longer kept, down. A receiver that lacks it was away for too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gone {
     /// The job.
@@ -159,8 +159,10 @@ pub struct Gone {
     pub source: u8,
     /// The receiver's life.
     pub session: Session,
-    /// The generation.
+    /// The generation of the block.
     pub generation: u16,
+    /// The block.
+    pub block: u32,
 }
 
 impl Gone {
@@ -173,10 +175,11 @@ impl Gone {
         packet.expect_unused(packet.byte(header::SRC_CNT) == 0)?;
         Ok(Self {
             job: packet.job(),
-            term: packet.u32(header::BLOCK_ID),
+            term: packet.word(1),
             source: packet.source(),
             session: Session(packet.word(0)),
             generation: packet.u16(header::GEN_ID),
+            block: packet.u32(header::BLOCK_ID),
         })
     }
 
@@ -185,9 +188,9 @@ impl Gone {
     /// # Panics
     /// When `buf` is too short.
     pub fn emit(&self, buf: &mut [u8]) -> usize {
-        let Self { job, term, source, session, generation } = *self;
-        let fields = Fields { job, block: term, source, sources: 0, generation };
-        emit(buf, Kind::Gone, &fields, [session.0])
+        let Self { job, term, source, session, generation, block } = *self;
+        let fields = Fields { job, block, source, sources: 0, generation };
+        emit(buf, Kind::Gone, &fields, [session.0, term])
     }
 }
 

@@ -10,14 +10,14 @@
 //! hello      1 term   8 newest generation   12 session   16 workers   20 gradients of a block
 //!            24 time-out (ms)   28 window   32 sent at (us)
 //! welcome    1 term   8 first generation    12 session   16 code   20 gradients of a block
-//!            24 workers that are here   28 window   32 sent at (us)
+//!            24 workers that are here   28 window   32 newest generation   36 sent at (us)
 //! ask        1 first block   12 session   16 term   20 mask   28 generation held below
 //!            32 block held below   36 sent at (us)
 //! want       1 first block   12 session   16 term   20 mask   28 sent at (us)
 //! closed     1 term   8 first generation that is not finished   12 reason   16 mask
-//! leave      1 term   12 session
+//! leave      1 term   7 reason   12 session
 //! straggler  1 term   12 what it is   16 events
-//! gone       1 term   12 session
+//! gone       1 block  12 session   16 term
 //! ```
 //!
 //! Words are in network byte order, and so are gradients: 32-bit integers.
@@ -66,11 +66,11 @@ pub const UNUSED: u8 = 3;
 pub mod words {
     #![allow(missing_docs, reason = "named and drawn in the module's table")]
     pub const HELLO: usize = 6;
-    pub const WELCOME: usize = 6;
+    pub const WELCOME: usize = 7;
     pub const ASK: usize = 7;
     pub const WANT: usize = 5;
     pub const CLOSED: usize = 3;
     pub const LEAVE: usize = 1;
     pub const STRAGGLER: usize = 2;
-    pub const GONE: usize = 1;
+    pub const GONE: usize = 2;
 }

@@ -93,6 +93,7 @@ fn welcome() -> Welcome {
         gradients: 1024,
         here: 4,
         window: 4096,
+        newest: 0,
         sent_at_us: 1,
     }
 }
@@ -154,6 +155,7 @@ fn messages() -> impl Strategy<Value = Message> {
                     session: Session(session),
                     code,
                     here,
+                    newest: first,
                     sent_at_us,
                     ..welcome()
                 })
@@ -191,7 +193,7 @@ fn messages() -> impl Strategy<Value = Message> {
                 1 => {
                     Message::Closed(Closed { job, term, culprit: source, generation, mask, reason })
                 }
-                2 => Message::Leave(Leave { job, term, source, session }),
+                2 => Message::Leave(Leave { job, term, source, session, reason }),
                 3 => Message::Straggler(Straggler {
                     job,
                     term,
@@ -199,7 +201,7 @@ fn messages() -> impl Strategy<Value = Message> {
                     straggling: what,
                     events: block,
                 }),
-                _ => Message::Gone(Gone { job, term, source, session, generation }),
+                _ => Message::Gone(Gone { job, term, source, session, generation, block }),
             }
         },
     );

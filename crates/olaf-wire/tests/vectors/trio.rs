@@ -93,6 +93,7 @@ fn written(message: &Value, bytes: &[u8]) -> (Vec<u8>, bool) {
                 gradients: of(m, "gradients"),
                 here: of(m, "here"),
                 window: of(m, "window"),
+                newest: of(m, "newest"),
                 sent_at_us: of(m, "sent_at_us"),
             },
             Welcome
@@ -137,7 +138,9 @@ fn written(message: &Value, bytes: &[u8]) -> (Vec<u8>, bool) {
             Closed
         ),
         "leave" => {
-            both!(Leave { job, term: term(m), source: source(m), session: session(m) }, Leave)
+            let reason = named(m, "reason", &Reason::EACH, Reason::name);
+            let (term, source, session) = (term(m), source(m), session(m));
+            both!(Leave { job, term, source, session, reason }, Leave)
         }
         "straggler" => both!(
             Straggler {
@@ -156,6 +159,7 @@ fn written(message: &Value, bytes: &[u8]) -> (Vec<u8>, bool) {
                 source: source(m),
                 session: session(m),
                 generation: of(m, "gen_id"),
+                block: of(m, "block_id"),
             },
             Gone
         ),
