@@ -1,6 +1,6 @@
 //! Every reason to drop a datagram, under the name that counters and logs use.
 
-use crate::blocks::pool;
+use crate::blocks::{pool, records};
 use crate::rejection::Rejection;
 use olaf_wire::{Refusal, WelcomeCode, reduce};
 
@@ -29,6 +29,8 @@ pub enum DropReason {
     LinkFull,
     /// A piece of a sum met its table, and cannot be summed.
     Piece(pool::Reason),
+    /// A piece of a sum met Trio-ML's records, and cannot be summed.
+    Record(records::Reason),
     /// Its generation is not known here.
     UnknownGeneration,
     /// Its generation has no such member, or the member has left.
@@ -59,6 +61,7 @@ impl DropReason {
             Self::UnknownReceiver => "unknown_receiver",
             Self::LinkFull => "link_full",
             Self::Piece(reason) => reason.name(),
+            Self::Record(reason) => reason.name(),
             Self::UnknownGeneration => "unknown_generation",
             Self::NotAMember => "not_a_member",
             Self::WrongSender => "wrong_sender",

@@ -8,7 +8,7 @@ use crate::rejection::Rejection;
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
-use olaf_wire::{WelcomeCode, reduce};
+use olaf_wire::{WelcomeCode, reduce, trio};
 
 /// What happened, for people and metrics.
 #[derive(Clone, Debug, PartialEq)]
@@ -129,6 +129,17 @@ pub enum SumEvent {
         /// The operation.
         operation: u32,
     },
+    /// Trio-ML: a worker straggles, or no longer does.
+    Straggler {
+        /// Its rank.
+        rank: u32,
+        /// Where it is.
+        peer: PeerId,
+        /// What it is now.
+        straggling: trio::Straggling,
+        /// Blocks that went without it.
+        events: u32,
+    },
 }
 
 /// What a worker reports about itself and its way to the server.
@@ -186,6 +197,15 @@ pub enum WorkerEvent {
     },
     /// `reduce`: the switch turned the worker away.
     JoinRefused(reduce::WelcomeCode),
+    /// Trio-ML: a worker of the job straggles, or no longer does.
+    Straggler {
+        /// Its rank.
+        rank: u32,
+        /// What it is now.
+        straggling: trio::Straggling,
+        /// Blocks that went without it.
+        events: u32,
+    },
 }
 
 /// A path that does not carry the segments that a job is cut to.

@@ -136,6 +136,12 @@ impl Say<'_> {
                 self.count("rank", *rank);
                 self.count("operation", *operation);
             }
+            SumEvent::Straggler { rank, peer, straggling, events } => {
+                self.count("rank", *rank);
+                self.0.value("address", Value::Peer(*peer));
+                self.text("straggling", straggling.name());
+                self.count("blocks", *events);
+            }
         }
     }
 
@@ -186,6 +192,12 @@ impl Say<'_> {
                 self.count("job", job.0);
                 self.text("reason", code.name());
             }
+            WorkerEvent::Straggler { rank, straggling, events } => {
+                self.count("job", job.0);
+                self.count("rank", *rank);
+                self.text("straggling", straggling.name());
+                self.count("blocks", *events);
+            }
             WorkerEvent::PathTooNarrow(narrow) => {
                 let TooNarrow { needed_mtu_bytes, mtu_bytes, segment_lanes } = narrow;
                 self.count("job", job.0);
@@ -225,6 +237,7 @@ impl WorkerEvent {
             Self::InGeneration { .. } => "in_generation",
             Self::GenerationClosed { .. } => "generation_closed",
             Self::JoinRefused(_) => "join_refused",
+            Self::Straggler { .. } => "straggler",
         }
     }
 }
@@ -239,6 +252,7 @@ impl SumEvent {
             Self::WorkerLeft { .. } => "sum_worker_left",
             Self::CoresDiffer { .. } => "cores_differ",
             Self::NonFinite { .. } => "non_finite",
+            Self::Straggler { .. } => "sum_straggler",
         }
     }
 }

@@ -4,3 +4,4 @@ pub mod atp;
 pub mod iswitch;
 pub mod native;
 pub mod reduce;
+pub mod trio;

@@ -1,0 +1,143 @@
+//! A job at the switch: the workers that wait, and the term that they are in.
+
+use crate::ids::{PeerId, Session};
+use crate::time::Instant;
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use olaf_wire::trio::{Closed, Hello, Straggling, Welcome};
+
+/// A worker, or a lower switch, that waits for a term to begin.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Candidate {
+    pub(super) peer: PeerId,
+    pub(super) hello: Hello,
+    pub(super) heard: Instant,
+}
+
+/// A worker, or a lower switch, in a term.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Member {
+    pub(super) peer: PeerId,
+    pub(super) session: Session,
+    /// Workers behind it.
+    pub(super) sources: u8,
+    pub(super) heard: Instant,
+    pub(super) straggling: Straggling,
+    /// Its events and pieces at the last look.
+    pub(super) seen: (u64, u64),
+    /// Since when blocks have gone without it, and it has contributed nothing.
+    pub(super) absent_since: Option<Instant>,
+    pub(super) sent_at_us: u32,
+    /// See [`Welcome::newest`].
+    pub(super) newest: u16,
+}
+
+/// The time in which a job has the same workers.
+#[derive(Debug)]
+pub(super) struct Term {
+    pub(super) number: u32,
+    pub(super) first: u16,
+    pub(super) gradients: u16,
+    pub(super) window: u16,
+    /// Looks of the timers after which a block ages out; 0: never.
+    pub(super) visits: u16,
+    pub(super) members: BTreeMap<u8, Member>,
+    pub(super) everyone: Arc<[PeerId]>,
+    /// How it ended.
+    pub(super) closed: Option<Closed>,
+    /// Of a lower switch: its place in the term above.
+    pub(super) above: Option<Above>,
+}
+
+/// A lower switch's place in the term above, which has the same number.
+#[derive(Clone, Debug)]
+pub(super) struct Above {
+    pub(super) source: u8,
+    pub(super) session: Session,
+    /// What the switch above was told that all members hold.
+    pub(super) told: (u16, u32),
+    /// A worker here ended the term: the switch above is told until it says so itself.
+    pub(super) leaves: Option<olaf_wire::trio::Leave>,
+}
+
+/// A job.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) workers: u8,
+    /// By session.
+    pub(super) lobby: BTreeMap<u32, Candidate>,
+    pub(super) term: Option<Term>,
+    /// The newest generation that a piece came of.
+    pub(super) newest: Option<u16>,
+    /// Of a lower switch: its life towards the switch above, the workers that the last hello named,
+    /// and when the switch above was heard.
+    pub(super) session: Session,
+    pub(super) told: u8,
+    pub(super) heard_above: Option<Instant>,
+}
+
+impl Job {
+    pub(super) const fn new(workers: u8, session: Session) -> Self {
+        Self {
+            workers,
+            lobby: BTreeMap::new(),
+            term: None,
+            newest: None,
+            session,
+            told: 0,
+            heard_above: None,
+        }
+    }
+
+    /// Workers that wait, with those behind lower switches.
+    pub(super) fn waiting(&self) -> u32 {
+        self.lobby.values().map(|candidate| u32::from(candidate.hello.sources)).sum()
+    }
+
+    /// The term, while it lasts.
+    pub(super) fn open_term(&mut self) -> Option<&mut Term> {
+        self.term.as_mut().filter(|term| term.closed.is_none())
+    }
+
+    /// Whether a term lasts.
+    pub(super) fn has_open_term(&self) -> bool {
+        self.term.as_ref().is_some_and(|term| term.closed.is_none())
+    }
+
+    /// The newest generation that anybody has used, in serial order.
+    pub(super) fn newest_of_all(&self) -> u16 {
+        let candidates = self.lobby.values().map(|candidate| candidate.hello.newest);
+        let mut all = self.newest.into_iter().chain(candidates);
+        let first = all.next().unwrap_or_default();
+        all.fold(first, later)
+    }
+
+    pub(super) fn note_newest(&mut self, generation: u16) {
+        self.newest = Some(self.newest.map_or(generation, |newest| later(newest, generation)));
+    }
+}
+
+/// The later of two generations, in serial order.
+pub(super) fn later(a: u16, b: u16) -> u16 {
+    if b.wrapping_sub(a) < 1 << 15 { b } else { a }
+}
+
+impl Term {
+    pub(super) fn welcome(&self, job: u8, workers: u8, source: u8) -> Option<Welcome> {
+        let member = self.members.get(&source)?;
+        Some(Welcome {
+            job,
+            term: self.number,
+            source,
+            workers,
+            first: self.first,
+            session: member.session,
+            code: olaf_wire::reduce::WelcomeCode::Welcome,
+            gradients: self.gradients,
+            here: workers,
+            window: self.window,
+            newest: member.newest,
+            sent_at_us: member.sent_at_us,
+        })
+    }
+}

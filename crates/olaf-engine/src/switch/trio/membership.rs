@@ -1,0 +1,377 @@
+//! How a job record comes to be, and how a term ends.
+//!
+//! differs: in the paper jobs are configured by hand, before they begin (§4). Here a worker says how
+//! many workers its job has. The job record comes to be once they are all there.
+
+use super::Switch;
+use super::job::{Candidate, Job, Member, Term, later};
+use super::outbox::Message;
+use crate::blocks::records::JobSpec;
+use crate::drop::DropReason;
+use crate::engine::{Receivers, Source, Verdict};
+use crate::event::SumEvent;
+use crate::ids::Session;
+use crate::time::Instant;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use olaf_wire::Refusal;
+use olaf_wire::reduce::{Reason, WelcomeCode};
+use olaf_wire::trio::{ANY, Closed, Hello, Leave, Straggling, TrioPacket, Welcome};
+
+/// Generations between two terms. A worker sends blocks of at most half as many at once: no piece of
+/// the term before fits the next one.
+const GENERATIONS_APART: u16 = 128;
+
+impl Switch {
+    /// A worker, or a lower switch, wants to take part.
+    pub(super) fn handle_hello(
+        &mut self,
+        now: Instant,
+        from: Source,
+        packet: &TrioPacket<'_>,
+    ) -> Result<Verdict, Refusal> {
+        let hello = Hello::parse(packet)?;
+        self.counters.hellos += 1;
+        if !self.jobs.contains_key(&hello.job) && !self.has_room_for_a_job() {
+            return Ok(self.turn_away(now, from, &hello, WelcomeCode::Full));
+        }
+        let (next_term, next_session) = (&mut self.next_term, &mut self.next_session);
+        let job = self.jobs.entry(hello.job).or_insert_with(|| {
+            let session = Session(*next_session);
+            *next_session = session.0.checked_add(1).unwrap_or(1);
+            Job::new(hello.workers, session)
+        });
+        if job.workers != hello.workers {
+            if job.has_open_term() || !job.lobby.is_empty() {
+                return Ok(self.turn_away(now, from, &hello, WelcomeCode::Refused));
+            }
+            job.workers = hello.workers;
+        }
+        // What was said to an earlier life of the switch must not fit a term of this one.
+        *next_term = (*next_term).max(hello.term.saturating_add(1).min(u32::MAX / 2));
+        if job.has_open_term() && !self.replaces_a_member(now, from, &hello) {
+            return Ok(Verdict::Absorb);
+        }
+        self.wait(now, from, &hello);
+        Ok(Verdict::Absorb)
+    }
+
+    /// A hello while a term lasts: whether its sender takes the place of a member, and the term ends.
+    fn replaces_a_member(&mut self, now: Instant, from: Source, hello: &Hello) -> bool {
+        let silence = self.config.silence;
+        let Some(job) = self.jobs.get_mut(&hello.job) else { return true };
+        let workers = job.workers;
+        let Some(term) = job.open_term() else { return true };
+        let number = term.number;
+        let itself = term.members.iter_mut().find(|(_, one)| one.session == hello.session);
+        if let Some((source, member)) = itself {
+            let source = *source;
+            if hello.term != number {
+                // Its welcome was lost.
+                (member.heard, member.sent_at_us) = (now, hello.sent_at_us);
+                if member.peer != from.peer {
+                    member.peer = from.peer;
+                    term.everyone = term.members.values().map(|member| member.peer).collect();
+                }
+                let member = Receivers::One(from.peer);
+                if let Some(welcome) = term.welcome(hello.job, workers, source) {
+                    self.out.send(now, member, Message::Welcome(welcome));
+                }
+                return false;
+            }
+            self.close(now, hello.job, Reason::Left, Some(source));
+            return true;
+        }
+        let is_in_place = |source: u8, member: &Member| {
+            member.peer == from.peer || source == hello.source || now.since(member.heard) >= silence
+        };
+        let replaced = term.members.iter().find(|(source, one)| is_in_place(**source, one));
+        if let Some((source, _)) = replaced {
+            let source = *source;
+            self.close(now, hello.job, Reason::Joined, Some(source));
+            return true;
+        }
+        // It may yet take the place of a worker that has died.
+        let here = workers;
+        self.answer(now, from, hello, WelcomeCode::Waiting, here);
+        false
+    }
+
+    /// Puts a candidate into the lobby, and begins the term once all are there.
+    fn wait(&mut self, now: Instant, from: Source, hello: &Hello) {
+        let silence = self.config.silence;
+        let Some(job) = self.jobs.get_mut(&hello.job) else { return };
+        let session = hello.session.0;
+        // An earlier life of the same worker, and those that have not been heard again.
+        job.lobby.retain(|known, candidate| {
+            let is_same_place = candidate.peer == from.peer
+                || hello.source != ANY && candidate.hello.source == hello.source;
+            *known == session || !is_same_place && now.since(candidate.heard) < silence
+        });
+        let others = job.lobby.iter().filter(|(known, _)| **known != session);
+        let others: u32 = others.map(|(_, one)| u32::from(one.hello.sources)).sum();
+        if others + u32::from(hello.sources) > job.workers.into() {
+            self.turn_away(now, from, hello, WelcomeCode::Full);
+            return;
+        }
+        job.lobby.insert(session, Candidate { peer: from.peer, hello: *hello, heard: now });
+        let here = u8::try_from(job.waiting()).unwrap_or(u8::MAX);
+        if self.out.above().is_some() {
+            self.answer(now, from, hello, WelcomeCode::Waiting, here);
+            self.join_above(now, hello.job);
+        } else if here == job.workers {
+            self.begin(now, hello.job, None);
+        } else {
+            self.answer(now, from, hello, WelcomeCode::Waiting, here);
+        }
+    }
+
+    /// Begins a term with all who wait. A lower switch begins that of the switch above.
+    pub(super) fn begin(&mut self, now: Instant, id: u8, above: Option<&Welcome>) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        let first = job.newest_of_all().wrapping_add(GENERATIONS_APART);
+        let candidates: Vec<Candidate> = core::mem::take(&mut job.lobby).into_values().collect();
+        let hellos = || candidates.iter().map(|candidate| candidate.hello);
+        let gradients = hellos().map(|hello| hello.gradients).min().unwrap_or(1);
+        let window = hellos().map(|hello| hello.window).min().unwrap_or(1);
+        let timeout_ms = hellos().map(|hello| hello.timeout_ms).max().unwrap_or(0);
+        let visits = self.config.visits(timeout_ms);
+        let window = window.min(self.config.room(gradients)).max(1);
+        let (number, first, gradients, window) = match above {
+            Some(above) => {
+                let window = window.min(above.window);
+                (above.term, above.first, gradients.min(above.gradients), window)
+            }
+            None => (self.next_term, first, gradients, window),
+        };
+        if above.is_none() {
+            self.next_term = number.checked_add(1).unwrap_or(1);
+        }
+        let members = seats(now, &candidates, above);
+        let spec = JobSpec {
+            sources: members.keys().copied().collect(),
+            block_cnt_max: window,
+            block_grad_max: gradients,
+            visits,
+            first,
+        };
+        self.records.add_job(id, &spec);
+        self.risen_again.retain(|key, _| key.job != id);
+        job.newest = Some(first);
+        job.heard_above = above.map(|_| now);
+        let everyone = members.values().map(|member| member.peer).collect();
+        let above = above.map(super::upward::above);
+        let term = Term {
+            number,
+            first,
+            gradients,
+            window,
+            visits,
+            members,
+            everyone,
+            closed: None,
+            above,
+        };
+        for (source, member) in &term.members {
+            if let Some(welcome) = term.welcome(id, job.workers, *source) {
+                self.out.tell(now, member.peer, Message::Welcome(welcome));
+            }
+        }
+        let workers = u32::from(job.workers);
+        job.term = Some(term);
+        self.counters.terms += 1;
+        self.next_straggler_check = self.next_straggler_check.max(now);
+        self.event(id, SumEvent::GenerationBegan { generation: number, workers });
+    }
+
+    /// A good-bye.
+    pub(super) fn handle_leave(
+        &mut self,
+        now: Instant,
+        from: Source,
+        packet: &TrioPacket<'_>,
+    ) -> Result<Verdict, Refusal> {
+        let leave = Leave::parse(packet)?;
+        let Some(job) = self.jobs.get_mut(&leave.job) else {
+            return Ok(Verdict::Drop(DropReason::UnknownJob));
+        };
+        self.counters.leaves += 1;
+        job.lobby.remove(&leave.session.0);
+        let Some(term) = job.term.as_ref().filter(|term| term.number == leave.term) else {
+            return Ok(Verdict::Absorb);
+        };
+        let member = term.members.iter().find(|(_, one)| one.session == leave.session);
+        let Some((source, _)) = member else {
+            return Ok(Verdict::Drop(DropReason::NotAMember));
+        };
+        let source = *source;
+        if let Some(closed) = term.closed {
+            self.out.tell(now, from.peer, Message::Closed(closed));
+            return Ok(Verdict::Absorb);
+        }
+        if leave.reason == Reason::Left {
+            let left = SumEvent::WorkerLeft { rank: source.into(), peer: from.peer };
+            self.event(leave.job, left);
+        }
+        self.close(now, leave.job, leave.reason, Some(source));
+        Ok(Verdict::Absorb)
+    }
+
+    /// Ends a term. A lower switch asks the switch above to end it: only the uppermost knows which
+    /// generations are finished.
+    pub(super) fn close(&mut self, now: Instant, id: u8, reason: Reason, culprit: Option<u8>) {
+        let session = self.jobs.get(&id).map(|job| job.session);
+        let Some(term) = self.jobs.get_mut(&id).and_then(Job::open_term) else { return };
+        if let Some(above) = &mut term.above {
+            if above.leaves.is_none() {
+                let session = session.unwrap_or_default();
+                let source = above.source;
+                let leave = Leave { job: id, term: term.number, source, session, reason };
+                above.leaves = Some(leave);
+                self.out.tell_above(now, Message::Leave(leave));
+            }
+            return;
+        }
+        let (generation, mask) = self.records.finished(id).unwrap_or_default();
+        let culprit = culprit.unwrap_or(ANY);
+        let closed = Closed { job: id, term: term.number, culprit, generation, mask, reason };
+        self.end(now, &closed);
+    }
+
+    /// The term has ended.
+    pub(super) fn end(&mut self, now: Instant, closed: &Closed) {
+        let id = closed.job;
+        let Some(term) = self.jobs.get_mut(&id).and_then(Job::open_term) else { return };
+        term.closed = Some(*closed);
+        let everyone = Receivers::Many(term.everyone.clone());
+        self.out.send(now, everyone, Message::Closed(*closed));
+        let culprit = term.members.get(&closed.culprit);
+        let culprit = culprit.map(|member| (u32::from(closed.culprit), member.peer));
+        *self.counters.closed.entry(closed.reason.name()).or_default() += 1;
+        let ended = SumEvent::GenerationClosed {
+            generation: closed.term,
+            operation: closed.generation.into(),
+            reason: closed.reason,
+            culprit,
+        };
+        self.event(id, ended);
+    }
+
+    /// Whether one more job record may come to be. Jobs that nobody is in give way.
+    fn has_room_for_a_job(&mut self) -> bool {
+        if self.jobs.len() >= self.config.jobs as usize {
+            let idle = |job: &Job| job.lobby.is_empty() && !job.has_open_term();
+            let idle = self.jobs.iter().find(|(_, job)| idle(job)).map(|(id, _)| *id);
+            idle.into_iter().for_each(|id| self.forget(id));
+        }
+        self.jobs.len() < self.config.jobs as usize
+    }
+
+    /// Removes a job with its records.
+    pub(super) fn forget(&mut self, id: u8) {
+        self.jobs.remove(&id);
+        self.records.remove_job(id);
+        self.risen_again.retain(|key, _| key.job != id);
+    }
+
+    fn answer(&mut self, now: Instant, from: Source, hello: &Hello, code: WelcomeCode, here: u8) {
+        let welcome = Welcome {
+            job: hello.job,
+            term: 0,
+            source: ANY,
+            workers: self.jobs.get(&hello.job).map_or(hello.workers, |job| job.workers),
+            first: 0,
+            session: hello.session,
+            code,
+            gradients: 0,
+            here,
+            window: 0,
+            newest: hello.newest,
+            sent_at_us: hello.sent_at_us,
+        };
+        self.out.tell(now, from.peer, Message::Welcome(welcome));
+    }
+
+    fn turn_away(
+        &mut self,
+        now: Instant,
+        from: Source,
+        hello: &Hello,
+        code: WelcomeCode,
+    ) -> Verdict {
+        self.answer(now, from, hello, code, 0);
+        self.event(hello.job, SumEvent::WorkerRefused { peer: from.peer, code });
+        Verdict::Drop(DropReason::SumJoinRefused(code))
+    }
+
+    /// Ends terms whose workers have died, and forgets jobs without workers.
+    pub(super) fn check_silence(&mut self, now: Instant) {
+        let silence = self.config.silence;
+        let ids: Vec<u8> = self.jobs.keys().copied().collect();
+        for id in ids {
+            let Some(job) = self.jobs.get_mut(&id) else { continue };
+            job.lobby.retain(|_, candidate| now.since(candidate.heard) < silence);
+            let lobby_is_empty = job.lobby.is_empty();
+            let Some(term) = &job.term else {
+                if lobby_is_empty {
+                    self.forget(id);
+                }
+                continue;
+            };
+            let is_silent = |member: &Member| now.since(member.heard) >= silence;
+            let lacking = self.records.lacking(id);
+            let dead = term.members.iter().find(|(source, member)| {
+                term.visits == 0 && is_silent(member) && lacking.contains(**source)
+            });
+            let dead = dead.map(|(source, _)| *source);
+            let are_all_silent = term.members.values().all(is_silent);
+            let is_closed = term.closed.is_some();
+            if are_all_silent && is_closed && lobby_is_empty {
+                self.forget(id);
+            } else if are_all_silent && !is_closed {
+                self.close(now, id, Reason::Dead, None);
+            } else if dead.is_some() {
+                self.close(now, id, Reason::Dead, dead);
+            }
+        }
+    }
+}
+
+/// Gives each candidate the `src_id` that it wants, and the others those that are free.
+fn seats(now: Instant, candidates: &[Candidate], above: Option<&Welcome>) -> BTreeMap<u8, Member> {
+    let mut seats: BTreeMap<u8, Member> = BTreeMap::new();
+    let (wanting, rest): (Vec<&Candidate>, Vec<&Candidate>) =
+        candidates.iter().partition(|candidate| candidate.hello.source != ANY);
+    for candidate in wanting.into_iter().chain(rest) {
+        let member = Member {
+            peer: candidate.peer,
+            session: candidate.hello.session,
+            sources: candidate.hello.sources,
+            heard: now,
+            straggling: Straggling::Not,
+            seen: (0, 0),
+            absent_since: None,
+            sent_at_us: candidate.hello.sent_at_us,
+            newest: newest_with(candidate, candidates, above),
+        };
+        let wanted = candidate.hello.source;
+        let is_free = wanted != ANY && !seats.contains_key(&wanted);
+        let free = || (0..ANY).find(|source| !seats.contains_key(source));
+        if let Some(source) = if is_free { Some(wanted) } else { free() } {
+            seats.insert(source, member);
+        }
+    }
+    seats
+}
+
+/// The newest generation of the term in which a candidate was last, as any of its workers has begun
+/// it. A worker that has begun fewer fails the operations between: they have failed at the others.
+fn newest_with(one: &Candidate, all: &[Candidate], above: Option<&Welcome>) -> u16 {
+    let own = one.hello.newest;
+    if one.hello.term == 0 {
+        return own;
+    }
+    let others = all.iter().map(|other| other.hello).filter(|hello| hello.term == one.hello.term);
+    let others = others.map(|hello| hello.newest).chain(above.map(|above| above.newest));
+    others.fold(own, later)
+}
