@@ -11,6 +11,7 @@ mod operation;
 mod path;
 mod reduce;
 mod standing;
+pub mod trio;
 mod window;
 
 pub use atp::{AtpServer, Worker as AtpWorker};
@@ -20,6 +21,7 @@ pub use iswitch::{Options as IswitchOptions, Worker as IswitchWorker};
 pub use operation::{Done, Failure, Operation, OperationId, Reduction, Sum};
 pub use reduce::{Reducer, ReducerStatistics};
 pub use standing::Standing;
+pub use trio::Worker as TrioWorker;
 pub use window::{Aimd, Fixed, Window};
 
 use olaf_engine::{Engine, Instant};

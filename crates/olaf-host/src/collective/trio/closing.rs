@@ -1,0 +1,167 @@
+//! How a term ends, and what becomes of its operations.
+
+use super::Worker;
+use super::operations::Open;
+use crate::collective::{Failure, OperationId, Standing};
+use alloc::collections::VecDeque;
+use core::time::Duration;
+use olaf_engine::{Instant, Refused, WorkerEvent};
+use olaf_wire::reduce::Reason;
+use olaf_wire::trio::{ANY, Closed, Gone, Leave, TrioPacket};
+
+/// A good-bye is repeated after this time until the switch says that the term has ended.
+const AGAIN: Duration = Duration::from_millis(20);
+/// Good-byes that are repeated without an answer.
+const MOST: u32 = 10;
+
+impl Worker {
+    fn leave_of_term(&self) -> Leave {
+        let term = self.term.as_ref();
+        Leave {
+            job: u8::try_from(self.config.job.0).unwrap_or(u8::MAX),
+            term: term.map_or(0, |term| term.number),
+            source: term.map_or(ANY, |term| term.source),
+            session: self.config.session,
+            reason: Reason::Left,
+        }
+    }
+
+    /// Says good-bye. Open operations fail.
+    pub(super) fn say_good_bye(&mut self, now: Instant) {
+        if matches!(self.standing, Standing::Left) {
+            return;
+        }
+        let leave = self.leave_of_term();
+        self.leaving.push_back(leave);
+        self.left = Some(leave);
+        self.asking.leave_at(now + AGAIN, MOST);
+        if let Some(mut term) = self.term.take() {
+            self.fail(now, core::mem::take(&mut term.open), Failure::NotJoined);
+            self.counts.early_discarded += term.early.len() as u64;
+        }
+        let waiting = core::mem::take(&mut self.waiting);
+        self.fail(now, waiting, Failure::NotJoined);
+        self.standing = Standing::Left;
+        (self.newest, self.doomed, self.joining.term) = (0, 0, 0);
+        self.window.forget();
+        self.quiet.excuse();
+        self.asking.stop();
+    }
+
+    /// Gives an operation up: the term ends for all workers.
+    pub(super) fn give_up_placed(&mut self, now: Instant, operation: OperationId) {
+        let leave = self.leave_of_term();
+        let Some(term) = &mut self.term else { return };
+        let Some(at) = term.open.iter().position(|open| open.id == operation) else { return };
+        let open = term.open.remove(at);
+        let is_closed = term.closed.is_some();
+        self.fail(now, open, Failure::TimedOut);
+        if is_closed {
+            self.finish_closing(now);
+        } else {
+            self.leaving.push_back(leave);
+            self.left = Some(leave);
+            self.asking.leave_at(now + AGAIN, MOST);
+        }
+    }
+
+    /// When the good-bye is said again.
+    pub(super) fn leaves_again_at(&self) -> Option<Instant> {
+        self.asking.leaves_at()
+    }
+
+    pub(super) fn leave_again(&mut self, now: Instant) {
+        if self.asking.leaves_at().is_none_or(|at| at > now) {
+            return;
+        }
+        let Some(leave) = self.left else { return self.asking.leaves_no_more() };
+        self.leaving.push_back(leave);
+        if !self.asking.left_again(now + AGAIN) && self.term.is_some() {
+            // The switch does not answer. Its word may be long lost: the end joins anew.
+            self.left = None;
+            self.end_term(now, Failure::SwitchSilent);
+        }
+    }
+
+    /// The switch says that a term has ended.
+    pub(super) fn handle_closed(
+        &mut self,
+        now: Instant,
+        packet: &TrioPacket<'_>,
+    ) -> Result<(), Refused> {
+        let closed = Closed::parse(packet).map_err(Refused::Malformed)?;
+        if self.left.is_some_and(|left| left.term == closed.term) {
+            self.left = None;
+            self.asking.leaves_no_more();
+        }
+        let Some(term) = self.term.as_mut().filter(|term| term.number == closed.term) else {
+            return Err(Refused::OtherGeneration);
+        };
+        let is_unknown = closed.reason == Reason::Unknown;
+        if term.closed.is_some() && !is_unknown {
+            self.heard();
+            return Ok(());
+        }
+        term.closed = Some(closed);
+        let culprit = (closed.culprit != ANY).then_some(u32::from(closed.culprit));
+        let reason = closed.reason;
+        let generation = closed.term;
+        let operation = closed.generation.into();
+        let (finished, failed): (VecDeque<_>, VecDeque<_>) = core::mem::take(&mut term.open)
+            .into_iter()
+            .partition(|open| !is_unknown && closed.finishes(open.generation));
+        term.open = finished;
+        self.heard();
+        self.tell(WorkerEvent::GenerationClosed { generation, operation, reason, culprit });
+        self.doom = Failure::Closed { reason, culprit };
+        self.fail(now, failed, self.doom);
+        self.finish_closing(now);
+        Ok(())
+    }
+
+    /// Joins anew once the last operation of a term that has ended is finished.
+    pub(super) fn finish_closing(&mut self, now: Instant) {
+        let is_over = |term: &super::Term| term.closed.is_some() && term.open.is_empty();
+        if self.term.as_ref().is_some_and(is_over) {
+            let term = self.term.take();
+            self.counts.early_discarded += term.map_or(0, |term| term.early.len() as u64);
+            self.begin_to_join(now);
+        }
+    }
+
+    /// The term is lost: its operations fail, and the end joins anew.
+    pub(super) fn end_term(&mut self, now: Instant, failure: Failure) {
+        if let Some(mut term) = self.term.take() {
+            let open = core::mem::take(&mut term.open);
+            self.counts.early_discarded += term.early.len() as u64;
+            self.doom = failure;
+            self.fail(now, open, failure);
+            self.begin_to_join(now);
+        }
+    }
+
+    /// The results of a generation are kept no longer: this end was away for too long.
+    pub(super) fn handle_gone(
+        &mut self,
+        now: Instant,
+        packet: &TrioPacket<'_>,
+    ) -> Result<(), Refused> {
+        let gone = Gone::parse(packet).map_err(Refused::Malformed)?;
+        if gone.session != self.config.session {
+            return Err(Refused::NotForMe);
+        }
+        let Some(term) = self.term.as_mut().filter(|term| term.number == gone.term) else {
+            return Err(Refused::OtherGeneration);
+        };
+        // Otherwise an old piece came again, of a block whose result is here.
+        let lacks = |open: &Open| open.generation == gone.generation && open.lacks(gone.block);
+        let at = term.open.iter().position(lacks).ok_or(Refused::Duplicate)?;
+        let open = term.open.remove(at);
+        let culprit = Some(u32::from(term.source));
+        self.heard();
+        self.fail(now, open, Failure::Closed { reason: Reason::Dead, culprit });
+        self.finish_closing(now);
+        self.place_all(now);
+        Ok(())
+    }
+}
