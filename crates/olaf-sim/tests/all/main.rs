@@ -29,4 +29,5 @@ mod scenario_agrees;
 mod scenario_ends;
 mod slow_paths;
 mod tree;
+mod trio;
 mod virtual_job;
