@@ -1,5 +1,5 @@
 //! The messages of ATP, an aggregation service with parameter servers (ATP §3.3;
-//! `docs/design/030-atp.md`).
+//! `docs/design/031-atp.md`).
 //!
 //! A worker sends gradient fragment packets ([`Header`] and values) towards its server. Switches add
 //! them up on the way. The server answers with parameter packets, which have the same format. [`Join`],

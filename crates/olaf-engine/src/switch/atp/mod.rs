@@ -1,4 +1,4 @@
-//! The switch of ATP (`docs/design/030-atp.md`): best effort, shared by all jobs.
+//! The switch of ATP (`docs/design/031-atp.md`): best effort, shared by all jobs.
 //!
 //! The switch adds gradient fragment packets up where an aggregator is free, and sends everything else
 //! on to the server. It keeps no promise: whatever it forgets, the workers send again.

@@ -1,4 +1,4 @@
-//! The ends of ATP (`docs/design/030-atp.md`): workers, and the parameter servers that complete what
+//! The ends of ATP (`docs/design/031-atp.md`): workers, and the parameter servers that complete what
 //! switches could not.
 
 mod fixed;
