@@ -16,6 +16,8 @@ mod options;
 mod outgoing;
 pub mod pipeline;
 mod statistics;
+#[cfg(test)]
+mod tests;
 
 pub use options::Options;
 pub use statistics::WorkerStatistics;

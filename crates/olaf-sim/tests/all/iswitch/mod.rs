@@ -11,3 +11,4 @@ mod party;
 mod regular;
 mod throughput;
 mod tree;
+mod weights;

@@ -1,0 +1,200 @@
+//! What an end refuses, and what it says to a switch that is not there. The rest is tested in the simulated
+//! network (`olaf-sim/tests/all/iswitch`).
+
+use super::*;
+use crate::collective::Reduction;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::time::Duration;
+use olaf_engine::{Ecn, Refused, TrafficClass};
+use olaf_wire::iswitch::{
+    ANY, Ack, Action, Admission, CONTROL_CLASS, Control, DATA_CLASS, DataPacket, Outcome, Seg,
+    emit_seg,
+};
+use olaf_wire::offsets::MAX_DATAGRAM;
+use olaf_wire::reduce::LaneType;
+use olaf_wire::{JobId, Refusal, Session};
+
+const SWITCH: PeerId = PeerId(9);
+const START: Instant = Instant(1 << 40);
+
+fn config() -> Config {
+    let mut config = Config::new(JobId(1), Session(7), SWITCH);
+    (config.workers, config.datagram_bytes) = (2, 1472);
+    config
+}
+
+fn worker() -> Worker {
+    let mut worker = Worker::new(config(), Options::default()).expect("a good set-up");
+    worker.join(START);
+    worker
+}
+
+fn operation(lane_type: LaneType, reduction: Reduction, bytes: usize) -> Operation {
+    Operation { lane_type, reduction, buffer: Box::new(vec![0u8; bytes]), accepts_partial: false }
+}
+
+fn recv(worker: &mut Worker, peer: PeerId, class: u8, bytes: &[u8]) -> Verdict {
+    let class = TrafficClass::new(class, Ecn::NotCapable);
+    worker.handle_packet(START, Source { class, ..Source::end(peer) }, bytes)
+}
+
+fn says(worker: &mut Worker, message: Control) -> Verdict {
+    let mut buf = [0; 64];
+    let len = message.emit(&mut buf);
+    recv(worker, SWITCH, CONTROL_CLASS, &buf[..len])
+}
+
+fn welcome(session: u32) -> Control {
+    let admission = Admission {
+        member: 1,
+        rank: 0,
+        workers: 2,
+        here: 2,
+        slots: 8,
+        packet_floats: 2,
+        operations: 0,
+        session: Session(session),
+    };
+    Control::Ack(Ack {
+        generation: 3,
+        action: Action::Join,
+        outcome: Outcome::Success,
+        sent_at_us: 0,
+        index: 0,
+        admission: Some(admission),
+    })
+}
+
+/// What leaves now.
+fn sent(worker: &mut Worker, now: Instant) -> Vec<(u8, Vec<u8>)> {
+    let mut buf = vec![0; MAX_DATAGRAM];
+    let next = || {
+        let sent = worker.poll_transmit(now, PortId(0), &mut buf)?;
+        Some((sent.class.dscp(), buf[..sent.len].to_vec()))
+    };
+    core::iter::from_fn(next).collect()
+}
+
+#[test]
+fn a_set_up_that_cannot_be_names_its_key() {
+    let key = |change: &dyn Fn(&mut Config, &mut Options)| {
+        let (mut config, mut own) = (config(), Options::default());
+        change(&mut config, &mut own);
+        Worker::new(config, own).err().map(|error| error.key)
+    };
+    assert_eq!(key(&|_, _| ()), None);
+    assert_eq!(key(&|config, _| config.workers = 0), Some("workers"));
+    assert_eq!(key(&|config, _| config.workers = 2048), Some("workers"));
+    assert_eq!(key(&|config, _| config.datagram_bytes = 11), Some("datagram_bytes"));
+    assert_eq!(key(&|_, own| own.packet_floats = Some(0)), Some("packet_floats"));
+    assert_eq!(key(&|_, own| own.threshold = Some(3)), Some("threshold"));
+    assert_eq!(key(&|_, own| own.threshold = Some(0)), Some("threshold"));
+}
+
+#[test]
+fn only_sums_means_and_broadcasts_of_f32_can_be() {
+    let mut worker = worker();
+    for (lane_type, reduction, bytes) in [
+        (LaneType::F16, Reduction::Sum, 4),
+        (LaneType::I32, Reduction::Sum, 4),
+        (LaneType::F32, Reduction::Max, 4),
+        (LaneType::F32, Reduction::ExactSum, 4),
+        (LaneType::F32, Reduction::Sum, 0),
+        (LaneType::F32, Reduction::Sum, 6),
+    ] {
+        let refused = worker.begin(START, operation(lane_type, reduction, bytes));
+        assert!(matches!(refused, Err((Failure::BadOperation(_), _))), "{refused:?}");
+    }
+    assert!(worker.begin(START, operation(LaneType::F32, Reduction::Mean, 4)).is_ok());
+    worker.leave(START);
+    let refused = worker.begin(START, operation(LaneType::F32, Reduction::Sum, 4));
+    assert!(matches!(refused, Err((Failure::NotJoined, _))));
+}
+
+#[test]
+fn a_join_has_the_meta_data_of_the_job() {
+    let mut worker = worker();
+    let sent = sent(&mut worker, START);
+    let [(class, bytes)] = &sent[..] else { panic!("{sent:?}") };
+    let Ok(Control::Join(join)) = Control::parse(bytes) else { panic!("{bytes:?}") };
+    assert_eq!((*class, join.workers, join.packet_floats), (CONTROL_CLASS, 2, 366));
+    assert_eq!((join.rank, join.operations), (ANY, ANY));
+}
+
+#[test]
+fn a_vector_leaves_in_packets_and_the_last_one_says_so() {
+    let mut worker = worker();
+    says(&mut worker, welcome(7));
+    sent(&mut worker, START);
+    let operation = operation(LaneType::F32, Reduction::Sum, 20);
+    assert!(worker.begin(START, operation).is_ok());
+    let packets: Vec<(Seg, usize)> = sent(&mut worker, START)
+        .iter()
+        .filter(|(class, _)| *class == DATA_CLASS)
+        .map(|(_, bytes)| DataPacket::new_checked(bytes).expect("a data packet"))
+        .map(|packet| (packet.seg, packet.floats.len() / 4))
+        .collect();
+    let seg = |index, last| Seg { generation: 3, last, missing: 0, index };
+    assert_eq!(packets, [(seg(0, false), 2), (seg(1, false), 2), (seg(2, true), 1)]);
+}
+
+#[test]
+fn what_is_not_for_this_end_is_refused_by_name() {
+    let mut worker = worker();
+    let refused = |why| Verdict::refused(why);
+    assert_eq!(recv(&mut worker, PeerId(1), DATA_CLASS, &[0; 12]), refused(Refused::UnknownPeer));
+    let regular = recv(&mut worker, SWITCH, 0, &[0; 12]);
+    assert_eq!(regular, refused(Refused::Malformed(Refusal::NotOurs)));
+    assert_eq!(says(&mut worker, welcome(8)), refused(Refused::NotForMe));
+    let verdict = recv(&mut worker, SWITCH, DATA_CLASS, &[0; 12]);
+    assert_eq!(verdict, refused(Refused::OtherGeneration));
+    assert_eq!(says(&mut worker, welcome(7)), Verdict::Absorb);
+    assert_eq!(says(&mut worker, welcome(7)), refused(Refused::Duplicate));
+    let reset = Control::Reset { generation: 3 };
+    assert_eq!(says(&mut worker, reset), refused(Refused::WrongDirection));
+    assert!(worker.begin(START, operation(LaneType::F32, Reduction::Sum, 8)).is_ok());
+    let mut buf = [0; 64];
+    let result = |buf: &mut [u8], index, last, floats: usize| {
+        let start = emit_seg(Seg { generation: 3, last, missing: 0, index }, buf);
+        start + 4 * floats
+    };
+    for (index, last, floats, why) in [
+        (0, true, 1, Refused::WrongSize),
+        (0, false, 2, Refused::Mismatch),
+        (1, true, 2, Refused::TooEarly),
+    ] {
+        let len = result(&mut buf, index, last, floats);
+        assert_eq!(recv(&mut worker, SWITCH, DATA_CLASS, &buf[..len]), refused(why));
+    }
+    let len = result(&mut buf, 0, true, 2);
+    assert_eq!(recv(&mut worker, SWITCH, DATA_CLASS, &buf[..len]), Verdict::Absorb);
+    assert_eq!(recv(&mut worker, SWITCH, DATA_CLASS, &buf[..len]), refused(Refused::Duplicate));
+    assert!(worker.poll_done().is_some_and(|done| done.outcome.is_ok()));
+}
+
+#[test]
+fn a_switch_that_never_answers_ends_what_waits() {
+    let mut worker = worker();
+    assert!(worker.begin(START, operation(LaneType::F32, Reduction::Sum, 8)).is_ok());
+    sent(&mut worker, START);
+    let late = START + Duration::from_secs(5);
+    assert!(worker.poll_done().is_none());
+    worker.handle_timeout(late);
+    assert_eq!(worker.poll_done().map(|done| done.outcome), Some(Err(Failure::SwitchSilent)));
+    assert!(matches!(worker.standing(), Standing::Joining { .. }), "it goes on trying");
+}
+
+#[test]
+fn a_good_bye_is_said_until_it_is_confirmed() {
+    let mut worker = worker();
+    sent(&mut worker, START);
+    worker.leave(START);
+    let mut said = 0;
+    let mut now = START;
+    while let Some((at, _)) = worker.poll_timeout().filter(|_| said < 100) {
+        now = now.max(at);
+        said += sent(&mut worker, now).len();
+    }
+    assert_eq!(said, 5);
+}
