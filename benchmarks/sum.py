@@ -49,7 +49,7 @@ TREE_BYTES = 25_000_000
 TREE_WORKERS, TREE_LEAVES = 8, 2
 TREE_GOAL = 1 / 1.05
 """Least throughput of a tree, compared with one switch."""
-PAPERS = ("iswitch",)
+PAPERS = ("iswitch", "trio")
 PAPER_BYTES = (3_300_000, 25_000_000)
 CORES = (1, 2)
 CORES_GOAL = 0.8

@@ -20,7 +20,9 @@ WORKER = _TABLES["worker"]
 """Of ``[worker]``, as far as the core reads it."""
 SHARING = _TABLES["sharing"]
 """Of the files of ``olaf schedule share`` and ``host``, and of their options."""
-SUMMING: dict[str, dict[str, Any]] = {name: SWITCH.pop(name) for name in ("reduce", "iswitch")}
+SUMMING: dict[str, dict[str, Any]] = {
+    name: SWITCH.pop(name) for name in ("reduce", "iswitch", "trio")
+}
 """Of ``[switch.reduce]`` and so on: of each engine that sums, by its name."""
 
 for _table in (SWITCH, *SUMMING.values()):

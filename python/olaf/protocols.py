@@ -58,6 +58,9 @@ PROTOCOLS: dict[str, Protocol] = {
     "iswitch": Protocol(
         engine="iswitch", sums_floats=True, own=frozenset(("packet_floats", "threshold"))
     ),
+    "trio": Protocol(
+        engine="trio", sums_floats=True, broadcasts=False, own=frozenset(("gradients", "window"))
+    ),
 }
 """By name. SwitchML is the baseline of two papers."""
 

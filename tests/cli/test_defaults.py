@@ -23,19 +23,20 @@ from olaf.jobs.settings import (
     SwitchSettings,
     WorkerSettings,
 )
-from olaf.jobs.sums_settings import IswitchSettings, ReduceSettings
+from olaf.jobs.sums_settings import IswitchSettings, ReduceSettings, TrioSettings
 from olaf.schedule.sharing import SharingCluster, SharingJob, controller_config
 from olaf.tcp.rule import RuleConfig
 from olaf.units import write
 
 ROOT = Path(__file__).resolve().parents[2]
 CORE: dict[str, dict[str, Any]] = json.loads(_olaf.defaults())
-SUMMING = ("reduce", "iswitch")
+SUMMING = ("reduce", "iswitch", "trio")
 CORE |= {engine: CORE["switch"].pop(engine) for engine in SUMMING}
 SECTIONS: dict[str, type[Section]] = {
     "switch": SwitchSettings,
     "reduce": ReduceSettings,
     "iswitch": IswitchSettings,
+    "trio": TrioSettings,
     "server": ServerSettings,
     "worker": WorkerSettings,
 }
@@ -47,6 +48,7 @@ BEYOND_THE_CORE = {
     "switch": {"admission"},
     "reduce": set[str](),
     "iswitch": set[str](),
+    "trio": set[str](),
     "server": set[str](),
     "worker": None,
 }

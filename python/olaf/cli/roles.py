@@ -37,7 +37,8 @@ every_option = click.option(
     "--engines",
     metavar="NAME,..",
     help="Engines that the switch runs: queue (the default) merges updates for a server; reduce "
-    "sums the arrays of all workers (all-reduce); iswitch does the same as its paper prints it.",
+    "sums the arrays of all workers (all-reduce); iswitch and trio do so as their papers "
+    "print it.",
 )
 @click.option(
     "--listen",

@@ -31,7 +31,7 @@ from olaf.jobs.admission import Policy
 from olaf.jobs.fields import Address, OffFloat, OffInt, OffRate, OffText
 from olaf.jobs.place_settings import On, RaySettings, SlurmSettings
 from olaf.jobs.section import Explained, NoneIs, Section
-from olaf.jobs.sums_settings import IswitchSettings, ReduceSettings
+from olaf.jobs.sums_settings import IswitchSettings, ReduceSettings, TrioSettings
 from olaf.jobs.tcp_settings import TcpSettings, check_transport
 from olaf.rl.learner import LearnerConfig, LearnerError
 from olaf.rl.worker_loop import LoopConfig
@@ -43,7 +43,7 @@ JOB = 1
 """The job id that is used if there is only one job."""
 
 
-EngineName = Literal["queue", "reduce", "iswitch"]
+EngineName = Literal["queue", "reduce", "iswitch", "trio"]
 QueueName = Annotated[str, AfterValidator(queues.known), Explained(queues.EXPLAINED)]
 DrawnInt = Annotated[int | None, NoneIs("drawn")]
 
@@ -146,6 +146,8 @@ class SwitchSettings(LeafSettings):
     """The engine `reduce`, if it is among the engines."""
     iswitch: IswitchSettings = IswitchSettings()
     """The engine `iswitch`, if it is among the engines."""
+    trio: TrioSettings = TrioSettings()
+    """The engine `trio`, if it is among the engines."""
 
     @model_validator(mode="after")
     def _each_engine_once(self) -> Self:

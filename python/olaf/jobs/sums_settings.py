@@ -12,6 +12,7 @@ from olaf.jobs.section import NoneIs, Section
 
 REDUCE = SUMMING["reduce"]
 ISWITCH = SUMMING["iswitch"]
+TRIO = SUMMING["trio"]
 
 
 class ReduceSettings(Section):
@@ -82,3 +83,38 @@ class IswitchSettings(Section):
     )
     """Number of waiting results from which on results are marked as "congestion experienced" (ECN),
     so that workers slow down. off never marks."""
+
+
+class TrioSettings(Section):
+    """The engine `trio` of the switch: sums in the packets of the Trio-ML paper."""
+
+    upstream: Annotated[Address | None, NoneIs("off")] = TRIO["upstream"]
+    """Address of the switch above, which sums the sums of several switches; off makes this switch
+    the uppermost."""
+    memory_bytes: int = Field(default=TRIO["memory_bytes"], ge=1)
+    """Memory for the blocks of all jobs. Each job gets an equal share: memory / jobs."""
+    jobs: int = Field(default=TRIO["jobs"], ge=1, le=256)
+    """Largest number of jobs at once."""
+    timer_ms: int = Field(default=TRIO["timer_ms"], ge=1)
+    """Time in which the timers look at every block once: the shortest deadline."""
+    threads: int = Field(default=TRIO["threads"], ge=1, le=10_000)
+    """Number of timers. Each looks at its part of the table."""
+    deadline_ms: OffInt = Field(default=TRIO["deadline_ms"], ge=1)
+    """A block without a new piece for this time is sent without the missing workers, for jobs that
+    ask for no deadline of their own. It may take up to `timer` longer. off waits for all."""
+    straggler_check_ms: int = Field(default=TRIO["straggler_check_ms"], ge=1)
+    """Interval between two looks at what each worker has contributed."""
+    permanent_after_ms: int = Field(default=TRIO["permanent_after_ms"], ge=1)
+    """Blocks no longer wait for a straggler that contributes nothing for this time, while other
+    blocks are sent without it."""
+    silence_ms: int = Field(default=TRIO["silence_ms"], ge=1)
+    """A worker counts as dead if a block without a deadline waits for it and it was not heard
+    within this time."""
+    uplink: OffRate = TRIO["uplink"]
+    """Bandwidth of the link towards the switch above in UDP payload, in tc's units; off sends at
+    once."""
+    downlink: OffRate = TRIO["downlink"]
+    """Bandwidth of the link towards the workers in UDP payload; off sends at once."""
+    downlink_limit_datagrams: int = Field(default=TRIO["downlink_limit_datagrams"], ge=1)
+    """Largest number of results that wait for the downlink. The switch drops what comes on top, and
+    workers ask for it again."""

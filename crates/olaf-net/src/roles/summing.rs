@@ -9,7 +9,7 @@ use crate::random;
 use crate::roles::switch::{above, in_key, longest_datagram_to};
 use crate::roles::switch_config::{EngineKind, SumsConfig, SwitchConfig};
 use olaf_engine::keys::ConfigError;
-use olaf_engine::switch::iswitch;
+use olaf_engine::switch::{iswitch, trio};
 use olaf_engine::{Engine, PeerId, PortId, Wiring};
 
 /// An engine that sums, as a process makes it.
@@ -41,6 +41,20 @@ impl Summing for iswitch::Switch {
 
     fn set_upstream(&mut self, peer: PeerId, datagram_bytes: u32) {
         self.set_upstream(peer, datagram_bytes);
+    }
+}
+
+impl Summing for trio::Switch {
+    type Config = trio::Config;
+    const KIND: EngineKind = EngineKind::Trio;
+    const READS_CLASS: bool = false;
+
+    fn make(config: Self::Config, epoch: u32) -> Result<Self, ConfigError> {
+        Self::new(config, epoch)
+    }
+
+    fn set_upstream(&mut self, peer: PeerId, _datagram_bytes: u32) {
+        self.set_upstream(peer);
     }
 }
 

@@ -9,7 +9,7 @@ use crate::roles::summing::engine;
 use crate::roles::switch_config::{EngineKind, SwitchConfig};
 use crate::{clock, io::address, random};
 use olaf_engine::party::Ruling;
-use olaf_engine::switch::{iswitch, native};
+use olaf_engine::switch::{iswitch, native, trio};
 use olaf_engine::{ClusterId, Engine, JobId, PortId, Wiring};
 use serde_json::{Map, Value};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -43,6 +43,10 @@ impl Switch {
                 EngineKind::Queue => Served::Queue(queue(config, &key, &listen)?),
                 EngineKind::Iswitch => {
                     let engine = engine::<iswitch::Switch>(config, &config.iswitch, &key, &listen)?;
+                    Served::Sums(kind, vec![Box::new(engine)])
+                }
+                EngineKind::Trio => {
+                    let engine = engine::<trio::Switch>(config, &config.trio, &key, &listen)?;
                     Served::Sums(kind, vec![Box::new(engine)])
                 }
                 EngineKind::Reduce => Served::Sums(kind, boxed(engines(config, &key, &listen)?)),

@@ -4,7 +4,7 @@ use crate::error::StartError;
 use crate::io::ReceiveLoss;
 use crate::json;
 use crate::roles::ONLY_WHERE_SET;
-use olaf_engine::switch::{iswitch, native as switch, reduce};
+use olaf_engine::switch::{iswitch, native as switch, reduce, trio};
 use olaf_wire::reduce::MAX_CORES;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -21,11 +21,13 @@ pub enum EngineKind {
     Reduce,
     /// The same in the packets of the iSwitch paper.
     Iswitch,
+    /// The same in the packets of the Trio-ML paper.
+    Trio,
 }
 
 impl EngineKind {
     /// Every kind, in the order in which people read of them.
-    pub const EACH: [Self; 3] = [Self::Queue, Self::Reduce, Self::Iswitch];
+    pub const EACH: [Self; 4] = [Self::Queue, Self::Reduce, Self::Iswitch, Self::Trio];
 
     /// The name in configurations, statistics and messages.
     #[must_use]
@@ -34,6 +36,7 @@ impl EngineKind {
             Self::Queue => "queue",
             Self::Reduce => "reduce",
             Self::Iswitch => "iswitch",
+            Self::Trio => "trio",
         }
     }
 
@@ -44,6 +47,7 @@ impl EngineKind {
             Self::Queue => "merges updates on their way to a parameter server",
             Self::Reduce => "sums arrays of all workers (all-reduce)",
             Self::Iswitch => "sums them as iSwitch does",
+            Self::Trio => "sums them as Trio-ML does",
         }
     }
 }
@@ -84,6 +88,8 @@ pub struct SwitchConfig {
     pub reduce: ReduceConfig,
     /// The engine `iswitch`.
     pub iswitch: SumsConfig<iswitch::Config>,
+    /// The engine `trio`.
+    pub trio: SumsConfig<trio::Config>,
 }
 
 /// The set-up of an engine that sums as a paper prints it.
@@ -130,6 +136,7 @@ impl Default for SwitchConfig {
             engine: switch::Config::default(),
             reduce: ReduceConfig::default(),
             iswitch: SumsConfig::default(),
+            trio: SumsConfig::default(),
         }
     }
 }
@@ -228,7 +235,7 @@ impl SwitchConfig {
             places.push((*kind, named.map_or_else(|| port_after(&self.listen, next), Ok)?));
             next += match kind {
                 EngineKind::Reduce => self.reduce.cores as usize,
-                EngineKind::Queue | EngineKind::Iswitch => 1,
+                EngineKind::Queue | EngineKind::Iswitch | EngineKind::Trio => 1,
             };
         }
         match self.listen_at.iter().find(|(kind, _)| !self.engines.contains(kind)) {

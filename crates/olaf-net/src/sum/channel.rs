@@ -10,8 +10,10 @@ use crate::error::{ClientError, StartError};
 use crate::io::peers::Peers;
 use crate::io::socket::Socket;
 use crate::random;
+use olaf_engine::keys::ConfigError;
 use olaf_host::collective::{
     Collective, Config, Failure, IswitchWorker, Operation, OperationId, Reducer, Standing,
+    TrioWorker,
 };
 use olaf_wire::ids::{JobId, Session};
 use serde_json::Value;
@@ -51,7 +53,7 @@ impl Channel {
         let bind = match config.protocol {
             // It tells its messages apart by the class.
             Protocol::Iswitch => Socket::bind_whole_class,
-            Protocol::Reduce => Socket::bind,
+            Protocol::Reduce | Protocol::Trio => Socket::bind,
         };
         let (socket, switch) = Socket::towards(switch, bind)?;
         let socket = socket.losing(config.receive_loss)?;
@@ -227,12 +229,13 @@ impl Channel {
 
 /// The worker's end of the protocol.
 fn end(config: &SumConfig, own: Config) -> Result<Box<dyn Collective + Send>, StartError> {
+    let wrong = |error: ConfigError| StartError::Config(error.to_string());
     Ok(match config.protocol {
         Protocol::Reduce => Box::new(Reducer::new(own)),
-        Protocol::Iswitch => Box::new(
-            IswitchWorker::new(own, config.iswitch.clone())
-                .map_err(|error| StartError::Config(error.to_string()))?,
-        ),
+        Protocol::Iswitch => {
+            Box::new(IswitchWorker::new(own, config.iswitch.clone()).map_err(wrong)?)
+        }
+        Protocol::Trio => Box::new(TrioWorker::new(own, config.trio.clone()).map_err(wrong)?),
     })
 }
 

@@ -6,7 +6,7 @@ use crate::io::address::longest_datagram;
 use crate::json;
 use crate::roles::ONLY_WHERE_SET;
 use olaf_engine::keys::ms;
-use olaf_host::collective::{Options, iswitch};
+use olaf_host::collective::{Options, iswitch, trio};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -21,6 +21,8 @@ pub enum Protocol {
     Reduce,
     /// iSwitch, as its paper prints it.
     Iswitch,
+    /// Trio-ML, as its paper prints it.
+    Trio,
 }
 
 impl Protocol {
@@ -30,6 +32,7 @@ impl Protocol {
         match self {
             Self::Reduce => "reduce",
             Self::Iswitch => "iswitch",
+            Self::Trio => "trio",
         }
     }
 }
@@ -48,6 +51,8 @@ pub struct SumConfig {
     pub operation_timeout: Duration,
     /// What only a worker of `iswitch` is told.
     pub iswitch: iswitch::Options,
+    /// What only a worker of `trio` is told.
+    pub trio: trio::Options,
     /// For tests and experiments: lose some of the arriving datagrams; none: lose nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receive_loss: Option<ReceiveLoss>,
@@ -63,6 +68,7 @@ impl Default for SumConfig {
             mtu_bytes: None,
             operation_timeout: Duration::from_secs(60),
             iswitch: iswitch::Options::default(),
+            trio: trio::Options::default(),
             receive_loss: None,
             options: Options::default(),
         }
