@@ -4,6 +4,8 @@
 //! fragment's parameter packet passes. A piece whose cell another fragment has goes on to the server
 //! alone. The table thus never makes anybody wait, and whatever it loses is sent again to the server.
 
+#[cfg(all(test, feature = "model"))]
+mod check;
 mod counts;
 #[cfg(any(test, feature = "reference"))]
 pub mod reference;
