@@ -114,3 +114,41 @@ fn operations_end_whenever_the_switch_restarts() {
         job.accounts();
     }
 }
+
+#[test]
+fn sums_without_stragglers_are_alike_at_all_workers() {
+    let mut partial = 0;
+    for seed in 0..30 {
+        let draws = &mut Draws(2000 + seed);
+        let mut setting = setting(seed, draws);
+        setting.accepts_partial = true;
+        let workers = setting.workers;
+        setting.options.deadline = Some(MS * (5 + draws.below(30)) as u32);
+        let is_tree = setting.leaves.iter().any(Option::is_some);
+        if draws.below(2) == 0 && !is_tree {
+            setting.own.threshold = Some(workers - 1);
+        }
+        let mut job = Job::new(setting);
+        job.run_for(2000 * MS);
+        let tasks = tasks(draws);
+        for task in &tasks {
+            for end in 0..workers {
+                job.begin(end, *task);
+                job.run_for(MS * (draws.below(4) * draws.below(12)) as u32);
+            }
+        }
+        job.run_until_done(20_000 * MS);
+        for id in 0..tasks.len() as u64 {
+            let first = job.outcome(0, id);
+            let sum = first.outcome.expect("a partial sum is accepted");
+            partial += u32::from(sum.contributors < workers);
+            for end in 1..workers {
+                let ended = job.outcome(end, id);
+                assert_eq!(ended.outcome, Ok(sum), "seed {seed}, {id}, {end}");
+                assert!(ended.lanes == first.lanes, "seed {seed}, {id}, {end}");
+            }
+        }
+        job.accounts();
+    }
+    assert!(partial > 30, "{partial} sums were partial: the test tests nothing");
+}
