@@ -47,6 +47,7 @@ test-slow: env-for-tests ## run the tests that take many seconds each, and all r
 	cargo test -p olaf-ffi --features header --test header --quiet
 	cargo test -p olaf-sched --features model --lib --quiet protocol::check::explore
 	cargo test -p olaf-engine --features model --lib --quiet blocks::pool::check
+	cargo test -p olaf-engine --features model --lib --quiet blocks::hashed::check
 	$(PYTEST) -m "slow and not torch and not ray"
 
 test-torch: ## run the tests of --learner torch and the integrations (installs 5 GB of extras)
