@@ -26,6 +26,8 @@ from typing import IO, Any
 from sum_network import Link, Network, allowed, loopback, shaped
 from sum_switches import Switches, started
 
+from olaf.protocols import PROTOCOLS
+
 HERE = Path(__file__).parent
 REDUCE = {10_000: 200, 40_000: 200, 3_300_000: 10, 6_400_000: 6, 25_000_000: 3}
 """Bytes -> calls in each pass."""
@@ -49,7 +51,7 @@ TREE_BYTES = 25_000_000
 TREE_WORKERS, TREE_LEAVES = 8, 2
 TREE_GOAL = 1 / 1.05
 """Least throughput of a tree, compared with one switch."""
-PAPERS = ("iswitch", "trio")
+PAPERS = ("iswitch", "trio", "atp")
 PAPER_BYTES = (3_300_000, 25_000_000)
 CORES = (1, 2)
 CORES_GOAL = 0.8
@@ -143,7 +145,8 @@ def run(given: argparse.Namespace, setting: Row) -> Iterator[Row]:
         "protocol": setting.get("protocol", "reduce"),
         "connection": lossy(setting["loss"], given.seed + 1) | given.connection,
     }
-    engine = {"engines": [plan["protocol"]]}
+    paper = PROTOCOLS[plan["protocol"]]
+    engine = {"engines": [paper.engine, *paper.beside]}
     config = engine | given.switch | lossy(setting["loss"], given.seed)
     if "cores" in setting:
         config["reduce"] = config.get("reduce", {}) | {"cores": setting["cores"]}

@@ -20,9 +20,8 @@ WORKER = _TABLES["worker"]
 """Of ``[worker]``, as far as the core reads it."""
 SHARING = _TABLES["sharing"]
 """Of the files of ``olaf schedule share`` and ``host``, and of their options."""
-SUMMING: dict[str, dict[str, Any]] = {
-    name: SWITCH.pop(name) for name in ("reduce", "iswitch", "trio")
-}
+_ENGINES = ("reduce", "iswitch", "trio", "atp", "atp_server")
+SUMMING: dict[str, dict[str, Any]] = {name: SWITCH.pop(name) for name in _ENGINES}
 """Of ``[switch.reduce]`` and so on: of each engine that sums, by its name."""
 
 for _table in (SWITCH, *SUMMING.values()):

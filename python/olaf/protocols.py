@@ -13,6 +13,8 @@ class Protocol:
 
     engine: str = "reduce"
     """The engine of `olaf switch --engines` that speaks it."""
+    beside: tuple[str, ...] = ()
+    """Further engines that it needs somewhere in the network."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Options of `olaf.connect_sum` that it sets; the caller may change single values."""
     sums_floats: bool = False
@@ -60,6 +62,18 @@ PROTOCOLS: dict[str, Protocol] = {
     ),
     "trio": Protocol(
         engine="trio", sums_floats=True, broadcasts=False, own=frozenset(("gradients", "window"))
+    ),
+    "atp": Protocol(
+        engine="atp",
+        beside=("atp_server",),
+        sums_floats=True,
+        broadcasts=False,
+        own=frozenset(
+            (
+                *("values", "servers", "first_packets", "threshold_packets", "most_packets"),
+                "time_out_ms",
+            )
+        ),
     ),
 }
 """By name. SwitchML is the baseline of two papers."""

@@ -23,24 +23,32 @@ from olaf.jobs.settings import (
     SwitchSettings,
     WorkerSettings,
 )
-from olaf.jobs.sums_settings import IswitchSettings, ReduceSettings, TrioSettings
+from olaf.jobs.sums_settings import (
+    AtpServerSettings,
+    AtpSettings,
+    IswitchSettings,
+    ReduceSettings,
+    TrioSettings,
+)
 from olaf.schedule.sharing import SharingCluster, SharingJob, controller_config
 from olaf.tcp.rule import RuleConfig
 from olaf.units import write
 
 ROOT = Path(__file__).resolve().parents[2]
 CORE: dict[str, dict[str, Any]] = json.loads(_olaf.defaults())
-SUMMING = ("reduce", "iswitch", "trio")
+SUMMING = ("reduce", "iswitch", "trio", "atp", "atp_server")
 CORE |= {engine: CORE["switch"].pop(engine) for engine in SUMMING}
 SECTIONS: dict[str, type[Section]] = {
     "switch": SwitchSettings,
     "reduce": ReduceSettings,
     "iswitch": IswitchSettings,
     "trio": TrioSettings,
+    "atp": AtpSettings,
+    "atp_server": AtpServerSettings,
     "server": ServerSettings,
     "worker": WorkerSettings,
 }
-OTHER_FORM = {"uplink_bps": "uplink", "downlink_bps": "downlink"}
+OTHER_FORM = {"uplink_bps": "uplink", "downlink_bps": "downlink", "link_bps": "link"}
 """Keys of the core that the settings have as text: rates, as tc writes them."""
 OURS_ALONE = {("worker", "seed")}
 """Keys that the settings have with another meaning: theirs is the learner's seed."""
@@ -49,6 +57,8 @@ BEYOND_THE_CORE = {
     "reduce": set[str](),
     "iswitch": set[str](),
     "trio": set[str](),
+    "atp": set[str](),
+    "atp_server": set[str](),
     "server": set[str](),
     "worker": None,
 }

@@ -21,7 +21,8 @@ PAPERS = [name for name, protocol in PROTOCOLS.items() if protocol.sums_floats]
 
 @pytest.mark.parametrize("protocol", PAPERS)
 def test_the_example_learns(protocol: str) -> None:
-    switch = _olaf.Switch(json.dumps({"engines": [protocol], "listen": "127.0.0.1:0"}))
+    engines = [protocol, *PROTOCOLS[protocol].beside]
+    switch = _olaf.Switch(json.dumps({"engines": engines, "listen": "127.0.0.1:0"}))
     switch.start()
     try:
         ran = torchrun(EXAMPLE, ranks=RANKS, switch=switch.address, OLAF_PROTOCOL=protocol)

@@ -106,7 +106,8 @@ def test_both_engines_are_in_the_line_for_people(network: Network) -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--engines", "reduce,atp"], "--engines: `switch.engines` = 'atp'"),
+        (["--engines", "reduce,sharp"], "--engines: `switch.engines` = 'sharp'"),
+        (["--engines", "reduce,atp"], "ATP needs a server: name it (--upstream atp=HOST:PORT)"),
         (["--engines", "reduce,reduce"], "engines names reduce twice"),
         (["--listen", "reduce=127.0.0.1:1"], "listen_at.reduce is set, but engines = ['queue']"),
         (["--listen", "reduce=here", "--engines", "reduce"], "write it HOST:PORT"),

@@ -239,7 +239,7 @@ def test_workers_that_lose_results_at_different_moments_agree(seed: int) -> None
         killer.start()
         try:
             # Longer than the wait before the switch dies: to all workers it is dead, or to none.
-            settings = {"fall_back": second.address, "silence_ms": 3 * SILENCE_MS}
+            settings = {"fall_back": second.address, "silence_ms": 6 * SILENCE_MS}
             ends = each([(relay.address, work) for relay in relays], **settings)
         finally:
             killer.join()

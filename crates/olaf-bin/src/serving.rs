@@ -209,7 +209,9 @@ fn counts_of_queue(stats: &Value) -> Option<String> {
 
 fn counts_of_sums(name: &str, stats: &Value) -> Option<String> {
     let counts = stats.get(name)?;
-    let fates: Vec<_> = counts["pieces"]
+    // The server of ATP calls them gradient fragment packets.
+    let pieces = counts.get("pieces").unwrap_or(&counts["gradients"]);
+    let fates: Vec<_> = pieces
         .as_object()
         .into_iter()
         .flatten()
@@ -227,9 +229,9 @@ fn counts_of_sums(name: &str, stats: &Value) -> Option<String> {
         })
         .collect();
     Some(format!(
-        "{name}: pieces {}, results {}{}",
+        "{name}: pieces {}{}{}",
         fates.join(", "),
-        plain(&counts["results"]),
+        counts.get("results").map(|sent| format!(", results {}", plain(sent))).unwrap_or_default(),
         jobs.concat()
     ))
 }

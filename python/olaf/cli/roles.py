@@ -37,8 +37,8 @@ every_option = click.option(
     "--engines",
     metavar="NAME,..",
     help="Engines that the switch runs: queue (the default) merges updates for a server; reduce "
-    "sums the arrays of all workers (all-reduce); iswitch and trio do so as their papers "
-    "print it.",
+    "sums the arrays of all workers (all-reduce); iswitch, trio and atp do so as their "
+    "papers print it; atp needs an atp_server.",
 )
 @click.option(
     "--listen",

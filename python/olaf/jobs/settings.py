@@ -31,7 +31,13 @@ from olaf.jobs.admission import Policy
 from olaf.jobs.fields import Address, OffFloat, OffInt, OffRate, OffText
 from olaf.jobs.place_settings import On, RaySettings, SlurmSettings
 from olaf.jobs.section import Explained, NoneIs, Section
-from olaf.jobs.sums_settings import IswitchSettings, ReduceSettings, TrioSettings
+from olaf.jobs.sums_settings import (
+    AtpServerSettings,
+    AtpSettings,
+    IswitchSettings,
+    ReduceSettings,
+    TrioSettings,
+)
 from olaf.jobs.tcp_settings import TcpSettings, check_transport
 from olaf.rl.learner import LearnerConfig, LearnerError
 from olaf.rl.worker_loop import LoopConfig
@@ -43,7 +49,7 @@ JOB = 1
 """The job id that is used if there is only one job."""
 
 
-EngineName = Literal["queue", "reduce", "iswitch", "trio"]
+EngineName = Literal["queue", "reduce", "iswitch", "trio", "atp", "atp_server"]
 QueueName = Annotated[str, AfterValidator(queues.known), Explained(queues.EXPLAINED)]
 DrawnInt = Annotated[int | None, NoneIs("drawn")]
 
@@ -148,6 +154,10 @@ class SwitchSettings(LeafSettings):
     """The engine `iswitch`, if it is among the engines."""
     trio: TrioSettings = TrioSettings()
     """The engine `trio`, if it is among the engines."""
+    atp: AtpSettings = AtpSettings()
+    """The engine `atp`, if it is among the engines."""
+    atp_server: AtpServerSettings = AtpServerSettings()
+    """The engine `atp_server`, if it is among the engines."""
 
     @model_validator(mode="after")
     def _each_engine_once(self) -> Self:
@@ -173,8 +183,8 @@ class SwitchSettings(LeafSettings):
         if self.admission is None:
             del fields["admission_timeout_ms"]
         for table in (fields, *(fields[name] for name in SUMMING)):
-            for key in ("uplink", "downlink"):
-                rate = table.pop(key)
+            for key in ("uplink", "downlink", "link"):
+                rate = table.pop(key, None)
                 if rate is not None:
                     from olaf._olaf import parse_rate
 

@@ -13,6 +13,8 @@ from olaf.jobs.section import NoneIs, Section
 REDUCE = SUMMING["reduce"]
 ISWITCH = SUMMING["iswitch"]
 TRIO = SUMMING["trio"]
+ATP = SUMMING["atp"]
+ATP_SERVER = SUMMING["atp_server"]
 
 
 class ReduceSettings(Section):
@@ -118,3 +120,53 @@ class TrioSettings(Section):
     downlink_limit_datagrams: int = Field(default=TRIO["downlink_limit_datagrams"], ge=1)
     """Largest number of results that wait for the downlink. The switch drops what comes on top, and
     workers ask for it again."""
+
+
+class AtpSettings(Section):
+    """The engine `atp` of the switch: sums in the packets of the ATP paper where it has room."""
+
+    upstream: Annotated[str | None, NoneIs("off")] = ATP["upstream"]
+    """Addresses of up to four servers with commas between them, each with a part of every array; or
+    of the switch above. off uses the engine atp_server of the same switch."""
+    aggregators: int = Field(default=ATP["aggregators"], ge=1, le=65_536)
+    """Number of aggregators of all jobs together."""
+    memory_bytes: int = Field(default=ATP["memory_bytes"], ge=1)
+    """Memory of all sums. A packet that finds none goes on to the server."""
+    max_age_ms: int = Field(default=ATP["max_age_ms"], ge=1)
+    """An aggregator that nothing is added to for this time may be freed by another packet."""
+    jobs: int = Field(default=ATP["jobs"], ge=1)
+    """Largest number of jobs at once, counted for each server of theirs."""
+    silence_ms: int = Field(default=ATP["silence_ms"], ge=1)
+    """A worker that is not heard within this time gets no results any more."""
+    uplink: OffRate = ATP["uplink"]
+    """Bandwidth of the link towards the servers in UDP payload, in tc's units; off sends at
+    once."""
+    downlink: OffRate = ATP["downlink"]
+    """Bandwidth of the link towards the workers in UDP payload; off sends at once."""
+    link_limit_datagrams: int = Field(default=ATP["link_limit_datagrams"], ge=1)
+    """Largest number of datagrams that wait for each link. The switch drops what comes on top."""
+    ecn_depth_datagrams: OffInt = Field(default=ATP["ecn_depth_datagrams"], ge=1)
+    """Number of waiting datagrams from which on they are marked as "congestion experienced" (ECN).
+    off never marks."""
+
+
+class AtpServerSettings(Section):
+    """The engine `atp_server` of the switch: the parameter server of ATP."""
+
+    jobs: int = Field(default=ATP_SERVER["jobs"], ge=1)
+    """Largest number of jobs at once."""
+    memory_bytes: int = Field(default=ATP_SERVER["memory_bytes"], ge=1)
+    """Memory for the sums and results of all jobs. Each job gets an equal share: memory / jobs."""
+    window: int = Field(default=ATP_SERVER["window"], ge=1, le=1 << 14)
+    """Number of packets that a worker may be ahead of its first unanswered one. The job's share of
+    the memory may allow fewer."""
+    silence_ms: int = Field(default=ATP_SERVER["silence_ms"], ge=1)
+    """A worker counts as dead if it was not heard within this time."""
+    repeat_ms: int = Field(default=ATP_SERVER["repeat_ms"], ge=1)
+    """Shortest time between two copies of a result."""
+    settle_ms: int = Field(default=ATP_SERVER["settle_ms"], ge=1)
+    """Time that the server waits for other workers to follow one that changed its switch."""
+    link: OffRate = ATP_SERVER["link"]
+    """Bandwidth of the link in UDP payload, in tc's units; off sends at once."""
+    link_limit_datagrams: int = Field(default=ATP_SERVER["link_limit_datagrams"], ge=1)
+    """Largest number of datagrams that wait for the link; more are dropped, and asked for again."""

@@ -114,20 +114,30 @@ def status_of_switch(stats: Mapping[str, Any]) -> str:
 
 
 def _status_of_sums(stats: Mapping[str, Any]) -> str:
-    pieces = stats["pieces"]
+    # The server of ATP calls them gradient fragment packets.
+    pieces = stats["pieces"] if "pieces" in stats else stats["gradients"]
     # A job is listed for each core; its workers are the same there.
     jobs = "".join(
         f"job {job['job']} with {_number(job['workers'])} workers, "
         for job in stats["jobs"]
         if job.get("core", 0) == 0
     )
-    refused_pieces = sum(pieces["refused"].values())
-    return (
-        f"{jobs or 'no job yet, '}pieces received {pieces['received']}, summed {pieces['summed']}, "
-        f"waiting {pieces['waiting']}, late {pieces['late']}, repeated {pieces['repeated']}, "
-        f"refused {refused_pieces}; results sent {stats['results']}, again "
-        f"{stats['results_again']}{refused(stats)}"
+    counts = {name: _total(value) for name, value in pieces.items()}
+    always = ("received", "summed", "waiting", "late", "repeated")
+    fates = ", ".join(
+        f"{name.replace('_', ' ')} {counts[name]}"
+        for name in dict.fromkeys((*always, *counts))
+        if name in counts and (counts[name] or name in always)
     )
+    sent = ""
+    if "results" in stats:
+        sent = f"; results sent {stats['results']}, again {stats['results_again']}"
+    return f"{jobs or 'no job yet, '}pieces {fates}{sent}{refused(stats)}"
+
+
+def _total(counted: int | Mapping[str, int]) -> int:
+    """A number, or the sum of numbers by reason."""
+    return counted if isinstance(counted, int) else sum(counted.values())
 
 
 def _number(workers: int | list[Any]) -> int:

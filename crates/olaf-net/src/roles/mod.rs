@@ -1,5 +1,6 @@
 //! The roles that a process may play: a switch, a parameter server, a party of MINA's sharing.
 
+mod atp;
 mod reduce;
 mod server;
 mod server_config;

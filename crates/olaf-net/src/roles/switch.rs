@@ -4,6 +4,7 @@ use crate::driver::{Driver, Running};
 use crate::error::{AskError, StartError};
 use crate::io::peers::Peers;
 use crate::io::socket::Socket;
+use crate::roles::atp;
 use crate::roles::reduce::{engines, together};
 use crate::roles::summing::engine;
 use crate::roles::switch_config::{EngineKind, SwitchConfig};
@@ -34,7 +35,13 @@ impl Switch {
     /// # Errors
     /// [`StartError::Config`] names the key; [`StartError::System`] says what to do.
     pub fn bind(config: &SwitchConfig) -> Result<Self, StartError> {
-        let engines = config.places()?.into_iter().map(|(kind, listen)| {
+        // Where the server of ATP listens, if it is one of the engines.
+        let mut atp_server = None;
+        let places = config.places()?.into_iter();
+        // It is made first.
+        let (first, others): (Vec<_>, Vec<_>) =
+            places.partition(|(kind, _)| *kind == EngineKind::AtpServer);
+        let engines = first.into_iter().chain(others).map(|(kind, listen)| {
             let key = match config.listen_at.contains_key(&kind) {
                 true => format!("listen_at.{kind}"),
                 false => "listen".into(),
@@ -49,10 +56,22 @@ impl Switch {
                     let engine = engine::<trio::Switch>(config, &config.trio, &key, &listen)?;
                     Served::Sums(kind, vec![Box::new(engine)])
                 }
+                EngineKind::Atp => {
+                    let engine = atp::switch(config, &key, &listen, atp_server.as_deref())?;
+                    Served::Sums(kind, vec![Box::new(engine)])
+                }
+                EngineKind::AtpServer => {
+                    let engine = atp::server(config, &key, &listen)?;
+                    atp_server = Some(engine.address().to_owned());
+                    Served::Sums(kind, vec![Box::new(engine)])
+                }
                 EngineKind::Reduce => Served::Sums(kind, boxed(engines(config, &key, &listen)?)),
             })
         });
-        Ok(Self { engines: engines.collect::<Result<_, StartError>>()? })
+        let mut engines: Vec<Served> = engines.collect::<Result<_, StartError>>()?;
+        let place = |served: &Served| config.engines.iter().position(|kind| *kind == served.kind());
+        engines.sort_by_key(place);
+        Ok(Self { engines })
     }
 
     /// The address of its first engine.

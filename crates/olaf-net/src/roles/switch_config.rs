@@ -4,7 +4,8 @@ use crate::error::StartError;
 use crate::io::ReceiveLoss;
 use crate::json;
 use crate::roles::ONLY_WHERE_SET;
-use olaf_engine::switch::{iswitch, native as switch, reduce, trio};
+use olaf_engine::switch::{atp, iswitch, native as switch, reduce, trio};
+use olaf_host::collective::atp::ServerConfig as AtpServerConfig;
 use olaf_wire::reduce::MAX_CORES;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -13,7 +14,7 @@ use std::fmt;
 
 /// A kind of engine that a switch may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "snake_case")]
 pub enum EngineKind {
     /// Updates wait in a queue for a parameter server, and merge.
     Queue,
@@ -23,11 +24,16 @@ pub enum EngineKind {
     Iswitch,
     /// The same in the packets of the Trio-ML paper.
     Trio,
+    /// The same in the packets of the ATP paper, with the help of `atp_server`.
+    Atp,
+    /// The parameter server of ATP.
+    AtpServer,
 }
 
 impl EngineKind {
     /// Every kind, in the order in which people read of them.
-    pub const EACH: [Self; 4] = [Self::Queue, Self::Reduce, Self::Iswitch, Self::Trio];
+    pub const EACH: [Self; 6] =
+        [Self::Queue, Self::Reduce, Self::Iswitch, Self::Trio, Self::Atp, Self::AtpServer];
 
     /// The name in configurations, statistics and messages.
     #[must_use]
@@ -37,6 +43,8 @@ impl EngineKind {
             Self::Reduce => "reduce",
             Self::Iswitch => "iswitch",
             Self::Trio => "trio",
+            Self::Atp => "atp",
+            Self::AtpServer => "atp_server",
         }
     }
 
@@ -48,6 +56,8 @@ impl EngineKind {
             Self::Reduce => "sums arrays of all workers (all-reduce)",
             Self::Iswitch => "sums them as iSwitch does",
             Self::Trio => "sums them as Trio-ML does",
+            Self::Atp => "sums them as ATP does, with the help of a server",
+            Self::AtpServer => "is the server of ATP",
         }
     }
 }
@@ -90,6 +100,11 @@ pub struct SwitchConfig {
     pub iswitch: SumsConfig<iswitch::Config>,
     /// The engine `trio`.
     pub trio: SumsConfig<trio::Config>,
+    /// The engine `atp`. Its `upstream` names up to four servers, with commas between them, or the
+    /// switch above. Off: the engine `atp_server` of this switch.
+    pub atp: SumsConfig<atp::Config>,
+    /// The engine `atp_server`.
+    pub atp_server: AtpServerConfig,
 }
 
 /// The set-up of an engine that sums as a paper prints it.
@@ -137,6 +152,8 @@ impl Default for SwitchConfig {
             reduce: ReduceConfig::default(),
             iswitch: SumsConfig::default(),
             trio: SumsConfig::default(),
+            atp: SumsConfig::default(),
+            atp_server: AtpServerConfig::default(),
         }
     }
 }
@@ -235,7 +252,7 @@ impl SwitchConfig {
             places.push((*kind, named.map_or_else(|| port_after(&self.listen, next), Ok)?));
             next += match kind {
                 EngineKind::Reduce => self.reduce.cores as usize,
-                EngineKind::Queue | EngineKind::Iswitch | EngineKind::Trio => 1,
+                _ => 1,
             };
         }
         match self.listen_at.iter().find(|(kind, _)| !self.engines.contains(kind)) {

@@ -12,8 +12,8 @@ use crate::io::socket::Socket;
 use crate::random;
 use olaf_engine::keys::ConfigError;
 use olaf_host::collective::{
-    Collective, Config, Failure, IswitchWorker, Operation, OperationId, Reducer, Standing,
-    TrioWorker,
+    AtpWorker, Collective, Config, Failure, IswitchWorker, Operation, OperationId, Reducer,
+    Standing, TrioWorker,
 };
 use olaf_wire::ids::{JobId, Session};
 use serde_json::Value;
@@ -53,7 +53,7 @@ impl Channel {
         let bind = match config.protocol {
             // It tells its messages apart by the class.
             Protocol::Iswitch => Socket::bind_whole_class,
-            Protocol::Reduce | Protocol::Trio => Socket::bind,
+            Protocol::Reduce | Protocol::Trio | Protocol::Atp => Socket::bind,
         };
         let (socket, switch) = Socket::towards(switch, bind)?;
         let socket = socket.losing(config.receive_loss)?;
@@ -236,6 +236,7 @@ fn end(config: &SumConfig, own: Config) -> Result<Box<dyn Collective + Send>, St
             Box::new(IswitchWorker::new(own, config.iswitch.clone()).map_err(wrong)?)
         }
         Protocol::Trio => Box::new(TrioWorker::new(own, config.trio.clone()).map_err(wrong)?),
+        Protocol::Atp => Box::new(AtpWorker::new(own, config.atp.clone()).map_err(wrong)?),
     })
 }
 

@@ -6,7 +6,7 @@ use crate::io::address::longest_datagram;
 use crate::json;
 use crate::roles::ONLY_WHERE_SET;
 use olaf_engine::keys::ms;
-use olaf_host::collective::{Options, iswitch, trio};
+use olaf_host::collective::{Options, atp, iswitch, trio};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -23,9 +23,20 @@ pub enum Protocol {
     Iswitch,
     /// Trio-ML, as its paper prints it.
     Trio,
+    /// ATP, as its paper prints it.
+    Atp,
 }
 
 impl Protocol {
+    /// The engines that a switch needs, as `olaf switch --engines` takes them.
+    #[must_use]
+    pub const fn engines(self) -> &'static str {
+        match self {
+            Self::Atp => "atp,atp_server",
+            _ => self.name(),
+        }
+    }
+
     /// The name, which is also that of the switch's engine.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -33,6 +44,7 @@ impl Protocol {
             Self::Reduce => "reduce",
             Self::Iswitch => "iswitch",
             Self::Trio => "trio",
+            Self::Atp => "atp",
         }
     }
 }
@@ -53,6 +65,8 @@ pub struct SumConfig {
     pub iswitch: iswitch::Options,
     /// What only a worker of `trio` is told.
     pub trio: trio::Options,
+    /// What only a worker of `atp` is told.
+    pub atp: atp::Options,
     /// For tests and experiments: lose some of the arriving datagrams; none: lose nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receive_loss: Option<ReceiveLoss>,
@@ -69,6 +83,7 @@ impl Default for SumConfig {
             operation_timeout: Duration::from_secs(60),
             iswitch: iswitch::Options::default(),
             trio: trio::Options::default(),
+            atp: atp::Options::default(),
             receive_loss: None,
             options: Options::default(),
         }

@@ -156,8 +156,8 @@ impl Place {
         } else {
             "is it running there, and does UDP get through? Start it"
         };
-        let engine = self.protocol.name();
-        format!("{question} with `olaf switch --engines {engine}`, or correct the address")
+        let engines = self.protocol.engines();
+        format!("{question} with `olaf switch --engines {engines}`, or correct the address")
     }
 
     fn timed_out(&self, took: Duration) -> String {

@@ -1,4 +1,4 @@
-//! The messages of Trio-ML (Yang et al., SIGCOMM 2022; `docs/design/031-trio.md`).
+//! The messages of Trio-ML (Yang et al., SIGCOMM 2022; `docs/design/032-trio.md`).
 //!
 //! A worker sends its part of each block of gradients to the switch. The switch sends the sum to all
 //! workers. Both are a [`Block`]: the 12-byte header of Figure 8, and the gradients.

@@ -1,5 +1,5 @@
 //! Trio-ML's table: job records, block records in a hash table, and timers that find the blocks that
-//! age out (Trio-ML §4, §5, appendix A.1; `docs/design/031-trio.md`).
+//! age out (Trio-ML §4, §5, appendix A.1; `docs/design/032-trio.md`).
 //!
 //! A block record exists only where a job record is. The first piece of a block creates it. Its sum
 //! is complete once every source has sent its piece, or ages out: the timers look at every record

@@ -1,4 +1,4 @@
-//! The switch of Trio-ML (`docs/design/031-trio.md`): it sums the pieces of a block, sends the result
+//! The switch of Trio-ML (`docs/design/032-trio.md`): it sums the pieces of a block, sends the result
 //! to all workers, and goes on without stragglers.
 //!
 //! The table of records ([`Records`]) holds jobs, blocks and timers. This module decides who is in a

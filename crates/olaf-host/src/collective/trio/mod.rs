@@ -1,4 +1,4 @@
-//! The worker's end of Trio-ML (`docs/design/031-trio.md`).
+//! The worker's end of Trio-ML (`docs/design/032-trio.md`).
 //!
 //! | file | what it decides |
 //! |---|---|
