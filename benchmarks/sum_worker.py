@@ -26,15 +26,22 @@ def main() -> None:
     plan: dict[str, Any] = json.loads(os.environ["OLAF_BENCH_PLAN"])
     torch.set_num_threads(1)
     patience = timedelta(seconds=plan["timeout_s"])
-    dist.init_process_group("gloo", init_method="env://", timeout=patience)
     groups: dict[str, Any] = {}
-    if "gloo" in plan["backends"]:
-        groups["gloo"] = dist.group.WORLD
+    options: Any = None
     if "olaf" in plan["backends"]:
         from olaf.torch import SumOptions
 
         options = SumOptions(connection=plan["connection"], protocol=plan["protocol"])
-        groups["olaf"] = dist.new_group(backend="olaf", timeout=patience, pg_options=options)
+    if plan["protocol"] == "reduce":
+        dist.init_process_group("gloo", init_method="env://", timeout=patience)
+        if "gloo" in plan["backends"]:
+            groups["gloo"] = dist.group.WORLD
+        if "olaf" in plan["backends"]:
+            groups["olaf"] = dist.new_group(backend="olaf", timeout=patience, pg_options=options)
+    else:
+        # Some of the papers' protocols carry the whole world alone.
+        dist.init_process_group("olaf", init_method="env://", timeout=patience, pg_options=options)
+        groups["olaf"] = dist.group.WORLD
     for step in plan["steps"]:
         report(step, measure(step, groups))
     dist.destroy_process_group()

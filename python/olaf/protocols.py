@@ -21,6 +21,8 @@ class Protocol:
     """It has nothing but sums and means of float32, of a fixed number of workers."""
     broadcasts: bool = True
     """A root can send its array to all."""
+    largest_job: int = 2**32 - 1
+    """Largest job number."""
     own: frozenset[str] = frozenset()
     """Options of `olaf.connect_sum` that it alone has."""
 
@@ -61,13 +63,18 @@ PROTOCOLS: dict[str, Protocol] = {
         engine="iswitch", sums_floats=True, own=frozenset(("packet_floats", "threshold"))
     ),
     "trio": Protocol(
-        engine="trio", sums_floats=True, broadcasts=False, own=frozenset(("gradients", "window"))
+        engine="trio",
+        sums_floats=True,
+        broadcasts=False,
+        largest_job=255,
+        own=frozenset(("gradients", "window")),
     ),
     "atp": Protocol(
         engine="atp",
         beside=("atp_server",),
         sums_floats=True,
         broadcasts=False,
+        largest_job=0xFFFF,
         own=frozenset(
             (
                 *("values", "servers", "first_packets", "threshold_packets", "most_packets"),

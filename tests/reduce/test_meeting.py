@@ -55,7 +55,8 @@ def result(index: int) -> Result:
 
 def meet(standings: list[Standing]) -> list[Any]:
     """Who gives what, and what each takes; or the error of each."""
-    table, found = Table(len(standings)), {}
+    table = Table(len(standings))
+    found: dict[int, Any] = {}
 
     def one(mine: Standing) -> None:
         seat = Seat(table, mine.rank)

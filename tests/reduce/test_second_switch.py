@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -113,7 +113,7 @@ def test_a_switch_that_is_killed_in_the_middle_costs_no_operation(
 Work = Callable[[SumConnection], Any]
 
 
-def each(work: list[tuple[str, Work]], **options: Any) -> list[Any]:
+def each(work: Sequence[tuple[str, Work]], **options: Any) -> list[Any]:
     """What the workers return: each is a thread with an address and something to do."""
     results: dict[int, Any] = {}
 

@@ -179,10 +179,10 @@ class SumProcessGroup(dist.ProcessGroup):
         """The switch takes tensors of this kind in this group."""
         if self.size() == 1 or not all(map(calls.carried, tensors)):
             return False
-        if not self._protocol.sums_floats:
-            return True
-        # These protocols' packets have no room for the job numbers of subgroups.
-        return self._is_world and all(tensor.dtype == torch.float32 for tensor in tensors)
+        if not self._is_world and self._protocol.largest_job < 2**32 - 1:
+            return False  # The numbers of subgroups do not fit the protocol's packets.
+        floats = all(tensor.dtype == torch.float32 for tensor in tensors)
+        return floats or not self._protocol.sums_floats
 
     def _limit(self, opts: Any) -> float:
         """Seconds that this operation may take; an unset time-out is negative."""
