@@ -26,18 +26,61 @@ struct Setting {
 
 #[derive(Arbitrary, Debug)]
 enum Step {
-    Join { who: Who, workers: u8, contributors: u8, floats: u8, operations: u8 },
-    Data { who: Who, up: bool, index: u8, missing: u8, last: bool, floats: u8, value: f32 },
-    Packets { who: Who, up: bool, fbcast: bool, index: u8, mask: u64 },
+    Join {
+        who: Who,
+        workers: u8,
+        contributors: u8,
+        floats: u8,
+        operations: u8,
+    },
+    Data {
+        who: Who,
+        up: bool,
+        index: u8,
+        missing: u8,
+        last: bool,
+        floats: u8,
+        value: f32,
+    },
+    Packets {
+        who: Who,
+        up: bool,
+        fbcast: bool,
+        index: u8,
+        mask: u64,
+    },
     Leave(Who),
     Reset(Who),
-    SetH { who: Who, h: u8 },
-    Halt { who: Who, up: bool, reason: u8, index: u8 },
-    Ack { who: Who, up: bool, index: u8, action: u8, outcome: u8 },
-    Welcome { who: Who, slots: u8, floats: u8, outcome: u8 },
+    SetH {
+        who: Who,
+        h: u8,
+    },
+    Halt {
+        who: Who,
+        up: bool,
+        reason: u8,
+        index: u8,
+    },
+    Ack {
+        who: Who,
+        up: bool,
+        index: u8,
+        action: u8,
+        outcome: u8,
+    },
+    Welcome {
+        who: Who,
+        slots: u8,
+        floats: u8,
+        outcome: u8,
+    },
     Wait(u16),
     Drain,
-    Raw { above: bool, class: u8, bytes: Vec<u8> },
+    Raw {
+        above: bool,
+        class: u8,
+        bytes: Vec<u8>,
+    },
     /// A byte of the next datagram is another.
     Damage(u8, u8),
 }

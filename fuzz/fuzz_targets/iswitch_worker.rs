@@ -28,20 +28,56 @@ struct Setting {
 
 #[derive(Arbitrary, Debug)]
 enum Step {
-    Begin { lanes: u8, reduction: u8, accepts_partial: bool },
+    Begin {
+        lanes: u8,
+        reduction: u8,
+        accepts_partial: bool,
+    },
     GiveUp(u8),
-    Welcome { generation: u8, rank: u8, slots: u8, floats: u8, operations: u8, outcome: u8, odd: u8 },
-    Result { generation: u8, index: u8, missing: u8, last: bool, floats: u8, value: f32 },
-    Help { generation: u8, index: u8, mask: u64 },
-    Halt { generation: u8, reason: u8, culprit: u8, index: u8 },
-    Ack { generation: u8, action: u8, outcome: u8, sent_at_us: u32 },
+    Welcome {
+        generation: u8,
+        rank: u8,
+        slots: u8,
+        floats: u8,
+        operations: u8,
+        outcome: u8,
+        odd: u8,
+    },
+    Result {
+        generation: u8,
+        index: u8,
+        missing: u8,
+        last: bool,
+        floats: u8,
+        value: f32,
+    },
+    Help {
+        generation: u8,
+        index: u8,
+        mask: u64,
+    },
+    Halt {
+        generation: u8,
+        reason: u8,
+        culprit: u8,
+        index: u8,
+    },
+    Ack {
+        generation: u8,
+        action: u8,
+        outcome: u8,
+        sent_at_us: u32,
+    },
     Join,
     Leave,
     Reset,
     Halted,
     Wait(u16),
     Drain,
-    Raw { class: u8, bytes: Vec<u8> },
+    Raw {
+        class: u8,
+        bytes: Vec<u8>,
+    },
     Damage(u8, u8),
 }
 
@@ -77,7 +113,9 @@ impl Run {
         let mut buf = vec![0; MAX_DATAGRAM];
         for sent in 0.. {
             assert!(sent < 10_000, "the worker sends for ever");
-            let Some(sent) = self.worker.poll_transmit(self.now, PortId(0), &mut buf) else { break };
+            let Some(sent) = self.worker.poll_transmit(self.now, PortId(0), &mut buf) else {
+                break;
+            };
             let bytes = &buf[..sent.len];
             match sent.class.dscp() {
                 DATA_CLASS => drop(DataPacket::new_checked(bytes).expect("a data packet")),

@@ -5,8 +5,8 @@ use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use olaf_engine::switch::native::QueueKind;
 use olaf_engine::{
-    Arrival, ClusterId, Contribution, Discipline, Entry, Flow, JobId, Outcome, WorkerId, queue::fifo,
-    queue::freshest, queue::merging,
+    Arrival, ClusterId, Contribution, Discipline, Entry, Flow, JobId, Outcome, WorkerId,
+    queue::fifo, queue::freshest, queue::merging,
 };
 
 #[derive(Arbitrary, Debug)]
@@ -86,7 +86,8 @@ fuzz_target!(|input: (u8, u8, Option<u8>, Vec<Step>)| {
                 assert_eq!(begun, twin.begin_departure().map(|entry| entry.id));
             }
             Step::End => {
-                settled += queue.departing().map_or(0, |entry| u64::from(entry.contribution.contributors));
+                settled +=
+                    queue.departing().map_or(0, |entry| u64::from(entry.contribution.contributors));
                 assert_eq!(queue.end_departure(), twin.end_departure());
             }
             Step::Arrive { .. } => {
@@ -104,7 +105,8 @@ fuzz_target!(|input: (u8, u8, Option<u8>, Vec<Step>)| {
         let (entries, others) = (queue.entries(), twin.entries());
         assert_eq!(entries.len(), others.len());
         assert!(entries.iter().zip(&others).all(|(a, b)| same(a, b)), "{entries:?}\n{others:?}");
-        let waiting: u64 = entries.iter().map(|entry| u64::from(entry.contribution.contributors)).sum();
+        let waiting: u64 =
+            entries.iter().map(|entry| u64::from(entry.contribution.contributors)).sum();
         assert_eq!(received, settled + waiting);
     }
 });

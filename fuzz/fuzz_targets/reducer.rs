@@ -28,14 +28,41 @@ struct Setting {
 
 #[derive(Arbitrary, Debug)]
 enum Step {
-    Begin { lanes: u8, arithmetic: u8, partial: bool },
+    Begin {
+        lanes: u8,
+        arithmetic: u8,
+        partial: bool,
+    },
     GiveUp(u8),
     Join,
     Leave,
-    Welcome { to: To, code: u8, operation: u8, workers: u8, slots: u8, lines: u8 },
-    Result { to: To, block: Number, lanes: u8, contributors: u8, missing: bool, value: u8 },
-    Want { to: To, first: u8, mask: u64 },
-    Closed { to: To, operation: u8, culprit: u8, reason: u8 },
+    Welcome {
+        to: To,
+        code: u8,
+        operation: u8,
+        workers: u8,
+        slots: u8,
+        lines: u8,
+    },
+    Result {
+        to: To,
+        block: Number,
+        lanes: u8,
+        contributors: u8,
+        missing: bool,
+        value: u8,
+    },
+    Want {
+        to: To,
+        first: u8,
+        mask: u64,
+    },
+    Closed {
+        to: To,
+        operation: u8,
+        culprit: u8,
+        reason: u8,
+    },
     Wait(u16),
     Drain,
     Raw(Vec<u8>),
@@ -141,7 +168,11 @@ impl Run {
             Step::Leave => self.end.leave(self.now),
             Step::Welcome { to, code, operation, workers, slots, lines } => {
                 let len = Welcome {
-                    address: Address { rank: u32::from(to.odd == 2), session: SESSION, ..to.address() },
+                    address: Address {
+                        rank: u32::from(to.odd == 2),
+                        session: SESSION,
+                        ..to.address()
+                    },
                     code: WelcomeCode::EACH[usize::from(*code) % WelcomeCode::EACH.len()],
                     operation: u32::from(*operation % 8),
                     workers: 2 + u32::from(*workers % 4),
@@ -230,8 +261,7 @@ fuzz_target!(|input: (Setting, Vec<Step>)| {
     };
     let mut end = Reducer::new(config);
     end.join(Instant(1 << 40));
-    let mut run =
-        Run { end, now: Instant(1 << 40), damage: None, open: BTreeSet::new(), begun: 0 };
+    let mut run = Run { end, now: Instant(1 << 40), damage: None, open: BTreeSet::new(), begun: 0 };
     for step in &steps {
         run.step(step);
         run.check();

@@ -27,14 +27,55 @@ struct Setting {
 
 #[derive(Arbitrary, Debug)]
 enum Step {
-    Join { who: Who, block_bytes: u8, contributors: u8, datagram_bytes: u16 },
-    Piece { who: Who, block: Number, holds: u8, lanes: u8, contributors: u8, value: f32 },
-    Ask { who: Who, first: u8, mask: u64, holds: u8 },
-    Leave { who: Who, operation: u8 },
-    Closed { who: Who, up: bool, operation: u8, reason: u8 },
-    Welcome { who: Who, code: u8, workers: u8, slots: u8, lines: u8 },
-    Result { who: Who, block: Number, lanes: u8, contributors: u8, expected: u8 },
-    Want { who: Who, first: u8, mask: u64 },
+    Join {
+        who: Who,
+        block_bytes: u8,
+        contributors: u8,
+        datagram_bytes: u16,
+    },
+    Piece {
+        who: Who,
+        block: Number,
+        holds: u8,
+        lanes: u8,
+        contributors: u8,
+        value: f32,
+    },
+    Ask {
+        who: Who,
+        first: u8,
+        mask: u64,
+        holds: u8,
+    },
+    Leave {
+        who: Who,
+        operation: u8,
+    },
+    Closed {
+        who: Who,
+        up: bool,
+        operation: u8,
+        reason: u8,
+    },
+    Welcome {
+        who: Who,
+        code: u8,
+        workers: u8,
+        slots: u8,
+        lines: u8,
+    },
+    Result {
+        who: Who,
+        block: Number,
+        lanes: u8,
+        contributors: u8,
+        expected: u8,
+    },
+    Want {
+        who: Who,
+        first: u8,
+        mask: u64,
+    },
     Wait(u16),
     Drain,
     Raw(bool, Vec<u8>),
