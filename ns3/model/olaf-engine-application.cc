@@ -48,8 +48,8 @@ OlafEngineApplication::GetTypeId()
             .SetGroupName("Olaf")
             .AddConstructor<OlafEngineApplication>()
             .AddAttribute("Role",
-                          "What the engine is: switch, sum_switch, iswitch, server or worker. Read with Config and Life "
-                          "when the engine is used first.",
+                          "What the engine is: switch, sum_switch, iswitch, trio, atp, atp_server, "
+                          "server or worker. Read with Config and Life when the engine is used first.",
                           StringValue("worker"),
                           MakeStringAccessor(&OlafEngineApplication::m_role),
                           MakeStringChecker())

@@ -78,8 +78,9 @@ def connect_sum(
     there, and each warns once (RuntimeWarning). Needs ``workers``; the same for all workers.
     options: ``operation_timeout_ms`` (60,000), ``silence_ms`` (5,000: a switch that is not heard
     for this time has failed), ``block_bytes``, ``window_blocks``, ``keepalive_ms``, ``mtu_bytes``,
-    ``ecn``; ``recovery`` ("ask", "timer" with ``timer_ms``, or "off"); ``scale`` (float32 sums
-    travel as integers: each value times this number).
+    ``ecn``; ``cores`` (most cores of the switch to use); ``recovery`` ("ask", "timer" with
+    ``timer_ms``, or "off"); ``scale`` (float32 sums travel as integers: each value times this
+    number).
 
     Raises ValueError for an invalid argument, UnreachableError if the switch does not answer,
     RefusedError if it turns this worker away, and TimeoutError if other workers are missing.
@@ -97,6 +98,8 @@ def connect_sum(
     chosen = protocols.protocol(protocol)
     if chosen.sums_floats and workers is None:
         raise ValueError(f"workers = None: the protocol {protocol} needs the number of workers")
+    if fall_back is not None and options.setdefault("cores", 1) != 1:
+        raise ValueError(f"cores = {options['cores']}: with fall_back a worker uses one core")
     config = json.dumps(chosen.configuration(options))
 
     def spare(rank: int, workers: int) -> SumClient:

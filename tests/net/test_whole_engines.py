@@ -109,7 +109,7 @@ def test_bytes_that_are_not_ours_are_refused_or_passed_on_with_a_reason() -> Non
 @pytest.mark.parametrize(
     ("role", "config", "says"),
     [
-        ("gateway", "{}", "must be one of switch, sum_switch, iswitch"),
+        ("gateway", "{}", "must be one of switch, sum_switch, iswitch, trio, atp"),
         ("switch", '{"slots": 0}', "slots"),
         ("switch", '{"slotz": 8}', "slotz: a switch has no such key"),
         ("server", '{"keep_versions": "many"}', "keep_versions"),
@@ -147,8 +147,17 @@ def test_a_switch_that_sums_answers_a_join_without_sockets() -> None:
     assert refused == ("full", None)
 
 
-@pytest.mark.parametrize("role", ["iswitch"])
-def test_a_switch_of_a_paper_passes_on_what_is_not_its_own(role: str) -> None:
-    switch = Engine(role, '{"jobs": 1}', 7)
-    assert switch.report(1_000)["jobs"] == []
-    assert switch.handle_packet(1_000, 3, b"a web page", port=1)[0] == "forwarded"
+@pytest.mark.parametrize(
+    ("role", "verdict"),
+    [
+        ("iswitch", "forwarded"),
+        ("trio", "truncated"),
+        ("atp", "truncated"),
+        ("atp_server", "truncated"),
+    ],
+)
+def test_an_engine_of_a_paper_takes_no_other_packet(role: str, verdict: str) -> None:
+    engine = Engine(role, '{"jobs": 1}', 7)
+    assert engine.report(1_000)["jobs"] == []
+    port = 0 if role == "atp_server" else 1
+    assert engine.handle_packet(1_000, 3, b"a web page", port=port)[0] == verdict

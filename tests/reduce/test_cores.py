@@ -154,3 +154,17 @@ def test_cores_that_cannot_be_are_named() -> None:
     told = {"engines": ["reduce"], "listen": "127.0.0.1:0", "reduce": {"cores": 0}}
     with pytest.raises(ValueError, match=r"reduce\.cores = 0: must be from 1 to 256"):
         _olaf.Switch(json.dumps(told))
+
+
+def test_a_worker_with_a_second_switch_uses_one_core() -> None:
+    def work(connection: SumConnection) -> int:
+        np.testing.assert_array_equal(
+            connection.all_reduce(own(connection, LARGE)), own_of(0, LARGE) + own_of(1, LARGE)
+        )
+        return int(connection.stats()["cores"])
+
+    with switch_here(cores=2) as switch, switch_here() as second:
+        assert together(switch.address, 2, work, fall_back=second.address) == [1, 1]
+        assert together(switch.address, 2, work, cores=1) == [1, 1]
+        with pytest.raises(ValueError, match="cores = 2: with fall_back a worker uses one core"):
+            olaf.connect_sum(switch.address, workers=1, cores=2, fall_back=second.address)

@@ -3,6 +3,7 @@
 //! A [`Whole`] is an [`Engine`]; what only one role can do (a worker pushes, a switch has servers)
 //! is a method that says so where the role is another.
 
+use crate::collective::atp::{AtpServer, ServerConfig as AtpServerConfig};
 use crate::push_pull::worker::{PushError, WorkerOptions};
 use crate::push_pull::{Server, ServerConfig, Worker, WorkerConfig};
 use alloc::boxed::Box;
@@ -12,7 +13,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use olaf_engine::report::Report;
 use olaf_engine::switch::native::{Config as SwitchConfig, Switch};
-use olaf_engine::switch::{iswitch, reduce};
+use olaf_engine::switch::{atp, iswitch, reduce, trio};
 use olaf_engine::{Engine, Event, Instant, JobId, PeerId, PortId, Source, Transmit, Verdict, Why};
 use olaf_wire::offsets::MAX_DATAGRAM;
 use olaf_wire::{Address, ClusterId, Session, WorkerId};
@@ -20,8 +21,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Every role. `sum_switch` is the switch of `reduce`; `iswitch` is that of its paper.
-pub const ROLES: [&str; 5] = ["switch", "sum_switch", "iswitch", "server", "worker"];
+/// Every role. `sum_switch` is the switch of `reduce`; `iswitch`, `trio` and `atp` are those of their papers.
+pub const ROLES: [&str; 8] =
+    ["switch", "sum_switch", "iswitch", "trio", "atp", "atp_server", "server", "worker"];
 
 /// An engine of any role.
 pub enum Whole {
@@ -137,8 +139,9 @@ impl Default for Identity {
 impl Whole {
     /// An engine. `config` is a JSON object with the keys of the role's configuration in
     /// `docs/reference/statistics.md`; what it leaves out has its default. A switch has the key
-    /// `server` besides. A `sum_switch` has the keys of `[switch.reduce]`, and an `iswitch` those of its table;
-    /// both have `above`. A worker has `job`, `cluster`, `worker`, `switch`, `segment_lanes` and `seed`. `life` names this life of the engine: draw it at random, above 0.
+    /// `server` besides. A `sum_switch` has the keys of `[switch.reduce]`; `iswitch`, `trio`, `atp` and `atp_server`
+    /// have those of their tables. Those of a switch that sums also have `above`; for `atp` this is the
+    /// server of ATP or the switch on the way to it. A worker has `job`, `cluster`, `worker`, `switch`, `segment_lanes` and `seed`. `life` names this life of the engine: draw it at random, above 0.
     ///
     /// Example: `Whole::new("switch", r#"{"slots": 4, "server": 9}"#, 7)`.
     ///
@@ -173,6 +176,30 @@ impl Whole {
                     switch.set_upstream(above, longest);
                 }
                 Self::Sums("iswitch", Box::new(switch))
+            }
+            "trio" => {
+                let upper: Upper = taken(&mut table)?;
+                let config: trio::Config = taken(&mut table)?;
+                let mut switch = trio::Switch::new(config, life).map_err(|e| wrong(&e))?;
+                if let Some((above, _)) = upper.above() {
+                    switch.set_upstream(above);
+                }
+                Self::Sums("trio", Box::new(switch))
+            }
+            "atp" => {
+                let upper: Upper = taken(&mut table)?;
+                let config: atp::Config = taken(&mut table)?;
+                let mut switch = atp::Switch::new(config, life).map_err(|e| wrong(&e))?;
+                if let Some((above, _)) = upper.above() {
+                    switch.set_servers(&[above]);
+                }
+                Self::Sums("atp", Box::new(switch))
+            }
+            "atp_server" => {
+                let config: AtpServerConfig = taken(&mut table)?;
+                // A life of ATP has 16 bits.
+                let server = AtpServer::new(config, life as u16).map_err(|e| wrong(&e))?;
+                Self::Sums("atp_server", Box::new(server))
             }
             "server" => {
                 let config: ServerConfig = taken(&mut table)?;

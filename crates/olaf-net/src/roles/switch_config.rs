@@ -318,7 +318,7 @@ mod tests {
         for (json, told) in [
             (r#"{"upstream": "a:1", "engines": []}"#, "engines = []"),
             (r#"{"upstream": "a:1", "engines": ["queue", "queue"]}"#, "queue is named twice"),
-            (r#"{"upstream": "a:1", "engines": ["atp"]}"#, "unknown variant `atp`, expected"),
+            (r#"{"upstream": "a:1", "engines": ["sharp"]}"#, "unknown variant `sharp`, expected"),
             (
                 r#"{"upstream": "a:1", "listen_at": {"reduce": "b:9"}}"#,
                 "listen_at.reduce = \"b:9\"",

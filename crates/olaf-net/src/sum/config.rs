@@ -57,6 +57,8 @@ pub struct SumConfig {
     pub protocol: Protocol,
     /// The largest IP packet that the path takes. Off: as the system says.
     pub mtu_bytes: Option<u32>,
+    /// Most cores of the switch to use, the same at all workers of the job. Off: all that it has.
+    pub cores: Option<u32>,
     /// An operation ends with an error after this time, in milliseconds, unless its call says
     /// otherwise. 60 s.
     #[serde(rename = "operation_timeout_ms", with = "ms")]
@@ -80,6 +82,7 @@ impl Default for SumConfig {
         Self {
             protocol: Protocol::Reduce,
             mtu_bytes: None,
+            cores: None,
             operation_timeout: Duration::from_secs(60),
             iswitch: iswitch::Options::default(),
             trio: trio::Options::default(),
@@ -98,6 +101,9 @@ impl SumConfig {
     pub fn from_json(text: &str) -> Result<Self, StartError> {
         let value = json::parsed("connection", text)?;
         let config: Self = json::read_flat("connection", value, ONLY_WHERE_SET)?;
+        if config.cores == Some(0) {
+            return Err(StartError::Config("cores = 0: must be above 0".into()));
+        }
         if config.operation_timeout.is_zero() {
             return Err(StartError::Config("operation_timeout_ms = 0: must be above 0".into()));
         }
@@ -153,6 +159,7 @@ mod tests {
         for (json, told) in [
             (r#"{"window_blocks": 0}"#, "window_blocks"),
             (r#"{"deadline_ms": 0}"#, "deadline_ms"),
+            (r#"{"cores": 0}"#, "cores = 0"),
             (r#"{"operation_timeout_ms": 0}"#, "operation_timeout_ms = 0"),
             (r#"{"windo": 1}"#, "unknown field `windo`"),
             (r#"{"silence": 5}"#, "silence = 5: a time needs its unit"),

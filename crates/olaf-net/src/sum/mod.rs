@@ -21,7 +21,7 @@ use crate::error::{ClientError, StartError};
 use crate::roles::port_of;
 use channel::{Channel, Seat};
 use olaf_host::collective::{Done, Operation, OperationId, Sum};
-use olaf_wire::reduce::MAX_RANKS;
+use olaf_wire::reduce::{MAX_CORES, MAX_RANKS};
 use operations::{Ended, Slot, Told};
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -143,7 +143,9 @@ impl SumClient {
     pub fn await_join(&self, timeout: Duration) -> Option<Result<(), ClientError>> {
         let deadline = deadline(timeout);
         let seat = match self.first.await_join(deadline)? {
-            Ok(seat) => seat,
+            Ok(seat) => {
+                Seat { cores: seat.cores.min(self.config.cores.unwrap_or(MAX_CORES)), ..seat }
+            }
             Err(error) => return Some(Err(error)),
         };
         if let Err(error) = self.connect_others(&seat) {
