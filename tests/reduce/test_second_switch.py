@@ -357,10 +357,12 @@ def test_partial_sums_and_callbacks_keep_their_meaning() -> None:
 
 def test_without_the_second_switch_the_error_names_both() -> None:
     nobody = f"127.0.0.1:{free_port()}"
+    have_it = threading.Barrier(2)
     with switch_process() as (process, address):
 
         def work(connection: SumConnection) -> Any:
             connection.all_reduce(np.ones(10, np.float32))
+            have_it.wait(PATIENCE_S)  # else the switch may die before it has sent both results
             if connection.rank == 0:
                 process.kill()
                 process.wait()
