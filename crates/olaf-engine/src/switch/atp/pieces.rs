@@ -48,6 +48,12 @@ fn bytes_of(open: &Aggregator) -> Vec<u8> {
     bytes
 }
 
+/// The fan-in of a sum. Packets that contradict each other may leave more in a sum than the last one
+/// says; the server refuses what its seating does not have.
+fn at_least(fan_in: u8, bitmap: u32) -> u8 {
+    fan_in.max(u8::try_from(bitmap.count_ones()).unwrap_or(u8::MAX))
+}
+
 impl Switch {
     pub(super) fn handle_gradient(
         &mut self,
@@ -119,10 +125,12 @@ impl Switch {
                     return Next::Stays;
                 };
                 (header.bitmap0, header.ecn) = (open.bitmap, open.ecn);
+                header.fan_in0 = at_least(header.fan_in0, open.bitmap);
                 Next::Goes(Some(bytes_of(open)))
             }
             Met::Flushed(sum) => {
                 header.bitmap0 = sum.bitmap;
+                header.fan_in0 = at_least(header.fan_in0, sum.bitmap);
                 header.ecn |= sum.ecn;
                 Next::Goes(Some(bytes_of(&sum)))
             }
@@ -149,6 +157,7 @@ impl Switch {
                 };
                 // All workers of all these groups.
                 (header.bitmap0, header.bitmap1, header.ecn) = (0, open.bitmap, open.ecn);
+                header.fan_in1 = at_least(header.fan_in1, open.bitmap);
                 Next::Goes(Some(bytes_of(open)))
             }
             met => rest(&met, header),
