@@ -2,6 +2,7 @@
 
 pub mod atp;
 pub mod iswitch;
+mod links;
 pub mod native;
 pub mod reduce;
 pub mod trio;

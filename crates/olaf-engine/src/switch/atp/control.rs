@@ -4,7 +4,6 @@ use super::Switch;
 use super::job::Job;
 use crate::drop::DropReason;
 use crate::engine::{Receivers, Source, Verdict};
-use crate::ids::PortId;
 use crate::time::Instant;
 use olaf_wire::atp::{AtpPacket, Closed, Join, Leave, Welcome};
 use olaf_wire::reduce::WelcomeCode;
@@ -44,7 +43,7 @@ impl Switch {
         join.aggregators = if join.aggregators == 0 { own } else { join.aggregators.min(own) };
         let mut stamped = bytes.to_vec();
         join.emit(&mut stamped);
-        self.out.send(now, PortId::UPLINK, Receivers::One(server), stamped);
+        self.out.send_up(now, server, stamped);
         Verdict::Absorb
     }
 
@@ -68,7 +67,7 @@ impl Switch {
                 self.forget(of);
             }
         }
-        self.out.send(now, PortId::UPLINK, Receivers::One(server), bytes.to_vec());
+        self.out.send_up(now, server, bytes.to_vec());
         Verdict::Absorb
     }
 
@@ -93,7 +92,7 @@ impl Switch {
             (job.generation, job.places) = (welcome.generation, 0);
             self.table.give_up(welcome.job, welcome.server, Some(welcome.generation));
         }
-        self.out.send(now, PortId::DOWNLINK, Receivers::One(peer), bytes.to_vec());
+        self.out.send(now, Receivers::One(peer), bytes.to_vec());
         Verdict::Absorb
     }
 
@@ -112,7 +111,7 @@ impl Switch {
         };
         let to = job.group();
         self.table.give_up(closed.job, closed.server, None);
-        self.out.send(now, PortId::DOWNLINK, to, bytes.to_vec());
+        self.out.send(now, to, bytes.to_vec());
         Verdict::Absorb
     }
 

@@ -56,7 +56,7 @@ impl Switch {
         let config = config.check()?;
         Ok(Self {
             table: Hashed::new(config.aggregators, config.memory_bytes, config.max_age),
-            out: Outbox::new(&config),
+            out: Outbox::of(&config),
             config,
             id: id.max(1),
             servers: Vec::new(),
@@ -115,8 +115,11 @@ impl Engine for Switch {
 
     fn poll_transmit(&mut self, now: Instant, port: PortId, buf: &mut [u8]) -> Option<Transmit> {
         let (waiting, class) = self.out.leave(now, port)?;
-        let len = waiting.bytes.len();
-        buf[..len].copy_from_slice(&waiting.bytes);
+        let len = waiting.message.len();
+        buf[..len].copy_from_slice(&waiting.message);
+        let copies = waiting.to.as_slice().len() as u64;
+        let sent = &mut self.out.sent;
+        *(if port == PortId::UPLINK { &mut sent.up } else { &mut sent.down }) += copies;
         Some(Transmit { to: waiting.to, len, class })
     }
 

@@ -3,8 +3,7 @@
 use super::Switch;
 use crate::blocks::hashed::{Aggregator, Id, Met, Piece};
 use crate::drop::DropReason;
-use crate::engine::{Ecn, Receivers, Source, Verdict};
-use crate::ids::PortId;
+use crate::engine::{Ecn, Source, Verdict};
 use crate::lanes::saturating;
 use crate::time::Instant;
 use alloc::vec::Vec;
@@ -87,7 +86,7 @@ impl Switch {
             let values = sum.as_deref().unwrap_or(values);
             let mut bytes = alloc::vec![0; datagram_len(values.len() / VALUE)];
             header.emit(values, &mut bytes);
-            self.out.send(now, PortId::UPLINK, Receivers::One(server), bytes);
+            self.out.send_up(now, server, bytes);
         }
         Verdict::Absorb
     }
@@ -216,7 +215,7 @@ impl Switch {
         }
         self.counters.parameters += 1;
         let to = job.group();
-        self.out.send(now, PortId::DOWNLINK, to, copy);
+        self.out.send(now, to, copy);
         Verdict::Absorb
     }
 }

@@ -1,7 +1,6 @@
 //! The switch's state as plain data, in the names of `docs/reference/statistics.md`.
 
 use super::Switch;
-use super::outbox::Sent;
 use crate::blocks::hashed::Counts;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -44,8 +43,11 @@ pub struct Statistics {
     pub pieces: Counts,
     #[serde(flatten)]
     counters: Counters,
-    #[serde(flatten)]
-    sent: Sent,
+    pub sent_up: u64,
+    pub sent_down: u64,
+    pub link_full_up: u64,
+    pub link_full_down: u64,
+    pub marked: u64,
     pub waiting_datagrams: usize,
     pub refused: BTreeMap<&'static str, u64>,
     pub jobs: Vec<JobStatistics>,
@@ -67,7 +69,11 @@ impl Switch {
             sum_bytes: self.table.bytes(),
             pieces: self.table.counts().clone(),
             counters: self.counters.clone(),
-            sent: self.out.sent.clone(),
+            sent_up: self.out.sent.up,
+            sent_down: self.out.sent.down,
+            link_full_up: self.out.full_up,
+            link_full_down: self.out.full_down,
+            marked: self.out.marked,
             waiting_datagrams: self.out.waiting(),
             refused: self.refused.clone(),
             jobs: jobs.collect(),

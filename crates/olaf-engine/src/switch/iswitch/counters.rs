@@ -20,10 +20,6 @@ pub(super) struct Sent {
     pub(super) sums_up: u64,
     /// Sums that it asked for again.
     pub(super) sums_up_again: u64,
-    /// Datagrams that found the link full.
-    pub(super) link_full: u64,
-    /// Departures with a mark of this link.
-    pub(super) marked: u64,
 }
 
 /// Everything else.

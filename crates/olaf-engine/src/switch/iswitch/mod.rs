@@ -50,10 +50,10 @@ const EVENT_LIMIT: usize = 1024;
 pub struct Switch {
     config: Config,
     jobs: BTreeMap<JobId, Job>,
-    /// The job and the member behind an address and a number of a generation.
+    /// Job and member, by the sender's address and the number of its generation.
     ///
-    /// differs: no job stands in the printed formats. A generation has a number that no other one of the
-    /// switch has, so an address may be in several jobs.
+    /// differs: the printed formats have no field for the job. No two generations of the switch have the same
+    /// number, so a worker at one address may take part in several jobs.
     seats: BTreeMap<(PeerId, u8), (JobId, u32)>,
     next_generation: u8,
     next_member: u32,
@@ -77,7 +77,7 @@ impl Switch {
     pub fn new(config: Config, epoch: u32) -> Result<Self, ConfigError> {
         let config = config.check()?;
         Ok(Self {
-            out: Outbox::new(&config),
+            out: Outbox::of(&config),
             config,
             jobs: BTreeMap::new(),
             seats: BTreeMap::new(),

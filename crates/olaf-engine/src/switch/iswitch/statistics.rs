@@ -80,6 +80,8 @@ pub struct Statistics {
     pub pieces: Pieces,
     #[serde(flatten)]
     sent: Sent,
+    pub link_full: u64,
+    pub marked: u64,
     pub waiting_datagrams: usize,
     pub refused: BTreeMap<&'static str, u64>,
     pub passed_on: u64,
@@ -105,6 +107,8 @@ impl Switch {
         Statistics {
             pieces: Pieces::from(&pieces),
             sent: self.out.sent.clone(),
+            link_full: self.out.full(),
+            marked: self.out.marked,
             waiting_datagrams: self.out.waiting(),
             refused: self.counters.refused.clone(),
             passed_on: self.counters.passed_on,

@@ -14,7 +14,8 @@ use olaf_wire::iswitch::{
 };
 use olaf_wire::reduce::Reason;
 
-/// Signs of life to the switch above, and repetitions of what it has not answered.
+/// The switch gives a sign of life to the switch above in this interval, and repeats messages without an
+/// answer.
 pub(super) const SIGN_OF_LIFE: Duration = Duration::from_millis(250);
 
 impl Switch {

@@ -64,7 +64,7 @@ impl Switch {
     pub fn new(config: Config, epoch: u32) -> Result<Self, ConfigError> {
         let config = config.check()?;
         Ok(Self {
-            out: Outbox::new(&config),
+            out: Outbox::of(&config),
             config,
             jobs: BTreeMap::new(),
             next_generation: epoch.max(1),

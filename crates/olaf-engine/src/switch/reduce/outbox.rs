@@ -3,11 +3,8 @@
 
 use super::config::Config;
 use super::counters::Sent;
-use crate::engine::{Receivers, TrafficClass};
-use crate::ids::{JobId, PeerId, PortId};
-use crate::link::pacer::Pacer;
-use crate::link::{Datagram, Leaving, Link};
-use crate::time::Instant;
+use crate::ids::JobId;
+use crate::switch::links::{self, Links, Rates};
 use olaf_wire::reduce::{Ask, Block, Closed, Join, Want, Welcome, offsets::HEADER};
 
 /// The result of a block, or a lower switch's sum of it.
@@ -37,100 +34,27 @@ pub(super) enum Message {
     Join(Join),
 }
 
-/// A message with its receivers.
-pub(super) struct Waiting {
-    pub(super) to: Receivers,
-    pub(super) message: Message,
-}
-
-impl Datagram for Waiting {
-    /// Each receiver gets a copy of its own, which takes the link's time.
-    fn bytes(&self) -> u32 {
-        let one = match &self.message {
-            Message::Result(block) | Message::Piece(block) => block.bytes,
-            Message::Want(_)
-            | Message::Welcome(_)
-            | Message::Closed(_)
-            | Message::Ask(_)
-            | Message::Join(_) => HEADER,
-        };
-        u32::try_from(one.saturating_mul(self.to.as_slice().len())).unwrap_or(u32::MAX)
-    }
-}
-
-/// The links: up, and down.
-pub(super) struct Outbox {
-    up: Link<Waiting>,
-    down: Link<Waiting>,
-    above: Option<PeerId>,
-    pub(super) sent: Sent,
-}
-
-impl Outbox {
-    pub(super) fn new(config: &Config) -> Self {
-        let link = |rate| {
-            Link::new(Pacer::at(rate))
-                .with_datagrams(config.downlink_limit)
-                .with_ecn_depth(config.downlink_ecn_depth)
-        };
-        let (up, down) = (link(config.uplink), link(config.downlink));
-        Self { up, down, above: None, sent: Sent::default() }
-    }
-
-    /// The switch above.
-    pub(super) const fn above(&self) -> Option<PeerId> {
-        self.above
-    }
-
-    pub(super) fn set_above(&mut self, peer: PeerId) {
-        self.above = Some(peer);
-    }
-
-    /// A message waits for the link from now on. Where the link is full it is dropped and counted:
-    /// its receivers ask again.
-    pub(super) fn send(&mut self, now: Instant, to: Receivers, message: Message) {
-        let copies = to.as_slice().len() as u64;
-        if copies > 0 && !self.down.send(now, Waiting { to, message }) {
-            self.sent.link_full += copies;
+impl links::Message for Message {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Result(block) | Self::Piece(block) => block.bytes,
+            Self::Want(_) | Self::Welcome(_) | Self::Closed(_) | Self::Ask(_) | Self::Join(_) => {
+                HEADER
+            }
         }
     }
+}
 
-    /// Sends to one peer.
-    pub(super) fn tell(&mut self, now: Instant, peer: PeerId, message: Message) {
-        self.send(now, Receivers::One(peer), message);
-    }
+/// The links of a switch.
+pub(super) type Outbox = Links<Message, Sent>;
 
-    /// Sends to the switch above, where there is one.
-    pub(super) fn tell_above(&mut self, now: Instant, message: Message) {
-        let Some(peer) = self.above else { return };
-        let to = Receivers::One(peer);
-        self.sent.link_full += u64::from(!self.up.send(now, Waiting { to, message }));
-    }
-
-    /// The message whose last bit has left by `now`, with its class.
-    pub(super) fn leave(&mut self, now: Instant, port: PortId) -> Option<(Waiting, TrafficClass)> {
-        let link = match port {
-            PortId::UPLINK => &mut self.up,
-            PortId::DOWNLINK => &mut self.down,
-            _ => return None,
-        };
-        let departure = link.due(now)?;
-        debug_assert_eq!(departure.what, Leaving::Datagram, "there is no queue of updates");
-        let waiting = link.take()?;
-        let class = departure.mark(TrafficClass::ECN_CAPABLE);
-        self.sent.marked += u64::from(departure.congested);
-        Some((waiting, class))
-    }
-
-    pub(super) fn next_departure(&self) -> Option<Instant> {
-        [&self.up, &self.down].into_iter().filter_map(Link::next_departure).min()
-    }
-
-    pub(super) fn waiting(&self) -> usize {
-        self.up
-            .datagrams()
-            .chain(self.down.datagrams())
-            .map(|waiting| waiting.to.as_slice().len())
-            .sum()
+impl Outbox {
+    pub(super) fn of(config: &Config) -> Self {
+        Self::new(&Rates {
+            up: config.uplink,
+            down: config.downlink,
+            limit: config.downlink_limit,
+            ecn_depth: config.downlink_ecn_depth,
+        })
     }
 }

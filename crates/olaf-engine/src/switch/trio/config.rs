@@ -19,7 +19,7 @@ pub struct Config {
     /// time-out there is. 10 ms, as in Trio-ML §6.
     #[serde(rename = "timer_ms", with = "ms")]
     pub timer: Duration,
-    /// Timers, each of which looks at its part of the table. 100, as in Trio-ML §6.
+    /// Number of timers. Each timer looks at its part of the table. 100, as in Trio-ML §6.
     pub threads: u32,
     /// A block without a new piece for this time, in milliseconds, goes without the stragglers, for
     /// jobs that ask for no time-out of their own. It lasts up to `timer_ms` longer. Off: a block

@@ -71,7 +71,7 @@ impl Switch {
         let config = config.check()?;
         Ok(Self {
             records: Records::new(BUCKETS, config.timer, config.threads),
-            out: Outbox::new(&config),
+            out: Outbox::of(&config),
             config,
             jobs: BTreeMap::new(),
             next_term: epoch.max(1),

@@ -29,8 +29,6 @@ pub(super) struct Sent {
     pub(super) asks_up: u64,
     pub(super) hellos_up: u64,
     pub(super) leaves_up: u64,
-    /// Datagrams that found the link full.
-    pub(super) link_full: u64,
 }
 
 /// Everything else.
@@ -130,6 +128,8 @@ pub struct Statistics {
     pub pieces: Pieces,
     #[serde(flatten)]
     sent: Sent,
+    pub link_full: u64,
+    pub marked: u64,
     pub waiting_datagrams: usize,
     pub refused: BTreeMap<&'static str, u64>,
     pub hellos: u64,
@@ -155,6 +155,8 @@ impl Switch {
         Statistics {
             pieces: Pieces::from(self.records.counts()),
             sent: self.out.sent.clone(),
+            link_full: self.out.full(),
+            marked: self.out.marked,
             waiting_datagrams: self.out.waiting(),
             refused: counters.refused.clone(),
             hellos: counters.hellos,

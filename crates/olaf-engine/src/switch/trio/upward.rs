@@ -24,7 +24,7 @@ use olaf_wire::trio::{
 pub(super) const SIGN_OF_LIFE: Duration = Duration::from_millis(250);
 /// A sum is sent up again once in this time, however many workers ask for its result.
 const AGAIN: Duration = Duration::from_millis(2);
-/// Sums of which it is known when they were sent again.
+/// The switch remembers for this many sums when it sent them again.
 const MOST_AGAIN: usize = 4096;
 
 /// A lower switch's place in the term above.
