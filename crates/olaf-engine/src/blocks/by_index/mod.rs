@@ -6,8 +6,8 @@
 //! `i mod slots`, and in cell `(i / slots) mod 2` of that place. A result stays until every member is known to
 //! hold it. A member sends packet `i` only when it holds the results of all packets up to `i - slots`.
 //!
-//! differs: the paper counts packets. A repeated packet would count twice. Here a set of members stands beside
-//! each counter.
+//! differs: the paper's switch only counts the packets of a Seg, so a repeated packet counts twice. This table
+//! also keeps the set of members whose packets are in the sum.
 
 mod cell;
 #[cfg(any(test, feature = "reference"))]
@@ -58,8 +58,8 @@ pub struct ByIndex {
 }
 
 impl ByIndex {
-    /// A table of `slots` slots for members with so many workers behind them. H is the number of members, the
-    /// default of iSwitch §3.2.
+    /// A table of `slots` slots. Each member stands for the given number of workers. H is the number of
+    /// members, the default of iSwitch §3.2.
     ///
     /// # Panics
     /// When there are no slots, more than [`MAX_SLOTS`], no members, or a member without workers.
@@ -197,8 +197,8 @@ impl ByIndex {
         self.move_on();
     }
 
-    /// The result of a packet came from the switch above, with so many contributors. Whether it was news, and
-    /// its cell had room.
+    /// Takes the result of a packet from the switch above. `contributors` workers are in it. Returns false if
+    /// the result was here before, or its cell has another packet.
     pub fn finish(&mut self, index: u64, last: bool, contributors: u32, floats: &[u8]) -> bool {
         let at = self.place(index);
         let cell = &self.cells[at];

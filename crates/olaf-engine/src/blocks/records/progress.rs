@@ -1,4 +1,4 @@
-//! Which blocks of which generations are over. A late piece of such a block opens none.
+//! The blocks that are over, by generation. A late piece of a block that is over opens no new record.
 
 use alloc::collections::{BTreeSet, VecDeque};
 

@@ -184,7 +184,7 @@ fn a_result_from_above_overtakes_the_pieces_here() {
     assert!(!table.0.fulfil(Instant(1), &above), "once");
     assert_eq!((table.sum(key(0, 0)), table.0.counts().overtaken), (&[7][..], 1));
     assert_eq!(table.meet(2, 1, key(0, 0), &[1]), Met::Late);
-    // The result of a block of which nothing has been seen here.
+    // A result may come before any piece of its block.
     assert!(table.0.fulfil(Instant(1), &Piece { key: key(0, 1), ..above }));
     assert_eq!(table.meet(2, 1, key(0, 1), &[1]), Met::Late);
     assert!(table.0.counts().add_up());

@@ -112,7 +112,7 @@ impl Open {
         out.len()
     }
 
-    /// Takes a result with so many contributors.
+    /// Takes a result. `contributors` workers are in the sum.
     ///
     /// # Errors
     /// The result is none of this operation.

@@ -25,9 +25,11 @@ pub(super) struct Fragment {
     value: Value,
     /// The workers in it, by rank: 64 a word.
     have: Vec<u64>,
-    /// Of what the first packet said.
+    /// The tensor of the fragment, as its first packet named it.
     pub(super) tensor: u64,
+    /// Values of the whole tensor, as the first packet said.
     pub(super) tensor_length: u32,
+    /// Values of the fragment, as the first packet had them.
     values: usize,
     /// A packet had met congestion.
     pub(super) ecn: bool,
