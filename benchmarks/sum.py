@@ -24,6 +24,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from sum_network import Link, Network, allowed, loopback, shaped
+from sum_papers import PARTS as PAPER_PARTS
+from sum_papers import limit
 from sum_switches import Switches, started
 
 from olaf.protocols import PROTOCOLS
@@ -34,7 +36,7 @@ REDUCE = {10_000: 200, 40_000: 200, 3_300_000: 10, 6_400_000: 6, 25_000_000: 3}
 BROADCAST_BYTES = 25_000_000
 LOSSES = (0.0001, 0.001, 0.01)
 
-PARTS = ("links", "loopback", "loss", "tree", "cores", "papers")
+PARTS = ("links", "loopback", "loss", "tree", "cores", "papers", *PAPER_PARTS)
 """What `--only` chooses from."""
 
 SHARE_GOAL = {3_300_000: 0.97, 6_400_000: 0.97, 25_000_000: 0.97}
@@ -79,6 +81,21 @@ def main() -> None:
         for row in run(given, setting):
             judge(row, rows)
             rows.append(row)
+            show(row)
+    for part in set(given.only or PARTS) & set(PAPER_PARTS):
+        if "olaf" in given.backends and not allowed():
+            paper_part(part, given)
+
+
+def paper_part(part: str, given: argparse.Namespace) -> None:
+    """Measure and print one of the tables of `sum_papers.py`."""
+    measured, show = PAPER_PARTS[part]
+    if not given.json:
+        show(None)
+    for row in measured(given):
+        if given.json:
+            print(json.dumps(row), flush=True)
+        else:
             show(row)
 
 
@@ -259,6 +276,8 @@ def row_of(
     }
     if setting["network"] == "links":
         row["share"] = series["bytes"] * 8 / given.rate / middle
+        if row["protocol"] in PAPERS:
+            row["share_of_limit"] = row["share"] / limit(row["protocol"], given.mtu)
     return row
 
 
@@ -325,6 +344,8 @@ def print_row(row: Row) -> None:
     other = next((key for key in others if key in row), "")
     per_core = row.get("gbit_per_core_s")
     told = f"{per_core:.1f} Gbit/s in for a core; " if per_core else ""
+    if "share_of_limit" in row:
+        told += f"{row['share_of_limit']:.3f} of what its packets allow; "
     print(
         f"{name:24}{row['median_ms']:>9.3f}{spread:>20}{_part(row, 'share'):>11}"
         f"{_part(row, 'against_gloo'):>9}{_part(row, other):>11}  {told}{verdict}",
