@@ -5,8 +5,9 @@
 //! the way writes itself into the join, and remembers where the join came from: parameter packets go
 //! back the same way.
 
-use super::offsets::{self, closed, control, flags, join, leave, more, welcome};
+use super::offsets::{self, LEVELS, closed, control, flags, join, leave, more, welcome};
 use super::packet::{AtpPacket, Kind};
+use super::upper::Upper;
 use crate::ids::Session;
 use crate::packet::{Refusal, Writer, array_at};
 use crate::reduce::{Reason, WelcomeCode};
@@ -22,7 +23,7 @@ pub struct Join {
     pub session: Session,
     /// The wanted rank; [`offsets::ANY`]: any that is free.
     pub rank: u32,
-    /// Workers of the job, 1 to 1,024.
+    /// Workers of the job, 1 to [`offsets::MAX_WORKERS`].
     pub workers: u32,
     /// The generation that the sender is in; 0: in none.
     pub generation: u16,
@@ -32,10 +33,8 @@ pub struct Join {
     pub values: u16,
     /// Fewest aggregators of a switch on the way; 0: no switch so far. Written by switches.
     pub aggregators: u32,
-    /// The first switch on the way; 0: none. Written by that switch.
-    pub first_switch: u32,
-    /// The second switch on the way; 0: none. Written by that switch.
-    pub second_switch: u32,
+    /// The first switches on the way, from the sender on; 0: none. Each writes itself.
+    pub switches: [u32; LEVELS],
     /// When the sender sent it, microseconds of its own clock, which wraps.
     pub sent_at_us: u32,
     /// The factor of fixed point.
@@ -89,6 +88,8 @@ pub struct Welcome {
     pub sent_at_us: u32,
     /// The earliest sequence number that is open (ATP §A.3).
     pub sequence: u64,
+    /// The third and the fourth level of a job with more than two.
+    pub upper: Option<Upper>,
 }
 
 /// A worker's good-bye.
@@ -122,9 +123,9 @@ pub struct Closed {
     pub culprit: u32,
 }
 
-/// Writes what all control messages share; zeroes the rest.
-fn emit_common(buf: &mut [u8], kind: Kind, job: u16, server: u8) -> Writer<'_> {
-    buf[..kind.len()].fill(0);
+/// Writes what all control messages share; zeroes the rest of the message's length.
+fn emit_common(buf: &mut [u8], kind: Kind, len: usize, job: u16, server: u8) -> Writer<'_> {
+    buf[..len].fill(0);
     let mut writer = Writer(buf);
     writer.put(control::KIND, [kind.byte()]);
     writer.put(control::VERSION, [offsets::VERSION]);
@@ -141,6 +142,7 @@ impl Join {
     /// [`Refusal::BadField`] for another kind, and for numbers that cannot be.
     pub fn parse(packet: &AtpPacket<'_>) -> Result<Self, Refusal> {
         packet.expect(Kind::Join)?;
+        let is_long = packet.bytes().len() == join::LONG;
         let message = Self {
             job: packet.job(),
             server: packet.server(),
@@ -151,8 +153,12 @@ impl Join {
             closed: packet.u16(join::CLOSED),
             values: packet.u16(join::VALUES),
             aggregators: packet.u32(join::AGGREGATORS),
-            first_switch: packet.u32(join::FIRST_SWITCH),
-            second_switch: packet.u32(join::SECOND_SWITCH),
+            switches: [
+                packet.u32(join::FIRST_SWITCH),
+                packet.u32(join::SECOND_SWITCH),
+                if is_long { packet.u32(join::THIRD_SWITCH) } else { 0 },
+                if is_long { packet.u32(join::FOURTH_SWITCH) } else { 0 },
+            ],
             sent_at_us: packet.u32(join::SENT_AT_US),
             scale: f64::from_be_bytes(array_at(packet.bytes(), join::SCALE)),
             servers: packet.bytes()[join::SERVERS],
@@ -185,7 +191,9 @@ impl Join {
     /// # Panics
     /// When `buf` is shorter than that.
     pub fn emit(&self, buf: &mut [u8]) -> usize {
-        let mut writer = emit_common(buf, Kind::Join, self.job, self.server);
+        let [first, second, third, fourth] = self.switches;
+        let len = if third | fourth == 0 { join::LEN } else { join::LONG };
+        let mut writer = emit_common(buf, Kind::Join, len, self.job, self.server);
         writer.put(join::SESSION, self.session.0.to_be_bytes());
         writer.put(join::RANK, self.rank.to_be_bytes());
         writer.put(join::WORKERS, self.workers.to_be_bytes());
@@ -193,13 +201,17 @@ impl Join {
         writer.put(join::CLOSED, self.closed.to_be_bytes());
         writer.put(join::VALUES, self.values.to_be_bytes());
         writer.put(join::AGGREGATORS, self.aggregators.to_be_bytes());
-        writer.put(join::FIRST_SWITCH, self.first_switch.to_be_bytes());
-        writer.put(join::SECOND_SWITCH, self.second_switch.to_be_bytes());
+        writer.put(join::FIRST_SWITCH, first.to_be_bytes());
+        writer.put(join::SECOND_SWITCH, second.to_be_bytes());
         writer.put(join::SENT_AT_US, self.sent_at_us.to_be_bytes());
         writer.put(join::SCALE, self.scale.to_be_bytes());
         writer.put(join::SERVERS, [self.servers]);
         writer.put(join::WINDOW, self.window.to_be_bytes());
-        join::LEN
+        if len == join::LONG {
+            writer.put(join::THIRD_SWITCH, third.to_be_bytes());
+            writer.put(join::FOURTH_SWITCH, fourth.to_be_bytes());
+        }
+        len
     }
 }
 
@@ -213,6 +225,7 @@ impl Welcome {
         let bytes = packet.bytes();
         let code = WelcomeCode::EACH.into_iter().find(|code| *code as u8 == bytes[welcome::CODE]);
         let levels = bytes[welcome::LEVELS];
+        let upper = bytes.get(welcome::UPPER..).and_then(<[u8]>::first_chunk);
         let message = Self {
             job: packet.job(),
             server: packet.server(),
@@ -234,6 +247,7 @@ impl Welcome {
             aggregators: packet.u32(welcome::AGGREGATORS),
             sent_at_us: packet.u32(welcome::SENT_AT_US),
             sequence: packet.u64(welcome::SEQUENCE),
+            upper: upper.map(Upper::parse),
         };
         if message.code == WelcomeCode::Welcome {
             message.check_place()?;
@@ -256,6 +270,12 @@ impl Welcome {
         if !is_one(self.bitmap1, self.fan_in1) {
             return Err(Refusal::BadField("bitmap1"));
         }
+        let upper = self.upper.unwrap_or_default();
+        if !upper.bitmaps.iter().zip(upper.fan_ins).all(|(bitmap, fan_in)| is_one(*bitmap, fan_in))
+            || (!self.edge && upper.passed > 0)
+        {
+            return Err(Refusal::BadField("upper"));
+        }
         if self.generation == 0 || self.life == 0 {
             return Err(Refusal::BadField("generation"));
         }
@@ -270,7 +290,8 @@ impl Welcome {
     /// # Panics
     /// When `buf` is shorter than that.
     pub fn emit(&self, buf: &mut [u8]) -> usize {
-        let mut writer = emit_common(buf, Kind::Welcome, self.job, self.server);
+        let len = if self.upper.is_some() { welcome::LONG } else { welcome::LEN };
+        let mut writer = emit_common(buf, Kind::Welcome, len, self.job, self.server);
         writer.put(welcome::SESSION, self.session.0.to_be_bytes());
         writer.put(welcome::RANK, self.rank.to_be_bytes());
         writer.put(welcome::WORKERS, self.workers.to_be_bytes());
@@ -278,7 +299,8 @@ impl Welcome {
         writer.put(welcome::CODE, [self.code as u8]);
         let edge = if self.edge { more::EDGE } else { 0 };
         let same = if self.same_switch { more::SAME_SWITCH } else { 0 };
-        writer.put(welcome::LEVELS, [edge | same]);
+        let upper = if self.upper.is_some() { more::UPPER } else { 0 };
+        writer.put(welcome::LEVELS, [edge | same | upper]);
         writer.put(welcome::GENERATION, self.generation.to_be_bytes());
         writer.put(welcome::LIFE, self.life.to_be_bytes());
         writer.put(welcome::VALUES, self.values.to_be_bytes());
@@ -290,7 +312,10 @@ impl Welcome {
         writer.put(welcome::AGGREGATORS, self.aggregators.to_be_bytes());
         writer.put(welcome::SENT_AT_US, self.sent_at_us.to_be_bytes());
         writer.put(welcome::SEQUENCE, self.sequence.to_be_bytes());
-        welcome::LEN
+        if let Some(upper) = &self.upper {
+            upper.emit(welcome::UPPER, &mut writer);
+        }
+        len
     }
 }
 
@@ -316,7 +341,7 @@ impl Leave {
     /// # Panics
     /// When `buf` is shorter than that.
     pub fn emit(&self, buf: &mut [u8]) -> usize {
-        let mut writer = emit_common(buf, Kind::Leave, self.job, self.server);
+        let mut writer = emit_common(buf, Kind::Leave, leave::LEN, self.job, self.server);
         writer.put(leave::SESSION, self.session.0.to_be_bytes());
         writer.put(leave::LIFE, self.life.to_be_bytes());
         leave::LEN
@@ -352,7 +377,7 @@ impl Closed {
     /// # Panics
     /// When `buf` is shorter than that.
     pub fn emit(&self, buf: &mut [u8]) -> usize {
-        let mut writer = emit_common(buf, Kind::Closed, self.job, self.server);
+        let mut writer = emit_common(buf, Kind::Closed, closed::LEN, self.job, self.server);
         writer.put(closed::LIFE, self.life.to_be_bytes());
         writer.put(closed::REASON, [self.reason as u8]);
         writer.put(closed::TENSOR, self.tensor.to_be_bytes());

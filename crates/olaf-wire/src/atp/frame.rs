@@ -1,8 +1,9 @@
 //! Gradient fragment packets and parameter packets.
 
 use super::key::Key;
-use super::offsets::{HEADER, TRAILER, VALUE, flags, header as at, more, trailer};
+use super::offsets::{HEADER, TRAILER, VALUE, flags, header as at, more, trailer, upper};
 use super::packet::{AtpPacket, Kind};
+use super::upper::Upper;
 use crate::packet::{Refusal, Writer};
 use core::ops::Range;
 
@@ -10,8 +11,8 @@ use core::ops::Range;
 ///
 /// | field | in a gradient fragment packet | in a parameter packet |
 /// |---|---|---|
-/// | `bitmap0` | workers of one group; 0: all workers of the groups in `bitmap1` | with `collision`: the new aggregator index |
-/// | `bitmap1` | groups of workers at the second edge switch | 0 |
+/// | `bitmap0` | workers of one group; 0: all workers of the groups that the next bitmap names | with `collision`: the new aggregator index |
+/// | `bitmap1` | groups of workers at the second edge switch; 0: all of those in the next bitmap | 0 |
 /// | `fan_in0`, `fan_in1` | workers of the group, and groups | 0 |
 /// | `overflow` | the values are f32 | the server asks for f32; there are no values |
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,15 +51,23 @@ pub struct Header {
     pub key: Key,
     /// Values of the whole tensor, at all servers.
     pub tensor_length: u32,
+    /// The third and the fourth level, in gradient fragment packets of a job with more than two.
+    pub upper: Option<Upper>,
 }
 
-/// Bytes of a packet with that many values.
+/// Bytes of a packet with that many values, of a job with two levels at most.
 #[must_use]
 pub const fn datagram_len(values: usize) -> usize {
     HEADER + values * VALUE + TRAILER
 }
 
 impl Header {
+    /// Bytes of a packet with this header and that many values.
+    #[must_use]
+    pub const fn datagram_len(&self, values: usize) -> usize {
+        datagram_len(values) + if self.upper.is_some() { upper::LEN } else { 0 }
+    }
+
     /// Reads the header of a gradient fragment packet or a parameter packet.
     ///
     /// # Errors
@@ -89,6 +98,7 @@ impl Header {
             index: packet.u16(at::INDEX),
             key: Key::from_bits(packet.u64(end + trailer::KEY)),
             tensor_length: packet.u32(end + trailer::LENGTH),
+            upper: packet.upper().map(Upper::parse),
         })
     }
 
@@ -99,7 +109,8 @@ impl Header {
     /// When `buf` is shorter than the datagram.
     #[inline]
     pub fn emit_around(&self, values: usize, buf: &mut [u8]) -> Range<usize> {
-        let end = HEADER + values * VALUE;
+        let start = self.values_at();
+        let end = start + values * VALUE;
         let bit = |is_set: bool, bit: u8| if is_set { bit } else { 0 };
         let mut writer = Writer(buf);
         writer.put(at::BITMAP0, self.bitmap0.to_be_bytes());
@@ -113,14 +124,16 @@ impl Header {
             | bit(self.collision, flags::COLLISION)
             | bit(self.ack, flags::ACK);
         writer.put(at::FLAGS, [flags]);
-        let more = bit(self.edge, more::EDGE) | bit(self.same_switch, more::SAME_SWITCH);
-        writer.put(at::MORE, [more]);
+        writer.put(at::MORE, [self.more()]);
         writer.put(at::JOB, self.job.to_be_bytes());
         writer.put(at::SEQUENCE, self.sequence.to_be_bytes());
         writer.put(at::INDEX, self.index.to_be_bytes());
         writer.put(end + trailer::KEY, self.key.to_bits().to_be_bytes());
         writer.put(end + trailer::LENGTH, self.tensor_length.to_be_bytes());
-        HEADER..end
+        if let Some(upper) = &self.upper {
+            upper.emit(HEADER, &mut writer);
+        }
+        start..end
     }
 
     /// Writes the packet; returns its length.

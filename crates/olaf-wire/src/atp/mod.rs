@@ -14,10 +14,12 @@ mod index;
 mod key;
 pub mod offsets;
 mod packet;
+mod upper;
 
 pub use control::{Closed, Join, Leave, Welcome};
 pub use frame::{Header, datagram_len};
 pub use index::{aggregator_index, rehash};
 pub use key::{Key, widen};
-pub use offsets::{ANY, BITS, MAX_AGGREGATORS, MAX_SERVERS, MAX_WORKERS, VALUES};
+pub use offsets::{ANY, BITS, LEVELS, MAX_AGGREGATORS, MAX_SERVERS, MAX_WORKERS, VALUES};
 pub use packet::{AtpPacket, Kind};
+pub use upper::Upper;

@@ -7,6 +7,9 @@
 //! differs: `bitmap1` (32 bits), `fanInDegree1` (8 bits) and a second byte of flags are ours, so that
 //! two levels fit. The values lie between header and trailer, as in the public code. Their number
 //! follows from the length of the datagram.
+//!
+//! differs: a job with more than two levels (ATP §A.2) has 12 more bytes before its values, which a flag
+//! announces: a bitmap and a fan-in degree for the third and the fourth level.
 
 /// Bytes before the values.
 pub const HEADER: usize = 18;
@@ -18,8 +21,15 @@ pub const VALUE: usize = 4;
 pub const VALUES: u16 = 62;
 /// Workers of a bitmap (ATP §3.4).
 pub const BITS: u32 = 32;
-/// Workers that the two bitmaps reach (ATP §3.4).
-pub const MAX_WORKERS: u32 = BITS * BITS;
+/// Levels of switches with a bitmap each (ATP §A.2).
+pub const LEVELS: usize = 4;
+/// Levels of the frame without [`upper`].
+pub const SHORT_LEVELS: usize = 2;
+/// Most workers of a job.
+///
+/// differs: ATP §3.4 has two bitmaps, and so 1,024 workers. Three full bitmaps reach 32,768; the fourth
+/// is left for switches with fewer members.
+pub const MAX_WORKERS: u32 = BITS * BITS * BITS;
 /// Aggregators that an index of 16 bits reaches.
 pub const MAX_AGGREGATORS: u32 = 1 << 16;
 /// Servers that an index of two bits reaches.
@@ -45,6 +55,25 @@ pub mod header {
     pub const JOB: usize = 12;
     pub const SEQUENCE: usize = 14;
     pub const INDEX: usize = 16;
+}
+
+/// Offsets of the part for the third and the fourth level, from its start.
+pub mod upper {
+    #![allow(missing_docs, reason = "each is the field of that name")]
+    pub const BITMAP2: usize = 0;
+    pub const BITMAP3: usize = 4;
+    pub const FAN_IN2: usize = 8;
+    pub const FAN_IN3: usize = 9;
+    pub const PLACE: usize = 10;
+    pub const UNUSED: usize = 11;
+    pub const LEN: usize = 12;
+
+    /// Bits of `PLACE`: levels that the packet has passed beside the first one.
+    pub const PASSED: u8 = 0x03;
+    /// The second and the third level are in the same switch.
+    pub const SAME_SWITCH1: u8 = 0x04;
+    /// The third and the fourth level are in the same switch.
+    pub const SAME_SWITCH2: u8 = 0x08;
 }
 
 /// Bits of the byte of flags of the authors' code, the first one the highest bit.
@@ -74,6 +103,8 @@ pub mod more {
     /// differs: the first edge switch is the second one, too. A job with more than 32 workers at a
     /// switch has several groups there, which meet at the second level.
     pub const SAME_SWITCH: u8 = 0x02;
+    /// differs: the part [`upper`](super::upper) is there (ATP §A.2).
+    pub const UPPER: u8 = 0x04;
     /// differs: the paper sets jobs up beside its protocol; here a control message does.
     pub const CONTROL: u8 = 0x80;
 }
@@ -112,6 +143,10 @@ pub mod join {
     pub const SERVERS: usize = 60;
     pub const WINDOW: usize = 61;
     pub const LEN: usize = 63;
+    /// Only of a worker that is behind more than two switches.
+    pub const THIRD_SWITCH: usize = 63;
+    pub const FOURTH_SWITCH: usize = 67;
+    pub const LONG: usize = 71;
 }
 
 /// Offsets of a welcome.
@@ -135,6 +170,9 @@ pub mod welcome {
     pub const SENT_AT_US: usize = 58;
     pub const SEQUENCE: usize = 62;
     pub const LEN: usize = 70;
+    /// Only of a job with more than two levels: the part [`upper`](super::upper).
+    pub const UPPER: usize = 70;
+    pub const LONG: usize = 82;
 }
 
 /// Offsets of a good-bye.

@@ -1,9 +1,10 @@
 //! A datagram of ATP: a view that has checked it.
 
 use super::offsets::{
-    self, BITS, HEADER, TRAILER, VALUE, closed, control, flags, header, join, leave, more, trailer,
-    welcome,
+    self, BITS, HEADER, LEVELS, TRAILER, VALUE, closed, control, flags, header, join, leave, more,
+    trailer, upper, welcome,
 };
+use super::upper::Upper;
 use crate::offsets::MAX_DATAGRAM;
 use crate::packet::{Refusal, array_at};
 
@@ -49,7 +50,19 @@ impl Kind {
             Self::Closed => closed::LEN,
         }
     }
+
+    /// The length of a message about more than two levels.
+    pub(super) const fn long(self) -> usize {
+        match self {
+            Self::Join => join::LONG,
+            Self::Welcome => welcome::LONG,
+            _ => self.len(),
+        }
+    }
 }
+
+/// What a bitmap is called, by level.
+const BITMAPS: [&str; LEVELS] = ["bitmap0", "bitmap1", "bitmap2", "bitmap3"];
 
 /// A datagram of ATP whose length, flags and, of a packet with values, all fields are in order.
 #[derive(Clone, Copy, Debug)]
@@ -91,6 +104,7 @@ impl<'a> AtpPacket<'a> {
             return Err(Refusal::UnknownFlags(u16::from_be_bytes([flags.1, flags.0])));
         }
         match (bytes.len(), kind.len()) {
+            (have, _) if have == kind.long() => Ok(Self { bytes, kind }),
             (have, need) if have < need => Err(Refusal::Truncated { have, need }),
             (have, need) if have > need => Err(Refusal::Oversized { have, need }),
             _ => Ok(Self { bytes, kind }),
@@ -101,15 +115,22 @@ impl<'a> AtpPacket<'a> {
     #[inline]
     fn check_frame(&self) -> Result<(), Refusal> {
         let have = self.bytes.len();
-        let need = HEADER + TRAILER + VALUE;
+        let more = self.bytes[header::MORE];
+        let known = more::EDGE | more::SAME_SWITCH | more::UPPER;
+        if more & !known != 0 || self.flag(flags::SECOND_HALF) {
+            let flags = [more, self.bytes[header::FLAGS]];
+            return Err(Refusal::UnknownFlags(u16::from_be_bytes(flags)));
+        }
+        let start = self.values_at();
+        let need = start + TRAILER + VALUE;
         let is_request = self.kind == Kind::Parameters && self.flag(flags::OVERFLOW);
-        if have < HEADER + TRAILER || (have < need && !is_request) {
+        if have < start + TRAILER || (have < need && !is_request) {
             return Err(Refusal::Truncated { have, need });
         }
         if have > MAX_DATAGRAM {
             return Err(Refusal::Oversized { have, need: MAX_DATAGRAM });
         }
-        let rest = (have - HEADER - TRAILER) % VALUE;
+        let rest = (have - start - TRAILER) % VALUE;
         if rest != 0 {
             return Err(Refusal::Truncated { have, need: have - rest + VALUE });
         }
@@ -120,11 +141,6 @@ impl<'a> AtpPacket<'a> {
         if (self.u32(have - TRAILER + trailer::LENGTH) as usize) < values {
             return Err(Refusal::BadField("tensor_length"));
         }
-        let more = self.bytes[header::MORE];
-        if more & !(more::EDGE | more::SAME_SWITCH) != 0 || self.flag(flags::SECOND_HALF) {
-            let flags = [more, self.bytes[header::FLAGS]];
-            return Err(Refusal::UnknownFlags(u16::from_be_bytes(flags)));
-        }
         match self.kind {
             Kind::Gradient => self.check_gradient(more),
             _ => self.check_parameters(more),
@@ -133,19 +149,36 @@ impl<'a> AtpPacket<'a> {
 
     #[inline]
     fn check_gradient(&self, more: u8) -> Result<(), Refusal> {
-        let bitmaps = [self.u32(header::BITMAP0), self.u32(header::BITMAP1)];
-        let fan_in = [self.bytes[header::FAN_IN0], self.bytes[header::FAN_IN1]];
-        if fan_in.iter().any(|fan_in| *fan_in == 0 || u32::from(*fan_in) > BITS) {
+        let mut bitmaps = [self.u32(header::BITMAP0), self.u32(header::BITMAP1), 1, 1];
+        let mut fan_ins = [self.bytes[header::FAN_IN0], self.bytes[header::FAN_IN1], 1, 1];
+        let mut passed = 0;
+        if let Some(bytes) = self.upper() {
+            let upper = Upper::parse(bytes);
+            bitmaps[2..].copy_from_slice(&upper.bitmaps);
+            fan_ins[2..].copy_from_slice(&upper.fan_ins);
+            let known = upper::PASSED | upper::SAME_SWITCH1 | upper::SAME_SWITCH2;
+            if bytes[upper::PLACE] & !known != 0 || bytes[upper::UNUSED] != 0 {
+                return Err(Refusal::BadField("upper"));
+            }
+            passed = usize::from(upper.passed);
+        }
+        if fan_ins.iter().any(|fan_in| *fan_in == 0 || u32::from(*fan_in) > BITS) {
             return Err(Refusal::BadField("fan_in"));
         }
-        let many = |level: usize| bitmaps[level].count_ones() > u32::from(fan_in[level]);
-        // One bit of the second bitmap: the first one names workers there. Several: all workers there.
-        let is_whole = bitmaps[1].count_ones() > 1;
-        if bitmaps[1] == 0 || many(1) {
-            return Err(Refusal::BadField("bitmap1"));
+        if more & more::EDGE == 0 && passed > 0 {
+            return Err(Refusal::BadField("upper"));
         }
-        if is_whole != (bitmaps[0] == 0) || many(0) || (is_whole && more & more::EDGE == 0) {
-            return Err(Refusal::BadField("bitmap0"));
+        let level = if more & more::EDGE == 0 { 0 } else { 1 + passed };
+        // One bit of a level: the next lower one names workers or groups there. Several: all of them,
+        // and the lower bitmaps are 0.
+        let mut is_whole = false;
+        for at in (0..LEVELS).rev() {
+            let named = bitmaps[at].count_ones();
+            let fits = if is_whole { named == 0 } else { named > 0 };
+            if !fits || named > u32::from(fan_ins[at]) || (named > 1 && level < at) {
+                return Err(Refusal::BadField(BITMAPS[at]));
+            }
+            is_whole |= named > 1;
         }
         Ok(())
     }
@@ -178,9 +211,24 @@ impl<'a> AtpPacket<'a> {
     #[inline]
     pub fn values(&self) -> &'a [u8] {
         match self.kind {
-            Kind::Gradient | Kind::Parameters => &self.bytes[HEADER..self.bytes.len() - TRAILER],
+            Kind::Gradient | Kind::Parameters => {
+                &self.bytes[self.values_at()..self.bytes.len() - TRAILER]
+            }
             _ => &[],
         }
+    }
+
+    /// Where the values begin.
+    #[inline]
+    const fn values_at(&self) -> usize {
+        HEADER + if self.bytes[header::MORE] & more::UPPER == 0 { 0 } else { upper::LEN }
+    }
+
+    /// The part for the third and the fourth level, of a packet with values that has it.
+    #[inline]
+    pub(super) fn upper(&self) -> Option<&'a [u8; upper::LEN]> {
+        let has_it = self.bytes[header::MORE] & (more::UPPER | more::CONTROL) == more::UPPER;
+        has_it.then(|| self.bytes.get(HEADER..)?.first_chunk()).flatten()
     }
 
     /// The job of any message.
@@ -233,7 +281,7 @@ impl<'a> AtpPacket<'a> {
         &self,
         emit: impl FnOnce(&mut [u8]) -> usize,
     ) -> Result<(), Refusal> {
-        let mut again = [0; welcome::LEN];
+        let mut again = [0; welcome::LONG];
         let len = emit(&mut again);
         if again[..len] == *self.bytes { Ok(()) } else { Err(Refusal::BadField("unused")) }
     }

@@ -3,8 +3,8 @@
 
 use olaf_wire::Refusal;
 use olaf_wire::atp::{
-    AtpPacket, Closed, Header, Join, Key, Kind, Leave, Welcome, aggregator_index, datagram_len,
-    rehash, widen,
+    AtpPacket, Closed, Header, Join, Key, Kind, Leave, Upper, Welcome, aggregator_index,
+    datagram_len, rehash, widen,
 };
 use proptest::prelude::*;
 
@@ -47,6 +47,23 @@ fn gradient() -> Vec<u8> {
     buf
 }
 
+/// The same of a job with more levels.
+fn high() -> Vec<u8> {
+    let upper = Upper { fan_ins: [3, 2], same_switch: [true, false], ..Upper::default() };
+    let header = Header {
+        bitmap0: 1,
+        bitmap1: 1,
+        fan_in0: 4,
+        fan_in1: 2,
+        tensor_length: 100,
+        upper: Some(upper),
+        ..Header::default()
+    };
+    let mut buf = vec![0; header.datagram_len(3)];
+    header.emit(&[7; 12], &mut buf);
+    buf
+}
+
 proptest! {
     #[test]
     fn no_bytes_make_a_reader_panic(bytes in prop::collection::vec(prop_oneof![Just(0), any::<u8>()], 0..300)) {
@@ -55,8 +72,8 @@ proptest! {
 
     #[test]
     fn no_control_message_makes_a_reader_panic(
-        kind in 0u8..6, len in prop::sample::select(vec![24usize, 30, 63, 70]),
-        mut bytes in prop::collection::vec(prop_oneof![Just(0), any::<u8>()], 70),
+        kind in 0u8..6, len in prop::sample::select(vec![24usize, 30, 63, 70, 71, 82]),
+        mut bytes in prop::collection::vec(prop_oneof![Just(0), any::<u8>()], 82),
     ) {
         bytes.truncate(len);
         (bytes[8], bytes[9], bytes[10], bytes[11]) = (kind, 1, 0x20, 0x80);
@@ -65,11 +82,12 @@ proptest! {
 
     #[test]
     fn a_damaged_byte_is_read_or_refused_at_every_place(with in 1u8..) {
-        let good = gradient();
-        for at in 0..good.len() {
-            let mut bytes = good.clone();
-            bytes[at] ^= with;
-            survives(&bytes)?;
+        for good in [gradient(), high()] {
+            for at in 0..good.len() {
+                let mut bytes = good.clone();
+                bytes[at] ^= with;
+                survives(&bytes)?;
+            }
         }
     }
 
@@ -119,6 +137,32 @@ fn fields_that_contradict_each_other_are_refused_by_name() {
     assert_eq!(with(10, 0x10), Some(Refusal::UnknownFlags(0x10)), "the second half");
     assert_eq!(with(11, 0x40), Some(Refusal::UnknownFlags(0x4000)));
     assert_eq!(with(41, 2), Some(Refusal::BadField("tensor_length")), "three values of two");
+}
+
+#[test]
+fn levels_that_contradict_each_other_are_refused_by_name() {
+    let with = |changes: &[(usize, u8)]| {
+        let mut bytes = high();
+        changes.iter().for_each(|(at, byte)| bytes[*at] = *byte);
+        AtpPacket::new_checked(&bytes).err()
+    };
+    assert_eq!(with(&[]), None);
+    assert_eq!(with(&[(21, 0)]), Some(Refusal::BadField("bitmap2")));
+    assert_eq!(with(&[(25, 7)]), Some(Refusal::BadField("bitmap3")), "three groups of two");
+    assert_eq!(with(&[(21, 3)]), Some(Refusal::BadField("bitmap2")), "it has not been there");
+    assert_eq!(with(&[(26, 33)]), Some(Refusal::BadField("fan_in")));
+    assert_eq!(with(&[(27, 0)]), Some(Refusal::BadField("fan_in")));
+    assert_eq!(with(&[(28, 1)]), Some(Refusal::BadField("upper")), "passed, and not the first");
+    assert_eq!(with(&[(28, 0x10)]), Some(Refusal::BadField("upper")));
+    assert_eq!(with(&[(29, 1)]), Some(Refusal::BadField("upper")));
+    // A whole sum of the third level: it names nobody at the lower ones.
+    let whole = [(3, 0), (7, 0), (11, 5), (21, 5), (28, 5)];
+    assert_eq!(with(&whole), None);
+    assert_eq!(with(&[&whole[..], &[(7, 1)]].concat()), Some(Refusal::BadField("bitmap1")));
+    assert_eq!(with(&[&whole[..], &[(3, 1)]].concat()), Some(Refusal::BadField("bitmap0")));
+    // Without the flag the part is values.
+    assert_eq!(with(&[(11, 0)]), None);
+    assert_eq!(AtpPacket::new_checked(&high()[..40]).err().map(|_| ()), Some(()));
 }
 
 #[test]

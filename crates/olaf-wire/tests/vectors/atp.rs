@@ -2,7 +2,7 @@
 
 use super::{bytes_of, hex, messages, u64_of, unhex};
 use olaf_wire::Session;
-use olaf_wire::atp::{AtpPacket, Closed, Header, Join, Key, Kind, Leave, Welcome};
+use olaf_wire::atp::{AtpPacket, Closed, Header, Join, Key, Kind, Leave, Upper, Welcome};
 use olaf_wire::reduce::{Reason, WelcomeCode};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -48,7 +48,20 @@ fn header(message: &Value) -> Header {
             wraps: u32_of(message, "wraps"),
         },
         tensor_length: u32_of(message, "tensor_length"),
+        upper: upper(message),
     }
+}
+
+/// The part of a job with more than two levels.
+fn upper(message: &Value) -> Option<Upper> {
+    let two = |field: &str| [0, 1].map(|at| message["upper"][field][at].clone());
+    let number = |value: Value| u32::try_from(value.as_u64().unwrap()).unwrap();
+    message.get("upper").map(|of| Upper {
+        bitmaps: two("bitmaps").map(number),
+        fan_ins: two("fan_ins").map(|value| u8::try_from(number(value)).unwrap()),
+        passed: u8_of(of, "passed"),
+        same_switch: two("same_switch").map(|value| value.as_bool().unwrap()),
+    })
 }
 
 /// The message of those fields, written; and read back from `bytes`, whether it is the same.
@@ -75,8 +88,8 @@ fn written(message: &Value, bytes: &[u8]) -> (Vec<u8>, bool) {
                 closed: u16_of(message, "closed"),
                 values: u16_of(message, "values_of_packet"),
                 aggregators: u32_of(message, "aggregators"),
-                first_switch: u32_of(message, "first_switch"),
-                second_switch: u32_of(message, "second_switch"),
+                switches: ["first_switch", "second_switch", "third_switch", "fourth_switch"]
+                    .map(|name| message.get(name).map_or(0, |_| u32_of(message, name))),
                 sent_at_us: u32_of(message, "sent_at_us"),
                 scale: message["scale"].as_f64().unwrap(),
                 servers: u8_of(message, "servers"),
@@ -107,6 +120,7 @@ fn written(message: &Value, bytes: &[u8]) -> (Vec<u8>, bool) {
                 aggregators: u32_of(message, "aggregators"),
                 sent_at_us: u32_of(message, "sent_at_us"),
                 sequence: u64_of(message, "sequence"),
+                upper: upper(message),
             };
             let read = packet.and_then(|packet| Welcome::parse(&packet));
             (welcome.emit(&mut buf), read == Ok(welcome))
@@ -187,4 +201,40 @@ fn a_gradient_fragment_packet_of_figure_5() {
     assert_eq!(header, expected);
     assert_eq!(packet.values(), unhex("05f5e100ffffffff"));
     assert_eq!(header.key.sequence(header.sequence, 3 << 16), 0x3_fffe);
+}
+
+/// Made by hand: the part for the third and the fourth level lies between header and values.
+#[test]
+fn a_gradient_fragment_packet_of_a_job_with_four_levels() {
+    let fields = [
+        "00000000",         // bitmap0: all workers of the groups below
+        "00000000",         // bitmap1: all of those
+        "08",               // fanInDegree0
+        "03",               // fanInDegree1
+        "00",               // no flags
+        "05",               // edgeSwitchIdentifier, and the part for more levels
+        "0102",             // job
+        "fffe",             // sequence
+        "0309",             // aggregator index
+        "00000006",         // bitmap2: the second and the third group
+        "00000010",         // bitmap3: the fifth one
+        "03",               // fanInDegree2
+        "20",               // fanInDegree3
+        "0a",               // it has passed three levels; the last two are in one switch
+        "00",               // unused
+        "05f5e100",         // 1.0 times 10^8
+        "000700000b000003", // generation 7, tensor 11, wrapped 3 times
+        "0000007c",         // 124 values in the tensor
+    ];
+    let bytes = unhex(&fields.concat());
+    let packet = AtpPacket::new_checked(&bytes).unwrap();
+    let header = Header::parse(&packet).unwrap();
+    assert_eq!((header.levels(), header.level()), (4, 3));
+    assert_eq!([0, 1, 2, 3].map(|level| header.bitmap(level)), [0, 0, 6, 16]);
+    assert_eq!([0, 1, 2, 3].map(|level| header.fan_in(level)), [8, 3, 3, 32]);
+    assert_eq!([0, 1, 2, 3].map(|level| header.same_switch_after(level)), [false, false, true, false]);
+    assert_eq!(packet.values(), unhex("05f5e100"));
+    let mut again = vec![0xff; header.datagram_len(1)];
+    header.emit(packet.values(), &mut again);
+    assert_eq!(again, bytes);
 }

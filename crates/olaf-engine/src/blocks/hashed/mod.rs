@@ -32,8 +32,8 @@ pub struct Id {
     pub job: u16,
     /// The server.
     pub server: u8,
-    /// The level, and the group of workers at the first one.
-    pub place: u8,
+    /// The level, and the group whose members meet there.
+    pub place: u32,
     /// The sequence number.
     pub sequence: u16,
     /// Generation, tensor and wraps.

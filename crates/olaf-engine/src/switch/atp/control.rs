@@ -5,6 +5,7 @@ use super::job::Job;
 use crate::drop::DropReason;
 use crate::engine::{Receivers, Source, Verdict};
 use crate::time::Instant;
+use olaf_wire::atp::offsets::join;
 use olaf_wire::atp::{AtpPacket, Closed, Join, Leave, Welcome};
 use olaf_wire::reduce::WelcomeCode;
 
@@ -14,7 +15,6 @@ impl Switch {
         now: Instant,
         from: Source,
         packet: &AtpPacket<'_>,
-        bytes: &[u8],
     ) -> Verdict {
         let mut join = match Join::parse(packet) {
             Ok(join) => join,
@@ -32,17 +32,15 @@ impl Switch {
             return full;
         }
         self.counters.joins += 1;
-        // The first two switches on the way are the two levels. One beyond adds nothing: what leaves
-        // the second level is complete, or may not be added.
-        if join.first_switch == 0 {
-            join.first_switch = self.id;
-        } else if join.second_switch == 0 {
-            join.second_switch = self.id;
+        // The first switches on the way have a level each. One beyond adds nothing: it knows no bitmap.
+        if let Some(place) = join.switches.iter_mut().find(|id| **id == 0) {
+            *place = self.id;
         }
         let own = u32::try_from(self.table.capacity()).unwrap_or(u32::MAX);
         join.aggregators = if join.aggregators == 0 { own } else { join.aggregators.min(own) };
-        let mut stamped = bytes.to_vec();
-        join.emit(&mut stamped);
+        let mut stamped = alloc::vec![0; join::LONG];
+        let len = join.emit(&mut stamped);
+        stamped.truncate(len);
         self.out.send_up(now, server, stamped);
         Verdict::Absorb
     }
@@ -89,7 +87,8 @@ impl Switch {
         };
         if welcome.code == WelcomeCode::Welcome && job.generation != welcome.generation {
             // Beyond the paper: sums of an older arrangement would wait for their age.
-            (job.generation, job.places) = (welcome.generation, 0);
+            job.generation = welcome.generation;
+            job.places.clear();
             self.table.give_up(welcome.job, welcome.server, Some(welcome.generation));
         }
         self.out.send(now, Receivers::One(peer), bytes.to_vec());

@@ -4,12 +4,12 @@
 //! joins came from. A worker repeats its join as a sign of life, so that a switch that restarts knows
 //! its workers again soon.
 
+use super::places::Places;
 use crate::engine::Receivers;
 use crate::ids::{PeerId, Session};
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 use core::time::Duration;
 use olaf_wire::atp::MAX_WORKERS;
 
@@ -25,11 +25,13 @@ struct Member {
 #[derive(Debug, Default)]
 pub(super) struct Job {
     members: BTreeMap<Session, Member>,
+    /// How many members are at each peer.
+    peers: BTreeMap<PeerId, u32>,
     group: Option<Arc<[PeerId]>>,
     /// The newest generation that a welcome named.
     pub(super) generation: u16,
-    /// Places of [`Id`](crate::blocks::hashed::Id) that fragments of the job had here, a bit each.
-    pub(super) places: u64,
+    /// Where fragments of the job met here.
+    pub(super) places: Places,
 }
 
 impl Job {
@@ -41,23 +43,35 @@ impl Job {
         }
         let before = self.members.insert(session, Member { peer, heard: now });
         if before.is_none_or(|before| before.peer != peer) {
+            *self.peers.entry(peer).or_default() += 1;
+            before.into_iter().for_each(|before| self.leaves(before.peer));
             self.group = None;
         }
         true
     }
 
-    pub(super) fn forget(&mut self, session: Session) {
-        self.members.remove(&session);
+    /// One member less is there.
+    fn leaves(&mut self, peer: PeerId) {
+        if let Some(members) = self.peers.get_mut(&peer) {
+            *members -= 1;
+            if *members == 0 {
+                self.peers.remove(&peer);
+            }
+        }
         self.group = None;
+    }
+
+    pub(super) fn forget(&mut self, session: Session) {
+        let member = self.members.remove(&session);
+        member.into_iter().for_each(|member| self.leaves(member.peer));
     }
 
     /// Forgets workers that are silent; whether none is left.
     pub(super) fn expire(&mut self, now: Instant, silence: Duration) -> bool {
-        let before = self.members.len();
-        self.members.retain(|_, member| now.since(member.heard) < silence);
-        if self.members.len() != before {
-            self.group = None;
-        }
+        let is_silent = |member: &Member| now.since(member.heard) >= silence;
+        let silent = self.members.extract_if(.., |_, member| is_silent(member));
+        let peers: alloc::vec::Vec<PeerId> = silent.map(|(_, member)| member.peer).collect();
+        peers.into_iter().for_each(|peer| self.leaves(peer));
         self.members.is_empty()
     }
 
@@ -74,22 +88,17 @@ impl Job {
     }
 
     pub(super) fn has_peer(&self, peer: PeerId) -> bool {
-        self.members.values().any(|member| member.peer == peer)
+        self.peers.contains_key(&peer)
     }
 
     pub(super) fn peers(&self) -> impl Iterator<Item = PeerId> {
-        self.members.values().map(|member| member.peer)
+        self.peers.keys().copied()
     }
 
     /// Everyone whom a parameter packet is copied to, each once.
     pub(super) fn group(&mut self) -> Receivers {
-        let members = &self.members;
-        let group = self.group.get_or_insert_with(|| {
-            let mut peers: Vec<PeerId> = members.values().map(|member| member.peer).collect();
-            peers.sort_unstable();
-            peers.dedup();
-            peers.into()
-        });
+        let peers = &self.peers;
+        let group = self.group.get_or_insert_with(|| peers.keys().copied().collect());
         Receivers::Many(group.clone())
     }
 }

@@ -8,6 +8,7 @@ mod control;
 mod job;
 mod outbox;
 mod pieces;
+mod places;
 mod statistics;
 #[cfg(test)]
 mod tests;
@@ -44,6 +45,8 @@ pub struct Switch {
     /// Datagrams that were dropped, by reason.
     refused: BTreeMap<&'static str, u64>,
     next_silence_check: Instant,
+    /// A sum on its way from one level to the next, or to the link.
+    sum: Vec<u8>,
 }
 
 impl Switch {
@@ -64,6 +67,7 @@ impl Switch {
             counters: Counters::default(),
             refused: BTreeMap::new(),
             next_silence_check: Instant(0),
+            sum: Vec::new(),
         })
     }
 
@@ -94,7 +98,7 @@ impl Switch {
                 self.counters.gradients += 1;
                 self.handle_gradient(now, from, &packet)
             }
-            Kind::Join if !is_above => self.handle_join(now, from, &packet, bytes),
+            Kind::Join if !is_above => self.handle_join(now, from, &packet),
             Kind::Leave if !is_above => self.handle_leave(now, &packet, bytes),
             Kind::Parameters if is_above => self.handle_parameters(now, from, &packet, bytes),
             Kind::Welcome if is_above => self.handle_welcome(now, &packet, bytes),

@@ -1,35 +1,30 @@
 //! Gradient fragment packets up, parameter packets down (ATP Figures 7 and 17).
 
 use super::Switch;
+use super::places::place_of;
 use crate::blocks::hashed::{Aggregator, Id, Met, Piece};
 use crate::drop::DropReason;
 use crate::engine::{Ecn, Source, Verdict};
 use crate::lanes::saturating;
 use crate::time::Instant;
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use olaf_wire::atp::offsets::VALUE;
-use olaf_wire::atp::{AtpPacket, BITS, Header, datagram_len};
+use olaf_wire::atp::{AtpPacket, Header};
 
-/// Place of the second level in an [`Id`]; those below are the groups of the first level.
-const SECOND: u8 = BITS as u8;
-
-/// What a packet does next.
+/// What a packet does after a level.
 enum Next {
     /// It is in a sum, or was dropped.
     Stays,
-    /// It leaves with these values; none: its own.
-    Goes(Option<Vec<u8>>),
+    /// It goes on with its values.
+    Goes,
+    /// The sum in the aggregator of that index goes on.
+    Complete(u32),
+    /// The sum that the packet took along goes on.
+    Flushed(Box<Aggregator>),
 }
 
-/// Where a fragment of a place meets, from the aggregator index that its packets name.
-///
-/// differs: the paper has one place a switch. Groups at one switch must not meet each other, and both
-/// levels may be at one switch: each has the cell that many behind the named one.
-fn index_of(place: u8, index: u16) -> u32 {
-    u32::from(index) + u32::from(place)
-}
-
-fn id_of(header: &Header, place: u8, values: &[u8]) -> Id {
+fn id_of(header: &Header, place: u32, values: &[u8]) -> Id {
     Id {
         job: header.job,
         server: header.server,
@@ -41,10 +36,20 @@ fn id_of(header: &Header, place: u8, values: &[u8]) -> Id {
     }
 }
 
-fn bytes_of(open: &Aggregator) -> Vec<u8> {
-    let mut bytes = alloc::vec![0; open.value.len() * VALUE];
-    saturating::write(&open.value, &mut bytes);
-    bytes
+fn write(open: &Aggregator, sum: &mut Vec<u8>) {
+    sum.resize(open.value.len() * VALUE, 0);
+    saturating::write(&open.value, sum);
+}
+
+/// The packet is behind this switch.
+fn leave(header: &mut Header) {
+    loop {
+        let level = header.level();
+        header.set_level(level + 1);
+        if !header.same_switch_after(level) {
+            return;
+        }
+    }
 }
 
 /// The fan-in of a sum. Packets that contradict each other may leave more in a sum than the last one
@@ -70,120 +75,121 @@ impl Switch {
         header.ecn |= from.class.ecn() == Ecn::Marked;
         let values = packet.values();
         let known = self.jobs.get(&(header.job, header.server));
-        let next = if !known.is_some_and(|job| job.has_peer(from.peer)) {
+        let mut sum = core::mem::take(&mut self.sum);
+        sum.clear();
+        let goes = if !known.is_some_and(|job| job.has_peer(from.peer)) {
             // No state for strangers: the server decides about them.
             self.counters.strangers += 1;
-            (header.edge, header.resend) = (true, true);
-            Next::Goes(None)
+            leave(&mut header);
+            header.resend = true;
+            true
         } else if header.overflow {
             self.counters.floats += 1;
-            header.edge = true;
-            Next::Goes(None)
+            leave(&mut header);
+            true
         } else {
-            self.climb(now, &mut header, values)
+            self.climb(now, &mut header, values, &mut sum)
         };
-        if let Next::Goes(sum) = next {
-            let values = sum.as_deref().unwrap_or(values);
-            let mut bytes = alloc::vec![0; datagram_len(values.len() / VALUE)];
+        if goes {
+            let values = if sum.is_empty() { values } else { &sum };
+            let mut bytes = alloc::vec![0; header.datagram_len(values.len() / VALUE)];
             header.emit(values, &mut bytes);
             self.out.send_up(now, server, bytes);
         }
+        self.sum = sum;
         Verdict::Absorb
     }
 
-    /// A packet goes through the levels that this switch has for it.
-    fn climb(&mut self, now: Instant, header: &mut Header, values: &[u8]) -> Next {
-        let mut sum = None;
-        if !header.edge {
-            match self.first_level(now, header, values) {
-                Next::Stays => return Next::Stays,
-                Next::Goes(leaves) => sum = leaves,
+    /// A packet goes through the levels that this switch has for it; whether it goes on. `sum` has
+    /// the values it goes on with; empty: its own.
+    fn climb(
+        &mut self,
+        now: Instant,
+        header: &mut Header,
+        values: &[u8],
+        sum: &mut Vec<u8>,
+    ) -> bool {
+        loop {
+            let level = header.level();
+            if level >= header.levels() {
+                // It has passed all levels.
+                return true;
             }
-            header.edge = true;
-            if !header.same_switch {
-                return Next::Goes(sum);
+            let current = if sum.is_empty() { values } else { &**sum };
+            match self.add(now, header, level, current) {
+                Next::Stays => return false,
+                Next::Goes => {}
+                Next::Complete(index) => {
+                    let Some(open) = self.table.aggregator(index) else { return false };
+                    write(open, sum);
+                }
+                Next::Flushed(open) => write(&open, sum),
             }
-        }
-        match self.second_level(now, header, sum.as_deref().unwrap_or(values)) {
-            Next::Goes(None) => Next::Goes(sum),
-            next => next,
+            header.set_level(level + 1);
+            if !header.same_switch_after(level) {
+                return true;
+            }
         }
     }
 
-    fn first_level(&mut self, now: Instant, header: &mut Header, values: &[u8]) -> Next {
-        if header.fan_in0 == 1 {
+    /// A packet at a level (ATP Figures 7 and 17). Levels above the second follow the logic of the
+    /// second (ATP §3.4).
+    fn add(&mut self, now: Instant, header: &mut Header, level: usize, values: &[u8]) -> Next {
+        let named = header.bitmap(level).count_ones();
+        if named >= u32::from(header.fan_in(level)) {
             // A sum of one needs no aggregator.
             self.counters.alone += 1;
-            return Next::Goes(None);
+            return Next::Goes;
         }
-        let group = u8::try_from(header.bitmap1.trailing_zeros()).unwrap_or(0) % SECOND;
-        let met = self.meet(now, header, group, values);
-        match met {
-            Met::Complete => {
-                let Some(open) = self.table.aggregator(index_of(group, header.index)) else {
-                    return Next::Stays;
-                };
-                (header.bitmap0, header.ecn) = (open.bitmap, open.ecn);
-                header.fan_in0 = at_least(header.fan_in0, open.bitmap);
-                Next::Goes(Some(bytes_of(open)))
-            }
-            Met::Flushed(sum) => {
-                header.bitmap0 = sum.bitmap;
-                header.fan_in0 = at_least(header.fan_in0, sum.bitmap);
-                header.ecn |= sum.ecn;
-                Next::Goes(Some(bytes_of(&sum)))
-            }
-            met => rest(&met, header),
-        }
-    }
-
-    fn second_level(&mut self, now: Instant, header: &mut Header, values: &[u8]) -> Next {
-        let groups = header.bitmap1.count_ones();
-        if groups >= u32::from(header.fan_in1) {
-            self.counters.alone += 1;
-            return Next::Goes(None);
-        }
-        let is_part = header.bitmap0.count_ones() < u32::from(header.fan_in0) || groups > 1;
-        if !header.resend && is_part {
+        let is_first_level = level == 0;
+        if !is_first_level && !header.resend && (named > 1 || is_part(header, level)) {
             // A bit of this level stands for a whole group (ATP §3.7): no part of one is added.
             self.counters.parts += 1;
             header.resend = true;
         }
-        match self.meet(now, header, SECOND, values) {
-            Met::Complete => {
-                let Some(open) = self.table.aggregator(index_of(SECOND, header.index)) else {
-                    return Next::Stays;
-                };
-                // All workers of all these groups.
-                (header.bitmap0, header.bitmap1, header.ecn) = (0, open.bitmap, open.ecn);
-                header.fan_in1 = at_least(header.fan_in1, open.bitmap);
-                Next::Goes(Some(bytes_of(open)))
-            }
-            met => rest(&met, header),
-        }
-    }
-
-    fn meet(&mut self, now: Instant, header: &Header, place: u8, values: &[u8]) -> Met {
-        if let Some(job) = self.jobs.get_mut(&(header.job, header.server)) {
-            job.places |= 1 << place;
-        }
-        let is_first_level = place < SECOND;
-        let (bitmap, fan_in) = if is_first_level {
-            (header.bitmap0, header.fan_in0)
-        } else {
-            (header.bitmap1, header.fan_in1)
+        let place = place_of(header, level);
+        let job = self.jobs.get_mut(&(header.job, header.server));
+        let Some(number) = job.and_then(|job| job.places.number(place)) else {
+            self.counters.too_many_groups += 1;
+            header.resend = true;
+            return Next::Goes;
         };
+        // differs: the paper has one place a switch. Groups at one switch must not meet each other, and
+        // several levels may be at one switch: each place has the cell that many behind the named one.
+        let index = u32::from(header.index) + number;
         let piece = Piece {
             id: id_of(header, place, values),
-            index: index_of(place, header.index),
-            bitmap,
-            fan_in,
+            index,
+            bitmap: header.bitmap(level),
+            fan_in: header.fan_in(level),
             ecn: header.ecn,
             resend: header.resend,
             is_first_level,
             values,
         };
-        self.table.meet(now, &piece)
+        match self.table.meet(now, &piece) {
+            Met::Complete => {
+                let Some(open) = self.table.aggregator(index) else { return Next::Stays };
+                name_all(header, level, open);
+                header.ecn = open.ecn;
+                Next::Complete(index)
+            }
+            Met::Flushed(open) => {
+                name_all(header, level, &open);
+                header.ecn |= open.ecn;
+                Next::Flushed(open)
+            }
+            Met::Occupied => {
+                // The switch downstream must not add it, and the server may choose another index.
+                (header.resend, header.collision) = (true, true);
+                Next::Goes
+            }
+            Met::Pass => {
+                header.resend = true;
+                Next::Goes
+            }
+            Met::Kept | Met::Repeated | Met::Late => Next::Stays,
+        }
     }
 
     /// A parameter packet frees its aggregators and goes on to everyone below.
@@ -201,12 +207,9 @@ impl Switch {
         let Some(job) = self.jobs.get_mut(&(header.job, header.server)) else {
             return Verdict::Drop(DropReason::UnknownJob);
         };
-        let mut places = job.places;
-        while places != 0 {
-            let place = places.trailing_zeros() as u8;
-            places &= places - 1;
+        for (place, number) in job.places.each() {
             let id = id_of(&header, place, packet.values());
-            self.table.release(now, index_of(place, header.index), &id);
+            self.table.release(now, u32::from(header.index) + number, &id);
         }
         let mut copy = bytes.to_vec();
         if from.class.ecn() == Ecn::Marked {
@@ -220,18 +223,19 @@ impl Switch {
     }
 }
 
-/// What a packet does that leaves as it came, or not at all.
-fn rest(met: &Met, header: &mut Header) -> Next {
-    match met {
-        Met::Occupied => {
-            // The switch downstream must not add it, and the server may choose another index.
-            (header.resend, header.collision) = (true, true);
-            Next::Goes(None)
-        }
-        Met::Pass => {
-            header.resend = true;
-            Next::Goes(None)
-        }
-        _ => Next::Stays,
-    }
+/// Whether a group below that level is not whole.
+fn is_part(header: &Header, level: usize) -> bool {
+    let named = |below: usize| header.bitmap(below).count_ones();
+    // A packet names nobody below the level where it was added up last: all of them are in it.
+    (0..level).any(|below| {
+        let named = named(below);
+        named > 0 && named < u32::from(header.fan_in(below))
+    })
+}
+
+/// The packet carries the sum of that level from now on.
+fn name_all(header: &mut Header, level: usize, open: &Aggregator) {
+    (0..level).for_each(|below| header.set_bitmap(below, 0));
+    header.set_bitmap(level, open.bitmap);
+    header.set_fan_in(level, at_least(header.fan_in(level), open.bitmap));
 }

@@ -17,8 +17,10 @@ pub(super) struct Counters {
     pub(super) floats: u64,
     /// Of these: of a worker whose join did not pass here.
     pub(super) strangers: u64,
-    /// Parts of a group at the second level, which go on alone.
+    /// Parts of a group at a level above the first, which go on alone.
     pub(super) parts: u64,
+    /// Of groups beyond those that the switch keeps of a job.
+    pub(super) too_many_groups: u64,
     pub(super) parameters: u64,
     pub(super) joins: u64,
 }

@@ -5,7 +5,7 @@ use crate::engine::{Ecn, TrafficClass};
 use crate::ids::Session;
 use alloc::vec;
 use core::time::Duration;
-use olaf_wire::atp::{Closed, Header, Join, Key, VALUES, Welcome, datagram_len};
+use olaf_wire::atp::{Closed, Header, Join, Key, Upper, VALUES, Welcome};
 use olaf_wire::offsets::MAX_DATAGRAM;
 use olaf_wire::reduce::{Reason, WelcomeCode};
 
@@ -43,7 +43,7 @@ fn parameters(sequence: u16) -> Header {
 }
 
 fn written(header: &Header, lane: i32) -> Vec<u8> {
-    let mut bytes = vec![0; datagram_len(2)];
+    let mut bytes = vec![0; header.datagram_len(2)];
     header.emit(&[lane.to_be_bytes(), (-lane).to_be_bytes()].concat(), &mut bytes);
     bytes
 }
@@ -70,8 +70,7 @@ impl Trace {
             closed: 0,
             values: VALUES,
             aggregators: 0,
-            first_switch: 0,
-            second_switch: 0,
+            switches: [0; 4],
             sent_at_us: 1,
             scale: 1e8,
             servers: 1,
@@ -230,7 +229,7 @@ fn a_join_says_which_switches_it_passed_and_the_welcome_finds_its_way_back() {
     let sent = trace.leaves(PortId::UPLINK);
     let packet = AtpPacket::new_checked(&sent[0].1).expect("a join");
     let join = Join::parse(&packet).expect("a join");
-    assert_eq!((join.first_switch, join.second_switch, join.aggregators), (ID, 0, 16));
+    assert_eq!((join.switches, join.aggregators), ([ID, 0, 0, 0], 16));
     let welcome = Welcome {
         job: 1,
         server: 0,
@@ -252,6 +251,7 @@ fn a_join_says_which_switches_it_passed_and_the_welcome_finds_its_way_back() {
         aggregators: 16,
         sent_at_us: 1,
         sequence: 0,
+        upper: None,
     };
     let mut buf = [0; 128];
     let len = welcome.emit(&mut buf);

@@ -33,6 +33,8 @@ pub(super) struct Setting {
     pub(super) seed: u64,
     /// Workers of each job behind each lower switch; those of the last entry are behind the top.
     pub(super) racks: Vec<u32>,
+    /// The switch above each lower switch, by its number; the top where there is none.
+    pub(super) above: Vec<Option<u32>>,
     pub(super) jobs: u32,
     /// Between each worker and its switch.
     pub(super) wire: Wire,
@@ -51,6 +53,7 @@ impl Default for Setting {
         Self {
             seed: 1,
             racks: vec![3],
+            above: Vec::new(),
             jobs: 1,
             wire,
             trunk: wire,
@@ -151,9 +154,11 @@ impl Jobs {
             jobs.net.join(TOP, server(index), jobs.setting.trunk);
         }
         for number in 0..jobs.setting.racks.len() as u32 - 1 {
-            let wiring = Wiring::new(PortId::DOWNLINK).with(TOP, PortId::UPLINK);
-            jobs.place_switch(rack(number), wiring, vec![TOP]);
-            jobs.net.join(rack(number), TOP, jobs.setting.trunk);
+            let above = jobs.setting.above.get(number as usize).copied().flatten();
+            let above = above.map_or(TOP, rack);
+            let wiring = Wiring::new(PortId::DOWNLINK).with(above, PortId::UPLINK);
+            jobs.place_switch(rack(number), wiring, vec![above]);
+            jobs.net.join(rack(number), above, jobs.setting.trunk);
         }
         for job in 0..jobs.setting.jobs {
             (0..jobs.setting.workers()).for_each(|rank| jobs.place(job, rank));

@@ -1,10 +1,11 @@
-//! ATP in the simulated network: workers, one or two levels of switches, and servers.
+//! ATP in the simulated network: workers, one to four levels of switches, and servers.
 
 mod job;
 
 mod bytes;
 mod congestion;
 mod faults;
+mod levels;
 mod membership;
 mod shortage;
 mod sums;

@@ -82,7 +82,7 @@ fn table() -> Hashed {
     Hashed::new(1, 1 << 10, Duration::from_secs(1))
 }
 
-fn met(table: &mut Hashed, packet: &Packet, place: u8, bitmap: u32, fan_in: u8) -> Met {
+fn met(table: &mut Hashed, packet: &Packet, place: u32, bitmap: u32, fan_in: u8) -> Met {
     let mut values = [0; 4];
     saturating::write(&[packet.value], &mut values);
     let piece = Piece {
@@ -98,7 +98,7 @@ fn met(table: &mut Hashed, packet: &Packet, place: u8, bitmap: u32, fan_in: u8) 
     table.meet(NOW, &piece)
 }
 
-fn id(sequence: u16, place: u8) -> Id {
+fn id(sequence: u16, place: u32) -> Id {
     Id { job: 1, server: 0, place, sequence, key: Key::default(), tensor_length: 1, values: 1 }
 }
 

@@ -28,7 +28,7 @@ impl AtpServer {
             return Err(Refused::UnknownPeer);
         }
         let mut ranks: Vec<u64> = alloc::vec![0; workers.div_ceil(64) as usize];
-        let known = current.seating.ranks(header.bitmap0, header.bitmap1, |rank| {
+        let known = current.seating.ranks(&header, |rank| {
             if let Some(word) = ranks.get_mut(rank as usize / 64) {
                 *word |= 1 << (rank % 64);
             }
@@ -37,7 +37,7 @@ impl AtpServer {
             return Err(Refused::UnknownWorker);
         }
         // A sum is a sign of life of all its workers.
-        for (at, word) in ranks.iter().enumerate() {
+        for (at, word) in ranks.iter().enumerate().filter(|(_, word)| **word != 0) {
             let members = current.members.iter_mut().skip(at * 64).take(64).enumerate();
             let heard = members.filter(|(bit, _)| word >> bit & 1 == 1);
             heard.for_each(|(_, member)| member.heard = now);

@@ -32,7 +32,7 @@ impl Member {
             session: join.session,
             peer,
             wanted: join.rank,
-            path: Path { first: join.first_switch, second: join.second_switch },
+            path: Path(join.switches),
             aggregators: join.aggregators,
             values: join.values,
             window: join.window,
@@ -59,6 +59,7 @@ pub(super) struct Generation {
     pub(super) life: u16,
     /// By rank.
     pub(super) members: Vec<Member>,
+    ranks: BTreeMap<Session, usize>,
     pub(super) seating: Seating,
     pub(super) values: u16,
     pub(super) window: u16,
@@ -75,14 +76,35 @@ pub(super) struct Generation {
 }
 
 impl Generation {
-    pub(super) fn rank_of(&self, session: Session) -> Option<usize> {
-        self.members.iter().position(|member| member.session == session)
+    /// A generation of these workers, which have no seats yet.
+    pub(super) fn new(number: u16, members: Vec<Member>, values: u16, window: u16) -> Self {
+        let sessions = members.iter().map(|member| member.session);
+        Self {
+            number,
+            life: number,
+            gone: alloc::vec![false; members.len()],
+            ranks: sessions.zip(0..).collect(),
+            members,
+            seating: Seating::default(),
+            values,
+            window,
+            aggregators: 0,
+            fragments: Fragments::new(window),
+            indices: Indices::default(),
+            end: None,
+            settles: None,
+            told: None,
+        }
     }
 
-    /// Seats the workers where they are now.
-    pub(super) fn seat(&mut self, (job, server): (u16, u8)) {
+    pub(super) fn rank_of(&self, session: Session) -> Option<usize> {
+        self.ranks.get(&session).copied()
+    }
+
+    /// Seats the workers where they are now, at `most` levels.
+    pub(super) fn seat(&mut self, (job, server): (u16, u8), most: usize) {
         let paths: Vec<Path> = self.members.iter().map(|member| member.path).collect();
-        self.seating = Seating::new(&paths);
+        self.seating = Seating::new(&paths, most);
         let on_the_way = self.members.iter().map(|member| member.aggregators);
         self.aggregators = on_the_way.filter(|aggregators| *aggregators > 0).min().unwrap_or(0);
         self.indices = Indices::new(job, server, self.window, self.aggregators);

@@ -1,15 +1,12 @@
 //! Who takes part: joins, good-byes, silence, and the beginning and the end of generations.
 
 use super::AtpServer;
-use super::fragments::Fragments;
 use super::job::{End, Generation, Job, Member};
-use crate::collective::atp::indices::Indices;
-use crate::collective::atp::seats::Seating;
 use alloc::vec::Vec;
 use olaf_engine::party::GONE;
 use olaf_engine::{Instant, JobId, PeerId, Receivers, Refused, SumEvent};
-use olaf_wire::atp::offsets::TENSOR_BITS;
-use olaf_wire::atp::{ANY, AtpPacket, Closed, Join, Leave, Welcome};
+use olaf_wire::atp::offsets::{SHORT_LEVELS, TENSOR_BITS, VALUE, upper};
+use olaf_wire::atp::{ANY, AtpPacket, Closed, Join, LEVELS, Leave, Welcome};
 use olaf_wire::reduce::{Reason, WelcomeCode};
 
 /// What a join leads to.
@@ -129,22 +126,14 @@ impl AtpServer {
         let wanted = members.iter().map(|member| member.window).min().unwrap_or(1);
         let window = self.config.window_of(values).min(wanted);
         let workers = job.workers;
-        let mut current = Generation {
-            number,
-            life: number,
-            gone: alloc::vec![false; members.len()],
-            members,
-            seating: Seating::default(),
-            values,
-            window,
-            aggregators: 0,
-            fragments: Fragments::new(window),
-            indices: Indices::default(),
-            end: None,
-            settles: None,
-            told: None,
-        };
-        current.seat(of);
+        let mut current = Generation::new(number, members, values, window);
+        current.seat(of, LEVELS);
+        if current.seating.levels > SHORT_LEVELS {
+            // The fields of the other levels take the place of some values: a datagram of the path has
+            // room for both.
+            let places = (upper::LEN / VALUE) as u16;
+            current.values = values.saturating_sub(places).max(1);
+        }
         job.current = Some(current);
         self.counts.generations += 1;
         self.event(of.0, SumEvent::GenerationBegan { generation: number.into(), workers });
@@ -194,6 +183,7 @@ impl AtpServer {
                 aggregators: 0,
                 sent_at_us: join.sent_at_us,
                 sequence: 0,
+                upper: None,
             },
         };
         self.send(now, Receivers::One(peer), |buf| welcome.emit(buf));
@@ -313,7 +303,8 @@ impl AtpServer {
             return;
         }
         current.number = number;
-        current.seat(of);
+        // The life's packets have room for as many levels as they had at first.
+        current.seat(of, current.seating.levels);
         self.next_generation = number.checked_add(1).unwrap_or(1);
         self.counts.seated_anew += 1;
         self.welcome_all(now, of);
@@ -334,18 +325,19 @@ fn welcome_to(of: (u16, u8), job: &Job, current: &Generation, rank: usize) -> We
         workers: job.workers,
         here: job.workers,
         code: WelcomeCode::Welcome,
-        edge: seat.edge,
-        same_switch: seat.same_switch,
+        edge: seat.level > 0,
+        same_switch: seat.same_switch[0],
         generation: current.number,
         life: current.life,
         values: current.values,
         window: current.window,
-        bitmap0: seat.bitmap0,
-        bitmap1: seat.bitmap1,
-        fan_in0: seat.fan_in0,
-        fan_in1: seat.fan_in1,
+        bitmap0: seat.bitmaps[0],
+        bitmap1: seat.bitmaps[1],
+        fan_in0: seat.fan_ins[0],
+        fan_in1: seat.fan_ins[1],
         aggregators: if seat.alone { 0 } else { current.aggregators },
         sent_at_us: member.sent_at_us,
         sequence: current.fragments.open(),
+        upper: (current.seating.levels > SHORT_LEVELS).then(|| seat.upper()),
     }
 }

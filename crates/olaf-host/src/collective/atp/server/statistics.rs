@@ -63,6 +63,7 @@ pub struct WorkerOfJob {
     pub group: u32,
     pub first_switch: u32,
     pub second_switch: u32,
+    pub switches: Vec<u32>,
 }
 
 /// A job.
@@ -76,6 +77,7 @@ pub struct JobStatistics {
     pub generation: Option<u16>,
     pub closed: Option<&'static str>,
     pub open_sequence: u64,
+    pub levels: usize,
     pub members: Vec<WorkerOfJob>,
 }
 
@@ -108,9 +110,10 @@ impl AtpServer {
                 let seated = current.members.iter().zip(&current.seating.seats).enumerate();
                 seated.map(|(rank, (member, seat))| WorkerOfJob {
                     rank,
-                    group: seat.bitmap1.trailing_zeros(),
-                    first_switch: member.path.first,
-                    second_switch: member.path.second,
+                    group: seat.group(),
+                    first_switch: member.path.0[0],
+                    second_switch: member.path.0[1],
+                    switches: member.path.switches().collect(),
                 })
             });
             JobStatistics {
@@ -121,6 +124,7 @@ impl AtpServer {
                 generation: current.map(|current| current.number),
                 closed: current.and_then(|current| current.end).map(|end| end.reason.name()),
                 open_sequence: current.map_or(0, |current| current.fragments.open()),
+                levels: current.map_or(0, |current| current.seating.levels),
                 members: members.collect(),
             }
         });

@@ -240,6 +240,7 @@ impl Flow {
             server,
             sequence: sequence as u16,
             index: self.indices.at(sequence),
+            upper: seat.upper,
             ..Header::default()
         }
     }

@@ -89,7 +89,7 @@ impl Worker {
             return bad("job", "must be below 65536: its field has 16 bits");
         };
         if config.workers == 0 || config.workers > MAX_WORKERS {
-            return bad("workers", "must be from 1 to 1024: two bitmaps of 32 workers");
+            return bad("workers", "must be from 1 to 32768: three bitmaps of 32 workers");
         }
         if config.rank.is_some_and(|rank| rank >= config.workers) {
             return bad("rank", "must be below the number of workers");

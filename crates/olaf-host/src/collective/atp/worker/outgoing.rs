@@ -4,7 +4,7 @@ use super::{FIRST_JOIN_WAIT, Standing, Worker};
 use crate::collective::atp::fixed;
 use olaf_engine::{Instant, TrafficClass, Transmit};
 use olaf_wire::atp::offsets::{TRAILER, VALUE};
-use olaf_wire::atp::{ANY, Join, Key, Leave};
+use olaf_wire::atp::{ANY, Join, Key, LEVELS, Leave};
 
 /// The time in microseconds, which wraps.
 pub(super) fn micros(now: Instant) -> u32 {
@@ -79,8 +79,7 @@ impl Worker {
             closed: flow.closed,
             values: self.values,
             aggregators: 0,
-            first_switch: 0,
-            second_switch: 0,
+            switches: [0; LEVELS],
             sent_at_us: flow.asked_us,
             scale: self.scale,
             servers: self.own.servers,
