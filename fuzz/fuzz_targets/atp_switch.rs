@@ -6,7 +6,7 @@ use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use olaf_engine::switch::atp::{Config, Switch};
 use olaf_engine::{Engine, Instant, PeerId, PortId, Session, Source};
-use olaf_wire::atp::{AtpPacket, Closed, Header, Join, Key, Leave, Welcome, datagram_len};
+use olaf_wire::atp::{AtpPacket, Closed, Header, Join, Key, Leave, Upper, Welcome};
 use olaf_wire::offsets::MAX_DATAGRAM;
 use olaf_wire::reduce::{Reason, WelcomeCode};
 use std::time::Duration;
@@ -29,6 +29,7 @@ enum Step {
         index: u8,
         generation: u8,
         values: u8,
+        upper: Option<([u8; 2], [u8; 2], u8)>,
     },
     Welcome {
         who: u8,
@@ -76,8 +77,7 @@ impl Run {
                     closed: 0,
                     values: 3,
                     aggregators: u32::from(*servers),
-                    first_switch: u32::from(servers % 3),
-                    second_switch: 0,
+                    switches: [u32::from(servers % 3), u32::from(servers / 32), 0, 0],
                     sent_at_us: 1,
                     scale: 1e8,
                     servers: 1 + servers % 4,
@@ -103,6 +103,7 @@ impl Run {
                 index,
                 generation,
                 values,
+                upper,
             } => {
                 let is = |bit: u8| flags >> bit & 1 == 1;
                 let header = Header {
@@ -123,10 +124,16 @@ impl Run {
                     index: u16::from(*index),
                     key: Key::new(u16::from(generation % 3), 0, 0),
                     tensor_length: 100,
+                    upper: upper.map(|(bitmaps, fan_ins, place)| Upper {
+                        bitmaps: bitmaps.map(u32::from),
+                        fan_ins,
+                        passed: place & 3,
+                        same_switch: [place & 4 != 0, place & 8 != 0],
+                    }),
                 };
                 let values = vec![0x7f; 4 * usize::from(values % 8)];
                 let len = header.emit(&values, &mut buf);
-                assert_eq!(len, datagram_len(values.len() / 4));
+                assert_eq!(len, header.datagram_len(values.len() / 4));
                 self.recv(*up, u32::from(who % 5), &buf[..len]);
             }
             Step::Welcome { who, generation } => {
@@ -151,6 +158,7 @@ impl Run {
                     aggregators: 4,
                     sent_at_us: 0,
                     sequence: 0,
+                    upper: None,
                 }
                 .emit(&mut buf);
                 self.recv(false, 0, &buf[..len]);

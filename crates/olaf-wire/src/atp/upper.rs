@@ -73,7 +73,8 @@ impl Header {
     pub fn set_level(&mut self, level: usize) {
         self.edge = level > 0;
         if let Some(upper) = &mut self.upper {
-            upper.passed = u8::try_from(level.saturating_sub(1)).unwrap_or(at::PASSED).min(at::PASSED);
+            upper.passed =
+                u8::try_from(level.saturating_sub(1)).unwrap_or(at::PASSED).min(at::PASSED);
         }
     }
 

@@ -232,7 +232,10 @@ fn a_gradient_fragment_packet_of_a_job_with_four_levels() {
     assert_eq!((header.levels(), header.level()), (4, 3));
     assert_eq!([0, 1, 2, 3].map(|level| header.bitmap(level)), [0, 0, 6, 16]);
     assert_eq!([0, 1, 2, 3].map(|level| header.fan_in(level)), [8, 3, 3, 32]);
-    assert_eq!([0, 1, 2, 3].map(|level| header.same_switch_after(level)), [false, false, true, false]);
+    assert_eq!(
+        [0, 1, 2, 3].map(|level| header.same_switch_after(level)),
+        [false, false, true, false]
+    );
     assert_eq!(packet.values(), unhex("05f5e100"));
     let mut again = vec![0xff; header.datagram_len(1)];
     header.emit(packet.values(), &mut again);

@@ -208,6 +208,63 @@ fn more_than_32_workers_are_groups_that_meet_at_the_same_switch() {
     assert_eq!(trace.switch.statistics().used_aggregators, 0, "three were in use");
 }
 
+/// A packet on its way to the third level, where three groups meet, in a job with four.
+fn high(group: u32, bitmaps: [u32; 2], fan_ins: [u8; 2]) -> Header {
+    let upper =
+        Upper { bitmaps: [1 << group, 2], fan_ins: [3, 2], passed: 1, same_switch: [false; 2] };
+    Header {
+        bitmap0: bitmaps[0],
+        bitmap1: bitmaps[1],
+        fan_in0: fan_ins[0],
+        fan_in1: fan_ins[1],
+        edge: true,
+        upper: Some(upper),
+        ..piece(5, 0, 1)
+    }
+}
+
+#[test]
+fn the_third_level_adds_whole_groups_whatever_they_were_made_of() {
+    let mut trace = Trace::new(16, 2);
+    // All of a group's groups, a group of one group, and a worker.
+    let three = [high(0, [0, 3], [4, 2]), high(1, [7, 1], [3, 1]), high(2, [1, 1], [1, 1])];
+    for (header, lane) in three.into_iter().zip([10, 20, 30]) {
+        assert!(trace.up().is_empty());
+        trace.recv_below(worker(0), &written(&header, lane));
+    }
+    let upper = Upper { bitmaps: [7, 2], passed: 2, ..three[2].upper.expect("it has one") };
+    let whole = Header { bitmap0: 0, bitmap1: 0, upper: Some(upper), ..three[2] };
+    assert_eq!(trace.up(), [(whole, 60)]);
+    trace.recv_above(&written(&parameters(5), 1));
+    assert_eq!(trace.switch.statistics().used_aggregators, 0);
+}
+
+#[test]
+fn the_third_level_throws_away_when_a_part_comes() {
+    // A part of the first group, and of the second one's: each says so in another bitmap.
+    for part in [high(1, [3, 1], [4, 1]), high(1, [15, 1], [4, 2])] {
+        let mut trace = Trace::new(16, 2);
+        trace.recv_below(worker(0), &written(&high(0, [0, 3], [4, 2]), 10));
+        trace.recv_below(worker(0), &written(&part, 5));
+        let upper = Upper { passed: 2, ..part.upper.expect("it has one") };
+        let passed = Header { resend: true, upper: Some(upper), ..part };
+        assert_eq!(trace.up(), [(passed, 5)]);
+        let of = trace.switch.statistics().pieces;
+        assert_eq!((of.discarded, of.waiting), (1, 0));
+    }
+}
+
+#[test]
+fn a_packet_that_has_passed_all_levels_is_passed_on() {
+    let mut trace = Trace::new(16, 2);
+    let upper = Upper { bitmaps: [1, 3], fan_ins: [1, 3], passed: 3, same_switch: [false; 2] };
+    let beyond = Header { bitmap0: 0, bitmap1: 0, upper: Some(upper), ..high(0, [1, 1], [1, 1]) };
+    let beyond = Header { upper: Some(Upper { bitmaps: [0, 3], ..upper }), ..beyond };
+    trace.recv_below(worker(0), &written(&beyond, 10));
+    assert_eq!(trace.up(), [(beyond, 10)]);
+    assert_eq!(trace.switch.statistics().pieces.received, 0);
+}
+
 #[test]
 fn congestion_on_the_way_is_kept_in_the_sum_and_in_the_answer() {
     let mut trace = Trace::new(16, 2);

@@ -1,4 +1,4 @@
-//! Workers, a lower switch, the switch before the server, and the server.
+//! Workers, one to three switches on the way to the server, and the server.
 
 use super::super::{Ended, Hashed, Id, Met, Piece};
 use super::tests as names;
@@ -12,13 +12,13 @@ use core::time::Duration;
 use olaf_wire::atp::Key;
 use stateright::{Model, Property};
 
-/// What is explored. All fragments meet in one cell.
+/// What is explored. All fragments meet in one cell of each switch.
 #[derive(Clone, Debug)]
 pub(super) struct Setup {
-    /// Workers at the lower switch.
+    /// Workers at the lowest switch.
     pub(super) below: u8,
-    /// Whether one more worker is at the upper switch; otherwise there is one level.
-    pub(super) beside: bool,
+    /// Switches above it, at most two: each has one more worker.
+    pub(super) beside: u8,
     pub(super) fragments: u16,
     pub(super) bug: Option<Bug>,
 }
@@ -28,18 +28,20 @@ pub(super) struct Setup {
 pub(super) enum Bug {
     /// The server adds what overlaps.
     AddsAgain,
-    /// What leaves the first level is never marked, and the second level adds parts of a group.
+    /// What leaves the first level is never marked, and the others add parts of a group.
     AddsParts,
     /// Workers never set `resend`.
     NoResend,
 }
 
+/// Levels of switches, at most.
+const LEVELS: usize = 3;
+
 /// A gradient fragment packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Packet {
     fragment: u16,
-    bitmap0: u32,
-    bitmap1: u32,
+    bitmaps: [u32; LEVELS],
     resend: bool,
     /// A digit for each worker: how often it is in the sum.
     value: i32,
@@ -49,28 +51,18 @@ pub(super) struct Packet {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Action {
     /// A worker sends a fragment, for the first time or again.
-    Send {
-        worker: u8,
-        fragment: u16,
-        resend: bool,
-    },
-    /// A packet arrives at the upper switch, or at the server.
-    Upper(Packet),
-    Server(Packet),
-    /// A parameter packet passes the upper, and perhaps the lower switch.
-    Answer {
-        fragment: u16,
-        reaches_lower: bool,
-    },
+    Send { worker: u8, fragment: u16, resend: bool },
+    /// A packet arrives at that level; behind the last one is the server.
+    Arrives(usize, Packet),
+    /// A parameter packet passes the last switches: that many.
+    Answer { fragment: u16, passes: usize },
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct System {
-    lower: Hashed,
-    upper: Hashed,
-    /// On their way to the upper switch, and to the server.
-    to_upper: BTreeSet<Packet>,
-    to_server: BTreeSet<Packet>,
+    tables: Vec<Hashed>,
+    /// On their way to each level but the first, and to the server.
+    on_the_way: Vec<BTreeSet<Packet>>,
     /// Workers in each fragment's sum at the server, and the sum.
     server: Vec<(u32, i32)>,
     fault: bool,
@@ -82,39 +74,51 @@ fn table() -> Hashed {
     Hashed::new(1, 1 << 10, Duration::from_secs(1))
 }
 
-fn met(table: &mut Hashed, packet: &Packet, place: u32, bitmap: u32, fan_in: u8) -> Met {
-    let mut values = [0; 4];
-    saturating::write(&[packet.value], &mut values);
-    let piece = Piece {
-        id: id(packet.fragment, place),
-        index: 0,
-        bitmap,
-        fan_in,
-        ecn: false,
-        resend: packet.resend,
-        is_first_level: place == 0,
-        values: &values,
-    };
-    table.meet(NOW, &piece)
-}
-
-fn id(sequence: u16, place: u32) -> Id {
+fn id(sequence: u16, level: usize) -> Id {
+    let place = level as u32;
     Id { job: 1, server: 0, place, sequence, key: Key::default(), tensor_length: 1, values: 1 }
 }
 
 impl Setup {
     fn workers(&self) -> u8 {
-        self.below + u8::from(self.beside)
+        self.below + self.beside
+    }
+
+    fn levels(&self) -> usize {
+        1 + usize::from(self.beside)
+    }
+
+    /// The first packet of a worker, and the level that it goes to.
+    fn packet(&self, worker: u8, fragment: u16, resend: bool) -> (Packet, usize) {
+        let mut bitmaps = [1; LEVELS];
+        let level = usize::from((worker + 1).saturating_sub(self.below));
+        bitmaps[level] = if level == 0 { 1 << worker } else { 2 };
+        (Packet { fragment, bitmaps, resend, value: 1 << (4 * worker) }, level)
+    }
+
+    /// Members that meet at a level, in the group of the packet.
+    fn fan_in(&self, packet: &Packet, level: usize) -> u8 {
+        let is_beside = packet.bitmaps[level + 1..].contains(&2);
+        match level {
+            _ if is_beside => 1,
+            0 => self.below,
+            _ => 2,
+        }
     }
 
     /// Workers of a packet: those of a whole group where it names several.
     fn ranks(&self, packet: &Packet) -> u32 {
-        let group = (1u32 << self.below) - 1;
-        match packet.bitmap1 {
-            1 => packet.bitmap0,
-            2 => 1 << self.below,
-            _ => group | 1 << self.below,
+        let settled = packet.bitmaps.iter().position(|bitmap| *bitmap != 0).unwrap_or(0);
+        let beside = |level: usize| 1u32 << (usize::from(self.below) + level - 1);
+        if let Some(level) = (settled + 1..LEVELS).find(|level| packet.bitmaps[*level] == 2) {
+            return beside(level);
         }
+        if settled == 0 {
+            return packet.bitmaps[0];
+        }
+        let named = |bit: u32| packet.bitmaps[settled] & bit != 0;
+        let lower = if named(1) { beside(settled) - 1 } else { 0 };
+        lower | if named(2) { beside(settled) } else { 0 }
     }
 
     /// A sum has each of its workers once.
@@ -125,11 +129,10 @@ impl Setup {
 
 impl System {
     fn new(setup: &Setup) -> Self {
+        let levels = setup.levels();
         Self {
-            lower: table(),
-            upper: table(),
-            to_upper: BTreeSet::new(),
-            to_server: BTreeSet::new(),
+            tables: (0..levels).map(|_| table()).collect(),
+            on_the_way: vec![BTreeSet::new(); levels],
             server: vec![(0, 0); usize::from(setup.fragments)],
             fault: false,
         }
@@ -137,15 +140,39 @@ impl System {
 
     fn send(&mut self, setup: &Setup, worker: u8, fragment: u16, resend: bool) {
         let resend = resend && setup.bug != Some(Bug::NoResend);
-        let value = 1 << (4 * worker);
-        if worker >= setup.below {
-            self.to_upper.insert(Packet { fragment, bitmap0: 1, bitmap1: 2, resend, value });
+        let (packet, level) = setup.packet(worker, fragment, resend);
+        if level == 0 {
+            self.arrives(setup, 0, packet);
+        } else {
+            self.on_the_way[level - 1].insert(packet);
+        }
+    }
+
+    fn arrives(&mut self, setup: &Setup, level: usize, mut packet: Packet) {
+        if level == setup.levels() {
+            self.at_server(setup, &packet);
             return;
         }
-        let mut packet = Packet { fragment, bitmap0: 1 << worker, bitmap1: 1, resend, value };
-        let bitmap0 = packet.bitmap0;
-        let open = match met(&mut self.lower, &packet, 0, bitmap0, setup.below) {
-            Met::Complete => self.lower.aggregator(0).cloned(),
+        let adds_parts = setup.bug == Some(Bug::AddsParts);
+        let is_part = |below: usize| {
+            let named = packet.bitmaps[below].count_ones();
+            named > 0 && named < u32::from(setup.fan_in(&packet, below))
+        };
+        packet.resend |= (0..level).any(is_part) && !adds_parts;
+        let mut values = [0; 4];
+        saturating::write(&[packet.value], &mut values);
+        let piece = Piece {
+            id: id(packet.fragment, level),
+            index: 0,
+            bitmap: packet.bitmaps[level],
+            fan_in: setup.fan_in(&packet, level),
+            ecn: false,
+            resend: packet.resend,
+            is_first_level: level == 0,
+            values: &values,
+        };
+        let sum = match self.tables[level].meet(NOW, &piece) {
+            Met::Complete => self.tables[level].aggregator(0).cloned(),
             Met::Flushed(sum) => Some(*sum),
             Met::Occupied | Met::Pass => {
                 packet.resend = true;
@@ -153,27 +180,12 @@ impl System {
             }
             Met::Kept | Met::Repeated | Met::Late => return,
         };
-        if let Some(sum) = open {
-            (packet.bitmap0, packet.value) = (sum.bitmap, sum.value[0]);
+        if let Some(sum) = sum {
+            packet.bitmaps[..level].fill(0);
+            (packet.bitmaps[level], packet.value) = (sum.bitmap, sum.value[0]);
         }
-        packet.resend &= setup.bug != Some(Bug::AddsParts);
-        let to = if setup.beside { &mut self.to_upper } else { &mut self.to_server };
-        to.insert(packet);
-    }
-
-    fn at_upper(&mut self, setup: &Setup, mut packet: Packet) {
-        let is_part = packet.bitmap1 == 1 && packet.bitmap0.count_ones() < u32::from(setup.below);
-        packet.resend |= is_part && setup.bug != Some(Bug::AddsParts);
-        let bitmap1 = packet.bitmap1;
-        match met(&mut self.upper, &packet, 32, bitmap1, 2) {
-            Met::Complete => {
-                let Some(sum) = self.upper.aggregator(0) else { return };
-                (packet.bitmap0, packet.bitmap1, packet.value) = (0, sum.bitmap, sum.value[0]);
-            }
-            Met::Occupied | Met::Pass => packet.resend = true,
-            Met::Flushed(_) | Met::Kept | Met::Repeated | Met::Late => return,
-        }
-        self.to_server.insert(packet);
+        packet.resend &= level > 0 || !adds_parts;
+        self.on_the_way[level].insert(packet);
     }
 
     fn at_server(&mut self, setup: &Setup, packet: &Packet) {
@@ -197,32 +209,29 @@ impl System {
     fn act(&mut self, setup: &Setup, action: Action) {
         match action {
             Action::Send { worker, fragment, resend } => self.send(setup, worker, fragment, resend),
-            Action::Upper(packet) => self.at_upper(setup, packet),
-            Action::Server(packet) => self.at_server(setup, &packet),
-            Action::Answer { fragment, reaches_lower } => {
-                self.upper.release(NOW, 0, &id(fragment, 32));
-                if reaches_lower {
-                    self.lower.release(NOW, 0, &id(fragment, 0));
+            Action::Arrives(level, packet) => self.arrives(setup, level, packet),
+            Action::Answer { fragment, passes } => {
+                for level in (0..setup.levels()).rev().take(passes) {
+                    self.tables[level].release(NOW, 0, &id(fragment, level));
                 }
             }
         }
     }
 
-    /// Nothing is lost any more: workers send again what has no answer, twice, and all sums complete.
+    /// Nothing is lost any more: workers send again what has no answer, as often as there are levels,
+    /// and all sums complete.
     fn gets_on(&self, setup: &Setup) -> bool {
         let mut system = self.clone();
-        for _ in 0..2 {
+        for _ in 0..setup.levels().max(2) {
             for (fragment, worker) in
                 (0..setup.fragments).flat_map(|f| (0..setup.workers()).map(move |w| (f, w)))
             {
-                system.to_upper.clear();
-                system.to_server.clear();
+                system.on_the_way.iter_mut().for_each(BTreeSet::clear);
                 system.send(setup, worker, fragment, true);
-                for packet in core::mem::take(&mut system.to_upper) {
-                    system.at_upper(setup, packet);
-                }
-                for packet in core::mem::take(&mut system.to_server) {
-                    system.at_server(setup, &packet);
+                for level in 0..setup.levels() {
+                    for packet in core::mem::take(&mut system.on_the_way[level]) {
+                        system.arrives(setup, level + 1, packet);
+                    }
                 }
             }
         }
@@ -230,10 +239,11 @@ impl System {
     }
 
     fn counts_agree(&self) -> bool {
-        [&self.lower, &self.upper].iter().all(|table| {
-            let counts = table.counts();
-            counts.received == counts.settled()
-        })
+        self.tables.iter().all(|table| table.counts().received == table.counts().settled())
+    }
+
+    fn used(&self) -> usize {
+        self.tables.iter().map(Hashed::used).sum()
     }
 }
 
@@ -253,13 +263,14 @@ impl Model for Setup {
                 actions.extend(both.map(|resend| Action::Send { worker, fragment, resend }));
             }
             if system.is_done(self, fragment) {
-                let both = [false, true].into_iter();
-                actions
-                    .extend(both.map(|reaches_lower| Action::Answer { fragment, reaches_lower }));
+                let some = 1..=self.levels().max(2);
+                actions.extend(some.map(|passes| Action::Answer { fragment, passes }));
             }
         }
-        actions.extend(system.to_upper.iter().copied().map(Action::Upper));
-        actions.extend(system.to_server.iter().copied().map(Action::Server));
+        for (before, packets) in system.on_the_way.iter().enumerate() {
+            let arrives = |packet: &Packet| Action::Arrives(before + 1, *packet);
+            actions.extend(packets.iter().map(arrives));
+        }
     }
 
     fn next_state(&self, system: &System, action: Action) -> Option<System> {
@@ -277,13 +288,13 @@ impl Model for Setup {
                 system.all_done(setup)
             }),
             Property::sometimes(names::FREED, |setup: &Self, system: &System| {
-                system.all_done(setup) && system.lower.used() + system.upper.used() == 0
+                system.all_done(setup) && system.used() == 0
             }),
             Property::sometimes(names::THROWN_AWAY, |_, system: &System| {
-                system.upper.counts().discarded > 0
+                system.tables.last().is_some_and(|table| table.counts().discarded > 0)
             }),
             Property::sometimes(names::TAKEN_ALONG, |_, system: &System| {
-                system.lower.counts().flushed > 1
+                system.tables[0].counts().flushed > 1
             }),
         ]
     }
@@ -298,17 +309,15 @@ fn key(table: &Hashed) -> impl Hash + PartialEq + use<> {
 
 impl PartialEq for System {
     fn eq(&self, other: &Self) -> bool {
-        key(&self.lower) == key(&other.lower)
-            && key(&self.upper) == key(&other.upper)
-            && (&self.to_upper, &self.to_server) == (&other.to_upper, &other.to_server)
+        self.tables.iter().map(key).eq(other.tables.iter().map(key))
+            && self.on_the_way == other.on_the_way
             && (&self.server, self.fault) == (&other.server, other.fault)
     }
 }
 
 impl Hash for System {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        key(&self.lower).hash(state);
-        key(&self.upper).hash(state);
-        (&self.to_upper, &self.to_server, &self.server, self.fault).hash(state);
+        self.tables.iter().for_each(|table| key(table).hash(state));
+        (&self.on_the_way, &self.server, self.fault).hash(state);
     }
 }

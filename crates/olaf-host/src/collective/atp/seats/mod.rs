@@ -140,8 +140,7 @@ impl Seating {
             let Some(ranks) = self.groups.get(&group(|level| header.bitmap(level))) else {
                 return false;
             };
-            return bits(header.bitmap0)
-                .all(|bit| ranks.get(bit).is_some_and(|rank| take(*rank)));
+            return bits(header.bitmap0).all(|bit| ranks.get(bit).is_some_and(|rank| take(*rank)));
         }
         let span = BITS.pow(settled as u32 - 1);
         let above = group(|level| if level > settled { header.bitmap(level) } else { 1 });

@@ -61,7 +61,8 @@ fn arrives(seating: &Seating, paths: &[Path]) -> Vec<Vec<u32>> {
                 break true;
             }
             if header.fan_in(level) > 1 {
-                let key = (level..LEVELS).map(|at| if at == level { level as u32 } else { header.bitmap(at) });
+                let key = (level..LEVELS)
+                    .map(|at| if at == level { level as u32 } else { header.bitmap(at) });
                 let open = waiting.entry((switch, key.collect())).or_default();
                 assert_eq!(open.0 & header.bitmap(level), 0, "two members have one bit");
                 open.0 |= header.bitmap(level);

@@ -94,8 +94,9 @@ impl Forest {
     fn fit(&mut self) {
         while self.highest() + self.apart() > LEVELS && !self.trees.is_empty() {
             let highest = self.trees.iter().map(Node::ends).max();
-            let (high, rest) =
-                core::mem::take(&mut self.trees).into_iter().partition(|tree| Some(tree.ends()) == highest);
+            let (high, rest) = core::mem::take(&mut self.trees)
+                .into_iter()
+                .partition(|tree| Some(tree.ends()) == highest);
             self.trees = rest;
             for tree in Vec::<Node>::into_iter(high) {
                 self.alone.extend(tree.ranks);
@@ -106,7 +107,13 @@ impl Forest {
 }
 
 /// Gives members their bits at the levels from `begins` on, up to `ends`. `fan_in`: how many meet.
-fn sit(seat: &mut Seat, member: usize, members: usize, levels: core::ops::Range<usize>, meets: bool) {
+fn sit(
+    seat: &mut Seat,
+    member: usize,
+    members: usize,
+    levels: core::ops::Range<usize>,
+    meets: bool,
+) {
     let (mut member, mut members) = (member, members);
     for level in levels {
         let first = member - member % GROUP;
