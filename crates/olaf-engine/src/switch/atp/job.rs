@@ -10,6 +10,7 @@ use crate::ids::{PeerId, Session};
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::time::Duration;
 use olaf_wire::atp::MAX_WORKERS;
 
@@ -68,10 +69,9 @@ impl Job {
 
     /// Forgets workers that are silent; whether none is left.
     pub(super) fn expire(&mut self, now: Instant, silence: Duration) -> bool {
-        let is_silent = |member: &Member| now.since(member.heard) >= silence;
-        let silent = self.members.extract_if(.., |_, member| is_silent(member));
-        let peers: alloc::vec::Vec<PeerId> = silent.map(|(_, member)| member.peer).collect();
-        peers.into_iter().for_each(|peer| self.leaves(peer));
+        let silent = self.members.iter().filter(|(_, member)| now.since(member.heard) >= silence);
+        let silent: Vec<Session> = silent.map(|(session, _)| *session).collect();
+        silent.into_iter().for_each(|session| self.forget(session));
         self.members.is_empty()
     }
 
