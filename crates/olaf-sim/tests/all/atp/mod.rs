@@ -9,3 +9,4 @@ mod levels;
 mod membership;
 mod shortage;
 mod sums;
+mod throughput;

@@ -22,8 +22,8 @@ pub struct ServerConfig {
     /// A worker that is not heard for this time, in milliseconds, is dead. 2 s, four signs of life.
     #[serde(rename = "silence_ms", with = "ms")]
     pub silence: Duration,
-    /// A parameter packet is not sent again before this time, in milliseconds: workers of a job ask
-    /// for it one after the other. 1 ms.
+    /// A parameter packet is not sent again before this time, in milliseconds, unless a worker asks
+    /// twice: workers of a job ask for it one after the other. 1 ms.
     #[serde(rename = "repeat_ms", with = "ms")]
     pub repeat: Duration,
     /// After a worker appears behind another switch, the server waits for this time, in milliseconds,

@@ -23,7 +23,8 @@ enum Value {
 #[derive(Debug, Default)]
 pub(super) struct Fragment {
     value: Value,
-    /// The workers in it, by rank: 64 a word.
+    /// The workers in it, by rank: 64 a word. Once it is complete: those that have asked for the result
+    /// since it was sent last.
     have: Vec<u64>,
     /// The tensor of the fragment, as its first packet named it.
     pub(super) tensor: u64,
@@ -133,6 +134,24 @@ impl Fragment {
         }
         self.finish(scale);
         Taken::Completed
+    }
+
+    /// These workers lack the result. Whether one of them has asked before: then the answer to that was
+    /// lost, and did not cross the question.
+    pub(super) fn asks_again(&mut self, from: &[u64]) -> bool {
+        let mut again = false;
+        for (asked, from) in self.have.iter_mut().zip(from) {
+            again |= *asked & from != 0;
+            *asked |= from;
+        }
+        again
+    }
+
+    /// The result is sent; those workers have asked for it.
+    pub(super) fn is_sent(&mut self, now: Instant, to: &[u64]) {
+        self.sent = Some(now);
+        self.have.fill(0);
+        self.have.iter_mut().zip(to).for_each(|(asked, to)| *asked = *to);
     }
 
     fn clear_for_floats(&mut self) {

@@ -83,10 +83,10 @@ impl AtpServer {
             Taken::Completed => {
                 fragments.complete(tensor);
                 self.counts.fragments += 1;
-                self.send_parameters(now, of, sequence, false);
+                self.send_parameters(now, of, sequence, None);
             }
             // Whoever sends it again lacks the answer.
-            Taken::Late if header.resend => self.send_parameters(now, of, sequence, true),
+            Taken::Late if header.resend => self.send_parameters(now, of, sequence, Some(&ranks)),
             Taken::RanOver | Taken::NotFloat => self.ask_for_floats(now, of, sequence),
             _ => {}
         }
@@ -94,24 +94,33 @@ impl AtpServer {
     }
 
     /// Sends the result of a fragment once to each switch before this server; the switches copy it.
-    fn send_parameters(&mut self, now: Instant, of: (u16, u8), sequence: u64, again: bool) {
+    /// `again`: the workers that lack it.
+    fn send_parameters(
+        &mut self,
+        now: Instant,
+        of: (u16, u8),
+        sequence: u64,
+        again: Option<&[u64]>,
+    ) {
         let repeat = self.config.repeat;
         let Some(current) = self.jobs.get_mut(&of).and_then(|job| job.current.as_mut()) else {
             return;
         };
         let (number, to) = (current.number, current.group());
         let Ok(fragment) = current.fragments.at(sequence) else { return };
-        if !again {
+        if again.is_none() {
             fragment.index = current.indices.at(sequence);
         }
-        if !again && fragment.collided {
+        if again.is_none() && fragment.collided {
             fragment.new_index = current.indices.replace(sequence);
             self.counts.replaced += u64::from(fragment.new_index.is_some());
         }
-        if again && fragment.sent.is_some_and(|sent| now.since(sent) < repeat) {
+        let is_lost = again.is_some_and(|from| fragment.asks_again(from));
+        let is_fresh = fragment.sent.is_some_and(|sent| now.since(sent) < repeat);
+        if again.is_some() && is_fresh && !is_lost {
             return;
         }
-        fragment.sent = Some(now);
+        fragment.is_sent(now, again.unwrap_or_default());
         let mut header = Header {
             ecn: fragment.ecn,
             ..answer(of, number, sequence, fragment.tensor, fragment.tensor_length, fragment.index)
@@ -122,7 +131,7 @@ impl AtpServer {
         let mut bytes = alloc::vec![0; olaf_wire::atp::datagram_len(fragment.result().len() / 4)];
         header.emit(fragment.result(), &mut bytes);
         let sent = &mut self.counts.parameters;
-        *(if again { &mut sent.again } else { &mut sent.sent }) += to.len() as u64;
+        *(if again.is_some() { &mut sent.again } else { &mut sent.sent }) += to.len() as u64;
         self.push(now, Receivers::Many(to.into()), bytes);
     }
 

@@ -1,10 +1,11 @@
 //! The stream of fragments between a worker and one server: what is sent, answered and lost.
 
+use super::overtaken::Overtaken;
 use crate::collective::atp::indices::Indices;
 use crate::collective::atp::{AtpWindow, Options};
-use crate::collective::window::Window;
 use crate::push_pull::round_trip::RoundTrip;
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 use core::time::Duration;
 use olaf_engine::Instant;
 use olaf_wire::atp::{Header, Welcome, datagram_len};
@@ -14,9 +15,6 @@ const FIRST_BURST: u32 = 4;
 const MOST_BURST: u32 = 64;
 /// The time-out doubles at most this often while nothing comes.
 const MOST_DOUBLINGS: u32 = 6;
-/// Parameter packets out of order that mean a loss (ATP §3.7).
-const OUT_OF_ORDER: u32 = 3;
-
 /// A fragment that was sent.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
@@ -25,6 +23,8 @@ struct Sent {
     in_floats: bool,
     /// When it was sent last.
     at: Instant,
+    /// Its last packet, counted from the first one of the flow.
+    packet: u64,
     again: bool,
     /// It waits to be sent again.
     is_queued: bool,
@@ -56,10 +56,13 @@ pub(super) struct Flow {
     /// The first fragment without an answer: the *expected* one of ATP §3.6.
     expected: u64,
     sent: VecDeque<Sent>,
+    /// Fragments to send again.
     again: VecDeque<u64>,
+    /// The first ones of them that need no room in the window: what a time-out is for is lost in a
+    /// window that is full.
+    urgent: u32,
     window: AtpWindow,
-    /// Parameter packets in a row that were not the expected one.
-    out_of_order: u32,
+    overtaken: Overtaken,
     indices: Indices,
     /// Indices that the server replaced.
     pub(super) replaced: u64,
@@ -93,8 +96,9 @@ impl Flow {
             expected: 0,
             sent: VecDeque::new(),
             again: VecDeque::new(),
+            urgent: 0,
             window: AtpWindow::new(1, 1, 1, 0),
-            out_of_order: 0,
+            overtaken: Overtaken::default(),
             indices: Indices::default(),
             replaced: 0,
             round_trip: RoundTrip::default(),
@@ -137,11 +141,10 @@ impl Flow {
     pub(super) fn move_to(&mut self, welcome: &Welcome) {
         self.seat = Some(*welcome);
         self.indices = indices(welcome);
-        for (sequence, sent) in (self.expected..).zip(&mut self.sent) {
-            if !sent.is_answered && !core::mem::replace(&mut sent.is_queued, true) {
-                self.again.push_back(sequence);
-            }
-        }
+        let all = self.expected..self.next_to_send;
+        all.for_each(|sequence| {
+            self.queue(sequence);
+        });
     }
 
     /// Operations from that sequence number on have failed: their fragments are not sent any more.
@@ -149,10 +152,11 @@ impl Flow {
         self.next = self.next.min(from);
         self.next_to_send = self.next_to_send.min(from);
         let kept = from.saturating_sub(self.expected) as usize;
-        let dropped = self.sent.iter().skip(kept).filter(|sent| !sent.is_answered).count();
-        (0..dropped).for_each(|_| self.window.on_result(Instant(0), None, false));
-        self.sent.truncate(kept);
+        let dropped = self.sent.drain(kept.min(self.sent.len())..);
+        let on_their_way = dropped.filter(|sent| !sent.is_answered && !sent.is_queued);
+        on_their_way.for_each(|_| self.window.on_gone());
         self.again.retain(|sequence| *sequence < from);
+        self.urgent = self.urgent.min(self.again.len() as u32);
         if self.expected >= self.next_to_send {
             self.timer = None;
         }
@@ -164,7 +168,7 @@ impl Flow {
     }
 
     pub(super) fn window_packets(&self) -> u32 {
-        self.window.state().0
+        self.window.packets()
     }
 
     pub(super) fn round_trip(&self) -> Option<Duration> {
@@ -194,11 +198,15 @@ impl Flow {
 
     /// The next fragment to send again, whether it goes as f32, or none.
     pub(super) fn take_again(&mut self, now: Instant) -> Option<(u64, bool)> {
-        while let Some(sequence) = self.again.pop_front() {
+        while self.urgent > 0 || self.window.room() > 0 {
+            let sequence = self.again.pop_front()?;
+            self.urgent = self.urgent.saturating_sub(1);
             let index = sequence.checked_sub(self.expected).map(|index| index as usize);
             let sent = index.and_then(|index| self.sent.get_mut(index));
             if let Some(sent) = sent.filter(|sent| !sent.is_answered) {
                 (sent.at, sent.again, sent.is_queued) = (now, true, false);
+                sent.packet = self.overtaken.on_sent(sequence);
+                self.window.on_sent();
                 return Some((sequence, sent.in_floats));
             }
         }
@@ -215,9 +223,14 @@ impl Flow {
         }
         self.next_to_send += 1;
         self.window.on_sent();
-        let new =
-            Sent { is_answered: false, in_floats: false, at: now, again: false, is_queued: false };
-        self.sent.push_back(new);
+        self.sent.push_back(Sent {
+            is_answered: false,
+            in_floats: false,
+            at: now,
+            packet: self.overtaken.on_sent(sequence),
+            again: false,
+            is_queued: false,
+        });
         if self.timer.is_none() {
             self.timer = Some(now + self.time_out(keepalive));
         }
@@ -266,67 +279,73 @@ impl Flow {
     /// The server wants the fragment in f32.
     pub(super) fn wants_floats(&mut self, sequence: u64) {
         let Some(index) = sequence.checked_sub(self.expected) else { return };
-        if let Some(sent) = self.sent.get_mut(index as usize).filter(|sent| !sent.is_answered) {
+        if let Some(sent) = self.sent.get_mut(index as usize) {
             sent.in_floats = true;
-            if !core::mem::replace(&mut sent.is_queued, true) {
-                self.again.push_back(sequence);
-            }
+            self.queue(sequence);
         }
     }
 
-    /// The awaited answer to a fragment came; whether a loss was detected.
+    /// What is on its way of a fragment is lost, or of no use: it waits to be sent again. False where it
+    /// waits already, or has its answer.
+    fn queue(&mut self, sequence: u64) -> bool {
+        let index = sequence.checked_sub(self.expected).map(|index| index as usize);
+        let sent = index.and_then(|index| self.sent.get_mut(index));
+        let Some(sent) = sent.filter(|sent| !sent.is_answered && !sent.is_queued) else {
+            return false;
+        };
+        sent.is_queued = true;
+        self.window.on_gone();
+        self.again.push_back(sequence);
+        true
+    }
+
+    /// The awaited answer to a fragment came; returns how many fragments are lost.
     pub(super) fn answered(
         &mut self,
         now: Instant,
         sequence: u64,
         ecn: bool,
         keepalive: Duration,
-    ) -> bool {
+    ) -> u32 {
         let index = sequence.saturating_sub(self.expected) as usize;
-        let Some(sent) = self.sent.get_mut(index) else { return false };
+        let Some(sent) = self.sent.get_mut(index) else { return 0 };
         sent.is_answered = true;
-        let (again, took) = (sent.again, now.since(sent.at));
+        let (again, took, packet) = (sent.again, now.since(sent.at), sent.packet);
+        if !sent.is_queued {
+            self.window.on_gone();
+        }
         if !again {
             self.round_trip.sample(took);
             self.shortest = Some(self.shortest.map_or(took, |shortest| shortest.min(took)));
         }
-        self.window.on_result(now, (!again).then_some(took), ecn);
+        self.window.on_answer(now, (!again).then_some(took), ecn);
         self.doublings = 0;
-        let is_expected = index == 0;
         while self.sent.front().is_some_and(|sent| sent.is_answered) {
             self.sent.pop_front();
             self.expected += 1;
         }
-        let is_loss = !is_expected && self.count_out_of_order(now);
-        if is_expected {
-            self.out_of_order = 0;
+        // An answer that comes too soon is one to an earlier packet of the fragment.
+        if !again || self.shortest.is_some_and(|shortest| took >= shortest) {
+            self.overtaken.on_answer(packet);
         }
-        if again {
-            // It was lost, not late: the others that are overdue were lost, too.
-            self.resend_overdue(now, keepalive);
-        }
+        let lost = self.resend_overtaken(now);
         let waits = !self.sent.is_empty();
         self.timer = waits.then(|| now + self.time_out(keepalive));
-        is_loss
+        lost
     }
 
-    /// A parameter packet was not the expected one. Three in a row mean that the expected fragment, or
-    /// its answer, is lost (ATP §3.7). The fragment is sent again at most once a round trip.
-    fn count_out_of_order(&mut self, now: Instant) -> bool {
-        self.out_of_order += 1;
-        if self.out_of_order < OUT_OF_ORDER {
-            return false;
+    /// Sends again what three later packets have overtaken; returns how many fragments these are.
+    fn resend_overtaken(&mut self, now: Instant) -> u32 {
+        let mut lost = 0;
+        while let Some((packet, sequence)) = self.overtaken.pop() {
+            let index = sequence.checked_sub(self.expected).map(|index| index as usize);
+            let Some(sent) = index.and_then(|index| self.sent.get(index)) else { continue };
+            if sent.packet == packet && self.queue(sequence) {
+                self.window.on_loss(now);
+                lost += 1;
+            }
         }
-        let round_trip = self.round_trip.smoothed().unwrap_or_default().min(self.own_way());
-        let Some(lost) = self.sent.front_mut() else { return false };
-        if lost.is_queued || (lost.again && now.since(lost.at) < round_trip) {
-            return false;
-        }
-        self.out_of_order = 0;
-        lost.is_queued = true;
-        self.again.push_back(self.expected);
-        self.window.on_loss(now);
-        true
+        lost
     }
 
     /// Time has come; the number of fragments that are overdue and will be sent again.
@@ -346,18 +365,26 @@ impl Flow {
     /// Sends again what has waited for the time-out, the first ones first.
     fn resend_overdue(&mut self, now: Instant, keepalive: Duration) -> u32 {
         let time_out = self.time_out(keepalive);
-        let mut overdue = 0;
-        for (sequence, sent) in (self.expected..).zip(&mut self.sent) {
-            if overdue >= self.burst {
-                break;
+        // What waits for room in the window waits in vain where all that fills it is lost.
+        let is_due =
+            |sent: &Sent| !sent.is_answered && (sent.is_queued || now.since(sent.at) >= time_out);
+        let due = (self.expected..).zip(&self.sent).filter(|(_, sent)| is_due(sent));
+        let due: Vec<u64> = due.map(|(sequence, _)| sequence).take(self.burst as usize).collect();
+        for sequence in due.iter().rev() {
+            if !self.queue(*sequence) {
+                self.again.retain(|queued| queued != sequence);
+                self.again.push_back(*sequence);
             }
-            if !sent.is_answered && !sent.is_queued && now.since(sent.at) >= time_out {
-                sent.is_queued = true;
-                self.again.push_back(sequence);
-                overdue += 1;
-            }
+            self.again.rotate_right(1);
         }
+        let overdue = due.len() as u32;
+        self.urgent = (self.urgent + overdue).min(self.again.len() as u32);
         self.burst = if overdue == 0 { FIRST_BURST } else { (self.burst * 2).min(MOST_BURST) };
+        let (expected, sent) = (self.expected, &self.sent);
+        self.overtaken.forget(sent.len(), |packet, sequence| {
+            let index = sequence.checked_sub(expected).map(|index| index as usize);
+            index.and_then(|index| sent.get(index)).is_some_and(|sent| sent.packet == packet)
+        });
         overdue
     }
 }

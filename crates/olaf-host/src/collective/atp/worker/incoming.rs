@@ -88,9 +88,7 @@ impl Worker {
         let ecn = header.ecn || from.class.ecn() == Ecn::Marked;
         self.counts.marked += u64::from(ecn);
         let keepalive = self.config.options.keepalive;
-        if flow.answered(now, sequence, ecn, keepalive) {
-            self.counts.losses += 1;
-        }
+        self.counts.losses += u64::from(flow.answered(now, sequence, ecn, keepalive));
         self.end_complete(now);
         Ok(())
     }

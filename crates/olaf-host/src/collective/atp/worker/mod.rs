@@ -3,6 +3,7 @@
 //! | file | what it decides |
 //! |---|---|
 //! | `flow` | what is sent, answered and lost between the worker and one server |
+//! | `overtaken` | which packets are lost |
 //! | `operations` | where an operation's fragments lie |
 //! | `incoming` | what a message from the switch changes |
 //! | `outgoing` | what is sent next |
@@ -11,6 +12,7 @@ mod flow;
 mod incoming;
 mod operations;
 mod outgoing;
+mod overtaken;
 mod statistics;
 
 pub use statistics::WorkerStatistics;
