@@ -128,6 +128,8 @@ class AtpSettings(Section):
     upstream: Annotated[str | None, NoneIs("off")] = ATP["upstream"]
     """Addresses of up to four servers with commas between them, each with a part of every array; or
     of the switch above. off uses the engine atp_server of the same switch."""
+    name: Annotated[str | None, NoneIs("off")] = ATP["name"]
+    """Name of this switch in the topology file of the server. off: a random number."""
     aggregators: int = Field(default=ATP["aggregators"], ge=1, le=65_536)
     """Number of aggregators of all jobs together."""
     memory_bytes: int = Field(default=ATP["memory_bytes"], ge=1)
@@ -153,6 +155,9 @@ class AtpSettings(Section):
 class AtpServerSettings(Section):
     """The engine `atp_server` of the switch: the parameter server of ATP."""
 
+    topology: Annotated[str | None, NoneIs("off")] = ATP_SERVER["topology"]
+    """JSON file that names the switches, the switch above each, and the workers at each. The server
+    names workers that are elsewhere. off: the workers' joins alone say where they are."""
     jobs: int = Field(default=ATP_SERVER["jobs"], ge=1)
     """Largest number of jobs at once."""
     memory_bytes: int = Field(default=ATP_SERVER["memory_bytes"], ge=1)

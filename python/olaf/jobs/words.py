@@ -53,6 +53,8 @@ _SENTENCES = {
     "join_refused": "turned away from job {job}: {reason}",
     "sum_worker_refused": "a worker of job {job} at {address} refused: {reason}",
     "sum_worker_left": "worker {rank} of job {job} left",
+    "sum_worker_misplaced": "worker {rank} of job {job} is behind other switches than the topology "
+    "says",
     "cores_differ": "job {job}: this switch has {here} cores and the switch above {above}: give "
     "both the same --cores; the workers are refused",
     "non_finite": "job {job}: worker {rank} sent a NaN or an infinity in operation {operation}",

@@ -115,6 +115,13 @@ pub enum SumEvent {
         /// Where it was.
         peer: PeerId,
     },
+    /// ATP: a worker is behind other switches than the topology says.
+    WorkerMisplaced {
+        /// Its rank.
+        rank: u32,
+        /// Where its join came from.
+        peer: PeerId,
+    },
     /// The switch above has more cores than this one: the job's workers are refused.
     CoresDiffer {
         /// Cores of this switch.

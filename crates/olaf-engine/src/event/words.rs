@@ -124,7 +124,7 @@ impl Say<'_> {
                 self.0.value("address", Value::Peer(*peer));
                 self.text("reason", code.name());
             }
-            SumEvent::WorkerLeft { rank, peer } => {
+            SumEvent::WorkerLeft { rank, peer } | SumEvent::WorkerMisplaced { rank, peer } => {
                 self.count("rank", *rank);
                 self.0.value("address", Value::Peer(*peer));
             }
@@ -250,6 +250,7 @@ impl SumEvent {
             Self::GenerationClosed { .. } => "generation_closed",
             Self::WorkerRefused { .. } => "sum_worker_refused",
             Self::WorkerLeft { .. } => "sum_worker_left",
+            Self::WorkerMisplaced { .. } => "sum_worker_misplaced",
             Self::CoresDiffer { .. } => "cores_differ",
             Self::NonFinite { .. } => "non_finite",
             Self::Straggler { .. } => "sum_straggler",

@@ -11,8 +11,8 @@ use crate::roles::switch_config::SwitchConfig;
 use olaf_engine::keys::ConfigError;
 use olaf_engine::switch::atp::Switch;
 use olaf_engine::{PortId, Wiring};
-use olaf_host::collective::atp::AtpServer;
-use olaf_wire::atp::MAX_SERVERS;
+use olaf_host::collective::atp::{AtpServer, Topology};
+use olaf_wire::atp::{MAX_SERVERS, switch_id};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// The switch. `beside`: where the server of this switch's own process listens.
@@ -23,7 +23,8 @@ pub(super) fn switch(
     beside: Option<&str>,
 ) -> Result<Running<Switch>, StartError> {
     let wrong = |error: ConfigError| StartError::Config(format!("atp.{error}"));
-    let mut engine = Switch::new(config.atp.engine.clone(), random::draw()).map_err(wrong)?;
+    let id = config.atp.name.as_deref().map_or_else(random::draw, switch_id);
+    let mut engine = Switch::new(config.atp.engine.clone(), id).map_err(wrong)?;
     let socket = bound(config, key, listen)?;
     let (mut peers, mut wiring) = (Peers::new(), Wiring::new(PortId::DOWNLINK));
     let mut servers = Vec::new();
@@ -52,10 +53,22 @@ pub(super) fn server(
     let wrong = |error: ConfigError| StartError::Config(format!("atp_server.{error}"));
     // Never from a seed: a life that looked like the one before would pass for it.
     let epoch = random::draw() as u16;
-    let engine = AtpServer::new(config.atp_server.clone(), epoch).map_err(wrong)?;
+    let mut engine = AtpServer::new(config.atp_server.engine.clone(), epoch).map_err(wrong)?;
+    if let Some(file) = &config.atp_server.topology {
+        engine.set_topology(topology(file)?);
+    }
     let socket = bound(config, key, listen)?;
     let wiring = Wiring::new(PortId(0));
     Ok(Running::new(Driver::new("switch", engine, wiring, Peers::new(), socket), config.core))
+}
+
+/// Reads the file that says where workers are.
+fn topology(file: &str) -> Result<Topology, StartError> {
+    let wrong = |what: String| StartError::Config(format!("atp_server.topology: {file}: {what}"));
+    let text = std::fs::read_to_string(file).map_err(|error| {
+        wrong(format!("cannot be read: {error}: name a JSON file, or leave the key out"))
+    })?;
+    Topology::parse(&text).map_err(|error| wrong(error.to_string()))
 }
 
 fn bound(config: &SwitchConfig, key: &str, listen: &str) -> Result<Socket, StartError> {

@@ -102,9 +102,33 @@ pub struct SwitchConfig {
     pub trio: SumsConfig<trio::Config>,
     /// The engine `atp`. Its `upstream` names up to four servers, with commas between them, or the
     /// switch above. Off: the engine `atp_server` of this switch.
-    pub atp: SumsConfig<atp::Config>,
+    pub atp: AtpConfig,
     /// The engine `atp_server`.
-    pub atp_server: AtpServerConfig,
+    pub atp_server: AtpServerOptions,
+}
+
+/// The set-up of the engine `atp`.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub struct AtpConfig {
+    /// The servers, or the switch above.
+    pub upstream: Option<String>,
+    /// The switch's name in a topology file. Off: it has a random number in place of a name.
+    pub name: Option<String>,
+    /// What the engine's decisions depend on.
+    #[serde(flatten)]
+    pub engine: atp::Config,
+}
+
+/// The set-up of the engine `atp_server`.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub struct AtpServerOptions {
+    /// A file that says which switches there are and where each worker is. Off: joins say it.
+    pub topology: Option<String>,
+    /// What the engine's decisions depend on.
+    #[serde(flatten)]
+    pub engine: AtpServerConfig,
 }
 
 /// The set-up of an engine that sums as a paper prints it.
@@ -152,8 +176,8 @@ impl Default for SwitchConfig {
             reduce: ReduceConfig::default(),
             iswitch: SumsConfig::default(),
             trio: SumsConfig::default(),
-            atp: SumsConfig::default(),
-            atp_server: AtpServerConfig::default(),
+            atp: AtpConfig::default(),
+            atp_server: AtpServerOptions::default(),
         }
     }
 }

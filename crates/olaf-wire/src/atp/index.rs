@@ -1,4 +1,4 @@
-//! Which aggregator a fragment meets in (ATP §3.5).
+//! Which aggregator a fragment meets in (ATP §3.5), and the number of a switch.
 
 /// `HASH(<Job ID, Sequence Number>) % numAggregators`; 0 where there are no aggregators. Each server
 /// of a job counts its own part of the tensors, so the server belongs to the identity.
@@ -16,6 +16,15 @@ pub const fn aggregator_index(job: u16, server: u8, sequence: u16, aggregators: 
 #[must_use]
 pub const fn rehash(index: u16, job: u16, aggregators: u32) -> u16 {
     reduced(mixed((job as u32) << 16 ^ index as u32 ^ 0x5bd1_e995), aggregators)
+}
+
+/// The number of a switch with a name: the same wherever it is computed, and never 0.
+#[must_use]
+pub fn switch_id(name: &str) -> u32 {
+    let hash = name
+        .bytes()
+        .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    mixed(hash).max(1)
 }
 
 const fn reduced(hash: u32, aggregators: u32) -> u16 {

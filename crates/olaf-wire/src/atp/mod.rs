@@ -18,7 +18,7 @@ mod upper;
 
 pub use control::{Closed, Join, Leave, Welcome};
 pub use frame::{Header, datagram_len};
-pub use index::{aggregator_index, rehash};
+pub use index::{aggregator_index, rehash, switch_id};
 pub use key::{Key, widen};
 pub use offsets::{ANY, BITS, LEVELS, MAX_AGGREGATORS, MAX_SERVERS, MAX_WORKERS, VALUES};
 pub use packet::{AtpPacket, Kind};

@@ -6,6 +6,7 @@ mod indices;
 mod options;
 mod seats;
 mod server;
+pub mod topology;
 mod window;
 mod worker;
 
@@ -13,5 +14,6 @@ pub use fixed::{SCALE, bound};
 pub use options::Options;
 pub use seats::{Path, Seat, Seating};
 pub use server::{AtpServer, ServerConfig, ServerStatistics};
+pub use topology::{Topology, TopologyError};
 pub use window::AtpWindow;
 pub use worker::{Worker, WorkerStatistics};

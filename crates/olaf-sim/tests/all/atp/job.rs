@@ -3,12 +3,13 @@
 use core::time::Duration;
 use olaf_engine::switch::atp::{Config as SwitchConfig, Switch};
 use olaf_engine::{Instant, JobId, PeerId, PortId, Session, Wiring};
-use olaf_host::collective::atp::{AtpServer, Options, ServerConfig, Worker};
+use olaf_host::collective::atp::{AtpServer, Options, ServerConfig, Topology, Worker};
 use olaf_host::collective::{
     Collective, Config, Done, Failure, Operation, OperationId, Options as CommonOptions, Reduction,
     Sum,
 };
 use olaf_sim::{Network, Wire};
+use olaf_wire::atp::switch_id;
 use olaf_wire::reduce::LaneType;
 use std::collections::BTreeMap;
 
@@ -25,6 +26,11 @@ pub(super) fn server(index: u32) -> PeerId {
 /// A lower switch.
 pub(super) fn rack(number: u32) -> PeerId {
     PeerId(1000 + number)
+}
+
+/// The number that a switch writes into joins: that of its name.
+pub(super) fn number_of(at: PeerId) -> u32 {
+    if at == TOP { switch_id("top") } else { switch_id(&format!("rack{}", at.0 - 1000)) }
 }
 
 /// What a run is made of.
@@ -44,6 +50,9 @@ pub(super) struct Setting {
     pub(super) options: CommonOptions,
     pub(super) switch: SwitchConfig,
     pub(super) server: ServerConfig,
+    pub(super) topology: Option<&'static str>,
+    /// Workers ask for no rank.
+    pub(super) without_wishes: bool,
     pub(super) keeps_records: bool,
 }
 
@@ -61,6 +70,8 @@ impl Default for Setting {
             options: CommonOptions::default(),
             switch: SwitchConfig::default(),
             server: ServerConfig::default(),
+            topology: None,
+            without_wishes: false,
             keeps_records: false,
         }
     }
@@ -138,12 +149,16 @@ impl Jobs {
             net = net.without_records();
         }
         let servers = u32::from(setting.own.servers);
-        let config = setting.server.clone();
+        let (config, topology) = (setting.server.clone(), setting.topology);
         for index in 0..servers {
             let config = config.clone();
             net.place(server(index), move |life, _| {
                 let epoch = u16::try_from(100 + 7 * index + 1000 * life).unwrap();
-                Box::new(AtpServer::new(config.clone(), epoch).expect("the set-up can be"))
+                let mut server = AtpServer::new(config.clone(), epoch).expect("the set-up can be");
+                if let Some(text) = topology {
+                    server.set_topology(Topology::parse(text).expect("it is well-formed"));
+                }
+                Box::new(server)
             });
         }
         let mut top = Wiring::new(PortId::DOWNLINK);
@@ -169,7 +184,7 @@ impl Jobs {
     fn place_switch(&mut self, at: PeerId, wiring: Wiring, servers: Vec<PeerId>) {
         let config = self.setting.switch.clone();
         self.net.place_wired(at, wiring, move |_, _| {
-            let mut switch = Switch::new(config.clone(), at.0).expect("the set-up can be");
+            let mut switch = Switch::new(config.clone(), number_of(at)).expect("the set-up can be");
             switch.set_servers(&servers);
             Box::new(switch)
         });
@@ -192,11 +207,12 @@ impl Jobs {
         let switch = self.switch_of(rank);
         let workers = self.setting.workers();
         let (own, options) = (self.setting.own.clone(), self.setting.options.clone());
+        let wishes = !self.setting.without_wishes;
         self.net.place(worker(job, rank), move |life, now| {
             let session = Session(1 + rank + 10_000 * life + 1_000_000 * job);
             let mut config = Config::new(JobId(1 + job), session, switch);
             config.workers = workers;
-            config.rank = Some(rank);
+            config.rank = wishes.then_some(rank);
             config.options = options.clone();
             let mut worker = Worker::new(config, own.clone()).expect("the set-up can be");
             worker.join(now);

@@ -10,3 +10,4 @@ mod membership;
 mod shortage;
 mod sums;
 mod throughput;
+mod topology;

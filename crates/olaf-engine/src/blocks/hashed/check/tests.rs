@@ -59,7 +59,6 @@ fn two_levels() {
 }
 
 #[test]
-#[ignore = "minutes: make model-check"]
 fn three_levels() {
     holds(THREE_LEVELS, &[DONE, FREED, TAKEN_ALONG, THROWN_AWAY]);
 }

@@ -3,7 +3,8 @@
 use super::fragments::Fragments;
 use crate::collective::atp::indices::Indices;
 use crate::collective::atp::seats::{Path, Seating};
-use alloc::collections::{BTreeMap, VecDeque};
+use crate::collective::atp::topology::Topology;
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use core::time::Duration;
 use olaf_engine::{Instant, PeerId, Session};
@@ -60,6 +61,8 @@ pub(super) struct Generation {
     /// By rank.
     pub(super) members: Vec<Member>,
     ranks: BTreeMap<Session, usize>,
+    /// Ranks of workers that are elsewhere than the topology says.
+    pub(super) misplaced: BTreeSet<u32>,
     pub(super) seating: Seating,
     pub(super) values: u16,
     pub(super) window: u16,
@@ -85,6 +88,7 @@ impl Generation {
             gone: alloc::vec![false; members.len()],
             ranks: sessions.zip(0..).collect(),
             members,
+            misplaced: BTreeSet::new(),
             seating: Seating::default(),
             values,
             window,
@@ -101,14 +105,27 @@ impl Generation {
         self.ranks.get(&session).copied()
     }
 
-    /// Seats the workers where they are now, at `most` levels.
-    pub(super) fn seat(&mut self, (job, server): (u16, u8), most: usize) {
+    /// Seats the workers where they are now, at `most` levels. Returns the ranks of workers that are
+    /// elsewhere than the topology says, and were not before.
+    pub(super) fn seat(
+        &mut self,
+        (job, server): (u16, u8),
+        most: usize,
+        topology: &Topology,
+    ) -> Vec<u32> {
         let paths: Vec<Path> = self.members.iter().map(|member| member.path).collect();
         self.seating = Seating::new(&paths, most);
+        let is_elsewhere = |rank: u32, path: &Path| {
+            topology.path(job, rank).is_some_and(|planned| planned != *path)
+        };
+        let ranks = (0..).zip(&paths).filter(|(rank, path)| is_elsewhere(*rank, path));
+        let misplaced: BTreeSet<u32> = ranks.map(|(rank, _)| rank).collect();
+        let before = core::mem::replace(&mut self.misplaced, misplaced);
         let on_the_way = self.members.iter().map(|member| member.aggregators);
         self.aggregators = on_the_way.filter(|aggregators| *aggregators > 0).min().unwrap_or(0);
         self.indices = Indices::new(job, server, self.window, self.aggregators);
         self.settles = None;
+        self.misplaced.difference(&before).copied().collect()
     }
 
     pub(super) fn has_peer(&self, peer: PeerId) -> bool {
@@ -170,20 +187,33 @@ impl Job {
         rank != ANY && others.any(|other| other.wanted == rank)
     }
 
-    /// The workers of the lobby by rank, if all are there. Those without a wish get what is free.
-    pub(super) fn seated(&mut self) -> Option<Vec<Member>> {
+    /// The workers of the lobby by rank, if all are there. Those without a wish get what is free: a rank
+    /// that the topology has where they are, if there is one.
+    pub(super) fn seated(&mut self, job: u16, topology: &Topology) -> Option<Vec<Member>> {
         if self.lobby.len() != self.workers as usize {
             return None;
         }
         let lobby = core::mem::take(&mut self.lobby);
         let mut seats: Vec<Option<Member>> = alloc::vec![None; self.workers as usize];
-        let mut others = VecDeque::new();
+        let mut others = Vec::new();
         for member in lobby.into_values() {
             match seats.get_mut(member.wanted as usize) {
                 Some(seat) if seat.is_none() => *seat = Some(member),
-                _ => others.push_back(member),
+                _ => others.push(member),
             }
         }
-        seats.into_iter().map(|seat| seat.or_else(|| others.pop_front())).collect()
+        let mut free: BTreeMap<Option<Path>, Vec<usize>> = BTreeMap::new();
+        for rank in (0..seats.len()).rev().filter(|rank| seats[*rank].is_none()) {
+            let planned = u32::try_from(rank).ok().and_then(|rank| topology.path(job, rank));
+            free.entry(planned).or_default().push(rank);
+        }
+        let mut elsewhere = VecDeque::new();
+        for member in others {
+            match free.get_mut(&Some(member.path)).and_then(Vec::pop) {
+                Some(rank) => seats[rank] = Some(member),
+                None => elsewhere.push_back(member),
+            }
+        }
+        seats.into_iter().map(|seat| seat.or_else(|| elsewhere.pop_front())).collect()
     }
 }

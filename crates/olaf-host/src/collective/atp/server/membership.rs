@@ -119,7 +119,7 @@ impl AtpServer {
     /// Begins a generation of the workers in the lobby.
     fn begin(&mut self, now: Instant, of: (u16, u8)) {
         let Some(job) = self.jobs.get_mut(&of) else { return };
-        let Some(members) = job.seated() else { return };
+        let Some(members) = job.seated(of.0, &self.topology) else { return };
         let number = self.next_generation;
         self.next_generation = number.checked_add(1).unwrap_or(1);
         let values = members.iter().map(|member| member.values).min().unwrap_or(1);
@@ -127,7 +127,7 @@ impl AtpServer {
         let window = self.config.window_of(values).min(wanted);
         let workers = job.workers;
         let mut current = Generation::new(number, members, values, window);
-        current.seat(of, LEVELS);
+        let misplaced = current.seat(of, LEVELS, &self.topology);
         if current.seating.levels > SHORT_LEVELS {
             // The fields of the other levels take the place of some values: a datagram of the path has
             // room for both.
@@ -136,6 +136,7 @@ impl AtpServer {
         }
         job.current = Some(current);
         self.counts.generations += 1;
+        self.tell_misplaced(of, &misplaced);
         self.event(of.0, SumEvent::GenerationBegan { generation: number.into(), workers });
         self.welcome_all(now, of);
     }
@@ -304,10 +305,22 @@ impl AtpServer {
         }
         current.number = number;
         // The life's packets have room for as many levels as they had at first.
-        current.seat(of, current.seating.levels);
+        let misplaced = current.seat(of, current.seating.levels, &self.topology);
         self.next_generation = number.checked_add(1).unwrap_or(1);
         self.counts.seated_anew += 1;
+        self.tell_misplaced(of, &misplaced);
         self.welcome_all(now, of);
+    }
+
+    /// Tells of workers that are elsewhere than the topology says.
+    fn tell_misplaced(&mut self, of: (u16, u8), ranks: &[u32]) {
+        self.counts.misplaced += ranks.len() as u64;
+        let current = self.jobs.get(&of).and_then(|job| job.current.as_ref());
+        let peer = |rank: &u32| Some((*rank, current?.members.get(*rank as usize)?.peer));
+        let all: Vec<(u32, PeerId)> = ranks.iter().filter_map(peer).collect();
+        for (rank, peer) in all {
+            self.event(of.0, SumEvent::WorkerMisplaced { rank, peer });
+        }
     }
 
     fn event(&mut self, job: u16, event: SumEvent) {

@@ -11,6 +11,7 @@ mod statistics;
 pub use config::ServerConfig;
 pub use statistics::ServerStatistics;
 
+use super::topology::Topology;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use job::Job;
@@ -59,6 +60,7 @@ impl Events {
 /// A parameter server. One server may serve several jobs, and several parts of one job.
 pub struct AtpServer {
     config: ServerConfig,
+    topology: Topology,
     /// By job, and by the server's index in the job.
     jobs: BTreeMap<(u16, u8), Job>,
     next_generation: u16,
@@ -79,12 +81,18 @@ impl AtpServer {
         Ok(Self {
             link: Link::new(Pacer::at(config.link)).with_datagrams(config.link_limit),
             config,
+            topology: Topology::default(),
             jobs: BTreeMap::new(),
             next_generation: epoch.max(1),
             events: Events::default(),
             counts: Counts::default(),
             next_check: Instant(0),
         })
+    }
+
+    /// Checks the workers of generations to come against this topology, and gives ranks by it.
+    pub fn set_topology(&mut self, topology: Topology) {
+        self.topology = topology;
     }
 
     fn take(&mut self, now: Instant, from: Source, bytes: &[u8]) -> Result<(), Refused> {

@@ -1,7 +1,9 @@
 //! The server's state as plain data, in the names of `docs/reference/statistics.md`.
 
 use super::AtpServer;
+use crate::collective::atp::seats::Path;
 use alloc::collections::BTreeMap;
+use alloc::string::String;
 use alloc::vec::Vec;
 use serde::Serialize;
 
@@ -50,6 +52,7 @@ pub(super) struct Counts {
     pub(super) leaves: u64,
     pub(super) generations: u64,
     pub(super) seated_anew: u64,
+    pub(super) misplaced: u64,
     pub(super) closed: BTreeMap<&'static str, u64>,
     pub(super) link_full: u64,
     pub(super) refused: BTreeMap<&'static str, u64>,
@@ -79,6 +82,16 @@ pub struct JobStatistics {
     pub open_sequence: u64,
     pub levels: usize,
     pub members: Vec<WorkerOfJob>,
+    pub misplaced: Vec<Misplaced>,
+}
+
+/// A worker that is elsewhere than the topology says.
+#[derive(Clone, Debug, Serialize)]
+#[allow(missing_docs, reason = "each field stands in docs/reference/statistics.md")]
+pub struct Misplaced {
+    pub rank: u32,
+    pub planned: Vec<String>,
+    pub found: Vec<String>,
 }
 
 /// Everything.
@@ -94,6 +107,7 @@ pub struct ServerStatistics {
     pub leaves: u64,
     pub generations: u64,
     pub seated_anew: u64,
+    pub misplaced: u64,
     pub closed_generations: BTreeMap<&'static str, u64>,
     pub link_full: u64,
     pub refused: BTreeMap<&'static str, u64>,
@@ -101,6 +115,10 @@ pub struct ServerStatistics {
 }
 
 impl AtpServer {
+    fn names(&self, path: Option<Path>) -> Vec<String> {
+        path.map(|path| self.topology.names(&path)).unwrap_or_default()
+    }
+
     /// Everything counted so far.
     #[must_use]
     pub fn statistics(&self) -> ServerStatistics {
@@ -116,6 +134,14 @@ impl AtpServer {
                     switches: member.path.switches().collect(),
                 })
             });
+            let misplaced = current.into_iter().flat_map(|current| {
+                let each = current.misplaced.iter();
+                each.map(|rank| Misplaced {
+                    rank: *rank,
+                    planned: self.names(self.topology.path(*number, *rank)),
+                    found: self.names(current.members.get(*rank as usize).map(|of| of.path)),
+                })
+            });
             JobStatistics {
                 job: *number,
                 server: *server,
@@ -126,6 +152,7 @@ impl AtpServer {
                 open_sequence: current.map_or(0, |current| current.fragments.open()),
                 levels: current.map_or(0, |current| current.seating.levels),
                 members: members.collect(),
+                misplaced: misplaced.collect(),
             }
         });
         let counts = &self.counts;
@@ -139,6 +166,7 @@ impl AtpServer {
             leaves: counts.leaves,
             generations: counts.generations,
             seated_anew: counts.seated_anew,
+            misplaced: counts.misplaced,
             closed_generations: counts.closed.clone(),
             link_full: counts.link_full,
             refused: counts.refused.clone(),
