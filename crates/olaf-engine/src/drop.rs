@@ -2,6 +2,7 @@
 
 use crate::blocks::{pool, records};
 use crate::rejection::Rejection;
+use crate::seal;
 use olaf_wire::{Refusal, WelcomeCode, reduce};
 
 /// Every reason to drop a datagram; metrics, logs and tests derive from it.
@@ -41,6 +42,8 @@ pub enum DropReason {
     Mismatch,
     /// Its join to a sum was refused.
     SumJoinRefused(reduce::WelcomeCode),
+    /// It is not sealed as parties that share a key do it.
+    Seal(seal::Reason),
     /// An end of the network, a worker or a server, refused it.
     End(Refused),
 }
@@ -67,6 +70,7 @@ impl DropReason {
             Self::WrongSender => "wrong_sender",
             Self::Mismatch => "mismatch",
             Self::SumJoinRefused(code) => code.name(),
+            Self::Seal(reason) => reason.name(),
             Self::End(refused) => refused.name(),
         }
     }

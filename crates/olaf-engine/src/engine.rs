@@ -55,6 +55,12 @@ pub trait Engine {
     /// The system did not send a datagram of `bytes` bytes, because it is longer than the path
     /// carries. `largest` is the longest datagram that the system would send, where it says so.
     fn handle_too_long(&mut self, _now: Instant, _bytes: usize, _largest: Option<u32>) {}
+
+    /// The job that a message of this engine names; none if it names none. A key of one job is not
+    /// good for the messages of another.
+    fn job_of(&self, _message: &[u8]) -> Option<u32> {
+        None
+    }
 }
 
 /// Where a datagram came in.

@@ -25,6 +25,7 @@ pub mod party;
 pub mod queue;
 pub mod rejection;
 pub mod report;
+pub mod seal;
 pub mod switch;
 #[cfg(test)]
 mod testing;
@@ -43,6 +44,7 @@ pub use party::{FlowEnds, Hops};
 pub use queue::{Arrival, Discipline, Entry, EntryId, Outcome, QueueKind};
 pub use rejection::Rejection;
 pub use report::Report;
+pub use seal::Sealed;
 pub use switch::native::Switch;
 pub use time::{BitsPerSecond, Instant};
 pub use wiring::Wiring;

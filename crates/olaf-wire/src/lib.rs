@@ -1,6 +1,7 @@
 //! Bytes to meaning, and back: the datagrams of Olaf. [`mina`] has those of MINA's sharing
 //! protocol, [`reduce`] those of the all-reduce through the switch, [`atp`] those of ATP, [`iswitch`]
-//! those of iSwitch, [`trio`] those of Trio-ML.
+//! those of iSwitch, [`trio`] those of Trio-ML. [`sealed`] is around all of them, between parties that
+//! share a key.
 //!
 //! What this crate is: the one place that knows how a message looks on the wire. A
 //! [`Packet`](packet::Packet) checks magic, version, kind and length once; the message types then
@@ -28,6 +29,7 @@ pub mod offsets;
 pub mod packet;
 pub mod reduce;
 pub mod rule;
+pub mod sealed;
 pub mod serial;
 pub mod trio;
 pub mod update;

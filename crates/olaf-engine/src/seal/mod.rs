@@ -1,0 +1,491 @@
+//! Keys around an engine: it gets only messages of parties that have shown a key of its job.
+//!
+//! [`Sealed`] is an engine around an engine. A datagram is verified before the inner engine sees a
+//! byte of it, and each message that the inner engine sends is signed for its receiver. The wire
+//! format is `olaf_wire::sealed`; the cryptography comes from a driver as [`Secrets`]. Without keys
+//! a datagram is its message, and nothing is added.
+//!
+//! A party begins handshakes with the peers of [`Sealed::set_above`], and answers those of all
+//! others.
+
+mod answering;
+mod beginning;
+mod reason;
+mod secrets;
+#[cfg(test)]
+mod tests;
+mod window;
+
+pub use reason::{Counters, Reason};
+pub use secrets::{Direction, KeyInfo, Secrets, Session};
+
+use crate::drop::DropReason;
+use crate::engine::{Engine, Receivers, Source, TrafficClass, Transmit, Verdict, Why};
+use crate::event::Event;
+use crate::ids::{PeerId, PortId};
+use crate::report::{Group, Report, walk};
+use crate::time::Instant;
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use answering::Answering;
+use beginning::{Beginning, Held};
+use core::ops::{Deref, DerefMut};
+use olaf_wire::offsets::MAX_DATAGRAM;
+use olaf_wire::packet::Refusal;
+use olaf_wire::sealed::offsets::{handshake, trailer};
+use olaf_wire::sealed::{self, Handshake, Kind, OVERHEAD, Tag};
+
+/// Associations that a party answers at most, those of all keys together.
+pub const ASSOCIATIONS: usize = 4096;
+/// Answers to handshakes that wait for their port.
+const ANSWERS: usize = 1024;
+
+/// An engine behind keys, or without any.
+pub struct Sealed<E> {
+    inner: E,
+    guard: Option<Box<Guard>>,
+}
+
+impl<E> Sealed<E> {
+    /// The engine as it is: its datagrams are its messages.
+    pub const fn clear(inner: E) -> Self {
+        Self { inner, guard: None }
+    }
+
+    /// The engine behind these keys.
+    pub fn with_keys(inner: E, secrets: Box<dyn Secrets>) -> Self {
+        Self { inner, guard: Some(Box::new(Guard::new(secrets))) }
+    }
+
+    /// Names a peer with which this party begins the handshakes. Without keys it does nothing.
+    pub fn set_above(&mut self, peer: PeerId) {
+        if let Some(guard) = &mut self.guard {
+            guard.above.insert(peer);
+        }
+    }
+
+    /// Bytes that the seal adds to each message: the path takes messages shorter by them.
+    pub const fn overhead(&self) -> usize {
+        if self.guard.is_some() { OVERHEAD } else { 0 }
+    }
+
+    /// Whether a peer above has said that it has no such key as ours.
+    pub fn is_key_refused(&self) -> bool {
+        let guard = self.guard.as_deref();
+        guard.is_some_and(|guard| guard.beginning.values().any(|found| found.is_refused))
+    }
+
+    /// What met the seal; none without keys.
+    pub fn counters(&self) -> Option<&Counters> {
+        self.guard.as_deref().map(|guard| &guard.counters)
+    }
+
+    /// The engine, without its seal.
+    pub fn into_inner(self) -> E {
+        self.inner
+    }
+}
+
+impl<E> Deref for Sealed<E> {
+    type Target = E;
+
+    fn deref(&self) -> &E {
+        &self.inner
+    }
+}
+
+impl<E> DerefMut for Sealed<E> {
+    fn deref_mut(&mut self) -> &mut E {
+        &mut self.inner
+    }
+}
+
+impl<E: Engine> Engine for Sealed<E> {
+    fn handle_packet(&mut self, now: Instant, from: Source, bytes: &[u8]) -> Verdict {
+        let Some(guard) = &mut self.guard else {
+            return self.inner.handle_packet(now, from, bytes);
+        };
+        guard.counters.received += 1;
+        let opened = guard.receive(now, from, bytes).and_then(|found| match found {
+            Some((key, message)) if !guard.allows(key, self.inner.job_of(message)) => {
+                Err(Reason::OtherJob)
+            }
+            found => Ok(found.map(|(_, message)| message)),
+        });
+        match opened {
+            Ok(Some(message)) => {
+                guard.counters.opened += 1;
+                self.inner.handle_packet(now, from, message)
+            }
+            Ok(None) => {
+                guard.counters.handshakes += 1;
+                Verdict::Absorb
+            }
+            Err(reason) => {
+                guard.counters.refuse(reason);
+                Verdict::Drop(DropReason::Seal(reason))
+            }
+        }
+    }
+
+    fn poll_transmit(&mut self, now: Instant, port: PortId, buf: &mut [u8]) -> Option<Transmit> {
+        let Some(guard) = &mut self.guard else {
+            return self.inner.poll_transmit(now, port, buf);
+        };
+        if let Some(transmit) = guard.poll(now, port, buf) {
+            return Some(transmit);
+        }
+        while let Some(transmit) = self.inner.poll_transmit(now, port, buf) {
+            let job = self.inner.job_of(&buf[..transmit.len]);
+            if let Some(sealed) = guard.take(now, port, buf, transmit, job) {
+                return Some(sealed);
+            }
+        }
+        // What the engine sent may have begun a handshake.
+        guard.poll(now, port, buf)
+    }
+
+    fn poll_timeout(&self) -> Option<(Instant, Why)> {
+        let own = self.guard.as_deref().and_then(Guard::next_at);
+        let own = own.map(|at| (at, Why::Retransmission));
+        [own, self.inner.poll_timeout()].into_iter().flatten().min_by_key(|(at, _)| *at)
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        // What the seal has to repeat leaves by `poll_transmit`.
+        if self.inner.poll_timeout().is_some_and(|(at, _)| at <= now) {
+            self.inner.handle_timeout(now);
+        }
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        self.inner.poll_event()
+    }
+
+    fn ports(&self) -> u16 {
+        self.inner.ports()
+    }
+
+    fn must_drain(&self) -> bool {
+        self.inner.must_drain()
+    }
+
+    fn peers(&self, keep: &mut dyn FnMut(PeerId)) {
+        self.inner.peers(keep);
+        if let Some(guard) = &self.guard {
+            guard.above.iter().for_each(|peer| keep(*peer));
+            guard.answering.peers(keep);
+        }
+    }
+
+    fn report(&self, now: Instant, to: &mut dyn Report) {
+        self.inner.report(now, to);
+        if let Some(guard) = &self.guard {
+            to.open("keys", Group::Map);
+            walk(&guard.statistics(), to);
+            to.close();
+        }
+    }
+
+    fn handle_too_long(&mut self, now: Instant, bytes: usize, largest: Option<u32>) {
+        let added = self.overhead();
+        let largest = largest.map(|largest| largest.saturating_sub(added as u32));
+        self.inner.handle_too_long(now, bytes.saturating_sub(added), largest);
+    }
+
+    fn job_of(&self, message: &[u8]) -> Option<u32> {
+        self.inner.job_of(message)
+    }
+}
+
+/// The state of a seal as plain data, in the names of `docs/reference/statistics.md`.
+#[derive(Clone, Debug, serde::Serialize)]
+struct Statistics {
+    #[serde(flatten)]
+    counters: Counters,
+    associations: usize,
+    waiting: usize,
+}
+
+/// Between the datagrams and an engine.
+struct Guard {
+    secrets: Box<dyn Secrets>,
+    above: BTreeSet<PeerId>,
+    beginning: BTreeMap<(PeerId, usize), Beginning>,
+    answering: Answering,
+    answers: VecDeque<(PortId, PeerId, Vec<u8>)>,
+    fans: BTreeMap<PortId, Fan>,
+    counters: Counters,
+}
+
+/// A message for several receivers, each of whom gets a datagram of its own.
+struct Fan {
+    bytes: Vec<u8>,
+    class: TrafficClass,
+    job: Option<u32>,
+    to: Arc<[PeerId]>,
+    next: usize,
+}
+
+/// A message, and the key that it came under.
+type Opened<'a> = (usize, &'a [u8]);
+
+impl Guard {
+    fn new(secrets: Box<dyn Secrets>) -> Self {
+        Self {
+            secrets,
+            above: BTreeSet::new(),
+            beginning: BTreeMap::new(),
+            answering: Answering::new(ASSOCIATIONS),
+            answers: VecDeque::new(),
+            fans: BTreeMap::new(),
+            counters: Counters::default(),
+        }
+    }
+
+    fn allows(&self, key: usize, job: Option<u32>) -> bool {
+        self.secrets.keys()[key].allows(job)
+    }
+
+    fn statistics(&self) -> Statistics {
+        Statistics {
+            counters: self.counters.clone(),
+            associations: self.answering.len()
+                + self.beginning.values().filter(|found| found.is_open()).count(),
+            waiting: self.beginning.values().map(Beginning::waiting).sum(),
+        }
+    }
+
+    fn next_at(&self) -> Option<Instant> {
+        self.beginning.values().filter_map(Beginning::next_at).min()
+    }
+
+    /// Verifies a datagram; none if it was a message of a handshake.
+    fn receive<'a>(
+        &mut self,
+        now: Instant,
+        from: Source,
+        datagram: &'a [u8],
+    ) -> Result<Option<Opened<'a>>, Reason> {
+        let found = sealed::Sealed::parse(datagram).ok_or(Reason::NoSeal)?;
+        if found.association == 0 {
+            self.handshake(now, from, &found)?;
+            return Ok(None);
+        }
+        let key = if self.above.contains(&from.peer) {
+            let mut known = self.beginning.range_mut((from.peer, 0)..=(from.peer, usize::MAX));
+            let received = known.find_map(|(_, found_by_key)| found_by_key.receive(&found));
+            received.unwrap_or(Err(Reason::UnknownAssociation))?
+        } else {
+            let received = self.answering.receive(&mut self.counters, now, from.peer, &found);
+            if received == Err(Reason::UnknownAssociation) && datagram.len() >= handshake::LEN {
+                let association = found.association;
+                let hint = Handshake { association, ..Handshake::new(Kind::Unknown) };
+                self.answer(from, &hint, None);
+            }
+            received?
+        };
+        Ok(Some((key, found.message)))
+    }
+
+    fn handshake(
+        &mut self,
+        now: Instant,
+        from: Source,
+        found: &sealed::Sealed<'_>,
+    ) -> Result<(), Reason> {
+        let said = Handshake::parse(found.message).map_err(|refusal| match refusal {
+            Refusal::WrongVersion { .. } => Reason::OtherVersion,
+            // A message without a seal ends in any bytes.
+            Refusal::NotOurs => Reason::NoSeal,
+            _ => Reason::BadHandshake,
+        })?;
+        let is_above = self.above.contains(&from.peer);
+        match said.kind {
+            Kind::Hello if !is_above => {
+                let answer = self.answering.hello(&*self.secrets, now, from.peer, &said);
+                self.answer(from, &answer, None);
+            }
+            Kind::Open if !is_above => {
+                let Self { answering, secrets, counters, .. } = self;
+                let opened =
+                    answering.open(&mut **secrets, counters, now, from.peer, &said, found)?;
+                let (key, answer) = opened;
+                self.answer(from, &answer, Some(key));
+            }
+            Kind::Unknown if is_above => {
+                let Self { beginning, secrets, .. } = self;
+                let mut known = beginning.range_mut((from.peer, 0)..=(from.peer, usize::MAX));
+                let is_ours =
+                    known.any(|(_, own)| own.is_unknown(&mut **secrets, now, said.association));
+                return if is_ours { Ok(()) } else { Err(Reason::NotAsked) };
+            }
+            Kind::Cookie | Kind::Opened | Kind::NoKey if is_above => {
+                let Self { beginning, secrets, counters, .. } = self;
+                let known = beginning.range_mut((from.peer, 0)..=(from.peer, usize::MAX));
+                let mut result = Err(Reason::NotAsked);
+                for (_, own) in known {
+                    result = own.answered(&**secrets, counters, now, &said, found);
+                    if result != Err(Reason::NotAsked) {
+                        break;
+                    }
+                }
+                return result;
+            }
+            _ => return Err(Reason::BadHandshake),
+        }
+        Ok(())
+    }
+
+    /// Answers a message of a handshake, under the key if there is one.
+    fn answer(&mut self, to: Source, answer: &Handshake, key: Option<usize>) {
+        if self.answers.len() < ANSWERS {
+            let bytes = self.written(answer, key);
+            self.answers.push_back((to.port, to.peer, bytes));
+        }
+    }
+
+    fn written(&self, said: &Handshake, key: Option<usize>) -> Vec<u8> {
+        let mut bytes = alloc::vec![0; handshake::LEN];
+        let signed = said.emit(&mut bytes);
+        if let Some(key) = key {
+            let tag = self.secrets.sign(key, &bytes[..signed]);
+            sealed::put_tag(&mut bytes, signed, &tag);
+        }
+        bytes
+    }
+
+    /// The next datagram that does not come from the engine: a handshake's, or of a message that
+    /// the engine has given out already.
+    fn poll(&mut self, now: Instant, port: PortId, buf: &mut [u8]) -> Option<Transmit> {
+        if let Some(at) = self.answers.iter().position(|(on, ..)| *on == port) {
+            let (_, peer, bytes) = self.answers.remove(at)?;
+            buf[..bytes.len()].copy_from_slice(&bytes);
+            return Some(Transmit::to(peer, bytes.len()));
+        }
+        if let Some(transmit) = self.poll_beginning(now, port, buf) {
+            return Some(transmit);
+        }
+        while let Some(fan) = self.fans.get_mut(&port) {
+            let (len, class, job) = (fan.bytes.len(), fan.class, fan.job);
+            buf[..len].copy_from_slice(&fan.bytes);
+            let to = fan.to[fan.next];
+            fan.next += 1;
+            if fan.next == fan.to.len() {
+                self.fans.remove(&port);
+            }
+            let transmit = self.seal(now, port, buf, (to, len, class), job);
+            if transmit.is_some() {
+                return transmit;
+            }
+        }
+        None
+    }
+
+    /// A message of a handshake that is due, or one that waited for its end.
+    fn poll_beginning(&mut self, now: Instant, port: PortId, buf: &mut [u8]) -> Option<Transmit> {
+        let mut due = None;
+        for ((peer, _), own) in &mut self.beginning {
+            if let Some(held) = own.take_held(port) {
+                let len = held.bytes.len();
+                buf[..len].copy_from_slice(&held.bytes);
+                let tag = own.seal(now, |number, counter| counted(buf, len, number, counter));
+                let len = tagged(buf, len, &tag.expect("it is open: it gave out what it held"));
+                self.counters.sealed += 1;
+                return Some(Transmit { class: held.class, ..Transmit::to(*peer, len) });
+            }
+            if own.port() == port
+                && let Some((key, said)) = own.due(now)
+            {
+                due = Some((*peer, key, said));
+                break;
+            }
+        }
+        let (peer, key, said) = due?;
+        let bytes = self.written(&said, (said.kind == Kind::Open).then_some(key));
+        buf[..bytes.len()].copy_from_slice(&bytes);
+        Some(Transmit::to(peer, bytes.len()))
+    }
+
+    /// Seals a message that the engine wrote; none if it goes later, or to nobody.
+    fn take(
+        &mut self,
+        now: Instant,
+        port: PortId,
+        buf: &mut [u8],
+        transmit: Transmit,
+        job: Option<u32>,
+    ) -> Option<Transmit> {
+        let Transmit { to, len, class } = transmit;
+        match to {
+            Receivers::One(peer) => self.seal(now, port, buf, (peer, len, class), job),
+            Receivers::Many(to) if to.is_empty() => None,
+            Receivers::Many(to) => {
+                let bytes = buf[..len].to_vec();
+                self.fans.insert(port, Fan { bytes, class, job, to, next: 0 });
+                self.poll(now, port, buf)
+            }
+        }
+    }
+
+    fn seal(
+        &mut self,
+        now: Instant,
+        port: PortId,
+        buf: &mut [u8],
+        (peer, len, class): (PeerId, usize, TrafficClass),
+        job: Option<u32>,
+    ) -> Option<Transmit> {
+        if len + trailer::LEN > MAX_DATAGRAM.min(buf.len()) {
+            self.counters.too_long += 1;
+            return None;
+        }
+        let tag = if self.above.contains(&peer) {
+            self.tag_up(now, port, buf, (peer, len, class), job)?
+        } else {
+            let found = self.answering.seal(&*self.secrets, peer, job, |number, counter| {
+                counted(buf, len, number, counter)
+            });
+            self.counters.no_association += u64::from(found.is_none());
+            found?
+        };
+        self.counters.sealed += 1;
+        Some(Transmit { class, ..Transmit::to(peer, tagged(buf, len, &tag)) })
+    }
+
+    /// The tag for a message to a party above; before the handshake the message waits.
+    fn tag_up(
+        &mut self,
+        now: Instant,
+        port: PortId,
+        buf: &mut [u8],
+        (peer, len, class): (PeerId, usize, TrafficClass),
+        job: Option<u32>,
+    ) -> Option<Tag> {
+        let Self { secrets, beginning, counters, .. } = self;
+        let Some(key) = secrets.keys().iter().position(|key| key.allows(job)) else {
+            counters.no_association += 1;
+            return None;
+        };
+        let own = beginning.entry((peer, key)).or_insert_with(|| Beginning::new(key, port));
+        own.begin_if_needed(&mut **secrets, now);
+        let tag = own.seal(now, |number, counter| counted(buf, len, number, counter));
+        if tag.is_none() {
+            own.hold(counters, Held { port, class, bytes: buf[..len].to_vec() });
+        }
+        tag
+    }
+}
+
+/// Writes association and counter behind a message; the bytes that a tag is of.
+fn counted(buf: &mut [u8], len: usize, number: u16, counter: u64) -> &[u8] {
+    let signed = sealed::put_counter(buf, len, number, counter);
+    &buf[..signed]
+}
+
+/// Writes the tag behind message and counter; the length of the datagram.
+fn tagged(buf: &mut [u8], len: usize, tag: &Tag) -> usize {
+    sealed::put_tag(buf, len + trailer::LEN - trailer::TAG, tag)
+}

@@ -1,0 +1,64 @@
+//! The cryptography that a seal needs, as a driver provides it.
+
+use alloc::boxed::Box;
+use olaf_wire::sealed::{KeyName, Tag};
+
+/// The keys of a party, and what can be done with them. Nothing of a key leaves it.
+pub trait Secrets: Send {
+    /// The keys, in an order that never changes.
+    fn keys(&self) -> &[KeyInfo];
+
+    /// Bytes that nobody can guess, new ones at each call.
+    fn random(&mut self) -> Tag;
+
+    /// The tag of `bytes` under the key with that place in [`Secrets::keys`].
+    fn sign(&self, key: usize, bytes: &[u8]) -> Tag;
+
+    /// Whether `tag` is the tag of `bytes` under that key; takes the same time for every tag.
+    fn verify(&self, key: usize, bytes: &[u8], tag: &Tag) -> bool;
+
+    /// The tag of `bytes` under a secret that only this process has.
+    fn cookie(&self, bytes: &[u8]) -> Tag;
+
+    /// The keys of a session, from a key and the random bytes of both parties.
+    fn session(&self, key: usize, initiator: &Tag, responder: &Tag) -> Box<dyn Session>;
+}
+
+/// The keys of a session: one for each direction.
+pub trait Session: Send {
+    /// The tag of the datagram `signed`, which is number `counter` in its direction. A caller never
+    /// uses a number twice.
+    fn sign(&self, direction: Direction, counter: u64, signed: &[u8]) -> Tag;
+
+    /// Whether `tag` is that tag; takes the same time for every tag.
+    fn verify(&self, direction: Direction, counter: u64, signed: &[u8], tag: &Tag) -> bool;
+}
+
+/// A direction of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From the party that began the handshake.
+    Up,
+    /// To the party that began the handshake.
+    Down,
+}
+
+/// What is public about a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyInfo {
+    /// Its name on the wire.
+    pub name: KeyName,
+    /// The one job that it is for; none: any job.
+    pub job: Option<u32>,
+}
+
+impl KeyInfo {
+    /// Whether the key is good for messages of that job; messages without a job are of any.
+    #[must_use]
+    pub fn allows(&self, job: Option<u32>) -> bool {
+        match (self.job, job) {
+            (Some(own), Some(job)) => own == job,
+            _ => true,
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! What a party without the key can do, or with the key of another job: nothing that lasts.
+
+use super::*;
+use proptest::prelude::*;
+
+fn joined() -> Pair {
+    let mut pair = Pair::new();
+    pair.say_up(b"\x01first");
+    pair.settle();
+    pair
+}
+
+#[test]
+fn a_stranger_leaves_no_trace() {
+    let mut pair = Pair::new();
+    for port in 0..5000 {
+        let stranger = Sent { from: PeerId(100 + port), to: SWITCH, bytes: hello() };
+        pair.deliver(&stranger);
+        pair.drain();
+    }
+    let mut known = 0;
+    pair.switch.peers(&mut |_| known += 1);
+    assert_eq!((known, pair.switch.guard.as_ref().unwrap().answering.len()), (0, 0));
+    assert!(pair.at_switch().is_empty());
+}
+
+fn hello() -> Vec<u8> {
+    let mut bytes = vec![0; handshake::LEN];
+    let said = Handshake { key_name: KEY.to_be_bytes(), ..Handshake::new(Kind::Hello) };
+    said.emit(&mut bytes);
+    bytes
+}
+
+#[test]
+fn a_datagram_that_comes_again_is_refused() {
+    let mut pair = joined();
+    let recorded = pair.seen.clone();
+    for sent in recorded.iter().filter(|sent| sent.to == SWITCH) {
+        pair.deliver(sent);
+    }
+    assert_eq!(pair.at_switch(), [b"\x01first"], "the engine saw it once");
+    assert_eq!(pair.refused(Reason::Replayed), 1);
+}
+
+#[test]
+fn a_recorded_handshake_does_not_take_a_worker_over() {
+    let mut pair = joined();
+    let recorded = pair.seen.clone();
+    pair.restart_worker();
+    pair.say_up(b"\x01second life");
+    pair.settle();
+    // The handshake of the first life, word for word, while its cookie is still good.
+    for sent in recorded.iter().filter(|sent| sent.to == SWITCH && sent.bytes.len() == 96) {
+        pair.deliver(sent);
+    }
+    pair.settle();
+    pair.say_up(b"\x01more");
+    pair.say_down(b"\x01answer");
+    pair.settle();
+    assert_eq!(pair.at_switch().last().unwrap(), b"\x01more");
+    assert_eq!(pair.at_worker(), [b"\x01answer"], "what comes down is still for the second life");
+}
+
+#[test]
+fn a_cookie_is_good_for_one_address_and_ten_seconds() {
+    let mut pair = Pair::new();
+    pair.say_up(b"\x01first");
+    let sent = pair.drain();
+    pair.deliver(&sent[0]);
+    let cookie = pair.drain();
+    pair.deliver(&cookie[0]);
+    let open = pair.drain();
+    let elsewhere = Sent { from: PeerId(50), ..open[0].clone() };
+    pair.deliver(&elsewhere);
+    assert_eq!(pair.refused(Reason::BadCookie), 1);
+    pair.wait(Duration::from_secs(11));
+    pair.deliver(&open[0]);
+    assert_eq!(pair.refused(Reason::OldCookie), 1);
+    for _ in 0..5 {
+        pair.settle();
+        pair.wait(Duration::from_secs(1));
+    }
+    assert_eq!(pair.at_switch(), [b"\x01first"], "it asks for another cookie");
+}
+
+#[test]
+fn the_key_of_one_job_is_not_good_for_another() {
+    // The worker believes that its key is for any job.
+    let mut pair = Pair::with(&[(7, None)], &[(7, Some(1)), (8, Some(2))]);
+    pair.say_up(b"\x02of another job");
+    pair.say_up(b"\x01of its own");
+    pair.settle();
+    assert_eq!(pair.at_switch(), [b"\x01of its own"]);
+    assert_eq!(pair.refused(Reason::OtherJob), 1);
+}
+
+#[test]
+fn the_owners_of_one_key_cannot_take_all_associations() {
+    let keys = [(7, Some(1)), (8, Some(2))];
+    let mut switch = Sealed::with_keys(Post::default(), Toy::new(2, &keys));
+    switch.guard.as_mut().unwrap().answering = Answering::new(8);
+    let mut pair = Pair { switch, ..Pair::with(&[(7, Some(1))], &keys) };
+    for peer in 0..10 {
+        join_from(&mut pair, PeerId(100 + peer), 7);
+    }
+    assert_eq!(pair.refused(Reason::Full), 6, "four of eight are for this key");
+    join_from(&mut pair, PeerId(200), 8);
+    assert_eq!(pair.refused(Reason::Full), 6);
+    pair.wait(Duration::from_secs(31));
+    join_from(&mut pair, PeerId(110), 7);
+    assert_eq!(pair.refused(Reason::Full), 6, "an idle one gives way");
+    assert_eq!(pair.switch.guard.as_ref().unwrap().answering.len(), 5);
+}
+
+/// A party at another address does the whole handshake.
+fn join_from(pair: &mut Pair, peer: PeerId, key: u64) {
+    let mut party = Sealed::with_keys(Post::default(), Toy::new(u64::from(peer.0), &[(key, None)]));
+    party.set_above(SWITCH);
+    party.to_send.push_back((vec![SWITCH], vec![if key == 7 { 1 } else { 2 }]));
+    let mut buf = vec![0; MAX_DATAGRAM];
+    for _ in 0..4 {
+        while let Some(sent) = party.poll_transmit(pair.now, PORT, &mut buf) {
+            pair.switch.handle_packet(pair.now, Source::new(PORT, peer), &buf[..sent.len]);
+        }
+        while let Some(sent) = pair.switch.poll_transmit(pair.now, PORT, &mut buf) {
+            party.handle_packet(pair.now, Source::new(PORT, SWITCH), &buf[..sent.len]);
+        }
+    }
+}
+
+#[test]
+fn a_false_hint_changes_nothing() {
+    let mut pair = joined();
+    let association = sealed::Sealed::parse(&pair.seen.last().unwrap().bytes).unwrap().association;
+    for kind in [Kind::Unknown, Kind::NoKey, Kind::Cookie, Kind::Opened] {
+        let mut bytes = vec![0; handshake::LEN];
+        Handshake { association, ..Handshake::new(kind) }.emit(&mut bytes);
+        pair.deliver(&Sent { from: SWITCH, to: WORKER, bytes });
+    }
+    pair.say_up(b"\x01second");
+    pair.settle();
+    assert_eq!(pair.at_switch(), [&b"\x01first"[..], &b"\x01second"[..]]);
+    assert!(!pair.worker.is_key_refused());
+}
+
+proptest! {
+    #[test]
+    fn a_changed_datagram_is_refused(at in any::<prop::sample::Index>(), bit in 0..8) {
+        let mut pair = joined();
+        pair.say_up(b"\x01second message");
+        let mut sent = pair.drain().remove(0);
+        let at = at.index(sent.bytes.len());
+        sent.bytes[at] ^= 1_u8 << bit;
+        let verdict = pair.deliver(&sent);
+        prop_assert!(matches!(verdict, Verdict::Drop(DropReason::Seal(_))));
+        prop_assert_eq!(pair.at_switch(), [b"\x01first"]);
+        prop_assert!(adds_up(pair.switch.counters().unwrap()));
+    }
+
+    #[test]
+    fn a_stranger_gets_no_more_bytes_than_it_sends(
+        bytes in proptest::collection::vec(any::<u8>(), 0..200), kind in 0..7_u8, like in any::<bool>(),
+    ) {
+        let mut pair = joined();
+        let mut bytes = if like { hello() } else { bytes };
+        if like {
+            bytes[handshake::KIND] = kind;
+        }
+        let len = bytes.len();
+        pair.deliver(&Sent { from: PeerId(77), to: SWITCH, bytes });
+        let answered: usize = pair.drain().iter().map(|sent| sent.bytes.len()).sum();
+        prop_assert!(answered <= len, "{answered} bytes for {len}");
+        prop_assert!(adds_up(pair.switch.counters().unwrap()));
+    }
+}
