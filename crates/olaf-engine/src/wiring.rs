@@ -61,6 +61,11 @@ impl Wiring {
         self.ports.get(&peer).copied().unwrap_or(self.strangers)
     }
 
+    /// The peers that were placed behind `port`.
+    pub fn peers_of(&self, port: PortId) -> impl Iterator<Item = PeerId> {
+        self.ports.iter().filter(move |(_, at)| **at == port).map(|(peer, _)| *peer)
+    }
+
     /// The peer that gets what leaves `port` and is not ours; nothing where there is none.
     #[must_use]
     pub fn default_peer(&self, port: PortId) -> Option<PeerId> {

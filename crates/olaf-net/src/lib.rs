@@ -17,6 +17,7 @@ mod driver;
 mod error;
 mod io;
 mod json;
+pub mod keys;
 mod random;
 mod roles;
 mod sum;

@@ -144,6 +144,13 @@ pub struct Address {
     pub session: Session,
 }
 
+/// The job in the common header of a message; none of bytes that are no message.
+#[must_use]
+pub fn job_of(bytes: &[u8]) -> Option<u32> {
+    let job = bytes.get(common::JOB..common::JOB + 4).filter(|_| bytes.starts_with(&MAGIC))?;
+    Some(u32::from_be_bytes(job.try_into().ok()?))
+}
+
 /// A datagram whose magic, version, kind, flags and length agree with each other.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<'a> {

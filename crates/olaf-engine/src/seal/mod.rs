@@ -42,6 +42,19 @@ pub const ASSOCIATIONS: usize = 4096;
 /// Answers to handshakes that wait for their port.
 const ANSWERS: usize = 1024;
 
+/// How a party stands with those that it begins handshakes with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It has no keys.
+    Clear,
+    /// No handshake has ended yet.
+    Unanswered,
+    /// A party above says that it has no such key. Anybody could have said it.
+    KeyRefused,
+    /// A handshake has ended.
+    Open,
+}
+
 /// An engine behind keys, or without any.
 pub struct Sealed<E> {
     inner: E,
@@ -71,10 +84,17 @@ impl<E> Sealed<E> {
         if self.guard.is_some() { OVERHEAD } else { 0 }
     }
 
-    /// Whether a peer above has said that it has no such key as ours.
-    pub fn is_key_refused(&self) -> bool {
-        let guard = self.guard.as_deref();
-        guard.is_some_and(|guard| guard.beginning.values().any(|found| found.is_refused))
+    /// How this party stands with those above.
+    pub fn standing(&self) -> Standing {
+        let Some(guard) = &self.guard else { return Standing::Clear };
+        let mut all = guard.beginning.values();
+        if all.clone().any(Beginning::is_open) {
+            Standing::Open
+        } else if all.any(|found| found.is_refused) {
+            Standing::KeyRefused
+        } else {
+            Standing::Unanswered
+        }
     }
 
     /// What met the seal; none without keys.

@@ -11,6 +11,7 @@ use olaf_wire::Address;
 use olaf_wire::offsets::{
     DEFAULT_SEGMENT_LANES, LANE, MAX_DATAGRAM, MAX_SEGMENT_LANES, SEGMENT_HEADER, update,
 };
+use olaf_wire::sealed::OVERHEAD;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -25,6 +26,8 @@ pub struct ClientConfig {
     /// The largest IP packet the path takes: a segment's datagram fits into it. Without it, and
     /// without `segment_lanes`, the worker finds out.
     pub mtu_bytes: Option<u32>,
+    /// File with the key of the job. Off: none is needed.
+    pub key_file: Option<String>,
     /// What the worker's decisions depend on.
     #[serde(flatten)]
     pub options: WorkerOptions,
@@ -84,7 +87,7 @@ impl ClientConfig {
 
     /// Lanes of a segment that fit the path.
     fn segment_lanes(&self, v6: bool) -> Result<u32, StartError> {
-        let headers = SEGMENT_HEADER + header_bytes(v6);
+        let headers = SEGMENT_HEADER + self.headers(v6);
         let room = match self.mtu_bytes {
             None => MAX_SEGMENT_LANES,
             Some(mtu) => {
@@ -114,9 +117,14 @@ impl ClientConfig {
         Ok(u32::try_from(lanes).expect("a datagram's lanes are few"))
     }
 
+    /// Bytes of a packet around a message: those of IP and UDP, and the seal.
+    const fn headers(&self, v6: bool) -> usize {
+        header_bytes(v6) + if self.key_file.is_some() { OVERHEAD } else { 0 }
+    }
+
     /// What the worker begins with, where the system lets out IP packets of `system_mtu_bytes`.
     fn path(&self, v6: bool, system_mtu_bytes: Option<u32>) -> PathConfig {
-        let headers = u32::try_from(header_bytes(v6)).expect("headers are short");
+        let headers = u32::try_from(self.headers(v6)).expect("headers are short");
         let longest = u32::try_from(MAX_DATAGRAM).expect("a datagram is short");
         let largest = system_mtu_bytes.map_or(longest, |mtu| mtu.saturating_sub(headers));
         PathConfig {

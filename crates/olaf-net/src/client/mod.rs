@@ -10,7 +10,7 @@ use crate::driver::shared::Shared;
 use crate::error::{ClientError, StartError};
 use crate::io::peers::Peers;
 use crate::io::socket::Socket;
-use crate::random;
+use crate::{keys, random};
 use olaf_host::push_pull::worker::{PushError, Standing, TooNarrow};
 use olaf_host::{Worker, WorkerConfig};
 use olaf_wire::{Address, ClusterId, JobId, Session, WelcomeCode, WorkerId};
@@ -97,7 +97,8 @@ impl Client {
         let chance_seed = u64::from(worker) << 32 | u64::from(session);
         let worker = Worker::new(WorkerConfig { chance_seed, ..set_up });
         let local = socket.local();
-        let shared = Shared::new(socket, peers, peer, worker)
+        let keys = keys::read("key_file", config.key_file.as_slice())?;
+        let shared = Shared::new(socket, peers, peer, worker, keys)
             .map_err(|error| StartError::System("cannot open a client".into(), error))?;
         let shared = Arc::new(shared);
         let theirs = shared.clone();
@@ -201,6 +202,7 @@ impl Client {
             joining.since.elapsed(),
             &statistics,
             self.shared.connections_refused() > joining.refused_before,
+            self.shared.key_advice(),
         ))
     }
 

@@ -71,6 +71,7 @@ pub(super) fn unreachable(
     timeout: Duration,
     statistics: &WorkerStatistics,
     refused: bool,
+    key_advice: Option<&str>,
 ) -> String {
     let waited = timeout.as_secs_f64();
     if let Some(theirs) = statistics.other_version {
@@ -88,7 +89,8 @@ pub(super) fn unreachable(
         };
         return format!(
             "no answer from the switch at {switch} within {waited:.1} s: {why}; start it with \
-             `olaf switch`, or correct the address"
+             `olaf switch`, or correct the address{}",
+            key_advice.map_or_else(String::new, |advice| format!("; {advice}"))
         );
     }
     if statistics.awaits_admission {

@@ -7,14 +7,12 @@ pub(crate) mod events;
 mod log;
 pub(crate) mod report;
 mod running;
-mod seal;
 pub(crate) mod shared;
 #[cfg(test)]
 mod tests;
 mod turns;
 
 pub(crate) use running::Running;
-pub(crate) use seal::{Clear, Seal};
 
 use crate::clock;
 use crate::io::address::canonical;
@@ -25,8 +23,9 @@ use crate::io::socket::Socket;
 use crate::io::statistics::IoStatistics;
 use crate::io::waker::Waker;
 use log::Log;
+use olaf_engine::seal::Secrets;
 use olaf_engine::{
-    Engine, Instant, PeerId, PortId, Source, TrafficClass, Transmit, Verdict, Wiring,
+    Engine, Instant, PeerId, PortId, Sealed, Source, TrafficClass, Transmit, Verdict, Wiring,
 };
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -42,7 +41,7 @@ const FULL_SOCKET_PAUSE: Duration = Duration::from_millis(1);
 
 /// An engine, its socket and all between them.
 pub(crate) struct Driver<E> {
-    pub(crate) engine: E,
+    pub(crate) engine: Sealed<E>,
     role: &'static str,
     wiring: Wiring,
     peers: Peers,
@@ -50,7 +49,6 @@ pub(crate) struct Driver<E> {
     address: String,
     inbox: Option<Inbox>,
     out: Outgoing,
-    seal: Box<dyn Seal>,
     statistics: IoStatistics,
     log: Log,
     started: Instant,
@@ -67,7 +65,7 @@ impl<E: Engine> Driver<E> {
         socket: Socket,
     ) -> Self {
         Self {
-            engine,
+            engine: Sealed::clear(engine),
             role,
             wiring,
             peers,
@@ -75,17 +73,19 @@ impl<E: Engine> Driver<E> {
             socket: Some(socket),
             inbox: Some(Inbox::new()),
             out: Outgoing::new(),
-            seal: Box::new(Clear),
             statistics: IoStatistics::default(),
             log: Log::default(),
             started: clock::now(),
         }
     }
 
-    /// The same with its datagrams opened and sealed.
-    #[cfg(test)]
-    pub(crate) fn sealed(mut self, seal: impl Seal + 'static) -> Self {
-        self.seal = Box::new(seal);
+    /// The same behind keys, if there are any. The peers that are wired to the uplink are above.
+    pub(crate) fn behind(mut self, keys: Option<Box<dyn Secrets>>) -> Self {
+        let Some(keys) = keys else { return self };
+        self.engine = Sealed::with_keys(self.engine.into_inner(), keys);
+        for peer in self.wiring.peers_of(PortId::UPLINK) {
+            self.engine.set_above(peer);
+        }
         self
     }
 
@@ -247,11 +247,7 @@ impl<E: Engine> Driver<E> {
     }
 
     fn handle(&mut self, now: Instant, from: Source, datagram: &[u8]) {
-        let Some(message) = self.seal.open(now, from.peer, datagram) else {
-            self.statistics.not_opened += 1;
-            return;
-        };
-        match self.engine.handle_packet(now, from, message) {
+        match self.engine.handle_packet(now, from, datagram) {
             Verdict::Forward(port) => match self.wiring.default_peer(port) {
                 Some(peer) => self.pass_on(peer, from.class, datagram),
                 // Nothing in the datagram says which of the peers there it is for.
@@ -262,11 +258,11 @@ impl<E: Engine> Driver<E> {
         }
     }
 
-    /// Passes a datagram on that is not ours: untouched, so it is not sealed either.
+    /// Passes a datagram on that is not ours, untouched.
     fn pass_on(&mut self, peer: PeerId, class: TrafficClass, datagram: &[u8]) {
         let Some(socket) = &self.socket else { return };
         let len = datagram.len();
-        let taken = self.out.take(socket, &self.peers, &mut Clear, &mut self.statistics, |buf| {
+        let taken = self.out.take(socket, &self.peers, &mut self.statistics, |buf| {
             buf[..len].copy_from_slice(datagram);
             Some(Transmit { class, ..Transmit::to(peer, len) })
         });
@@ -277,9 +273,9 @@ impl<E: Engine> Driver<E> {
     /// Takes all that has left the engine's links by now, port by port.
     fn drain(&mut self, now: Instant) {
         let Some(socket) = &self.socket else { return };
-        let (engine, seal) = (&mut self.engine, &mut *self.seal);
+        let engine = &mut self.engine;
         for port in (0..engine.ports()).map(PortId) {
-            while self.out.take(socket, &self.peers, seal, &mut self.statistics, |buf| {
+            while self.out.take(socket, &self.peers, &mut self.statistics, |buf| {
                 engine.poll_transmit(now, port, buf)
             }) {}
         }

@@ -10,9 +10,9 @@
 //! then wakes it at once, without a hop through the driver's thread, which rests meanwhile
 //! ([`Turns`]).
 
+use super::FULL_SOCKET_PAUSE;
 use super::log::Log;
 use super::turns::Turns;
-use super::{Clear, FULL_SOCKET_PAUSE, Seal};
 use crate::clock;
 use crate::io::address::{canonical, header_bytes};
 use crate::io::inbox::Inbox;
@@ -21,7 +21,8 @@ use crate::io::peers::Peers;
 use crate::io::socket::Socket;
 use crate::io::statistics::IoStatistics;
 use crate::io::waker::{self, Waker};
-use olaf_engine::{Engine, PeerId, PortId, Source};
+use olaf_engine::seal::{Secrets, Standing};
+use olaf_engine::{Engine, PeerId, PortId, Sealed, Source};
 use serde_json::Value;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -56,46 +57,50 @@ pub(crate) struct Shared<E> {
 
 /// The engine and what goes with it.
 pub(crate) struct State<E> {
-    pub(crate) engine: E,
+    pub(crate) engine: Sealed<E>,
     /// When the thread wakes by itself.
     wakes_at: u64,
     log: Log,
-    seal: Box<dyn Seal>,
     received: IoStatistics,
 }
 
 struct Sending {
     out: Outgoing,
-    seal: Box<dyn Seal>,
     statistics: IoStatistics,
 }
 
 impl<E: Engine> Shared<E> {
     /// A driver of `engine`, whose socket is connected to `peer`.
-    pub(crate) fn new(socket: Socket, peers: Peers, peer: PeerId, engine: E) -> io::Result<Self> {
+    pub(crate) fn new(
+        socket: Socket,
+        peers: Peers,
+        peer: PeerId,
+        engine: E,
+        keys: Option<Box<dyn Secrets>>,
+    ) -> io::Result<Self> {
+        let mut engine = match keys {
+            Some(keys) => Sealed::with_keys(engine, keys),
+            None => Sealed::clear(engine),
+        };
+        engine.set_above(peer);
         Self::open(socket, peers, Some(Source::end(peer)), engine)
     }
 
     /// A driver of `engine`, which talks to all of `peers`. Datagrams of strangers are counted and
     /// dropped: the engine never sees them.
     pub(crate) fn among(socket: Socket, peers: Peers, engine: E) -> io::Result<Self> {
-        Self::open(socket, peers, None, engine)
+        Self::open(socket, peers, None, Sealed::clear(engine))
     }
 
     fn open(
         socket: Socket,
         peers: Peers,
         connected: Option<Source>,
-        engine: E,
+        engine: Sealed<E>,
     ) -> io::Result<Self> {
         let received = IoStatistics::default();
-        let (log, seal) = (Log::default(), Box::new(Clear));
-        let state = State { engine, wakes_at: 0, log, seal, received };
-        let sending = Sending {
-            out: Outgoing::new(),
-            seal: Box::new(Clear),
-            statistics: IoStatistics::default(),
-        };
+        let state = State { engine, wakes_at: 0, log: Log::default(), received };
+        let sending = Sending { out: Outgoing::new(), statistics: IoStatistics::default() };
         Ok(Self {
             socket,
             peers,
@@ -270,6 +275,25 @@ impl<E: Engine> Shared<E> {
         self.sent.load(Ordering::SeqCst)
     }
 
+    /// What the keys may have to do with a switch that does not answer, and what to do about it.
+    pub(crate) fn key_advice(&self) -> Option<&'static str> {
+        match self.lock().engine.standing() {
+            Standing::Open => None,
+            Standing::Clear => Some(
+                "a switch that was started with a key answers only workers with the key of their \
+                 job (key_file)",
+            ),
+            Standing::Unanswered => Some(
+                "this worker has a key (key_file), and nobody there has answered it: start the \
+                 switch with the job's key, too (--key-file)",
+            ),
+            Standing::KeyRefused => Some(
+                "the switch says that it has no such key as this worker's (key_file): give both the \
+                 key of the same job",
+            ),
+        }
+    }
+
     /// How often the switch's machine has said that nothing listens there.
     pub(crate) fn connections_refused(&self) -> u64 {
         self.refused.load(Ordering::SeqCst)
@@ -308,13 +332,13 @@ impl<E: Engine> Shared<E> {
     }
 
     fn send_due(&self, sending: &mut Sending) {
-        let Sending { out, seal, statistics } = sending;
+        let Sending { out, statistics } = sending;
         let refused = statistics.connection_refused;
         self.sent.store(false, Ordering::SeqCst);
         let now = clock::now();
         if out.flush(&self.socket, statistics) {
             // The engine is locked for one datagram at a time: what arrives meanwhile is taken in.
-            while out.take(&self.socket, &self.peers, &mut **seal, statistics, |buf| {
+            while out.take(&self.socket, &self.peers, statistics, |buf| {
                 self.lock().engine.poll_transmit(now, PortId(0), buf)
             }) {}
             out.flush(&self.socket, statistics);
@@ -370,17 +394,15 @@ impl<E: Engine> Shared<E> {
             }
         }
         let now = clock::now();
-        let State { engine, seal, received, .. } = &mut *state;
+        let State { engine, received, .. } = &mut *state;
         for burst in inbox.bursts() {
             let of = || self.peers.known(canonical(burst.from)).map(Source::end);
             let from = self.connected.or_else(of);
             let from = from.map(|from| Source { class: burst.class, ..from });
             for datagram in burst.datagrams() {
-                let opened =
-                    from.and_then(|from| Some((from, seal.open(now, from.peer, datagram)?)));
-                match opened {
+                match from {
                     // The engine counts what it refuses; an end of the network passes nothing on.
-                    Some((from, message)) => drop(engine.handle_packet(now, from, message)),
+                    Some(from) => drop(engine.handle_packet(now, from, datagram)),
                     None => received.not_opened += 1,
                 }
             }

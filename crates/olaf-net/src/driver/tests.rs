@@ -4,8 +4,9 @@ use super::*;
 use crate::error::AskError;
 use crate::io::peers::Peers;
 use crate::io::socket::Socket;
+use crate::keys::{Key, KeySet};
 use olaf_engine::{Event, Report, Why};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::net::UdpSocket;
 
 /// An answer takes less than this.
@@ -89,41 +90,40 @@ fn a_panic_of_its_thread_is_told_to_whoever_asks() {
     assert!(matches!(running.stop(), Err(AskError::Died(_))));
 }
 
-/// Hides a message behind its complement and a mark; whoever sends without the mark is a stranger.
-struct Complement(Vec<u8>);
-
-const MARK: u8 = 0xa5;
-
-impl Seal for Complement {
-    fn open<'a>(&'a mut self, _: Instant, _: PeerId, datagram: &'a [u8]) -> Option<&'a [u8]> {
-        let (mark, hidden) = datagram.split_last()?;
-        self.0 = hidden.iter().map(|byte| !byte).collect();
-        (*mark == MARK).then_some(&*self.0)
-    }
-
-    fn seal(&mut self, _: PeerId, buf: &mut [u8], len: usize) -> usize {
-        buf[..len].iter_mut().for_each(|byte| *byte = !*byte);
-        buf[len] = MARK;
-        len + 1
-    }
-}
-
 #[test]
-fn an_engine_knows_nothing_of_the_seals_on_its_datagrams() {
+fn an_engine_behind_keys_hears_only_who_has_one() {
     let socket = Socket::bind("127.0.0.1:0".parse().expect("an address")).expect("a port");
-    let running = Running::new(driver_of(socket).sealed(Complement(Vec::new())), None);
+    let key = Key::generate(None);
+    let keys =
+        |key: &Key| Some(Box::new(KeySet::new(std::slice::from_ref(key))) as Box<dyn Secrets>);
+    let running = Running::new(driver_of(socket).behind(keys(&key.for_switch())), None);
     running.start().expect("a thread");
     let plain = UdpSocket::bind("127.0.0.1:0").expect("a port");
     plain.set_read_timeout(Some(PATIENCE)).expect("a timeout");
     plain.connect(running.address()).expect("loopback");
-    plain.send(b"in clear").expect("loopback");
-    plain.send(&[!b'h', !b'i', MARK]).expect("loopback");
-    let mut buf = [0; 10];
-    let len = plain.recv(&mut buf).expect("an echo");
-    assert_eq!(buf[..len], [!b'h', !b'i', MARK]);
+    plain.send(b"break").expect("loopback");
+    plain.send(&[b'x'; 200]).expect("loopback");
+    let echo = PeerId(0);
+    let mut end = Sealed::with_keys(Echo::default(), keys(&key).expect("a key"));
+    end.set_above(echo);
+    end.0.push((echo, b"hello".to_vec()));
+    let mut buf = vec![0; 1 << 16];
+    loop {
+        while let Some(sent) = end.poll_transmit(clock::now(), PortId(0), &mut buf) {
+            plain.send(&buf[..sent.len]).expect("loopback");
+        }
+        let len = plain.recv(&mut buf).expect("an answer");
+        end.handle_packet(clock::now(), Source::end(echo), &buf[..len]);
+        if !end.0.is_empty() {
+            break;
+        }
+    }
+    assert_eq!(end.0[0].1, b"hello");
     let text = running.ask(Driver::statistics).expect("an answer");
     let all: Value = serde_json::from_str(&text).expect("JSON");
-    assert_eq!(all["io"]["not_opened"], 1, "{all}");
+    assert_eq!(all["keys"]["opened"], 1, "{all}");
+    // The longer one also got the hint that no such association is known.
+    assert_eq!(all["keys"]["refused"], json!({"no_seal": 1, "unknown_association": 1}), "{all}");
 }
 
 #[test]

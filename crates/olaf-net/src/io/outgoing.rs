@@ -1,6 +1,5 @@
 //! What is on its way out: datagrams of one size and one traffic class to one peer leave together.
 
-use crate::driver::Seal;
 use crate::io::peers::{Peers, Place};
 use crate::io::socket::{Batch, Socket};
 use crate::io::statistics::IoStatistics;
@@ -140,13 +139,11 @@ impl Outgoing {
         self.trouble.take()
     }
 
-    /// Takes the message that `write` writes, sealed; false when it writes none or the socket is
-    /// full.
+    /// Takes the datagram that `write` writes; false when it writes none or the socket is full.
     pub(crate) fn take(
         &mut self,
         sender: &impl BatchSender,
         peers: &Peers,
-        seal: &mut dyn Seal,
         statistics: &mut IoStatistics,
         write: impl FnOnce(&mut [u8]) -> Option<Transmit>,
     ) -> bool {
@@ -154,9 +151,9 @@ impl Outgoing {
         // taken.
         while self.has_room(sender, statistics) {
             if self.group.is_none() {
-                return self.take_written(sender, peers, seal, statistics, write);
+                return self.take_written(sender, peers, statistics, write);
             }
-            self.take_next_of_group(sender, peers, seal, statistics);
+            self.take_next_of_group(sender, peers, statistics);
         }
         false
     }
@@ -172,7 +169,6 @@ impl Outgoing {
         &mut self,
         sender: &impl BatchSender,
         peers: &Peers,
-        seal: &mut dyn Seal,
         statistics: &mut IoStatistics,
         write: impl FnOnce(&mut [u8]) -> Option<Transmit>,
     ) -> bool {
@@ -180,9 +176,9 @@ impl Outgoing {
         let Some(transmit) = write(&mut run.bytes[run.len..]) else { return false };
         let Transmit { to, len, class } = transmit;
         match to {
-            Receivers::One(peer) => self.put(sender, peers, seal, statistics, (peer, class, len)),
+            Receivers::One(peer) => self.put(sender, peers, statistics, (peer, class, len)),
             Receivers::Many(to) => {
-                let first = match 2 * len > MAX_DATAGRAM && seal.is_clear() && self.is_empty() {
+                let first = match 2 * len > MAX_DATAGRAM && self.is_empty() {
                     true => self.send_to_each(sender, peers, statistics, &to, (class, len)),
                     false => 0,
                 };
@@ -230,7 +226,6 @@ impl Outgoing {
         &mut self,
         sender: &impl BatchSender,
         peers: &Peers,
-        seal: &mut dyn Seal,
         statistics: &mut IoStatistics,
     ) {
         let Some(mut group) = self.group.take() else { return };
@@ -239,24 +234,22 @@ impl Outgoing {
             let len = group.bytes.len();
             run.bytes[run.len..run.len + len].copy_from_slice(&group.bytes);
             group.next += 1;
-            self.put(sender, peers, seal, statistics, (peer, group.class, len));
+            self.put(sender, peers, statistics, (peer, group.class, len));
         }
         self.group = Some(group).filter(|group| group.next < group.to.len());
     }
 
-    /// Seals the message of `len` bytes that was written behind the current run for `peer`, and
-    /// puts it into a run of that peer in the traffic class `class`.
+    /// Puts the datagram of `len` bytes that was written behind the current run into a run of `peer`
+    /// in the traffic class `class`.
     fn put(
         &mut self,
         sender: &impl BatchSender,
         peers: &Peers,
-        seal: &mut dyn Seal,
         statistics: &mut IoStatistics,
         (peer, class, len): (PeerId, TrafficClass, usize),
     ) {
         let limit = sender.segments_per_send().min(MAX_SEGMENTS);
         let run = &mut self.runs[self.current];
-        let len = seal.seal(peer, &mut run.bytes[run.len..], len);
         let Some(place) = peers.place(peer) else {
             statistics.unroutable += 1;
             return;

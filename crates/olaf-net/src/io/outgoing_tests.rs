@@ -1,7 +1,6 @@
 //! Runs meet a wire that notes what it was given, and says no when told to.
 
 use super::*;
-use crate::driver::Clear;
 use olaf_engine::TrafficClass;
 use std::cell::{Cell, RefCell};
 
@@ -59,7 +58,7 @@ impl Bench {
     }
 
     fn take_in(&mut self, class: TrafficClass, peer: u32, fill: u8, len: usize) -> bool {
-        self.out.take(&self.wire, &self.peers, &mut Clear, &mut self.statistics, |buf| {
+        self.out.take(&self.wire, &self.peers, &mut self.statistics, |buf| {
             buf[..len].fill(fill);
             Some(Transmit { class, ..Transmit::to(PeerId(peer), len) })
         })
@@ -172,7 +171,7 @@ fn a_group_gets_its_datagram_in_its_class() {
     let to = Receivers::Many((1..=3).map(PeerId).collect());
     let mut written = Some(Transmit { to, len: 80, class });
     let Bench { wire, out, peers, statistics } = &mut bench;
-    while out.take(wire, peers, &mut Clear, statistics, |_| written.take()) {}
+    while out.take(wire, peers, statistics, |_| written.take()) {}
     assert!(bench.flush());
     assert_eq!(*bench.wire.classes.borrow(), [class; 3]);
 }
@@ -268,12 +267,12 @@ fn a_datagram_for_a_group_reaches_each_receiver_though_the_socket_is_full_meanwh
         written.take()
     };
     let Bench { wire, out, peers, statistics } = &mut bench;
-    while out.take(wire, peers, &mut Clear, statistics, &mut write) {}
+    while out.take(wire, peers, statistics, &mut write) {}
     assert!(out.is_blocked() && !out.is_empty(), "more receivers than runs, and no room");
     wire.room.set(None);
     while !out.is_empty() {
         out.flush(wire, statistics);
-        while out.take(wire, peers, &mut Clear, statistics, &mut write) {}
+        while out.take(wire, peers, statistics, &mut write) {}
     }
     assert!((1..=30).all(|peer| bench.got(peer) == [(9, 700)]));
     assert_eq!(bench.statistics.sent_datagrams, 30);
@@ -286,11 +285,11 @@ fn a_message_that_comes_while_a_group_is_on_its_way_is_taken_too() {
     let to_all =
         Transmit { to: Receivers::Many(group.into()), len: 700, class: TrafficClass::NONE };
     let Bench { wire, out, peers, statistics } = &mut bench;
-    assert!(out.take(wire, peers, &mut Clear, statistics, |buf| {
+    assert!(out.take(wire, peers, statistics, |buf| {
         buf[..700].fill(9);
         Some(to_all)
     }));
-    assert!(out.take(wire, peers, &mut Clear, statistics, |buf| {
+    assert!(out.take(wire, peers, statistics, |buf| {
         buf[..10].fill(7);
         Some(Transmit::to(PeerId(6), 10))
     }));
@@ -311,15 +310,15 @@ fn a_long_datagram_for_a_group_leaves_at_once_and_goes_on_when_the_socket_has_ro
         }
     };
     let Bench { wire, out, peers, statistics } = &mut bench;
-    assert!(out.take(wire, peers, &mut Clear, statistics, to_all(1)));
+    assert!(out.take(wire, peers, statistics, to_all(1)));
     assert!(out.is_empty(), "it left");
     wire.room.set(Some(1));
-    assert!(out.take(wire, peers, &mut Clear, statistics, to_all(2)));
+    assert!(out.take(wire, peers, statistics, to_all(2)));
     assert!(out.is_blocked() && !out.is_empty());
     wire.room.set(None);
     while !out.is_empty() {
         out.flush(wire, statistics);
-        out.take(wire, peers, &mut Clear, statistics, |_| None);
+        out.take(wire, peers, statistics, |_| None);
     }
     assert!((1..=4).all(|peer| bench.got(peer) == [(1, 60_000), (2, 60_000)]));
     assert_eq!(bench.calls(), 8);

@@ -6,7 +6,7 @@ use crate::io::address;
 use crate::io::peers::Peers;
 use crate::io::socket::Socket;
 use crate::random;
-use crate::roles::switch::{above, in_key};
+use crate::roles::switch::{above, in_key, keys_of};
 use crate::roles::switch_config::SwitchConfig;
 use olaf_engine::keys::ConfigError;
 use olaf_engine::switch::atp::Switch;
@@ -41,7 +41,8 @@ pub(super) fn switch(
         )));
     }
     engine.set_servers(&servers);
-    Ok(Running::new(Driver::new("switch", engine, wiring, peers, socket), config.core))
+    let driver = Driver::new("switch", engine, wiring, peers, socket).behind(keys_of(config)?);
+    Ok(Running::new(driver, config.core))
 }
 
 /// The parameter server.
@@ -59,7 +60,9 @@ pub(super) fn server(
     }
     let socket = bound(config, key, listen)?;
     let wiring = Wiring::new(PortId(0));
-    Ok(Running::new(Driver::new("switch", engine, wiring, Peers::new(), socket), config.core))
+    let driver =
+        Driver::new("switch", engine, wiring, Peers::new(), socket).behind(keys_of(config)?);
+    Ok(Running::new(driver, config.core))
 }
 
 /// Reads the file that says where workers are.

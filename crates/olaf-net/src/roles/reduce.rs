@@ -8,7 +8,7 @@ use crate::driver::{Driver, Running};
 use crate::error::StartError;
 use crate::io::peers::Peers;
 use crate::io::socket::Socket;
-use crate::roles::switch::{above, in_key, longest_datagram_to};
+use crate::roles::switch::{above, in_key, keys_of, longest_datagram_to};
 use crate::roles::switch_config::SwitchConfig;
 use crate::{io::address, random};
 use olaf_engine::switch::reduce::{Config, Switch};
@@ -85,11 +85,12 @@ fn one(
         let found = above(&socket, "reduce.upstream", text, "name the switch above it")?;
         let found = port_of(found, u32::try_from(core).expect("at most MAX_CORES"))?;
         let peer = peers.fix(found);
-        engine.set_upstream(peer, longest_datagram_to(found)?);
+        engine.set_upstream(peer, longest_datagram_to(config, found)?);
         wiring.place(peer, PortId::UPLINK);
     }
     let pinned = config.core.map(|first| first + core);
-    Ok(Running::new(Driver::new("switch", engine, wiring, peers, socket), pinned))
+    let driver = Driver::new("switch", engine, wiring, peers, socket).behind(keys_of(config)?);
+    Ok(Running::new(driver, pinned))
 }
 
 /// The counts of all engines: numbers are added, and each job names its core.

@@ -5,6 +5,7 @@ use crate::driver::{Driver, Running, events};
 use crate::error::{AskError, StartError};
 use crate::io::peers::Peers;
 use crate::io::socket::Socket;
+use crate::keys;
 use crate::roles::server_config::ServerConfig;
 use crate::roles::switch::in_key;
 use crate::{io::address, random};
@@ -34,7 +35,9 @@ impl Server {
         // Only the process that has the port writes the file.
         let keeper = config.keeper(&mut brain)?;
         let kept = Kept { brain, keeper, finished: false };
-        let driver = Driver::new("server", kept, Wiring::end(), Peers::new(), socket);
+        let keys = keys::read("key_files", &config.key_files)?;
+        // An end has one port, and nobody is above a server.
+        let driver = Driver::new("server", kept, Wiring::end(), Peers::new(), socket).behind(keys);
         Ok(Self(Running::new(driver, config.core)))
     }
 
@@ -87,7 +90,7 @@ impl Server {
     /// See [`AskError`].
     pub fn finish(&self) -> Result<(), AskError> {
         let finish = self.0.ask(|driver| {
-            let kept = &mut driver.engine;
+            let kept: &mut Kept = &mut driver.engine;
             kept.finished = true;
             kept.keeper.as_mut().and_then(|keeper| keeper.finish(&kept.brain))
         })?;
@@ -158,6 +161,10 @@ impl Engine for Kept {
 
     fn peers(&self, keep: &mut dyn FnMut(PeerId)) {
         self.brain.peers(keep);
+    }
+
+    fn job_of(&self, message: &[u8]) -> Option<u32> {
+        self.brain.job_of(message)
     }
 
     fn report(&self, now: Instant, to: &mut dyn Report) {

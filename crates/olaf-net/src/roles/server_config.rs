@@ -17,6 +17,9 @@ use std::time::Duration;
 pub struct ServerConfig {
     /// Address and port. Loopback, so that nothing is offered to a network by accident.
     pub listen: String,
+    /// Files with keys, each of one job or of any: only parties with a key are let in. None: everybody
+    /// is.
+    pub key_files: Vec<String>,
     /// The core to run on. Off: the system chooses.
     pub core: Option<usize>,
     /// For tests and experiments: lose some of the arriving datagrams; none: lose nothing.
@@ -38,6 +41,7 @@ impl Default for ServerConfig {
     fn default() -> Self {
         Self {
             listen: "127.0.0.1:5556".into(),
+            key_files: Vec::new(),
             core: None,
             receive_loss: None,
             checkpoint: None,

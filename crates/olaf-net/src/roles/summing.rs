@@ -6,7 +6,7 @@ use crate::io::address;
 use crate::io::peers::Peers;
 use crate::io::socket::Socket;
 use crate::random;
-use crate::roles::switch::{above, in_key, longest_datagram_to};
+use crate::roles::switch::{above, in_key, keys_of, longest_datagram_to};
 use crate::roles::switch_config::{EngineKind, SumsConfig, SwitchConfig};
 use olaf_engine::keys::ConfigError;
 use olaf_engine::switch::{iswitch, trio};
@@ -77,8 +77,9 @@ pub(super) fn engine<E: Summing>(
         let key = format!("{name}.upstream");
         let found = above(&socket, &key, text, "name the switch above it")?;
         let peer = peers.fix(found);
-        engine.set_upstream(peer, longest_datagram_to(found)?);
+        engine.set_upstream(peer, longest_datagram_to(config, found)?);
         wiring.place(peer, PortId::UPLINK);
     }
-    Ok(Running::new(Driver::new("switch", engine, wiring, peers, socket), config.core))
+    let driver = Driver::new("switch", engine, wiring, peers, socket).behind(keys_of(config)?);
+    Ok(Running::new(driver, config.core))
 }

@@ -8,10 +8,12 @@ use crate::roles::atp;
 use crate::roles::reduce::{engines, together};
 use crate::roles::summing::engine;
 use crate::roles::switch_config::{EngineKind, SwitchConfig};
-use crate::{clock, io::address, random};
+use crate::{clock, io::address, keys, random};
 use olaf_engine::party::Ruling;
+use olaf_engine::seal::Secrets;
 use olaf_engine::switch::{iswitch, native, trio};
 use olaf_engine::{ClusterId, Engine, JobId, PortId, Wiring};
+use olaf_wire::sealed::OVERHEAD;
 use serde_json::{Map, Value};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -258,7 +260,13 @@ fn queue(
         engine.set_server(JobId(*job), peer);
         wiring.place(peer, PortId::UPLINK);
     }
-    Ok(Running::new(Driver::new("switch", engine, wiring, peers, socket), config.core))
+    let driver = Driver::new("switch", engine, wiring, peers, socket).behind(keys_of(config)?);
+    Ok(Running::new(driver, config.core))
+}
+
+/// The keys of the parties that may talk to the switch's engines; none: everybody may.
+pub(super) fn keys_of(config: &SwitchConfig) -> Result<Option<Box<dyn Secrets>>, StartError> {
+    keys::read("key_files", &config.key_files)
 }
 
 /// The address above this switch that a key names.
@@ -278,8 +286,11 @@ pub(super) fn above(
     Ok(found)
 }
 
-/// The longest datagram that the path to that address takes, as the system says.
-pub(super) fn longest_datagram_to(address: SocketAddr) -> Result<u32, StartError> {
+/// The longest message that the path to that address takes, as the system says.
+pub(super) fn longest_datagram_to(
+    config: &SwitchConfig,
+    address: SocketAddr,
+) -> Result<u32, StartError> {
     let any: SocketAddr = match address {
         SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
         SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
@@ -288,7 +299,9 @@ pub(super) fn longest_datagram_to(address: SocketAddr) -> Result<u32, StartError
     probe
         .connect(address)
         .map_err(|error| StartError::System(format!("no route to {address}"), error))?;
-    Ok(address::longest_datagram(address.is_ipv6(), probe.path_mtu()))
+    let longest = address::longest_datagram(address.is_ipv6(), probe.path_mtu());
+    let seal = if config.key_files.is_empty() { 0 } else { OVERHEAD as u32 };
+    Ok(longest.saturating_sub(seal))
 }
 
 pub(crate) fn in_key(key: &str) -> impl Fn(String) -> StartError + use<> {

@@ -85,6 +85,9 @@ pub struct SwitchConfig {
     pub upstream: String,
     /// Servers of single jobs.
     pub routes: BTreeMap<u32, String>,
+    /// Files with keys, each of one job or of any: only parties with a key are let in. None: everybody
+    /// is.
+    pub key_files: Vec<String>,
     /// The core to run on, for all engines. Off: the system chooses.
     pub core: Option<usize>,
     /// For tests and experiments: lose some of the datagrams that arrive, at each engine; none:
@@ -170,6 +173,7 @@ impl Default for SwitchConfig {
             listen_at: BTreeMap::new(),
             upstream: super::ServerConfig::default().listen,
             routes: BTreeMap::new(),
+            key_files: Vec::new(),
             core: None,
             receive_loss: None,
             engine: switch::Config::default(),

@@ -9,7 +9,7 @@ use crate::driver::shared::Shared;
 use crate::error::{ClientError, StartError};
 use crate::io::peers::Peers;
 use crate::io::socket::Socket;
-use crate::random;
+use crate::{keys, random};
 use olaf_engine::keys::ConfigError;
 use olaf_host::collective::{
     AtpWorker, Collective, Config, Failure, IswitchWorker, Operation, OperationId, Reducer,
@@ -30,6 +30,11 @@ pub(super) struct Seat {
     pub(super) workers: u32,
     /// Cores of the switch.
     pub(super) cores: u32,
+}
+
+/// The message, and what else may be wrong.
+fn with_advice(text: String, advice: Option<&str>) -> String {
+    advice.map_or_else(|| text.clone(), |advice| format!("{text}; {advice}"))
 }
 
 /// A connection.
@@ -69,7 +74,8 @@ impl Channel {
         };
         let end = end(config, own)?;
         let local = socket.local();
-        let shared = Shared::new(socket, peers, peer, Operations::new(end))
+        let keys = keys::read("key_file", config.key_file.as_slice())?;
+        let shared = Shared::new(socket, peers, peer, Operations::new(end), keys)
             .map_err(|error| StartError::System("cannot open a connection".into(), error))?;
         let shared = Arc::new(shared);
         let theirs = shared.clone();
@@ -130,7 +136,10 @@ impl Channel {
                     reason: "switch_silent",
                     culprit: None,
                     counts: None,
-                    text: self.place.no_answer(waited, refused, other),
+                    text: with_advice(
+                        self.place.no_answer(waited, refused, other),
+                        self.shared.key_advice().filter(|_| other.is_none()),
+                    ),
                 })
             }
         }

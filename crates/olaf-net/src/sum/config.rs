@@ -7,6 +7,7 @@ use crate::json;
 use crate::roles::ONLY_WHERE_SET;
 use olaf_engine::keys::ms;
 use olaf_host::collective::{Options, atp, iswitch, trio};
+use olaf_wire::sealed::OVERHEAD;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -57,6 +58,8 @@ pub struct SumConfig {
     pub protocol: Protocol,
     /// The largest IP packet that the path takes. Off: as the system says.
     pub mtu_bytes: Option<u32>,
+    /// File with the key of the job. Off: none is needed.
+    pub key_file: Option<String>,
     /// Most cores of the switch to use, the same at all workers of the job. Off: all that it has.
     pub cores: Option<u32>,
     /// An operation ends with an error after this time, in milliseconds, unless its call says
@@ -82,6 +85,7 @@ impl Default for SumConfig {
         Self {
             protocol: Protocol::Reduce,
             mtu_bytes: None,
+            key_file: None,
             cores: None,
             operation_timeout: Duration::from_secs(60),
             iswitch: iswitch::Options::default(),
@@ -133,7 +137,9 @@ impl SumConfig {
                 "mtu_bytes = {mtu}: must be at least {LEAST_MTU}"
             )));
         }
-        Ok(longest_datagram(v6, self.mtu_bytes.or(system_mtu_bytes)))
+        let longest = longest_datagram(v6, self.mtu_bytes.or(system_mtu_bytes));
+        let seal = if self.key_file.is_some() { OVERHEAD as u32 } else { 0 };
+        Ok(longest.saturating_sub(seal))
     }
 }
 

@@ -21,5 +21,5 @@ pub use frame::{Header, datagram_len};
 pub use index::{aggregator_index, rehash, switch_id};
 pub use key::{Key, widen};
 pub use offsets::{ANY, BITS, LEVELS, MAX_AGGREGATORS, MAX_SERVERS, MAX_WORKERS, VALUES};
-pub use packet::{AtpPacket, Kind};
+pub use packet::{AtpPacket, Kind, job_of};
 pub use upper::Upper;

@@ -64,6 +64,14 @@ impl Kind {
 /// What a bitmap is called, by level.
 const BITMAPS: [&str; LEVELS] = ["bitmap0", "bitmap1", "bitmap2", "bitmap3"];
 
+/// The job of a packet; none where there is none. Packets and control messages have it at the same
+/// place.
+#[must_use]
+pub fn job_of(bytes: &[u8]) -> Option<u32> {
+    let job = bytes.get(header::JOB..header::JOB + 2)?;
+    Some(u32::from(u16::from_be_bytes(job.try_into().ok()?)))
+}
+
 /// A datagram of ATP whose length, flags and, of a packet with values, all fields are in order.
 #[derive(Clone, Copy, Debug)]
 pub struct AtpPacket<'a> {

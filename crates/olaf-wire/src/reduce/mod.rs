@@ -21,5 +21,5 @@ pub use block::{Block, BlockResult, Marks, Piece, datagram_len};
 pub use membership::{Closed, Join, Leave, Reason, Welcome, WelcomeCode};
 pub use missing::{Ask, Blocks, Want};
 pub use offsets::{ALL, MAX_CORES, MAX_RANKS};
-pub use packet::{Address, Kind, ReducePacket, join_of_another_version};
+pub use packet::{Address, Kind, ReducePacket, job_of, join_of_another_version};
 pub use rank_set::RankSet;

@@ -92,6 +92,13 @@ pub struct Address {
     pub session: Session,
 }
 
+/// The job in the header of a message; none of bytes that are no message.
+#[must_use]
+pub fn job_of(bytes: &[u8]) -> Option<u32> {
+    let job = bytes.get(common::JOB..common::JOB + 4).filter(|_| bytes.starts_with(&MAGIC))?;
+    Some(u32::from_be_bytes(job.try_into().ok()?))
+}
+
 /// A datagram of `reduce` whose magic, version, kind, flags, rank and length are in order, and of a
 /// piece or a result all fields.
 #[derive(Clone, Copy, Debug)]

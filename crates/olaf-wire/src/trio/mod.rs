@@ -23,5 +23,5 @@ pub use block::{Block, datagram_len};
 pub use joining::{Hello, Leave, Welcome};
 pub use missing::{Ask, Gone, Want};
 pub use offsets::{ANY, DEFAULT_PORT, MAX_GRADIENTS, MAX_WORKERS};
-pub use packet::{Kind, TrioPacket};
+pub use packet::{Kind, TrioPacket, job_of};
 pub use telling::{Closed, Straggler, Straggling};

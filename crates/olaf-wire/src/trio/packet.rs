@@ -69,6 +69,12 @@ impl Kind {
     }
 }
 
+/// The job of a message; none where there is none.
+#[must_use]
+pub fn job_of(bytes: &[u8]) -> Option<u32> {
+    bytes.get(header::JOB_ID).copied().map(u32::from)
+}
+
 /// A datagram of Trio-ML whose header and length are in order.
 #[derive(Clone, Copy, Debug)]
 pub struct TrioPacket<'a> {

@@ -140,7 +140,7 @@ fn a_false_hint_changes_nothing() {
     pair.say_up(b"\x01second");
     pair.settle();
     assert_eq!(pair.at_switch(), [&b"\x01first"[..], &b"\x01second"[..]]);
-    assert!(!pair.worker.is_key_refused());
+    assert_eq!(pair.worker.standing(), Standing::Open);
 }
 
 proptest! {

@@ -113,7 +113,7 @@ fn a_worker_with_a_key_that_nobody_knows_is_told_so() {
     let mut pair = Pair::with(&[(7, None)], &[(KEY, None)]);
     pair.say_up(b"\x01first");
     pair.settle();
-    assert!(pair.worker.is_key_refused());
+    assert_eq!(pair.worker.standing(), Standing::KeyRefused);
     assert!(pair.at_switch().is_empty());
 }
 

@@ -157,4 +157,8 @@ impl Engine for Switch {
     fn report(&self, _now: Instant, to: &mut dyn Report) {
         report::walk(&self.statistics(), to);
     }
+
+    fn job_of(&self, message: &[u8]) -> Option<u32> {
+        olaf_wire::atp::job_of(message)
+    }
 }

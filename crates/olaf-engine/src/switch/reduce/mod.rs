@@ -276,4 +276,8 @@ impl Engine for Switch {
     fn report(&self, now: Instant, to: &mut dyn Report) {
         report::walk(&self.statistics(now), to);
     }
+
+    fn job_of(&self, message: &[u8]) -> Option<u32> {
+        olaf_wire::reduce::job_of(message)
+    }
 }

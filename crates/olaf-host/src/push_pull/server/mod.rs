@@ -482,4 +482,8 @@ impl Engine for Server {
     fn report(&self, now: Instant, to: &mut dyn Report) {
         report::walk(&self.statistics(now), to);
     }
+
+    fn job_of(&self, message: &[u8]) -> Option<u32> {
+        olaf_wire::packet::job_of(message)
+    }
 }

@@ -172,4 +172,8 @@ impl Engine for AtpServer {
     fn report(&self, _now: Instant, to: &mut dyn Report) {
         report::walk(&self.statistics(), to);
     }
+
+    fn job_of(&self, message: &[u8]) -> Option<u32> {
+        olaf_wire::atp::job_of(message)
+    }
 }

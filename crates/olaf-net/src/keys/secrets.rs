@@ -1,0 +1,199 @@
+//! The cryptography of seals, by aws-lc: HKDF-SHA-256 derives, HMAC-SHA-256 signs handshakes and
+//! cookies, AES-128-GMAC signs datagrams.
+
+use super::file::Key;
+use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Prk, Salt};
+use aws_lc_rs::{hmac, rand};
+use olaf_engine::seal::{Direction, KeyInfo, Secrets, Session};
+use olaf_wire::sealed::{KeyName, TAG_BYTES, Tag};
+
+const NONCE_BYTES: usize = 12;
+
+/// The keys of a process.
+pub(crate) struct KeySet {
+    infos: Vec<KeyInfo>,
+    keys: Vec<OfKey>,
+    /// Only this process has it: cookies of an earlier one are not good.
+    cookie: hmac::Key,
+}
+
+struct OfKey {
+    hop: [u8; 32],
+    handshake: hmac::Key,
+}
+
+impl KeySet {
+    pub(crate) fn new(keys: &[Key]) -> Self {
+        let of = |key: &Key| {
+            let hop = key.hop();
+            let handshake: [u8; 32] = derived(b"", &hop, b"handshake");
+            OfKey { hop, handshake: hmac::Key::new(hmac::HMAC_SHA256, &handshake) }
+        };
+        let info = |key: &Key| KeyInfo { name: name_of(&key.hop()), job: key.job };
+        let mut cookie = [0; 32];
+        fill(&mut cookie);
+        Self {
+            infos: keys.iter().map(info).collect(),
+            keys: keys.iter().map(of).collect(),
+            cookie: hmac::Key::new(hmac::HMAC_SHA256, &cookie),
+        }
+    }
+}
+
+impl Secrets for KeySet {
+    fn keys(&self) -> &[KeyInfo] {
+        &self.infos
+    }
+
+    fn random(&mut self) -> Tag {
+        let mut drawn = Tag::default();
+        fill(&mut drawn);
+        drawn
+    }
+
+    fn sign(&self, key: usize, bytes: &[u8]) -> Tag {
+        truncated(&self.keys[key].handshake, bytes)
+    }
+
+    fn verify(&self, key: usize, bytes: &[u8], tag: &Tag) -> bool {
+        let own = truncated(&self.keys[key].handshake, bytes);
+        aws_lc_rs::constant_time::verify_slices_are_equal(&own, tag).is_ok()
+    }
+
+    fn cookie(&self, bytes: &[u8]) -> Tag {
+        truncated(&self.cookie, bytes)
+    }
+
+    fn session(&self, key: usize, initiator: &Tag, responder: &Tag) -> Box<dyn Session> {
+        let both = [*initiator, *responder].concat();
+        let key = |direction: &[u8]| {
+            let bytes: [u8; 16] = derived(&both, &self.keys[key].hop, direction);
+            let key = UnboundKey::new(&AES_128_GCM, &bytes).expect("a key of 16 bytes");
+            LessSafeKey::new(key)
+        };
+        Box::new(Gmac { up: key(b"up"), down: key(b"down") })
+    }
+}
+
+/// The keys of a session. The nonce is the datagram's number, which a direction uses once.
+struct Gmac {
+    up: LessSafeKey,
+    down: LessSafeKey,
+}
+
+impl Gmac {
+    const fn key(&self, direction: Direction) -> &LessSafeKey {
+        match direction {
+            Direction::Up => &self.up,
+            Direction::Down => &self.down,
+        }
+    }
+}
+
+impl Session for Gmac {
+    fn sign(&self, direction: Direction, counter: u64, signed: &[u8]) -> Tag {
+        let key = self.key(direction);
+        let sealed = key.seal_in_place_separate_tag(nonce(counter), Aad::from(signed), &mut []);
+        let tag = sealed.expect("a datagram is far shorter than GCM allows");
+        tag.as_ref().try_into().expect("a tag of AES-GCM has 16 bytes")
+    }
+
+    fn verify(&self, direction: Direction, counter: u64, signed: &[u8], tag: &Tag) -> bool {
+        let mut nothing_and_tag = *tag;
+        let key = self.key(direction);
+        key.open_in_place(nonce(counter), Aad::from(signed), &mut nothing_and_tag).is_ok()
+    }
+}
+
+fn nonce(counter: u64) -> Nonce {
+    let mut bytes = [0; NONCE_BYTES];
+    bytes[NONCE_BYTES - 8..].copy_from_slice(&counter.to_be_bytes());
+    Nonce::assume_unique_for_key(bytes)
+}
+
+/// Fills with random bytes of the system.
+pub(super) fn fill(bytes: &mut [u8]) {
+    rand::fill(bytes).expect("the system has random bytes");
+}
+
+/// What signs datagrams, derived from a job's secret.
+pub(super) fn hop_secret(secret: &[u8; 32]) -> [u8; 32] {
+    derived(b"", secret, b"hop")
+}
+
+/// The public name of a key, derived from what signs its datagrams.
+pub(super) fn name_of(hop: &[u8; 32]) -> KeyName {
+    derived(b"", hop, b"name")
+}
+
+fn truncated(key: &hmac::Key, bytes: &[u8]) -> Tag {
+    let whole = hmac::sign(key, bytes);
+    whole.as_ref()[..TAG_BYTES].try_into().expect("HMAC-SHA-256 has 32 bytes")
+}
+
+/// HKDF (RFC 5869) with the domain of this project in its info.
+fn derived<const N: usize>(salt: &[u8], secret: &[u8; 32], what: &[u8]) -> [u8; N] {
+    struct Length(usize);
+
+    impl KeyType for Length {
+        fn len(&self) -> usize {
+            self.0
+        }
+    }
+
+    let extracted: Prk = Salt::new(HKDF_SHA256, salt).extract(secret);
+    let info = [b"olaf seal 1", what];
+    let mut bytes = [0; N];
+    let expanded = extracted.expand(&info, Length(N)).and_then(|okm| okm.fill(&mut bytes));
+    expanded.expect("a few bytes of HKDF");
+    bytes
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn pair() -> (KeySet, KeySet) {
+        let key = Key::generate(Some(3));
+        (KeySet::new(&[key.clone()]), KeySet::new(&[key.for_switch()]))
+    }
+
+    #[test]
+    fn both_ends_of_a_hop_agree_and_nobody_else() {
+        let (worker, switch) = pair();
+        assert_eq!(worker.keys(), switch.keys());
+        let tag = worker.sign(0, b"open");
+        assert!(switch.verify(0, b"open", &tag));
+        assert!(!switch.verify(0, b"opem", &tag));
+        let (a, b) = ([1; 16], [2; 16]);
+        let (up, down) = (worker.session(0, &a, &b), switch.session(0, &a, &b));
+        let tag = up.sign(Direction::Up, 5, b"datagram");
+        assert!(down.verify(Direction::Up, 5, b"datagram", &tag));
+        assert!(!down.verify(Direction::Down, 5, b"datagram", &tag), "directions have own keys");
+        assert!(!down.verify(Direction::Up, 6, b"datagram", &tag), "a number is signed, too");
+        let other = switch.session(0, &a, &[3; 16]);
+        assert!(!other.verify(Direction::Up, 5, b"datagram", &tag), "each session has own keys");
+        let (stranger, _) = pair();
+        let forged = stranger.session(0, &a, &b).sign(Direction::Up, 5, b"datagram");
+        assert!(!down.verify(Direction::Up, 5, b"datagram", &forged));
+    }
+
+    #[test]
+    fn cookies_of_another_process_are_not_good() {
+        let (one, other) = pair();
+        assert_ne!(one.cookie(b"address"), other.cookie(b"address"));
+    }
+
+    #[test]
+    fn the_tag_is_that_of_aes_gcm_without_plain_text() {
+        // NIST's GCM test vector of an all-zero key and nonce, with nothing to encrypt and nothing
+        // to sign: 58e2fccefa7e3061367f1d57a4e7455a.
+        let key = || LessSafeKey::new(UnboundKey::new(&AES_128_GCM, &[0; 16]).unwrap());
+        let session = Gmac { up: key(), down: key() };
+        let tag = session.sign(Direction::Up, 0, b"");
+        let hex: String = tag.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(hex, "58e2fccefa7e3061367f1d57a4e7455a");
+    }
+}
