@@ -5,6 +5,7 @@ gradient, in order; it is read or written in place with the GIL released.
 Configurations and statistics are JSON; ``docs/reference/statistics.md`` has the schemas.
 """
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Any, Self, final
 
@@ -36,6 +37,8 @@ __all__ = [
     "format_rate",
     "format_size",
     "format_time",
+    "key_info",
+    "new_key",
     "parse_rate",
     "parse_size",
     "parse_time",
@@ -43,6 +46,7 @@ __all__ = [
     "replay",
     "share_group",
     "simulate",
+    "switch_key",
     "tree_gain",
     "trees_policy",
     "update_bytes",
@@ -480,6 +484,15 @@ def format_size(bytes: int) -> str:
 
 def format_rate(bits_per_second: int) -> str:
     """Write bits per second as a rate for `parse_rate`: ``400kbit``. Raises ValueError."""
+
+def new_key(path: str | os.PathLike[str], job: int | None = None) -> str:
+    """Write a new key to a new file that only its owner may read; its public name."""
+
+def switch_key(path: str | os.PathLike[str], out: str | os.PathLike[str]) -> str:
+    """Write what a switch needs of the key in ``path`` to the new file ``out``; its public name."""
+
+def key_info(path: str | os.PathLike[str]) -> tuple[str, str, int | None]:
+    """Public name, kind ("job" or "switch") and job (None: any) of the key in ``path``."""
 
 def update_bytes(parameters: int, config: str = "{}") -> int:
     """Bytes of one worker's update in UDP payload with headers, as an uplink's rate counts them.

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 import numpy as np
 
 from olaf import protocols
+from olaf.keyfile import with_key
 
 if TYPE_CHECKING:
     from typing import Self
@@ -78,7 +79,8 @@ def connect_sum(
     there, and each warns once (RuntimeWarning). Needs ``workers``; the same for all workers.
     options: ``operation_timeout_ms`` (60,000), ``silence_ms`` (5,000: a switch that is not heard
     for this time has failed), ``block_bytes``, ``window_blocks``, ``keepalive_ms``, ``mtu_bytes``,
-    ``ecn``; ``cores`` (most cores of the switch to use); ``recovery`` ("ask", "timer" with
+    ``ecn``; ``key_file`` (the key of the job, `olaf keys`; without it OLAF_KEY_FILE of the
+    environment); ``cores`` (most cores of the switch to use); ``recovery`` ("ask", "timer" with
     ``timer_ms``, or "off"); ``scale`` (float32 sums travel as integers: each value times this
     number).
 
@@ -100,7 +102,7 @@ def connect_sum(
         raise ValueError(f"workers = None: the protocol {protocol} needs the number of workers")
     if fall_back is not None and options.setdefault("cores", 1) != 1:
         raise ValueError(f"cores = {options['cores']}: with fall_back a worker uses one core")
-    config = json.dumps(chosen.configuration(options))
+    config = json.dumps(chosen.configuration(with_key(options)))
 
     def spare(rank: int, workers: int) -> SumClient:
         return SumClient(str(fall_back), job=job, workers=workers, rank=rank, config=config)

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
+from olaf.keyfile import with_key
 from olaf.movement import Movement
 from olaf.parameters import (
     Parameters,
@@ -73,7 +74,8 @@ def connect(
     quiet: log only warnings. Otherwise ``join`` logs one line about the effect of a push to the
     logger ``olaf``, or to stderr if the program has not configured logging.
     config: ``segment_lanes``, ``keepalive_ms``, ``silent_after_ms``, ``seed``, ``mtu_bytes``,
-    ``ecn``; for transmission control (OLAF §5) ``transmission`` ("off", "paper" or "fair"),
+    ``ecn``, ``key_file`` (the key of the job, `olaf keys`; without it OLAF_KEY_FILE of the
+    environment); for transmission control (OLAF §5) ``transmission`` ("off", "paper" or "fair"),
     ``unsent`` ("carry", "discard" or "retry"), ``threshold_ms``, ``slope``, ``retry_ms``.
 
     Raises ValueError for an invalid address or key.
@@ -83,7 +85,8 @@ def connect(
     for name, value in (("job", job), ("cluster", cluster), ("worker", worker)):
         if value is not None and not 0 <= value < 2**32 - 1:
             raise ValueError(f"{name} = {value}: must be from 0 to 4294967294")
-    client = Client(address, job=job, cluster=cluster, worker=worker, config=json.dumps(config))
+    told = json.dumps(with_key(config))
+    client = Client(address, job=job, cluster=cluster, worker=worker, config=told)
     return Connection(client, address=address, job=job, quiet=quiet)
 
 

@@ -7,6 +7,7 @@ import random
 import socket
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from select import select
 
@@ -32,6 +33,8 @@ class Relay:
     def __init__(self, target: str, path: Path) -> None:
         host, port = target.rsplit(":", 1)
         self.path = path
+        self.heard: Callable[[bytes], object] = lambda datagram: None
+        """Called with each datagram of a worker."""
         self._target = (host, int(port))
         self._outer = self._bound()
         self._inner: dict[tuple[str, int], socket.socket] = {}
@@ -40,6 +43,11 @@ class Relay:
         self.address = f"127.0.0.1:{self._outer.getsockname()[1]}"
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
+
+    def say(self, datagram: bytes) -> None:
+        """Send this to the target, at once, as if each worker had sent it."""
+        for through in list(self._inner.values()):
+            through.sendto(datagram, self._target)
 
     def stop(self) -> None:
         self._stopping.set()
@@ -74,6 +82,7 @@ class Relay:
                         self._inner[sender] = self._bound()
                     through = self._inner[sender]
                     to = self._target
+                    self.heard(datagram)
                 else:
                     through, to = self._outer, owners[ready]
                     if self.path.mute:

@@ -87,6 +87,15 @@ impl From<AskError> for Failure {
     }
 }
 
+/// The value of `key_files`: the files of the options, or that of `OLAF_KEY_FILE`.
+#[must_use]
+pub fn key_files(given: &[String]) -> Option<Value> {
+    let of_environment = || std::env::var("OLAF_KEY_FILE").ok().filter(|file| !file.is_empty());
+    let files =
+        if given.is_empty() { of_environment().into_iter().collect() } else { given.to_vec() };
+    (!files.is_empty()).then(|| files.into())
+}
+
 /// The table of that name from the file, changed by the named options, then by `--set`.
 ///
 /// # Errors

@@ -7,5 +7,5 @@
 mod configuration;
 mod serving;
 
-pub use configuration::{Common, Failure, Table, table};
+pub use configuration::{Common, Failure, Table, key_files, table};
 pub use serving::{Role, finish, serve};

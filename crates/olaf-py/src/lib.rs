@@ -11,6 +11,7 @@ mod engine;
 mod errors;
 mod functions;
 mod job;
+mod keys;
 mod memory;
 mod mina;
 mod protocol;
@@ -41,6 +42,8 @@ mod _olaf {
     };
     #[pymodule_export]
     use crate::job::VirtualJob;
+    #[pymodule_export]
+    use crate::keys::{key_info, new_key, switch_key};
     #[pymodule_export]
     use crate::mina::MinaSimulation;
     #[pymodule_export]

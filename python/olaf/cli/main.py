@@ -19,6 +19,7 @@ COMMANDS = {
     "switch": ("olaf.cli.roles:switch", "Run an aggregation switch."),
     "server": ("olaf.cli.roles:server", "Run a parameter server."),
     "worker": ("olaf.cli.roles:worker", "Run one worker that learns and pushes."),
+    "keys": ("olaf.cli.keys:keys", "Make the keys of jobs, so that only their workers get in."),
     "replay": ("olaf.cli.replay:replay", "Replay recorded arrivals through a queue."),
     "simulate": ("olaf.cli.simulate:simulate", "Simulate training, a network or MINA's jobs."),
     "verify": ("olaf.cli.verify:verify", "Prove that clusters stay fresh, or show a violation."),

@@ -22,6 +22,13 @@ from olaf.jobs.queues import METAVAR
 from olaf.lines import Control, Message, Reporter
 
 attached_option = click.option("--attached", is_flag=True, hidden=True)
+key_option = click.option(
+    "--key-file",
+    "key_files",
+    multiple=True,
+    metavar="FILE",
+    help="Let in only parties with this key (olaf keys). Repeatable: a key for each job.",
+)
 every_option = click.option(
     "--every",
     type=options.Seconds(least=0.01),
@@ -60,6 +67,7 @@ every_option = click.option(
     metavar="N",
     help="Cores that the engine reduce sums on. Each has a port: those after the engine's own.",
 )
+@key_option
 @click.option("--queue", metavar=METAVAR, help="Discipline of the uplink.")
 @click.option("--slots", type=int, help="Number of segments that the queue holds.")
 @click.option("--gate", metavar="THRESHOLD|off", help="Reward gate.")
@@ -133,7 +141,7 @@ def switch(ctx: click.Context, /, **given: Any) -> None:
       olaf switch --engines reduce --set switch.reduce.memory=1GiB --set switch.reduce.deadline=20ms
     """
     keys = (
-        *("engines", "queue", "slots", "gate", "uplink", "credits"),
+        *("engines", "key_files", "queue", "slots", "gate", "uplink", "credits"),
         *("downlink", "downlink_limit_datagrams"),
         *("uplink_ecn_depth_datagrams", "downlink_ecn_depth_datagrams"),
         *("admission", "admission_timeout_ms", "admission_unanswered"),
@@ -156,6 +164,7 @@ def switch(ctx: click.Context, /, **given: Any) -> None:
 
 @click.command()
 @click.option("--listen", metavar="HOST:PORT", help="Address that the switch sends to.")
+@key_option
 @click.option("--rule", metavar="delta|paper-literal", help="How an update changes the model.")
 @click.option("--learning-rate", type=float, help="Factor on every update; 1 changes nothing.")
 @click.option(
@@ -193,7 +202,8 @@ def server(ctx: click.Context, /, **given: Any) -> None:
       olaf server --listen 0.0.0.0:5556 --checkpoint lander.npz --checkpoint-every 1min
       olaf server --rule paper-literal --json
     """
-    keys = {key: key for key in ("listen", "rule", "learning_rate", "checkpoint", "fresh")}
+    own = ("listen", "key_files", "rule", "learning_rate", "checkpoint", "fresh")
+    keys = {key: key for key in own}
     keys["checkpoint_every"] = "checkpoint_every_ms"
     control, told = _begin(given)
     reporter = _reporter(given, "server")
@@ -210,6 +220,7 @@ def server(ctx: click.Context, /, **given: Any) -> None:
 
 @click.command()
 @click.option("--switch", metavar="HOST:PORT", help="Address of the switch.")
+@click.option("--key-file", metavar="FILE", help="The key of the job (olaf keys).")
 @click.option("--job", type=int, help="Number of the job.")
 @click.option("--cluster", type=int, help="Number of this worker's cluster.")
 @click.option("--id", type=int, help="Number of this worker, unique in the job.")
@@ -238,7 +249,7 @@ def worker(ctx: click.Context, /, **given: Any) -> None:
     if told is None:
         from olaf.jobs.training import worker_job
 
-        own_keys = ("switch", "job", "cluster", "id", "updates", "transmission")
+        own_keys = ("switch", "key_file", "job", "cluster", "id", "updates", "transmission")
         keys = {key: f"worker.{key}" for key in own_keys}
         keys |= {"env": "learner.environment", "learner": "learner.learner", "seed": "worker.seed"}
         settings = options.settings(ctx, keys)

@@ -39,6 +39,7 @@ from olaf.jobs.sums_settings import (
     TrioSettings,
 )
 from olaf.jobs.tcp_settings import TcpSettings, check_transport
+from olaf.keyfile import key_files
 from olaf.rl.learner import LearnerConfig, LearnerError
 from olaf.rl.worker_loop import LoopConfig
 
@@ -148,6 +149,9 @@ class SwitchSettings(LeafSettings):
     `routes` does not name. Switches form chains and trees."""
     routes: dict[str, Address] = Field(default=SWITCH["routes"])
     """Servers of single jobs: {"2" = "host:port"}."""
+    key_files: list[str] = Field(default=SWITCH["key_files"])
+    """Files with keys (`olaf keys`), each for a job of its own or for any: only parties with such a
+    key are let in. Without one everybody is."""
     reduce: ReduceSettings = ReduceSettings()
     """The engine `reduce`, if it is among the engines."""
     iswitch: IswitchSettings = IswitchSettings()
@@ -179,7 +183,7 @@ class SwitchSettings(LeafSettings):
 
     def to_core(self) -> str:
         """The JSON that `olaf._olaf.Switch` takes."""
-        fields = self.model_dump(exclude={"admission"})
+        fields = self.model_dump(exclude={"admission"}) | {"key_files": key_files(self.key_files)}
         if self.admission is None:
             del fields["admission_timeout_ms"]
         for table in (fields, *(fields[name] for name in SUMMING)):
@@ -215,6 +219,9 @@ class ServerSettings(Section):
     listen: Address = SERVER["listen"]
     """Address and port for the switch, or for workers without a switch; port 0 picks a free
     port."""
+    key_files: list[str] = Field(default=SERVER["key_files"])
+    """Files with keys (`olaf keys`), each for a job of its own or for any: only parties with such a
+    key are let in. Without one everybody is."""
     rule: Literal["delta", "paper-literal"] = SERVER["rule"]
     """delta applies every update. paper-literal applies only updates whose reward beats the best so
     far, and soon stops learning (measured: 4 to 24 of 1,600 applied)."""
@@ -274,7 +281,7 @@ class ServerSettings(Section):
 
     def to_core(self) -> str:
         """The JSON that `olaf._olaf.Server` takes."""
-        return self.model_dump_json()
+        return json.dumps(self.model_dump(mode="json") | {"key_files": key_files(self.key_files)})
 
 
 class WorkerSettings(Section):
@@ -343,6 +350,9 @@ class WorkerSettings(Section):
     1/threshold; fairness: the threshold in seconds; or a number per second."""
     retry_ms: int = Field(default=WORKER["retry_ms"], ge=1)
     """For unsent = "retry": decide again when this time has passed."""
+    key_file: OffText = WORKER["key_file"]
+    """File with the key of the job (`olaf keys`). off uses OLAF_KEY_FILE of the environment, or
+    no key."""
     mtu_bytes: OffInt = Field(default=WORKER["mtu_bytes"], ge=576)
     """Largest IP packet on the path to the switch, so that no segment is fragmented; off does not
     limit it."""

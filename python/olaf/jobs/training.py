@@ -472,6 +472,7 @@ def worker_job(
         "ecn": own.ecn,
         "segment_lanes": own.segment_lanes or settings.server.segment_lanes,
         "mtu_bytes": own.mtu_bytes,
+        "key_file": own.key_file,
         "transmission": own.transmission,
         "unsent": own.unsent,
         "threshold_ms": own.threshold_ms,

@@ -1,7 +1,7 @@
 //! `olaf-server`: a parameter server, without Python.
 
 use clap::Parser;
-use olaf_bin::{Common, Failure, Role, Table, finish, serve, table};
+use olaf_bin::{Common, Failure, Role, Table, finish, key_files, serve, table};
 use olaf_net::{AskError, Server, ServerConfig, StartError};
 use serde_json::Value;
 use std::process::ExitCode;
@@ -27,6 +27,9 @@ struct Options {
     /// Address that the switch sends to.
     #[arg(long, value_name = "HOST:PORT")]
     listen: Option<String>,
+    /// Let in only parties with this key (`olaf keys`). Repeatable: a key for each job.
+    #[arg(long = "key-file", value_name = "FILE")]
+    key_files: Vec<String>,
     /// How an update changes the model.
     #[arg(long, value_name = "delta|paper-literal")]
     rule: Option<String>,
@@ -55,6 +58,7 @@ fn main() -> ExitCode {
 fn run(options: &Options) -> Result<(), Failure> {
     let named = [
         ("listen", options.listen.clone().map(Value::from)),
+        ("key_files", key_files(&options.key_files)),
         ("rule", options.rule.clone().map(Value::from)),
         ("learning_rate", options.learning_rate.map(Value::from)),
         ("checkpoint", options.checkpoint.clone().map(Value::from)),

@@ -1,7 +1,7 @@
 //! `olaf-switch`: an aggregation switch, without Python.
 
 use clap::Parser;
-use olaf_bin::{Common, Failure, Role, Table, finish, serve, table};
+use olaf_bin::{Common, Failure, Role, Table, finish, key_files, serve, table};
 use olaf_net::{AskError, EngineKind, StartError, Switch, SwitchConfig};
 use serde_json::Value;
 use std::process::ExitCode;
@@ -42,6 +42,9 @@ struct Options {
     /// Cores that the engine `reduce` sums on. Each has a port: those after the engine's own.
     #[arg(long, value_name = "N")]
     cores: Option<u32>,
+    /// Let in only parties with this key (`olaf keys`). Repeatable: a key for each job.
+    #[arg(long = "key-file", value_name = "FILE")]
+    key_files: Vec<String>,
     /// Discipline of the uplink's queue.
     #[arg(long, value_name = "NAME", help = queues())]
     queue: Option<String>,
@@ -115,7 +118,7 @@ fn run(options: &Options) -> Result<(), Failure> {
 }
 
 impl Options {
-    fn named(&self) -> [(&'static str, Option<Value>); 12] {
+    fn named(&self) -> [(&'static str, Option<Value>); 13] {
         let engines = (!self.engines.is_empty()).then(|| self.engines.clone().into());
         let bare = |given: &[String]| {
             given.iter().rev().find(|text| !text.contains('=')).cloned().map(Value::from)
@@ -129,6 +132,7 @@ impl Options {
             ("engines", engines),
             ("listen", bare(&self.listen)),
             ("upstream", bare(&self.upstream)),
+            ("key_files", key_files(&self.key_files)),
             ("queue", text(&self.queue)),
             ("slots", self.slots.map(Value::from)),
             ("gate", number(&self.gate)),

@@ -1,0 +1,96 @@
+"""``olaf keys``: make the keys of jobs, and look at them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import click
+
+from olaf.cli import options
+from olaf.outcome import ConfigurationError, RunError
+
+T = TypeVar("T")
+FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.group()
+def keys() -> None:
+    """Make a key for a job, so that only workers with the key are let in.
+
+    A key is a file that only its owner may read. Workers and servers get the job's key; a switch
+    gets the switch's key, which is derived from it. With a key every datagram is signed: who has
+    none cannot join, change, or repeat anything. Datagrams are not encrypted.
+
+    \b
+    Examples:
+      olaf keys new job.key                         a key for any job
+      olaf keys new job7.key --job 7                a key that is good for job 7 alone
+      olaf keys switch job.key switch.key           what the switch needs of it
+      olaf switch --listen 0.0.0.0:5555 --key-file switch.key
+      olaf server --listen 0.0.0.0:5556 --key-file job.key
+      OLAF_KEY_FILE=job.key python train.py         for olaf.connect, connect_sum, torchrun
+    """
+
+
+@keys.command()
+@click.argument("file", type=FILE)
+@click.option("--job", type=click.IntRange(0, 2**32 - 1), help="The one job that it is for.")
+@options.as_json
+def new(file: Path, job: int | None, json_out: bool) -> None:
+    """Write a new key to FILE, which must not exist."""
+    from olaf import _olaf
+
+    name = _made(lambda: _olaf.new_key(file, job))
+    _tell({"file": str(file), "name": name, "kind": "job", "job": job}, as_json=json_out)
+
+
+@keys.command()
+@click.argument("file", type=FILE)
+@click.argument("out", type=FILE)
+@options.as_json
+def switch(file: Path, out: Path, json_out: bool) -> None:
+    """Write what a switch needs of the key in FILE to OUT, which must not exist.
+
+    A switch with it checks and signs datagrams. The job's key cannot be found from it.
+    """
+    from olaf import _olaf
+
+    name = _made(lambda: _olaf.switch_key(file, out))
+    _, kind, job = _made(lambda: _olaf.key_info(out))
+    _tell({"file": str(out), "name": name, "kind": kind, "job": job}, as_json=json_out)
+
+
+@keys.command()
+@click.argument("file", type=FILE)
+@options.as_json
+def show(file: Path, json_out: bool) -> None:
+    """Print the public name of the key in FILE, who it is for, and its job.
+
+    Two parties understand each other if their keys have the same name.
+    """
+    from olaf import _olaf
+
+    name, kind, job = _made(lambda: _olaf.key_info(file))
+    _tell({"file": str(file), "name": name, "kind": kind, "job": job}, as_json=json_out)
+
+
+def _made(call: Callable[[], T]) -> T:
+    """What the core returns. A file that is no private key is a configuration error."""
+    try:
+        return call()
+    except ValueError as error:
+        raise ConfigurationError(str(error)) from None
+    except OSError as error:
+        raise RunError(str(error)) from None
+
+
+def _tell(about: dict[str, str | int | None], *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(about))
+        return
+    job = "any job" if about["job"] is None else f"job {about['job']}"
+    whose = {"job": "workers and servers", "switch": "switches"}[str(about["kind"])]
+    click.echo(f"{about['file']}: key {about['name']} of {job}, for {whose}")

@@ -1,0 +1,23 @@
+"""Where a party finds the key of its job, if nobody tells it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+VARIABLE = "OLAF_KEY_FILE"
+"""Variable of the environment that names the key file of parties which are not told one."""
+
+
+def with_key(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of a worker, with the key file of the environment if they name none."""
+    given = os.environ.get(VARIABLE)
+    named = options.get("key_file") is not None
+    return dict(options) if named or not given else dict(options) | {"key_file": given}
+
+
+def key_files(named: Sequence[str]) -> list[str]:
+    """The key files of a switch or a server: those that are named, or that of the environment."""
+    given = os.environ.get(VARIABLE)
+    return list(named) if named or not given else [given]
