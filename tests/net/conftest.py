@@ -43,7 +43,7 @@ class Network:
         job: int = 1,
         cluster: int = 0,
         worker: int | None = None,
-        **config: int,
+        **config: int | str,
     ) -> _olaf.Client:
         client = _olaf.Client(
             address, job=job, cluster=cluster, worker=worker, config=json.dumps(config)

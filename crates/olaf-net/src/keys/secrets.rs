@@ -157,7 +157,7 @@ mod tests {
 
     fn pair() -> (KeySet, KeySet) {
         let key = Key::generate(Some(3));
-        (KeySet::new(&[key.clone()]), KeySet::new(&[key.for_switch()]))
+        (KeySet::new(std::slice::from_ref(&key)), KeySet::new(&[key.for_switch()]))
     }
 
     #[test]
