@@ -106,9 +106,11 @@ def test_sums_are_exact_behind_keys_on_a_lossy_network(
 ) -> None:
     chosen = PROTOCOLS[protocol]
     # The server of ATP is in the switch's process, and the switch its client.
-    loss = {"receive_loss": {"probability": 0.01, "seed": 3}}
+    loss = {"probability": 0.01, "seed": 3}
     engines = [chosen.engine, *chosen.beside]
-    switch = network.switch("127.0.0.1:9", engines=engines, key_files=[switch_key], **loss)
+    switch = network.switch(
+        "127.0.0.1:9", engines=engines, key_files=[switch_key], receive_loss=loss
+    )
     size = 100_000
 
     def work(rank: int) -> Iterator[bool]:
