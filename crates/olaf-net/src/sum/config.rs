@@ -161,6 +161,15 @@ mod tests {
     }
 
     #[test]
+    fn a_worker_of_atp_has_options_of_its_own() {
+        let json = r#"{"protocol": "atp", "atp": {"overflow": "proactive", "factor": "dynamic"}}"#;
+        let own = SumConfig::from_json(json).expect("a configuration").atp;
+        assert_eq!((own.overflow, own.factor), (atp::Overflow::Proactive, atp::Factor::Dynamic));
+        let wrong = SumConfig::from_json(r#"{"atp": {"overflow": "never"}}"#);
+        assert!(wrong.is_err_and(|error| error.to_string().contains("proactive")));
+    }
+
+    #[test]
     fn what_cannot_be_names_its_key() {
         for (json, told) in [
             (r#"{"window_blocks": 0}"#, "window_blocks"),

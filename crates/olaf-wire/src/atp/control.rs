@@ -37,7 +37,8 @@ pub struct Join {
     pub switches: [u32; LEVELS],
     /// When the sender sent it, microseconds of its own clock, which wraps.
     pub sent_at_us: u32,
-    /// The factor of fixed point.
+    /// The factor of fixed point. A negative one is dynamic (ATP §B.3): its absolute value is the
+    /// factor of the first window.
     pub scale: f64,
     /// Servers of the job, 1 to 4: each has a part of every tensor.
     pub servers: u8,
@@ -176,7 +177,7 @@ impl Join {
         if message.aggregators > offsets::MAX_AGGREGATORS {
             return Err(Refusal::BadField("aggregators"));
         }
-        if !(message.scale.is_finite() && message.scale > 0.0) {
+        if !message.scale.is_finite() || message.scale == 0.0 {
             return Err(Refusal::BadField("scale"));
         }
         if message.servers > offsets::MAX_SERVERS || message.server >= message.servers {

@@ -13,7 +13,8 @@ use core::ops::Range;
 /// |---|---|---|
 /// | `bitmap0` | workers of one group; 0: all workers of the groups that the next bitmap names | with `collision`: the new aggregator index |
 /// | `bitmap1` | groups of workers at the second edge switch; 0: all of those in the next bitmap | 0 |
-/// | `fan_in0`, `fan_in1` | workers of the group, and groups | 0 |
+/// | `fan_in0` | workers of the group | the code of the factor that the fragment a window later has; 0: the first factor |
+/// | `fan_in1` | groups | 0 |
 /// | `overflow` | the values are f32 | the server asks for f32; there are no values |
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Header {

@@ -197,7 +197,9 @@ impl<'a> AtpPacket<'a> {
         if bitmaps[0] > most || bitmaps[1] != 0 {
             return Err(Refusal::BadField("bitmap0"));
         }
-        if self.bytes[header::FAN_IN0] != 0 || self.bytes[header::FAN_IN1] != 0 {
+        // A result names a factor there.
+        let is_result = !self.flag(flags::OVERFLOW);
+        if (self.bytes[header::FAN_IN0] != 0 && !is_result) || self.bytes[header::FAN_IN1] != 0 {
             return Err(Refusal::BadField("fan_in"));
         }
         if more != 0 || self.flag(flags::RESEND) {

@@ -34,6 +34,15 @@ pub(super) fn take(values: &[u8], by: u32, out: &mut [u8]) -> bool {
     finite
 }
 
+/// The largest of the little-endian f32, without sign; infinite where one is no number.
+pub(super) fn largest(lanes: &[u8]) -> f64 {
+    let lanes = lanes.as_chunks::<4>().0.iter().map(|lane| f32::from_le_bytes(*lane).abs());
+    lanes.fold(0.0, |largest, lane| {
+        let lane = if lane.is_nan() { f64::INFINITY } else { f64::from(lane) };
+        lane.max(largest)
+    })
+}
+
 /// The largest lane that cannot run over, however many workers add such lanes (ATP §B.2).
 #[must_use]
 pub fn bound(workers: u32, scale: f64) -> f64 {
@@ -64,6 +73,13 @@ mod tests {
         let odd = integers(&[21.5, -22.0, f32::NAN, f32::INFINITY, f32::NEG_INFINITY]);
         assert_eq!(odd, [i32::MAX, i32::MIN, i32::MIN, i32::MAX, i32::MIN]);
         assert!(odd.iter().all(|value| any_saturated(&value.to_be_bytes())));
+    }
+
+    #[test]
+    fn the_largest_lane_has_no_sign() {
+        let bytes = |lanes: [f32; 3]| lanes.map(f32::to_le_bytes).concat();
+        assert_eq!(largest(&bytes([0.5, -2.0, 1.0])), 2.0);
+        assert_eq!(largest(&bytes([0.5, f32::NAN, 1.0])), f64::INFINITY);
     }
 
     #[test]

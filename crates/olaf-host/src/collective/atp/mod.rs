@@ -1,6 +1,7 @@
 //! The ends of ATP (`docs/design/031-atp.md`): workers, and the parameter servers that complete what
 //! switches could not.
 
+mod factors;
 mod fixed;
 mod indices;
 mod options;
@@ -11,7 +12,7 @@ mod window;
 mod worker;
 
 pub use fixed::{SCALE, bound};
-pub use options::Options;
+pub use options::{Factor, Options, Overflow};
 pub use seats::{Path, Seat, Seating};
 pub use server::{AtpServer, ServerConfig, ServerStatistics};
 pub use topology::{Topology, TopologyError};

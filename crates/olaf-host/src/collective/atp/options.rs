@@ -1,9 +1,37 @@
 //! What only ATP has to be told.
 
 use core::time::Duration;
-use olaf_engine::keys::{ConfigError, ms};
+use olaf_engine::keys::{ConfigError, Named, ms, named};
 use olaf_wire::atp::{MAX_SERVERS, VALUES};
 use serde::{Deserialize, Serialize};
+
+/// What a worker does about sums that run over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overflow {
+    /// Nothing: the server sees a saturated sum, and asks all workers for f32 (ATP §3.8).
+    Reactive,
+    /// A packet whose values may run over goes past the aggregators (ATP §B.2).
+    Proactive,
+}
+
+impl Named for Overflow {
+    const NAMES: &'static [(&'static str, Self)] =
+        &[("reactive", Self::Reactive), ("proactive", Self::Proactive)];
+}
+
+/// What the factor of fixed point is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Factor {
+    /// One number for the job.
+    Fixed,
+    /// The server follows the range of the sums (ATP §B.3).
+    Dynamic,
+}
+
+impl Named for Factor {
+    const NAMES: &'static [(&'static str, Self)] =
+        &[("fixed", Self::Fixed), ("dynamic", Self::Dynamic)];
+}
 
 /// The set-up of a worker, as serde reads and writes it: a flat table.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
@@ -23,6 +51,14 @@ pub struct Options {
     /// last packets of a tensor never see three parameter packets out of order. 5 ms.
     #[serde(rename = "time_out_ms", with = "ms")]
     pub time_out: Duration,
+    /// What the worker does about sums that run over. `reactive`, the paper's choice. With `proactive`
+    /// at all workers no sum of a switch runs over.
+    #[serde(with = "named")]
+    pub overflow: Overflow,
+    /// Whether the factor of fixed point follows the range of the sums. `fixed`, the paper's choice.
+    /// With `dynamic` the job's factor is that of the first window. The same at all workers.
+    #[serde(with = "named")]
+    pub factor: Factor,
 }
 
 impl Default for Options {
@@ -34,6 +70,8 @@ impl Default for Options {
             threshold_packets: 1000,
             most_packets: 4096,
             time_out: Duration::from_millis(5),
+            overflow: Overflow::Reactive,
+            factor: Factor::Fixed,
         }
     }
 }

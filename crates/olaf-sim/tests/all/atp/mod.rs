@@ -7,6 +7,7 @@ mod congestion;
 mod faults;
 mod levels;
 mod membership;
+mod precision;
 mod shortage;
 mod sums;
 mod throughput;

@@ -1,6 +1,6 @@
 //! The server's array of bitmap and value, by sequence number (ATP §3.6).
 
-use crate::collective::atp::fixed;
+use crate::collective::atp::{factors, fixed};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use olaf_engine::Instant;
@@ -36,6 +36,10 @@ pub(super) struct Fragment {
     pub(super) ecn: bool,
     /// A packet found its aggregator in use.
     pub(super) collided: bool,
+    /// The largest f32 of a worker, without sign.
+    largest: f64,
+    /// The code of the factor that the fragment a window later has.
+    pub(super) factor: u8,
     /// The aggregator that its packets met in.
     pub(super) index: u16,
     /// The one that takes its place.
@@ -84,6 +88,14 @@ impl Fragment {
             Value::Done(bytes) => bytes,
             _ => &[],
         }
+    }
+
+    /// A bound of all partial sums of a complete fragment with that factor.
+    pub(super) fn bound(&self, workers: u32, factor: f64) -> f64 {
+        if self.largest > 0.0 {
+            return self.largest * f64::from(workers);
+        }
+        factors::bound_of_sum(workers, self.result(), factor)
     }
 
     /// Takes the values of a packet from these workers, of `workers` in the job.
@@ -170,7 +182,11 @@ impl Fragment {
             }
             Value::Float(sum) => {
                 let sums = sum.iter_mut().zip(lanes);
-                sums.for_each(|(sum, lane)| *sum += f64::from(f32::from_be_bytes(*lane)));
+                sums.for_each(|(sum, lane)| {
+                    let lane = f64::from(f32::from_be_bytes(*lane));
+                    *sum += lane;
+                    self.largest = self.largest.max(lane.abs());
+                });
             }
             Value::Nothing | Value::Done(_) => return,
         }

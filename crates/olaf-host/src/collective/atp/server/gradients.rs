@@ -19,7 +19,7 @@ impl AtpServer {
         header.ecn |= from.class.ecn() == Ecn::Marked;
         let of = (header.job, header.server);
         let job = self.jobs.get_mut(&of).ok_or(Refused::UnknownJob)?;
-        let (workers, scale) = (job.workers, job.scale);
+        let workers = job.workers;
         let current = job.current.as_mut().ok_or(Refused::OtherGeneration)?;
         if header.key.generation != current.number {
             return Err(Refused::OtherGeneration);
@@ -49,6 +49,7 @@ impl AtpServer {
         let fragments = &mut current.fragments;
         let sequence = header.key.sequence(header.sequence, fragments.open());
         let tensor = header.key.tensor_near(fragments.newest_tensor());
+        let scale = current.factors.at(sequence);
         let fragment = fragments
             .at(sequence)
             .map_err(|is_early| if is_early { Refused::TooEarly } else { Refused::Duplicate })?;
@@ -103,11 +104,18 @@ impl AtpServer {
         again: Option<&[u64]>,
     ) {
         let repeat = self.config.repeat;
-        let Some(current) = self.jobs.get_mut(&of).and_then(|job| job.current.as_mut()) else {
-            return;
-        };
+        let Some(job) = self.jobs.get_mut(&of) else { return };
+        let workers = job.workers;
+        let Some(current) = job.current.as_mut() else { return };
         let (number, to) = (current.number, current.group());
         let Ok(fragment) = current.fragments.at(sequence) else { return };
+        if again.is_none() && current.factors.is_dynamic() {
+            current
+                .range
+                .see(fragment.bound(workers, current.factors.at(sequence)), current.window);
+            fragment.factor = current.range.code(workers);
+            current.factors.set(sequence, fragment.factor);
+        }
         if again.is_none() {
             fragment.index = current.indices.at(sequence);
         }
@@ -123,6 +131,7 @@ impl AtpServer {
         fragment.is_sent(now, again.unwrap_or_default());
         let mut header = Header {
             ecn: fragment.ecn,
+            fan_in0: fragment.factor,
             ..answer(of, number, sequence, fragment.tensor, fragment.tensor_length, fragment.index)
         };
         if let Some(index) = fragment.new_index {

@@ -1,6 +1,7 @@
 //! A job at a server: its generation, and the workers that wait for the next one.
 
 use super::fragments::Fragments;
+use crate::collective::atp::factors::{Factors, Range};
 use crate::collective::atp::indices::Indices;
 use crate::collective::atp::seats::{Path, Seating};
 use crate::collective::atp::topology::Topology;
@@ -69,6 +70,8 @@ pub(super) struct Generation {
     pub(super) aggregators: u32,
     pub(super) fragments: Fragments,
     pub(super) indices: Indices,
+    pub(super) factors: Factors,
+    pub(super) range: Range,
     pub(super) end: Option<End>,
     /// Members of a generation that has ended, which have joined again.
     pub(super) gone: Vec<bool>,
@@ -95,6 +98,8 @@ impl Generation {
             aggregators: 0,
             fragments: Fragments::new(window),
             indices: Indices::default(),
+            factors: Factors::default(),
+            range: Range::default(),
             end: None,
             settles: None,
             told: None,
@@ -152,6 +157,7 @@ impl Generation {
 pub(super) struct Job {
     pub(super) workers: u32,
     pub(super) servers: u8,
+    /// As in a join: a negative one is dynamic.
     pub(super) scale: f64,
     pub(super) lobby: BTreeMap<Session, Member>,
     pub(super) current: Option<Generation>,

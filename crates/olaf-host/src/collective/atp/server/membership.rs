@@ -2,6 +2,7 @@
 
 use super::AtpServer;
 use super::job::{End, Generation, Job, Member};
+use crate::collective::atp::factors::Factors;
 use alloc::vec::Vec;
 use olaf_engine::party::GONE;
 use olaf_engine::{Instant, JobId, PeerId, Receivers, Refused, SumEvent};
@@ -127,6 +128,7 @@ impl AtpServer {
         let window = self.config.window_of(values).min(wanted);
         let workers = job.workers;
         let mut current = Generation::new(number, members, values, window);
+        current.factors = Factors::new(job.scale, window);
         let misplaced = current.seat(of, LEVELS, &self.topology);
         if current.seating.levels > SHORT_LEVELS {
             // The fields of the other levels take the place of some values: a datagram of the path has

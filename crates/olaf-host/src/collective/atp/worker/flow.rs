@@ -1,6 +1,7 @@
 //! The stream of fragments between a worker and one server: what is sent, answered and lost.
 
 use super::overtaken::Overtaken;
+use crate::collective::atp::factors::Factors;
 use crate::collective::atp::indices::Indices;
 use crate::collective::atp::{AtpWindow, Options};
 use crate::push_pull::round_trip::RoundTrip;
@@ -64,6 +65,7 @@ pub(super) struct Flow {
     window: AtpWindow,
     overtaken: Overtaken,
     indices: Indices,
+    factors: Factors,
     /// Indices that the server replaced.
     pub(super) replaced: u64,
     /// From a fragment to its answer: with the wait for other workers.
@@ -100,6 +102,7 @@ impl Flow {
             window: AtpWindow::new(1, 1, 1, 0),
             overtaken: Overtaken::default(),
             indices: Indices::default(),
+            factors: Factors::default(),
             replaced: 0,
             round_trip: RoundTrip::default(),
             path: RoundTrip::default(),
@@ -116,7 +119,8 @@ impl Flow {
     }
 
     /// A life of the job begins.
-    pub(super) fn begin(&mut self, welcome: &Welcome, options: &Options) {
+    /// `scale` as in a join: a negative one is dynamic.
+    pub(super) fn begin(&mut self, welcome: &Welcome, options: &Options, scale: f64) {
         let bytes = u32::try_from(datagram_len(welcome.values.into())).unwrap_or(u32::MAX);
         let most = options.most_packets.min(welcome.window.into());
         let (first, threshold) = (options.first_packets, options.threshold_packets);
@@ -124,6 +128,7 @@ impl Flow {
         *self = Self {
             seat: Some(*welcome),
             indices: indices(welcome),
+            factors: Factors::new(scale, welcome.window),
             path: self.path,
             asked_us: self.asked_us,
             closed: self.closed,
@@ -258,8 +263,15 @@ impl Flow {
         }
     }
 
-    /// A parameter packet says that another index takes the place of one with a collision.
-    pub(super) fn replace_index(&mut self, header: &Header, sequence: u64) {
+    /// The factor of a fragment.
+    pub(super) fn factor(&self, sequence: u64) -> f64 {
+        self.factors.at(sequence)
+    }
+
+    /// A parameter packet says which factor the fragment a window later has, and that another index
+    /// takes the place of one with a collision.
+    pub(super) fn change_place(&mut self, header: &Header, sequence: u64) {
+        self.factors.set(sequence, header.fan_in0);
         if header.collision {
             self.replaced += 1;
             self.indices.set(sequence, header.bitmap0 as u16);

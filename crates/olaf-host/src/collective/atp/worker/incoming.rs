@@ -84,7 +84,7 @@ impl Worker {
             return Err(Refused::Mismatch);
         }
         self.counts.taken += 1;
-        flow.replace_index(&header, sequence);
+        flow.change_place(&header, sequence);
         let ecn = header.ecn || from.class.ecn() == Ecn::Marked;
         self.counts.marked += u64::from(ecn);
         let keepalive = self.config.options.keepalive;
@@ -155,7 +155,8 @@ impl Worker {
                     self.turned_away(now, WelcomeCode::Refused);
                     return Ok(());
                 }
-                self.flows[at].begin(&welcome, &self.own);
+                let scale = self.scale_of_join();
+                self.flows[at].begin(&welcome, &self.own, scale);
                 let keepalive = self.config.options.keepalive;
                 let flow = &mut self.flows[at];
                 (flow.next_join, flow.join_wait) = (Some(now + keepalive), Duration::ZERO);

@@ -1,7 +1,7 @@
 //! What is sent next.
 
 use super::{FIRST_JOIN_WAIT, Standing, Worker};
-use crate::collective::atp::fixed;
+use crate::collective::atp::{Factor, Overflow, fixed};
 use olaf_engine::{Instant, TrafficClass, Transmit};
 use olaf_wire::atp::offsets::{TRAILER, VALUE};
 use olaf_wire::atp::{ANY, Join, Key, LEVELS, Leave};
@@ -63,6 +63,7 @@ impl Worker {
         let at = self.flows.iter().position(|flow| due(flow.next_join))?;
         let server = u8::try_from(at).ok()?;
         let keepalive = self.config.options.keepalive;
+        let scale = self.scale_of_join();
         let flow = &mut self.flows[at];
         // A server that does not answer is asked again soon, and then more and more seldom.
         flow.join_wait = (flow.join_wait * 2).max(FIRST_JOIN_WAIT).min(keepalive);
@@ -81,12 +82,17 @@ impl Worker {
             aggregators: 0,
             switches: [0; LEVELS],
             sent_at_us: flow.asked_us,
-            scale: self.scale,
+            scale,
             servers: self.own.servers,
             window: u16::try_from(self.own.most_packets).unwrap_or(u16::MAX),
         };
         self.counts.joins += 1;
         Some(join.emit(buf))
+    }
+
+    /// The factor as a join says it.
+    pub(super) fn scale_of_join(&self) -> f64 {
+        if self.own.factor == Factor::Dynamic { -self.scale } else { self.scale }
     }
 
     /// Writes a fragment; `again`: it was sent before, as f32 or not.
@@ -98,23 +104,35 @@ impl Worker {
         again: Option<bool>,
         buf: &mut [u8],
     ) -> Option<usize> {
+        let is_proactive = self.own.overflow == Overflow::Proactive;
         let flow = &mut self.flows[at];
         flow.owed.get_or_insert(now);
         let server = u8::try_from(at).ok()?;
+        let scale = flow.factor(sequence);
         let mut header = flow.header(self.job, server, sequence);
-        let generation = flow.seat?.generation;
+        let seat = flow.seat?;
         let open = self.open.iter().find(|open| open.has(at, sequence))?;
-        header.key = Key::new(generation, open.number, sequence);
+        header.key = Key::new(seat.generation, open.number, sequence);
         header.tensor_length = u32::try_from(open.lanes()).ok()?;
         header.resend |= again.is_some();
         header.overflow = again == Some(true);
         let lanes = open.fragment(at, sequence);
+        if is_proactive && !header.overflow {
+            let largest = fixed::largest(lanes);
+            if largest > fixed::bound(seat.workers, scale) {
+                self.counts.too_large += u64::from(again.is_none());
+                header.resend = true;
+                // differs: the paper does not say what becomes of a value that does not fit on its own.
+                // The server learns of it and asks the others for f32, too.
+                header.overflow = largest * scale >= f64::from(i32::MAX);
+            }
+        }
         let place = header.emit_around(lanes.len() / VALUE, buf);
         let end = place.end;
         if header.overflow {
             fixed::swap(lanes, &mut buf[place]);
         } else {
-            fixed::quantize(lanes, self.scale, &mut buf[place]);
+            fixed::quantize(lanes, scale, &mut buf[place]);
         }
         Some(end + TRAILER)
     }

@@ -17,6 +17,7 @@ pub(super) struct Counts {
     pub(super) leaves: u64,
     pub(super) sent: u64,
     pub(super) resent: u64,
+    pub(super) too_large: u64,
     pub(super) abandoned: u64,
     pub(super) results: u64,
     pub(super) taken: u64,
@@ -48,6 +49,7 @@ pub struct Fragments {
     pub in_flight: u64,
     pub abandoned: u64,
     pub resent: u64,
+    pub too_large: u64,
 }
 
 /// Parameter packets: `received` is the sum of all others.
@@ -71,6 +73,7 @@ pub struct FlowStatistics {
     pub window_packets: u32,
     pub in_flight: u64,
     pub replaced_indices: u64,
+    pub factor: f64,
     pub round_trip_ns: Option<u64>,
 }
 
@@ -113,6 +116,7 @@ pub(super) fn of(end: &Worker) -> WorkerStatistics {
         window_packets: flow.window_packets(),
         in_flight: flow.in_flight(),
         replaced_indices: flow.replaced,
+        factor: flow.factor(flow.expected()),
         round_trip_ns: flow
             .round_trip()
             .map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)),
@@ -142,6 +146,7 @@ pub(super) fn of(end: &Worker) -> WorkerStatistics {
             in_flight,
             abandoned: counts.abandoned,
             resent: counts.resent,
+            too_large: counts.too_large,
         },
         parameters: Parameters {
             received: counts.results,
