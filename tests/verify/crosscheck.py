@@ -18,6 +18,7 @@ from random import Random
 from instances import draw, families, told
 from reference import Outcome, TooManyError, outcomes, value
 
+from olaf.verify.bound import at_most
 from olaf.verify.events import Events
 from olaf.verify.instance import Instance, Kind, Objective
 from olaf.verify.portfolio import DisagreementError
@@ -76,6 +77,12 @@ def disagreements(
     """
     said: list[str] = []
     *others, want = [ANY, *values_of(runs, instance, objective)]
+    computed = at_most(instance, objective)
+    if computed is not None:
+        if computed < want:
+            said.append(f"bound, {objective.kind}: {computed}, and a run has {want}")
+        elif objective.kind in AT_EVERY_TIME:
+            said += _worse_later(instance, objective, computed, "bound")
     for prover in provers:
         if prover.takes(instance, objective) is not None:
             continue

@@ -48,10 +48,11 @@ if TYPE_CHECKING:
 @click.option("--tightest", is_flag=True, help="Find the smallest limit that holds.")
 @click.option(
     "--prover",
-    type=click.Choice(["sweep", "timeline", "events", "all"]),
+    type=click.Choice(["bound", "sweep", "timeline", "events", "all"]),
     default="all",
     show_default=True,
-    help="Prover to use. all: run them in parallel and take the first answer.",
+    help="Prover to use. all: compute the bound, then run the others in parallel and take the "
+    "first answer.",
 )
 @click.option(
     "--plot",

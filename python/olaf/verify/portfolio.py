@@ -19,6 +19,7 @@ from multiprocessing.connection import Connection, wait
 from threading import Event
 from typing import Any
 
+from olaf.verify.bound import Bound
 from olaf.verify.instance import Instance, Objective
 from olaf.verify.prover import NoRun, UndecidedError
 from olaf.verify.working import Answer, Found, GaveUp, Question, UpTo
@@ -66,7 +67,8 @@ class _Member:
 class Portfolio:
     """Provers by name, kept from question to question.
 
-    provers: names of `PROVERS`, or ``module:Class``; None: all, and also runs found by sampling.
+    provers: names of `PROVERS`, "bound", or ``module:Class``; None: all, and also runs found by
+    sampling.
     say: called several times per second with the present question. stop: ends it when set.
     """
 
@@ -76,7 +78,10 @@ class Portfolio:
         say: Says | None = None,
         stop: Event | None = None,
     ) -> None:
-        self._names = [name for name in PROVERS if _is_here(name)] if provers is None else provers
+        given = PROVERS if provers is None else provers
+        self.computes = provers is None or Bound.name in provers
+        """Whether the closed form answers, before any process is asked."""
+        self._names = [name for name in given if name != Bound.name and _is_here(name)]
         self.samples = provers is None
         self._say = say
         self.stop = Event() if stop is None else stop
@@ -229,7 +234,10 @@ class Portfolio:
 
 
 def _is_here(name: str) -> bool:
-    return importlib.util.find_spec(PROVERS[name].partition(":")[0]) is not None
+    """Whether the prover's module can be loaded: some need an extra."""
+    return (
+        name not in PROVERS or importlib.util.find_spec(PROVERS[name].partition(":")[0]) is not None
+    )
 
 
 def _ready(busy: Sequence[_Member], timeout_s: float) -> list[_Member]:

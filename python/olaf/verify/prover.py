@@ -21,6 +21,8 @@ class NoRun:
 
     forever: bool = False
     """True if it holds beyond the horizon."""
+    at_most: Fraction | None = None
+    """A smaller value that no run exceeds either, if the proof has one."""
 
 
 class Prover(Protocol):

@@ -8,6 +8,7 @@ from dataclasses import replace
 from fractions import Fraction
 from threading import Event
 
+from olaf.verify.bound import Bound, at_most
 from olaf.verify.instance import Instance, Kind, Objective
 from olaf.verify.portfolio import DisagreementError, Portfolio, Says, StoppedError
 from olaf.verify.prover import NoRun, UndecidedError
@@ -201,13 +202,13 @@ class _Case:
             if self._best and self._best.value > limit:
                 self._violated("sample")
             else:
-                self._reason = self._reason or str(error) + self._up_to()
+                self._reason = self._reason or str(error) + self._up_to() + self._computed_limit()
             return
         if isinstance(found, Witness):
             self._best = found
             self._violated()
             return
-        self._below(limit, found)
+        self._below(limit if found.at_most is None else found.at_most, found)
         self._forever = found.forever and self._averages_forever
         horizon_ns = self._instance.horizon * self._instance.tick_ns
         if self._objective.kind in CLOSED and not found.forever and limit >= horizon_ns:
@@ -304,6 +305,9 @@ class _Case:
     ) -> Witness | NoRun:
         if time.monotonic() >= deadline:
             raise UndecidedError("out of time")
+        quick = self._computed(objective, above)
+        if quick is not None:
+            return quick
         what = f"{objective.kind} above {amount(objective.kind, above)}"
         if objective.kind is Kind.NO_AVERAGE:
             what = "a cluster without a mean"
@@ -313,8 +317,30 @@ class _Case:
         answer, who = self._portfolio.ask(
             instances, objective, above, deadline, what, forever=forever
         )
-        if self._seconds is None and who not in self._who:
-            self._who.append(who)
+        self._credit(who)
         if isinstance(answer, NoRun):
             return answer
         return confirm(answer.instance, objective, above, answer.schedule, who)
+
+    def _computed_limit(self) -> str:
+        """The limit that the closed form proves, if it has one."""
+        limit = at_most(self._instance, self._objective) if self._portfolio.computes else None
+        if limit is None:
+            return ""
+        return f"; no run is above {amount(self._objective.kind, limit)}"
+
+    def _computed(self, objective: Objective, above: Fraction) -> NoRun | None:
+        """The answer of the closed form, which needs no process of its own."""
+        if not self._portfolio.computes or Bound.takes(self._instance, objective) is not None:
+            return None
+        try:
+            found = Bound(self._instance, objective).exists(above, self._deadline)
+        except UndecidedError:
+            return None
+        self._credit(Bound.name)
+        return found
+
+    def _credit(self, who: str) -> None:
+        """Note who answered, until the question is decided."""
+        if self._seconds is None and who not in self._who:
+            self._who.append(who)
