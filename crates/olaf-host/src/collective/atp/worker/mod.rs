@@ -14,6 +14,8 @@ mod operations;
 mod outgoing;
 mod overtaken;
 mod statistics;
+#[cfg(test)]
+mod tests;
 
 pub use statistics::WorkerStatistics;
 
