@@ -48,6 +48,7 @@ test-slow: env-for-tests ## run the tests that take many seconds each, and all r
 	cargo test -p olaf-sched --features model --lib --quiet protocol::check::explore
 	cargo test -p olaf-engine --features model --lib --quiet blocks::pool::check
 	cargo test -p olaf-engine --features model --lib --quiet blocks::hashed::check
+	cargo test -p olaf-sim --test all --quiet atp::levels::four_thousand -- --ignored
 	$(PYTEST) -m "slow and not torch and not ray"
 
 test-torch: ## run the tests of --learner torch and the integrations (installs 5 GB of extras)

@@ -28,7 +28,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use job::Job;
 use olaf_wire::atp::{AtpPacket, Kind, MAX_SERVERS};
-use outbox::Outbox;
+use outbox::{Buffers, Outbox};
 use statistics::Counters;
 
 /// A switch that adds where it can.
@@ -41,6 +41,7 @@ pub struct Switch {
     /// By job and server.
     jobs: BTreeMap<(u16, u8), Job>,
     out: Outbox,
+    buffers: Buffers,
     counters: Counters,
     /// Datagrams that were dropped, by reason.
     refused: BTreeMap<&'static str, u64>,
@@ -68,6 +69,7 @@ impl Switch {
             refused: BTreeMap::new(),
             next_silence_check: Instant(0),
             sum: Vec::new(),
+            buffers: Buffers::default(),
         })
     }
 
@@ -124,6 +126,7 @@ impl Engine for Switch {
         let copies = waiting.to.as_slice().len() as u64;
         let sent = &mut self.out.sent;
         *(if port == PortId::UPLINK { &mut sent.up } else { &mut sent.down }) += copies;
+        self.buffers.keep(waiting.message);
         Some(Transmit { to: waiting.to, len, class })
     }
 

@@ -18,6 +18,29 @@ pub(super) struct Sent {
     pub(super) down: u64,
 }
 
+/// Buffers that are kept: as many as a driver takes datagrams before it sends.
+const SPARE: usize = 64;
+
+/// Buffers of datagrams that have left, for those to come.
+#[derive(Debug, Default)]
+pub(super) struct Buffers(Vec<Vec<u8>>);
+
+impl Buffers {
+    /// A buffer of that many bytes, whatever they are: the caller writes all of them.
+    pub(super) fn take(&mut self, len: usize) -> Vec<u8> {
+        let mut bytes = self.0.pop().unwrap_or_default();
+        bytes.resize(len, 0);
+        bytes
+    }
+
+    /// Keeps the buffer of a datagram that has left.
+    pub(super) fn keep(&mut self, bytes: Vec<u8>) {
+        if self.0.len() < SPARE {
+            self.0.push(bytes);
+        }
+    }
+}
+
 /// The links: to the servers, and to the workers.
 pub(super) type Outbox = Links<Vec<u8>, Sent>;
 

@@ -92,7 +92,7 @@ impl Switch {
         };
         if goes {
             let values = if sum.is_empty() { values } else { &sum };
-            let mut bytes = alloc::vec![0; header.datagram_len(values.len() / VALUE)];
+            let mut bytes = self.buffers.take(header.datagram_len(values.len() / VALUE));
             header.emit(values, &mut bytes);
             self.out.send_up(now, server, bytes);
         }
@@ -211,7 +211,8 @@ impl Switch {
             let id = id_of(&header, place, packet.values());
             self.table.release(now, u32::from(header.index) + number, &id);
         }
-        let mut copy = bytes.to_vec();
+        let mut copy = self.buffers.take(bytes.len());
+        copy.copy_from_slice(bytes);
         if from.class.ecn() == Ecn::Marked {
             header.ecn = true;
             header.emit(packet.values(), &mut copy);
