@@ -14,8 +14,14 @@ pub enum DropReason {
     WrongDirection,
     /// From the servers' link, but not from the job's server.
     NotTheServer,
+    /// It names a life of the server that no answer to a join has confirmed.
+    UnknownEpoch,
     /// Its job has no server here.
     UnknownJob,
+    /// Its sender does this more often than it may.
+    TooOften,
+    /// It is not ours, and no list says that its sender may have it passed on.
+    Foreign,
     /// Its join was refused.
     JoinRefused(WelcomeCode),
     /// The update met the queue, or the checks before it, and was turned away.
@@ -56,7 +62,10 @@ impl DropReason {
             Self::Malformed(refusal) => refusal.name(),
             Self::WrongDirection => "wrong_direction",
             Self::NotTheServer => "not_the_server",
+            Self::UnknownEpoch => "unknown_epoch",
             Self::UnknownJob => "unknown_job",
+            Self::TooOften => "too_often",
+            Self::Foreign => "foreign",
             Self::JoinRefused(code) => code.name(),
             Self::Contribution(rejection) => rejection.name(),
             Self::QueueFull => "queue_full",
@@ -93,6 +102,8 @@ pub enum Refused {
     UnknownWorker,
     /// It is of a life of its sender that is over.
     OldEpoch,
+    /// It names a life of its sender that no answer to an own question has confirmed.
+    UnknownEpoch,
     /// It does not fit the job's model.
     WrongSize,
     /// It holds a number that is not finite.
@@ -111,6 +122,10 @@ pub enum Refused {
     BadLayout,
     /// The server can take no more jobs.
     Full,
+    /// Its sender does this more often than it may.
+    TooOften,
+    /// It says to hold more contributions than the workers behind its sender may carry.
+    TooManyContributors,
     /// It came after its sender was told that it is lost: the newer updates of its flow were too many.
     Overtaken,
     /// It is of another generation than the one that this end is in.
@@ -137,6 +152,7 @@ impl Refused {
             Self::NotForMe => "not_for_me",
             Self::UnknownWorker => "unknown_worker",
             Self::OldEpoch => "old_epoch",
+            Self::UnknownEpoch => "unknown_epoch",
             Self::WrongSize => "wrong_size",
             Self::NonFinite => "non_finite",
             Self::Duplicate => "duplicate",
@@ -146,6 +162,8 @@ impl Refused {
             Self::Stale => "stale",
             Self::BadLayout => "bad_layout",
             Self::Full => "full",
+            Self::TooOften => "too_often",
+            Self::TooManyContributors => "too_many_contributors",
             Self::Overtaken => "overtaken",
             Self::OtherGeneration => "other_generation",
             Self::Mismatch => "mismatch",

@@ -3,12 +3,33 @@
 mod words;
 
 use crate::ids::{ClusterId, JobId, PeerId, WorkerId};
-use crate::party::Ruling;
+use crate::party::{Allowance, Clipped, Ruling};
 use crate::rejection::Rejection;
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::time::Duration;
 use olaf_wire::{WelcomeCode, reduce, trio};
+
+/// Events about the coming and going of workers, which strangers can cause: a large job may start at
+/// once, and a flood is 100 lines a second. What is left out counts as forgotten.
+pub const MEMBERSHIP_LINES: Allowance = Allowance { burst: 4096, every: Duration::from_millis(10) };
+
+impl Event {
+    /// Whether it tells of the coming or going of one worker.
+    #[must_use]
+    pub const fn is_of_membership(&self) -> bool {
+        matches!(
+            self,
+            Self::WorkerJoined(_)
+                | Self::WorkerLeft(_)
+                | Self::WorkerSilent(_)
+                | Self::WorkerBack(_)
+                | Self::WorkerMoved(_)
+                | Self::WorkerRefused(..)
+        )
+    }
+}
 
 /// What happened, for people and metrics.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,6 +71,8 @@ pub enum Event {
     Loop(JobId, PeerId),
     /// A contribution was turned away.
     ContributionRejected(WorkerSeen, Rejection),
+    /// A contribution moved its model less than it asked for: its norm, weight or reward was clipped.
+    ContributionClipped(WorkerSeen, Clipped),
     /// A server's round ended without this worker's contribution.
     RoundWithout(WorkerSeen),
     /// A worker's model became its job's first, or the first after a restart of the server.

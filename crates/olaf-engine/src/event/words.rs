@@ -22,6 +22,10 @@ impl Event {
                 say.of_worker("contribution_rejected", seen);
                 say.text("reason", rejection.name());
             }
+            Self::ContributionClipped(seen, clipped) => {
+                say.of_worker("contribution_clipped", seen);
+                say.text("clipped", clipped.name());
+            }
             Self::RoundWithout(seen) => say.of_worker("round_without", seen),
             Self::AdmissionWanted(seen, running) => {
                 say.of_worker("admission_wanted", seen);

@@ -2,12 +2,16 @@
 //! sender came, and how datagrams pass from hop to hop.
 
 pub mod active;
+pub mod bucket;
+pub mod clip;
 pub mod ends;
 pub mod hops;
 pub mod liveness;
 pub mod ruling;
 pub mod shape;
 
+pub use bucket::{Allowance, Bucket};
+pub use clip::{Clip, Clipped, Clipping, Limits};
 pub use ends::FlowEnds;
 pub use hops::Hops;
 pub use liveness::{GONE, Liveness, Sign};

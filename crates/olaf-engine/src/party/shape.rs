@@ -4,6 +4,10 @@ use core::ops::Range;
 use olaf_wire::Update;
 use olaf_wire::offsets::LANE;
 
+/// The most segments that a model may be cut into: 1 GiB of float32 over paths of 1,500 bytes. It
+/// bounds the tables of those segments that came.
+pub const MOST_SEGMENTS: u32 = 1 << 20;
+
 /// How many parameters a model has, and how many of them a segment carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
@@ -19,6 +23,12 @@ impl Shape {
     #[inline]
     pub const fn segments(self) -> u32 {
         self.parameters.div_ceil(self.segment_lanes)
+    }
+
+    /// Whether the model is cut into more segments than any party takes.
+    #[must_use]
+    pub const fn is_cut_too_finely(self) -> bool {
+        self.segments() > MOST_SEGMENTS
     }
 
     /// Which parameters a segment carries; empty where there is no such segment.
@@ -56,5 +66,11 @@ mod tests {
         assert_eq!(shape.segments(), 3);
         assert_eq!([0, 1, 2, 3].map(|s| shape.lanes(s)), [4, 4, 2, 0]);
         assert_eq!(shape.lanes(u32::MAX), 0);
+    }
+
+    #[test]
+    fn a_model_has_a_most_of_segments() {
+        let cut = |segment_lanes| Shape { parameters: 1 << 28, segment_lanes }.is_cut_too_finely();
+        assert_eq!([cut(1), cut(255), cut(256), cut(2208)], [true, true, false, false]);
     }
 }

@@ -1,0 +1,85 @@
+//! How often one party may cause something: a token bucket that is one instant.
+
+use crate::time::Instant;
+use core::time::Duration;
+
+/// How many tokens a bucket holds, and how soon a token comes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Allowance {
+    /// Tokens of a full bucket, at least 1.
+    pub burst: u32,
+    /// Time in which one token comes back.
+    pub every: Duration,
+}
+
+/// A bucket, full at first. It keeps the instant at which it is full again; each token that is taken
+/// moves this instant by [`Allowance::every`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Bucket {
+    full_at: Instant,
+}
+
+impl Bucket {
+    /// Takes a token; false where there is none.
+    pub fn take(&mut self, now: Instant, allowance: Allowance) -> bool {
+        self.take_many(now, 1, allowance)
+    }
+
+    /// Takes all of these tokens, or none.
+    pub fn take_many(&mut self, now: Instant, tokens: u32, allowance: Allowance) -> bool {
+        let full_at = self.full_at.max(now) + allowance.every.saturating_mul(tokens);
+        let fits = full_at.since(now) <= allowance.every.saturating_mul(allowance.burst);
+        if fits {
+            self.full_at = full_at;
+        }
+        fits
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const TWO: Allowance = Allowance { burst: 2, every: Duration::from_millis(10) };
+
+    const fn ms(ms: u64) -> Instant {
+        Instant(ms * 1_000_000)
+    }
+
+    #[test]
+    fn a_bucket_gives_a_burst_and_then_a_token_now_and_then() {
+        let mut bucket = Bucket::default();
+        let taken =
+            [100, 100, 100, 109, 110, 110, 500, 500, 500].map(|at| bucket.take(ms(at), TWO));
+        assert_eq!(taken, [true, true, false, false, true, false, true, true, false]);
+    }
+
+    #[test]
+    fn tokens_are_taken_together_or_not_at_all() {
+        let mut bucket = Bucket::default();
+        assert!(!bucket.take_many(ms(100), 3, TWO));
+        assert!(bucket.take_many(ms(100), 2, TWO) && !bucket.take(ms(100), TWO));
+    }
+
+    proptest! {
+        /// The twin counts tokens in nanoseconds.
+        #[test]
+        fn a_bucket_gives_what_a_count_of_tokens_gives(
+            steps in prop::collection::vec((0u64..25, 1u32..4), 1..200),
+            burst in 1u32..5,
+        ) {
+            let every = Duration::from_millis(10);
+            let full = 10_000_000 * u64::from(burst);
+            let (mut bucket, mut tokens, mut now) = (Bucket::default(), full, 1_000u64);
+            for (passed, wanted) in steps {
+                now += passed;
+                tokens = full.min(tokens + passed * 1_000_000);
+                let price = 10_000_000 * u64::from(wanted);
+                let taken = bucket.take_many(ms(now), wanted, Allowance { burst, every });
+                prop_assert_eq!(taken, price <= tokens);
+                if taken { tokens -= price; }
+            }
+        }
+    }
+}

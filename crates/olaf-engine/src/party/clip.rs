@@ -1,0 +1,552 @@
+//! How far one contribution may move a model: limits on its norm, its weight and its reward.
+//!
+//! A limit is a number, or a multiple of what the other workers sent lately. Of these the median counts,
+//! with one vote for each worker, so that one worker cannot move the limit, however much it sends.
+//!
+//! | quantity | measured | above the limit |
+//! |---|---|---|
+//! | norm | length of the mean gradient: of the sum, divided by the weight | the sum is scaled down |
+//! | weight | weight of one contribution | weight and sum are scaled down |
+//! | reward | distance from the median, in units of the spread | the reward moves to the limit |
+
+use crate::ids::WorkerId;
+use crate::keys::ConfigError;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+use olaf_wire::offsets::LANE;
+use serde::de::{self, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Workers whose newest value is remembered.
+const VOTES: usize = 15;
+
+/// A limit. Configurations write `off` as nothing, a number, or a multiple as a text: `"100x"`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Clip {
+    /// No limit.
+    Off,
+    /// This value.
+    At(f64),
+    /// This multiple of the recent median of the other workers.
+    Median(f64),
+}
+
+impl Clip {
+    fn is_possible(self) -> bool {
+        match self {
+            Self::Off => true,
+            Self::At(limit) | Self::Median(limit) => limit > 0.0 && limit.is_finite(),
+        }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        if text == "off" {
+            return Some(Self::Off);
+        }
+        let clip = match text.strip_suffix('x') {
+            Some(multiple) => Self::Median(multiple.trim().parse().ok()?),
+            None => Self::At(text.parse().ok()?),
+        };
+        clip.is_possible().then_some(clip)
+    }
+}
+
+impl Serialize for Clip {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Off => to.serialize_none(),
+            Self::At(limit) => to.serialize_f64(*limit),
+            Self::Median(multiple) => to.serialize_str(&format!("{multiple}x")),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Clip {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(ClipVisitor)
+    }
+}
+
+struct ClipVisitor;
+
+impl Visitor<'_> for ClipVisitor {
+    type Value = Clip;
+
+    fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str("off, a number above 0, or a multiple such as \"100x\"")
+    }
+
+    fn visit_unit<E>(self) -> Result<Clip, E> {
+        Ok(Clip::Off)
+    }
+
+    fn visit_none<E>(self) -> Result<Clip, E> {
+        Ok(Clip::Off)
+    }
+
+    fn visit_u64<E: de::Error>(self, limit: u64) -> Result<Clip, E> {
+        self.visit_f64(limit as f64)
+    }
+
+    fn visit_i64<E: de::Error>(self, limit: i64) -> Result<Clip, E> {
+        self.visit_f64(limit as f64)
+    }
+
+    fn visit_f64<E: de::Error>(self, limit: f64) -> Result<Clip, E> {
+        let clip = Clip::At(limit);
+        clip.is_possible()
+            .then_some(clip)
+            .ok_or_else(|| E::invalid_value(de::Unexpected::Float(limit), &self))
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Clip, E> {
+        Clip::parse(text).ok_or_else(|| E::invalid_value(de::Unexpected::Str(text), &self))
+    }
+}
+
+/// The limits of a party, a flat part of its configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(default)]
+pub struct Limits {
+    /// Of the norm of a mean gradient, segment by segment.
+    pub clip_norm: Clip,
+    /// Of the weight of one contribution.
+    pub clip_weight: Clip,
+    /// Of a reward: its magnitude, or its distance from the median in units of the spread.
+    pub clip_reward: Clip,
+}
+
+impl Default for Limits {
+    /// 100 times what is usual: honest training does not come near, and nothing destroys a model.
+    fn default() -> Self {
+        let usual = Clip::Median(100.0);
+        Self { clip_norm: usual, clip_weight: usual, clip_reward: usual }
+    }
+}
+
+impl Limits {
+    /// No limits.
+    pub const OFF: Self =
+        Self { clip_norm: Clip::Off, clip_weight: Clip::Off, clip_reward: Clip::Off };
+
+    /// Refuses a limit that is none.
+    ///
+    /// # Errors
+    /// The key.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let limits = [
+            ("clip_norm", self.clip_norm),
+            ("clip_weight", self.clip_weight),
+            ("clip_reward", self.clip_reward),
+        ];
+        let bad = limits.into_iter().find(|(_, clip)| !clip.is_possible());
+        let allowed = "must be off, a number above 0, or a multiple such as \"100x\"";
+        bad.map_or(Ok(()), |(key, _)| Err(ConfigError { key, allowed }))
+    }
+}
+
+/// What was clipped of one update.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Clipped {
+    /// Its norm.
+    pub norm: bool,
+    /// Its weight.
+    pub weight: bool,
+    /// Its reward.
+    pub reward: bool,
+}
+
+/// An update after clipping.
+#[derive(Clone, Copy, Debug)]
+pub struct Kept<'a> {
+    /// Its lanes.
+    pub lanes: &'a [u8],
+    /// What was clipped of it.
+    pub clipped: Clipped,
+    /// How much it counts as a step that others overlap with: 1, and less where it is far smaller than
+    /// what is usual. A flood of zeros counts nothing.
+    pub effect: f64,
+}
+
+impl Clipped {
+    /// Whether anything was.
+    #[must_use]
+    pub const fn any(self) -> bool {
+        self.norm || self.weight || self.reward
+    }
+
+    /// The first of them, as logs name it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self { norm: true, .. } => "norm",
+            Self { weight: true, .. } => "weight",
+            _ => "reward",
+        }
+    }
+}
+
+/// The parts of an update that are measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Measured {
+    /// The worker that it names.
+    pub worker: WorkerId,
+    /// The segment.
+    pub segment: u32,
+    /// Contributions in it, at least 1.
+    pub contributors: u32,
+    /// Their weights, summed; above 0.
+    pub weight: f64,
+    /// Their mean reward, finite.
+    pub reward: f64,
+}
+
+/// What the workers of one job sent lately.
+#[derive(Debug, Default)]
+pub struct Clipping {
+    norms: BTreeMap<u32, Recent>,
+    weights: Recent,
+    rewards: Recent,
+    scaled: Vec<u8>,
+}
+
+impl Clipping {
+    /// Clips one update: returns its lanes, and changes weight and reward in place. `unknown` is the
+    /// limit of the norm where no other worker has sent anything and the limit is a multiple.
+    ///
+    /// Lanes that are not finite come back as they are: whoever adds them refuses them.
+    pub fn clip<'a>(
+        &'a mut self,
+        limits: &Limits,
+        of: &mut Measured,
+        lanes: &'a [u8],
+        unknown: impl FnOnce(f64) -> Option<f64>,
+    ) -> Kept<'a> {
+        let mut clipped = Clipped::default();
+        let mut effect = 1.0;
+        let mut factor = 1.0;
+        if limits.clip_weight != Clip::Off {
+            let own = of.weight / f64::from(of.contributors);
+            let limit = self.weights.limit(limits.clip_weight, of.worker);
+            if let Some(limit) = limit.filter(|limit| own > *limit) {
+                factor = limit / own;
+                of.weight = limit * f64::from(of.contributors);
+                clipped.weight = true;
+            }
+            self.weights.note(of.worker, of.weight / f64::from(of.contributors));
+        }
+        if limits.clip_norm != Clip::Off {
+            let length = norm(lanes) * factor;
+            let norms = self.norms.entry(of.segment).or_default();
+            let limit = norms.limit(limits.clip_norm, of.worker);
+            if let (Some(limit), Clip::Median(multiple)) = (limit, limits.clip_norm) {
+                // As far below what is usual as the limit is above.
+                effect = (length / of.weight * multiple * multiple / limit).min(1.0);
+            }
+            let limit = match (limit, limits.clip_norm) {
+                (None, Clip::Median(multiple)) => unknown(multiple),
+                (limit, _) => limit,
+            };
+            let over = limit.filter(|limit| length.is_finite() && length > limit * of.weight);
+            if let Some(limit) = over {
+                factor *= limit * of.weight / length;
+                clipped.norm = true;
+            }
+            norms.note(of.worker, over.unwrap_or(length / of.weight));
+        }
+        // What is no number is refused by the receiver, and says nothing of what is usual.
+        let is_number = of.reward.is_finite();
+        if is_number && let Some((least, most)) = self.rewards.range(limits.clip_reward, of.worker)
+        {
+            let reward = of.reward.clamp(least, most);
+            clipped.reward = reward != of.reward;
+            of.reward = reward;
+        }
+        if is_number && limits.clip_reward != Clip::Off {
+            self.rewards.note_any(of.worker, of.reward);
+        }
+        if factor >= 1.0 {
+            return Kept { lanes, clipped, effect };
+        }
+        self.scaled.clear();
+        self.scaled.extend(lanes.as_chunks::<LANE>().0.iter().flat_map(|lane| {
+            let lane = f64::from(f32::from_le_bytes(*lane)) * factor;
+            (lane as f32).to_le_bytes()
+        }));
+        Kept { lanes: &self.scaled, clipped, effect }
+    }
+}
+
+/// The newest value of each of the last workers.
+#[derive(Debug, Default)]
+struct Recent(VecDeque<(WorkerId, f64)>);
+
+impl Recent {
+    /// Notes a value that says what is usual. Zero says nothing: a flood of zeros must not make
+    /// everything else too large.
+    fn note(&mut self, worker: WorkerId, value: f64) {
+        if value > 0.0 && value.is_finite() {
+            self.note_any(worker, value);
+        }
+    }
+
+    fn note_any(&mut self, worker: WorkerId, value: f64) {
+        if let Some(own) = self.0.iter_mut().find(|(known, _)| *known == worker) {
+            own.1 = value;
+            return;
+        }
+        if self.0.len() == VOTES {
+            self.0.pop_front();
+        }
+        self.0.push_back((worker, value));
+    }
+
+    /// The values of the others, as many as `out` says.
+    fn others(&self, worker: WorkerId) -> ([f64; VOTES], usize) {
+        let (mut values, mut count) = ([0.0; VOTES], 0);
+        for (_, value) in self.0.iter().filter(|(known, _)| *known != worker) {
+            values[count] = *value;
+            count += 1;
+        }
+        (values, count)
+    }
+
+    fn limit(&self, clip: Clip, worker: WorkerId) -> Option<f64> {
+        match clip {
+            Clip::Off => None,
+            Clip::At(limit) => Some(limit),
+            Clip::Median(multiple) => {
+                let (mut values, count) = self.others(worker);
+                let limit = median(&mut values[..count])? * multiple;
+                // One other is no majority: it may be the liar. What was taken before is not too much.
+                let own = self.0.iter().find(|(known, _)| *known == worker && count == 1);
+                Some(own.map_or(limit, |(_, own)| limit.max(*own)))
+            }
+        }
+    }
+
+    /// The least and the largest reward. The spread is at least the median's magnitude, and at least
+    /// 1: rewards that are all alike have no spread of their own.
+    fn range(&self, clip: Clip, worker: WorkerId) -> Option<(f64, f64)> {
+        match clip {
+            Clip::Off => None,
+            Clip::At(limit) => Some((-limit, limit)),
+            Clip::Median(multiple) => {
+                let (mut values, count) = self.others(worker);
+                let values = &mut values[..count];
+                let middle = median(values)?;
+                values.iter_mut().for_each(|value| *value = (*value - middle).abs());
+                let spread = median(values)?.max(middle.abs()).max(1.0) * multiple;
+                Some((middle - spread, middle + spread))
+            }
+        }
+    }
+}
+
+/// The upper median: of two values the larger, so that one tiny value makes nothing too large.
+fn median(values: &mut [f64]) -> Option<f64> {
+    if values.is_empty() {
+        return None;
+    }
+    let middle = values.len() / 2;
+    Some(*values.select_nth_unstable_by(middle, f64::total_cmp).1)
+}
+
+/// The length of the lanes as a vector.
+fn norm(lanes: &[u8]) -> f64 {
+    let lanes = lanes.as_chunks::<LANE>().0;
+    // Many sums side by side, so that no addition waits for the one before.
+    let mut sums = [0f32; 32];
+    let (strides, rest) = lanes.as_chunks::<32>();
+    for stride in strides {
+        for (sum, lane) in sums.iter_mut().zip(stride) {
+            let lane = f32::from_le_bytes(*lane);
+            *sum += lane * lane;
+        }
+    }
+    for (sum, lane) in sums.iter_mut().zip(rest) {
+        let lane = f32::from_le_bytes(*lane);
+        *sum += lane * lane;
+    }
+    let sum: f64 = sums.iter().map(|sum| f64::from(*sum)).sum();
+    // The squares of very large and of very small lanes do not fit a float32.
+    let sum = if (1e-30..1e30).contains(&sum) {
+        sum
+    } else {
+        lanes.iter().map(|lane| f64::from(f32::from_le_bytes(*lane))).map(|lane| lane * lane).sum()
+    };
+    libm::sqrt(sum)
+}
+
+/// As configurations and messages write it.
+impl fmt::Display for Clip {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text: String = match self {
+            Self::Off => "off".into(),
+            Self::At(limit) => format!("{limit}"),
+            Self::Median(multiple) => format!("{multiple}x"),
+        };
+        f.write_str(&text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn bytes(lanes: &[f32]) -> Vec<u8> {
+        lanes.iter().flat_map(|lane| lane.to_le_bytes()).collect()
+    }
+
+    fn of(worker: u32, weight: f64, reward: f64) -> Measured {
+        Measured { worker: WorkerId(worker), segment: 0, contributors: 1, weight, reward }
+    }
+
+    fn only(clip_norm: Clip) -> Limits {
+        Limits { clip_norm, ..Limits::OFF }
+    }
+
+    /// Clips, and returns lanes as numbers.
+    fn clip(
+        clipping: &mut Clipping,
+        limits: &Limits,
+        mut of: Measured,
+        lanes: &[f32],
+    ) -> (Vec<f32>, Measured, Clipped) {
+        let lanes = bytes(lanes);
+        let Kept { lanes, clipped, .. } = clipping.clip(limits, &mut of, &lanes, |_| None);
+        let lanes = lanes.as_chunks::<4>().0.iter().map(|lane| f32::from_le_bytes(*lane)).collect();
+        (lanes, of, clipped)
+    }
+
+    #[test]
+    fn a_norm_is_scaled_to_the_limit_and_keeps_its_direction() {
+        let mut clipping = Clipping::default();
+        let (lanes, _, clipped) =
+            clip(&mut clipping, &only(Clip::At(5.0)), of(1, 2.0, 0.0), &[30.0, 40.0]);
+        assert_eq!(
+            (lanes, clipped.norm),
+            (alloc::vec![6.0, 8.0], true),
+            "5 for each unit of weight"
+        );
+        let (lanes, _, clipped) =
+            clip(&mut clipping, &only(Clip::At(5.0)), of(1, 2.0, 0.0), &[6.0, 8.0]);
+        assert_eq!((lanes, clipped.any()), (alloc::vec![6.0, 8.0], false));
+    }
+
+    #[test]
+    fn the_median_is_of_the_others_with_a_vote_each() {
+        let limits = only(Clip::Median(10.0));
+        let mut clipping = Clipping::default();
+        // The first to come has nobody to be compared with.
+        assert!(!clip(&mut clipping, &limits, of(1, 1.0, 0.0), &[1e30]).2.any());
+        for worker in 2..5 {
+            assert!(!clip(&mut clipping, &limits, of(worker, 1.0, 0.0), &[2.0]).2.any());
+        }
+        for _ in 0..100 {
+            let (lanes, _, clipped) = clip(&mut clipping, &limits, of(1, 1.0, 0.0), &[1e30]);
+            assert!(clipped.norm && (lanes[0] - 20.0).abs() < 1e-3, "{lanes:?}");
+        }
+        // Its many votes are one: the limit of the others is what it was.
+        let (lanes, ..) = clip(&mut clipping, &limits, of(2, 1.0, 0.0), &[1e30]);
+        assert!((lanes[0] - 20.0).abs() < 1e-3, "{lanes:?}");
+    }
+
+    #[test]
+    fn what_is_far_smaller_than_usual_counts_less() {
+        let limits = only(Clip::Median(10.0));
+        let mut clipping = Clipping::default();
+        let mut effect = |worker, lane: f32| {
+            let lanes = bytes(&[lane]);
+            clipping.clip(&limits, &mut of(worker, 1.0, 0.0), &lanes, |_| None).effect
+        };
+        assert_eq!(effect(1, 2.0), 1.0);
+        let effects = [2.0, 0.2, 0.02, 0.0].map(|lane| effect(2, lane));
+        assert!((effects[2] - 0.1).abs() < 1e-6, "{effects:?}");
+        assert_eq!((effects[0], effects[3]), (1.0, 0.0));
+    }
+
+    #[test]
+    fn one_tiny_value_does_not_make_the_values_of_others_too_large() {
+        let limits = Limits { clip_weight: Clip::Median(10.0), ..Limits::OFF };
+        for honest in [1, 2] {
+            let mut clipping = Clipping::default();
+            for worker in 0..honest {
+                assert!(!clip(&mut clipping, &limits, of(worker, 1.0, 0.0), &[1.0]).2.any());
+            }
+            clip(&mut clipping, &limits, of(9, 1e-300, 0.0), &[1.0]);
+            for worker in 0..honest {
+                assert!(!clip(&mut clipping, &limits, of(worker, 1.0, 0.0), &[1.0]).2.any());
+            }
+        }
+    }
+
+    #[test]
+    fn a_mean_that_is_infinite_is_clipped() {
+        let mut clipping = Clipping::default();
+        let (lanes, _, clipped) =
+            clip(&mut clipping, &only(Clip::At(5.0)), of(1, 1e-300, 0.0), &[1e30]);
+        assert_eq!((lanes, clipped.norm), (alloc::vec![0.0], true));
+    }
+
+    #[test]
+    fn a_flood_of_zeros_makes_nothing_too_large() {
+        let limits = only(Clip::Median(10.0));
+        let mut clipping = Clipping::default();
+        for worker in 1..9 {
+            clip(&mut clipping, &limits, of(worker, 1.0, 0.0), &[0.0]);
+        }
+        assert!(!clip(&mut clipping, &limits, of(9, 1.0, 0.0), &[3.0]).2.any());
+    }
+
+    #[test]
+    fn a_weight_takes_its_sum_along_and_a_reward_stays_near_the_others() {
+        let limits = Limits { clip_norm: Clip::Off, ..Limits::default() };
+        let mut clipping = Clipping::default();
+        for worker in 1..4 {
+            clip(&mut clipping, &limits, of(worker, 2.0, -5.0), &[2.0]);
+        }
+        let (lanes, measured, clipped) = clip(&mut clipping, &limits, of(4, 1e300, 1e30), &[1e3]);
+        assert_eq!((measured.weight, measured.reward), (200.0, 495.0));
+        assert_eq!((lanes[0], clipped), (0.0, Clipped { weight: true, reward: true, norm: false }));
+    }
+
+    #[test]
+    fn a_limit_is_written_as_it_is_read() {
+        let read = |text: &str| serde_json::from_str::<Clip>(text).ok();
+        let cases = [
+            ("null", Some(Clip::Off)),
+            ("\"off\"", Some(Clip::Off)),
+            ("3", Some(Clip::At(3.0))),
+            ("0.5", Some(Clip::At(0.5))),
+            ("\"100x\"", Some(Clip::Median(100.0))),
+            ("\"2.5\"", Some(Clip::At(2.5))),
+            ("0", None),
+            ("-1", None),
+            ("\"-2x\"", None),
+            ("\"NaNx\"", None),
+            ("\"x\"", None),
+        ];
+        for (text, clip) in cases {
+            assert_eq!(read(text), clip, "{text}");
+            if let Some(clip) = clip {
+                assert_eq!(read(&serde_json::to_string(&clip).expect("plain")), Some(clip));
+            }
+        }
+        let bad = Limits { clip_weight: Clip::At(f64::NAN), ..Limits::OFF };
+        assert_eq!(bad.check().expect_err("not a number").key, "clip_weight");
+    }
+
+    proptest! {
+        #[test]
+        fn a_norm_is_the_slow_one(lanes in prop::collection::vec(prop_oneof![-1e3f32..1e3, -1e30f32..1e30, -1e-30f32..1e-30], 1..300)) {
+            let slow = lanes.iter().map(|lane| f64::from(*lane).powi(2)).sum::<f64>().sqrt();
+            let fast = norm(&bytes(&lanes));
+            prop_assert!((fast - slow).abs() <= slow * 1e-4, "{} {}", fast, slow);
+        }
+    }
+}
