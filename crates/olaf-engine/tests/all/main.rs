@@ -7,6 +7,7 @@
 mod common;
 
 mod config;
+mod hostile;
 mod switch;
 mod switch_admission;
 mod switch_answers;

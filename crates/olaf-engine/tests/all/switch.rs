@@ -173,10 +173,17 @@ fn an_id_in_use_is_refused_while_its_owner_lives_and_free_when_it_is_silent() {
 fn a_worker_may_go_on_from_another_address() {
     let mut sw = default();
     let moved = W { peer: 61, ..W1 };
+    // While it is heard where it was, a join with its session is a replay.
+    let refused = Verdict::Drop(DropReason::JoinRefused(WelcomeCode::WorkerIdInUse));
+    assert_eq!(sw.joins(moved), refused);
+    assert_eq!(sw.sends(W1, 0, &[1.0, 1.0]), Verdict::Absorb);
+    sw.until(ms(2100));
+    sw.down();
+    sw.events();
     assert_eq!(sw.joins(moved), Verdict::Absorb);
     assert!(matches!(sw.events().as_slice(), [Event::WorkerMoved(who)] if who.peer == PeerId(61)));
-    assert_eq!(sw.sends(moved, 0, &[1.0, 1.0]), Verdict::Absorb);
-    assert_eq!(sw.sends(W1, 1, &[1.0, 1.0]), dropped(Rejection::WrongSender));
+    assert_eq!(sw.sends(moved, 1, &[1.0, 1.0]), Verdict::Absorb);
+    assert_eq!(sw.sends(W1, 2, &[1.0, 1.0]), dropped(Rejection::WrongSender));
 }
 
 #[test]
@@ -216,14 +223,19 @@ fn a_welcome_is_signed_with_the_switchs_life() {
 }
 
 #[test]
-fn what_is_not_ours_is_forwarded_untouched() {
+fn what_is_not_ours_goes_up_untouched_where_a_list_names_its_sender() {
     let mut sw = default();
+    sw.switch.pass_on_from(PeerId(1));
+    let foreign = Verdict::Drop(DropReason::Foreign);
     for bytes in [&b""[..], b"OLA", b"GET / HTTP/1.1\r\n", &[0xff; 1500]] {
-        assert_eq!(sw.recv(W1.source(), bytes), Verdict::Forward(PortId::UPLINK));
-        let above = Source::new(PortId::UPLINK, SERVER);
-        assert_eq!(sw.recv(above, bytes), Verdict::Forward(PortId::DOWNLINK));
+        assert_eq!(sw.recv(W2.source(), bytes), foreign);
+        assert_eq!(sw.recv(Source::new(PortId::UPLINK, SERVER), bytes), foreign);
+        assert!(sw.up().is_empty() && sw.down().is_empty());
+        assert_eq!(sw.recv(W1.source(), bytes), Verdict::Absorb);
+        assert_eq!(sw.up(), [(SERVER, Out::Other(bytes.to_vec()))]);
     }
-    assert_eq!(sw.switch.statistics(sw.now).forwarded.untouched, 8);
+    assert_eq!(sw.switch.statistics(sw.now).forwarded.untouched, 4);
+    assert_eq!(sw.refused("foreign"), 8);
 }
 
 #[test]

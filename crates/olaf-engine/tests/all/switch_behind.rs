@@ -353,8 +353,15 @@ fn a_join_that_comes_round_is_stopped_where_it_was_first() {
         [(1, WelcomeCode::Loop, WorkerId(1))],
         "its worker hears it"
     );
-    // The network's repetition of a join is none, and a worker may move behind a switch.
+    // The network's repetition of a join is none, and a worker may move behind a switch
+    // when it is heard no more where it was.
     assert_eq!(sw.joins_through(W1, 0, 5), Verdict::Absorb);
+    sw.until(ms(1999));
+    assert_eq!(
+        sw.joins_through(round, 3, 6),
+        Verdict::Drop(DropReason::JoinRefused(WelcomeCode::WorkerIdInUse))
+    );
+    sw.now = ms(2000);
     assert_eq!(sw.joins_through(round, 3, 6), Verdict::Absorb);
 }
 

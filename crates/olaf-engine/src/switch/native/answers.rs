@@ -61,7 +61,7 @@ impl Switch {
             Err(refusal) => return Verdict::Drop(DropReason::Malformed(refusal)),
         };
         let id = answer.address.job;
-        if let Err(reason) = self.heard_server(now, id, from.peer, answer.epoch) {
+        if let Err(reason) = self.heard_server(now, id, from.peer, answer.epoch, false) {
             return Verdict::Drop(reason);
         }
         let acknowledged = Acknowledges::of(&answer, packet.kind());
@@ -75,7 +75,10 @@ impl Switch {
         let is_model = packet.kind() == Kind::Model;
         let mut told = Vec::new();
         let receivers = if answer.address.worker == WorkerId::ALL {
-            let cluster = job.clusters.entry(answer.address.cluster).or_default();
+            // A cluster without a worker of this switch needs no answer.
+            let Some(cluster) = job.clusters.get_mut(&answer.address.cluster) else {
+                return Verdict::Drop(DropReason::UnknownReceiver);
+            };
             if answer.ends.newest != 0 {
                 told = cluster.ends.settle(answer.segment, &answer.ends);
             }

@@ -2,7 +2,7 @@
 
 use crate::keys::{ConfigError, Named, ms, ms_or_off, named};
 use crate::link::pacer::{CreditPacer, Pacer, RatePacer};
-use crate::party::Ruling;
+use crate::party::{Limits, Ruling};
 use crate::queue::discipline::Discipline;
 use crate::queue::kind::QueueKind;
 use crate::queue::merging::Gate;
@@ -82,6 +82,9 @@ pub struct Config {
     pub slots: usize,
     /// The reward gate's threshold, in units of reward. Off, which learned best.
     pub gate: Gate,
+    /// How far one contribution may move a model.
+    #[serde(flatten)]
+    pub limits: Limits,
     /// Rate of the uplink, bits of UDP payload per second. Off: the system's own socket is the only
     /// limit. At most one of this and `credits`.
     #[serde(rename = "uplink_bps")]
@@ -164,6 +167,7 @@ impl Default for Config {
             queue: QueueKind::Merging,
             slots: 8,
             gate: None,
+            limits: Limits::default(),
             uplink: None,
             credits: None,
             credit_timeout: Duration::from_secs(1),
@@ -219,6 +223,7 @@ impl Config {
             positive("admission_timeout", timeout > Duration::ZERO)?;
             positive("admission_max_questions", self.admission_max_questions > 0)?;
         }
+        self.limits.check()?;
         positive("active", self.active > Duration::ZERO)?;
         positive("silent_after", self.silent_after > Duration::ZERO)?;
         positive("max_parameters", self.max_parameters > 0)?;

@@ -1,9 +1,12 @@
 //! What happened to every contribution, by reason.
 
 use crate::drop::DropReason;
+use crate::party::Clipped;
 use crate::queue::Outcome;
 use crate::rejection::Rejection;
+use crate::time::Instant;
 use alloc::collections::BTreeMap;
+use core::time::Duration;
 use serde::Serialize;
 
 /// Fates of contributions. At all times
@@ -87,15 +90,48 @@ impl Fates {
 pub(super) struct Account {
     pub(super) received: u64,
     pub(super) rejected: u64,
+    /// Updates whose norm, weight or reward was clipped, and when that was last told.
+    pub(super) clipped: u64,
+    pub(super) told_of_clipped: Option<Instant>,
 }
 
 impl Account {
+    /// Counts an update that was clipped; whether it is time to tell of it.
+    pub(super) fn clip(&mut self, now: Instant, every: Duration) -> bool {
+        self.clipped += 1;
+        let tells = self.told_of_clipped.is_none_or(|told| now.since(told) >= every);
+        if tells {
+            self.told_of_clipped = Some(now);
+        }
+        tells
+    }
+
     /// Counts what became of an arrival and its contributions.
     pub(super) fn count(&mut self, contributors: u32, is_rejected: bool) {
         self.received += u64::from(contributors);
         if is_rejected {
             self.rejected += u64::from(contributors);
         }
+    }
+}
+
+/// Updates that were clipped, by what of them was.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct ClippedCounts {
+    /// The norm.
+    pub norm: u64,
+    /// The weight.
+    pub weight: u64,
+    /// The reward.
+    pub reward: u64,
+}
+
+impl ClippedCounts {
+    /// Counts one update.
+    pub fn count(&mut self, clipped: Clipped) {
+        self.norm += u64::from(clipped.norm);
+        self.weight += u64::from(clipped.weight);
+        self.reward += u64::from(clipped.reward);
     }
 }
 
@@ -107,6 +143,8 @@ pub(super) struct Counters {
     pub(super) refused: BTreeMap<&'static str, u64>,
     pub(super) forwarded_untouched: u64,
     pub(super) events_forgotten: u64,
+    #[serde(skip)]
+    pub(super) clipped: ClippedCounts,
 }
 
 impl Counters {

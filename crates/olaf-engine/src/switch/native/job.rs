@@ -7,7 +7,7 @@ use super::neighbours::{Below, Lives};
 use super::ports::Place;
 use super::screening::Taken;
 use crate::ids::{ClusterId, PeerId, PortId, Session, WorkerId};
-use crate::party::{Liveness, Shape};
+use crate::party::{Bucket, Liveness, Shape};
 use crate::rejection::Rejection;
 use crate::time::Instant;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -19,6 +19,8 @@ pub(super) struct Job {
     /// Named in the configuration: kept although no worker is in it.
     pub(super) configured: bool,
     pub(super) last_join: Instant,
+    /// The peer whose join made the job known here.
+    pub(super) opened_by: Option<PeerId>,
     /// The server's; it owes a sign of life when something was sent to it.
     pub(super) liveness: Liveness,
     /// The switch above, by its lives; unknown where the server itself is.
@@ -36,6 +38,9 @@ pub(super) struct Job {
     pub(super) clusters: BTreeMap<ClusterId, Cluster>,
 }
 
+/// Joins of a worker that are remembered, so that the server's answer to one is known.
+pub(super) const ASKED: usize = 8;
+
 /// A worker that joined, as this switch knows it.
 pub(super) struct Member {
     pub(super) cluster: ClusterId,
@@ -47,6 +52,10 @@ pub(super) struct Member {
     pub(super) behind_switch: bool,
     /// Its last join: when the worker sent it, and how many switches it had passed.
     pub(super) joined: (u64, u8),
+    /// How often it may go over to another cluster.
+    pub(super) moves: Bucket,
+    /// When the worker sent its last joins that went up.
+    pub(super) asked: [u64; ASKED],
     /// It asked to hear what is taken in of its cluster.
     pub(super) wants_notices: bool,
     /// The server let it in.
@@ -62,6 +71,14 @@ pub(super) struct Member {
 impl Member {
     pub(super) fn place(&self) -> Place {
         Place { port: self.port, peer: self.peer }
+    }
+
+    /// Notes when the worker sent a join that goes up.
+    pub(super) fn asks(&mut self, sent_at_ns: u64) {
+        if !self.asked.contains(&sent_at_ns) {
+            self.asked.rotate_right(1);
+            self.asked[0] = sent_at_ns;
+        }
     }
 
     pub(super) fn is(&self, peer: PeerId, session: Session) -> bool {
@@ -86,11 +103,17 @@ pub(super) struct Cluster {
 }
 
 impl Job {
+    /// Whether the server has let a worker of it in.
+    pub(super) const fn is_confirmed(&self) -> bool {
+        self.configured || self.shape.is_some()
+    }
+
     pub(super) fn new(server: PeerId) -> Self {
         Self {
             server,
             configured: false,
             last_join: Instant(0),
+            opened_by: None,
             liveness: Liveness::default(),
             above: Lives::default(),
             below: BTreeMap::new(),

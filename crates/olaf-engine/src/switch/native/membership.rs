@@ -17,7 +17,7 @@
 use super::Switch;
 use super::answers::Hearer;
 use super::counters::Account;
-use super::job::Member;
+use super::job::{ASKED, Member};
 use super::neighbours::Below;
 use super::ports::{Message, Place};
 use super::screening::Taken;
@@ -25,14 +25,27 @@ use super::updates::seen;
 use crate::drop::DropReason;
 use crate::engine::{Source, Verdict};
 use crate::event::Event;
-use crate::ids::{JobId, PeerId};
+use crate::ids::{ClusterId, JobId, PeerId};
+use crate::link::pacer::Acknowledged;
 use crate::party::liveness::GONE;
-use crate::party::{Liveness, Shape, Sign};
+use crate::party::{Allowance, Bucket, Liveness, Shape, Sign};
 use crate::rejection::Rejection;
 use crate::time::Instant;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
+use core::time::Duration;
 use olaf_wire::{Address, Join, Leave, Packet, Session, Welcome, WelcomeCode, WorkerId, serial};
+
+/// A worker may go over to another cluster so often. Each cluster that was heard is remembered for a
+/// while.
+const MOVES: Allowance = Allowance { burst: 8, every: Duration::from_secs(1) };
+/// A job that no server has confirmed is forgotten after this multiple of `silent_after`: a worker that
+/// repeats its join meanwhile is to be told for how long the server has been silent.
+const UNCONFIRMED: u32 = 5;
+/// Jobs that no server has confirmed and that one peer brought.
+const JOBS_OF_A_PEER: usize = 16;
+/// Workers of one job behind one address: the processes of a machine have an address each.
+const WORKERS_OF_A_PEER: usize = 256;
 
 impl Switch {
     /// A worker announces itself, or repeats that it is here.
@@ -58,7 +71,8 @@ impl Switch {
         if let Some(towards) = self.came_round(&join) {
             return self.refuse_loop(now, from.peer, towards, &join);
         }
-        if join.parameters > self.config.max_parameters {
+        let shape = Shape { parameters: join.parameters, segment_lanes: join.segment_lanes };
+        if join.parameters > self.config.max_parameters || shape.is_cut_too_finely() {
             return self.turn_away(now, from, &join, WelcomeCode::ModelTooLarge);
         }
         if let Some(verdict) = self.hold_back(now, from, &join) {
@@ -76,18 +90,41 @@ impl Switch {
         };
         let silent_after = self.config.silent_after;
         let full = self.is_full();
-        if !self.jobs.contains_key(&id) && (full || self.jobs.len() >= self.config.max_jobs) {
+        if !self.jobs.contains_key(&id) && (full || !self.has_room_for_a_job(from.peer)) {
             return self.turn_away(now, from, join, WelcomeCode::Full);
         }
+        let most = self.most_workers_of_a_peer(join.hops);
         let job = self.job(id, server);
         job.last_join = now;
+        job.opened_by.get_or_insert(from.peer);
+        let crowded = !job.members.contains_key(&join.address.worker)
+            && job.members.values().filter(|member| member.peer == from.peer).count() >= most;
         let event = match job.members.get_mut(&join.address.worker) {
+            // The same session from another address: the worker's address changed, or its join is
+            // replayed. While the worker is heard where it was, it is a replay.
+            Some(member)
+                if member.session == join.address.session
+                    && member.peer != from.peer
+                    && !member.liveness.is_overdue(now, silent_after) =>
+            {
+                return self.turn_away(now, from, join, WelcomeCode::WorkerIdInUse);
+            }
             Some(member) if member.session == join.address.session => {
+                // One that is older than its last join was late, or is replayed.
+                let is_late = join.sent_at_ns < member.joined.0 && member.peer == from.peer;
+                if is_late && member.cluster != join.address.cluster {
+                    return Verdict::Drop(DropReason::Contribution(Rejection::Superseded));
+                }
+                if member.cluster != join.address.cluster && !member.moves.take(now, MOVES) {
+                    member.liveness.note(now);
+                    return Verdict::Drop(DropReason::TooOften);
+                }
                 let moved = member.peer != from.peer || member.cluster != join.address.cluster;
                 (member.peer, member.port) = (from.peer, from.port);
                 member.cluster = join.address.cluster;
                 member.behind_switch = join.hops > 0;
                 member.joined = (join.sent_at_ns, join.hops);
+                member.asks(join.sent_at_ns);
                 member.wants_notices = join.wants_notices && join.hops == 0;
                 member.liveness.note(now);
                 if member.admitted {
@@ -108,7 +145,7 @@ impl Switch {
             Some(member) if !member.liveness.is_overdue(now, silent_after) => {
                 return self.turn_away(now, from, join, WelcomeCode::WorkerIdInUse);
             }
-            None if full => return self.turn_away(now, from, join, WelcomeCode::Full),
+            None if full || crowded => return self.turn_away(now, from, join, WelcomeCode::Full),
             _ => {
                 job.members.insert(join.address.worker, new_member(now, from, join));
                 None
@@ -145,6 +182,28 @@ impl Switch {
         workers.sum::<usize>() >= self.config.max_workers
     }
 
+    /// Whether one more job fits that this peer brings. A job that no server has confirmed gives way
+    /// when there is no other room, the one with the oldest join first: joins alone must not keep new
+    /// jobs out.
+    fn has_room_for_a_job(&mut self, peer: PeerId) -> bool {
+        let unconfirmed = || self.jobs.iter().filter(|(_, job)| !job.is_confirmed());
+        let own = unconfirmed().filter(|(_, job)| job.opened_by == Some(peer)).count();
+        if own >= JOBS_OF_A_PEER {
+            return false;
+        }
+        if self.jobs.len() < self.config.max_jobs {
+            return true;
+        }
+        let oldest = unconfirmed().min_by_key(|(_, job)| job.last_join).map(|(id, _)| *id);
+        oldest.is_some_and(|id| self.jobs.remove(&id).is_some())
+    }
+
+    /// Workers of one job that one peer may stand for. A switch stands for all workers behind it, and
+    /// no switch for more than a quarter of all.
+    fn most_workers_of_a_peer(&self, hops: u8) -> usize {
+        if hops == 0 { WORKERS_OF_A_PEER } else { (self.config.max_workers / 4).max(1) }
+    }
+
     /// If this very join passed here before with a lower hop count, returns the place that it
     /// came from then: switches send in a circle.
     ///
@@ -174,7 +233,8 @@ impl Switch {
             Err(refusal) => return Verdict::Drop(DropReason::Malformed(refusal)),
         };
         let id = welcome.address.job;
-        if let Err(reason) = self.heard_server(now, id, from.peer, welcome.epoch) {
+        let answers_a_join = self.answers_a_join(&welcome);
+        if let Err(reason) = self.heard_server(now, id, from.peer, welcome.epoch, answers_a_join) {
             return Verdict::Drop(reason);
         }
         let job = self.jobs.get_mut(&id).expect("heard_server() found it");
@@ -265,18 +325,37 @@ impl Switch {
         self.send_up(now, from, server, Message::Untouched(bytes.into()))
     }
 
+    /// Whether a welcome answers one of the last joins of the worker that it names. A stranger who
+    /// does not see the joins cannot name one.
+    fn answers_a_join(&self, welcome: &Welcome) -> bool {
+        let Address { job, worker, session, .. } = welcome.address;
+        let member = self.jobs.get(&job).and_then(|job| job.members.get(&worker));
+        member.is_some_and(|member| {
+            member.session == session && member.asked.contains(&welcome.echoed_sent_at_ns)
+        })
+    }
+
     /// Notes that a job's server lives. Where a switch stands above, this is that switch's sign of
     /// life: it alone is heard.
+    ///
+    /// A new life of the server is believed where the datagram answers a join. Other datagrams that
+    /// name one make this switch ask its workers to join again, and change nothing.
     pub(super) fn heard_server(
         &mut self,
         now: Instant,
         id: JobId,
         peer: PeerId,
         epoch: u32,
+        answers_a_join: bool,
     ) -> Result<(), DropReason> {
         let job = self.jobs.get_mut(&id).ok_or(DropReason::UnknownJob)?;
         if job.server != peer {
             return Err(DropReason::NotTheServer);
+        }
+        let known = job.liveness.epoch();
+        if epoch != 0 && epoch != known && !answers_a_join {
+            self.ask_again(now, id);
+            return Err(DropReason::UnknownEpoch);
         }
         // A welcome of a switch above names no life of the server: its epoch is 0.
         match job.liveness.heard(now, epoch) {
@@ -293,6 +372,9 @@ impl Switch {
                     cluster.answering = None;
                     cluster.ends.give_up();
                 }
+                // What the new life answered before its epoch was believed gave no credit back.
+                let departed = job.hop_sequence;
+                self.ports.up.acknowledge(Acknowledged::Job(id), departed);
                 self.event(Event::ServerRestarted(id, peer));
                 // The new life knows no worker. The switch asks all of them at once, so that no
                 // worker has to find that out by a silence of its own.
@@ -310,7 +392,9 @@ impl Switch {
     /// | switch below | `silent_after` | 30 times that, and no worker is behind it |
     /// | admitted worker | `silent_after` | 30 times that |
     /// | worker without a welcome | - | `silent_after`: any sender can send a join |
+    /// | cluster | - | no worker is in it, no update of it waits, and 30 times `silent_after` after its last update |
     /// | job | - | no worker is in it, no update of it waits, and 30 times `silent_after` after its last join |
+    /// | job that no server confirmed | - | no worker is in it, and 5 times `silent_after` after its last join |
     pub(super) fn check_silence(&mut self, now: Instant) {
         let silent_after = self.config.silent_after;
         let mut events = Vec::new();
@@ -323,11 +407,20 @@ impl Switch {
             .iter()
             .map(|entry| entry.contribution.flow.job)
             .collect();
+        let waiting_clusters: BTreeSet<(JobId, ClusterId)> = self
+            .ports
+            .up
+            .queue()
+            .entries()
+            .iter()
+            .map(|entry| (entry.contribution.flow.job, entry.contribution.flow.cluster))
+            .collect();
         self.jobs.retain(|id, job| {
             let keep = job.configured
                 || !job.members.is_empty()
                 || waiting.contains(id)
-                || now.since(job.last_join) < forget_after;
+                || now.since(job.last_join)
+                    < if job.is_confirmed() { forget_after } else { silent_after * UNCONFIRMED };
             if !keep {
                 // Should the job come again, its count goes on from here: its server may still
                 // remember the numbers of this life of the switch, and would take new updates for
@@ -337,6 +430,8 @@ impl Switch {
             }
             keep
         });
+        let jobs = &self.jobs;
+        self.clipping.retain(|id, _| jobs.contains_key(id));
         for (id, job) in &mut self.jobs {
             if job.liveness.fell_silent(now, silent_after) {
                 let silent =
@@ -352,6 +447,11 @@ impl Switch {
                 } else {
                     !liveness.is_overdue(now, silent_after)
                 }
+            });
+            let here: BTreeSet<ClusterId> = job.members.values().map(|m| m.cluster).collect();
+            job.clusters.retain(|cluster, state| {
+                let heard = state.last_heard.is_some_and(|at| now.since(at) < forget_after);
+                heard || here.contains(cluster) || waiting_clusters.contains(&(*id, *cluster))
             });
             let (members, below) = (&job.members, &job.below);
             for cluster in job.clusters.values_mut() {
@@ -425,6 +525,8 @@ fn new_member(now: Instant, from: Source, join: &Join) -> Member {
         port: from.port,
         behind_switch: join.hops > 0,
         joined: (join.sent_at_ns, join.hops),
+        moves: Bucket::default(),
+        asked: [join.sent_at_ns; ASKED],
         wants_notices: join.wants_notices && join.hops == 0,
         admitted: false,
         liveness: Liveness::since(now),

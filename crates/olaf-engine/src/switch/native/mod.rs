@@ -27,21 +27,21 @@ pub use crate::party::Ruling;
 pub use crate::queue::kind::QueueKind;
 pub use admission::Counts as AdmissionCounts;
 pub use config::{Admission, AnswerTo, Config, LARGEST_MODEL, Pacing};
-pub use counters::Fates;
+pub use counters::{ClippedCounts, Fates};
 pub use statistics::{Datagrams, Statistics};
 
 use crate::contribution::{Contribution, datagram_bytes};
 use crate::drop::DropReason;
 use crate::engine::{Engine, Source, Transmit, Verdict, Why};
-use crate::event::Event;
+use crate::event::{Event, MEMBERSHIP_LINES};
 use crate::ids::{JobId, PeerId, PortId};
-use crate::party::Shape;
 use crate::party::active::{Activity, activity};
+use crate::party::{Bucket, Clipping, Shape};
 use crate::queue::Arrival;
 use crate::report::{self, Report};
 use crate::time::Instant;
 use admission::Questions;
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use core::time::Duration;
 use counters::Counters;
 use job::Job;
@@ -61,6 +61,10 @@ pub struct Switch {
     ports: Ports,
     jobs: BTreeMap<JobId, Job>,
     default_server: Option<PeerId>,
+    /// Peers whose datagrams of other protocols go up.
+    passes_on: BTreeSet<PeerId>,
+    /// What the workers of each job sent lately.
+    clipping: BTreeMap<JobId, Clipping>,
     /// Whose updates met in each waiting entry.
     meetings: Meetings,
     asking: Questions,
@@ -74,6 +78,10 @@ pub struct Switch {
     told_of_strangers: Option<Instant>,
     /// When a loop was last told.
     told_of_loops: Option<Instant>,
+    /// The time of the last input.
+    clock: Instant,
+    /// Events about workers' coming and going, which strangers can cause.
+    lines: Bucket,
 }
 
 impl Switch {
@@ -88,6 +96,10 @@ impl Switch {
             epoch: epoch.max(1),
             jobs: BTreeMap::new(),
             default_server: None,
+            passes_on: BTreeSet::new(),
+            clock: Instant(0),
+            lines: Bucket::default(),
+            clipping: BTreeMap::new(),
             meetings: Meetings::default(),
             asking: Questions::default(),
             counters: Counters::default(),
@@ -103,6 +115,11 @@ impl Switch {
     /// Names the server of every job that has none of its own.
     pub fn set_default_server(&mut self, peer: PeerId) {
         self.default_server = Some(peer);
+    }
+
+    /// Passes datagrams of other protocols from that peer on to the default server.
+    pub fn pass_on_from(&mut self, peer: PeerId) {
+        self.passes_on.insert(peer);
     }
 
     /// Names the server of one job.
@@ -140,6 +157,10 @@ impl Switch {
     }
 
     fn event(&mut self, event: Event) {
+        if event.is_of_membership() && !self.lines.take(self.clock, MEMBERSHIP_LINES) {
+            self.counters.events_forgotten += 1;
+            return;
+        }
         if self.events.len() == EVENT_LIMIT {
             self.events.pop_front();
             self.counters.events_forgotten += 1;
@@ -209,16 +230,28 @@ impl Switch {
         refusal: Refusal,
     ) -> Verdict {
         let below = from.port != PortId::UPLINK;
-        // Rule 7: what is not ours is forwarded untouched.
         if refusal == Refusal::NotOurs {
-            self.counters.forwarded_untouched += 1;
-            return Verdict::Forward(if below { PortId::UPLINK } else { PortId::DOWNLINK });
+            return self.handle_foreign(now, from, bytes);
         }
         if below && let Some(address) = join_of_another_version(bytes) {
             let welcome = self.welcome(now, address, 0, WelcomeCode::UnknownJob);
             self.reply(now, from, welcome);
         }
         Verdict::Drop(DropReason::Malformed(refusal))
+    }
+
+    /// A datagram of another protocol (OLAF §7: other traffic passes untouched). It goes up through the
+    /// link and its pacer, where a list names its sender; one datagram in is one datagram out.
+    ///
+    /// differs: without a list nothing passes. A switch that passed everything on would be an open
+    /// relay, whose traffic no pacer holds back.
+    fn handle_foreign(&mut self, now: Instant, from: Source, bytes: &[u8]) -> Verdict {
+        let passes = from.port != PortId::UPLINK && self.passes_on.contains(&from.peer);
+        let Some(server) = self.default_server.filter(|_| passes) else {
+            return Verdict::Drop(DropReason::Foreign);
+        };
+        self.counters.forwarded_untouched += 1;
+        self.send_up(now, from, server, Message::Untouched(bytes.into()))
     }
 
     /// Passes a member's control datagram on to its job's server.
@@ -255,6 +288,7 @@ impl Switch {
 
 impl Engine for Switch {
     fn handle_packet(&mut self, now: Instant, from: Source, bytes: &[u8]) -> Verdict {
+        self.clock = now;
         let below = from.port != PortId::UPLINK;
         let verdict = match &Packet::new_checked(bytes) {
             Ok(packet) if below => self.handle_below(now, from, packet, bytes),
@@ -281,6 +315,7 @@ impl Engine for Switch {
     }
 
     fn handle_timeout(&mut self, now: Instant) {
+        self.clock = now;
         self.ports.up.expire(now);
         self.check_deadline(now);
         if now >= self.next_silence_check {

@@ -8,7 +8,8 @@ use super::job::{Cluster, Job, Member};
 use crate::ids::{PeerId, Session};
 use crate::rejection::Rejection;
 use crate::time::Instant;
-use alloc::vec::Vec;
+use alloc::collections::BTreeMap;
+use alloc::collections::btree_map::Entry;
 use olaf_wire::{Address, Update, serial};
 
 /// An update that may meet the queue.
@@ -105,6 +106,14 @@ fn passed_on<'a>(
     if !job.shape.is_some_and(|shape| shape.fits(update, lanes)) {
         return Err(Rejection::WrongSize);
     }
+    // A merge holds contributions of the workers behind the switch, as many as these may carry. They
+    // are counted only where one worker alone could not carry the merge.
+    if update.contributors > config.max_carried {
+        let behind = job.members.values().filter(|m| m.behind_switch && m.peer == peer).count();
+        if u64::from(update.contributors) > u64::from(config.max_carried) * behind as u64 {
+            return Err(Rejection::TooManyContributors);
+        }
+    }
     below.hops.liveness.note(now);
     if !below.hops.is_news(session, update.hop_sequence) {
         return Err(Rejection::Duplicate);
@@ -128,14 +137,15 @@ fn passed_on<'a>(
 pub(super) struct Taken {
     /// The sender's life, where it is not the worker's own.
     life: Session,
-    newest: Vec<Option<u32>>,
+    /// Only of segments that came: a number in a header costs no memory for those before it.
+    newest: BTreeMap<u32, u32>,
 }
 
 impl Taken {
     /// From here on the numbers are of that life of their sender.
     fn live(&mut self, life: Session) {
         if self.life != life {
-            *self = Self { life, newest: Vec::new() };
+            *self = Self { life, newest: BTreeMap::new() };
         }
     }
 
@@ -143,19 +153,19 @@ impl Taken {
     /// reorder: a worker's segment has one fate, and none after a newer one's.
     #[inline]
     fn take(&mut self, segment: u32, number: u32) -> Result<(), Rejection> {
-        let segment = segment as usize;
-        if self.newest.len() <= segment {
-            self.newest.resize(segment + 1, None);
-        }
-        let newest = &mut self.newest[segment];
-        match *newest {
-            Some(newest) if newest == number => Err(Rejection::Duplicate),
-            Some(newest) if !serial::is_after(number, newest) => Err(Rejection::Superseded),
-            _ => {
-                *newest = Some(number);
-                Ok(())
+        match self.newest.entry(segment) {
+            Entry::Vacant(first) => {
+                first.insert(number);
+            }
+            Entry::Occupied(newest) if *newest.get() == number => return Err(Rejection::Duplicate),
+            Entry::Occupied(newest) if !serial::is_after(number, *newest.get()) => {
+                return Err(Rejection::Superseded);
+            }
+            Entry::Occupied(mut newest) => {
+                newest.insert(number);
             }
         }
+        Ok(())
     }
 }
 
@@ -171,6 +181,14 @@ mod tests {
         }
         assert_eq!(taken.take(0, 1), Err(Rejection::Duplicate));
         assert_eq!(taken.take(0, u32::MAX), Err(Rejection::Superseded));
+    }
+
+    #[test]
+    fn a_huge_segment_number_takes_the_memory_of_one_segment() {
+        let mut taken = Taken::default();
+        assert_eq!(taken.take(u32::MAX, 1), Ok(()));
+        assert_eq!(taken.take(u32::MAX, 1), Err(Rejection::Duplicate));
+        assert_eq!(taken.newest.len(), 1);
     }
 
     #[test]

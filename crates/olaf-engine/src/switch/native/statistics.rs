@@ -1,6 +1,6 @@
 //! The switch's state as plain data, in the names of `docs/reference/statistics.md`.
 
-use super::counters::Fates;
+use super::counters::{ClippedCounts, Fates};
 use super::{AdmissionCounts, Pacing, Switch};
 use crate::drop::DropReason;
 use crate::ids::{ClusterId, JobId, PeerId, PortId};
@@ -24,6 +24,7 @@ mod schema {
         pub downlinks: Vec<Downlink>,
         pub received: u64,
         pub fates: FatesByReason,
+        pub clipped: super::ClippedCounts,
         pub departures: u64,
         pub refused: BTreeMap<&'static str, u64>,
         pub forwarded: Forwarded,
@@ -130,6 +131,7 @@ mod schema {
         pub received: u64,
         pub last_sequence: Option<u32>,
         pub rejected: u64,
+        pub clipped: u64,
     }
 
     #[derive(Clone, Debug, Serialize)]
@@ -189,6 +191,7 @@ impl Switch {
             downlinks: self.downlink_statistics(links),
             received: total.received,
             fates: by_reason(total, all_waiting),
+            clipped: self.counters.clipped,
             departures: total.departures,
             refused: self.counters.refused.clone(),
             forwarded,
@@ -308,6 +311,7 @@ impl Switch {
                 received: member.account.received,
                 last_sequence: member.last_sequence,
                 rejected: member.account.rejected,
+                clipped: member.account.clipped,
             })
             .collect()
     }

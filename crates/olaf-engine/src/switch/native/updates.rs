@@ -13,6 +13,7 @@ use crate::engine::{Receivers, Source, Transmit, Verdict};
 use crate::event::{Event, WorkerSeen};
 use crate::ids::{ClusterId, Flow, PeerId, PortId};
 use crate::link::Departure;
+use crate::party::clip::Measured;
 use crate::queue::{Arrival, EntryId, Outcome};
 use crate::rejection::Rejection;
 use crate::time::Instant;
@@ -54,7 +55,23 @@ impl Switch {
             return self.reject(now, from, update, Rejection::Superseded);
         }
 
-        let outcome = self.ports.up.arrive(now, arrival);
+        let clipping = self.clipping.entry(flow.job).or_default();
+        let mut measured = Measured {
+            worker: update.address.worker,
+            segment: update.segment,
+            contributors,
+            weight: update.weight,
+            reward: update.reward,
+        };
+        let limits = &self.config.limits;
+        // A switch has no model: where nobody else has sent anything, it cannot tell what is usual.
+        let kept = clipping.clip(limits, &mut measured, arrival.lanes, |_| None);
+        let (lanes, clipped) = (kept.lanes, kept.clipped);
+        let Measured { weight, reward, .. } = measured;
+        let contribution = Contribution { weight, reward, ..arrival.contribution };
+        let tells_of_clipped = clipped.any() && account.clip(now, TELL_EVERY);
+        self.counters.clipped.count(clipped);
+        let outcome = self.ports.up.arrive(now, &Arrival { contribution, lanes });
         cluster.last_heard = Some(now);
         // The cluster counts what became of this arrival. An entry that the arrival evicted may be
         // another cluster's; `evict` counts it there.
@@ -101,6 +118,9 @@ impl Switch {
                 Verdict::Drop(DropReason::Contribution(rejection.into()))
             }
         };
+        if tells_of_clipped {
+            self.event(Event::ContributionClipped(seen(&update.address, from.peer), clipped));
+        }
         if let Some(ends) = untold {
             self.tell_ends(now, flow, vec![(hearer, ends)]);
         }
