@@ -1,11 +1,12 @@
 //! Which segments of a model are here.
 
-use alloc::vec;
 use alloc::vec::Vec;
+use core::iter;
 
 /// Which segments of one model are here.
 #[derive(Clone, Debug)]
 pub(crate) struct Present {
+    /// As far as the last segment that is here: a model's size alone takes no memory.
     words: Vec<u64>,
     missing: u32,
     segments: u32,
@@ -13,7 +14,7 @@ pub(crate) struct Present {
 
 impl Present {
     pub(crate) fn none_of(segments: u32) -> Self {
-        Self { words: vec![0; segments.div_ceil(64) as usize], missing: segments, segments }
+        Self { words: Vec::new(), missing: segments, segments }
     }
 
     /// Notes a segment; whether it is news.
@@ -21,7 +22,11 @@ impl Present {
         if segment >= self.segments || self.contains(segment) {
             return false;
         }
-        self.words[segment as usize / 64] |= 1 << (segment % 64);
+        let word = segment as usize / 64;
+        if self.words.len() <= word {
+            self.words.resize(word + 1, 0);
+        }
+        self.words[word] |= 1 << (segment % 64);
         self.missing -= 1;
         true
     }
@@ -39,7 +44,7 @@ impl Present {
     }
 
     pub(crate) fn clear(&mut self) {
-        self.words.fill(0);
+        self.words.clear();
         self.missing = self.segments;
     }
 
@@ -60,7 +65,8 @@ impl Present {
     /// Windows of 64 segments in which some are missing: the first segment and a mask of the
     /// missing ones.
     pub(crate) fn missing_windows(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
-        (0..self.segments).step_by(64).zip(&self.words).filter_map(|(first, word)| {
+        let words = self.words.iter().copied().chain(iter::repeat(0));
+        (0..self.segments).step_by(64).zip(words).filter_map(|(first, word)| {
             let there = (self.segments - first).min(64);
             let all = if there == 64 { u64::MAX } else { (1 << there) - 1 };
             let mask = !word & all;
@@ -72,6 +78,18 @@ impl Present {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_size_takes_no_memory_before_a_segment_came() {
+        let mut present = Present::none_of(u32::MAX);
+        assert_eq!(present.words.capacity(), 0);
+        assert_eq!(present.missing_from_first(), Some((0, u64::MAX)));
+        assert!(present.insert(70));
+        assert_eq!(present.words.len(), 2);
+        assert_eq!(present.missing_from_first(), Some((0, u64::MAX)));
+        present.clear();
+        assert!(!present.contains(70));
+    }
 
     #[test]
     fn what_is_missing_is_named_in_windows() {

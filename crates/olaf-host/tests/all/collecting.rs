@@ -1,6 +1,7 @@
 //! A server that collects before it applies, and single datagrams that it should not have to trust:
 //! none of them spoils what others sent, closes a round for somebody else, or outlives its refusal.
 
+use olaf_engine::party::Limits;
 use olaf_engine::{DropReason, Engine, Event, Instant, PeerId, PortId, Source, Verdict};
 use olaf_host::push_pull::server::{Aggregate, RuleConfig, ServerGate, ServerStatistics, Step};
 use olaf_host::{Refused, Server, ServerConfig};
@@ -50,7 +51,10 @@ impl Served {
 
     /// A model of one zero at version 1; `workers` workers, all of cluster 0.
     fn with(rule: RuleConfig, aggregate: Aggregate, workers: u32) -> Self {
-        let config = ServerConfig { rule, ..ServerConfig::default() }.aggregating(aggregate);
+        // Without limits on what one contribution may do: huge numbers come as far as the sums.
+        let limits = Limits::OFF;
+        let config =
+            ServerConfig { rule, limits, ..ServerConfig::default() }.aggregating(aggregate);
         let mut served =
             Self { now: Instant(1_000_000), server: Server::new(config, 9).unwrap(), sent: 0 };
         let mut buf = [0; 512];

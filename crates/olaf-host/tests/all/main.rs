@@ -6,7 +6,9 @@
 
 mod checkpoint;
 mod collecting;
+mod hostile;
 mod layouts;
+mod merges;
 mod several_switches;
 mod starving;
 mod through_a_switch;

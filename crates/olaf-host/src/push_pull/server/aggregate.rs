@@ -242,6 +242,7 @@ impl Job {
         let segments = core::mem::take(&mut self.collection.segments);
         let count = segments.len() as u32;
         let active = self.active_but(None) as f64;
+        self.effect = 1.0;
         self.collection.waiting = 0;
         self.collection.since = None;
         self.collection.closed += 1;

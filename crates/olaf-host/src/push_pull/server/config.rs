@@ -4,6 +4,7 @@ use super::aggregate::Aggregate;
 use super::rule::RuleConfig;
 use core::time::Duration;
 use olaf_engine::keys::{ConfigError, ms, named};
+use olaf_engine::party::Limits;
 use olaf_engine::switch::native::LARGEST_MODEL;
 use olaf_wire::{AggregateKind, JobRule};
 use serde::{Deserialize, Serialize};
@@ -16,6 +17,9 @@ pub struct ServerConfig {
     /// How updates change the models.
     #[serde(flatten)]
     pub rule: RuleConfig,
+    /// How far one contribution may move a model.
+    #[serde(flatten)]
+    pub limits: Limits,
     /// When updates change the models. `each`, as OLAF has it.
     #[serde(with = "named")]
     pub aggregate: AggregateKind,
@@ -69,6 +73,7 @@ impl Default for ServerConfig {
     fn default() -> Self {
         Self {
             rule: RuleConfig::default(),
+            limits: Limits::default(),
             aggregate: AggregateKind::Each,
             aggregate_updates: Some(8),
             aggregate_within: Duration::from_secs(2),
@@ -95,6 +100,7 @@ impl ServerConfig {
     pub fn check(self) -> Result<Self, ConfigError> {
         let positive = ConfigError::unless_positive;
         self.rule.check()?;
+        self.limits.check()?;
         positive("aggregate_updates", self.aggregate_updates != Some(0))?;
         positive("aggregate_ms", self.aggregate_within > Duration::ZERO)?;
         positive("keep_versions", self.keep_versions > 0)?;

@@ -11,13 +11,14 @@ use super::rule::{Applied, Delivered, Rule, RuleConfig};
 use crate::age::AgeOfModel;
 use crate::push_pull::segments::Present;
 use crate::recent_age::RecentAge;
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
 use olaf_engine::Refused;
-use olaf_engine::party::{Liveness, Shape};
+use olaf_engine::party::{Allowance, Bucket, Clipping, Liveness, Shape};
+use olaf_engine::switch::native::ClippedCounts;
 use olaf_engine::{Instant, PeerId};
 use olaf_wire::update::read_lanes;
 use olaf_wire::{Address, Answer, ClusterId, Join, Session, Update, WorkerId};
@@ -26,10 +27,22 @@ use olaf_wire::{Address, Answer, ClusterId, Join, Session, Update, WorkerId};
 pub(super) const CLAIM_LIMIT: u32 = 1 << 30;
 /// A living model's version follows a claim at most so far: workers of one job are close together.
 const CLAIM_STEP: u32 = 1 << 16;
+/// A living model's version follows at most this number of claims. A worker whose claim is not
+/// followed finds out by the answer to its join, and takes the server's version.
+const CLAIMS_FOLLOWED: u32 = 16;
+
+/// A worker may go over to another cluster so often. Each cluster that was heard is remembered for a
+/// while.
+const MOVES: Allowance = Allowance { burst: 8, every: Duration::from_secs(1) };
+/// Contributions that one worker's update may hold, as a switch has it.
+const MOST_CARRIED: u32 = 1024;
 
 /// A job.
 pub(super) struct Job {
     pub(super) shape: Shape,
+    pub(super) last_join: Instant,
+    /// The peer whose join began the job here.
+    pub(super) opened_by: Option<PeerId>,
     /// The count of models published; with one segment, of updates applied.
     pub(super) version: u32,
     pub(super) model: Option<ModelNow>,
@@ -38,6 +51,11 @@ pub(super) struct Job {
     /// Something was delivered: from then on every cluster that is known has an age.
     pub(super) ages_begun: bool,
     pub(super) fates: Fates,
+    /// What its workers sent lately, and what was clipped.
+    pub(super) clipping: Clipping,
+    pub(super) clipped: ClippedCounts,
+    /// How much the update that is applied counts as a step that others overlap with.
+    pub(super) effect: f64,
     pub(super) staleness: Staleness,
     pub(super) description: Description,
     /// Delivered, and not in the model yet.
@@ -47,6 +65,7 @@ pub(super) struct Job {
     pub(super) offer: Option<Offer>,
     /// Highest version that a worker claims to have: a server that restarts goes on above it.
     pub(super) highest_claimed: u32,
+    pub(super) claims_followed: u32,
     /// The model of a checkpoint, until a worker's newer one or this one is the job's.
     pub(super) restored: Option<Restored>,
     /// The version and the counts that the checkpoint had.
@@ -69,12 +88,18 @@ pub(super) struct Member {
     pub(super) liveness: Liveness,
     pub(super) clock_error_us: u32,
     pub(super) last_join_sent_at_ns: u64,
+    /// How often it may go over to another cluster.
+    pub(super) moves: Bucket,
+    /// How often it may ask for segments.
+    pub(super) fetches: Bucket,
     pub(super) last_join_received_at_ns: u64,
     /// Its description of the model was none.
     pub(super) bad_layout: bool,
     /// How many contributions the model had when this worker's last one was added; of a merge only
     /// the first contributor's name is known.
     pub(super) contributed: Option<u64>,
+    /// Updates that named it and were clipped, and when that was last told.
+    pub(super) clipped: (u64, Option<Instant>),
 }
 
 /// Whether a join brought a new worker.
@@ -95,6 +120,8 @@ pub(super) struct Cluster {
     pub(super) last_reward: Option<f64>,
     pub(super) newest_version: u32,
     pub(super) round: Option<Round>,
+    /// When a join or an update named it last; nothing where only a checkpoint tells of it.
+    pub(super) heard: Option<Instant>,
 }
 
 /// Segments delivered since the cluster was last answered.
@@ -115,7 +142,8 @@ pub(super) struct Offer {
     worker: WorkerId,
     session: Session,
     version: u32,
-    lanes: Vec<f32>,
+    /// The segments that came. A claimed size takes no memory.
+    segments: BTreeMap<u32, Vec<f32>>,
     present: Present,
     last_progress: Instant,
     /// To its worker and back, as the worker says; zero while it does not know.
@@ -126,12 +154,17 @@ impl Job {
     pub(super) fn new(shape: Shape) -> Self {
         Self {
             shape,
+            last_join: Instant(0),
+            opened_by: None,
             version: 0,
             model: None,
             members: BTreeMap::new(),
             clusters: BTreeMap::new(),
             ages_begun: false,
             fates: Fates::default(),
+            clipping: Clipping::default(),
+            clipped: ClippedCounts::default(),
+            effect: 1.0,
             staleness: Staleness::default(),
             description: Description::default(),
             collection: Collection::default(),
@@ -139,6 +172,7 @@ impl Job {
             overlap: Overlap::default(),
             offer: None,
             highest_claimed: 0,
+            claims_followed: 0,
             restored: None,
             before: None,
         }
@@ -162,6 +196,10 @@ impl Job {
         let same = self.members.get(&address.worker).filter(|m| m.session == address.session);
         let bad_layout = same.is_some_and(|member| member.bad_layout);
         let contributed = same.and_then(|member| member.contributed);
+        let clipped = same.map(|member| member.clipped).unwrap_or_default();
+        let fetches = same.map(|member| member.fetches).unwrap_or_default();
+        let moves = same.map(|member| member.moves).unwrap_or_default();
+        self.last_join = now;
         let before = self.members.insert(
             address.worker,
             Member {
@@ -171,13 +209,17 @@ impl Job {
                 liveness: Liveness::since(now),
                 clock_error_us: join.clock_error_us,
                 last_join_sent_at_ns: join.sent_at_ns,
+                moves,
+                fetches,
                 last_join_received_at_ns: now.0,
                 bad_layout,
                 contributed,
+                clipped,
             },
         );
         let begun = self.ages_begun;
         let cluster = self.clusters.entry(address.cluster).or_default();
+        cluster.heard = Some(now);
         if begun {
             cluster.age.observe_from(now);
         }
@@ -187,6 +229,46 @@ impl Job {
             Some(_) => Entered::Known,
             None => Entered::New,
         }
+    }
+
+    /// Whether the job may be forgotten: it has neither a model nor a checkpoint's.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.model.is_none() && self.restored.is_none()
+    }
+
+    /// Forgets clusters that no worker is in and that were not heard for `after`.
+    pub(super) fn prune_clusters(&mut self, now: Instant, after: Duration) {
+        let here: BTreeSet<ClusterId> = self.members.values().map(|m| m.cluster).collect();
+        self.clusters.retain(|id, cluster| {
+            let lately = cluster.heard.is_none_or(|heard| now.since(heard) < after);
+            lately || here.contains(id)
+        });
+    }
+
+    /// Whether a worker may be in the cluster that its join names: it is there, or has not moved too
+    /// often.
+    pub(super) fn may_move(&mut self, now: Instant, address: &Address) -> bool {
+        let member = self.members.get_mut(&address.worker);
+        let Some(member) = member.filter(|m| m.session == address.session) else { return true };
+        member.cluster == address.cluster || member.moves.take(now, MOVES)
+    }
+
+    /// The largest norm of a mean gradient while nothing says what is usual: a step of `multiple` times
+    /// the length of the segment's weights, each of which counts as 1 at least.
+    pub(super) fn longest_step(&self, segment: u32, multiple: f64, rate: f64) -> Option<f64> {
+        let weights = self.model.as_ref()?.segments.get(segment as usize)?;
+        let sum: f64 = weights.iter().map(|w| f64::from(*w)).map(|w| w * w).sum();
+        Some(multiple * libm::sqrt(sum.max(weights.len() as f64)) / rate)
+    }
+
+    /// Whether an update holds no more contributions than the workers behind its sender may carry.
+    /// They are counted only where one worker alone could not carry it.
+    pub(super) fn may_carry(&self, from: PeerId, contributors: u32) -> bool {
+        if contributors <= MOST_CARRIED {
+            return true;
+        }
+        let behind = self.members.values().filter(|member| member.peer == from).count();
+        u64::from(contributors) <= u64::from(MOST_CARRIED) * behind as u64
     }
 
     /// The member that a datagram is from.
@@ -213,7 +295,9 @@ impl Job {
         if let Some(model) = &mut self.model
             && have_version > self.version
             && have_version - self.version <= CLAIM_STEP
+            && self.claims_followed < CLAIMS_FOLLOWED
         {
+            self.claims_followed += 1;
             model.changed = true;
             self.version = have_version;
             self.publish(keep);
@@ -251,7 +335,7 @@ impl Job {
                 worker: join.address.worker,
                 session: join.address.session,
                 version: join.have_version,
-                lanes: vec![0.0; self.shape.parameters as usize],
+                segments: BTreeMap::new(),
                 present: Present::none_of(self.shape.segments()),
                 last_progress: now,
                 round_trip: Duration::from_micros(u64::from(join.path.round_trip_us)),
@@ -290,13 +374,16 @@ impl Job {
         if offer.version != message.model_version {
             // The worker has had a newer model meanwhile: the two do not mix.
             offer.version = message.model_version;
+            offer.segments.clear();
             offer.present.clear();
         }
         offer.last_progress = now;
         if !offer.present.insert(message.segment) {
             return Err(Refused::Duplicate);
         }
-        read_lanes(lanes, &mut offer.lanes[shape.range(message.segment)]);
+        let mut segment = vec![0.0; shape.lanes(message.segment)];
+        read_lanes(lanes, &mut segment);
+        offer.segments.insert(message.segment, segment);
         if let Some(restored) = &mut self.restored {
             restored.hold(now, config.restore_patience);
         }
@@ -304,14 +391,13 @@ impl Job {
             return Ok(false);
         }
         let offer = self.offer.take().expect("it was there a few lines above");
-        self.start(&offer.lanes, config);
+        self.start(offer.segments, config);
         Ok(true)
     }
 
-    fn start(&mut self, lanes: &[f32], config: &ServerConfig) {
-        let segments = (0..self.shape.segments())
-            .map(|segment| Arc::new(lanes[self.shape.range(segment)].to_vec()))
-            .collect();
+    /// Begins with a model: all its segments, in their order.
+    fn start(&mut self, segments: BTreeMap<u32, Vec<f32>>, config: &ServerConfig) {
+        let segments = segments.into_values().map(Arc::new).collect();
         let rules = self.restored.take().map(|restored| restored.into_rules(config.rule));
         let rules = rules.unwrap_or_default();
         self.model = Some(ModelNow { segments, rules, changed: true });
@@ -347,15 +433,20 @@ impl Job {
     /// Counts a delivery, and takes the age of its cluster.
     pub(super) fn note_delivery(&mut self, now: Instant, update: &Update) -> Delivery {
         let contributors = u64::from(update.contributors);
-        if let Some(member) = self.members.get_mut(&update.address.worker) {
+        // One whose updates move nothing does not overlap with others.
+        if let Some(member) = self.members.get_mut(&update.address.worker)
+            && self.effect > 0.0
+        {
             member.contributed = Some(self.overlap.contributions());
         }
         self.fates.received += contributors;
         self.fates.deliveries += 1;
-        let versions = (update.version_oldest, update.version_newest);
+        // A version that is still to come is a false claim: nothing is told of it.
+        let versions = (update.version_oldest, update.version_newest.min(self.version));
         self.staleness.count(self.version, versions, update.contributors);
         self.begin_ages(now);
         let cluster = self.clusters.entry(update.address.cluster).or_default();
+        cluster.heard = Some(now);
         cluster.staleness.count(self.version, versions, update.contributors);
         cluster.deliveries += 1;
         cluster.contributions += contributors;
@@ -363,7 +454,7 @@ impl Job {
         // A clock that is ahead makes a model new, not newer than new for ever after.
         cluster.age.deliver(now, update.generated_newest_ns.min(now.0));
         cluster.recent_age.deliver(now, update.generated_newest_ns.min(now.0));
-        cluster.newest_version = cluster.newest_version.max(update.version_newest);
+        cluster.newest_version = cluster.newest_version.max(versions.1);
         Delivery {
             newest_version: cluster.newest_version,
             newest_generation_ns: cluster.age.newest_generation_ns().unwrap_or(0),
@@ -475,7 +566,7 @@ impl Job {
         let applied = model.rules[at].apply(weights, delivered);
         model.changed |= applied == Applied::Yes;
         if applied == Applied::Yes {
-            self.overlap.add(at, segments, delivered.contributors);
+            self.overlap.add(at, segments, f64::from(delivered.contributors) * self.effect);
         }
         Some(applied)
     }

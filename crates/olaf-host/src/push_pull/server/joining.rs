@@ -7,6 +7,9 @@ use olaf_engine::{Event, Refused};
 use olaf_engine::{Instant, PeerId};
 use olaf_wire::{Address, Join, Packet, Welcome, WelcomeCode};
 
+/// Jobs without a model that one peer began; a switch brings those of many workers.
+const JOBS_OF_A_PEER: usize = 256;
+
 impl Server {
     pub(super) fn handle_join(
         &mut self,
@@ -19,7 +22,7 @@ impl Server {
         // As long as what came, so that the answer proves the path both ways, and never longer.
         let padded_to = if join.path.padded_to > 0 { packet.len() } else { 0 };
         let padded_to = u32::try_from(padded_to).unwrap_or(0);
-        let code = self.admission(now, &join);
+        let code = self.admission(now, from, &join);
         if join.path.asks && !code.is_refusal() {
             let code = WelcomeCode::Path;
             let welcome = Welcome { padded_to, ..self.welcome(now, &join, code) };
@@ -36,6 +39,10 @@ impl Server {
         let job = self.jobs.entry(join.address.job).or_insert_with(|| {
             Job::new(Shape { parameters: join.parameters, segment_lanes: join.segment_lanes })
         });
+        job.opened_by.get_or_insert(from);
+        if !job.may_move(now, &join.address) {
+            return Err(Refused::TooOften);
+        }
         let newcomer = job.enter(now, from, &join);
         self.hops.entry((from, join.address.job)).or_default().liveness.note(now);
         job.keep_ahead_of(join.have_version, config.keep_versions);
@@ -53,9 +60,13 @@ impl Server {
     }
 
     /// Whether a join may be.
-    fn admission(&mut self, now: Instant, join: &Join) -> WelcomeCode {
+    fn admission(&mut self, now: Instant, from: PeerId, join: &Join) -> WelcomeCode {
+        if !self.jobs.contains_key(&join.address.job) && !self.has_room_for_a_job(from) {
+            return WelcomeCode::Full;
+        }
         let config = &self.config;
-        if join.parameters > config.max_parameters {
+        let shape = Shape { parameters: join.parameters, segment_lanes: join.segment_lanes };
+        if join.parameters > config.max_parameters || shape.is_cut_too_finely() {
             return WelcomeCode::ModelTooLarge;
         }
         // A worker that only asks learns the job's segment size.
@@ -64,10 +75,8 @@ impl Server {
             return WelcomeCode::WrongSegmentLanes;
         }
         let Some(job) = self.jobs.get_mut(&join.address.job) else {
-            let full = self.jobs.len() >= config.max_jobs;
-            return if full { WelcomeCode::Full } else { WelcomeCode::Welcome };
+            return WelcomeCode::Welcome;
         };
-        let shape = Shape { parameters: join.parameters, segment_lanes: join.segment_lanes };
         if !asks && job.shape != shape && job.recut(now, shape, config.silent_after) {
             return WelcomeCode::Welcome;
         }
@@ -85,7 +94,9 @@ impl Server {
         }
         match job.members.get(&join.address.worker) {
             Some(member)
-                if member.session != join.address.session
+                // The same session from another address is replayed, while the worker is heard where
+                // it was.
+                if (member.session != join.address.session || member.peer != from)
                     && !member.liveness.is_overdue(now, config.silent_after) =>
             {
                 WelcomeCode::WorkerIdInUse
@@ -93,6 +104,20 @@ impl Server {
             None if job.members.len() >= config.max_workers => WelcomeCode::Full,
             _ => WelcomeCode::Welcome,
         }
+    }
+
+    /// Whether one more job fits that this peer begins. A job without a model gives way when there is
+    /// no other room, the one with the oldest join first: joins alone must not keep new jobs out.
+    fn has_room_for_a_job(&mut self, peer: PeerId) -> bool {
+        let empty = || self.jobs.iter().filter(|(_, job)| job.is_empty());
+        if empty().filter(|(_, job)| job.opened_by == Some(peer)).count() >= JOBS_OF_A_PEER {
+            return false;
+        }
+        if self.jobs.len() < self.config.max_jobs {
+            return true;
+        }
+        let oldest = empty().min_by_key(|(_, job)| job.last_join).map(|(id, _)| *id);
+        oldest.is_some_and(|id| self.jobs.remove(&id).is_some())
     }
 
     /// A worker that speaks another version of the format reads of this only which one is spoken

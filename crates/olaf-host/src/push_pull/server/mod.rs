@@ -37,8 +37,11 @@ use alloc::collections::{BTreeMap, VecDeque};
 use answers::{Answers, Outgoing};
 use core::time::Duration;
 use job::Job;
+use olaf_engine::event::MEMBERSHIP_LINES;
 use olaf_engine::keys::ConfigError;
+use olaf_engine::party::clip::{Kept, Measured};
 use olaf_engine::party::ends::Order;
+use olaf_engine::party::{Allowance, Bucket, Clipped, GONE};
 use olaf_engine::report::{self, Report};
 use olaf_engine::{
     Engine, Event, FlowEnds, Hops, Instant, PeerId, PortId, Refused, Source, TrafficClass,
@@ -52,6 +55,15 @@ use olaf_wire::{
 /// How often parties are looked at for silence.
 const SILENCE_CHECK: Duration = Duration::from_millis(100);
 const EVENT_LIMIT: usize = 4096;
+/// Segments that one worker may ask for: four models at once, and then eight models a second. A worker
+/// has most of its models as answers to its updates.
+fn fetched_segments(model: u32) -> Allowance {
+    let every = Duration::from_secs(1) / model.saturating_mul(8).saturating_add(256);
+    Allowance { burst: model.saturating_mul(4).saturating_add(256), every }
+}
+
+/// Shortest time between two events about clipped updates of one worker.
+const TELL_CLIPPED_EVERY: Duration = Duration::from_secs(1);
 /// How often the mean age of all clusters is worked out.
 const MEAN_AGE_EVERY: Duration = Duration::from_millis(10);
 
@@ -70,6 +82,10 @@ pub struct Server {
     next_silence_check: Instant,
     /// Mean age of all clusters, nanoseconds, and when it was that.
     mean_age: Option<(f64, Instant)>,
+    /// The time of the last input.
+    clock: Instant,
+    /// Events about workers' coming and going, which strangers can cause.
+    lines: Bucket,
 }
 
 impl Server {
@@ -89,6 +105,8 @@ impl Server {
             events: VecDeque::new(),
             next_silence_check: Instant(0),
             mean_age: None,
+            clock: Instant(0),
+            lines: Bucket::default(),
             config,
         })
     }
@@ -115,6 +133,9 @@ impl Server {
     }
 
     fn event(&mut self, event: Event) {
+        if event.is_of_membership() && !self.lines.take(self.clock, MEMBERSHIP_LINES) {
+            return;
+        }
         if self.events.len() == EVENT_LIMIT {
             self.events.pop_front();
         }
@@ -209,6 +230,10 @@ impl Server {
             return Err(Refused::UnknownPeer);
         };
         hop.liveness.note(now);
+        if !job.may_carry(from, update.contributors) {
+            job.fates.reject(Refused::TooManyContributors, 1);
+            return Err(Refused::TooManyContributors);
+        }
         if !hop.is_news(update.address.session, update.hop_sequence) {
             job.fates.reject(Refused::Duplicate, 0);
             return Err(Refused::Duplicate);
@@ -223,11 +248,62 @@ impl Server {
             job.fates.reject(Refused::Overtaken, update.contributors);
             return Err(Refused::Overtaken);
         }
+        let mut clipping = core::mem::take(&mut job.clipping);
+        let mut measured = Measured {
+            worker: update.address.worker,
+            segment: update.segment,
+            contributors: update.contributors,
+            weight: update.weight,
+            reward: update.reward,
+        };
+        let rate = self.config.rule.learning_rate;
+        let kept = clipping.clip(&self.config.limits, &mut measured, lanes, |multiple| {
+            job.longest_step(update.segment, multiple, rate)
+        });
+        let Kept { lanes, clipped, effect } = kept;
+        job.effect = effect;
+        if clipped.any() {
+            self.note_clipped(now, from, &update.address, clipped);
+        }
+        let update = &Update { weight: measured.weight, reward: measured.reward, ..*update };
+        let applied = self.apply_update(now, from, update, lanes);
+        if let Some(job) = self.jobs.get_mut(&id) {
+            job.clipping = clipping;
+        }
+        applied
+    }
+
+    /// Counts a clipped update, and tells of it once a second for each worker. Of a merge the first
+    /// contributor is named.
+    fn note_clipped(&mut self, now: Instant, from: PeerId, address: &Address, clipped: Clipped) {
+        let Some(job) = self.jobs.get_mut(&address.job) else { return };
+        job.clipped.count(clipped);
+        let Some(member) = job.members.get_mut(&address.worker) else { return };
+        member.clipped.0 += 1;
+        if member.clipped.1.is_none_or(|told| now.since(told) >= TELL_CLIPPED_EVERY) {
+            member.clipped.1 = Some(now);
+            self.event(Event::ContributionClipped(seen(address, from), clipped));
+        }
+    }
+
+    fn apply_update(
+        &mut self,
+        now: Instant,
+        from: PeerId,
+        update: &Update,
+        lanes: &[u8],
+    ) -> Result<(), Refused> {
         if self.config.aggregate() != Aggregate::Each {
             return self.collect_update(now, from, update, lanes);
         }
+        let (id, cluster) = (update.address.job, update.address.cluster);
+        let job = self.jobs.get_mut(&id).ok_or(Refused::UnknownJob)?;
         let delivery = job.deliver(now, update, lanes, self.config.rule)?;
-        flow.delivered(update.flow_sequence);
+        if let Some(flow) =
+            self.ends.get_mut(&(from, id)).and_then(|f| f.get_mut(&(cluster, update.segment)))
+        {
+            flow.delivered(update.flow_sequence);
+        }
         let round_is_over = job.round_is_over(cluster, update.segment, update.segments);
         let snapshot = round_is_over.then(|| job.publish(self.config.keep_versions));
         let answer = Answer {
@@ -323,7 +399,14 @@ impl Server {
     ) -> Result<(), Refused> {
         let fetch = Fetch::parse(packet).map_err(Refused::Malformed)?;
         let job = self.jobs.get_mut(&fetch.address.job).ok_or(Refused::UnknownJob)?;
-        job.member(from, &fetch.address)?.liveness.note(now);
+        let model = job.shape.segments();
+        let member = job.member(from, &fetch.address)?;
+        member.liveness.note(now);
+        // An answer is far longer than the request.
+        let asks = fetch.segments().count() as u32;
+        if !member.fetches.take_many(now, asks.min(model), fetched_segments(model)) {
+            return Err(Refused::TooOften);
+        }
         let Some((version, snapshot, kept)) = job.snapshot(fetch.version) else {
             return Ok(()); // No model yet: the worker will be told when there is one.
         };
@@ -383,8 +466,13 @@ impl Server {
     fn check_silence(&mut self, now: Instant) {
         let after = self.config.silent_after;
         let mut fell_silent = alloc::vec::Vec::new();
+        // A job without a model is a join that nothing came of.
+        self.jobs.retain(|_, job| {
+            !job.is_empty() || !job.members.is_empty() || now.since(job.last_join) < after
+        });
         for (id, job) in &mut self.jobs {
             job.members.retain(|_, member| !member.liveness.is_gone(now, after));
+            job.prune_clusters(now, after * GONE);
             for (worker, member) in &mut job.members {
                 if member.liveness.fell_silent(now, after) {
                     let (job, cluster, worker, peer) = (*id, member.cluster, *worker, member.peer);
@@ -432,6 +520,7 @@ impl Server {
 
 impl Engine for Server {
     fn handle_packet(&mut self, now: Instant, from: Source, bytes: &[u8]) -> Verdict {
+        self.clock = now;
         match self.take_packet(now, from.peer, bytes) {
             Ok(()) => Verdict::Absorb,
             Err(refused) => {
@@ -461,6 +550,7 @@ impl Engine for Server {
     }
 
     fn handle_timeout(&mut self, now: Instant) {
+        self.clock = now;
         self.end_rounds(now);
         self.end_collections(now);
         self.resume_due(now);

@@ -18,18 +18,19 @@ pub(super) struct Overlap {
     at: VecDeque<f64>,
     /// By segment: contributions since `newest`. The segments of one update come one by one, and
     /// those that came before are no overlap.
-    since: Vec<u64>,
+    since: Vec<f64>,
     /// Contributions to the model's first segment, since the job began here.
-    total: u64,
+    total: f64,
 }
 
 impl Overlap {
-    /// Notes contributions that changed one of a model's `segments`.
-    pub(super) fn add(&mut self, segment: usize, segments: u32, contributors: u32) {
-        self.since.resize(segments as usize, 0);
-        self.since[segment] += u64::from(contributors);
+    /// Notes contributions that changed one of a model's `segments`. A contribution that is far smaller
+    /// than what is usual counts as a part of one.
+    pub(super) fn add(&mut self, segment: usize, segments: u32, contributors: f64) {
+        self.since.resize(segments as usize, 0.0);
+        self.since[segment] += contributors;
         if segment == 0 {
-            self.total += u64::from(contributors);
+            self.total += contributors;
         }
     }
 
@@ -39,8 +40,8 @@ impl Overlap {
             // The job has begun, or goes on from a checkpoint: earlier versions were not counted.
             self.at.clear();
         }
-        let mean = self.since.iter().sum::<u64>() as f64 / self.since.len().max(1) as f64;
-        self.since.fill(0);
+        let mean = self.since.iter().sum::<f64>() / self.since.len().max(1) as f64;
+        self.since.fill(0.0);
         self.newest = version;
         self.at.push_back(self.at.back().copied().unwrap_or_default() + mean);
         if self.at.len() > KEPT {
@@ -50,14 +51,14 @@ impl Overlap {
 
     /// Contributions to the model since the job began here.
     pub(super) const fn contributions(&self) -> u64 {
-        self.total
+        self.total as u64
     }
 
     /// Contributions to a segment since a version. For versions of before the count began, each
     /// counts as one.
     pub(super) fn since(&self, segment: usize, version: u32) -> f64 {
         let behind = self.newest.saturating_sub(version) as usize;
-        let now = self.since.get(segment).copied().unwrap_or_default() as f64;
+        let now = self.since.get(segment).copied().unwrap_or_default();
         let Some(last) = self.at.len().checked_sub(1) else { return behind as f64 + now };
         let known = behind.min(last);
         self.at[last] - self.at[last - known] + (behind - known) as f64 + now
@@ -72,13 +73,13 @@ mod tests {
     fn it_counts_contributions_not_versions() {
         let mut overlap = Overlap::default();
         overlap.publish(1);
-        overlap.add(0, 1, 8);
+        overlap.add(0, 1, 8.0);
         overlap.publish(2);
-        overlap.add(0, 1, 1);
+        overlap.add(0, 1, 1.0);
         overlap.publish(3);
         assert_eq!([1, 2, 3, 4].map(|version| overlap.since(0, version)), [9.0, 1.0, 0.0, 0.0]);
         // A change since the newest version counts for every worker that has that version.
-        overlap.add(0, 1, 2);
+        overlap.add(0, 1, 2.0);
         assert_eq!(overlap.since(0, 3), 2.0);
     }
 
@@ -88,7 +89,7 @@ mod tests {
         overlap.publish(1);
         for segment in 0..4 {
             assert_eq!(overlap.since(segment, 1), 0.0);
-            overlap.add(segment, 4, 2);
+            overlap.add(segment, 4, 2.0);
         }
         assert_eq!(overlap.since(3, 1), 2.0);
         overlap.publish(2);
@@ -101,7 +102,7 @@ mod tests {
         overlap.publish(70);
         assert_eq!(overlap.since(0, 60), 10.0);
         for version in 71..71 + 2 * KEPT as u32 {
-            overlap.add(0, 1, 2);
+            overlap.add(0, 1, 2.0);
             overlap.publish(version);
         }
         let newest = 70 + 2 * KEPT as u32;

@@ -5,12 +5,13 @@ use crate::age::jain;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
+use olaf_engine::switch::native::ClippedCounts;
 use olaf_engine::{ClusterId, Instant};
 use serde::Serialize;
 
 #[allow(missing_docs, reason = "each field stands in docs/reference/statistics.md")]
 mod schema {
-    use super::{BTreeMap, Serialize, String, Vec};
+    use super::{BTreeMap, ClippedCounts, Serialize, String, Vec};
 
     #[derive(Clone, Debug, Serialize)]
     pub struct ServerStatistics {
@@ -37,6 +38,8 @@ mod schema {
         pub received: u64,
         pub deliveries: u64,
         pub fates: Fates,
+        pub clipped: ClippedCounts,
+        pub clipped_workers: BTreeMap<u32, u64>,
         pub staleness_mean: Option<f64>,
         pub staleness_max: u32,
         pub clusters: Vec<Cluster>,
@@ -114,6 +117,13 @@ fn job_statistics(server: &Server, now: Instant, id: u32, job: &super::Job) -> s
             waiting: job.collection.waiting,
             rejected: job.fates.rejected.iter().map(|(r, n)| (r.as_ref().into(), *n)).collect(),
         },
+        clipped: job.clipped,
+        clipped_workers: job
+            .members
+            .iter()
+            .filter(|(_, member)| member.clipped.0 > 0)
+            .map(|(worker, member)| (worker.0, member.clipped.0))
+            .collect(),
         staleness_mean: job.staleness.mean(),
         staleness_max: job.staleness.max,
         fairness: jain(clusters.iter().filter_map(|cluster| cluster.aom_mean_ns)),

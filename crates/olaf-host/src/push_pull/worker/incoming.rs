@@ -25,6 +25,9 @@ impl Worker {
         if welcome.epoch != self.server.epoch() && self.models.is_old_epoch(welcome.epoch) {
             return Err(Refused::OldEpoch);
         }
+        let Some(version_seen) = self.joins.asked_at(welcome.echoed_sent_at_ns) else {
+            return self.unasked(now, &welcome);
+        };
         self.heard_switch(now, welcome.switch_epoch);
         self.awaits_admission = welcome.code == WelcomeCode::AdmissionPending;
         match welcome.code {
@@ -71,6 +74,12 @@ impl Worker {
         self.asked_for_layout(now, &welcome);
         if welcome.ready {
             self.offer = None;
+            if welcome.version < version_seen {
+                // The server read the join after this worker had heard of a later version, and does
+                // not have it: that version was forged, or is of an earlier life of the server.
+                self.models.forget_above(welcome.version);
+                self.basis = self.basis.min(welcome.version);
+            }
             self.want(now, welcome.version);
         }
         self.put_off_join(welcome.ready);
@@ -83,6 +92,17 @@ impl Worker {
         Ok(())
     }
 
+    /// A welcome that answers no recent join: no life of a switch or of a server is believed of it,
+    /// and no refusal. A switch that restarted asks its workers so to join again.
+    fn unasked(&mut self, now: Instant, welcome: &Welcome) -> Result<(), Refused> {
+        if welcome.code != WelcomeCode::JoinAgain {
+            return Err(Refused::NotAsked);
+        }
+        self.heard_switch(now, 0);
+        self.ask_soon(now);
+        Ok(())
+    }
+
     pub(super) fn handle_answer(
         &mut self,
         now: Instant,
@@ -92,6 +112,11 @@ impl Worker {
         self.for_me(&answer.address)?;
         if answer.epoch != self.server.epoch() && self.models.is_old_epoch(answer.epoch) {
             return Err(Refused::OldEpoch);
+        }
+        if answer.epoch != 0 && answer.epoch != self.server.epoch() {
+            // The server restarted, or the answer is forged: the answer to a join says which.
+            self.ask_soon(now);
+            return Err(Refused::UnknownEpoch);
         }
         self.heard_switch(now, 0);
         self.outbox.note_ends(answer.segment, &answer.ends);

@@ -29,9 +29,19 @@ pub(super) struct Joins {
     retry: Duration,
     /// Sending times of the joins whose answers are awaited, as the joins state them.
     on_the_way: VecDeque<u64>,
+    /// The last joins, answered or not. What says that it answers none of them is not believed.
+    asked: VecDeque<Asked>,
     /// The newest of them. Each join has a time of its own, so that an answer names one join.
     newest: u64,
     pub(super) sent: u64,
+}
+
+/// A question that was put by a join.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    sent_at_ns: u64,
+    /// The highest version that anything was heard of by then.
+    version_seen: u32,
 }
 
 impl Joins {
@@ -40,18 +50,23 @@ impl Joins {
             round_trip: RoundTrip::default(),
             retry: FIRST_RETRY,
             on_the_way: VecDeque::new(),
+            asked: VecDeque::new(),
             newest: 0,
             sent: 0,
         }
     }
 
-    /// The time that a join sent now carries.
-    pub(super) fn send(&mut self, now: Instant) -> u64 {
+    /// The time that a join sent now carries. A version was heard of by then.
+    pub(super) fn send(&mut self, now: Instant, version_seen: u32) -> u64 {
         self.newest = now.0.max(self.newest + 1);
         if self.on_the_way.len() == REMEMBERED {
             self.on_the_way.pop_front();
         }
         self.on_the_way.push_back(self.newest);
+        if self.asked.len() == REMEMBERED {
+            self.asked.pop_front();
+        }
+        self.asked.push_back(Asked { sent_at_ns: self.newest, version_seen });
         self.sent += 1;
         self.newest
     }
@@ -62,6 +77,14 @@ impl Joins {
         let wait = self.retry.min(keepalive);
         self.retry = (wait * 2).min(keepalive);
         wait
+    }
+
+    /// The highest version that was heard of when the join of that time left; nothing where no recent
+    /// join has that time. A stranger who does not see the joins cannot name one: a time has
+    /// nanoseconds.
+    pub(super) fn asked_at(&self, sent_at_ns: u64) -> Option<u32> {
+        let asked = self.asked.iter().find(|asked| asked.sent_at_ns == sent_at_ns);
+        asked.map(|asked| asked.version_seen)
     }
 
     /// An answer came to the join that was sent at `sent_at_ns`; its answerer held the join for
@@ -123,6 +146,15 @@ impl Offer {
 }
 
 impl Worker {
+    /// Something came that only the answer to a join can confirm: the worker asks soon. A flood of
+    /// such datagrams makes no flood of joins.
+    pub(super) fn ask_soon(&mut self, now: Instant) {
+        let at = now.max(self.last_join + FIRST_RETRY);
+        if self.path.is_searching() || self.next_join.is_some_and(|next| at < next) {
+            self.join_at(at);
+        }
+    }
+
     /// The next join is due then; where the path is still looked at, the next question of it.
     pub(super) fn join_at(&mut self, at: Instant) {
         if self.path.is_searching() {
@@ -158,7 +190,7 @@ impl Worker {
             parameters: shape.parameters,
             segment_lanes: shape.segment_lanes,
             clock_error_us: self.clock.error_us(),
-            sent_at_ns: self.joins.send(now),
+            sent_at_ns: self.joins.send(now, self.models.newest_version_seen()),
             clock_offset_ns: self.clock.offset_ns(),
             hops: 0,
             wants_notices: self.transmission.wants_notices(),
@@ -262,10 +294,11 @@ mod tests {
     #[test]
     fn an_answer_measures_the_join_that_it_names_and_only_once() {
         let mut joins = Joins::new();
-        let (first, second) = (joins.send(Instant(1000)), joins.send(Instant(1000)));
+        let (first, second) = (joins.send(Instant(1000), 7), joins.send(Instant(1000), 8));
         assert_ne!(first, second, "each has a time of its own");
         joins.answered(Instant(501_000), first, 100_000);
         assert_eq!(joins.round_trip.smoothed(), Some(Duration::from_nanos(400_000)));
+        assert_eq!([first, second, 5].map(|at| joins.asked_at(at)), [Some(7), Some(8), None]);
         joins.answered(Instant(900_000_000), first, 0);
         assert_eq!(joins.round_trip.smoothed(), Some(Duration::from_nanos(400_000)));
     }

@@ -102,6 +102,8 @@ pub struct Worker {
     fetches_in_vain: u32,
     /// The newest version whose model was handed to the learner.
     basis: u32,
+    /// The same as the learner knows it, which is above `basis` where that version was forgotten.
+    pulled: u32,
     counters: Counters,
     events: VecDeque<WorkerEvent>,
 }
@@ -157,6 +159,7 @@ impl Worker {
             next_fetch: None,
             fetches_in_vain: 0,
             basis: 0,
+            pulled: 0,
             counters: Counters::default(),
             events: VecDeque::new(),
             config,
@@ -274,10 +277,18 @@ impl Worker {
         self.models.newest()
     }
 
+    /// Whether the newest model is news to a learner that has a version already. A version that the
+    /// server turned out not to have is older than every other: see [`Models::forget_above`].
+    #[must_use]
+    pub fn is_newer(&self, version: u32, than: u32) -> bool {
+        let forgotten = than == self.pulled && than > self.models.newest_version_seen();
+        version > than || forgotten
+    }
+
     /// The learner has taken the model of that version: what it pushes from here on is computed
     /// on it.
     pub fn taken(&mut self, version: u32) {
-        self.basis = version;
+        (self.basis, self.pulled) = (version, version);
     }
 
     /// Where this worker stands.

@@ -61,6 +61,22 @@ impl Models {
         (self.first, self.next) = (None, None);
     }
 
+    /// The server has no version above `version`: forgets what is here of later ones.
+    pub(super) fn forget_above(&mut self, version: u32) {
+        self.newest_seen = version;
+        if let Some(model) = self.newest.take_if(|model| model.version > version) {
+            self.spare.push(model.lanes);
+        }
+        for assembly in [&mut self.first, &mut self.next] {
+            if let Some(assembly) = assembly.take_if(|assembly| assembly.version > version) {
+                self.missed += 1;
+                self.spare.push(assembly.lanes);
+            }
+        }
+        self.first = self.first.take().or_else(|| self.next.take());
+        self.spare.truncate(2);
+    }
+
     /// The version that began first of those on their way.
     pub(super) fn awaited(&self) -> Option<u32> {
         self.first.as_ref().map(|assembly| assembly.version)
@@ -93,6 +109,9 @@ impl Models {
             || shape.lanes(answer.segment) * LANE != lanes.len()
         {
             return Err(Refused::WrongSize);
+        }
+        if !olaf_engine::lanes::all_finite(lanes) {
+            return Err(Refused::NonFinite);
         }
         let version = answer.model_version;
         self.newest_seen = self.newest_seen.max(version);

@@ -1,0 +1,318 @@
+//! What a stranger or a faulty worker may send to a server and to a worker: nothing of it lasts.
+
+use olaf_engine::party::Limits;
+use olaf_engine::{DropReason, Engine, Event, Instant, PeerId, PortId, Source, Verdict};
+use olaf_host::push_pull::server::{RuleConfig, Step};
+use olaf_host::push_pull::worker::Standing;
+use olaf_host::{Refused, Server, ServerConfig, Worker, WorkerConfig};
+use olaf_wire::{Answer, JobId, Join, Kind, Packet, Update, Welcome, WelcomeCode};
+use std::time::Duration;
+
+const JOB: JobId = JobId(1);
+const SERVER: PeerId = PeerId(1000);
+const EPOCH: u32 = 9;
+
+fn plain(limits: Limits) -> ServerConfig {
+    let rule = RuleConfig { step: Step::Mean, staleness_power: 0.0, ..RuleConfig::default() };
+    ServerConfig { rule, limits, ..ServerConfig::default() }
+}
+
+/// A server and a worker, directly connected. Peer 7 is the worker; other peers send by hand.
+struct Pair {
+    now: Instant,
+    server: Server,
+    worker: Worker,
+    /// The last datagram of the server that had a model.
+    model: Vec<u8>,
+    hops: u32,
+}
+
+impl Pair {
+    fn joined(config: ServerConfig) -> Self {
+        let address = olaf_samples::address(JOB.0, 0, 7);
+        let worker = Worker::new(WorkerConfig::new(address, SERVER));
+        let now = Instant(1_000_000_000);
+        let server = Server::new(config, EPOCH).unwrap();
+        let mut pair = Self { now, server, worker, model: Vec::new(), hops: 0 };
+        pair.worker.join(now, &[&[1.0]]).unwrap();
+        pair.run(100);
+        assert_eq!(pair.worker.standing(), Standing::Joined);
+        pair
+    }
+
+    fn run(&mut self, milliseconds: u64) {
+        let mut buf = vec![0; 65_536];
+        for _ in 0..milliseconds {
+            for _ in 0..4 {
+                while let Some(sent) = self.worker.poll_transmit(self.now, PortId(0), &mut buf) {
+                    self.server.handle_packet(self.now, Source::end(PeerId(7)), &buf[..sent.len]);
+                }
+                while let Some(sent) = self.server.poll_transmit(self.now, PortId(0), &mut buf) {
+                    if sent.to.one() != Some(PeerId(7)) {
+                        continue;
+                    }
+                    if Packet::new_checked(&buf[..sent.len]).unwrap().kind() == Kind::Model {
+                        self.model = buf[..sent.len].to_vec();
+                    }
+                    self.worker.handle_packet(self.now, Source::end(SERVER), &buf[..sent.len]);
+                }
+            }
+            self.now = self.now + Duration::from_millis(1);
+            for engine in [&mut self.worker as &mut dyn Engine, &mut self.server] {
+                if engine.poll_timeout().is_some_and(|(at, _)| at <= self.now) {
+                    engine.handle_timeout(self.now);
+                }
+            }
+        }
+    }
+
+    fn gives_worker(&mut self, emit: impl FnOnce(&mut [u8]) -> usize) -> Result<(), Refused> {
+        let mut buf = [0; 512];
+        let len = emit(&mut buf);
+        taken(self.worker.handle_packet(self.now, Source::end(SERVER), &buf[..len]))
+    }
+
+    fn gives_server(
+        &mut self,
+        from: u32,
+        emit: impl FnOnce(&mut [u8]) -> usize,
+    ) -> Result<(), Refused> {
+        let mut buf = [0; 512];
+        let len = emit(&mut buf);
+        taken(self.server.handle_packet(self.now, Source::end(PeerId(from)), &buf[..len]))
+    }
+
+    /// A worker of that number enters from a peer of the same number.
+    fn enters(&mut self, worker: u32) {
+        let join = olaf_samples::join(olaf_samples::address(JOB.0, 0, worker), 1, 2208);
+        self.gives_server(worker, |buf| join.emit(buf)).unwrap();
+    }
+
+    fn sends(
+        &mut self,
+        worker: u32,
+        lane: f32,
+        change: impl FnOnce(&mut Update),
+    ) -> Result<(), Refused> {
+        self.hops += 1;
+        let version = self.model().0;
+        let mut update = olaf_samples::update(olaf_samples::address(JOB.0, 0, worker), self.hops);
+        update.hop_sequence = self.hops;
+        (update.version_oldest, update.version_newest) = (version, version);
+        change(&mut update);
+        self.gives_server(worker, |buf| update.emit(&[lane], buf))
+    }
+
+    fn model(&self) -> (u32, f32) {
+        let (version, mut segments) = self.server.model(JOB).unwrap();
+        (version, segments.next().unwrap()[0])
+    }
+
+    /// The last model as a forger changes it.
+    fn forged(&self, change: impl FnOnce(&mut Answer)) -> Answer {
+        let mut answer = Answer::parse(&Packet::new_checked(&self.model).unwrap()).unwrap();
+        change(&mut answer);
+        answer
+    }
+
+    /// The worker pushes, and hears of the model that results.
+    fn goes_on(&mut self) {
+        let now = self.now;
+        self.worker.push(now, &[&[1.0]], 0.0, 1.0).unwrap();
+        self.run(700);
+        let (version, lane) = self.model();
+        let model = self.worker.model().expect("it has a model");
+        assert_eq!((model.version, model.lanes[0]), (version, lane));
+        self.worker.taken(version);
+    }
+}
+
+fn taken(verdict: Verdict) -> Result<(), Refused> {
+    match verdict {
+        Verdict::Absorb => Ok(()),
+        Verdict::Drop(DropReason::End(refused)) => Err(refused),
+        other => panic!("an end neither passes on nor screens: {other:?}"),
+    }
+}
+
+#[test]
+fn a_forged_answer_of_a_new_life_makes_nobody_deaf() {
+    let mut pair = Pair::joined(plain(Limits::default()));
+    for epoch in 100..200 {
+        let forged = pair.forged(|answer| answer.epoch = epoch);
+        assert_eq!(pair.gives_worker(|buf| forged.emit(&[5.0], buf)), Err(Refused::UnknownEpoch));
+    }
+    let joins = pair.worker.statistics(pair.now).joins;
+    pair.goes_on();
+    assert!(pair.worker.statistics(pair.now).joins <= joins + 4, "a flood makes no flood of joins");
+}
+
+#[test]
+fn a_forged_model_of_the_highest_version_is_gone_with_the_next_answer_to_a_join() {
+    let mut pair = Pair::joined(plain(Limits::default()));
+    let forged = pair.forged(|answer| answer.model_version = u32::MAX);
+    pair.gives_worker(|buf| forged.emit(&[5.0], buf)).unwrap();
+    assert_eq!(pair.worker.model().unwrap().version, u32::MAX);
+    // The learner takes it, too.
+    pair.worker.taken(u32::MAX);
+    pair.run(600);
+    let (version, lane) = pair.model();
+    let model = pair.worker.model().unwrap();
+    assert_eq!((model.version, model.lanes[0]), (version, lane));
+    assert!(pair.worker.is_newer(version, u32::MAX), "the learner gets it");
+    assert!(!pair.worker.is_newer(version, version + 5), "nobody gets what is older");
+    pair.goes_on();
+}
+
+#[test]
+fn one_segment_of_a_forged_version_does_not_keep_the_worker_waiting_for_the_others() {
+    let mut pair = Pair::joined(plain(Limits::default()));
+    // A wish for a version that will never be there.
+    let forged = pair.forged(|answer| answer.model_version = u32::MAX - 1);
+    pair.gives_worker(|buf| forged.emit(&[f32::NAN], buf)).unwrap_err();
+    pair.run(600);
+    pair.goes_on();
+}
+
+#[test]
+fn a_model_that_is_no_number_is_refused() {
+    let mut pair = Pair::joined(plain(Limits::default()));
+    for lane in [f32::NAN, f32::INFINITY] {
+        let forged = pair.forged(|answer| answer.model_version += 1);
+        assert_eq!(pair.gives_worker(|buf| forged.emit(&[lane], buf)), Err(Refused::NonFinite));
+    }
+    pair.goes_on();
+}
+
+#[test]
+fn a_refusal_that_answers_no_join_turns_nobody_away() {
+    let mut pair = Pair::joined(plain(Limits::default()));
+    let join = olaf_samples::join(olaf_samples::address(JOB.0, 0, 7), 1, 2208);
+    for code in [WelcomeCode::WrongModelSize, WelcomeCode::NotAdmitted, WelcomeCode::Welcome] {
+        let forged =
+            Welcome { code, epoch: 55, ..olaf_samples::welcome(&Join { sent_at_ns: 3, ..join }) };
+        assert_eq!(pair.gives_worker(|buf| forged.emit(buf)), Err(Refused::NotAsked), "{code:?}");
+    }
+    assert_eq!(pair.worker.standing(), Standing::Joined);
+    pair.goes_on();
+}
+
+#[test]
+fn joins_that_claim_versions_move_the_job_a_little_and_then_nothing() {
+    let mut pair = Pair::joined(ServerConfig::default());
+    pair.enters(8);
+    let join = olaf_samples::join(olaf_samples::address(JOB.0, 0, 8), 1, 2208);
+    for claim in 0..5_000u32 {
+        let have_version = pair.model().0 + 1 + claim % 60_000;
+        pair.gives_server(8, |buf| Join { have_version, ..join }.emit(buf)).unwrap();
+    }
+    let followed = pair.model().0;
+    assert!(followed < 200, "version {followed}");
+    pair.goes_on();
+    pair.goes_on();
+    let before = pair.model().1;
+    pair.goes_on();
+    let moved = pair.model().1 - before;
+    assert!(moved > 0.5, "an honest step is a step: {moved}");
+}
+
+#[test]
+fn huge_numbers_are_clipped_and_named() {
+    let mut pair = Pair::joined(plain(Limits::default()));
+    for worker in 20..24 {
+        pair.enters(worker);
+    }
+    // Nobody else has sent anything: the step is bounded by the model.
+    pair.sends(20, 1e30, |_| ()).unwrap();
+    assert!(pair.model().1 <= 110.0, "{}", pair.model().1);
+    for worker in 21..24 {
+        pair.sends(worker, 1.0, |_| ()).unwrap();
+    }
+    let before = pair.model().1;
+    pair.sends(20, 1e30, |update| update.reward = 1e30).unwrap();
+    pair.sends(20, 1e30, |update| update.weight = 1e300).unwrap();
+    assert!((pair.model().1 - before).abs() <= 201.0, "{}", pair.model().1 - before);
+    let counts = pair.server.statistics(pair.now);
+    let named: Vec<_> = counts.jobs[0].clipped_workers.iter().collect();
+    assert_eq!(named, [(&20, &3)]);
+    let clipped = counts.jobs[0].clipped;
+    assert_eq!((clipped.norm, clipped.weight, clipped.reward), (2, 1, 1));
+    let says =
+        |event: Event| matches!(event, Event::ContributionClipped(who, _) if who.worker.0 == 20);
+    assert!(std::iter::from_fn(|| pair.server.poll_event()).any(says));
+}
+
+#[test]
+fn a_flood_of_zeros_does_not_shorten_the_steps_of_others() {
+    let steps = |flood: u32| {
+        let mut pair = Pair::joined(ServerConfig::default());
+        for worker in 20..24 {
+            pair.enters(worker);
+            pair.sends(worker, 1.0, |_| ()).unwrap();
+        }
+        let before = pair.model().1;
+        for _ in 0..50 {
+            let version = pair.model().0;
+            for _ in 0..flood {
+                pair.sends(20, 0.0, |_| ()).unwrap();
+            }
+            pair.sends(21, 1.0, |update| {
+                (update.version_oldest, update.version_newest) = (version, version);
+            })
+            .unwrap();
+        }
+        pair.model().1 - before
+    };
+    let (undisturbed, flooded) = (steps(0), steps(100));
+    assert!(flooded >= 0.9 * undisturbed, "{flooded} of {undisturbed}");
+}
+
+#[test]
+fn nobody_books_more_contributions_than_its_workers_may_carry() {
+    let mut pair = Pair::joined(plain(Limits::default()));
+    pair.enters(8);
+    for contributors in [1025, u32::MAX] {
+        let refused = pair.sends(8, 1.0, |update| update.contributors = contributors);
+        assert_eq!(refused, Err(Refused::TooManyContributors));
+    }
+    let job = &pair.server.statistics(pair.now).jobs[0];
+    assert_eq!((job.received, job.fates.rejected["too_many_contributors"]), (2, 2));
+}
+
+#[test]
+fn clusters_that_one_worker_names_are_few_and_forgotten() {
+    let mut pair = Pair::joined(plain(Limits::default()));
+    pair.enters(8);
+    for cluster in 100..5_100 {
+        let join = olaf_samples::join(olaf_samples::address(JOB.0, cluster, 8), 1, 2208);
+        let _ = pair.gives_server(8, |buf| join.emit(buf));
+    }
+    let clusters = |pair: &Pair| pair.server.statistics(pair.now).jobs[0].clusters.len();
+    assert!(clusters(&pair) <= 10, "{}", clusters(&pair));
+    pair.now = pair.now + Duration::from_secs(70);
+    pair.server.handle_timeout(pair.now);
+    assert!(clusters(&pair) <= 2, "{}", clusters(&pair));
+}
+
+#[test]
+fn jobs_of_strangers_give_way_to_a_new_one() {
+    let mut pair = Pair::joined(ServerConfig { max_jobs: 20, ..plain(Limits::default()) });
+    for job in 100..1_100 {
+        let join = olaf_samples::join(olaf_samples::address(job, 0, 1), 1, 2208);
+        pair.gives_server(job, |buf| join.emit(buf)).unwrap();
+    }
+    assert!(pair.server.statistics(pair.now).jobs.len() <= 20);
+    pair.goes_on();
+    pair.now = pair.now + Duration::from_secs(61);
+    pair.server.handle_timeout(pair.now);
+    pair.server.handle_timeout(pair.now + Duration::from_secs(1));
+    assert_eq!(pair.server.statistics(pair.now).jobs.len(), 1, "a job with a model stays");
+}
+
+#[test]
+fn a_join_of_a_huge_model_in_tiny_segments_is_refused() {
+    let mut pair = Pair::joined(plain(Limits::default()));
+    let join = olaf_samples::join(olaf_samples::address(2, 0, 1), 1 << 28, 1);
+    let refused = pair.gives_server(30, |buf| join.emit(buf));
+    assert_eq!(refused, Err(Refused::TurnedAway(WelcomeCode::ModelTooLarge)));
+}

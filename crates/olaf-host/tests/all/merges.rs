@@ -1,0 +1,88 @@
+//! What a server counts of a merge: the age of its newest contribution, the staleness midway between
+//! its versions, and a delivery for each contributor.
+
+use olaf_engine::{Engine, Instant, PeerId, Source, Verdict};
+use olaf_host::push_pull::server::Aggregate;
+use olaf_host::{Server, ServerConfig};
+use olaf_wire::{JobId, Update};
+use std::time::Duration;
+
+const NOW: Instant = Instant(1_000_000_000);
+
+/// A server with a model of version 1 and three workers at peer 5, which may be a switch.
+fn server(aggregate: Aggregate) -> Server {
+    let config = ServerConfig::default().aggregating(aggregate);
+    let mut server = Server::new(config, 9).unwrap();
+    let mut buf = [0; 512];
+    for worker in 0..3 {
+        let len = olaf_samples::join(olaf_samples::address(1, 0, worker), 1, 1).emit(&mut buf);
+        send(&mut server, NOW, &buf[..len]);
+    }
+    let len = olaf_samples::offer(olaf_samples::address(1, 0, 0), 1).emit(&[0.0], &mut buf);
+    send(&mut server, NOW, &buf[..len]);
+    server
+}
+
+fn send(server: &mut Server, now: Instant, bytes: &[u8]) {
+    assert_eq!(server.handle_packet(now, Source::end(PeerId(5)), bytes), Verdict::Absorb);
+}
+
+/// Applies updates of one contribution until the model has that version.
+fn reaches(server: &mut Server, version: u32) {
+    let mut number = 1_000;
+    while server.model(JobId(1)).unwrap().0 < version {
+        number += 1;
+        merged(server, number, |update| update.contributors = 1);
+    }
+}
+
+fn merged(server: &mut Server, number: u32, change: impl FnOnce(&mut Update)) {
+    let mut update = olaf_samples::update(olaf_samples::address(1, 0, 0), number);
+    update.hop_sequence = number;
+    change(&mut update);
+    let mut buf = [0; 512];
+    let len = update.emit(&[1.0], &mut buf);
+    send(server, NOW, &buf[..len]);
+}
+
+#[test]
+fn the_age_of_a_merge_is_that_of_its_newest_contribution() {
+    let mut server = server(Aggregate::Each);
+    merged(&mut server, 1, |update| {
+        update.contributors = 3;
+        (update.generated_oldest_ns, update.generated_newest_ns) = (NOW.0 - 900, NOW.0 - 200);
+    });
+    let later = NOW + Duration::from_nanos(50);
+    assert_eq!(server.statistics(later).jobs[0].clusters[0].aom_now_ns, Some(250));
+}
+
+#[test]
+fn the_staleness_of_a_merge_is_midway_between_its_versions_and_its_largest_is_the_oldest_s() {
+    let mut server = server(Aggregate::Each);
+    reaches(&mut server, 9);
+    let before = server.statistics(NOW).jobs[0].clone();
+    merged(&mut server, 1, |update| {
+        update.contributors = 2;
+        (update.version_oldest, update.version_newest) = (1, 5);
+    });
+    let job = &server.statistics(NOW).jobs[0];
+    let sum_before = before.staleness_mean.unwrap() * before.received as f64;
+    let sum = job.staleness_mean.unwrap() * job.received as f64;
+    assert!((sum - sum_before - 12.0).abs() < 1e-9, "two contributions, 6 versions behind each");
+    assert_eq!(job.staleness_max, 8);
+}
+
+#[test]
+fn each_contributor_of_a_merge_is_a_delivery() {
+    for aggregate in [
+        Aggregate::Each,
+        Aggregate::Periodic { contributions: Some(3), after: Duration::from_secs(1) },
+    ] {
+        let mut server = server(aggregate);
+        merged(&mut server, 1, |update| update.contributors = 3);
+        let job = &server.statistics(NOW).jobs[0];
+        let fates = &job.fates;
+        assert_eq!((job.received, fates.delivered_merged, fates.delivered_alone), (3, 3, 0));
+        assert_eq!((job.deliveries, job.clusters[0].contributions), (1, 3));
+    }
+}
