@@ -236,7 +236,8 @@ impl Client {
     ) -> Result<Option<u32>, ClientError> {
         let have: usize = parts.iter().map(|part| part.len()).sum();
         self.shared.with(|worker| {
-            let Some(model) = worker.model().filter(|m| m.version > newer_than) else {
+            let Some(model) = worker.model().filter(|m| worker.is_newer(m.version, newer_than))
+            else {
                 return Ok(None);
             };
             if model.lanes.len() != have {
@@ -262,7 +263,8 @@ impl Client {
     #[must_use]
     pub fn wait(&self, newer_than: u32, timeout: Duration) -> Option<u32> {
         self.shared.wait_until(deadline(timeout), |worker| {
-            worker.model().map(|model| model.version).filter(|version| *version > newer_than)
+            let version = worker.model().map(|model| model.version);
+            version.filter(|version| worker.is_newer(*version, newer_than))
         })
     }
 

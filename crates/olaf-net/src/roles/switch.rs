@@ -260,6 +260,10 @@ fn queue(
         engine.set_server(JobId(*job), peer);
         wiring.place(peer, PortId::UPLINK);
     }
+    for text in &config.pass_from {
+        let found = address::resolve(text, |a| socket.reaches(a)).map_err(in_key("pass_from"))?;
+        engine.pass_on_from(peers.fix(found));
+    }
     let driver = Driver::new("switch", engine, wiring, peers, socket).behind(keys_of(config)?);
     Ok(Running::new(driver, config.core))
 }

@@ -88,6 +88,9 @@ pub struct SwitchConfig {
     /// Files with keys, each of one job or of any: only parties with a key are let in. None: everybody
     /// is.
     pub key_files: Vec<String>,
+    /// Addresses whose datagrams of other protocols go up to `upstream`, paced as all others. None:
+    /// such datagrams are dropped and counted.
+    pub pass_from: Vec<String>,
     /// The core to run on, for all engines. Off: the system chooses.
     pub core: Option<usize>,
     /// For tests and experiments: lose some of the datagrams that arrive, at each engine; none:
@@ -174,6 +177,7 @@ impl Default for SwitchConfig {
             upstream: super::ServerConfig::default().listen,
             routes: BTreeMap::new(),
             key_files: Vec::new(),
+            pass_from: Vec::new(),
             core: None,
             receive_loss: None,
             engine: switch::Config::default(),
