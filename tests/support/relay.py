@@ -7,6 +7,7 @@ import random
 import socket
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from select import select
@@ -39,6 +40,8 @@ class Relay:
         self._outer = self._bound()
         self._inner: dict[tuple[str, int], socket.socket] = {}
         self._chance = random.Random(path.seed)
+        self.down: deque[bytes] = deque(maxlen=256)
+        """What came back from the target last."""
         self._stopping = threading.Event()
         self.address = f"127.0.0.1:{self._outer.getsockname()[1]}"
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -48,6 +51,11 @@ class Relay:
         """Send this to the target, at once, as if each worker had sent it."""
         for through in list(self._inner.values()):
             through.sendto(datagram, self._target)
+
+    def forge(self, datagram: bytes) -> None:
+        """Send every worker a datagram from the address at which it knows the target."""
+        for worker in list(self._inner):
+            self._outer.sendto(datagram, worker)
 
     def stop(self) -> None:
         self._stopping.set()
@@ -87,6 +95,7 @@ class Relay:
                     through, to = self._outer, owners[ready]
                     if self.path.mute:
                         continue
+                    self.down.append(datagram)
                 if len(datagram) > self.path.longest:
                     self.path.too_long += 1
                 elif self._chance.random() >= self.path.loss:

@@ -1,0 +1,92 @@
+"""Real processes on this machine's loopback, and honest workers."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from olaf import _olaf
+
+SIZE = 10
+
+
+class Party:
+    """A switch or a server in a process of its own."""
+
+    def __init__(self, kind: str, config: dict[str, Any]) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, str(Path(__file__).with_name("party.py")), kind, json.dumps(config)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.address = self._line()
+        host, _, port = self.address.rpartition(":")
+        self.place = (host, int(port))
+
+    def _line(self) -> str:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline().strip()
+        assert line, f"the process ended with {self._process.wait()}"
+        return line
+
+    def _ask(self, what: str) -> Any:
+        assert self._process.stdin is not None
+        self._process.stdin.write(what + "\n")
+        self._process.stdin.flush()
+        return json.loads(self._line())
+
+    def stats(self) -> dict[str, Any]:
+        read: dict[str, Any] = self._ask("stats")
+        return read
+
+    def events(self) -> list[dict[str, Any]]:
+        read: list[dict[str, Any]] = self._ask("events")
+        return read
+
+    def memory_mib(self) -> float:
+        """Memory that is really there."""
+        status = Path(f"/proc/{self._process.pid}/status").read_text()
+        line = next(line for line in status.splitlines() if line.startswith("VmRSS"))
+        return int(line.split()[1]) / 1024
+
+    def stop(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
+
+
+class Honest:
+    """A worker whose every push adds 1 to each parameter."""
+
+    def __init__(self, address: str, worker: int, cluster: int = 0, job: int = 1) -> None:
+        config = json.dumps({})
+        self.client = _olaf.Client(address, job=job, cluster=cluster, worker=worker, config=config)
+        self.client.join([np.zeros(SIZE, np.float32)], 30.0)
+        self.model = np.zeros(SIZE, np.float32)
+        self.version = 0
+        self.client.pull([self.model], 0)
+
+    def push(self) -> bool:
+        """Push once and wait for a newer model; whether one came."""
+        seen = self.version
+        self.client.push([np.ones(SIZE, np.float32)], reward=0.0)
+        if self.client.wait(seen, 5.0) is None:
+            return False
+        self.version = self.client.pull([self.model], seen) or seen
+        return True
+
+    def progress(self, pushes: int) -> float:
+        """By how much that number of pushes moved the model."""
+        self.push()
+        before = float(self.model[0])
+        for _ in range(pushes):
+            self.push()
+        return float(self.model[0]) - before
