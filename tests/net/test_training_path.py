@@ -176,7 +176,9 @@ def test_a_switch_with_one_credit_waits_for_the_server(network: Network) -> None
     assert counts["fates"]["sent_alone"] == 50
 
 
-def test_a_foreign_datagram_passes_through_untouched(network: Network) -> None:
+def test_a_foreign_datagram_goes_up_untouched_where_a_list_names_its_sender(
+    network: Network,
+) -> None:
     import socket
 
     with (
@@ -186,13 +188,15 @@ def test_a_foreign_datagram_passes_through_untouched(network: Network) -> None:
         behind.bind(("127.0.0.1", 0))
         behind.settimeout(10.0)
         host, port = behind.getsockname()
-        switch = network.switch(f"{host}:{port}")
+        before.bind(("127.0.0.1", 0))
+        sender = "{}:{}".format(*before.getsockname())
+        switch = network.switch(f"{host}:{port}", pass_from=[sender])
         own, own_port = switch.address.rsplit(":", 1)
         before.sendto(b"not ours at all", (own, int(own_port)))
         assert behind.recv(100) == b"not ours at all"
         behind.sendto(b"nor this", (own, int(own_port)))
-        until(lambda: stats(switch)["io"]["unroutable"] == 1, "the count")
-    assert stats(switch)["forwarded"]["untouched"] == 2
+        until(lambda: stats(switch)["refused"].get("foreign") == 1, "the count")
+    assert stats(switch)["forwarded"]["untouched"] == 1
 
 
 def test_a_worker_goes_on_in_another_cluster_while_the_job_runs(network: Network) -> None:

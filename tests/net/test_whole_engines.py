@@ -98,9 +98,9 @@ def test_updates_that_meet_in_the_queue_leave_as_one() -> None:
     assert (fates["sent_alone"], fates["merged"]) == (1, 2), "two met while the first was sent"
 
 
-def test_bytes_that_are_not_ours_are_refused_or_passed_on_with_a_reason() -> None:
+def test_bytes_that_are_not_ours_are_refused_with_a_reason() -> None:
     switch = Engine("switch", '{"server": 9}')
-    assert switch.handle_packet(0, 1, b"a stranger's datagram", port=1) == ("forwarded", 0)
+    assert switch.handle_packet(0, 1, b"a stranger's datagram", port=1) == ("foreign", None)
     server = Engine("server")
     assert server.handle_packet(0, 1, b"a stranger's datagram") == ("not_ours", None)
     assert server.report(0)["refused"] == {"not_ours": 1}
