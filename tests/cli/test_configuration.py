@@ -169,6 +169,30 @@ def test_rounds_do_not_go_with_holding_updates_back(tmp_path: Path, control: str
         assert read_settings(overrides=overrides).worker.transmission == control
 
 
+@pytest.mark.parametrize("section", ["switch", "leaf"])
+def test_rounds_do_not_go_with_a_gate_before_them(tmp_path: Path, section: str) -> None:
+    gated = [f"{section}.gate=5", "server.aggregate=round"]
+    message = refused(tmp_path, overrides=gated)
+    assert f"`{section}.gate` = 5 does not go with `server.aggregate` = 'round'" in message
+    assert "set the gate to off, or aggregate to each or periodic" in message
+    read_settings(overrides=[f"{section}.gate=5", "server.aggregate=periodic"])
+
+
+def test_limits_are_numbers_multiples_or_off() -> None:
+    settings = read_settings(
+        overrides=["switch.clip_norm=8x", "switch.clip_weight=off", "server.clip_reward=2.5"]
+    )
+    core = json.loads(settings.switch.to_core())
+    assert (core["clip_norm"], core["clip_weight"], core["clip_reward"]) == ("8x", None, "100x")
+    assert json.loads(settings.server.to_core())["clip_reward"] == "2.5"
+
+
+@pytest.mark.parametrize("limit", ["x", "0", "-3x", "infx", "nan"])
+def test_a_limit_that_is_none_is_refused(tmp_path: Path, limit: str) -> None:
+    message = refused(tmp_path, overrides=[f"switch.clip_norm={limit}"])
+    assert "write a number above 0, a multiple" in message
+
+
 def test_rates_are_as_tc_writes_them(tmp_path: Path) -> None:
     settings = read_settings(overrides=["switch.uplink=1.9mbit"])
     assert '"uplink_bps": 1900000' in settings.switch.to_core()

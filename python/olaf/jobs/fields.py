@@ -27,9 +27,23 @@ def _rate(value: Any) -> Any:
     return value
 
 
+def _clip(value: Any) -> Any:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        value = f"{value:g}"
+    if isinstance(value, str):
+        try:
+            limit = float(value.removesuffix("x"))
+        except ValueError:
+            limit = 0.0
+        if not 0 < limit < float("inf"):
+            raise ValueError('write a number above 0, a multiple such as "100x", or off')
+    return value
+
+
 Address = Annotated[str, BeforeValidator(_address)]
 Rate = Annotated[str, BeforeValidator(_rate)]
 OffFloat = Annotated[float | None, NoneIs("off")]
 OffInt = Annotated[int | None, NoneIs("off")]
+OffClip = Annotated[Annotated[str, BeforeValidator(_clip)] | None, NoneIs("off")]
 OffText = Annotated[str | None, NoneIs("off")]
 OffRate = Annotated[Rate | None, NoneIs("off")]

@@ -28,7 +28,7 @@ from olaf import extras
 from olaf.defaults import SERVER, SUMMING, SWITCH, WORKER
 from olaf.jobs import queues
 from olaf.jobs.admission import Policy
-from olaf.jobs.fields import Address, OffFloat, OffInt, OffRate, OffText
+from olaf.jobs.fields import Address, OffClip, OffFloat, OffInt, OffRate, OffText
 from olaf.jobs.place_settings import On, RaySettings, SlurmSettings
 from olaf.jobs.section import Explained, NoneIs, Section
 from olaf.jobs.sums_settings import (
@@ -67,6 +67,15 @@ class LeafSettings(Section):
     """Reward gate: a threshold in units of reward. A new update that is better than the waiting one
     by more than the threshold replaces it. A new update that is worse by more is filtered. Others
     merge. off always merges, which learned best."""
+    clip_norm: OffClip = SWITCH["clip_norm"]
+    """Limit on the norm of one update's mean gradient, in each segment: a number, or a multiple of
+    the recent median of the other workers ("100x"). A longer one is scaled down, counted, and its
+    worker is named."""
+    clip_weight: OffClip = SWITCH["clip_weight"]
+    """The same limit on the weight of one contribution; its sum is scaled down with it."""
+    clip_reward: OffClip = SWITCH["clip_reward"]
+    """The same limit on a reward: its magnitude, or with a multiple its distance from the median in
+    units of the spread."""
     uplink: OffRate = SWITCH["uplink"]
     """Bandwidth of the link towards the server in UDP payload, in tc's units ("1.9mbit"); off sends
     at once. Set uplink or credits, not both."""
@@ -152,6 +161,9 @@ class SwitchSettings(LeafSettings):
     key_files: list[str] = Field(default=SWITCH["key_files"])
     """Files with keys (`olaf keys`), each for a job of its own or for any: only parties with such a
     key are let in. Without one everybody is."""
+    pass_from: list[Address] = Field(default=SWITCH["pass_from"])
+    """Addresses whose datagrams of other protocols go up to `upstream`, paced as all others. With
+    an empty list such datagrams are dropped and counted."""
     reduce: ReduceSettings = ReduceSettings()
     """The engine `reduce`, if it is among the engines."""
     iswitch: IswitchSettings = IswitchSettings()
@@ -238,6 +250,12 @@ class ServerSettings(Section):
     """Reward gate of the delta rule: refuse updates below the best, or the recent, reward."""
     gate_margin: float = Field(default=SERVER["gate_margin"], ge=0)
     """Margin of the gate: allowed distance below its reference, in units of reward."""
+    clip_norm: OffClip = SERVER["clip_norm"]
+    """Limit on the norm of one update, as of the switch. A switch clips before it merges."""
+    clip_weight: OffClip = SERVER["clip_weight"]
+    """The same limit on the weight of one contribution."""
+    clip_reward: OffClip = SERVER["clip_reward"]
+    """The same limit on a reward."""
     staleness_power: float = Field(default=SERVER["staleness_power"], ge=0)
     """With k pushing workers, an update counts k^-power (see step); 0 weighs all alike. 0.7 suits
     updates of whole turns, which are one round old and overshoot together. If it is not set, `olaf
@@ -581,5 +599,17 @@ class Settings(Section):
                 "`server.aggregate` = 'round': a round waits for one update of every worker, and "
                 "transmission control holds updates back; set transmission to off, or aggregate "
                 "to each or periodic"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _rounds_are_complete(self) -> Self:
+        gates = {"switch": self.switch.gate, "leaf": self.leaf.gate}
+        gate = next((name for name, gate in gates.items() if gate is not None), None)
+        if self.server.aggregate == "round" and gate is not None:
+            raise ValueError(
+                f"`{gate}.gate` = {gates[gate]:g} does not go with `server.aggregate` = 'round': a "
+                "round waits for one update of every worker, and the gate of a switch filters "
+                "updates; set the gate to off, or aggregate to each or periodic"
             )
         return self
