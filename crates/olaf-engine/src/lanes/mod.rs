@@ -53,6 +53,17 @@ pub fn add(out: &mut Lanes, have: &[f32], incoming: &[u8]) -> bool {
     add_lanes(out, have, incoming) || out.iter().all(|lane| lane.is_finite())
 }
 
+/// The length of the lanes as a vector; not finite where a lane is not.
+#[must_use]
+pub fn length(incoming: &[u8]) -> f64 {
+    let sum = sum_of_squares(incoming);
+    // The squares of very large and of very small lanes do not fit a float32.
+    let fits = (1e-30..1e30).contains(&sum);
+    let slow = || lanes(incoming).map(f64::from).map(|lane| lane * lane).sum();
+    libm::sqrt(if fits { sum } else { slow() })
+}
+
+dispatched!(sum_of_squares, squares_loop, (incoming: &[u8]) -> f64);
 dispatched!(add_lanes, add_loop, (out: &mut [f32], have: &[f32], incoming: &[u8]) -> bool);
 dispatched!(copy_lanes, copy_loop, (out: &mut [f32], incoming: &[u8]) -> bool);
 dispatched!(looks_finite, look_loop, (incoming: &[u8]) -> bool);
@@ -150,6 +161,23 @@ fn look_loop<const N: usize>(incoming: &[u8]) -> bool {
     largest(&sums) < INFINITY
 }
 
+#[inline(always)]
+fn squares_loop<const N: usize>(incoming: &[u8]) -> f64 {
+    let mut sums = [0f32; N];
+    let (strides, rest) = incoming.as_chunks::<4>().0.as_chunks::<N>();
+    for incoming in strides {
+        for i in 0..N {
+            let lane = f32::from_le_bytes(incoming[i]);
+            sums[i] += lane * lane;
+        }
+    }
+    for (incoming, sum) in rest.iter().zip(&mut sums) {
+        let lane = f32::from_le_bytes(*incoming);
+        *sum += lane * lane;
+    }
+    sums.iter().map(|sum| f64::from(*sum)).sum()
+}
+
 /// The largest magnitude, as bits: those of an infinity or more where one is not finite.
 #[inline(always)]
 fn largest(lanes: &[f32]) -> u32 {
@@ -182,6 +210,13 @@ mod tests {
             if finite {
                 prop_assert_eq!(&*out, expected.as_slice());
             }
+        }
+
+        #[test]
+        fn a_length_is_the_slow_one(lanes in prop::collection::vec(prop_oneof![-1e3f32..1e3, -1e30f32..1e30, -1e-30f32..1e-30], 0..300)) {
+            let slow = lanes.iter().map(|lane| f64::from(*lane).powi(2)).sum::<f64>().sqrt();
+            let fast = length(&bytes(&lanes));
+            prop_assert!((fast - slow).abs() <= slow * 1e-4, "{} {}", fast, slow);
         }
 
         #[test]

@@ -11,6 +11,7 @@
 
 use crate::ids::WorkerId;
 use crate::keys::ConfigError;
+use crate::lanes;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::format;
 use alloc::string::String;
@@ -239,7 +240,7 @@ impl Clipping {
             self.weights.note(of.worker, of.weight / f64::from(of.contributors));
         }
         if limits.clip_norm != Clip::Off {
-            let length = norm(lanes) * factor;
+            let length = lanes::length(lanes) * factor;
             let norms = self.norms.entry(of.segment).or_default();
             let limit = norms.limit(limits.clip_norm, of.worker);
             if let (Some(limit), Clip::Median(multiple)) = (limit, limits.clip_norm) {
@@ -355,32 +356,6 @@ fn median(values: &mut [f64]) -> Option<f64> {
     Some(*values.select_nth_unstable_by(middle, f64::total_cmp).1)
 }
 
-/// The length of the lanes as a vector.
-fn norm(lanes: &[u8]) -> f64 {
-    let lanes = lanes.as_chunks::<LANE>().0;
-    // Many sums side by side, so that no addition waits for the one before.
-    let mut sums = [0f32; 32];
-    let (strides, rest) = lanes.as_chunks::<32>();
-    for stride in strides {
-        for (sum, lane) in sums.iter_mut().zip(stride) {
-            let lane = f32::from_le_bytes(*lane);
-            *sum += lane * lane;
-        }
-    }
-    for (sum, lane) in sums.iter_mut().zip(rest) {
-        let lane = f32::from_le_bytes(*lane);
-        *sum += lane * lane;
-    }
-    let sum: f64 = sums.iter().map(|sum| f64::from(*sum)).sum();
-    // The squares of very large and of very small lanes do not fit a float32.
-    let sum = if (1e-30..1e30).contains(&sum) {
-        sum
-    } else {
-        lanes.iter().map(|lane| f64::from(f32::from_le_bytes(*lane))).map(|lane| lane * lane).sum()
-    };
-    libm::sqrt(sum)
-}
-
 /// As configurations and messages write it.
 impl fmt::Display for Clip {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -396,7 +371,6 @@ impl fmt::Display for Clip {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     fn bytes(lanes: &[f32]) -> Vec<u8> {
         lanes.iter().flat_map(|lane| lane.to_le_bytes()).collect()
@@ -539,14 +513,5 @@ mod tests {
         }
         let bad = Limits { clip_weight: Clip::At(f64::NAN), ..Limits::OFF };
         assert_eq!(bad.check().expect_err("not a number").key, "clip_weight");
-    }
-
-    proptest! {
-        #[test]
-        fn a_norm_is_the_slow_one(lanes in prop::collection::vec(prop_oneof![-1e3f32..1e3, -1e30f32..1e30, -1e-30f32..1e-30], 1..300)) {
-            let slow = lanes.iter().map(|lane| f64::from(*lane).powi(2)).sum::<f64>().sqrt();
-            let fast = norm(&bytes(&lanes));
-            prop_assert!((fast - slow).abs() <= slow * 1e-4, "{} {}", fast, slow);
-        }
     }
 }
