@@ -141,7 +141,7 @@ impl AtpServer {
         header.emit(fragment.result(), &mut bytes);
         let sent = &mut self.counts.parameters;
         *(if again.is_some() { &mut sent.again } else { &mut sent.sent }) += to.len() as u64;
-        self.push(now, Receivers::Many(to.into()), bytes);
+        self.push(now, Receivers::Many(to), bytes);
     }
 
     /// Asks all workers for a fragment in f32 (ATP §3.8).
@@ -160,7 +160,7 @@ impl AtpServer {
         let answer = answer(of, number, sequence, fragment.tensor, fragment.tensor_length, index);
         let header = Header { overflow: true, ..answer };
         self.counts.parameters.requests += to.len() as u64;
-        self.send(now, Receivers::Many(to.into()), |buf| header.emit(&[], buf));
+        self.send(now, Receivers::Many(to), |buf| header.emit(&[], buf));
     }
 }
 

@@ -6,6 +6,7 @@ use crate::collective::atp::indices::Indices;
 use crate::collective::atp::seats::{Path, Seating};
 use crate::collective::atp::topology::Topology;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 use olaf_engine::{Instant, PeerId, Session};
@@ -61,6 +62,8 @@ pub(super) struct Generation {
     pub(super) life: u16,
     /// By rank.
     pub(super) members: Vec<Member>,
+    /// Their peers, each once, in order.
+    group: Arc<[PeerId]>,
     ranks: BTreeMap<Session, usize>,
     /// Ranks of workers that are elsewhere than the topology says.
     pub(super) misplaced: BTreeSet<u32>,
@@ -90,6 +93,7 @@ impl Generation {
             life: number,
             gone: alloc::vec![false; members.len()],
             ranks: sessions.zip(0..).collect(),
+            group: group_of(&members),
             members,
             misplaced: BTreeSet::new(),
             seating: Seating::default(),
@@ -134,22 +138,35 @@ impl Generation {
     }
 
     pub(super) fn has_peer(&self, peer: PeerId) -> bool {
-        self.members.iter().any(|member| member.peer == peer)
+        self.group.binary_search(&peer).is_ok()
     }
 
     /// Everyone whom a parameter packet goes to: the switches before the server, or workers without
     /// one. Each gets it once, and copies it (ATP §3.2).
-    pub(super) fn group(&self) -> Vec<PeerId> {
-        let mut peers: Vec<PeerId> = self.members.iter().map(|member| member.peer).collect();
-        peers.sort_unstable();
-        peers.dedup();
-        peers
+    pub(super) fn group(&self) -> Arc<[PeerId]> {
+        self.group.clone()
+    }
+
+    /// A member has said where it is now.
+    pub(super) fn hear(&mut self, rank: usize, member: Member) {
+        let has_moved = self.members[rank].peer != member.peer;
+        self.members[rank] = member;
+        if has_moved {
+            self.group = group_of(&self.members);
+        }
     }
 
     /// The rank of a member that is silent.
     pub(super) fn dead(&self, now: Instant, silence: Duration) -> Option<usize> {
         self.members.iter().position(|member| now.since(member.heard) >= silence)
     }
+}
+
+fn group_of(members: &[Member]) -> Arc<[PeerId]> {
+    let mut peers: Vec<PeerId> = members.iter().map(|member| member.peer).collect();
+    peers.sort_unstable();
+    peers.dedup();
+    peers.into()
 }
 
 /// A job at one of its servers.

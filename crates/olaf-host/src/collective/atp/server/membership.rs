@@ -69,8 +69,8 @@ impl AtpServer {
             match member {
                 Some(rank) if !wants_next => {
                     let before = current.members[rank];
-                    current.members[rank] =
-                        Member { wanted: before.wanted, ..Member::new(now, peer, join) };
+                    let member = Member { wanted: before.wanted, ..Member::new(now, peer, join) };
+                    current.hear(rank, member);
                     let moved = &current.members[rank];
                     if (before.peer, before.path, before.aggregators)
                         != (moved.peer, moved.path, moved.aggregators)
