@@ -119,10 +119,11 @@ SECONDS ?= 600
 crosscheck: env ## check the verifier's provers on random instances, for SECONDS
 	$(BIN)/python tests/verify/crosscheck.py $(SECONDS) $(ARGS)
 
-model-check: ## check every state of larger clusters and tables (design notes 018, 028, 031; minutes)
+model-check: ## check every state of larger clusters and tables (design notes 018, 028, 031, 032; minutes)
 	cargo test --release -p olaf-sched --features model --lib protocol::check -- --ignored --nocapture --test-threads 1
 	cargo test --release -p olaf-engine --features model --lib blocks::pool::check -- --ignored --nocapture --test-threads 1
 	cargo test --release -p olaf-engine --features model --lib blocks::hashed::check -- --ignored --nocapture --test-threads 1
+	cargo test --release -p olaf-engine --features model --lib blocks::records::check -- --ignored --nocapture --test-threads 1
 
 constraints: env ## pin the newest versions of the dependencies
 	scripts/pin

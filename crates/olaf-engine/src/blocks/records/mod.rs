@@ -9,6 +9,8 @@
 //! differs: the paper removes a record together with its block. Here a record keeps the result until
 //! every source says that it holds it, because a lost datagram would otherwise be lost for ever.
 
+#[cfg(all(test, feature = "model"))]
+mod check;
 mod counts;
 mod job;
 mod progress;

@@ -42,6 +42,12 @@ impl Timers {
         self.next.map(|next| Instant(next.saturating_mul(self.step_ns())))
     }
 
+    /// Which thread starts next; none: none does.
+    #[cfg(all(test, feature = "model"))]
+    pub(super) fn phase(&self) -> Option<u64> {
+        self.next.map(|next| next % u64::from(self.threads))
+    }
+
     /// The part of the table that the next thread looks at, if it starts by `now`. After a pause each
     /// part is looked at once, however long the pause was.
     pub(super) fn begin(&mut self, now: Instant, buckets: usize) -> Option<Range<usize>> {
