@@ -21,7 +21,8 @@ pub struct Seg {
     pub generation: u8,
     /// The packet is the last of its vector.
     pub last: bool,
-    /// Workers that are not in the sum, at most [`MAX_WORKERS`]; 0 in a worker's own packet.
+    /// Of a sum: workers that are not in it, at most [`MAX_WORKERS`]. Of a worker's own packet: the worker's
+    /// vectors for the same sum before this one, 0 except in asynchronous training (iSwitch §4.1).
     pub missing: u16,
     /// The packet's number in its generation, at most [`MAX_INDEX`].
     pub index: u64,

@@ -2,6 +2,7 @@
 
 use super::{Piece, State};
 use crate::lanes::{Aligned, typed};
+use alloc::vec::Vec;
 use olaf_wire::reduce::{LaneType, Operator, RankSet};
 
 /// A cell and its packet.
@@ -11,8 +12,11 @@ pub struct Cell {
     /// The packet, or the last one while the cell is free.
     pub index: u64,
     is_used: bool,
+    /// Members whose vector 0 is in the sum.
     from: RankSet,
-    /// Pieces in the sum: the length of `from`, which takes long to count.
+    /// Member and number of each other vector in the sum. Fewer than H, because H vectors complete a sum.
+    further: Vec<(u32, u32)>,
+    /// Vectors in the sum.
     pieces: u32,
     /// H of this sum.
     pub threshold: u32,
@@ -32,6 +36,7 @@ impl Default for Cell {
             index: 0,
             is_used: false,
             from: RankSet::new(),
+            further: Vec::new(),
             pieces: 0,
             threshold: 0,
             contributors: 0,
@@ -49,10 +54,19 @@ impl Cell {
         self.state
     }
 
-    /// The members whose pieces are in the sum.
+    /// The members whose first pieces are in the sum.
     #[must_use]
     pub const fn from(&self) -> &RankSet {
         &self.from
+    }
+
+    /// Whether that vector of a member is in the sum.
+    #[must_use]
+    pub fn has(&self, member: u32, vector: u32) -> bool {
+        match vector {
+            0 => self.from.contains(member),
+            _ => self.further.contains(&(member, vector)),
+        }
     }
 
     /// Pieces in the sum.
@@ -78,7 +92,7 @@ impl Cell {
         self.state = State::Open;
         self.threshold = threshold;
         self.congested = piece.congested;
-        self.note(piece.member);
+        self.note(piece);
         typed::begin(&mut self.sum, LaneType::F32, piece.floats);
     }
 
@@ -86,7 +100,7 @@ impl Cell {
     pub(super) fn add(&mut self, piece: &Piece<'_>, contributors: u32) {
         self.contributors += contributors;
         self.congested |= piece.congested;
-        self.note(piece.member);
+        self.note(piece);
         typed::combine(&mut self.sum, LaneType::F32, Operator::Sum, piece.floats);
     }
 
@@ -120,10 +134,15 @@ impl Cell {
         (self.index, self.is_used, self.last) = (index, true, last);
         (self.contributors, self.congested) = (contributors, false);
         (self.from, self.pieces) = (RankSet::new(), 0);
+        self.further.clear();
     }
 
-    fn note(&mut self, member: u32) {
-        self.from.insert(member);
+    fn note(&mut self, piece: &Piece<'_>) {
+        if piece.vector == 0 {
+            self.from.insert(piece.member);
+        } else {
+            self.further.push((piece.member, piece.vector));
+        }
         self.pieces += 1;
     }
 }

@@ -8,6 +8,9 @@
 //!
 //! differs: the paper's switch only counts the packets of a Seg, so a repeated packet counts twice. This table
 //! also keeps the set of members whose packets are in the sum.
+//!
+//! A worker that trains asynchronously may send several vectors for one sum (iSwitch §4.1, Algorithm 1: *wait until
+//! H gradient vectors received*). It numbers them, so a repeated one still counts once.
 
 mod cell;
 #[cfg(any(test, feature = "reference"))]
@@ -30,6 +33,8 @@ pub struct Piece<'a> {
     pub member: u32,
     /// Workers behind the member that are not in the piece; 0 of a worker.
     pub missing: u32,
+    /// The member's vectors for this sum before this one; 0 of a switch.
+    pub vector: u32,
     /// It is the last packet of its vector.
     pub last: bool,
     /// The path was congested on the way here.
@@ -90,6 +95,9 @@ impl ByIndex {
     }
 
     /// Takes in a piece.
+    ///
+    /// Example with H = 2: vectors 0 and 1 of the same member complete a sum. A vector that comes again is
+    /// [`Met::Repeated`].
     pub fn meet(&mut self, piece: &Piece<'_>) -> Met {
         let at = self.place(piece.index);
         let met = self.met(piece, at);
@@ -128,7 +136,7 @@ impl ByIndex {
             if cell.index > index || self.holds[member as usize] > index {
                 return Met::Held;
             }
-            if cell.from().contains(member) {
+            if cell.has(member, piece.vector) {
                 return Met::Repeated;
             }
             if cell.floats().len() != piece.floats.len() {
@@ -155,6 +163,12 @@ impl ByIndex {
         let Some(before) = index.checked_sub(self.slots.into()) else { return true };
         let other = &self.cells[self.place(before)];
         other.index == before && other.state() == State::Final
+    }
+
+    /// Whether the next packet waits until some member holds an older result.
+    #[must_use]
+    pub fn is_blocked(&self) -> bool {
+        !self.gives_way(self.first_incomplete)
     }
 
     /// Whether the packet's cell is free, or has a result that every member holds.
@@ -256,7 +270,7 @@ impl ByIndex {
         match cell.state() {
             _ if cell.index > index => Asked::Held,
             State::Final => Asked::Result,
-            State::Open if !cell.from().contains(member) => Asked::Wanted,
+            State::Open if !cell.has(member, 0) => Asked::Wanted,
             State::Open | State::Summed | State::Free => Asked::Waiting,
         }
     }
@@ -280,11 +294,11 @@ impl ByIndex {
         (cell.index == index && cell.state() != State::Free).then_some(cell)
     }
 
-    /// Members that are missing in the sum of an incomplete packet.
+    /// Members without a piece in the sum of an incomplete packet.
     pub fn missing_members(&self, index: u64) -> impl Iterator<Item = u32> + use<'_> {
         let cell = self.cell(index).filter(|cell| cell.state() == State::Open);
         let members = cell.map_or(0, |_| self.members());
-        (0..members).filter(move |member| cell.is_some_and(|cell| !cell.from().contains(*member)))
+        (0..members).filter(move |member| cell.is_some_and(|cell| !cell.has(*member, 0)))
     }
 
     /// The first packet without a result.

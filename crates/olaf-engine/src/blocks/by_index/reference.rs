@@ -9,8 +9,8 @@ use alloc::vec::Vec;
 /// A packet and what came for it.
 #[derive(Clone, Debug)]
 pub struct Packet {
-    /// Members, workers in their pieces, floats; in the order of arrival.
-    pieces: Vec<(u32, u32, Vec<f32>)>,
+    /// Members and numbers of their vectors, workers in the pieces, floats; in the order of arrival.
+    pieces: Vec<((u32, u32), u32, Vec<f32>)>,
     threshold: u32,
     last: bool,
     len: usize,
@@ -116,7 +116,7 @@ impl Reference {
 
     /// As [`super::ByIndex::meet`].
     pub fn meet(&mut self, piece: &Piece<'_>) -> Met {
-        let &Piece { index, member, missing, last, .. } = piece;
+        let &Piece { index, member, missing, vector, last, .. } = piece;
         let Some(weight) = self.weights.get(member as usize).copied() else {
             return Met::Refused(Reason::NotAMember);
         };
@@ -149,7 +149,7 @@ impl Reference {
             return Met::Held;
         }
         let packet = self.packets.get_mut(&index).expect("it was there or is now");
-        if packet.pieces.iter().any(|(from, ..)| *from == member) {
+        if packet.pieces.iter().any(|(from, ..)| *from == (member, vector)) {
             return Met::Repeated;
         }
         if packet.len != len {
@@ -161,7 +161,7 @@ impl Reference {
         if packet.is_summed {
             return Met::Late;
         }
-        packet.pieces.push((member, weight - missing, floats_of(piece.floats)));
+        packet.pieces.push(((member, vector), weight - missing, floats_of(piece.floats)));
         if packet.pieces.len() >= packet.threshold as usize {
             packet.is_summed = true;
             return Met::Complete;
@@ -226,7 +226,7 @@ impl Reference {
             None => Asked::Wanted,
             Some(packet) if packet.result.is_some() => Asked::Result,
             Some(packet) if packet.is_summed => Asked::Waiting,
-            Some(packet) if packet.pieces.iter().any(|(from, ..)| *from == member) => {
+            Some(packet) if packet.pieces.iter().any(|(from, ..)| *from == (member, 0)) => {
                 Asked::Waiting
             }
             Some(_) => Asked::Wanted,

@@ -12,10 +12,15 @@ fn floats(bytes: &[u8]) -> Vec<f32> {
     bytes.as_chunks::<4>().0.iter().map(|float| f32::from_le_bytes(*float)).collect()
 }
 
+/// Sends the first vector of a member.
 fn send(table: &mut ByIndex, member: u32, index: u64, float: f32) -> Met {
+    send_vector(table, (member, 0), index, float)
+}
+
+fn send_vector(table: &mut ByIndex, (member, vector): (u32, u32), index: u64, float: f32) -> Met {
     let floats = &bytes(&[float, 1.0]);
-    let met =
-        table.meet(&Piece { index, member, missing: 0, last: false, congested: false, floats });
+    let piece = Piece { index, member, missing: 0, vector, last: false, congested: false, floats };
+    let met = table.meet(&piece);
     if met == Met::Complete {
         table.finish_own(index);
     }
@@ -50,6 +55,30 @@ fn a_repeated_packet_counts_once() {
     assert_eq!(send(&mut table, 1, 0, 2.0), Met::Complete);
     assert_eq!(send(&mut table, 1, 0, 2.0), Met::Repeated);
     assert_eq!(result(&table, 0), [3.0, 2.0]);
+}
+
+#[test]
+fn two_vectors_of_a_worker_count_twice_and_each_counts_once() {
+    let mut table = table(4, 3);
+    assert_eq!(send_vector(&mut table, (0, 1), 0, 1.0), Met::Opened, "it overtook vector 0");
+    assert_eq!(send_vector(&mut table, (0, 1), 0, 1.0), Met::Repeated);
+    assert_eq!(send_vector(&mut table, (0, 0), 0, 2.0), Met::Added);
+    assert_eq!(send_vector(&mut table, (0, 0), 0, 2.0), Met::Repeated);
+    assert_eq!(table.ask(0, 0), Asked::Waiting);
+    assert_eq!(table.ask(1, 0), Asked::Wanted);
+    assert_eq!(send_vector(&mut table, (1, 0), 0, 4.0), Met::Complete);
+    assert_eq!(send_vector(&mut table, (2, 0), 0, 8.0), Met::Late);
+    assert_eq!(result(&table, 0), [7.0, 3.0]);
+    let counts = table.counts();
+    assert_eq!((counts.summed, counts.repeated, counts.late), (3, 2, 1));
+    // The numbers of one sum say nothing of a later one in the same cell.
+    (0..3).for_each(|member| table.note_holds(member, 8));
+    for index in 1..8 {
+        (0..3).for_each(|member| {
+            send(&mut table, member, index, 1.0);
+        });
+    }
+    assert_eq!(send_vector(&mut table, (0, 1), 8, 1.0), Met::Opened);
 }
 
 #[test]
@@ -102,7 +131,8 @@ fn nobody_sends_what_it_cannot_know() {
     assert_eq!(send(&mut table, 5, 0, 1.0), Met::Refused(Reason::NotAMember));
     send(&mut table, 0, 0, 1.0);
     let floats = &bytes(&[1.0]);
-    let piece = Piece { index: 0, member: 1, missing: 0, last: false, congested: false, floats };
+    let piece =
+        Piece { index: 0, member: 1, missing: 0, vector: 0, last: false, congested: false, floats };
     assert_eq!(table.meet(&piece), Met::Refused(Reason::WrongSize));
     let floats = &bytes(&[1.0, 1.0]);
     let last = Piece { last: true, floats, ..piece };
@@ -129,7 +159,7 @@ fn the_end_of_a_generation_keeps_the_results_before_it() {
 
 #[derive(Clone, Debug)]
 enum Step {
-    Piece { member: u32, index: u64, missing: u32, last: bool, float: i8, short: bool },
+    Piece { member: u32, index: u64, missing: u32, vector: u32, last: bool, float: i8, short: bool },
     Above { index: u64, contributors: u32, float: i8 },
     Holds { member: u32, holds: u64 },
     Force(u64),
@@ -141,11 +171,12 @@ enum Step {
 fn step() -> impl Strategy<Value = Step> {
     let index = || prop_oneof![4 => 0u64..6, 2 => 4u64..14, 1 => 0u64..40];
     prop_oneof![
-        30 => (0u32..4, index(), 0u32..40, 0u32..20, any::<i8>(), 0u32..30).prop_map(
-            |(member, index, missing, last, float, short)| Step::Piece {
+        30 => (0u32..4, index(), 0u32..40, 0u32..20, any::<i8>(), 0u32..30, 0u32..12).prop_map(
+            |(member, index, missing, last, float, short, vector)| Step::Piece {
                 member,
                 index,
                 missing: u32::from(missing == 0) + u32::from(missing < 3),
+                vector: vector.saturating_sub(9),
                 last: last == 0,
                 float,
                 short: short == 0,
@@ -177,10 +208,10 @@ proptest! {
         for step in steps {
             let mut summed = None;
             match step {
-                Step::Piece { member, index, missing, last, float, short } => {
+                Step::Piece { member, index, missing, vector, last, float, short } => {
                     let floats = bytes(&[f32::from(float), 0.5]);
                     let floats = if short { &floats[..4] } else { &floats };
-                    let piece = Piece { index, member, missing, last, congested: false, floats };
+                    let piece = Piece { index, member, missing, vector, last, congested: false, floats };
                     let outcome = table.meet(&piece);
                     prop_assert_eq!(outcome, twin.meet(&piece), "{:?}", piece);
                     *met.entry(alloc::format!("{outcome:?}")).or_default() += 1;

@@ -7,7 +7,7 @@ use crate::engine::{Ecn, Receivers, Source, Verdict};
 use crate::ids::{JobId, PeerId};
 use crate::time::Instant;
 use olaf_wire::Refusal;
-use olaf_wire::iswitch::{Action, Control, DataPacket, Outcome, Packets, SEG};
+use olaf_wire::iswitch::{Action, Control, DataPacket, Outcome, Packets, SEG, Sender};
 use olaf_wire::reduce::Reason;
 
 impl Switch {
@@ -51,10 +51,16 @@ impl Switch {
         if packet.floats.len() > current.packet_floats as usize * 4 {
             return Verdict::Drop(DropReason::Malformed(Refusal::BadField("floats")));
         }
+        // A worker's own packet lacks nobody: there the field numbers its vectors for this sum.
+        let (missing, vector) = match current.members[member as usize].sender {
+            Sender::Worker => (0, seg.missing.into()),
+            Sender::Switch => (seg.missing.into(), 0),
+        };
         let piece = Piece {
             index: seg.index,
             member,
-            missing: seg.missing.into(),
+            missing,
+            vector,
             last: seg.last,
             congested: from.class.ecn() == Ecn::Marked,
             floats: packet.floats,

@@ -36,7 +36,8 @@ impl Switch {
         let current = job.current.as_ref().filter(|current| current.end.is_none())?;
         let first = current.table.first_incomplete();
         let is_open = current.table.cell(first).is_some_and(|cell| cell.state() == State::Open);
-        let waits = is_open || !job.lobby.is_empty() || current.table.open() > 0;
+        let is_open = is_open || current.table.open() > 0 || current.table.is_blocked();
+        let waits = is_open || !job.lobby.is_empty();
         let patience = self.config.silence * if waits { 1 } else { 3 };
         let is_silent = |member: &&Member| now.since(member.heard) > patience;
         let dead = current.members.iter().find(is_silent)?;
