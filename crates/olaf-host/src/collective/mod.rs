@@ -17,6 +17,7 @@ mod window;
 pub use atp::{AtpServer, Worker as AtpWorker};
 pub use buffer::Buffer;
 pub use config::{Config, Options, Recovery};
+pub use iswitch::pipeline::Commit;
 pub use iswitch::{Options as IswitchOptions, Worker as IswitchWorker};
 pub use operation::{Done, Failure, Operation, OperationId, Reduction, Sum};
 pub use reduce::{Reducer, ReducerStatistics};
@@ -24,6 +25,7 @@ pub use standing::Standing;
 pub use trio::Worker as TrioWorker;
 pub use window::{Aimd, Fixed, Window};
 
+use alloc::boxed::Box;
 use olaf_engine::{Engine, Instant};
 
 /// An end that reduces: what every protocol's end offers to a driver.
@@ -61,6 +63,23 @@ pub trait Collective: Engine {
         now: Instant,
         operation: Operation,
     ) -> Result<OperationId, (Failure, Operation)>;
+
+    /// Sends a vector for the first sum of [`Reduction::Pipelined`] that is open, and returns what becomes of it.
+    /// `began`: sums in the weights that the vector was computed with (t_w of iSwitch's Algorithm 1).
+    /// `bound`: a vector to whose weights more sums than this number have come since is not sent (S).
+    ///
+    /// # Errors
+    /// The vector has another size than the sum, or the protocol has no such sums.
+    fn contribute(
+        &mut self,
+        now: Instant,
+        began: u64,
+        bound: u64,
+        vector: Box<dyn Buffer>,
+    ) -> Result<Commit, Failure> {
+        let _ = (now, began, bound, vector);
+        Err(Failure::BadOperation("the protocol has no pipelined sums"))
+    }
 
     /// The next operation that has ended, with its lanes. Operations may end in any order.
     fn poll_done(&mut self) -> Option<Done>;

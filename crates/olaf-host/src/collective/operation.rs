@@ -26,6 +26,12 @@ pub enum Reduction {
         /// The rank whose lanes all workers get.
         root: u32,
     },
+    /// The mean of H vectors, of whichever workers send them first (iSwitch §4.1). The operation's lanes are for
+    /// the result alone: vectors come by [`Collective::contribute`](super::Collective::contribute).
+    Pipelined {
+        /// t_s of Algorithm 1: sums of this training before this one.
+        iteration: u64,
+    },
 }
 
 /// An operation to begin.

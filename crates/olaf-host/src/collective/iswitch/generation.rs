@@ -8,12 +8,18 @@ use olaf_wire::iswitch::Admission;
 
 /// Results of later packets that came while one is missing: it is lost. A path keeps its order nearly always.
 const OVERTAKEN_BY: u64 = 3;
+/// A pipelined sum waits for whichever workers are the first. Its results are asked for in this interval.
+const AWAITED: Duration = Duration::from_millis(20);
+/// As many of the results that nothing has come behind are asked for at a time.
+const AWAITED_AT_ONCE: u64 = 64;
 
 /// How far a packet is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Unsent,
     Sent,
+    /// Of a pipelined sum: its result is awaited, whether this end sends packets or not.
+    Awaited,
     Done,
 }
 
@@ -29,11 +35,19 @@ pub(super) struct Entry {
     pub(super) resent: bool,
     /// Later results came first.
     pub(super) overtaken: bool,
+    /// Of a pipelined sum: it was sent, and takes room in the window.
+    pub(super) takes_room: bool,
 }
 
 impl Entry {
-    const NEW: Self =
-        Self { state: State::Unsent, at: Instant(0), asked: None, resent: false, overtaken: false };
+    const NEW: Self = Self {
+        state: State::Unsent,
+        at: Instant(0),
+        asked: None,
+        resent: false,
+        overtaken: false,
+        takes_room: false,
+    };
 }
 
 /// A time with one set of workers.
@@ -42,13 +56,13 @@ pub(super) struct Generation {
     pub(super) number: u8,
     pub(super) rank: u32,
     pub(super) workers: u32,
-    slots: u64,
+    pub(super) slots: u64,
     pub(super) packet_floats: u32,
     /// Operations that began in it.
     pub(super) begun: u32,
     pub(super) open: VecDeque<Open>,
     /// Packets from `holds` to `next_index`.
-    entries: VecDeque<Entry>,
+    pub(super) entries: VecDeque<Entry>,
     /// The results of all packets below this one are here.
     pub(super) holds: u64,
     /// The first packet of the next operation.
@@ -58,7 +72,10 @@ pub(super) struct Generation {
     newest: u64,
     /// When a result came last.
     progressed_at: Instant,
-    pub(super) resend: BTreeSet<u64>,
+    /// One behind the latest result that came before its operation began.
+    pub(super) early: u64,
+    /// Packets to send again, and the numbers of their vectors.
+    pub(super) resend: BTreeSet<(u64, u32)>,
     /// No operation begins in it any more: it ends, or an operation was given up.
     pub(super) is_closing: bool,
     /// It has ended: results of the open operations are all at the switch.
@@ -90,6 +107,7 @@ impl Generation {
             next_index: 0,
             next_to_send: 0,
             newest: 0,
+            early: 0,
             progressed_at: now,
             resend: BTreeSet::new(),
             is_closing: false,
@@ -107,10 +125,22 @@ impl Generation {
     }
 
     /// Takes in an operation that was given its packets.
-    pub(super) fn push(&mut self, open: Open) {
-        let packets = (open.end - open.first) as usize;
+    pub(super) fn push(&mut self, now: Instant, open: Open) {
+        let is_pipelined = open.iteration().is_some();
+        for index in open.first..open.end {
+            let entry = if is_pipelined {
+                let overtaken = index < self.early;
+                Entry { state: State::Awaited, at: now, overtaken, ..Entry::NEW }
+            } else {
+                Entry::NEW
+            };
+            self.entries.push_back(entry);
+        }
+        if is_pipelined {
+            let look = if open.first < self.early { now } else { now + AWAITED };
+            self.ask_at = Some(self.ask_at.map_or(look, |at| at.min(look)));
+        }
         self.next_index = open.end;
-        self.entries.resize(self.entries.len() + packets, Entry::NEW);
         self.open.push_back(open);
     }
 
@@ -127,7 +157,7 @@ impl Generation {
 
     /// The next packet to send for the first time, which the switch has a place for.
     pub(super) fn next_to_send(&mut self) -> Option<u64> {
-        if self.is_closing || self.set_h_at.is_some() {
+        if self.set_h_at.is_some() {
             return None;
         }
         self.next_to_send = self.next_to_send.max(self.holds);
@@ -137,9 +167,9 @@ impl Generation {
                 return None;
             }
             match self.entry(index)?.state {
-                State::Unsent => return Some(index),
-                // Its result came without this end's packet.
-                State::Sent | State::Done => self.next_to_send += 1,
+                State::Unsent => return Some(index).filter(|_| !self.is_closing),
+                // Its result came, or comes, without this end's packet.
+                State::Sent | State::Awaited | State::Done => self.next_to_send += 1,
             }
         }
     }
@@ -165,7 +195,8 @@ impl Generation {
     /// Whether the switch should hear what is here: after a time of silence, or because other workers may wait
     /// for the places of results that are here.
     pub(super) fn owes_sign(&self, now: Instant) -> bool {
-        let is_idle = self.next_to_send >= self.next_index;
+        let is_pipelined = self.open.front().is_some_and(|open| open.iteration().is_some());
+        let is_idle = is_pipelined || self.next_to_send >= self.next_index;
         self.sign_at <= now || is_idle && self.holds >= self.told + (self.slots / 2).max(1)
     }
 
@@ -174,7 +205,9 @@ impl Generation {
         if let Some(entry) = self.entry(index) {
             entry.state = State::Done;
         }
-        self.resend.remove(&index);
+        while let Some(again) = self.resend.range((index, 0)..=(index, u32::MAX)).next().copied() {
+            self.resend.remove(&again);
+        }
         while self.entries.front().is_some_and(|entry| entry.state == State::Done) {
             self.entries.pop_front();
             self.holds += 1;
@@ -206,7 +239,11 @@ impl Generation {
         let mut found = Found::default();
         for (at, entry) in self.entries.iter_mut().enumerate().take(until) {
             // A generation that has ended has all results that count, whether this end sent its packet or not.
-            let is_missing = entry.state == State::Sent || halted && entry.state == State::Unsent;
+            let is_missing = match entry.state {
+                State::Sent | State::Awaited => true,
+                State::Unsent => halted,
+                State::Done => false,
+            };
             if !is_missing {
                 continue;
             }
@@ -214,6 +251,11 @@ impl Generation {
             // Results come in order. As long as they come, a later one is on its way behind them.
             let is_behind = self.holds + at as u64 >= self.newest;
             let progress = if is_behind { self.progressed_at } else { Instant(0) };
+            let is_awaited = entry.state == State::Awaited && is_behind && !halted;
+            if is_awaited && at as u64 >= AWAITED_AT_ONCE {
+                break;
+            }
+            let patience = if is_awaited { patience.max(AWAITED) } else { patience };
             let due = entry.asked.unwrap_or(entry.at).max(progress) + patience;
             if is_overtaken || due <= now {
                 let is_asked = found.take(at as u64);
@@ -264,7 +306,7 @@ impl Generation {
         let from = cut.front().map_or(self.next_index, |open| open.first);
         self.entries.truncate(from.saturating_sub(self.holds) as usize);
         self.next_index = from.max(self.holds);
-        self.resend.retain(|index| *index < from);
+        self.resend.retain(|(index, _)| *index < from);
         cut
     }
 }

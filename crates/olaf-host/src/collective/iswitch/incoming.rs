@@ -69,7 +69,10 @@ impl Worker {
             return Err(Refused::Duplicate);
         }
         // The result of an operation that has not begun here stays in the switch until this end holds it.
-        let entry = *generation.entry(seg.index).ok_or(Refused::TooEarly)?;
+        let Some(entry) = generation.entry(seg.index).copied() else {
+            generation.early = generation.early.max(seg.index + 1);
+            return Err(Refused::TooEarly);
+        };
         if entry.state == State::Done {
             return Err(Refused::Duplicate);
         }
@@ -90,6 +93,10 @@ impl Worker {
             }
             self.counts.answered += 1;
             self.window.on_result(now, round_trip, ecn);
+        }
+        if entry.takes_room && !generation.has_ended {
+            self.counts.answered += 1;
+            self.window.on_result(now, None, ecn);
         }
         Ok(())
     }
@@ -148,11 +155,13 @@ impl Worker {
         }
         for index in wanted.iter() {
             let Some(entry) = generation.entry(index) else { continue };
-            if entry.state != State::Sent {
+            let was_sent = entry.state == State::Sent || entry.takes_room;
+            if !was_sent || entry.state == State::Done {
                 continue;
             }
             self.counts.wanted += 1;
-            if generation.resend.insert(index) {
+            let is_new = generation.resend.insert((index, 0));
+            if is_new {
                 self.window.on_loss(now);
             }
         }

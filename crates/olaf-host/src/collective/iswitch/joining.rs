@@ -165,7 +165,8 @@ impl Worker {
         generation.set_h_at = None;
         generation.ask_at = Some(now);
         let failed = generation.cut(from);
-        let operation = generation.begun - (failed.len() as u32).min(generation.begun);
+        let counted = failed.iter().filter(|open| open.counts()).count() as u32;
+        let operation = generation.begun.saturating_sub(counted);
         let number = generation.number.into();
         self.wish = None;
         self.window.forget();

@@ -7,6 +7,7 @@
 //! | `incoming` | what a message from the switch changes |
 //! | `outgoing` | what is sent next, and when results are asked for |
 //! | `pipeline` | Algorithm 1: the threads LGC and LWU of asynchronous training |
+//! | `vectors` | the vectors of this worker for sums of asynchronous training |
 
 mod generation;
 mod incoming;
@@ -18,13 +19,14 @@ pub mod pipeline;
 mod statistics;
 #[cfg(test)]
 mod tests;
+mod vectors;
 
 pub use options::Options;
 pub use statistics::WorkerStatistics;
 
 use super::path::Path;
 use super::window::{Fixed, Window};
-use super::{Collective, Config, Done, Failure, Operation, OperationId, Standing};
+use super::{Buffer, Collective, Commit, Config, Done, Failure, Operation, OperationId, Standing};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use generation::Generation;
@@ -163,7 +165,7 @@ impl Worker {
             self.doomed.0 -= 1;
             let failure = self.doomed.1;
             if let Some(generation) = &mut self.generation {
-                generation.begun += 1;
+                generation.begun += u32::from(open.counts());
             }
             return self.fail(now, [open], failure);
         }
@@ -171,10 +173,10 @@ impl Worker {
         let Some(generation) = generation.filter(|generation| !generation.is_closing) else {
             return self.waiting.push_back(open);
         };
-        generation.begun += 1;
+        generation.begun += u32::from(open.counts());
         let who = (generation.rank, generation.workers);
         match open.place(generation.next_index(), generation.packet_floats, who) {
-            Ok(()) => generation.push(open),
+            Ok(()) => generation.push(now, open),
             Err(failure) => self.fail(now, [open], failure),
         }
     }
@@ -223,6 +225,22 @@ impl Collective for Worker {
             self.waiting.push_back(open);
         }
         Ok(id)
+    }
+
+    fn contribute(
+        &mut self,
+        _now: Instant,
+        began: u64,
+        bound: u64,
+        vector: Box<dyn Buffer>,
+    ) -> Result<Commit, Failure> {
+        match self.standing {
+            Standing::Left => Err(Failure::NotJoined),
+            Standing::Refused(code) => Err(Failure::Refused(code)),
+            Standing::Joining { .. } | Standing::In { .. } => {
+                self.take_vector(began, bound, vector)
+            }
+        }
     }
 
     fn poll_done(&mut self) -> Option<Done> {

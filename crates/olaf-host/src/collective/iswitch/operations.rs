@@ -1,5 +1,6 @@
 //! An operation that is open: where its packets lie, and what has come of them.
 
+use super::vectors::Vectors;
 use crate::collective::{Done, Failure, Operation, OperationId, Reduction, Sum};
 use core::ops::Range;
 use olaf_engine::lanes::typed;
@@ -23,6 +24,8 @@ pub(super) struct Open {
     packet_bytes: usize,
     /// Whether this end's floats belong into the sum.
     adds: bool,
+    /// In asynchronous training: this end's vectors.
+    pub(super) vectors: Vectors,
     received: u64,
     /// Contributors of the packet with the fewest.
     fewest: u32,
@@ -30,7 +33,7 @@ pub(super) struct Open {
 }
 
 impl Open {
-    pub(super) const fn new(id: OperationId, began: Instant, operation: Operation) -> Self {
+    pub(super) fn new(id: OperationId, began: Instant, operation: Operation) -> Self {
         Self {
             id,
             began,
@@ -39,6 +42,7 @@ impl Open {
             end: 0,
             packet_bytes: FLOAT,
             adds: true,
+            vectors: Vectors::default(),
             received: 0,
             fewest: u32::MAX,
             not_finite: false,
@@ -49,8 +53,13 @@ impl Open {
     pub(super) fn refusal(operation: &Operation) -> Option<Failure> {
         let bytes = operation.buffer.bytes().len();
         let reduction = operation.reduction;
-        let can_be =
-            matches!(reduction, Reduction::Sum | Reduction::Mean | Reduction::Broadcast { .. });
+        let can_be = matches!(
+            reduction,
+            Reduction::Sum
+                | Reduction::Mean
+                | Reduction::Broadcast { .. }
+                | Reduction::Pipelined { .. }
+        );
         if operation.lane_type != LaneType::F32 {
             Some(Failure::BadOperation("iSwitch sums f32 alone"))
         } else if !can_be {
@@ -86,6 +95,25 @@ impl Open {
         Ok(())
     }
 
+    /// The iteration of a pipelined sum; none of any other operation.
+    pub(super) const fn iteration(&self) -> Option<u64> {
+        match self.operation.reduction {
+            Reduction::Pipelined { iteration } => Some(iteration),
+            _ => None,
+        }
+    }
+
+    /// Whether it counts among the operations of the program, which fail alike at all workers. Pipelined sums do not:
+    /// workers are at different iterations when they fail, and agree on one before they begin again.
+    pub(super) const fn counts(&self) -> bool {
+        self.iteration().is_none()
+    }
+
+    /// Bytes of its lanes.
+    pub(super) fn len(&self) -> usize {
+        self.bytes().len()
+    }
+
     fn bytes(&self) -> &[u8] {
         self.operation.buffer.bytes()
     }
@@ -100,11 +128,13 @@ impl Open {
         index + 1 == self.end
     }
 
-    /// Writes this end's floats of a packet; returns how many bytes they are.
-    pub(super) fn write(&self, index: u64, out: &mut [u8]) -> usize {
+    /// Writes this end's floats of a packet; returns their bytes. `vector` is 0 except in asynchronous training.
+    pub(super) fn write(&self, index: u64, vector: u32, out: &mut [u8]) -> usize {
         let range = self.range(index);
         let out = &mut out[..range.len()];
-        if self.adds {
+        if let Some(vector) = self.vectors.bytes(vector) {
+            out.copy_from_slice(&vector[range]);
+        } else if self.adds {
             out.copy_from_slice(&self.bytes()[range]);
         } else {
             out.as_chunks_mut().0.fill(NOTHING);
@@ -130,7 +160,8 @@ impl Open {
         if last != self.is_last(index) || contributors == 0 {
             return Err(Refused::Mismatch);
         }
-        let is_mean = self.operation.reduction == Reduction::Mean;
+        let is_mean =
+            matches!(self.operation.reduction, Reduction::Mean | Reduction::Pipelined { .. });
         let Some(to) = self.operation.buffer.bytes_mut().get_mut(range) else {
             return Err(Refused::WrongSize);
         };
@@ -145,6 +176,7 @@ impl Open {
         self.not_finite |= !typed::all_finite(LaneType::F32, floats);
         self.fewest = self.fewest.min(contributors);
         self.received += 1;
+        self.vectors.progressed();
         Ok(())
     }
 
@@ -156,7 +188,8 @@ impl Open {
     /// How the operation ended, all results being here.
     pub(super) const fn outcome(&self, workers: u32) -> Result<Sum, Failure> {
         let (contributors, expected) = (self.fewest, workers);
-        if contributors < expected && !self.operation.accepts_partial {
+        let may_lack = self.operation.accepts_partial || self.iteration().is_some();
+        if contributors < expected && !may_lack {
             return Err(Failure::Partial { contributors, expected });
         }
         Ok(Sum { contributors, expected, not_finite: self.not_finite })

@@ -116,27 +116,35 @@ impl Worker {
         let deadline = self.config.options.deadline;
         let patience = self.path.patience();
         let generation = self.generation.as_mut()?;
-        let again = generation.resend.pop_first();
-        let index = match again {
-            Some(index) => index,
-            None if self.window.room() > 0 => generation.next_to_send()?,
-            None => return None,
-        };
-        let entry = generation.entry(index)?;
-        if again.is_some() {
+        generation.repeat_vectors(now);
+        let has_room = self.window.room() > 0;
+        let of_operations = generation.next_to_send().filter(|_| has_room);
+        let (index, vector) = if let Some((index, vector)) = generation.resend.pop_first() {
+            let entry = generation.entry(index)?;
             (entry.resent, entry.asked) = (true, Some(now));
             self.counts.packets_resent += 1;
+            (index, vector)
+        } else if let Some((index, vector)) = generation.next_of_vectors(has_room) {
+            self.counts.packets += 1;
+            if generation.sent_of_vector(now, index, vector) {
+                self.window.on_sent();
+            }
+            (index, vector)
         } else {
+            let index = of_operations?;
+            let entry = generation.entry(index)?;
             (entry.state, entry.at) = (State::Sent, now);
             self.counts.packets += 1;
             self.window.on_sent();
-        }
+            (index, 0)
+        };
         let number = generation.number;
         generation.sent(now, index, patience, deadline, self.config.options.keepalive);
         let open = generation.open_of(index)?;
         let last = open.is_last(index);
-        let start = emit_seg(Seg { generation: number, last, missing: 0, index }, buf);
-        Some(start + open.write(index, &mut buf[start..]))
+        let seg = Seg { generation: number, last, missing: vector as u16, index };
+        let start = emit_seg(seg, buf);
+        Some(start + open.write(index, vector, &mut buf[start..]))
     }
 
     /// When something is to be sent although nothing comes in.
@@ -150,7 +158,8 @@ impl Worker {
         };
         let wish = self.wish.map(|(_, at)| at);
         let force_at = self.config.options.deadline.and(generation.force_at);
-        let times = [wish, generation.set_h_at, generation.ask_at, force_at];
+        let repeats_at = generation.repeats_at();
+        let times = [wish, generation.set_h_at, generation.ask_at, force_at, repeats_at];
         times.into_iter().flatten().chain([generation.sign_at]).min()
     }
 }

@@ -28,8 +28,31 @@ pub enum Commit {
         /// Iterations since its weights were copied.
         staleness: u64,
     },
-    /// No gradient is under way.
-    Nothing,
+    /// H vectors of this worker are on their way for the sum: they complete it alone. Wait for the sum.
+    ///
+    /// differs: LGC of Algorithm 1 would send on. Such a vector could only come too late for this sum.
+    Surplus,
+    /// No gradient is under way, or no sum is open for it.
+    NoSum,
+}
+
+/// LGC lines 7-12: what becomes of a gradient for the sum of an iteration. `began` is the iteration of its weights,
+/// `vectors` the number of this worker's vectors for the sum so far.
+pub(super) const fn decide(
+    iteration: u64,
+    began: u64,
+    bound: u64,
+    vectors: u32,
+    threshold: u32,
+) -> Commit {
+    let staleness = iteration.saturating_sub(began);
+    if staleness > bound {
+        Commit::Stale { staleness }
+    } else if vectors >= threshold {
+        Commit::Surplus
+    } else {
+        Commit::Send { staleness }
+    }
 }
 
 /// Why a sum is not taken.
@@ -105,16 +128,14 @@ impl Pipeline {
 
     /// LGC lines 7-12: the gradient is computed. Says whether to send it.
     pub fn commit(&mut self) -> Commit {
-        let Some((weights, began)) = self.copy.take() else { return Commit::Nothing };
+        let Some((weights, began)) = self.copy.take() else { return Commit::NoSum };
         self.spare = weights;
-        let staleness = self.iteration - began;
-        if staleness <= self.staleness_bound {
-            self.sent += 1;
-            Commit::Send { staleness }
-        } else {
-            self.stale += 1;
-            Commit::Stale { staleness }
+        let commit = decide(self.iteration, began, self.staleness_bound, 0, u32::MAX);
+        match commit {
+            Commit::Send { .. } => self.sent += 1,
+            _ => self.stale += 1,
         }
+        commit
     }
 
     /// LWU lines 3-4: a sum of the gradients of `contributors` workers came. The weights become
@@ -156,6 +177,12 @@ impl Pipeline {
         self.iteration
     }
 
+    /// Weight updates still to come.
+    #[must_use]
+    pub const fn left(&self) -> u64 {
+        self.iterations - self.iteration
+    }
+
     /// Whether all iterations are done.
     #[must_use]
     pub const fn is_finished(&self) -> bool {
@@ -186,7 +213,7 @@ mod tests {
         assert_eq!(worker.take_sum(&[2.0, 4.0], 2), Ok(1));
         assert_eq!(worker.weights(), [0.5, 1.0]);
         assert_eq!(worker.commit(), Commit::Send { staleness: 1 });
-        assert_eq!(worker.commit(), Commit::Nothing, "it is sent once");
+        assert_eq!(worker.commit(), Commit::NoSum, "it is sent once");
         assert_eq!(worker.begin_gradient(), Some((1, &[0.5, 1.0][..])));
         worker.take_sum(&[0.0, 0.0], 1).expect("a good sum");
         worker.take_sum(&[0.0, 0.0], 1).expect("a good sum");
@@ -221,7 +248,7 @@ mod tests {
         assert!(worker.is_finished());
         assert_eq!(worker.take_sum(&[1.0, 1.0], 1), Err(SumRefused::Finished));
         assert_eq!(worker.begin_gradient(), None);
-        assert_eq!(worker.commit(), Commit::Nothing);
+        assert_eq!(worker.commit(), Commit::NoSum);
     }
 
     /// The switch of Algorithm 1: any H vectors make a sum.

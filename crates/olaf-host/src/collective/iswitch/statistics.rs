@@ -1,7 +1,7 @@
 //! The end's state as plain data, in the names of `docs/reference/statistics.md`.
 
 use super::Worker;
-use crate::collective::Standing;
+use crate::collective::{Commit, Standing};
 use alloc::collections::BTreeMap;
 use core::time::Duration;
 use olaf_engine::Instant;
@@ -16,6 +16,7 @@ pub(super) struct Counts {
     pub(super) generations: u64,
     pub(super) joins: u64,
     pub(super) leaves: u64,
+    pub(super) vectors: Vectors,
     pub(super) packets: u64,
     pub(super) packets_resent: u64,
     pub(super) answered: u64,
@@ -49,6 +50,7 @@ pub struct WorkerStatistics {
     pub joins: u64,
     pub leaves: u64,
     pub packets: Packets,
+    pub vectors: Vectors,
     pub results: Results,
     pub helps: u64,
     pub helped_packets: u64,
@@ -79,6 +81,29 @@ pub struct Packets {
     pub answered: u64,
     pub resent: u64,
     pub wanted: u64,
+}
+
+/// Vectors of asynchronous training. `committed` is the sum of the others.
+#[allow(missing_docs, reason = "each field stands in docs/reference/statistics.md")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Vectors {
+    pub committed: u64,
+    pub sent: u64,
+    pub stale: u64,
+    pub surplus: u64,
+    pub without_sum: u64,
+}
+
+impl Vectors {
+    pub(super) const fn note(&mut self, commit: Commit) {
+        self.committed += 1;
+        *match commit {
+            Commit::Send { .. } => &mut self.sent,
+            Commit::Stale { .. } => &mut self.stale,
+            Commit::Surplus => &mut self.surplus,
+            Commit::NoSum => &mut self.without_sum,
+        } += 1;
+    }
 }
 
 /// `received` is the sum of `taken`, `again`, `early` and `refused`.
@@ -132,6 +157,7 @@ pub(super) fn of(end: &Worker, now: Instant) -> WorkerStatistics {
             resent: counts.packets_resent,
             wanted: counts.wanted,
         },
+        vectors: counts.vectors,
         results: Results {
             received: counts.results,
             taken: counts.taken,

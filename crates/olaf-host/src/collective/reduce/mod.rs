@@ -169,7 +169,9 @@ fn refusal(operation: &Operation) -> Option<Failure> {
     let bytes = operation.buffer.bytes().len();
     let is_integer = matches!(operation.lane_type, LaneType::I32 | LaneType::I64);
     let is_exact = matches!(operation.reduction, Reduction::ExactSum | Reduction::ExactMean);
-    if bytes == 0 {
+    if matches!(operation.reduction, Reduction::Pipelined { .. }) {
+        Some(Failure::BadOperation("the protocol has no pipelined sums"))
+    } else if bytes == 0 {
         Some(Failure::BadOperation("it has no lanes"))
     } else if !bytes.is_multiple_of(operation.lane_type.bytes()) {
         Some(Failure::BadOperation("its lanes are not whole"))

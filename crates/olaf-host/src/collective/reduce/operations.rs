@@ -214,7 +214,9 @@ impl Open {
                     Reduction::Sum
                     | Reduction::Mean
                     | Reduction::ExactSum
-                    | Reduction::ExactMean => Operator::Sum,
+                    | Reduction::ExactMean
+                    // Refused when it begins.
+                    | Reduction::Pipelined { .. } => Operator::Sum,
                     Reduction::Min => Operator::Min,
                     Reduction::Max => Operator::Max,
                     Reduction::Broadcast { .. } => Operator::Broadcast,

@@ -8,6 +8,7 @@ mod job;
 mod membership;
 mod partial;
 mod party;
+mod pipeline;
 mod regular;
 mod throughput;
 mod tree;

@@ -101,6 +101,7 @@ impl Task {
             Reduction::Broadcast { root } => {
                 lanes.map(|at| lane(ends[root as usize], self.number, at)).collect()
             }
+            Reduction::Pipelined { .. } => panic!("`reduce` has no pipelined sums"),
         }
     }
 }
