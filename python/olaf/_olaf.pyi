@@ -145,6 +145,22 @@ class SumClient:
     ) -> SumOperation:
         """Begin one operation. The array must be left alone until it has ended."""
 
+    def begin_pipelined(
+        self, array: NDArray[Any], *, iteration: int, timeout_s: float | None = None
+    ) -> SumOperation:
+        """Begin a pipelined sum of ``iswitch``: the mean of H vectors of whichever workers.
+
+        array: float32, for the mean; its contents are not sent. iteration: sums before this one.
+        """
+
+    def contribute(self, array: NDArray[Any], *, began: int, bound: int) -> str:
+        """Send a copy of a float32 array for the first pipelined sum that is open.
+
+        began: sums in the weights that the array was computed with. bound: most sums that may have
+        come since. Returns ``sent``, ``stale``, ``surplus`` (H arrays of this worker are on their
+        way for the sum) or ``without_sum``. Raises SumError, ValueError for another size.
+        """
+
     def next_told(self) -> int | None:
         """Wait for the next end after `SumOperation.tell`; its id. None once the client is closed.
 

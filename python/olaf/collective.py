@@ -12,9 +12,9 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from olaf._olaf import SumClient, SumOperation
+    from olaf.pipeline import PipelinedTraining
     from olaf.second_switch import SpareClient
     from olaf.spare_operation import SpareOperation
 
@@ -123,7 +124,7 @@ def connect_sum(
         client.leave()
         raise
     both = client if fall_back is None else SpareClient(client, fall_back, spare)
-    return SumConnection(both, job=job)
+    return SumConnection(both, job=job, protocol=protocol, threshold=options.get("threshold"))
 
 
 class SumConnection:
@@ -133,9 +134,18 @@ class SumConnection:
     order at every worker.
     """
 
-    def __init__(self, client: SumClient | SpareClient, *, job: int = 1) -> None:
+    def __init__(
+        self,
+        client: SumClient | SpareClient,
+        *,
+        job: int = 1,
+        protocol: str = "reduce",
+        threshold: float | str | None = None,
+    ) -> None:
         self._client = client
         self._job = job
+        self._protocol = protocol
+        self._threshold = threshold
         self._telling = threading.Lock()
         self._told: dict[int, Callable[[], None]] = {}
         self._teller: threading.Thread | None = None
@@ -215,6 +225,60 @@ class SumConnection:
         """Begin a `broadcast` and return at once; leave ``array`` alone until it has ended."""
         view, root = _view(array), self._root(root)
         return self._begin(array, view, "broadcast", root, timeout_s, partial=False)
+
+    def pipeline(
+        self,
+        weights: T,
+        step: Callable[[T, T], object],
+        *,
+        iterations: int,
+        staleness: int = 3,
+        iteration: int = 0,
+        state: Sequence[Any] = (),
+        timeout_s: float | None = None,
+    ) -> PipelinedTraining[T]:
+        """Train asynchronously without a server (iSwitch §4.1, Algorithm 1). ``iswitch`` only. ::
+
+            with job.pipeline(weights, step, iterations=200) as training:
+                for copy in training:
+                    training.commit(gradient(copy))
+
+        weights: contiguous float32 array, or CPU tensor. All workers begin with the weights of the
+        worker with the most iterations; of rank 0 if all have done the same number.
+        step: called as ``step(weights, mean)`` for each iteration, in a thread of its own. It
+        updates the weights in place. ``mean`` is the mean of H gradients; H is the number of
+        workers. The weights are equal at all workers, bit for bit, if ``step`` is deterministic.
+        iterations: weight updates until the end, those before ``iteration`` included.
+        staleness: a gradient is sent if at most this number of iterations have ended since its copy
+        of the weights (S of the paper).
+        iteration: updates that the weights have already, for example after a restart.
+        state: further float32 arrays that ``step`` keeps, such as moments. They are broadcast with
+        the weights.
+        timeout_s: time limit of an iteration; None uses ``operation_timeout_ms``.
+
+        Call no other operation of this connection before the training has ended. Raises ValueError
+        for an invalid argument, and as `all_reduce` does.
+        """
+        from olaf.pipeline import PipelinedTraining
+
+        if self._protocol != "iswitch":
+            raise ValueError(
+                f"protocol = {self._protocol!r}: pipelined training needs protocol=\"iswitch\""
+            )
+        if self._threshold is not None:
+            raise ValueError(
+                f"threshold = {self._threshold}: pipelined training needs all workers in some sums;"
+                " leave it out"
+            )
+        client = cast("SumClient", self._client)
+        return PipelinedTraining(
+            *(self, client, weights, step),
+            iterations=iterations,
+            staleness=staleness,
+            iteration=iteration,
+            state=state,
+            timeout_s=timeout_s,
+        )
 
     def stats(self) -> dict[str, Any]:
         """Counters of this connection, see ``docs/reference/statistics.md#worker-of-sums``."""

@@ -2,7 +2,7 @@
 
 use crate::memory::Memory;
 use crate::{errors, waiting};
-use olaf_host::collective::{Buffer, Operation, Reduction, Sum};
+use olaf_host::collective::{Buffer, Commit, Operation, Reduction, Sum};
 use olaf_net::{Pending, SumConfig, SumError};
 use olaf_wire::reduce::LaneType;
 use pyo3::exceptions::{PyTimeoutError, PyValueError};
@@ -112,6 +112,40 @@ impl SumClient {
         Ok(SumOperation { client: self.0.clone(), pending })
     }
 
+    /// Begin a pipelined sum. Its mean is written to ``array``, whose contents are not sent.
+    #[pyo3(signature = (array, *, iteration, timeout_s=None))]
+    fn begin_pipelined(
+        &self,
+        py: Python<'_>,
+        array: &Bound<'_, PyAny>,
+        iteration: u64,
+        timeout_s: Option<f64>,
+    ) -> PyResult<SumOperation> {
+        let reduction = Reduction::Pipelined { iteration };
+        let pending = self.begin_as(py, array, (LaneType::F32, reduction), false, timeout_s)?;
+        self.0.go_on();
+        Ok(SumOperation { client: self.0.clone(), pending })
+    }
+
+    /// Send a copy of ``array`` for the first pipelined sum that is open; what becomes of it.
+    #[pyo3(signature = (array, *, began, bound))]
+    fn contribute(
+        &self,
+        py: Python<'_>,
+        array: &Bound<'_, PyAny>,
+        began: u64,
+        bound: u64,
+    ) -> PyResult<&'static str> {
+        let vector = Memory::of(array, LaneType::F32.bytes())?.bytes().to_vec();
+        let commit = py.detach(|| self.0.contribute(began, bound, vector));
+        Ok(match commit.map_err(|error| errors::sum(py, error))? {
+            Commit::Send { .. } => "sent",
+            Commit::Stale { .. } => "stale",
+            Commit::Surplus => "surplus",
+            Commit::NoSum => "without_sum",
+        })
+    }
+
     /// The id of the next operation of `SumOperation.tell` that has ended. Waits for it; None if the
     /// connection is closed.
     fn next_told(&self, py: Python<'_>) -> Option<u64> {
@@ -152,8 +186,18 @@ impl SumClient {
         partial: bool,
         timeout_s: Option<f64>,
     ) -> PyResult<Pending> {
-        let lane_type = lane_type(lanes)?;
-        let reduction = reduction(op, root)?;
+        let kind = (lane_type(lanes)?, reduction(op, root)?);
+        self.begin_as(py, array, kind, partial, timeout_s)
+    }
+
+    fn begin_as(
+        &self,
+        py: Python<'_>,
+        array: &Bound<'_, PyAny>,
+        (lane_type, reduction): (LaneType, Reduction),
+        partial: bool,
+        timeout_s: Option<f64>,
+    ) -> PyResult<Pending> {
         let memory = Memory::of(array, lane_type.bytes())?;
         let bytes = memory.bytes().len();
         let part = move |part| Operation {

@@ -12,7 +12,7 @@ use crate::io::socket::Socket;
 use crate::{keys, random};
 use olaf_engine::keys::ConfigError;
 use olaf_host::collective::{
-    AtpWorker, Collective, Config, Failure, IswitchWorker, Operation, OperationId, Reducer,
+    AtpWorker, Collective, Commit, Config, Failure, IswitchWorker, Operation, OperationId, Reducer,
     Standing, TrioWorker,
 };
 use olaf_wire::ids::{JobId, Session};
@@ -163,6 +163,19 @@ impl Channel {
         })?;
         self.shared.transmit();
         Some(begun.map_err(|(failure, _)| failure))
+    }
+
+    /// Sends a vector for the first pipelined sum that is open, and returns what becomes of it.
+    pub(super) fn contribute(
+        &self,
+        (began, bound): (u64, u64),
+        vector: Vec<u8>,
+    ) -> Result<Commit, Failure> {
+        let commit = self.shared.with(|operations| {
+            operations.end.contribute(clock::now(), began, bound, Box::new(vector))
+        });
+        self.shared.transmit();
+        commit
     }
 
     /// How often the switch's machine has said that nothing listens there.

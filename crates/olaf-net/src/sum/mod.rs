@@ -20,7 +20,7 @@ use crate::clock::deadline;
 use crate::error::{ClientError, StartError};
 use crate::roles::port_of;
 use channel::{Channel, Seat};
-use olaf_host::collective::{Done, Operation, OperationId, Sum};
+use olaf_host::collective::{Commit, Done, Operation, OperationId, Sum};
 use olaf_wire::reduce::{MAX_CORES, MAX_RANKS};
 use operations::{Ended, Slot, Told};
 use std::net::SocketAddr;
@@ -251,6 +251,16 @@ impl SumClient {
             }
         }
         Some(Ok(Pending { id, parts: begun, slot, refused_before }))
+    }
+
+    /// Sends a vector for the first pipelined sum that is open (iSwitch §4.1). `began`: sums in the weights that the
+    /// vector was computed with. `bound`: most sums that may have come since.
+    ///
+    /// # Errors
+    /// [`SumError`] where it cannot be sent.
+    pub fn contribute(&self, began: u64, bound: u64, vector: Vec<u8>) -> Result<Commit, SumError> {
+        let commit = self.first.contribute((began, bound), vector);
+        commit.map_err(|failure| self.first.place.error(failure, Duration::ZERO, false))
     }
 
     /// Nobody waits for the operations that have begun: the client's own thread sees to them.

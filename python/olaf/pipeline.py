@@ -1,0 +1,241 @@
+"""Asynchronous training without a server, by Algorithm 1 of iSwitch (§4.1).
+
+Each worker keeps the weights, and has two threads:
+
+* LGC, the caller's loop, computes gradients with a copy of the weights and sends them;
+* LWU, a thread of `PipelinedTraining`, takes the mean gradient of each iteration and calls ``step``.
+
+LGC does not wait for LWU. A fast worker sends several gradients for one iteration, so that a slow
+worker holds nobody up.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+
+import numpy as np
+
+from olaf import collective
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from numpy.typing import NDArray
+
+    from olaf._olaf import SumClient, SumOperation
+
+T = TypeVar("T")
+
+Fate = Literal["sent", "stale", "surplus", "without_sum"]
+
+_AHEAD = 2
+"""Sums that are begun ahead, so that a mean does not come before this worker has begun its sum."""
+
+
+class PipelinedTraining(Generic[T]):
+    """One training; `SumConnection.pipeline` makes it. A context manager.
+
+    Iterating gives LGC a copy of the newest weights each time, until all iterations are done.
+    """
+
+    def __init__(
+        self,
+        connection: collective.SumConnection,
+        client: SumClient,
+        weights: T,
+        step: Callable[[T, T], object],
+        *,
+        iterations: int,
+        staleness: int,
+        iteration: int,
+        state: Sequence[Any],
+        timeout_s: float | None,
+    ) -> None:
+        for name, value in (("staleness", staleness), ("iteration", iteration)):
+            if not 0 <= value < 2**32:
+                raise ValueError(f"{name} = {value}: must be from 0 to 4294967295")
+        if not 0 < iterations < 2**32:
+            raise ValueError(f"iterations = {iterations}: must be from 1 to 4294967295")
+        self._client = client
+        self._weights = weights
+        self._view = _flat("weights", weights)
+        self._step = step
+        self._iterations = iterations
+        self._staleness = staleness
+        self._timeout_s = timeout_s
+        self._iteration = _agree(connection, weights, state, iteration, timeout_s)
+        self._copied = self._iteration
+        self._fates: dict[Fate, int] = {"sent": 0, "stale": 0, "surplus": 0, "without_sum": 0}
+        self._waits = False
+        self._error: BaseException | None = None
+        self._is_closed = False
+        self._open: deque[SumOperation] = deque()
+        self._changed = threading.Condition()
+        self._thread = threading.Thread(target=self._update, name="olaf-lwu", daemon=True)
+        self._thread.start()
+
+    @property
+    def iteration(self) -> int:
+        """Weight updates so far. It may change at any time; at the end it is ``iterations``."""
+        return self._iteration
+
+    @property
+    def gradients(self) -> dict[Fate, int]:
+        """Number of gradients that `commit` took, by its return value."""
+        return dict(self._fates)
+
+    def __iter__(self) -> Iterator[T]:
+        """A copy of the newest weights for each gradient. Raises as `commit` does."""
+        while (copy := self._next_copy()) is not None:
+            yield copy
+
+    def commit(self, gradient: T) -> Fate:
+        """Send the gradient that was computed with the newest copy of the weights; never wait.
+
+        gradient: as many float32 values as the weights. It is copied. Returns
+
+        * ``sent``;
+        * ``stale``: more than ``staleness`` iterations have ended since the copy; it is not sent;
+        * ``surplus``: H gradients of this worker are on their way for the iteration; it is not sent,
+          and the next copy of the weights comes after the iteration;
+        * ``without_sum``: this worker has not begun the next iteration yet; it is not sent.
+
+        Raises SumError if an iteration failed: the reason is the same at all workers.
+        """
+        self._raise()
+        view = _flat("gradient", gradient, copied=True)
+        if view.array.size != self._view.array.size:
+            raise ValueError(
+                f"gradient has {view.array.size} values: must have {self._view.array.size}, as the "
+                "weights"
+            )
+        fate: Fate = self._client.contribute(  # type: ignore[assignment]
+            view.array, began=self._copied, bound=self._staleness
+        )
+        self._fates[fate] += 1
+        self._waits = fate in ("surplus", "without_sum")
+        return fate
+
+    def close(self) -> None:
+        """End the training. Before its last iteration it fails at the other workers. Idempotent."""
+        with self._changed:
+            self._is_closed = True
+            for operation in self._open:
+                operation.give_up()
+        self._thread.join()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _next_copy(self) -> T | None:
+        with self._changed:
+            if self._waits:
+                self._changed.wait_for(
+                    lambda: self._iteration > self._copied or self._error or self._is_closed
+                )
+            self._raise()
+            if self._iteration >= self._iterations or self._is_closed:
+                return None
+            self._waits = False
+            self._copied = self._iteration
+            return _copy(self._weights)
+
+    def _raise(self) -> None:
+        if self._error is not None:
+            raise self._error
+
+    def _update(self) -> None:
+        """LWU: takes the means of all iterations in order. Every wait has the time limit of a sum."""
+        means: deque[NDArray[np.float32]] = deque()
+        begun = self._iteration
+        try:
+            while self._iteration < self._iterations:
+                while len(means) < _AHEAD and begun < self._iterations:
+                    means.append(np.empty_like(self._view.array))
+                    if not self._begin(means[-1], begun):
+                        return
+                    begun += 1
+                operation = self._open[0]
+                operation.wait()
+                operation.outcome()
+                with self._changed:
+                    self._open.popleft()
+                    self._step(self._weights, _like(self._weights, means.popleft()))
+                    self._iteration += 1
+                    self._changed.notify_all()
+        except BaseException as error:
+            with self._changed:
+                if not self._is_closed:
+                    self._error = error
+                    for operation in self._open:
+                        operation.give_up()
+                self._changed.notify_all()
+
+    def _begin(self, mean: NDArray[np.float32], iteration: int) -> bool:
+        with self._changed:
+            if not self._is_closed:
+                operation = self._client.begin_pipelined(
+                    mean, iteration=iteration, timeout_s=self._timeout_s
+                )
+                self._open.append(operation)
+            return not self._is_closed
+
+
+def _agree(
+    connection: collective.SumConnection,
+    weights: object,
+    state: Sequence[Any],
+    iteration: int,
+    timeout_s: float | None,
+) -> int:
+    """All workers take weights, state and iteration of the worker with the most iterations."""
+    # Two digits each, which float32 holds exactly. Nobody else adds to this worker's place.
+    digits = np.zeros((connection.workers, 2), np.float32)
+    digits[connection.rank] = divmod(iteration, 1 << 16)
+    connection.all_reduce(digits, timeout_s=timeout_s)
+    iterations = [int(high) << 16 | int(low) for high, low in digits]
+    root = iterations.index(max(iterations))
+    for array in (weights, *state):
+        connection.broadcast(array, root, timeout_s=timeout_s)
+    return iterations[root]
+
+
+def _flat(name: str, array: object, *, copied: bool = False) -> collective._View:
+    """The memory of an array of float32. Raises ValueError."""
+    view = collective._view(array)
+    if view.lanes != "f32":
+        raise ValueError(f"{name} holds {view.lanes}: must be float32")
+    if view.written_to is not None and not copied:
+        raise ValueError(f"{name} must be contiguous, because it is updated in place")
+    if not view.array.flags.writeable:
+        if not copied:
+            raise ValueError(f"{name} is read-only: must be writable")
+        return view._replace(array=view.array.copy())
+    return view
+
+
+def _copy(array: T) -> T:
+    if isinstance(array, np.ndarray):
+        return array.copy()  # type: ignore[return-value]
+    return array.detach().clone()  # type: ignore[attr-defined,no-any-return]
+
+
+def _like(array: T, mean: NDArray[np.float32]) -> T:
+    """The mean as the same kind of array."""
+    if isinstance(array, np.ndarray):
+        return mean.reshape(array.shape)  # type: ignore[return-value]
+    import torch
+
+    return torch.from_numpy(mean).reshape(array.shape)  # type: ignore[attr-defined,no-any-return]
