@@ -81,7 +81,9 @@ def main() -> None:
                     training.commit(own)
             fates = dict(training.gradients)
         took = time.monotonic() - began
-        score = float(np.mean([play(env, weights, np.random.default_rng(at))[1] for at in range(20)]))
+        score = float(
+            np.mean([play(env, weights, np.random.default_rng(at))[1] for at in range(20)])
+        )
         print(
             json.dumps(
                 {

@@ -263,7 +263,7 @@ class SumConnection:
 
         if self._protocol != "iswitch":
             raise ValueError(
-                f"protocol = {self._protocol!r}: pipelined training needs protocol=\"iswitch\""
+                f'protocol = {self._protocol!r}: pipelined training needs protocol="iswitch"'
             )
         if self._threshold is not None:
             raise ValueError(

@@ -3,7 +3,8 @@
 Each worker keeps the weights, and has two threads:
 
 * LGC, the caller's loop, computes gradients with a copy of the weights and sends them;
-* LWU, a thread of `PipelinedTraining`, takes the mean gradient of each iteration and calls ``step``.
+* LWU, a thread of `PipelinedTraining`, takes the mean gradient of each iteration, and calls
+  ``step``.
 
 LGC does not wait for LWU. A fast worker sends several gradients for one iteration, so that a slow
 worker holds nobody up.
@@ -15,7 +16,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast
 
 import numpy as np
 
@@ -68,7 +69,7 @@ class PipelinedTraining(Generic[T]):
         self._staleness = staleness
         self._timeout_s = timeout_s
         self._iteration = _agree(connection, weights, state, iteration, timeout_s)
-        self._copied = self._iteration
+        self._copied = self._began = self._iteration
         self._fates: dict[Fate, int] = {"sent": 0, "stale": 0, "surplus": 0, "without_sum": 0}
         self._waits = False
         self._error: BaseException | None = None
@@ -79,14 +80,19 @@ class PipelinedTraining(Generic[T]):
         self._thread.start()
 
     @property
+    def began(self) -> int:
+        """Weight updates when this training began: those of the worker with the most."""
+        return self._began
+
+    @property
     def iteration(self) -> int:
         """Weight updates so far. It may change at any time; at the end it is ``iterations``."""
         return self._iteration
 
     @property
-    def gradients(self) -> dict[Fate, int]:
+    def gradients(self) -> dict[str, int]:
         """Number of gradients that `commit` took, by its return value."""
-        return dict(self._fates)
+        return dict(self._fates.items())
 
     def __iter__(self) -> Iterator[T]:
         """A copy of the newest weights for each gradient. Raises as `commit` does."""
@@ -99,10 +105,10 @@ class PipelinedTraining(Generic[T]):
         gradient: as many float32 values as the weights. It is copied. Returns
 
         * ``sent``;
-        * ``stale``: more than ``staleness`` iterations have ended since the copy; it is not sent;
-        * ``surplus``: H gradients of this worker are on their way for the iteration; it is not sent,
-          and the next copy of the weights comes after the iteration;
-        * ``without_sum``: this worker has not begun the next iteration yet; it is not sent.
+        * ``stale``: not sent, more than ``staleness`` iterations have ended since the copy;
+        * ``surplus``: not sent, H gradients of this worker are on their way for the iteration; the
+          next copy of the weights comes after the iteration;
+        * ``without_sum``: not sent, this worker has not begun the next iteration yet.
 
         Raises SumError if an iteration failed: the reason is the same at all workers.
         """
@@ -157,7 +163,7 @@ class PipelinedTraining(Generic[T]):
             raise self._error
 
     def _update(self) -> None:
-        """LWU: takes the means of all iterations in order. Every wait has the time limit of a sum."""
+        """LWU: takes the means in order. Every wait has the time limit of a sum."""
         means: deque[NDArray[np.float32]] = deque()
         begun = self._iteration
         try:
@@ -228,7 +234,7 @@ def _flat(name: str, array: object, *, copied: bool = False) -> collective._View
 
 def _copy(array: T) -> T:
     if isinstance(array, np.ndarray):
-        return array.copy()  # type: ignore[return-value]
+        return array.copy()
     return array.detach().clone()  # type: ignore[attr-defined,no-any-return]
 
 
@@ -238,4 +244,5 @@ def _like(array: T, mean: NDArray[np.float32]) -> T:
         return mean.reshape(array.shape)  # type: ignore[return-value]
     import torch
 
-    return torch.from_numpy(mean).reshape(array.shape)  # type: ignore[attr-defined,no-any-return]
+    tensor: Any = torch.from_numpy(mean)
+    return cast("T", tensor.reshape(cast("Any", array).shape))

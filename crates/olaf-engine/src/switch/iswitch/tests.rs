@@ -229,6 +229,23 @@ fn help_is_answered_with_the_result_the_lost_packet_or_an_ack() {
 }
 
 #[test]
+fn two_vectors_of_a_worker_complete_a_sum_of_two() {
+    let mut trace = Trace::with(2);
+    assert_eq!(trace.sends(0, 0, 1.0), Verdict::Absorb);
+    let second = Seg { missing: 1, ..trace.seg(0) };
+    // A packet that comes again counts once.
+    assert_eq!(trace.sends(0, 0, 1.0), Verdict::Absorb);
+    assert_eq!(trace.sent(), []);
+    assert_eq!(trace.packet(PortId::DOWNLINK, 0, second, &[4.0, 1.0]), Verdict::Absorb);
+    let result = Out::Data(trace.seg(0), vec![5.0, 2.0]);
+    assert_eq!(trace.sent(), [(vec![0, 1], result.clone())], "no vector is missing");
+    // The slow worker's vector is late, and it is told the result.
+    assert_eq!(trace.sends(1, 0, 9.0), Verdict::Absorb);
+    assert_eq!(trace.sent(), [(vec![1], result)]);
+    assert_eq!(trace.switch.statistics(trace.now).pieces.late, 1);
+}
+
+#[test]
 fn fbcast_sends_what_is_there_and_says_how_many_are_missing() {
     let mut trace = Trace::with(3);
     trace.says(0, Control::FBcast(trace.packets(0, 1)));

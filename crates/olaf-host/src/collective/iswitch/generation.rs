@@ -1,6 +1,7 @@
 //! The generation that an end is in: its packets, in order, and what is known of each.
 
 use super::operations::Open;
+use crate::collective::Failure;
 use alloc::collections::{BTreeSet, VecDeque};
 use core::time::Duration;
 use olaf_engine::Instant;
@@ -72,6 +73,8 @@ pub(super) struct Generation {
     newest: u64,
     /// When a result came last.
     progressed_at: Instant,
+    /// The operation that began last is a pipelined sum.
+    is_pipelined: bool,
     /// One behind the latest result that came before its operation began.
     pub(super) early: u64,
     /// Packets to send again, and the numbers of their vectors.
@@ -80,6 +83,8 @@ pub(super) struct Generation {
     pub(super) is_closing: bool,
     /// It has ended: results of the open operations are all at the switch.
     pub(super) has_ended: bool,
+    /// Its first packet without a result, and how operations from there on fail; once it has ended.
+    pub(super) halted: Option<(u64, Failure)>,
     /// SetH is repeated then, until the switch confirms it.
     pub(super) set_h_at: Option<Instant>,
     /// When to look for missing results next.
@@ -107,11 +112,13 @@ impl Generation {
             next_index: 0,
             next_to_send: 0,
             newest: 0,
+            is_pipelined: false,
             early: 0,
             progressed_at: now,
             resend: BTreeSet::new(),
             is_closing: false,
             has_ended: false,
+            halted: None,
             set_h_at: sets_h.then_some(now),
             ask_at: None,
             force_at: None,
@@ -127,6 +134,10 @@ impl Generation {
     /// Takes in an operation that was given its packets.
     pub(super) fn push(&mut self, now: Instant, open: Open) {
         let is_pipelined = open.iteration().is_some();
+        self.is_pipelined = is_pipelined;
+        if self.has_ended {
+            self.early = self.early.max(open.end);
+        }
         for index in open.first..open.end {
             let entry = if is_pipelined {
                 let overtaken = index < self.early;
@@ -142,6 +153,17 @@ impl Generation {
         }
         self.next_index = open.end;
         self.open.push_back(open);
+    }
+
+    /// Whether the switch has results of pipelined sums that this end has not begun: other workers were ahead.
+    /// The program begins these sums next, because only the first sum without a result fails.
+    pub(super) fn has_more_sums(&self) -> bool {
+        self.is_pipelined && self.halted.is_some_and(|(end, _)| self.next_index < end)
+    }
+
+    /// The program begins none of these sums.
+    pub(super) fn forgo_sums(&mut self) {
+        self.is_pipelined = false;
     }
 
     /// The operation that a packet belongs to.

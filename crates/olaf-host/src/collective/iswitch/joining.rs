@@ -161,6 +161,7 @@ impl Worker {
         let (reason, from) = (halt.reason, halt.index);
         let failure = Failure::Closed { reason, culprit };
         generation.has_ended = true;
+        generation.halted = Some((from, failure));
         generation.is_closing = true;
         generation.set_h_at = None;
         generation.ask_at = Some(now);
@@ -191,7 +192,7 @@ impl Worker {
             }
             self.done.push_back(open.end(now, outcome));
         }
-        if generation.has_ended && generation.open.is_empty() {
+        if generation.has_ended && generation.open.is_empty() && !generation.has_more_sums() {
             self.joining.last = Some((generation.number, generation.begun));
             self.generation = None;
             self.begin_to_join(now);

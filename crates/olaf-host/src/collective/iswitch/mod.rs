@@ -169,6 +169,9 @@ impl Worker {
             }
             return self.fail(now, [open], failure);
         }
+        if self.generation.as_ref().is_some_and(Generation::has_more_sums) {
+            return self.place_after_end(now, open);
+        }
         let generation = self.generation.as_mut();
         let Some(generation) = generation.filter(|generation| !generation.is_closing) else {
             return self.waiting.push_back(open);
@@ -178,6 +181,27 @@ impl Worker {
         match open.place(generation.next_index(), generation.packet_floats, who) {
             Ok(()) => generation.push(now, open),
             Err(failure) => self.fail(now, [open], failure),
+        }
+    }
+
+    /// An operation begins in a generation that has ended, and whose pipelined sums this end has not all begun.
+    fn place_after_end(&mut self, now: Instant, mut open: Open) {
+        let Some(generation) = &mut self.generation else { return };
+        let Some((end, failure)) = generation.halted else { return };
+        let who = (generation.rank, generation.workers);
+        let is_sum = open.iteration().is_some();
+        let placed = open.place(generation.next_index(), generation.packet_floats, who);
+        if is_sum && placed.is_ok() && open.end <= end {
+            generation.push(now, open);
+        } else if is_sum {
+            // The first sum that has no result at the other workers either.
+            generation.forgo_sums();
+            self.fail(now, [open], failure);
+            self.finish(now);
+        } else {
+            generation.forgo_sums();
+            self.waiting.push_back(open);
+            self.finish(now);
         }
     }
 }

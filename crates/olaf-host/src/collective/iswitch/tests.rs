@@ -139,6 +139,51 @@ fn a_vector_leaves_in_packets_and_the_last_one_says_so() {
     assert_eq!(packets, [(seg(0, false), 2), (seg(1, false), 2), (seg(2, true), 1)]);
 }
 
+/// Vector numbers and indices of the data packets that leave.
+fn vectors(worker: &mut Worker, now: Instant) -> Vec<(u16, u64)> {
+    let sent = sent(worker, now);
+    let data = sent.iter().filter(|(class, _)| *class == DATA_CLASS);
+    let seg = |bytes: &[u8]| DataPacket::new_checked(bytes).expect("a data packet").seg;
+    data.map(|(_, bytes)| (seg(bytes).missing, seg(bytes).index)).collect()
+}
+
+#[test]
+fn vectors_of_one_sum_are_numbered_and_later_ones_come_again() {
+    let mut worker = worker();
+    says(&mut worker, welcome(7));
+    let sum = operation(LaneType::F32, Reduction::Pipelined { iteration: 6 }, 16);
+    assert!(worker.begin(START, sum).is_ok());
+    assert_eq!(vectors(&mut worker, START), [], "its own lanes are not sent");
+    let commit = |worker: &mut Worker, began| {
+        worker.contribute(START, began, 3, Box::new(vec![0u8; 16])).expect("it fits")
+    };
+    assert_eq!(commit(&mut worker, 2), Commit::Stale { staleness: 4 });
+    assert_eq!(commit(&mut worker, 3), Commit::Send { staleness: 3 });
+    assert_eq!(vectors(&mut worker, START), [(0, 0), (0, 1)]);
+    assert_eq!(commit(&mut worker, 6), Commit::Send { staleness: 0 });
+    assert_eq!(vectors(&mut worker, START), [(1, 0), (1, 1)]);
+    assert_eq!(commit(&mut worker, 6), Commit::Surplus, "H = 2");
+    // Nothing says that a packet of the second vector is lost.
+    let at = worker.poll_timeout().expect("it repeats them").0;
+    assert!(at <= START + Duration::from_millis(20));
+    let later = START + Duration::from_millis(20);
+    assert_eq!(vectors(&mut worker, later), [(1, 0), (1, 1)]);
+    let mut buf = [0; 64];
+    for index in 0..2 {
+        let seg = Seg { generation: 3, last: index == 1, missing: 0, index };
+        let start = emit_seg(seg, &mut buf);
+        let verdict = recv(&mut worker, SWITCH, DATA_CLASS, &buf[..start + 8]);
+        assert_eq!(verdict, Verdict::Absorb);
+    }
+    assert!(worker.poll_done().is_some_and(|done| done.outcome.is_ok()));
+    assert_eq!(commit(&mut worker, 6), Commit::NoSum);
+    assert_eq!(vectors(&mut worker, later + Duration::from_secs(1)), []);
+    let of = worker.statistics(START).vectors;
+    assert_eq!((of.committed, of.sent, of.stale, of.surplus, of.without_sum), (5, 2, 1, 1, 1));
+    let short = worker.contribute(START, 0, 3, Box::new(vec![0u8; 8]));
+    assert_eq!(short, Ok(Commit::NoSum));
+}
+
 #[test]
 fn what_is_not_for_this_end_is_refused_by_name() {
     let mut worker = worker();

@@ -38,6 +38,9 @@ struct Trainer {
     /// Gradients begun, which makes each of them another one.
     begun: u32,
     failed: Option<Failure>,
+    /// Time of a weight update, and when the last one is done.
+    updating: Duration,
+    busy_until: Duration,
     /// When each iteration began.
     reached: Vec<Duration>,
 }
@@ -54,6 +57,8 @@ impl Trainer {
             gradient: None,
             begun: 0,
             failed: None,
+            updating: Duration::ZERO,
+            busy_until: Duration::ZERO,
             reached: Vec::new(),
         }
     }
@@ -104,7 +109,9 @@ impl Training {
     fn update_weights(&mut self, end: u32) {
         let base = self.plan.iterations;
         let trainer = self.trainers.get_mut(&end).expect("it trains");
-        while let Some(id) = trainer.open.front() {
+        while trainer.busy_until <= self.time
+            && let Some(id) = trainer.open.front()
+        {
             let Some(ended) = self.job.ended.get(&peer(end)).and_then(|all| all.get(id)) else {
                 break;
             };
@@ -115,6 +122,7 @@ impl Training {
                     // It is the mean already.
                     trainer.pipeline.take_sum(&ended.lanes, 1).expect("a good sum");
                     trainer.reached.push(self.time);
+                    trainer.busy_until = self.time + trainer.updating;
                     let iteration = base - trainer.pipeline.left();
                     let weights = bits(trainer.pipeline.weights());
                     match self.history.get(iteration as usize) {
@@ -345,6 +353,41 @@ fn training_goes_on_after_a_death_from_the_same_iteration() {
         training.job.run_for(500 * MS);
         training.run(3000 * MS);
         assert_eq!(training.history.len() as u64, iteration + 31, "seed {seed}");
+    }
+}
+
+#[test]
+fn a_worker_that_updates_slowly_gets_the_sums_that_it_has_not_begun() {
+    // Worker 0 fills the sums alone, and leaves as soon as it has the last one. Worker 1 is far behind.
+    let wire = Wire { loss: 0.05, ..Setting::default().wire };
+    let plan = Plan { iterations: 20, ..PLAN };
+    let setting = Setting { wire, ..Setting::default() };
+    let mut training = Training::new(setting, plan, &times(&[2, 10_000]));
+    training.trainers.get_mut(&1).expect("it trains").updating = 30 * MS;
+    while !training.trainers[&0].pipeline.is_finished() {
+        training.step();
+    }
+    assert!(training.trainers[&1].pipeline.iteration() + 3 < 20, "it is not behind");
+    training.job.with(0, |worker, now| worker.leave(now));
+    training.trainers.remove(&0);
+    training.run(3000 * MS);
+    assert_eq!(training.trainers[&1].failed, None);
+}
+
+#[test]
+fn a_death_ends_training_after_the_same_iteration_however_far_a_worker_is_behind() {
+    for seed in 0..4 {
+        let plan = Plan { iterations: 10_000, ..PLAN };
+        let mut training =
+            Training::new(Setting { seed, ..Setting::default() }, plan, &times(&[2, 2, 2]));
+        training.trainers.get_mut(&1).expect("it trains").updating = 15 * MS;
+        for _ in 0..(600 + 13 * seed) {
+            training.step();
+        }
+        training.job.net.kill_at(training.job.net.now(), peer(2));
+        training.trainers.remove(&2);
+        let failed = failures(&mut training);
+        assert_eq!(failed[0], failed[1], "seed {seed}");
     }
 }
 
