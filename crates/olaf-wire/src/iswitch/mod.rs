@@ -4,13 +4,15 @@
 //! [`Action`] of 1 byte and a Value: [`Control`]. No byte of a datagram says which of the two it is:
 //! the class of service in the IP header does ([`CONTROL_CLASS`], [`DATA_CLASS`]).
 
-mod control;
 mod data;
 pub mod offsets;
+mod reading;
+mod values;
+mod verbs;
+mod writing;
 
-pub use control::{
-    Ack, Action, Admission, Control, Halt, Join, Leave, Outcome, Packets, Sender,
-    join_of_another_version,
-};
 pub use data::{DataPacket, Seg, emit_seg};
 pub use offsets::{ANY, CONTROL_CLASS, DATA_CLASS, MAX_INDEX, MAX_WORKERS, PACKET_FLOATS, SEG};
+pub use reading::join_of_another_version;
+pub use values::{Ack, Admission, Control, Halt, Join, Leave, Packets};
+pub use verbs::{Action, Outcome, Sender};
