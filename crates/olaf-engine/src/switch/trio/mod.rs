@@ -18,6 +18,8 @@ mod outbox;
 mod pieces;
 mod statistics;
 mod stragglers;
+#[cfg(test)]
+mod tests;
 mod upward;
 
 pub use config::Config;
