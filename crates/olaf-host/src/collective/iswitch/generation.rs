@@ -325,6 +325,7 @@ impl Generation {
     pub(super) fn cut(&mut self, from: u64) -> VecDeque<Open> {
         let at = self.open.partition_point(|open| open.end <= from);
         let cut = self.open.split_off(at);
+        self.is_pipelined &= cut.is_empty();
         let from = cut.front().map_or(self.next_index, |open| open.first);
         self.entries.truncate(from.saturating_sub(self.holds) as usize);
         self.next_index = from.max(self.holds);

@@ -174,6 +174,11 @@ impl Worker {
         }
         let generation = self.generation.as_mut();
         let Some(generation) = generation.filter(|generation| !generation.is_closing) else {
+            if open.iteration().is_some() {
+                // The sums before it were in a generation that ends: their training has failed at all workers.
+                let failure = self.doomed.1;
+                return self.fail(now, [open], failure);
+            }
             return self.waiting.push_back(open);
         };
         generation.begun += u32::from(open.counts());
@@ -243,7 +248,7 @@ impl Collective for Worker {
         self.counts.operations += 1;
         let open = Open::new(id, now, operation);
         // Operations fail in a generation alone: before it begins, they wait for what it says.
-        if self.generation.is_some() {
+        if self.generation.is_some() || open.iteration().is_some() {
             self.place(now, open);
         } else {
             self.waiting.push_back(open);

@@ -8,11 +8,11 @@ use alloc::vec::Vec;
 use core::time::Duration;
 use olaf_engine::{Ecn, Refused, TrafficClass};
 use olaf_wire::iswitch::{
-    ANY, Ack, Action, Admission, CONTROL_CLASS, Control, DATA_CLASS, DataPacket, Outcome, Seg,
-    emit_seg,
+    ANY, Ack, Action, Admission, CONTROL_CLASS, Control, DATA_CLASS, DataPacket, Halt, Outcome,
+    Seg, emit_seg,
 };
 use olaf_wire::offsets::MAX_DATAGRAM;
-use olaf_wire::reduce::LaneType;
+use olaf_wire::reduce::{LaneType, Reason};
 use olaf_wire::{JobId, Refusal, Session};
 
 const SWITCH: PeerId = PeerId(9);
@@ -182,6 +182,31 @@ fn vectors_of_one_sum_are_numbered_and_later_ones_come_again() {
     assert_eq!((of.committed, of.sent, of.stale, of.surplus, of.without_sum), (5, 2, 1, 1, 1));
     let short = worker.contribute(START, 0, 3, Box::new(vec![0u8; 8]));
     assert_eq!(short, Ok(Commit::NoSum));
+}
+
+#[test]
+fn a_pipelined_sum_never_waits_for_the_next_generation() {
+    let mut worker = worker();
+    says(&mut worker, welcome(7));
+    let sum = || operation(LaneType::F32, Reduction::Pipelined { iteration: 0 }, 8);
+    let halt = |index| Halt { generation: 3, reason: Reason::Dead, culprit: 1, index };
+    assert!(worker.begin(START, sum()).is_ok());
+    // Another worker had the results of two more sums.
+    assert_eq!(says(&mut worker, Control::Halt(halt(3))), Verdict::Absorb);
+    assert!(worker.begin(START, sum()).is_ok() && worker.begin(START, sum()).is_ok());
+    assert!(worker.poll_done().is_none());
+    let mut buf = [0; 64];
+    for index in 0..3 {
+        let start = emit_seg(Seg { generation: 3, last: true, missing: 0, index }, &mut buf);
+        assert_eq!(recv(&mut worker, SWITCH, DATA_CLASS, &buf[..start + 8]), Verdict::Absorb);
+        assert!(worker.poll_done().is_some_and(|done| done.outcome.is_ok()));
+    }
+    let dead = Err(Failure::Closed { reason: Reason::Dead, culprit: Some(1) });
+    assert!(worker.begin(START, sum()).is_ok());
+    assert_eq!(worker.poll_done().map(|done| done.outcome), Some(dead));
+    // Other operations wait for the next generation.
+    assert!(worker.begin(START, operation(LaneType::F32, Reduction::Sum, 8)).is_ok());
+    assert!(worker.poll_done().is_none());
 }
 
 #[test]

@@ -70,7 +70,9 @@ impl Worker {
             return Ok(());
         }
         let is_congested = from.class.ecn() == Ecn::Marked;
-        self.take_result(now, &block, packet.gradients(), is_congested)
+        self.take_result(now, &block, packet.gradients(), is_congested)?;
+        self.counts.taken += 1;
+        Ok(())
     }
 
     /// Takes the results that came before their operation began here.
@@ -103,7 +105,6 @@ impl Worker {
         let sent_at = open.slots.get(block.block as usize).map(|slot| slot.at);
         let state = open.take(block, gradients)?;
         let is_complete = open.is_complete();
-        self.counts.taken += 1;
         self.counts.degraded += u64::from(block.degraded);
         match state {
             State::Unsent => self.counts.spared += 1,

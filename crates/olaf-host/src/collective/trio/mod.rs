@@ -20,6 +20,8 @@ mod options;
 mod scaled;
 mod sending;
 mod statistics;
+#[cfg(test)]
+mod tests;
 
 pub use options::Options;
 pub use statistics::WorkerStatistics;

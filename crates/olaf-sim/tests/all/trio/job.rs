@@ -275,8 +275,7 @@ impl Job {
                 let pieces = of.pieces;
                 assert_eq!(pieces.sent, pieces.answered + pieces.in_flight + pieces.abandoned);
                 let results = of.results;
-                let direct = results.taken - results.early_used;
-                assert_eq!(results.received, direct + results.early + results.refused);
+                assert_eq!(results.received, results.taken + results.early + results.refused);
                 let kept = results.early - results.early_used - results.early_discarded;
                 assert_eq!(kept, results.early_waiting, "{of:?}");
             }
