@@ -161,6 +161,9 @@ class SumClient:
         way for the sum) or ``without_sum``. Raises SumError, ValueError for another size.
         """
 
+    def end_pipeline(self) -> None:
+        """Take part in pipelined sums no more: those without a result fail at all workers."""
+
     def next_told(self) -> int | None:
         """Wait for the next end after `SumOperation.tell`; its id. None once the client is closed.
 

@@ -130,8 +130,7 @@ class PipelinedTraining(Generic[T]):
         """End the training. Before its last iteration it fails at the other workers. Idempotent."""
         with self._changed:
             self._is_closed = True
-            for operation in self._open:
-                operation.give_up()
+            self._give_up()
         self._thread.join()
 
     def __enter__(self) -> Self:
@@ -185,9 +184,15 @@ class PipelinedTraining(Generic[T]):
             with self._changed:
                 if not self._is_closed:
                     self._error = error
-                    for operation in self._open:
-                        operation.give_up()
+                    self._give_up()
                 self._changed.notify_all()
+
+    def _give_up(self) -> None:
+        """Before the last iteration: the training fails at all workers."""
+        if self._iteration < self._iterations:
+            self._client.end_pipeline()
+            for operation in self._open:
+                operation.give_up()
 
     def _begin(self, mean: NDArray[np.float32], iteration: int) -> bool:
         with self._changed:

@@ -146,6 +146,11 @@ impl SumClient {
         })
     }
 
+    /// Take part in pipelined sums no more: those without a result fail at all workers.
+    fn end_pipeline(&self, py: Python<'_>) {
+        py.detach(|| self.0.end_pipeline());
+    }
+
     /// The id of the next operation of `SumOperation.tell` that has ended. Waits for it; None if the
     /// connection is closed.
     fn next_told(&self, py: Python<'_>) -> Option<u64> {

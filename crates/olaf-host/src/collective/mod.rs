@@ -81,6 +81,11 @@ pub trait Collective: Engine {
         Err(Failure::BadOperation("the protocol has no pipelined sums"))
     }
 
+    /// This worker takes part in pipelined sums no more: those without a result fail at all workers.
+    fn end_pipeline(&mut self, now: Instant) {
+        let _ = now;
+    }
+
     /// The next operation that has ended, with its lanes. Operations may end in any order.
     fn poll_done(&mut self) -> Option<Done>;
 

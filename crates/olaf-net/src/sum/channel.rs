@@ -178,6 +178,12 @@ impl Channel {
         commit
     }
 
+    /// Pipelined sums without a result fail at all workers.
+    pub(super) fn end_pipeline(&self) {
+        self.shared.with(|operations| operations.end_pipeline(clock::now()));
+        self.shared.transmit();
+    }
+
     /// How often the switch's machine has said that nothing listens there.
     pub(super) fn connections_refused(&self) -> u64 {
         self.shared.connections_refused()

@@ -263,6 +263,11 @@ impl SumClient {
         commit.map_err(|failure| self.first.place.error(failure, Duration::ZERO, false))
     }
 
+    /// This worker takes part in pipelined sums no more: those without a result fail at all workers.
+    pub fn end_pipeline(&self) {
+        self.first.end_pipeline();
+    }
+
     /// Nobody waits for the operations that have begun: the client's own thread sees to them.
     pub fn go_on(&self) {
         self.first.go_on();

@@ -210,6 +210,12 @@ impl Operations {
         }
     }
 
+    /// Pipelined sums without a result fail at all workers.
+    pub(super) fn end_pipeline(&mut self, now: Instant) {
+        self.end.end_pipeline(now);
+        self.settle();
+    }
+
     /// Leaves the job; open operations fail.
     pub(super) fn leave(&mut self, now: Instant) {
         self.end.leave(now);

@@ -272,6 +272,14 @@ impl Collective for Worker {
         }
     }
 
+    fn end_pipeline(&mut self, now: Instant) {
+        if let Some(generation) = &mut self.generation {
+            generation.forgo_sums();
+        }
+        self.halt(now);
+        self.finish(now);
+    }
+
     fn poll_done(&mut self) -> Option<Done> {
         self.done.pop_front()
     }

@@ -210,6 +210,28 @@ fn a_pipelined_sum_never_waits_for_the_next_generation() {
 }
 
 #[test]
+fn a_worker_that_ends_the_training_halts_it_for_all() {
+    let mut worker = worker();
+    says(&mut worker, welcome(7));
+    let sum = operation(LaneType::F32, Reduction::Pipelined { iteration: 0 }, 8);
+    assert!(worker.begin(START, sum).is_ok());
+    sent(&mut worker, START);
+    worker.end_pipeline(START);
+    let halts = sent(&mut worker, START);
+    let is_halt =
+        |(_, bytes): &(u8, Vec<u8>)| matches!(Control::parse(bytes), Ok(Control::Halt(_)));
+    assert!(halts.iter().any(is_halt), "{halts:?}");
+    // Other workers have results of sums that this one will not begin.
+    let halt = Halt { generation: 3, reason: Reason::Left, culprit: 0, index: 9 };
+    let mut buf = [0; 64];
+    let start = emit_seg(Seg { generation: 3, last: true, missing: 0, index: 0 }, &mut buf);
+    assert_eq!(recv(&mut worker, SWITCH, DATA_CLASS, &buf[..start + 8]), Verdict::Absorb);
+    assert_eq!(says(&mut worker, Control::Halt(halt)), Verdict::Absorb);
+    assert!(worker.poll_done().is_some_and(|done| done.outcome.is_ok()));
+    assert!(matches!(worker.standing(), Standing::Joining { .. }), "the next generation may come");
+}
+
+#[test]
 fn what_is_not_for_this_end_is_refused_by_name() {
     let mut worker = worker();
     let refused = |why| Verdict::refused(why);

@@ -3,6 +3,7 @@
 #![allow(dead_code, unused_imports, reason = "each test file uses a part")]
 
 mod accounts;
+pub(crate) mod sums;
 mod tree;
 mod watching;
 

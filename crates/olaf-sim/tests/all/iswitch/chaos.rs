@@ -2,22 +2,12 @@
 //! live through it.
 
 use super::job::*;
+use crate::common::sums::Draws;
 use core::time::Duration;
 use olaf_host::collective::{Collective, OperationId};
 use olaf_sim::Wire;
 
 const MS: Duration = Duration::from_millis(1);
-
-/// Draws of a seed.
-struct Draws(u64);
-
-impl Draws {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % end
-    }
-}
 
 fn setting(seed: u64, draws: &mut Draws) -> Setting {
     let wire = Wire {

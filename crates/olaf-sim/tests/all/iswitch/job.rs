@@ -1,16 +1,15 @@
 //! A job of ends around one switch, or around a tree of switches.
 
+pub(super) use crate::common::sums::peer;
+use crate::common::sums::{AllEnded, Ended, collect, operation};
 use core::time::Duration;
 use olaf_engine::switch::iswitch::{Config as SwitchConfig, Switch};
 use olaf_engine::{Instant, JobId, PeerId, PortId, Session, Wiring};
 use olaf_host::collective::{
-    Collective, Config, Done, Failure, IswitchOptions, IswitchWorker, Operation, OperationId,
-    Options, Reduction, Sum,
+    Collective, Config, IswitchOptions, IswitchWorker, Operation, OperationId, Options, Reduction,
 };
 use olaf_sim::network::Node;
 use olaf_sim::{Network, Wire};
-use olaf_wire::reduce::LaneType;
-use std::collections::BTreeMap;
 
 /// The uppermost switch.
 pub(super) const SWITCH: PeerId = PeerId(1000);
@@ -57,18 +56,10 @@ pub(super) struct Task {
     pub(super) number: u32,
 }
 
-/// How an operation ended at an end.
-pub(super) struct Ended {
-    pub(super) outcome: Result<Sum, Failure>,
-    pub(super) lanes: Vec<f32>,
-    pub(super) took: Duration,
-}
-
 pub(super) struct Job {
     pub(super) net: Network,
     pub(super) setting: Setting,
-    /// By end, in the order of `OperationId`.
-    pub(super) ended: BTreeMap<PeerId, BTreeMap<OperationId, Ended>>,
+    pub(super) ended: AllEnded,
 }
 
 /// A lane of an end: small, so that sums are exact in every order.
@@ -83,12 +74,7 @@ impl Task {
 
     pub(super) fn operation(self, end: u32, accepts_partial: bool) -> Operation {
         let lanes = (0..self.lanes).map(|at| lane(end, self.number, at));
-        Operation {
-            lane_type: LaneType::F32,
-            reduction: self.reduction,
-            buffer: Box::new(lanes.flat_map(f32::to_le_bytes).collect::<Vec<u8>>()),
-            accepts_partial,
-        }
+        operation(self.reduction, lanes, accepts_partial)
     }
 
     /// What the ends should get where these took part.
@@ -104,10 +90,6 @@ impl Task {
             other => panic!("iSwitch has no {other:?}"),
         }
     }
-}
-
-pub(super) fn peer(end: u32) -> PeerId {
-    PeerId(end + 1)
 }
 
 pub(super) fn leaf(number: u32) -> PeerId {
@@ -142,7 +124,7 @@ impl Job {
             });
             net.join(leaf(number), SWITCH, setting.wire);
         }
-        let mut job = Self { net, setting, ended: BTreeMap::new() };
+        let mut job = Self { net, setting, ended: AllEnded::new() };
         for end in 0..job.setting.workers {
             job.place(end);
         }
@@ -213,17 +195,7 @@ impl Job {
     }
 
     fn collect(&mut self) {
-        for end in 0..self.setting.workers {
-            let done = self.net.with(peer(end), |worker: &mut IswitchWorker, _| {
-                core::iter::from_fn(|| worker.poll_done()).collect::<Vec<Done>>()
-            });
-            for done in done.into_iter().flatten() {
-                let (lanes, _) = done.buffer.bytes().as_chunks();
-                let lanes = lanes.iter().map(|lane| f32::from_le_bytes(*lane)).collect();
-                let ended = Ended { outcome: done.outcome, lanes, took: done.took };
-                self.ended.entry(peer(end)).or_default().insert(done.id, ended);
-            }
-        }
+        collect::<IswitchWorker>(&mut self.net, self.setting.workers, &mut self.ended);
     }
 
     pub(super) fn open(&self) -> usize {

@@ -99,6 +99,39 @@ fn a_dead_worker_behind_another_leaf_is_named() {
 }
 
 #[test]
+fn survivors_behind_every_switch_name_the_dead_worker_whatever_is_lost() {
+    let mut failed = [0; 5];
+    for seed in 0..15 {
+        // Behind the first leaf, behind the second one, and behind none.
+        let leaves = vec![Some(0), Some(1), Some(0), Some(1), None];
+        let wire = Wire { loss: 0.05, delay: Duration::from_micros(300), ..Wire::default() };
+        let mut job = Job::new(Setting { seed, workers: 5, leaves, wire, ..Setting::default() });
+        job.run_for(1000 * MS);
+        let tasks: Vec<Task> = (0..6).map(|number| Task::sum(40_000, number)).collect();
+        tasks.iter().for_each(|task| job.begin_all(*task));
+        job.run_for(MS * (1 + seed as u32 * 3));
+        let victim = (seed % 5) as u32;
+        job.net.kill_at(job.net.now(), peer(victim));
+        job.run_until_done(20_000 * MS);
+        let survivors: Vec<u32> = (0..5).filter(|end| *end != victim).collect();
+        let dead = Failure::Closed { reason: Reason::Dead, culprit: Some(victim) };
+        for (id, task) in (0..).zip(&tasks) {
+            let first = job.outcome(survivors[0], id).outcome;
+            assert!(first.is_ok() || first == Err(dead), "seed {seed}, {id}: {first:?}");
+            failed[victim as usize] += u32::from(first.is_err());
+            for end in &survivors {
+                let ended = job.outcome(*end, id);
+                assert_eq!(ended.outcome, first, "seed {seed}, operation {id}, end {end}");
+                let is_right = first.is_err() || ended.lanes == task.expected(&[0, 1, 2, 3, 4]);
+                assert!(is_right, "seed {seed}, operation {id}, end {end}");
+            }
+        }
+        job.accounts();
+    }
+    assert!(failed.iter().all(|failed| *failed > 0), "{failed:?}: the deaths come too late");
+}
+
+#[test]
 fn a_straggler_behind_another_leaf_is_left_out() {
     let options = Options { deadline: Some(20 * MS), ..Options::default() };
     let mut job = Job::new(Setting { options, accepts_partial: true, ..setting(5) });

@@ -1,15 +1,15 @@
 //! A job of ends around one switch.
 
 use super::socket::Socket;
+pub(super) use crate::common::sums::peer;
+use crate::common::sums::{AllEnded, collect, operation};
 use core::time::Duration;
 use olaf_engine::switch::reduce::{Config as SwitchConfig, Switch};
 use olaf_engine::{Instant, JobId, PeerId, PortId, Session, Wiring};
 use olaf_host::collective::{
-    Collective, Config, Done, Failure, Operation, OperationId, Options, Reducer, Reduction, Sum,
+    Collective, Config, Operation, OperationId, Options, Reducer, Reduction,
 };
 use olaf_sim::{Network, Wire};
-use olaf_wire::reduce::LaneType;
-use std::collections::BTreeMap;
 
 pub(super) const SWITCH: PeerId = PeerId(1000);
 const START: Instant = Instant(1_700_000_000_000_000_000);
@@ -53,18 +53,10 @@ pub(super) struct Task {
     pub(super) number: u32,
 }
 
-/// How an operation ended at an end.
-pub(super) struct Ended {
-    pub(super) outcome: Result<Sum, Failure>,
-    pub(super) lanes: Vec<f32>,
-    pub(super) took: Duration,
-}
-
 pub(super) struct Job {
     pub(super) net: Network,
     pub(super) setting: Setting,
-    /// By end, in the order of `OperationId`.
-    pub(super) ended: BTreeMap<PeerId, BTreeMap<OperationId, Ended>>,
+    pub(super) ended: AllEnded,
 }
 
 /// A lane of an end: small, so that sums are exact in every order.
@@ -79,12 +71,7 @@ impl Task {
 
     fn operation(self, end: u32) -> Operation {
         let lanes = (0..self.lanes).map(|at| lane(end, self.number, at));
-        Operation {
-            lane_type: LaneType::F32,
-            reduction: self.reduction,
-            buffer: Box::new(lanes.flat_map(f32::to_le_bytes).collect::<Vec<u8>>()),
-            accepts_partial: false,
-        }
+        operation(self.reduction, lanes, false)
     }
 
     /// What these ends, in the order of their ranks, should get.
@@ -106,10 +93,6 @@ impl Task {
     }
 }
 
-pub(super) fn peer(end: u32) -> PeerId {
-    PeerId(end + 1)
-}
-
 impl Job {
     pub(super) fn new(setting: Setting) -> Self {
         let mut net = Network::new(setting.seed, START).without_records();
@@ -122,7 +105,7 @@ impl Job {
                 None => Box::new(switch),
             }
         });
-        let mut job = Self { net, setting, ended: BTreeMap::new() };
+        let mut job = Self { net, setting, ended: AllEnded::new() };
         for end in 0..job.setting.workers {
             job.place(end);
         }
@@ -177,17 +160,7 @@ impl Job {
     }
 
     fn collect(&mut self) {
-        for end in 0..self.setting.workers {
-            let done = self.net.with(peer(end), |reducer: &mut Reducer, _| {
-                core::iter::from_fn(|| reducer.poll_done()).collect::<Vec<Done>>()
-            });
-            for done in done.into_iter().flatten() {
-                let (lanes, _) = done.buffer.bytes().as_chunks();
-                let lanes = lanes.iter().map(|lane| f32::from_le_bytes(*lane)).collect();
-                let ended = Ended { outcome: done.outcome, lanes, took: done.took };
-                self.ended.entry(peer(end)).or_default().insert(done.id, ended);
-            }
-        }
+        collect::<Reducer>(&mut self.net, self.setting.workers, &mut self.ended);
     }
 
     pub(super) fn open(&self) -> usize {

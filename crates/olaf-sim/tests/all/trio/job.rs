@@ -1,15 +1,15 @@
 //! A job of workers around one switch, or around two under a third.
 
+pub(super) use crate::common::sums::peer;
+use crate::common::sums::{AllEnded, collect, operation};
 use core::time::Duration;
 use olaf_engine::switch::trio::{Config as SwitchConfig, Switch};
 use olaf_engine::{Instant, JobId, PeerId, PortId, Session, Wiring};
 use olaf_host::collective::trio::{Options as Own, Worker};
 use olaf_host::collective::{
-    Collective, Config, Done, Failure, Operation, OperationId, Options, Reduction, Standing, Sum,
+    Collective, Config, Operation, OperationId, Options, Reduction, Standing,
 };
 use olaf_sim::{Network, Wire};
-use olaf_wire::reduce::LaneType;
-use std::collections::BTreeMap;
 
 pub(super) const SWITCH: PeerId = PeerId(1000);
 pub(super) const MS: Duration = Duration::from_millis(1);
@@ -56,17 +56,10 @@ pub(super) struct Task {
     pub(super) number: u32,
 }
 
-/// How an operation ended at a worker.
-pub(super) struct Ended {
-    pub(super) outcome: Result<Sum, Failure>,
-    pub(super) lanes: Vec<f32>,
-    pub(super) took: Duration,
-}
-
 pub(super) struct Job {
     pub(super) net: Network,
     pub(super) setting: Setting,
-    pub(super) ended: BTreeMap<PeerId, BTreeMap<OperationId, Ended>>,
+    pub(super) ended: AllEnded,
 }
 
 /// A lane of a worker: whole 64ths, which the scale of 10^8 keeps exactly.
@@ -82,12 +75,7 @@ impl Task {
 
     fn operation(self, end: u32, accepts_partial: bool) -> Operation {
         let lanes = (0..self.lanes).map(|at| lane(end, self.number, at));
-        Operation {
-            lane_type: LaneType::F32,
-            reduction: self.reduction,
-            buffer: Box::new(lanes.flat_map(f32::to_le_bytes).collect::<Vec<u8>>()),
-            accepts_partial,
-        }
+        operation(self.reduction, lanes, accepts_partial)
     }
 
     /// What these workers should get.
@@ -98,10 +86,6 @@ impl Task {
     }
 }
 
-pub(super) fn peer(end: u32) -> PeerId {
-    PeerId(end + 1)
-}
-
 pub(super) fn lower(at: usize) -> PeerId {
     PeerId(2000 + at as u32)
 }
@@ -109,7 +93,7 @@ pub(super) fn lower(at: usize) -> PeerId {
 impl Job {
     pub(super) fn new(setting: Setting) -> Self {
         let net = Network::new(setting.seed, START).without_records();
-        let mut job = Self { net, setting, ended: BTreeMap::new() };
+        let mut job = Self { net, setting, ended: AllEnded::new() };
         job.place_switch(SWITCH, None);
         let lowers = job.setting.lower.clone();
         for at in 0..lowers.len() {
@@ -215,17 +199,7 @@ impl Job {
     }
 
     fn collect(&mut self) {
-        for end in 0..self.setting.workers {
-            let done = self.net.with(peer(end), |worker: &mut Worker, _| {
-                core::iter::from_fn(|| worker.poll_done()).collect::<Vec<Done>>()
-            });
-            for done in done.into_iter().flatten() {
-                let (lanes, _) = done.buffer.bytes().as_chunks();
-                let lanes = lanes.iter().map(|lane| f32::from_le_bytes(*lane)).collect();
-                let ended = Ended { outcome: done.outcome, lanes, took: done.took };
-                self.ended.entry(peer(end)).or_default().insert(done.id, ended);
-            }
-        }
+        collect::<Worker>(&mut self.net, self.setting.workers, &mut self.ended);
     }
 
     pub(super) fn open(&self) -> usize {
