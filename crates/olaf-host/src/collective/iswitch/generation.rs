@@ -155,15 +155,16 @@ impl Generation {
         self.open.push_back(open);
     }
 
-    /// Whether the switch has results of pipelined sums that this end has not begun: other workers were ahead.
-    /// The program begins these sums next, because only the first sum without a result fails.
+    /// Whether the program of this end does not know yet that its training has failed: no sum that it has begun did.
+    /// It begins further sums. The switch has results of some, where other workers were ahead; the first sum
+    /// without a result fails.
     pub(super) fn has_more_sums(&self) -> bool {
-        self.is_pipelined && self.halted.is_some_and(|(end, _)| self.next_index < end)
+        self.is_pipelined && self.halted.is_some_and(|(end, _)| self.next_index <= end)
     }
 
-    /// The program begins none of these sums.
-    pub(super) fn forgo_sums(&mut self) {
-        self.is_pipelined = false;
+    /// The program begins no more sums. Whether the operation before was a sum.
+    pub(super) fn forgo_sums(&mut self) -> bool {
+        core::mem::take(&mut self.is_pipelined)
     }
 
     /// The operation that a packet belongs to.

@@ -273,11 +273,12 @@ impl Collective for Worker {
     }
 
     fn end_pipeline(&mut self, now: Instant) {
-        if let Some(generation) = &mut self.generation {
-            generation.forgo_sums();
+        // The sums of a generation that has ended failed with it. The next one has none of theirs.
+        let of_training = self.generation.as_mut().is_some_and(Generation::forgo_sums);
+        if of_training {
+            self.halt(now);
+            self.finish(now);
         }
-        self.halt(now);
-        self.finish(now);
     }
 
     fn poll_done(&mut self) -> Option<Done> {
