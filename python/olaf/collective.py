@@ -16,15 +16,12 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, cast
 
-import numpy as np
-
 from olaf import protocols
 from olaf.keyfile import with_key
+from olaf.views import View, view_of
 
 if TYPE_CHECKING:
     from typing import Self
-
-    from numpy.typing import NDArray
 
     from olaf._olaf import SumClient, SumOperation
     from olaf.pipeline import PipelinedTraining
@@ -37,9 +34,6 @@ T = TypeVar("T")
 
 Op = Literal["sum", "mean", "min", "max"]
 OPS = ("sum", "mean", "min", "max")
-
-LANES = {"<f4": "f32", "<f2": "f16", "<i4": "i32", "<i8": "i64"}
-"""The types that a switch sums, by numpy's names. A tensor may also be bfloat16 (`bf16`)."""
 
 
 class Counts(NamedTuple):
@@ -188,7 +182,7 @@ class SumConnection:
         After an error the contents of ``array`` are undefined. Raises SumError if the operation
         failed, TimeoutError at the time limit, ValueError for an array that cannot be reduced.
         """
-        view = _view(array)
+        view = view_of(array)
         name = _native(op, view, exact=exact)
         if view.size:
             self._client.reduce(view.array, view.lanes, name, partial=partial, timeout_s=timeout_s)
@@ -205,13 +199,13 @@ class SumConnection:
         partial: bool = False,
     ) -> SumFuture[T]:
         """Begin an `all_reduce` and return at once; leave ``array`` alone until it has ended."""
-        view = _view(array)
+        view = view_of(array)
         name = _native(op, view, exact=exact)
         return self._begin(array, view, name, 0, timeout_s, partial=partial)
 
     def broadcast(self, array: T, root: int = 0, *, timeout_s: float | None = None) -> T:
         """Overwrite ``array`` with that of the worker with rank ``root``, and return it."""
-        view = _view(array)
+        view = view_of(array)
         if view.size:
             self._client.reduce(
                 view.array, view.lanes, "broadcast", root=self._root(root), timeout_s=timeout_s
@@ -223,7 +217,7 @@ class SumConnection:
         self, array: T, root: int = 0, *, timeout_s: float | None = None
     ) -> SumFuture[T]:
         """Begin a `broadcast` and return at once; leave ``array`` alone until it has ended."""
-        view, root = _view(array), self._root(root)
+        view, root = view_of(array), self._root(root)
         return self._begin(array, view, "broadcast", root, timeout_s, partial=False)
 
     def pipeline(
@@ -323,7 +317,7 @@ class SumConnection:
         return root
 
     def _begin(
-        self, array: T, view: _View, op: str, root: int, timeout_s: float | None, *, partial: bool
+        self, array: T, view: View, op: str, root: int, timeout_s: float | None, *, partial: bool
     ) -> SumFuture[T]:
         if not view.size:
             return SumFuture(self, array, view, None)
@@ -354,7 +348,7 @@ class SumFuture(Generic[T]):
     """The result of an operation that has begun."""
 
     def __init__(
-        self, connection: SumConnection, array: T, view: _View, operation: Begun | None
+        self, connection: SumConnection, array: T, view: View, operation: Begun | None
     ) -> None:
         self._connection = connection
         self._array = array
@@ -436,85 +430,7 @@ class SumFuture(Generic[T]):
             self._settled = True
 
 
-class _View(NamedTuple):
-    """The memory that an operation works on."""
-
-    array: NDArray[Any]
-    """Contiguous: the caller's own memory, or a copy."""
-    lanes: str
-    """Name of the type, as the core has it."""
-    written_to: Any
-    """The caller's array, if `array` is a copy."""
-
-    @property
-    def size(self) -> int:
-        return self.array.size
-
-    def write_back(self) -> None:
-        """Write a copy to the caller's array."""
-        if self.written_to is None:
-            return
-        if isinstance(self.written_to, np.ndarray):
-            self.written_to[...] = self.array
-        else:
-            import torch
-
-            copy = torch.from_numpy(self.array)
-            target = self.written_to.detach()
-            target.copy_(copy.view(target.dtype))
-
-
-def _view(array: Any) -> _View:
-    """The memory of an array or a tensor. Raises ValueError and TypeError."""
-    if isinstance(array, np.ndarray):
-        lanes = LANES.get(array.dtype.str)
-        if lanes is None:
-            raise ValueError(_unknown_type(array.dtype))
-        if array.flags.c_contiguous:
-            return _View(array, lanes, None)
-        if not array.flags.writeable:
-            raise ValueError("the array is read-only: pass a writable one")
-        return _View(array.copy(order="C"), lanes, array)
-    if type(array).__module__.partition(".")[0] != "torch" or not hasattr(array, "detach"):
-        raise TypeError(
-            f"expected a numpy array or a torch tensor, not {type(array).__name__}: the result is "
-            "written into it"
-        )
-    return _view_of_tensor(array)
-
-
-def _view_of_tensor(tensor: Any) -> _View:
-    import torch
-
-    if tensor.device.type != "cpu":
-        raise ValueError(
-            f"the tensor is on {tensor.device}: copy it to the CPU, or use the torch.distributed "
-            "backend `olaf`"
-        )
-    if tensor.layout != torch.strided:
-        raise ValueError(f"the tensor is {tensor.layout}: pass a dense one")
-    dense = tensor.detach()
-    copied = not dense.is_contiguous()
-    if copied:
-        dense = dense.contiguous()
-    if dense.dtype == torch.bfloat16:
-        # Numpy has no bfloat16; the memory is the same.
-        return _View(dense.view(torch.int16).numpy(), "bf16", tensor if copied else None)
-    known = (torch.float32, torch.float16, torch.int32, torch.int64)
-    if dense.dtype not in known:
-        raise ValueError(_unknown_type(dense.dtype))
-    array = dense.numpy()
-    return _View(array, LANES[array.dtype.str], tensor if copied else None)
-
-
-def _unknown_type(found: object) -> str:
-    return (
-        f"the array holds {found}: the switch sums float32, float16, int32 and int64 (in this "
-        "machine's byte order), and bfloat16 of tensors; convert the array"
-    )
-
-
-def _native(op: str, view: _View, *, exact: bool) -> str:
+def _native(op: str, view: View, *, exact: bool) -> str:
     """The operation as the core names it. Raises ValueError."""
     if op not in OPS:
         raise ValueError(f"op = {op!r}: must be one of {', '.join(OPS)}")

@@ -16,11 +16,11 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar, cast
 
 import numpy as np
 
-from olaf import collective
+from olaf.views import View, view_of
 
 if TYPE_CHECKING:
     from typing import Self
@@ -37,6 +37,24 @@ _AHEAD = 2
 """Sums that are begun ahead, so that a mean does not come before this worker has begun its sum."""
 
 
+class Connection(Protocol):
+    """What a training needs of its connection."""
+
+    @property
+    def rank(self) -> int:
+        """This worker's rank, from 0."""
+
+    @property
+    def workers(self) -> int:
+        """Number of workers in the job."""
+
+    def all_reduce(self, array: T, *, timeout_s: float | None) -> T:
+        """See `SumConnection.all_reduce`."""
+
+    def broadcast(self, array: T, root: int, *, timeout_s: float | None) -> T:
+        """See `SumConnection.broadcast`."""
+
+
 class PipelinedTraining(Generic[T]):
     """One training; `SumConnection.pipeline` makes it. A context manager.
 
@@ -45,7 +63,7 @@ class PipelinedTraining(Generic[T]):
 
     def __init__(
         self,
-        connection: collective.SumConnection,
+        connection: Connection,
         client: SumClient,
         weights: T,
         step: Callable[[T, T], object],
@@ -205,7 +223,7 @@ class PipelinedTraining(Generic[T]):
 
 
 def _agree(
-    connection: collective.SumConnection,
+    connection: Connection,
     weights: object,
     state: Sequence[Any],
     iteration: int,
@@ -223,9 +241,9 @@ def _agree(
     return iterations[root]
 
 
-def _flat(name: str, array: object, *, copied: bool = False) -> collective._View:
+def _flat(name: str, array: object, *, copied: bool = False) -> View:
     """The memory of an array of float32. Raises ValueError."""
-    view = collective._view(array)
+    view = view_of(array)
     if view.lanes != "f32":
         raise ValueError(f"{name} holds {view.lanes}: must be float32")
     if view.written_to is not None and not copied:

@@ -1,0 +1,92 @@
+"""The memory of the arrays and tensors that a switch sums."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+LANES = {"<f4": "f32", "<f2": "f16", "<i4": "i32", "<i8": "i64"}
+"""The types that a switch sums, by numpy's names. A tensor may also be bfloat16 (`bf16`)."""
+
+
+class View(NamedTuple):
+    """The memory that an operation works on."""
+
+    array: NDArray[Any]
+    """Contiguous: the caller's own memory, or a copy."""
+    lanes: str
+    """Name of the type, as the core has it."""
+    written_to: Any
+    """The caller's array, if `array` is a copy."""
+
+    @property
+    def size(self) -> int:
+        """Number of values."""
+        return self.array.size
+
+    def write_back(self) -> None:
+        """Write a copy to the caller's array."""
+        if self.written_to is None:
+            return
+        if isinstance(self.written_to, np.ndarray):
+            self.written_to[...] = self.array
+        else:
+            import torch
+
+            copy = torch.from_numpy(self.array)
+            target = self.written_to.detach()
+            target.copy_(copy.view(target.dtype))
+
+
+def view_of(array: Any) -> View:
+    """The memory of an array or a tensor. Raises ValueError and TypeError."""
+    if isinstance(array, np.ndarray):
+        lanes = LANES.get(array.dtype.str)
+        if lanes is None:
+            raise ValueError(_unknown_type(array.dtype))
+        if array.flags.c_contiguous:
+            return View(array, lanes, None)
+        if not array.flags.writeable:
+            raise ValueError("the array is read-only: pass a writable one")
+        return View(array.copy(order="C"), lanes, array)
+    if type(array).__module__.partition(".")[0] != "torch" or not hasattr(array, "detach"):
+        raise TypeError(
+            f"expected a numpy array or a torch tensor, not {type(array).__name__}: the result is "
+            "written into it"
+        )
+    return _of_tensor(array)
+
+
+def _of_tensor(tensor: Any) -> View:
+    import torch
+
+    if tensor.device.type != "cpu":
+        raise ValueError(
+            f"the tensor is on {tensor.device}: copy it to the CPU, or use the torch.distributed "
+            "backend `olaf`"
+        )
+    if tensor.layout != torch.strided:
+        raise ValueError(f"the tensor is {tensor.layout}: pass a dense one")
+    dense = tensor.detach()
+    copied = not dense.is_contiguous()
+    if copied:
+        dense = dense.contiguous()
+    if dense.dtype == torch.bfloat16:
+        # Numpy has no bfloat16; the memory is the same.
+        return View(dense.view(torch.int16).numpy(), "bf16", tensor if copied else None)
+    known = (torch.float32, torch.float16, torch.int32, torch.int64)
+    if dense.dtype not in known:
+        raise ValueError(_unknown_type(dense.dtype))
+    array = dense.numpy()
+    return View(array, LANES[array.dtype.str], tensor if copied else None)
+
+
+def _unknown_type(found: object) -> str:
+    return (
+        f"the array holds {found}: the switch sums float32, float16, int32 and int64 (in this "
+        "machine's byte order), and bfloat16 of tensors; convert the array"
+    )
