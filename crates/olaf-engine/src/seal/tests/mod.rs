@@ -7,12 +7,8 @@ mod weather;
 
 use super::*;
 use crate::time::Instant;
+use alloc::vec;
 use core::time::Duration;
-use std::cell::Cell;
-use std::rc::Rc;
-use std::vec;
-
-extern crate std;
 
 const WORKER: PeerId = PeerId(1);
 const SWITCH: PeerId = PeerId(2);
@@ -152,7 +148,7 @@ struct Pair {
     switch: Sealed<Post>,
     /// Everything that was ever sent.
     seen: Vec<Sent>,
-    lives: Rc<Cell<u64>>,
+    lives: u64,
 }
 
 const KEY: u64 = 0x1111;
@@ -170,21 +166,23 @@ impl Pair {
             worker: own,
             switch: Sealed::with_keys(Post::default(), Toy::new(2, switch)),
             seen: Vec::new(),
-            lives: Rc::new(Cell::new(2)),
+            lives: 2,
         }
     }
 
-    fn life(&self) -> u64 {
-        self.lives.set(self.lives.get() + 1);
-        self.lives.get()
+    fn life(&mut self) -> u64 {
+        self.lives += 1;
+        self.lives
     }
 
     fn restart_switch(&mut self) {
-        self.switch = Sealed::with_keys(Post::default(), Toy::new(self.life(), &[(KEY, None)]));
+        let secrets = Toy::new(self.life(), &[(KEY, None)]);
+        self.switch = Sealed::with_keys(Post::default(), secrets);
     }
 
     fn restart_worker(&mut self) {
-        self.worker = Sealed::with_keys(Post::default(), Toy::new(self.life(), &[(KEY, None)]));
+        let secrets = Toy::new(self.life(), &[(KEY, None)]);
+        self.worker = Sealed::with_keys(Post::default(), secrets);
         self.worker.set_above(SWITCH);
     }
 
