@@ -18,8 +18,10 @@ from olaf import _olaf
 pytestmark = pytest.mark.timeout(150)
 
 ROOT = Path(__file__).parents[2]
+PROGRAMS = Path(__file__).parent / "programs"
 EXAMPLE = ROOT / "examples" / "pipelined_rl.py"
-PROGRAM = Path(__file__).parent / "programs" / "pipelined.py"
+MEASURED = PROGRAMS / "pipelined_rl_measured.py"
+PROGRAM = PROGRAMS / "pipelined.py"
 PAGE = (ROOT / "docs/paper-protocols.md").read_text(encoding="utf-8")
 SLOWER_MS = 150
 """The slow worker needs about five times as long for a gradient as the others."""
@@ -59,10 +61,21 @@ def trained(*options: str) -> list[dict[str, Any]]:
         arguments = (switch.address, "--workers", "3", "--iterations", "60", *options)
         slower = ("--slower-ms", str(SLOWER_MS))
         processes = [
-            started(EXAMPLE, *arguments, "--rank", str(rank), *(slower if rank == 2 else ()))
+            started(MEASURED, *arguments, "--rank", str(rank), *(slower if rank == 2 else ()))
             for rank in range(3)
         ]
         return [ended(process)[0] for process in processes]
+
+
+def test_the_example_learns_and_ends_with_equal_weights() -> None:
+    with switch_here() as switch:
+        processes = [started(EXAMPLE, switch.address, "2") for _ in range(2)]
+        told = [process.communicate(timeout=100) for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], told
+    lines = [output.splitlines() for output, _ in told]
+    assert lines[0][-1] == lines[1][-1]
+    scores = [float(line.split()[-2]) for line in lines[0][:-1]]
+    assert max(scores[-10:]) > 3 * scores[0]
 
 
 def test_a_slow_worker_costs_no_time_and_little_score() -> None:
