@@ -46,9 +46,7 @@ test-slow: env-for-tests ## run the tests that take many seconds each, and all r
 	cargo test -p olaf-net --features portable --lib --quiet  # the poller of other systems
 	cargo test -p olaf-ffi --features header --test header --quiet
 	cargo test -p olaf-sched --features model --lib --quiet protocol::check::explore
-	cargo test -p olaf-engine --features model --lib --quiet blocks::pool::check
-	cargo test -p olaf-engine --features model --lib --quiet blocks::hashed::check
-	cargo test -p olaf-sim --test all --quiet atp::levels::four_thousand -- --ignored
+	cargo test -p olaf-engine --features model --lib --quiet check::
 	$(PYTEST) -m "slow and not torch and not ray"
 
 test-torch: ## run the tests of --learner torch and the integrations (installs 5 GB of extras)
@@ -119,11 +117,12 @@ SECONDS ?= 600
 crosscheck: env ## check the verifier's provers on random instances, for SECONDS
 	$(BIN)/python tests/verify/crosscheck.py $(SECONDS) $(ARGS)
 
-model-check: ## check every state of larger clusters and tables (design notes 018, 028, 031, 032; minutes)
+model-check: ## check every state of larger clusters and tables, and 4,096 workers of ATP (minutes)
 	cargo test --release -p olaf-sched --features model --lib protocol::check -- --ignored --nocapture --test-threads 1
 	cargo test --release -p olaf-engine --features model --lib blocks::pool::check -- --ignored --nocapture --test-threads 1
 	cargo test --release -p olaf-engine --features model --lib blocks::hashed::check -- --ignored --nocapture --test-threads 1
 	cargo test --release -p olaf-engine --features model --lib blocks::records::check -- --ignored --nocapture --test-threads 1
+	cargo test --release -p olaf-sim --test all atp::levels::four_thousand -- --ignored --nocapture
 
 constraints: env ## pin the newest versions of the dependencies
 	scripts/pin

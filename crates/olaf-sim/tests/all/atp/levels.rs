@@ -271,7 +271,7 @@ fn more_than_1024_workers_are_behind_40_racks() {
 }
 
 #[test]
-#[ignore = "a minute: make test-slow"]
+#[ignore = "a minute: make model-check"]
 fn four_thousand_workers_share_a_switch_and_40_racks() {
     for racks in [vec![4096], [vec![102; 40], vec![16]].concat()] {
         let jobs = many(racks, 0.0);
