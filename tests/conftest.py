@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import signal
 import tempfile
 from pathlib import Path
 
@@ -9,6 +10,11 @@ import pytest
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # as a worker's process has it; read by torch
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+# A shell starts what runs in its background with SIGINT ignored, and so would every process that a
+# test starts and interrupts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 INTEGRATIONS = Path(__file__).with_name("integrations")
 MODULES = {"torch": ("torch", "torchrl"), "ray": ("ray",)}
