@@ -96,7 +96,9 @@ def test_the_fast_workers_make_up_for_the_slow_one_and_the_bound_holds() -> None
     assert sum(sent) >= 3 * 60
     assert sent[0] > 60
     assert sent[1] > 60
-    assert said[2]["gradients"]["stale"] > 3
+    # Several iterations end while the slow worker computes: most of its gradients are too old.
+    slow = said[2]["gradients"]
+    assert slow["stale"] > sum(slow.values()) / 2, slow
     # LGC of a fast worker does not wait for the slow one: not for one of its gradients.
     assert max(worker["longest_wait_s"] for worker in said[:2]) < SLOWER_MS / 1000
 

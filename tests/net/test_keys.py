@@ -223,3 +223,14 @@ def test_keys_are_made_shown_and_kept_private(tmp_path: Path) -> None:
     job.write_text("nothing")
     job.chmod(0o600)
     assert "is no key file" in keys("show", job).stderr
+
+
+def test_a_whole_run_takes_the_key_of_the_environment(key: str, tmp_path: Path) -> None:
+    argv = ("train", "--env", "CartPole-v1", "--workers", "2", "--leaves", "2", "--clusters", "2")
+    options = ("--until-reward", "30", "--json", "--out", str(tmp_path / "run"))
+    run = command(*argv, *options, environment=os.environ | {"OLAF_KEY_FILE": key})
+    assert run.returncode == 0, run.stderr[-2000:]
+    record = json.loads((tmp_path / "run" / "run.json").read_text())
+    behind = [report["stats"]["keys"] for report in record["reports"]]
+    assert len(behind) >= 6, "two workers, two leaves, a switch and a server"
+    assert all(counts["opened"] > 0 and counts["refused"] == {} for counts in behind)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from olaf.keyfile import with_key
 from olaf.lines import Control, Reporter, clock_here
 from olaf.outcome import Exit, RunError, configuring
 from olaf.serving import POLL_S, pass_on, serve
@@ -271,5 +272,5 @@ def _client_of(task: WorkerJob, stop: Callable[[], bool]) -> Any:
             job=task.job,
             cluster=task.cluster,
             worker=task.id,
-            config=json.dumps(task.client),
+            config=json.dumps(with_key(task.client)),
         )
