@@ -345,7 +345,7 @@ def print_row(row: Row) -> None:
     per_core = row.get("gbit_per_core_s")
     told = f"{per_core:.1f} Gbit/s in for a core; " if per_core else ""
     if "share_of_limit" in row:
-        told += f"{row['share_of_limit']:.3f} of what its packets allow; "
+        told += f"{row['share_of_limit']:.3f} of the limit of its packets; "
     print(
         f"{name:24}{row['median_ms']:>9.3f}{spread:>20}{_part(row, 'share'):>11}"
         f"{_part(row, 'against_gloo'):>9}{_part(row, other):>11}  {told}{verdict}",

@@ -10,7 +10,7 @@ import pytest
 
 from olaf.jobs.places import ray_actor
 from olaf.jobs.places.ray_actor import Copy, RoleActor
-from olaf.jobs.settings import ServerSettings
+from olaf.jobs.server_settings import ServerSettings
 from olaf.outcome import Exit
 
 

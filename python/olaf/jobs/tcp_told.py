@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from olaf.jobs.settings import ServerSettings, Settings
+from olaf.jobs.server_settings import ServerSettings
+from olaf.jobs.settings import Settings
 
 SPARE = 2
 """Connections per worker: one that died may restart before its end is noticed."""

@@ -19,7 +19,8 @@ from olaf.jobs.limits import Limits
 from olaf.jobs.places import Place
 from olaf.jobs.progress import Earlier, Happening, Progress
 from olaf.jobs.roles import WorkerJob
-from olaf.jobs.settings import LeafSettings, ServerSettings, Settings, SwitchSettings
+from olaf.jobs.server_settings import ServerSettings
+from olaf.jobs.settings import LeafSettings, Settings, SwitchSettings
 from olaf.jobs.supervisor import HERE, Ended, Occurrence, Program, Said, Supervisor
 from olaf.jobs.tcp_told import relay_told, server_told, worker_told
 from olaf.lines import Control

@@ -1,6 +1,6 @@
 //! How far one contribution may move a model: limits on its norm, its weight and its reward.
 //!
-//! A limit is a number, or a multiple of what the other workers sent lately. Of these the median counts,
+//! A limit is a number, or a multiple of what the other workers sent lately. The median counts,
 //! with one vote for each worker, so that one worker cannot move the limit, however much it sends.
 //!
 //! | quantity | measured | above the limit |
@@ -258,7 +258,7 @@ impl Clipping {
             }
             norms.note(of.worker, over.unwrap_or(length / of.weight));
         }
-        // What is no number is refused by the receiver, and says nothing of what is usual.
+        // A receiver refuses a reward that is no number; it is no vote for the usual reward.
         let is_number = of.reward.is_finite();
         if is_number && let Some((least, most)) = self.rewards.range(limits.clip_reward, of.worker)
         {

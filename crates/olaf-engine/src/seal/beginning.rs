@@ -15,7 +15,7 @@ use olaf_wire::sealed::{Handshake, Kind, MAX_COUNTER, Sealed, Tag};
 /// An unanswered message of a handshake goes out again after this time, then after twice that.
 const FIRST_REPEAT: Duration = Duration::from_millis(100);
 const LAST_REPEAT: Duration = Duration::from_secs(2);
-/// A cookie is sent again so long; then a new one is asked for.
+/// A cookie is sent again until the interval is longer than this. Then the party asks for a new one.
 const LAST_OF_COOKIE: Duration = Duration::from_millis(400);
 /// Where nothing comes back for this time, the other party may have begun a new life.
 const SILENCE: Duration = Duration::from_secs(1);

@@ -240,7 +240,7 @@ struct Guard {
     counters: Counters,
 }
 
-/// A message for several receivers, each of whom gets a datagram of its own.
+/// A message for several receivers. Each receiver gets a datagram of its own.
 struct Fan {
     bytes: Vec<u8>,
     class: TrafficClass,

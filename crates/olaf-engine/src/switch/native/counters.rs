@@ -115,7 +115,7 @@ impl Account {
     }
 }
 
-/// Updates that were clipped, by what of them was.
+/// Updates that were clipped, by the clipped quantity.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct ClippedCounts {
     /// The norm.

@@ -61,7 +61,7 @@ impl Vectors {
         self.all.push(Vector { floats, next: first });
     }
 
-    /// The vectors of which that packet was sent.
+    /// The vectors that sent a packet with this number.
     pub(super) fn sent(&self, index: u64) -> impl Iterator<Item = u32> + use<'_> {
         (0..).zip(&self.all).filter(move |(_, of)| of.next > index).map(|(number, _)| number)
     }

@@ -254,7 +254,7 @@ impl Job {
     }
 
     /// The largest norm of a mean gradient while nothing says what is usual: a step of `multiple` times
-    /// the length of the segment's weights, each of which counts as 1 at least.
+    /// the length of the segment's weights. Each weight counts as 1 at least.
     pub(super) fn longest_step(&self, segment: u32, multiple: f64, rate: f64) -> Option<f64> {
         let weights = self.model.as_ref()?.segments.get(segment as usize)?;
         let sum: f64 = weights.iter().map(|w| f64::from(*w)).map(|w| w * w).sum();

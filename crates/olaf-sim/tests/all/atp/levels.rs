@@ -242,7 +242,7 @@ fn many(racks: Vec<u32>, loss: f64) -> Jobs {
     let own = Options { first_packets: 4, most_packets: 4, ..Options::default() };
     let switch = SwitchConfig { aggregators: 65_536, ..SwitchConfig::default() };
     let mut jobs = Jobs::new(Setting { racks, wire, own, switch, ..Setting::default() });
-    // 1/32 of the usual lanes: sums of so many workers would run over.
+    // 1/32 of the usual lanes: sums of 1,000 workers of the usual lanes would run over.
     let tasks = [0, 1].map(|number| Task { times: 1.0 / 32.0, ..Task::sum(150, number) });
     for task in tasks {
         jobs.begin_all(0, task);

@@ -79,7 +79,7 @@ fn sends(worker: &mut Worker, now: Instant) -> Vec<(Header, [u8; 4])> {
     sent
 }
 
-/// The sequence numbers of what is sent now, and whether with `resend`.
+/// The sequence numbers of the packets that leave now, and whether they have the flag `resend`.
 fn sequences(worker: &mut Worker, now: Instant) -> Vec<(u16, bool)> {
     sends(worker, now).iter().map(|(header, _)| (header.sequence, header.resend)).collect()
 }
