@@ -17,9 +17,9 @@ import olaf
 from olaf import _olaf
 from olaf.cli import schedule_sharing
 from olaf.jobs.section import Section
+from olaf.jobs.server_settings import ServerSettings
 from olaf.jobs.settings import (
     LeafSettings,
-    ServerSettings,
     SwitchSettings,
     WorkerSettings,
 )
