@@ -121,7 +121,6 @@ model-check: ## check every state of larger clusters and tables, and 4,096 worke
 	cargo test --release -p olaf-sched --features model --lib protocol::check -- --ignored --nocapture --test-threads 1
 	cargo test --release -p olaf-engine --features model --lib blocks::pool::check -- --ignored --nocapture --test-threads 1
 	cargo test --release -p olaf-engine --features model --lib blocks::hashed::check -- --ignored --nocapture --test-threads 1
-	cargo test --release -p olaf-engine --features model --lib blocks::records::check -- --ignored --nocapture --test-threads 1
 	cargo test --release -p olaf-sim --test all atp::levels::four_thousand -- --ignored --nocapture
 
 constraints: env ## pin the newest versions of the dependencies

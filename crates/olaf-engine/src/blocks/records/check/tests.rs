@@ -81,7 +81,6 @@ fn a_planted_mistake_is_found() {
 }
 
 #[test]
-#[ignore = "minutes: make model-check"]
 fn larger_tables() {
     for setup in [
         Setup { visits: 2, threads: 2, ..TWO_BLOCKS },
