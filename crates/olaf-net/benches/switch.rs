@@ -44,9 +44,9 @@ fn main() {
     let mut fifo = Vec::new();
     let mut merge = Vec::new();
     for _ in 0..ROUNDS {
-        forward.push(measure(&switch(&sink, "fifo"), Traffic::Foreign));
-        fifo.push(measure(&switch(&sink, "fifo"), Traffic::Updates));
-        merge.push(measure(&switch(&sink, "olaf"), Traffic::Updates));
+        forward.push(measure(&sink, "fifo", Traffic::Foreign));
+        fifo.push(measure(&sink, "fifo", Traffic::Updates));
+        merge.push(measure(&sink, "olaf", Traffic::Updates));
     }
     println!(
         "switch on loopback, {SENDERS} senders, updates of {} bytes, {ROUNDS} rounds",
@@ -89,9 +89,13 @@ struct Measured {
     lost: f64,
 }
 
-fn switch(sink: &Sink, queue: &str) -> Switch {
+/// A switch that passes on what is not Olaf's from these sockets.
+fn switch(sink: &Sink, queue: &str, sockets: &[UdpSocket]) -> Switch {
+    let from: Vec<_> =
+        sockets.iter().map(|socket| socket.local_addr().expect("an address").to_string()).collect();
     let config = json!({
         "listen": "127.0.0.1:0", "upstream": sink.address, "queue": queue, "slots": 64, "core": 0,
+        "pass_from": from,
     });
     let config = SwitchConfig::from_json(&config.to_string()).expect("a configuration");
     let switch = Switch::bind(&config).expect("a free port");
@@ -104,14 +108,18 @@ fn statistics(switch: &Switch) -> Value {
     serde_json::from_str(&text).expect("statistics are JSON")
 }
 
-fn measure(switch: &Switch, traffic: Traffic) -> Measured {
+fn measure(sink: &Sink, queue: &str, traffic: Traffic) -> Measured {
+    let sockets: Vec<_> =
+        (0..SENDERS).map(|_| UdpSocket::bind("127.0.0.1:0").expect("a port")).collect();
+    let switch = &switch(sink, queue, &sockets);
     let stop = Arc::new(AtomicBool::new(false));
     let all_in = Arc::new(Barrier::new(SENDERS as usize));
     let target: SocketAddr = switch.address().parse().expect("an address");
-    let senders: Vec<_> = (0..SENDERS)
-        .map(|sender| {
+    let senders: Vec<_> = (0..)
+        .zip(sockets)
+        .map(|(sender, socket)| {
             let (stop, all_in, first) = (stop.clone(), all_in.clone(), sender * WORKERS);
-            thread::spawn(move || send(target, first, traffic, &all_in, &stop))
+            thread::spawn(move || send(&socket, target, first, traffic, &all_in, &stop))
         })
         .collect();
     // Past the joins, into the steady state.
@@ -134,18 +142,26 @@ fn measure(switch: &Switch, traffic: Traffic) -> Measured {
         after["io"][key].as_f64().unwrap_or(0.0) - before["io"][key].as_f64().unwrap_or(0.0)
     };
     let (bits, cpu) = (change("received_bytes") * 8.0, change("cpu_s"));
+    let sent = change("sent_datagrams");
+    assert!(sent > 0.0, "the switch passes on what it gets: {after}");
     let (received, dropped) = (change("received_datagrams"), change("kernel_drops"));
     Measured {
         per_cpu_second: bits / cpu,
         busy: cpu / took,
-        in_for_each_out: received / change("sent_datagrams"),
+        in_for_each_out: received / sent,
         lost: dropped / (dropped + received),
     }
 }
 
 /// One sender: joins its workers, then offers updates in bursts until told to stop.
-fn send(target: SocketAddr, first: u32, traffic: Traffic, all_in: &Barrier, stop: &AtomicBool) {
-    let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
+fn send(
+    socket: &UdpSocket,
+    target: SocketAddr,
+    first: u32,
+    traffic: Traffic,
+    all_in: &Barrier,
+    stop: &AtomicBool,
+) {
     socket.set_read_timeout(Some(Duration::from_millis(100))).expect("a timeout");
     let addresses: Vec<_> = (first..first + WORKERS).map(address).collect();
     let mut buf = vec![0; 1 << 16];
@@ -159,10 +175,10 @@ fn send(target: SocketAddr, first: u32, traffic: Traffic, all_in: &Barrier, stop
         assert!(welcomed, "the switch lets workers in");
     }
     all_in.wait();
-    let state = UdpSocketState::new((&socket).into()).expect("a socket");
+    let state = UdpSocketState::new(socket.into()).expect("a socket");
     let size = Update::datagram_len(LANES);
     let mut bursts = [vec![0; BURST * size], vec![0; BURST * size]];
-    let lanes = vec![1e-30; LANES];
+    let lanes = vec![1e-3; LANES];
     for (segment, datagram) in (0..).zip(bursts.iter_mut().flat_map(|b| b.chunks_exact_mut(size))) {
         Update { segment, ..update(addresses[0]) }.emit(&lanes, datagram);
         if traffic == Traffic::Foreign {
@@ -184,7 +200,7 @@ fn send(target: SocketAddr, first: u32, traffic: Traffic, all_in: &Barrier, stop
                 segment_size: Some(size),
                 src_ip: None,
             };
-            if state.try_send((&socket).into(), &transmit).is_err() {
+            if state.try_send(socket.into(), &transmit).is_err() {
                 thread::yield_now();
             }
         }

@@ -57,8 +57,9 @@ pub fn add(out: &mut Lanes, have: &[f32], incoming: &[u8]) -> bool {
 #[must_use]
 pub fn length(incoming: &[u8]) -> f64 {
     let sum = sum_of_squares(incoming);
-    // The squares of very large and of very small lanes do not fit a float32.
-    let fits = (1e-30..1e30).contains(&sum);
+    // The squares of very large lanes do not fit a float32. Those of lanes below 1e-22 are 0, and so is
+    // the length of an update of such lanes: nothing depends on it, and a flood of zeros costs no more.
+    let fits = sum < 1e30;
     let slow = || lanes(incoming).map(f64::from).map(|lane| lane * lane).sum();
     libm::sqrt(if fits { sum } else { slow() })
 }
@@ -175,7 +176,15 @@ fn squares_loop<const N: usize>(incoming: &[u8]) -> f64 {
         let lane = f32::from_le_bytes(*incoming);
         *sum += lane * lane;
     }
-    sums.iter().map(|sum| f64::from(*sum)).sum()
+    // Halves, not one after the other: a sum that waits for the one before takes as long as the lanes.
+    let (mut sums, mut left) = (sums.map(f64::from), N);
+    while left > 1 {
+        left /= 2;
+        for i in 0..left {
+            sums[i] += sums[i + left];
+        }
+    }
+    sums[0]
 }
 
 /// The largest magnitude, as bits: those of an infinity or more where one is not finite.

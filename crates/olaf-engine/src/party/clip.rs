@@ -231,8 +231,9 @@ impl Clipping {
         let mut factor = 1.0;
         if limits.clip_weight != Clip::Off {
             let own = of.weight / f64::from(of.contributors);
-            let limit = self.weights.limit(limits.clip_weight, of.worker);
-            if let Some(limit) = limit.filter(|limit| own > *limit) {
+            let limit = || self.weights.limit(limits.clip_weight, of.worker);
+            let unusual = !self.weights.is_usual(limits.clip_weight, of.worker, own);
+            if let Some(limit) = unusual.then(limit).flatten().filter(|limit| own > *limit) {
                 factor = limit / own;
                 of.weight = limit * f64::from(of.contributors);
                 clipped.weight = true;
@@ -242,25 +243,32 @@ impl Clipping {
         if limits.clip_norm != Clip::Off {
             let length = lanes::length(lanes) * factor;
             let norms = self.norms.entry(of.segment).or_default();
-            let limit = norms.limit(limits.clip_norm, of.worker);
-            if let (Some(limit), Clip::Median(multiple)) = (limit, limits.clip_norm) {
-                // As far below what is usual as the limit is above.
-                effect = (length / of.weight * multiple * multiple / limit).min(1.0);
+            let mean = length / of.weight;
+            let mut over = None;
+            if !norms.is_usual(limits.clip_norm, of.worker, mean) {
+                let limit = norms.limit(limits.clip_norm, of.worker);
+                if let (Some(limit), Clip::Median(multiple)) = (limit, limits.clip_norm) {
+                    // As far below what is usual as the limit is above.
+                    effect = (mean * multiple * multiple / limit).min(1.0);
+                }
+                let limit = match (limit, limits.clip_norm) {
+                    (None, Clip::Median(multiple)) => unknown(multiple),
+                    (limit, _) => limit,
+                };
+                over = limit.filter(|limit| length.is_finite() && length > limit * of.weight);
             }
-            let limit = match (limit, limits.clip_norm) {
-                (None, Clip::Median(multiple)) => unknown(multiple),
-                (limit, _) => limit,
-            };
-            let over = limit.filter(|limit| length.is_finite() && length > limit * of.weight);
             if let Some(limit) = over {
                 factor *= limit * of.weight / length;
                 clipped.norm = true;
             }
-            norms.note(of.worker, over.unwrap_or(length / of.weight));
+            norms.note(of.worker, over.unwrap_or(mean));
         }
         // A receiver refuses a reward that is no number; it is no vote for the usual reward.
         let is_number = of.reward.is_finite();
-        if is_number && let Some((least, most)) = self.rewards.range(limits.clip_reward, of.worker)
+        let usual = self.rewards.is_usual_reward(limits.clip_reward, of.worker, of.reward);
+        if is_number
+            && !usual
+            && let Some((least, most)) = self.rewards.range(limits.clip_reward, of.worker)
         {
             let reward = of.reward.clamp(least, most);
             clipped.reward = reward != of.reward;
@@ -313,6 +321,33 @@ impl Recent {
             count += 1;
         }
         (values, count)
+    }
+
+    /// The least and the largest value of the others.
+    fn extremes(&self, worker: WorkerId) -> Option<(f64, f64)> {
+        let others = self.0.iter().filter(|(known, _)| *known != worker);
+        let extremes = others
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), (_, value)| {
+                (least.min(*value), most.max(*value))
+            });
+        (extremes.0 <= extremes.1).then_some(extremes)
+    }
+
+    /// Whether the value surely lies between the limit and as far below what is usual. The median lies
+    /// between the extremes, so that most updates need no median: it costs more than their arithmetic.
+    fn is_usual(&self, clip: Clip, worker: WorkerId, value: f64) -> bool {
+        let (Clip::Median(multiple), Some((least, most))) = (clip, self.extremes(worker)) else {
+            return false;
+        };
+        value <= least * multiple && value * multiple >= most
+    }
+
+    /// Whether the reward surely lies in the [range](Self::range): its spread is at least 1.
+    fn is_usual_reward(&self, clip: Clip, worker: WorkerId, reward: f64) -> bool {
+        let (Clip::Median(multiple), Some((least, most))) = (clip, self.extremes(worker)) else {
+            return false;
+        };
+        most - multiple <= reward && reward <= least + multiple
     }
 
     fn limit(&self, clip: Clip, worker: WorkerId) -> Option<f64> {
@@ -371,6 +406,7 @@ impl fmt::Display for Clip {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn bytes(lanes: &[f32]) -> Vec<u8> {
         lanes.iter().flat_map(|lane| lane.to_le_bytes()).collect()
@@ -487,6 +523,32 @@ mod tests {
         let (lanes, measured, clipped) = clip(&mut clipping, &limits, of(4, 1e300, 1e30), &[1e3]);
         assert_eq!((measured.weight, measured.reward), (200.0, 495.0));
         assert_eq!((lanes[0], clipped), (0.0, Clipped { weight: true, reward: true, norm: false }));
+    }
+
+    proptest! {
+        /// A value that is usual by the extremes is one that the medians leave as it is.
+        #[test]
+        fn the_short_way_says_nothing_else_than_the_medians(
+            values in prop::collection::vec((0u32..20, -300.0f64..300.0), 0..30),
+            value in -300.0f64..300.0,
+            multiple in 0.1f64..20.0,
+        ) {
+            let (mut sizes, mut rewards) = (Recent::default(), Recent::default());
+            for (worker, value) in values {
+                sizes.note(WorkerId(worker), value.abs());
+                rewards.note_any(WorkerId(worker), value);
+            }
+            let (clip, own) = (Clip::Median(multiple), WorkerId(0));
+            if sizes.is_usual(clip, own, value.abs()) {
+                let limit = sizes.limit(clip, own).expect("others");
+                prop_assert!(value.abs() <= limit * (1.0 + 1e-9));
+                prop_assert!(value.abs() * multiple * multiple / limit >= 1.0 - 1e-9);
+            }
+            if rewards.is_usual_reward(clip, own, value) {
+                let (least, most) = rewards.range(clip, own).expect("others");
+                prop_assert!(least - 1e-9 <= value && value <= most + 1e-9);
+            }
+        }
     }
 
     #[test]
