@@ -1,6 +1,6 @@
 """A DDP program that keeps its own process group. The gradients alone go through the switch.
 
-olaf switch --engines reduce --listen 0.0.0.0:5555 &
+olaf switch --engines reduce --listen 127.0.0.1:5555 &
 OLAF_SWITCH=127.0.0.1:5555 torchrun --standalone --nproc-per-node 4 ddp_hook.py
 """
 

@@ -513,6 +513,15 @@ def switch_key(path: str | os.PathLike[str], out: str | os.PathLike[str]) -> str
 def key_info(path: str | os.PathLike[str]) -> tuple[str, str, int | None]:
     """Public name, kind ("job" or "switch") and job (None: any) of the key in ``path``."""
 
+def key_text(path: str | os.PathLike[str]) -> str:
+    """The text of the key file in ``path``, to hand over to a process: the secret is in it."""
+
+def new_key_text(job: int | None = None) -> str:
+    """The text of a new key for ``job`` (None: any job), which is in no file."""
+
+def switch_key_text(text: str) -> str:
+    """The text of what a switch needs of the key with this text."""
+
 def update_bytes(parameters: int, config: str = "{}") -> int:
     """Bytes of one worker's update in UDP payload with headers, as an uplink's rate counts them.
 

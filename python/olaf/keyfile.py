@@ -12,9 +12,14 @@ VARIABLE = "OLAF_KEY_FILE"
 
 def with_key(options: Mapping[str, Any]) -> dict[str, Any]:
     """Options of a worker, with the key file of the environment if they name none."""
-    given = os.environ.get(VARIABLE)
-    named = options.get("key_file") is not None
-    return dict(options) if named or not given else dict(options) | {"key_file": given}
+    named = any(options.get(option) is not None for option in ("key_file", "key"))
+    given = None if named else key_file(None)
+    return dict(options) if given is None else dict(options) | {"key_file": given}
+
+
+def key_file(named: str | None) -> str | None:
+    """The key file that is named, or that of the environment; None without any."""
+    return named or os.environ.get(VARIABLE) or None
 
 
 def key_files(named: Sequence[str]) -> list[str]:

@@ -12,10 +12,12 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from olaf.defaults import SERVER, SWITCH
 from olaf.jobs.supervisor import Ended, Occurrence, Printed, Program, Said, Supervisor
+from olaf.keyfile import key_file as key_file_of
 from olaf.outcome import Exit
 from olaf.telling import tell
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from olaf.connection import Model
+    from olaf.jobs.run_keys import RunKeys
     from olaf.jobs.settings import Settings
 
 POLL_S = 0.1
@@ -44,6 +47,7 @@ def local(
     server: Mapping[str, Any] | None = None,
     restarts: int = 5,
     start_timeout_s: float = 30.0,
+    key_file: str | None = None,
 ) -> LocalJob:
     """Start a switch and a parameter server as processes on this machine, on free ports.
 
@@ -60,6 +64,8 @@ def local(
     switch, server: more keys of ``[switch]`` and ``[server]`` as `olaf config` explains them,
         for example ``server={"staleness_power": 0.0}``.
     restarts: number of restarts in a row of a process that dies, at the same address.
+    key_file: the key of the job (`olaf keys`); without it OLAF_KEY_FILE of the environment. A job
+        that listens beyond this machine makes a key of its own: workers take `LocalJob.key_file`.
 
     Raises ValueError for an invalid setting, with the key and the allowed values, and
     UnreachableError if a process does not listen within ``start_timeout_s``.
@@ -74,6 +80,8 @@ def local(
         "switch.listen": ("", "127.0.0.1:0"),
         "server.listen": ("", "127.0.0.1:0"),
     }
+    if key_file is not None:
+        own["train.key_file"] = ("key_file", key_file)
     if uplink is not None:
         own["switch.uplink"] = ("uplink", uplink)
     given = {key: (f"olaf.local({name}={value!r})", value) for key, (name, value) in own.items()}
@@ -98,6 +106,8 @@ class LocalJob:
     """Address of the switch, for `olaf.connect`."""
     server_address: str
     """Address of the server, for another switch or for workers without a switch."""
+    key_file: str | None
+    """The key file that workers need (`olaf.connect`, ``key_file=``); None without keys."""
 
     def __init__(self, settings: Settings, *, restarts: int, start_timeout_s: float) -> None:
         self._owner = os.getpid()
@@ -110,6 +120,7 @@ class LocalJob:
         self._folder = tempfile.TemporaryDirectory(prefix="olaf-")
         self._supervisor = Supervisor(restarts=restarts)
         try:
+            self._keys = self._keys_of(settings)
             self.server_address = self._listening("server", settings, start_timeout_s)
             self.address = self._listening("switch", settings, start_timeout_s)
         except BaseException:
@@ -176,6 +187,24 @@ class LocalJob:
 
     # Starting.
 
+    def _keys_of(self, settings: Settings) -> RunKeys:
+        """The keys of both processes. A job that needs a key and has none gets one of its own."""
+        from olaf.jobs.run_keys import needs_key, run_keys
+        from olaf.usage import ConfigurationError
+
+        if needs_key(settings):
+            from olaf._olaf import new_key
+
+            file = str(Path(self._folder.name) / "job.key")
+            new_key(file, settings.worker.job)
+            train = settings.train.model_copy(update={"key_file": file})
+            settings = settings.model_copy(update={"train": train})
+        self.key_file = key_file_of(settings.train.key_file)
+        try:
+            return run_keys(settings)
+        except ConfigurationError as error:
+            raise ValueError(str(error)) from None
+
     def _listening(self, name: str, settings: Settings, timeout_s: float) -> str:
         """Start a role; return its address, which it keeps when it restarts."""
         from olaf._olaf import UnreachableError
@@ -198,10 +227,13 @@ class LocalJob:
         if name == "switch":
             told = {"listen": listen, "upstream": self.server_address}
             switch = settings.switch.model_copy(update=told)
-            first |= {"core": switch.to_core(), "admission": switch.to_admission()}
+            first |= {
+                "core": self._keys.core(name, switch.to_core()),
+                "admission": switch.to_admission(),
+            }
         else:
             server = settings.server.model_copy(update={"listen": listen})
-            first |= {"core": server.to_core(), "model_file": None, "job": 1}
+            first |= {"core": self._keys.core(name, server.to_core()), "model_file": None, "job": 1}
             first["save_folder"] = self._folder.name
         # -P: a json.py in the working directory must not hide the module of that name.
         argv = [sys.executable, "-P", "-m", "olaf", name, "--json", "--attached"]

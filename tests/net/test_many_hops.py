@@ -17,6 +17,7 @@ from olaf import _olaf
 def test_a_switch_above_itself_is_refused_at_the_start(listen: str) -> None:
     port = free_port()
     config = {"listen": f"{listen}:{port}", "upstream": f"127.0.0.1:{port}"}
+    config |= {"insecure": True}  # type: ignore[dict-item]
     with pytest.raises(ValueError, match=r"upstream = .* is this switch itself"):
         _olaf.Switch(json.dumps(config))
     routed = {**config, "upstream": "127.0.0.1:9", "routes": {"7": config["upstream"]}}

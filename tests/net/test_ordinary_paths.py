@@ -160,8 +160,10 @@ def test_the_cut_follows_the_path_between_machines(
     stack: ExitStack, mtus: list[int], found: int
 ) -> None:
     where = namespaces(stack, mtus)
-    server = role(stack, where, "server", listen=f"{where.server_host}:0")
-    switch = role(stack, where, "switch", listen=f"{where.server_host}:0", upstream=server)
+    server = role(stack, where, "server", listen=f"{where.server_host}:0", insecure=True)
+    switch = role(
+        stack, where, "switch", listen=f"{where.server_host}:0", upstream=server, insecure=True
+    )
     with where.run(0, sys.executable, "-c", WORKER, f"udp://{switch}", "1") as worker:
         assert worker.stdout is not None
         said = json.loads(worker.stdout.readline())

@@ -70,9 +70,9 @@ def test_a_server_without_a_switch_serves_a_worker(network: Network) -> None:
 
 @pytest.mark.parametrize("through", ["[::1]:0", "[::]:0"])
 def test_ipv6_alone_and_beside_ipv4(network: Network, through: str) -> None:
-    server = network.server(through)
+    server = network.server(through, insecure=True)
     port = server.address.rsplit(":", 1)[1]
-    switch = network.switch(f"[::1]:{port}", through)
+    switch = network.switch(f"[::1]:{port}", through, insecure=True)
     port = switch.address.rsplit(":", 1)[1]
     hosts = ["[::1]"] if through == "[::1]:0" else ["[::1]", "127.0.0.1", "udp://localhost"]
     clients = [network.client(f"{host}:{port}") for host in hosts]

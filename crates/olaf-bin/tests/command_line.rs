@@ -40,6 +40,13 @@ fn what_cannot_be_names_the_key_and_ends_with_2() {
         (SWITCH, vec!["--set", "slot=4"], "unknown field `slot`"),
         (SWITCH, vec!["--set", "admission=spec.toml"], "run `olaf switch`"),
         (SWITCH, vec!["--listen", "here"], "listen"),
+        (SWITCH, vec!["--listen", "0.0.0.0:0"], "listen = \"0.0.0.0:0\": other machines can"),
+        (SERVER, vec!["--listen", "[::]:0"], "and the server has no key"),
+        (
+            SWITCH,
+            vec!["--engines", "queue,reduce", "--listen", "reduce=0.0.0.0:0"],
+            "listen_at.reduce = \"0.0.0.0:0\"",
+        ),
         (SWITCH, vec!["--engines", "sharp"], "unknown variant `sharp`, expected one of `queue`"),
         (SWITCH, vec!["--upstream", "sharp=a:1"], "--upstream sharp=a:1: there is no engine sharp"),
         (SWITCH, vec!["--listen", "sharp=a:1"], "there is no engine sharp; engines: queue, reduce"),

@@ -30,6 +30,25 @@ pub(crate) fn key_info(path: PathBuf) -> PyResult<(String, &'static str, Option<
     Ok((key.name(), key.kind(), key.job))
 }
 
+/// The text of the key file in `path`, to hand over to a process. The secret is in it.
+#[pyfunction]
+pub(crate) fn key_text(path: PathBuf) -> PyResult<String> {
+    Ok(Key::read(&path).map_err(error)?.text())
+}
+
+/// The text of a new key for `job` (None: any job), which is in no file.
+#[pyfunction]
+#[pyo3(signature = (job=None))]
+pub(crate) fn new_key_text(job: Option<u32>) -> String {
+    Key::generate(job).text()
+}
+
+/// The text of what a switch needs of the key with this text.
+#[pyfunction]
+pub(crate) fn switch_key_text(text: &str) -> PyResult<String> {
+    Ok(Key::of_text(text).map_err(error)?.for_switch().text())
+}
+
 fn error(error: KeyError) -> PyErr {
     match error {
         KeyError::System(..) => PyOSError::new_err(error.to_string()),

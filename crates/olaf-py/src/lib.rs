@@ -43,7 +43,7 @@ mod _olaf {
     #[pymodule_export]
     use crate::job::VirtualJob;
     #[pymodule_export]
-    use crate::keys::{key_info, new_key, switch_key};
+    use crate::keys::{key_info, key_text, new_key, new_key_text, switch_key, switch_key_text};
     #[pymodule_export]
     use crate::mina::MinaSimulation;
     #[pymodule_export]

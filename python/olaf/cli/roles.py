@@ -29,6 +29,12 @@ key_option = click.option(
     metavar="FILE",
     help="Let in only parties with this key (olaf keys). Repeatable: a key for each job.",
 )
+insecure_option = click.option(
+    "--insecure",
+    is_flag=True,
+    default=None,
+    help="Listen beyond this machine without a key, so that anybody there may take part.",
+)
 every_option = click.option(
     "--every",
     type=options.Seconds(least=0.01),
@@ -68,6 +74,7 @@ every_option = click.option(
     help="Cores that the engine reduce sums on. Each has a port: those after the engine's own.",
 )
 @key_option
+@insecure_option
 @click.option("--queue", metavar=METAVAR, help="Discipline of the uplink.")
 @click.option("--slots", type=int, help="Number of segments that the queue holds.")
 @click.option("--gate", metavar="THRESHOLD|off", help="Reward gate.")
@@ -128,20 +135,21 @@ def switch(ctx: click.Context, /, **given: Any) -> None:
 
     \b
     Examples:
-      olaf switch --listen 0.0.0.0:5555 --upstream 10.0.0.2:5556 --uplink 40gbit
-      olaf switch --listen 0.0.0.0:5555 --upstream 10.0.0.9:5555   # 10.0.0.9 is a switch too
+      olaf switch --listen 0.0.0.0:5555 --upstream 10.0.0.2:5556 --key-file switch.key
+      olaf switch --upstream 10.0.0.9:5555 --uplink 40gbit         # 10.0.0.9 is a switch too
       olaf switch --queue fifo --slots 4 --json --every 1
       olaf switch --uplink 2mbit --uplink-ecn-depth 4 --downlink 10mbit
       olaf switch --admission running.toml --admission-timeout 5s --admission-unanswered refuse
-      olaf switch --engines reduce --listen 0.0.0.0:5555          # sums arrays; needs no server
-      olaf switch --engines queue,reduce --listen 0.0.0.0:5555    # reduce listens on port 5556
-      olaf switch --engines queue,reduce --listen 0.0.0.0:5555 --listen reduce=10.0.0.1:7000
+      olaf switch --engines reduce --listen 127.0.0.1:5555        # sums arrays; needs no server
+      olaf switch --engines queue,reduce --listen 127.0.0.1:5555  # reduce listens on port 5556
+      olaf switch --engines queue,reduce --listen reduce=127.0.0.1:7000
+      olaf switch --engines reduce --listen 0.0.0.0:5555 --insecure   # for anybody who reaches it
       olaf switch --engines reduce --upstream reduce=10.0.0.9:5555   # sums further up
-      olaf switch --engines reduce --cores 4 --listen 0.0.0.0:5555   # ports 5555 to 5558
+      olaf switch --engines reduce --cores 4 --listen 127.0.0.1:5555  # ports 5555 to 5558
       olaf switch --engines reduce --set switch.reduce.memory=1GiB --set switch.reduce.deadline=20ms
     """
     keys = (
-        *("engines", "key_files", "queue", "slots", "gate", "uplink", "credits"),
+        *("engines", "key_files", "insecure", "queue", "slots", "gate", "uplink", "credits"),
         *("downlink", "downlink_limit_datagrams"),
         *("uplink_ecn_depth_datagrams", "downlink_ecn_depth_datagrams"),
         *("admission", "admission_timeout_ms", "admission_unanswered"),
@@ -165,6 +173,7 @@ def switch(ctx: click.Context, /, **given: Any) -> None:
 @click.command()
 @click.option("--listen", metavar="HOST:PORT", help="Address that the switch sends to.")
 @key_option
+@insecure_option
 @click.option("--rule", metavar="delta|paper-literal", help="How an update changes the model.")
 @click.option("--learning-rate", type=float, help="Factor on every update; 1 changes nothing.")
 @click.option(
@@ -198,11 +207,11 @@ def server(ctx: click.Context, /, **given: Any) -> None:
 
     \b
     Examples:
-      olaf server --listen 0.0.0.0:5556 --model lander.npz
-      olaf server --listen 0.0.0.0:5556 --checkpoint lander.npz --checkpoint-every 1min
+      olaf server --listen 0.0.0.0:5556 --key-file job.key --model lander.npz
+      olaf server --checkpoint lander.npz --checkpoint-every 1min
       olaf server --rule paper-literal --json
     """
-    own = ("listen", "key_files", "rule", "learning_rate", "checkpoint", "fresh")
+    own = ("listen", "key_files", "insecure", "rule", "learning_rate", "checkpoint", "fresh")
     keys = {key: key for key in own}
     keys["checkpoint_every"] = "checkpoint_every_ms"
     control, told = _begin(given)

@@ -41,6 +41,8 @@ KEYS = {
     "seed": "train.seed",
     "record": "train.record",
     "out": "train.out",
+    "key_file": "train.key_file",
+    "insecure": "train.insecure",
     "local": "train.local",
     "wandb": "train.wandb",
     "against": "train.against",
@@ -73,6 +75,15 @@ KEYS = {
 @click.option("--seed", type=int, help="Random seed of the run.")
 @click.option("--record", metavar="FILE", help="Record all pushes, for `olaf replay`.")
 @click.option("--out", metavar="DIR", help="Folder of the run. Default: runs/<time>-<environment>.")
+@click.option(
+    "--key-file", metavar="FILE", help="Key of the job (olaf keys), for all processes of the run."
+)
+@click.option(
+    "--insecure",
+    is_flag=True,
+    default=None,
+    help="Listen beyond this machine without a key, so that anybody there may take part.",
+)
 @click.option(
     "--resume",
     type=click.Path(path_type=Path),

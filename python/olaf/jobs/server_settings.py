@@ -21,7 +21,9 @@ class ServerSettings(Section):
     port."""
     key_files: list[str] = Field(default=SERVER["key_files"])
     """Files with keys (`olaf keys`), each for a job of its own or for any: only parties with such a
-    key are let in. Without one everybody is."""
+    key are let in. Without one everybody is, and the server listens on loopback alone."""
+    insecure: bool = SERVER["insecure"]
+    """Listen beyond this machine without a key, so that anybody there may take part."""
     rule: Literal["delta", "paper-literal"] = SERVER["rule"]
     """delta applies every update. paper-literal applies only updates whose reward beats the best so
     far, and soon stops learning (measured: 4 to 24 of 1,600 applied)."""

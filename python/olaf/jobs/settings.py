@@ -161,7 +161,9 @@ class SwitchSettings(LeafSettings):
     """Servers of single jobs: {"2" = "host:port"}."""
     key_files: list[str] = Field(default=SWITCH["key_files"])
     """Files with keys (`olaf keys`), each for a job of its own or for any: only parties with such a
-    key are let in. Without one everybody is."""
+    key are let in. Without one everybody is, and the switch listens on loopback alone."""
+    insecure: bool = SWITCH["insecure"]
+    """Listen beyond this machine without a key, so that anybody there may take part."""
     pass_from: list[Address] = Field(default=SWITCH["pass_from"])
     """Addresses whose datagrams of other protocols go up to `upstream`, paced as all others. With
     an empty list such datagrams are dropped and counted."""
@@ -324,6 +326,12 @@ class TrainSettings(Section):
     """Number of finished episodes in the mean reward; before that there is no mean."""
     time_limit_s: OffFloat = Field(default=None, gt=0)
     """Stop after this training time; off sets no limit."""
+    key_file: OffText = None
+    """File with the key of the job (`olaf keys`). The run hands the key to all its processes, on
+    other machines too. off uses OLAF_KEY_FILE of the environment. Without it, a run whose roles
+    listen beyond this machine makes a key of its own."""
+    insecure: bool = False
+    """Listen beyond this machine without a key, so that anybody there may take part."""
     seed: int = Field(default=0, ge=0)
     """Random seed of the run; every process derives its own seed from it."""
     local: bool = False

@@ -19,6 +19,7 @@ from olaf.jobs.limits import Limits
 from olaf.jobs.places import Place
 from olaf.jobs.progress import Earlier, Happening, Progress
 from olaf.jobs.roles import WorkerJob
+from olaf.jobs.run_keys import run_keys
 from olaf.jobs.server_settings import ServerSettings
 from olaf.jobs.settings import LeafSettings, Settings, SwitchSettings
 from olaf.jobs.supervisor import HERE, Ended, Occurrence, Program, Said, Supervisor
@@ -116,6 +117,7 @@ class Training:
             restart_delay_s=settings.train.restart_delay_s,
         )
         self._is_tcp = settings.train.transport == "tcp"
+        self._keys = run_keys(settings)
         self._homes: dict[str, str] = {}
         """The address of each switch and the server, as others reach it."""
         self._phase = "starting"
@@ -222,7 +224,7 @@ class Training:
         return self._program(
             "server",
             {
-                "core": server.model_copy(update=changes).to_core(),
+                "core": self._keys.core("server", server.model_copy(update=changes).to_core()),
                 "every_s": self._train.every_s,
                 "model_file": str(self.model_file),
                 "job": self._settings.worker.job,
@@ -241,7 +243,7 @@ class Training:
 
     def _told_to(self, switch: SwitchSettings) -> dict[str, Any]:
         return {
-            "core": switch.to_core(),
+            "core": self._keys.core("switch", switch.to_core()),
             "every_s": self._train.every_s,
             "admission": switch.to_admission(),
         }
@@ -268,7 +270,8 @@ class Training:
             cluster=worker % self._train.clusters,
             seed=session_seed(self._train.seed, self._session),
         )
-        return self._program(f"worker {worker}", dataclasses.asdict(task))
+        told = dataclasses.asdict(task) | {"client": self._keys.client(task.client)}
+        return self._program(f"worker {worker}", told)
 
     def _home_of(self, worker: int) -> str:
         """The switch or leaf that a worker joins through."""

@@ -16,8 +16,8 @@ use std::process::ExitCode;
     version,
     after_help = "\
 Examples:
-  olaf-server --listen 0.0.0.0:5556
-  olaf-server --listen 0.0.0.0:5556 --checkpoint lander.npz --checkpoint-every 1min
+  olaf-server --listen 0.0.0.0:5556 --key-file job.key
+  olaf-server --key-file job.key --checkpoint lander.npz --checkpoint-every 1min
   olaf-server --config server.toml --json --stats-every 1s
 
 Exit codes:
@@ -30,6 +30,9 @@ struct Options {
     /// Let in only parties with this key (`olaf keys`). Repeatable: a key for each job.
     #[arg(long = "key-file", value_name = "FILE")]
     key_files: Vec<String>,
+    /// Listen beyond this machine without a key, so that anybody there may take part.
+    #[arg(long)]
+    insecure: bool,
     /// How an update changes the model.
     #[arg(long, value_name = "delta|paper-literal")]
     rule: Option<String>,
@@ -59,6 +62,7 @@ fn run(options: &Options) -> Result<(), Failure> {
     let named = [
         ("listen", options.listen.clone().map(Value::from)),
         ("key_files", key_files(&options.key_files)),
+        ("insecure", options.insecure.then_some(Value::Bool(true))),
         ("rule", options.rule.clone().map(Value::from)),
         ("learning_rate", options.learning_rate.map(Value::from)),
         ("checkpoint", options.checkpoint.clone().map(Value::from)),

@@ -17,12 +17,13 @@ use std::process::ExitCode;
     version,
     after_help = "\
 Examples:
-  olaf-switch --listen 0.0.0.0:5555 --upstream 10.0.0.2:5556 --uplink 40gbit
+  olaf-switch --listen 0.0.0.0:5555 --upstream 10.0.0.2:5556 --key-file switch.key
   olaf-switch --config switch.toml --json --stats-every 1s
-  olaf-switch --engines reduce --listen 0.0.0.0:5555            sums arrays; needs no server
-  olaf-switch --engines queue,reduce --listen 0.0.0.0:5555      reduce listens on port 5556
-  olaf-switch --engines queue,reduce --listen reduce=0.0.0.0:7000
-  olaf-switch --engines reduce --cores 4 --listen 0.0.0.0:5555  ports 5555 to 5558
+  olaf-switch --engines reduce --listen 127.0.0.1:5555            sums arrays; needs no server
+  olaf-switch --engines queue,reduce --listen 127.0.0.1:5555      reduce listens on port 5556
+  olaf-switch --engines queue,reduce --listen reduce=127.0.0.1:7000
+  olaf-switch --engines reduce --cores 4 --listen 127.0.0.1:5555  ports 5555 to 5558
+  olaf-switch --engines reduce --listen 0.0.0.0:5555 --insecure   for anybody who reaches it
 
 Exit codes:
   0: stopped by a signal   1: failed   2: invalid options or configuration   4: port in use"
@@ -45,6 +46,9 @@ struct Options {
     /// Let in only parties with this key (`olaf keys`). Repeatable: a key for each job.
     #[arg(long = "key-file", value_name = "FILE")]
     key_files: Vec<String>,
+    /// Listen beyond this machine without a key, so that anybody there may take part.
+    #[arg(long)]
+    insecure: bool,
     /// Discipline of the uplink's queue.
     #[arg(long, value_name = "NAME", help = queues())]
     queue: Option<String>,
@@ -118,7 +122,7 @@ fn run(options: &Options) -> Result<(), Failure> {
 }
 
 impl Options {
-    fn named(&self) -> [(&'static str, Option<Value>); 13] {
+    fn named(&self) -> [(&'static str, Option<Value>); 14] {
         let engines = (!self.engines.is_empty()).then(|| self.engines.clone().into());
         let bare = |given: &[String]| {
             given.iter().rev().find(|text| !text.contains('=')).cloned().map(Value::from)
@@ -133,6 +137,7 @@ impl Options {
             ("listen", bare(&self.listen)),
             ("upstream", bare(&self.upstream)),
             ("key_files", key_files(&self.key_files)),
+            ("insecure", self.insecure.then_some(Value::Bool(true))),
             ("queue", text(&self.queue)),
             ("slots", self.slots.map(Value::from)),
             ("gate", number(&self.gate)),

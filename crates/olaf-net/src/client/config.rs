@@ -3,6 +3,7 @@
 use crate::error::StartError;
 use crate::io::address::header_bytes;
 use crate::json;
+use crate::keys::KeyText;
 use olaf_engine::PeerId;
 use olaf_host::WorkerConfig;
 use olaf_host::push_pull::worker::{PathConfig, WorkerOptions};
@@ -28,6 +29,9 @@ pub struct ClientConfig {
     pub mtu_bytes: Option<u32>,
     /// File with the key of the job. Off: none is needed.
     pub key_file: Option<String>,
+    /// The text of that file, from the program that started this one.
+    #[serde(skip_serializing)]
+    pub key: Option<KeyText>,
     /// What the worker's decisions depend on.
     #[serde(flatten)]
     pub options: WorkerOptions,
@@ -47,7 +51,7 @@ impl ClientConfig {
     /// # Errors
     /// [`StartError::Config`] that names the key.
     pub fn from_value(value: Value) -> Result<Self, StartError> {
-        json::read_flat("client", value, &[])
+        json::read_flat("client", value, &["key"])
     }
 
     /// The worker that this sets up, behind a path of IPv6 or IPv4 whose system lets out IP packets

@@ -97,7 +97,7 @@ impl Client {
         let chance_seed = u64::from(worker) << 32 | u64::from(session);
         let worker = Worker::new(WorkerConfig { chance_seed, ..set_up });
         let local = socket.local();
-        let keys = keys::read("key_file", config.key_file.as_slice())?;
+        let keys = keys::secrets("key_file", config.key_file.as_slice(), config.key.as_slice())?;
         let shared = Shared::new(socket, peers, peer, worker, keys)
             .map_err(|error| StartError::System("cannot open a client".into(), error))?;
         let shared = Arc::new(shared);

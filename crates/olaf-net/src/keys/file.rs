@@ -131,6 +131,15 @@ impl Key {
         Self::parse(&text).map_err(|why| KeyError::NoKey(shown, why))
     }
 
+    /// Reads the text of a file, which another program read.
+    ///
+    /// # Errors
+    /// Where it is no key. The error never shows the secret.
+    pub fn of_text(text: &str) -> Result<Self, KeyError> {
+        let whence = "the key that was handed over".to_owned();
+        Self::parse(text).map_err(|why| KeyError::NoKey(whence, why))
+    }
+
     /// Reads the text of a file. The error never shows the secret.
     fn parse(text: &str) -> Result<Self, String> {
         let written: Written =
@@ -159,7 +168,9 @@ impl Key {
         file.sync_all().map_err(system)
     }
 
-    fn text(&self) -> String {
+    /// The text of its file: the secret is in it.
+    #[must_use]
+    pub fn text(&self) -> String {
         let written = Written {
             olaf_key: VERSION,
             kind: self.kind,
@@ -173,8 +184,18 @@ impl Key {
 /// The mode, if others than the owner may do anything with the file.
 #[cfg(unix)]
 fn open_to_others(about: &fs::Metadata) -> Option<u32> {
-    let mode = std::os::unix::fs::PermissionsExt::mode(&about.permissions()) & 0o777;
-    (mode & 0o077 != 0).then_some(mode)
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    let mode = about.permissions().mode() & 0o777;
+    is_open(mode, about.uid(), rustix::process::geteuid().as_raw()).then_some(mode)
+}
+
+/// A group may read a file of root: systemd and Kubernetes hand credentials to a service in that
+/// way, and the service cannot change it.
+#[cfg(unix)]
+const fn is_open(mode: u32, owner: u32, reader: u32) -> bool {
+    let is_handed_over = owner == 0 && reader != 0;
+    let private = if is_handed_over { 0o740 } else { 0o700 };
+    mode & !private != 0
 }
 
 #[cfg(not(unix))]
@@ -223,6 +244,21 @@ mod tests {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
         let error = Key::read(&path).unwrap_err().to_string();
         assert!(error.contains("mode 644") && error.contains("chmod 600"), "{error}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_group_may_read_what_root_hands_to_a_service_alone() {
+        for (mode, owner, reader, is_refused) in [
+            (0o600, 1000, 1000, false),
+            (0o640, 1000, 1000, true),
+            (0o440, 0, 1000, false),
+            (0o440, 0, 0, true),
+            (0o444, 0, 1000, true),
+            (0o460, 0, 1000, true),
+        ] {
+            assert_eq!(is_open(mode, owner, reader), is_refused, "{mode:o} {owner} {reader}");
+        }
     }
 
     #[test]

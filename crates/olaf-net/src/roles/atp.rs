@@ -2,11 +2,10 @@
 
 use crate::driver::{Driver, Running};
 use crate::error::StartError;
-use crate::io::address;
 use crate::io::peers::Peers;
 use crate::io::socket::Socket;
 use crate::random;
-use crate::roles::switch::{above, in_key, keys_of};
+use crate::roles::switch::{above, keys_of, listen_of};
 use crate::roles::switch_config::SwitchConfig;
 use olaf_engine::keys::ConfigError;
 use olaf_engine::switch::atp::Switch;
@@ -75,7 +74,7 @@ fn topology(file: &str) -> Result<Topology, StartError> {
 }
 
 fn bound(config: &SwitchConfig, key: &str, listen: &str) -> Result<Socket, StartError> {
-    let listen = address::resolve(listen, |_| true).map_err(in_key(key))?;
+    let listen = listen_of(config, key, listen)?;
     Socket::bind(listen)?.losing(config.receive_loss)
 }
 

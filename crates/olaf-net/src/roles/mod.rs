@@ -1,6 +1,7 @@
 //! The roles that a process may play: a switch, a parameter server, a party of MINA's sharing.
 
 mod atp;
+mod exposure;
 mod reduce;
 mod server;
 mod server_config;
@@ -16,5 +17,6 @@ pub use sharing::{SharingConfig, SharingController, SharingHost, SharingHostConf
 pub use switch::Switch;
 pub use switch_config::{EngineKind, SwitchConfig};
 
-/// Keys that a written configuration has only where they are set: they are for tests.
-pub(crate) const ONLY_WHERE_SET: &[&str] = &["receive_loss"];
+/// Keys that a configuration may have, and that nobody is told of: `receive_loss` is for tests, and
+/// `keys` for the program that starts a role.
+pub(crate) const ONLY_WHERE_SET: &[&str] = &["receive_loss", "keys"];

@@ -8,9 +8,9 @@ use crate::driver::{Driver, Running};
 use crate::error::StartError;
 use crate::io::peers::Peers;
 use crate::io::socket::Socket;
-use crate::roles::switch::{above, in_key, keys_of, longest_datagram_to};
+use crate::random;
+use crate::roles::switch::{above, keys_of, listen_of, longest_datagram_to};
 use crate::roles::switch_config::SwitchConfig;
-use crate::{io::address, random};
 use olaf_engine::switch::reduce::{Config, Switch};
 use olaf_engine::{PortId, Wiring};
 use serde_json::{Map, Value};
@@ -27,7 +27,7 @@ pub(super) fn engines(
     listen: &str,
 ) -> Result<Vec<Running<Switch>>, StartError> {
     let engine = config.reduce()?;
-    let first = address::resolve(listen, |_| true).map_err(in_key(key))?;
+    let first = listen_of(config, key, listen)?;
     let sockets = sockets(first, engine.cores)?;
     let each = sockets.into_iter().enumerate();
     each.map(|(core, socket)| {

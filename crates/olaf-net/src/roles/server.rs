@@ -6,6 +6,7 @@ use crate::error::{AskError, StartError};
 use crate::io::peers::Peers;
 use crate::io::socket::Socket;
 use crate::keys;
+use crate::roles::exposure;
 use crate::roles::server_config::ServerConfig;
 use crate::roles::switch::in_key;
 use crate::{io::address, random};
@@ -27,6 +28,7 @@ impl Server {
     pub fn bind(config: &ServerConfig) -> Result<Self, StartError> {
         let brain = config.brain()?;
         let listen = address::resolve(&config.listen, |_| true).map_err(in_key("listen"))?;
+        exposure::check("server", "listen", listen, config.has_keys() || config.insecure)?;
         // Never from a seed: a life that looked like the one before would pass for it.
         let epoch = random::draw();
         let mut brain =
@@ -35,7 +37,7 @@ impl Server {
         // Only the process that has the port writes the file.
         let keeper = config.keeper(&mut brain)?;
         let kept = Kept { brain, keeper, finished: false };
-        let keys = keys::read("key_files", &config.key_files)?;
+        let keys = keys::secrets("key_files", &config.key_files, &config.keys)?;
         // An end has one port, and nobody is above a server.
         let driver = Driver::new("server", kept, Wiring::end(), Peers::new(), socket).behind(keys);
         Ok(Self(Running::new(driver, config.core)))

@@ -4,6 +4,7 @@ use crate::checkpoint::{Files, Keeper};
 use crate::error::StartError;
 use crate::io::ReceiveLoss;
 use crate::json;
+use crate::keys::KeyText;
 use crate::roles::ONLY_WHERE_SET;
 use olaf_engine::keys::ms;
 use olaf_host::push_pull::server::{self, RuleConfig, Server as Brain};
@@ -20,6 +21,11 @@ pub struct ServerConfig {
     /// Files with keys, each of one job or of any: only parties with a key are let in. None: everybody
     /// is.
     pub key_files: Vec<String>,
+    /// Texts of such files, from the program that started this one.
+    #[serde(skip_serializing)]
+    pub keys: Vec<KeyText>,
+    /// Listens beyond this machine without a key, so that anybody there may take part.
+    pub insecure: bool,
     /// The core to run on. Off: the system chooses.
     pub core: Option<usize>,
     /// For tests and experiments: lose some of the arriving datagrams; none: lose nothing.
@@ -42,6 +48,8 @@ impl Default for ServerConfig {
         Self {
             listen: "127.0.0.1:5556".into(),
             key_files: Vec::new(),
+            keys: Vec::new(),
+            insecure: false,
             core: None,
             receive_loss: None,
             checkpoint: None,
@@ -81,6 +89,12 @@ impl ServerConfig {
     #[must_use]
     pub fn to_table(&self) -> Map<String, Value> {
         json::written(self)
+    }
+
+    /// Whether parties need a key.
+    #[must_use]
+    pub fn has_keys(&self) -> bool {
+        !(self.key_files.is_empty() && self.keys.is_empty())
     }
 
     /// The rule alone.

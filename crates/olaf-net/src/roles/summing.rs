@@ -2,11 +2,10 @@
 
 use crate::driver::{Driver, Running};
 use crate::error::StartError;
-use crate::io::address;
 use crate::io::peers::Peers;
 use crate::io::socket::Socket;
 use crate::random;
-use crate::roles::switch::{above, in_key, keys_of, longest_datagram_to};
+use crate::roles::switch::{above, keys_of, listen_of, longest_datagram_to};
 use crate::roles::switch_config::{EngineKind, SumsConfig, SwitchConfig};
 use olaf_engine::keys::ConfigError;
 use olaf_engine::switch::{iswitch, trio};
@@ -69,7 +68,7 @@ pub(super) fn engine<E: Summing>(
     // Never from a seed: a life that looked like the one before would pass for it.
     let mut engine = E::make(own.engine.clone(), random::draw())
         .map_err(|error| StartError::Config(format!("{name}.{error}")))?;
-    let listen = address::resolve(listen, |_| true).map_err(in_key(key))?;
+    let listen = listen_of(config, key, listen)?;
     let bind = if E::READS_CLASS { Socket::bind_whole_class } else { Socket::bind };
     let socket = bind(listen)?.losing(config.receive_loss)?;
     let (mut peers, mut wiring) = (Peers::new(), Wiring::new(PortId::DOWNLINK));

@@ -4,10 +4,10 @@ use crate::driver::{Driver, Running};
 use crate::error::{AskError, StartError};
 use crate::io::peers::Peers;
 use crate::io::socket::Socket;
-use crate::roles::atp;
 use crate::roles::reduce::{engines, together};
 use crate::roles::summing::engine;
 use crate::roles::switch_config::{EngineKind, SwitchConfig};
+use crate::roles::{atp, exposure};
 use crate::{clock, io::address, keys, random};
 use olaf_engine::party::Ruling;
 use olaf_engine::seal::Secrets;
@@ -244,7 +244,7 @@ fn queue(
     let epoch = random::draw();
     let mut engine = native::Switch::new(engine, epoch)
         .map_err(|error| StartError::Config(error.to_string()))?;
-    let listen = address::resolve(listen, |_| true).map_err(in_key(key))?;
+    let listen = listen_of(config, key, listen)?;
     let socket = Socket::bind(listen)?.losing(config.receive_loss)?;
     let mut peers = Peers::new();
     let mut server = |key: &str, text: &str| {
@@ -270,7 +270,18 @@ fn queue(
 
 /// The keys of the parties that may talk to the switch's engines; none: everybody may.
 pub(super) fn keys_of(config: &SwitchConfig) -> Result<Option<Box<dyn Secrets>>, StartError> {
-    keys::read("key_files", &config.key_files)
+    keys::secrets("key_files", &config.key_files, &config.keys)
+}
+
+/// Where an engine listens, if this switch may listen there.
+pub(super) fn listen_of(
+    config: &SwitchConfig,
+    key: &str,
+    listen: &str,
+) -> Result<SocketAddr, StartError> {
+    let found = address::resolve(listen, |_| true).map_err(in_key(key))?;
+    exposure::check("switch", key, found, config.has_keys() || config.insecure)?;
+    Ok(found)
 }
 
 /// The address above this switch that a key names.
@@ -304,7 +315,7 @@ pub(super) fn longest_datagram_to(
         .connect(address)
         .map_err(|error| StartError::System(format!("no route to {address}"), error))?;
     let longest = address::longest_datagram(address.is_ipv6(), probe.path_mtu());
-    let seal = if config.key_files.is_empty() { 0 } else { OVERHEAD as u32 };
+    let seal = if config.has_keys() { OVERHEAD as u32 } else { 0 };
     Ok(longest.saturating_sub(seal))
 }
 

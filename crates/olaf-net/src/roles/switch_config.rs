@@ -3,6 +3,7 @@
 use crate::error::StartError;
 use crate::io::ReceiveLoss;
 use crate::json;
+use crate::keys::KeyText;
 use crate::roles::ONLY_WHERE_SET;
 use olaf_engine::switch::{atp, iswitch, native as switch, reduce, trio};
 use olaf_host::collective::atp::ServerConfig as AtpServerConfig;
@@ -88,6 +89,11 @@ pub struct SwitchConfig {
     /// Files with keys, each of one job or of any: only parties with a key are let in. None: everybody
     /// is.
     pub key_files: Vec<String>,
+    /// Texts of such files, from the program that started this one.
+    #[serde(skip_serializing)]
+    pub keys: Vec<KeyText>,
+    /// Listens beyond this machine without a key, so that anybody there may take part.
+    pub insecure: bool,
     /// Addresses whose datagrams of other protocols go up to `upstream`, paced as all others. None:
     /// such datagrams are dropped and counted.
     pub pass_from: Vec<String>,
@@ -177,6 +183,8 @@ impl Default for SwitchConfig {
             upstream: super::ServerConfig::default().listen,
             routes: BTreeMap::new(),
             key_files: Vec::new(),
+            keys: Vec::new(),
+            insecure: false,
             pass_from: Vec::new(),
             core: None,
             receive_loss: None,
@@ -225,6 +233,12 @@ impl SwitchConfig {
     #[must_use]
     pub fn to_table(&self) -> Map<String, Value> {
         json::written(self)
+    }
+
+    /// Whether parties need a key.
+    #[must_use]
+    pub fn has_keys(&self) -> bool {
+        !(self.key_files.is_empty() && self.keys.is_empty())
     }
 
     /// What the decisions of the engine `queue` depend on: without its address, its servers and its

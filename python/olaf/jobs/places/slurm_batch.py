@@ -18,6 +18,7 @@ from pathlib import Path
 
 from olaf.jobs.places.slurm_place import deal, role_names
 from olaf.jobs.reading import write_toml
+from olaf.jobs.run_keys import absolute
 from olaf.jobs.settings import Settings
 from olaf.outcome import Exit, RunError
 
@@ -56,6 +57,7 @@ def write_batch(settings: Settings, folder: Path, script: Path | None = None) ->
             raise RunError(f"{path!s}: sbatch cannot read a path with such characters", Exit.USAGE)
     if "%" in str(folder):
         raise RunError(f"--out {folder}: sbatch gives % a special meaning", Exit.USAGE)
+    settings = absolute(settings)
     train = settings.train.model_copy(update={"on": "srun", "out": str(folder)})
     told = settings.model_copy(update={"train": train})
     for path in (batch.script, batch.configuration):

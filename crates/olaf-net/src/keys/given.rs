@@ -1,0 +1,50 @@
+//! The keys that a role is given: by files, or by the program that started it.
+
+use super::file::{Key, KeyError};
+use super::secrets::KeySet;
+use crate::error::StartError;
+use olaf_engine::seal::Secrets;
+use serde::Deserialize;
+use std::fmt;
+
+/// The text of a key file that the starting program hands over. It is never written or shown.
+#[derive(Clone, Deserialize)]
+#[serde(transparent)]
+pub struct KeyText(String);
+
+impl fmt::Debug for KeyText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KeyText(..)")
+    }
+}
+
+/// The keys of these files and texts; none without any. `option` names the setting of the files for
+/// messages.
+pub(crate) fn secrets(
+    option: &str,
+    files: &[String],
+    texts: &[KeyText],
+) -> Result<Option<Box<dyn Secrets>>, StartError> {
+    let mut keys: Vec<Key> = Vec::new();
+    let in_option = |error: KeyError| StartError::Config(format!("{option}: {error}"));
+    for path in files {
+        add(&mut keys, option, path, Key::read(path.as_ref()).map_err(in_option)?)?;
+    }
+    for KeyText(text) in texts {
+        let key = Key::of_text(text).map_err(|error| StartError::Config(error.to_string()))?;
+        add(&mut keys, option, "a key that was handed over", key)?;
+    }
+    Ok((!keys.is_empty()).then(|| Box::new(KeySet::new(&keys)) as _))
+}
+
+fn add(keys: &mut Vec<Key>, option: &str, from: &str, key: Key) -> Result<(), StartError> {
+    if let Some(twice) = keys.iter().find(|known| known.job == key.job) {
+        let job = twice.job.map_or("any job".into(), |job| format!("job {job}"));
+        return Err(StartError::Config(format!(
+            "{option}: {from}: another of the key files is for {job}, too; make each key for a job \
+             of its own: olaf keys new FILE --job N"
+        )));
+    }
+    keys.push(key);
+    Ok(())
+}

@@ -1,0 +1,49 @@
+//! Who is served without a key: this machine alone, unless the operator says otherwise.
+
+use crate::error::StartError;
+use crate::io::address::canonical;
+use std::net::SocketAddr;
+
+/// Refuses an address that other machines may reach, unless the role has keys or was told to serve
+/// without. `key` names the setting that holds the address.
+pub(super) fn check(
+    role: &str,
+    key: &str,
+    listen: SocketAddr,
+    may_be_reached: bool,
+) -> Result<(), StartError> {
+    if may_be_reached || canonical(listen).ip().is_loopback() {
+        return Ok(());
+    }
+    Err(StartError::Config(format!(
+        "{key} = \"{listen}\": other machines can reach this address, and the {role} has no key: \
+         anybody there could join its jobs and change them. Give it a key (olaf keys new job.key; \
+         --key-file job.key), or listen on 127.0.0.1, or serve without a key by --insecure \
+         (insecure = true)"
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(listen: &str, may_be_reached: bool) -> Option<String> {
+        let listen = listen.parse().expect("an address");
+        check("switch", "listen_at.reduce", listen, may_be_reached).err().map(|e| e.to_string())
+    }
+
+    #[test]
+    fn only_loopback_needs_no_key() {
+        for own in ["127.0.0.1:1", "127.9.9.9:1", "[::1]:1", "[::ffff:127.0.0.1]:1"] {
+            assert_eq!(told(own, false), None, "{own}");
+        }
+        for reached in ["0.0.0.0:5555", "[::]:5555", "10.0.0.1:5555", "[::ffff:10.0.0.1]:5555"] {
+            let error = told(reached, false).expect(reached);
+            assert!(error.starts_with("listen_at.reduce = "), "{error}");
+            for said in ["5555", "the switch has no key", "--key-file", "--insecure"] {
+                assert!(error.contains(said), "{error}");
+            }
+            assert_eq!(told(reached, true), None, "{reached}");
+        }
+    }
+}
