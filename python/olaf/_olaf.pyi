@@ -42,6 +42,7 @@ __all__ = [
     "parse_rate",
     "parse_size",
     "parse_time",
+    "probe",
     "queues",
     "replay",
     "share_group",
@@ -509,6 +510,14 @@ def new_key(path: str | os.PathLike[str], job: int | None = None) -> str:
 
 def switch_key(path: str | os.PathLike[str], out: str | os.PathLike[str]) -> str:
     """Write what a switch needs of the key in ``path`` to the new file ``out``; its public name."""
+
+def probe(address: str, config: str, timeout_s: float) -> str | None:
+    """Measure the path to a switch or a server, without joining a job.
+
+    config: JSON with ``job``, ``parameters``, ``questions``, ``every_ms``, ``patience_ms``,
+    ``key_file``. Returns JSON (``docs/doctor.md`` names the fields), or None after ``timeout_s``.
+    Raises ValueError for an address or a key that cannot be used.
+    """
 
 def key_info(path: str | os.PathLike[str]) -> tuple[str, str, int | None]:
     """Public name, kind ("job" or "switch") and job (None: any) of the key in ``path``."""

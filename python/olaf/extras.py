@@ -27,6 +27,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "onnx": ("onnx", "onnxruntime"),
     "video": ("imageio_ffmpeg",),
     "wandb": ("wandb",),
+    "doctor": ("psutil",),
 }
 """Extra -> the modules of its packages. A module in several extras is offered with the first."""
 
@@ -43,7 +44,7 @@ def need(extra: str, *modules: str, what: str = "this") -> None:
     Raises MissingExtraError.
     """
     for module in modules or EXTRAS[extra]:
-        if not _installed(module):
+        if not installed(module):
             raise MissingExtraError(missing(module, extra=extra, what=what), name=module)
 
 
@@ -71,7 +72,8 @@ def extra_of(module: str | None) -> str | None:
     return next((extra for extra, modules in EXTRAS.items() if top in modules), None)
 
 
-def _installed(module: str) -> bool:
+def installed(module: str) -> bool:
+    """Whether a module is there, without importing it."""
     if module in sys.modules:
         return sys.modules[module] is not None
     return find_spec(module) is not None

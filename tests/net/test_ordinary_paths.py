@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -13,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from namespaces import Namespaces, namespaces
 from relay import Path, Relay
 from waiting import until
 
@@ -107,43 +106,6 @@ def test_flush_says_what_arrived_and_not_what_left(network: Network, stack: Exit
     client.push([np.ones(10, np.float32)], reward=0.0)
     assert not client.flush(0.2)
     assert (stats(client)["acknowledged"], stats(client)["awaited"]) == (1, 1)
-
-
-class Namespaces:
-    """Machines in a row, worker - (router -) server, of this system's network namespaces."""
-
-    def __init__(self, stack: ExitStack, mtus: list[int]) -> None:
-        self.names = [f"olaf{os.getpid() % 10_000}n{at}" for at in range(len(mtus) + 1)]
-        for name in self.names:
-            ip("netns", "add", name)
-            stack.callback(ip, "netns", "del", name)
-            ip("-n", name, "link", "set", "lo", "up")
-        for at, mtu in enumerate(mtus):
-            left, right = self.names[at], self.names[at + 1]
-            ip("link", "add", "l", "netns", left, "type", "veth", "peer", "r", "netns", right)
-            for name, link, host in ((left, "l", 1), (right, "r", 2)):
-                ip("-n", name, "addr", "add", f"10.77.{at}.{host}/24", "dev", link)
-                ip("-n", name, "link", "set", link, "mtu", str(mtu), "up")
-        if len(mtus) > 1:
-            ip("-n", self.names[0], "route", "add", "default", "via", "10.77.0.2")
-            ip("-n", self.names[2], "route", "add", "default", "via", "10.77.1.1")
-            self.run(1, "sysctl", "-qw", "net.ipv4.ip_forward=1").wait()
-        self.server_host = f"10.77.{len(mtus) - 1}.2"
-
-    def run(self, at: int, *command: str) -> subprocess.Popen[str]:
-        inside = ["ip", "netns", "exec", self.names[at], *command]
-        return subprocess.Popen(inside, stdout=subprocess.PIPE, text=True)
-
-
-def ip(*arguments: str) -> None:
-    subprocess.run(["ip", *arguments], check=True, capture_output=True)
-
-
-def namespaces(stack: ExitStack, mtus: list[int]) -> Namespaces:
-    try:
-        return Namespaces(stack, mtus)
-    except (OSError, subprocess.CalledProcessError) as error:
-        pytest.skip(f"this machine makes no network namespaces for us: {error}")
 
 
 def role(stack: ExitStack, where: Namespaces, kind: str, **config: Any) -> str:

@@ -23,7 +23,7 @@ mod roles;
 mod sum;
 mod system;
 
-pub use client::{Client, ClientConfig, Joining};
+pub use client::{Client, ClientConfig, Joining, Probing, ProbingConfig};
 pub use defaults::defaults;
 pub use error::{AskError, ClientError, StartError};
 pub use io::{Batch, Burst, Inbox, ReceiveLoss, Socket};

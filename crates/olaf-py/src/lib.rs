@@ -14,6 +14,7 @@ mod job;
 mod keys;
 mod memory;
 mod mina;
+mod probe;
 mod protocol;
 mod queue;
 mod report;
@@ -46,6 +47,8 @@ mod _olaf {
     use crate::keys::{key_info, key_text, new_key, new_key_text, switch_key, switch_key_text};
     #[pymodule_export]
     use crate::mina::MinaSimulation;
+    #[pymodule_export]
+    use crate::probe::probe;
     #[pymodule_export]
     use crate::protocol::{SharingController, SharingHost};
     #[pymodule_export]

@@ -20,6 +20,7 @@ COMMANDS = {
     "server": ("olaf.cli.roles:server", "Run a parameter server."),
     "worker": ("olaf.cli.roles:worker", "Run one worker that learns and pushes."),
     "keys": ("olaf.cli.keys:keys", "Make the keys of jobs, so that only their workers get in."),
+    "doctor": ("olaf.cli.doctor:doctor", "Find what is wrong on the way to a switch."),
     "replay": ("olaf.cli.replay:replay", "Replay recorded arrivals through a queue."),
     "simulate": ("olaf.cli.simulate:simulate", "Simulate training, a network or MINA's jobs."),
     "verify": ("olaf.cli.verify:verify", "Prove that clusters stay fresh, or show a violation."),
@@ -39,6 +40,7 @@ Examples:
   olaf compare                                 FIFO and OLAF on a narrow link
   olaf reproduce --list                        the figures of the papers
   olaf verify examples/verify/jitter.toml      do clusters stay fresh in every run?
+  olaf doctor --switch 10.0.0.1:5555           what is wrong on the way to the switch?
   olaf config > my.toml                        every key explained; use it with --config my.toml
 
 \b

@@ -1,9 +1,11 @@
 //! A worker's end of a job: sends from the caller's thread, receives in one of its own.
 
 mod config;
+mod probe;
 mod words;
 
 pub use config::ClientConfig;
+pub use probe::{Probing, ProbingConfig};
 
 use crate::clock::{self, deadline};
 use crate::driver::shared::Shared;

@@ -8,7 +8,7 @@ const REMEMBERED: usize = 16;
 
 /// An estimate from the times that joins and welcomes carry, as NTP makes it.
 #[derive(Debug, Default)]
-pub(super) struct Clock {
+pub(in crate::push_pull) struct Clock {
     exchanges: VecDeque<Exchange>,
 }
 
@@ -20,7 +20,13 @@ struct Exchange {
 
 impl Clock {
     /// One exchange: sent here, received and sent there, received here.
-    pub(super) fn exchange(&mut self, sent: u64, there: u64, back: u64, received: u64) {
+    pub(in crate::push_pull) fn exchange(
+        &mut self,
+        sent: u64,
+        there: u64,
+        back: u64,
+        received: u64,
+    ) {
         let path = received.saturating_sub(sent).saturating_sub(back.saturating_sub(there));
         let forth = i128::from(there) - i128::from(sent);
         let return_ = i128::from(back) - i128::from(received);
@@ -37,22 +43,22 @@ impl Clock {
 
     /// Server's clock minus this one, nanoseconds. An offset within its own error bound is taken
     /// for none: on one machine, and between well-kept clocks, that is the truth.
-    pub(super) fn offset_ns(&self) -> i64 {
+    pub(in crate::push_pull) fn offset_ns(&self) -> i64 {
         self.best().filter(|e| e.offset_ns.unsigned_abs() > e.error_ns).map_or(0, |e| e.offset_ns)
     }
 
     /// Bound of the estimate's error, nanoseconds; nothing before the first exchange.
-    pub(super) fn error_ns(&self) -> Option<u64> {
+    pub(in crate::push_pull) fn error_ns(&self) -> Option<u64> {
         self.best().map(|exchange| exchange.error_ns)
     }
 
-    pub(super) fn error_us(&self) -> u32 {
+    pub(in crate::push_pull) fn error_us(&self) -> u32 {
         self.error_ns()
             .map_or(u32::MAX, |ns| u32::try_from(ns.div_ceil(1000)).unwrap_or(u32::MAX - 1))
     }
 
     /// `now` by the server's clock, nanoseconds.
-    pub(super) fn server_time(&self, now: Instant) -> u64 {
+    pub(in crate::push_pull) fn server_time(&self, now: Instant) -> u64 {
         now.0.saturating_add_signed(self.offset_ns())
     }
 }

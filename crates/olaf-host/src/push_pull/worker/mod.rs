@@ -1,7 +1,7 @@
 //! A worker's end of a job: it joins, pushes updates, collects models, and notices a silent switch
 //! or server.
 
-mod clock;
+pub(super) mod clock;
 mod config;
 mod describing;
 mod incoming;
@@ -15,6 +15,7 @@ pub use config::{WorkerConfig, WorkerOptions};
 pub use models::Model;
 pub use olaf_engine::TooNarrow;
 pub use outbox::PushError;
+pub(super) use path::PACKETS as PATH_PACKETS;
 pub use path::PathConfig;
 pub use statistics::{Rule, WorkerStatistics};
 

@@ -34,7 +34,8 @@ impl Default for PathConfig {
 
 /// IP packets whose size is tried, beside the largest that the system lets out: of jumbo frames,
 /// Ethernet, PPPoE, common tunnels, and what every IPv6 and IPv4 path must carry.
-const PACKETS: [u32; 9] = [9000, 4000, 1500, 1492, 1450, 1420, 1400, 1280, 576];
+pub(in crate::push_pull) const PACKETS: [u32; 9] =
+    [9000, 4000, 1500, 1492, 1450, 1420, 1400, 1280, 576];
 /// What every path carries in practice: a model that fits it needs no question.
 const ALWAYS: u32 = 1280 - 48;
 /// A size that got no answer so often, while shorter ones did, does not pass.

@@ -1,0 +1,42 @@
+"""The prediction as a section of the report."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from olaf import numbers
+from olaf.doctor.finding import Section
+from olaf.doctor.prediction import Job, predict
+
+
+def forecast(job: Job) -> Section:
+    """What aggregation gains for this job. A gain of nothing is an answer, and nothing to fix."""
+    section = Section(
+        f"{job.workers} workers, a model of {job.model_bytes / 1e6:,.1f} MB, "
+        f"{numbers.duration(job.compute_s)} of computation a step"
+    )
+    found = predict(job)
+    section.measured.update(asdict(job))
+    section.measured.update(asdict(found))
+    step = found.step
+    section.note(
+        "links",
+        f"worker {numbers.rate(job.link_bps / 8)}, switch {numbers.rate(job.switch_bps / 8)}, "
+        f"uplink {numbers.rate(job.uplink_bps / 8)}, "
+        f"round trip {numbers.duration(job.round_trip_s)}",
+    )
+    section.note(
+        "a step",
+        f"{numbers.duration(step.switch_s)} with a switch that sums, "
+        f"{numbers.duration(step.ring_s)} with a ring, "
+        f"{numbers.duration(step.server_s)} with a parameter server",
+    )
+    section.note("a switch that sums", f"gains {_gain(found.synchronous)}{found.synchronous_why}")
+    section.note(
+        "a queue that merges", f"gains {_gain(found.asynchronous)}{found.asynchronous_why}"
+    )
+    return section
+
+
+def _gain(answer: str) -> str:
+    return "nothing: " if answer == "nothing" else "something: "
