@@ -4,7 +4,7 @@
 
 use crate::contribution::Contribution;
 use crate::ids::{ClusterId, Flow, JobId, WorkerId};
-use crate::queue::discipline::{Arrival, Discipline, Entry, Outcome, Rejection};
+use crate::queue::discipline::{Arrival, Discipline, Entry, EntryId, Outcome, Rejection};
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -181,6 +181,10 @@ pub(crate) enum Step {
     Arrive(Sent),
     Begin,
     End,
+    /// A slot goes to another queue.
+    GiveUp,
+    /// The queue may fill that many slots more than it has filled.
+    Share(usize),
 }
 
 fn lane() -> impl Strategy<Value = f32> {
@@ -220,7 +224,7 @@ fn sent() -> impl Strategy<Value = Sent> {
 }
 
 pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let step = prop_oneof![8 => sent().prop_map(Step::Arrive), 2 => Just(Step::Begin), 2 => Just(Step::End)];
+    let step = prop_oneof![8 => sent().prop_map(Step::Arrive), 2 => Just(Step::Begin), 2 => Just(Step::End), 1 => Just(Step::GiveUp), 1 => (0usize..4).prop_map(Step::Share)];
     prop::collection::vec(step, 0..120)
 }
 
@@ -236,6 +240,7 @@ pub(crate) fn drive(
     twin: &mut dyn Discipline,
 ) -> Result<(), TestCaseError> {
     let mut account = Account::default();
+    let mut next_name = 0;
     for (at, step) in steps.iter().enumerate() {
         match step {
             Step::Arrive(sent) => {
@@ -253,6 +258,18 @@ pub(crate) fn drive(
                 let ended = queue.end_departure();
                 prop_assert_eq!(ended, twin.end_departure(), "step {}", at);
                 account.left += u64::from(contributors);
+            }
+            Step::GiveUp => {
+                let gone = queue.give_up();
+                prop_assert_eq!(gone, twin.give_up(), "step {}", at);
+                account.turned_away += gone.map_or(0, |gone| u64::from(gone.contributors));
+            }
+            Step::Share(more) => {
+                let slots = queue.used() + more;
+                // Names of other queues come between this one's own.
+                next_name += 1000;
+                queue.share(slots, EntryId(next_name));
+                twin.share(slots, EntryId(next_name));
             }
         }
         compare(queue, twin)

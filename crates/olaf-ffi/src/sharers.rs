@@ -166,8 +166,8 @@ impl SharedQueue {
         let activity = activity(heard, now, self.active, service);
         QueueStatus {
             active_clusters: u16::try_from(activity.clusters).unwrap_or(u16::MAX),
-            slots: u16::try_from(self.link.queue().slots()).unwrap_or(u16::MAX),
-            used: u16::try_from(self.link.queue().used()).unwrap_or(u16::MAX),
+            slots: u16::try_from(self.link.slots()).unwrap_or(u16::MAX),
+            used: u16::try_from(self.link.used()).unwrap_or(u16::MAX),
             switches: 1,
             round_us: u32::try_from(activity.round.as_micros()).unwrap_or(u32::MAX),
         }

@@ -1,17 +1,30 @@
 //! What waits for a link: datagrams, and behind them a queue of updates.
+//!
+//! A link that jobs share keeps both for each job. The jobs take turns ([`Rounds`]); within a job
+//! datagrams go ahead of updates. Slots are for all: a job may use those that the others leave free,
+//! and gives one back when another job comes that holds fewer in proportion to its share.
 
 use super::Leaving;
 use super::head::Head;
-use crate::queue::discipline::{Arrival, Discipline, Entry, EntryId, Outcome};
-use crate::queue::fifo::Fifo;
+use super::rounds::{Rounds, Standing};
+use super::shares::Shares;
+use crate::ids::JobId;
+use crate::queue::discipline::{Arrival, Discipline, Entry, EntryId, GivenUp, Outcome};
+use crate::queue::kind::QueueKind;
+use crate::queue::merging::Gate;
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeMap, VecDeque};
 use core::convert::Infallible;
 
 /// A datagram that waits for a link, in whatever form its owner keeps it until it leaves.
 pub trait Datagram {
     /// The bytes that it takes on the link.
     fn bytes(&self) -> u32;
+
+    /// The job whose share of the link it takes. All datagrams without a job have one share together.
+    fn job(&self) -> Option<JobId> {
+        None
+    }
 }
 
 /// The datagram of a link that carries nothing but updates.
@@ -21,13 +34,60 @@ impl Datagram for Infallible {
     }
 }
 
-/// Datagrams in the order of their arrival go ahead of the updates.
-pub(super) struct Backlog<D> {
+type Queue = Box<dyn Discipline + Send>;
+
+/// A job whose share something takes. A link that is not shared has one part for all.
+type Key = Option<JobId>;
+
+/// What one job has waiting.
+struct Part<D> {
     datagrams: VecDeque<D>,
-    /// Datagrams that may wait.
+    /// None where no update of the job has come yet.
+    queue: Option<Queue>,
+    /// The link's count of departures when one of this job began last; 0: none yet.
+    served: u64,
+}
+
+impl<D> Part<D> {
+    fn new() -> Self {
+        Self { datagrams: VecDeque::new(), queue: None, served: 0 }
+    }
+
+    fn used(&self) -> usize {
+        self.queue.as_ref().map_or(0, |queue| queue.used())
+    }
+
+    /// Entries that could give up their slots: those that wait.
+    fn may_give_up(&self) -> bool {
+        self.queue
+            .as_ref()
+            .is_some_and(|queue| queue.used() > usize::from(queue.departing().is_some()))
+    }
+}
+
+/// How jobs share.
+struct Sharing {
+    shares: Shares,
+    /// The queue of each job, and the slots of all together.
+    queue: Option<(QueueKind, Gate, usize)>,
+    /// The entry that is named next.
+    next: EntryId,
+}
+
+/// What waits.
+pub(super) struct Backlog<D> {
+    parts: BTreeMap<Key, Part<D>>,
+    rounds: Rounds<Key>,
+    sharing: Option<Sharing>,
+    /// Whose departure is under way.
+    on_wire: Key,
+    /// Datagrams that wait, and how many may.
+    datagrams: usize,
     limit: usize,
-    /// A port without a discipline has a queue without slots.
-    queue: Box<dyn Discipline + Send>,
+    /// Entries of all queues.
+    used: usize,
+    /// Departures that began.
+    departures: u64,
     head: Head,
     /// The update on the wire, where it has left its slot.
     gone: Option<Entry>,
@@ -36,9 +96,14 @@ pub(super) struct Backlog<D> {
 impl<D: Datagram> Backlog<D> {
     pub(super) fn new() -> Self {
         Self {
-            datagrams: VecDeque::new(),
+            parts: BTreeMap::new(),
+            rounds: Rounds::default(),
+            sharing: None,
+            on_wire: None,
+            datagrams: 0,
             limit: 0,
-            queue: Box::new(Fifo::new(0)),
+            used: 0,
+            departures: 0,
             head: Head::default(),
             gone: None,
         }
@@ -48,92 +113,246 @@ impl<D: Datagram> Backlog<D> {
         self.limit = limit;
     }
 
-    pub(super) fn set_queue(&mut self, queue: Box<dyn Discipline + Send>) {
-        self.queue = queue;
+    pub(super) fn set_queue(&mut self, queue: Queue) {
+        self.parts.entry(None).or_insert_with(Part::new).queue = Some(queue);
     }
 
     pub(super) fn set_head(&mut self, head: Head) {
         self.head = head;
     }
 
-    /// A datagram comes; false where too many wait already.
+    /// Jobs share the link from now on.
+    pub(super) fn set_shares(&mut self, shares: Shares) {
+        self.sharing = Some(Sharing { shares, queue: None, next: EntryId(0) });
+    }
+
+    /// Jobs share these slots, too. Each has a queue of that kind.
+    pub(super) fn set_queues(&mut self, kind: QueueKind, gate: Gate, slots: usize) {
+        let sharing = self.sharing.as_mut().expect("set_shares goes before");
+        sharing.queue = Some((kind, gate, slots));
+    }
+
+    /// A datagram comes; false where too many wait already. Where `limit` wait, a job may still have its
+    /// share of them waiting: all together are at most twice `limit`, and one for each job.
     pub(super) fn push(&mut self, datagram: D) -> bool {
-        let fits = self.datagrams.len() < self.limit;
-        if fits {
-            self.datagrams.push_back(datagram);
+        let key = self.sharing.as_ref().and_then(|_| datagram.job());
+        if self.datagrams >= self.limit && !self.is_below_share(key) {
+            return false;
         }
-        fits
+        self.parts.entry(key).or_insert_with(Part::new).datagrams.push_back(datagram);
+        self.datagrams += 1;
+        self.wake(key);
+        true
     }
 
     pub(super) fn arrive(&mut self, arrival: &Arrival<'_>) -> Outcome {
-        self.queue.arrive(arrival)
+        if self.sharing.is_some() {
+            return self.arrive_shared(arrival);
+        }
+        let queue = self.parts.get_mut(&None).and_then(|part| part.queue.as_mut());
+        // A port without a discipline has a queue without slots.
+        let Some(queue) = queue else { return Outcome::Dropped };
+        let outcome = queue.arrive(arrival);
+        self.used = queue.used();
+        if self.used > 0 {
+            self.wake(None);
+        }
+        outcome
+    }
+
+    fn arrive_shared(&mut self, arrival: &Arrival<'_>) -> Outcome {
+        let job = arrival.contribution.flow.job;
+        let key = Some(job);
+        let victim = if self.used >= self.slots() { self.victim_of(key) } else { None };
+        let sharing = self.sharing.as_mut().expect("only a shared link comes here");
+        let Some((kind, gate, slots)) = sharing.queue else { return Outcome::Dropped };
+        let part = self.parts.entry(key).or_insert_with(Part::new);
+        let queue = part.queue.get_or_insert_with(|| kind.queue(slots, gate));
+        let before = queue.used();
+        let free = slots.saturating_sub(self.used).max(usize::from(victim.is_some()));
+        queue.share(before + free, sharing.next);
+        let outcome = queue.arrive(arrival);
+        if let Outcome::Appended(entry) | Outcome::Evicted { entry, .. } = outcome {
+            sharing.next = EntryId(entry.0 + 1);
+        }
+        let grown = queue.used() - before;
+        if grown == 0 {
+            return outcome;
+        }
+        self.used += grown;
+        self.wake(key);
+        match (outcome, victim) {
+            (Outcome::Appended(entry), Some(victim)) => {
+                let gone = self.take_slot_from(victim);
+                let GivenUp { entry: evicted, flow, contributors: dropped } = gone;
+                Outcome::Evicted { entry, evicted, flow, dropped }
+            }
+            _ => outcome,
+        }
+    }
+
+    /// The job that gives a slot to an arrival of `key` while all are taken: the one that holds most in
+    /// proportion to its share, where that is more than the arrival's job would hold. Of equals, one
+    /// whose last departure was after the last one of the arrival's job: so more jobs than slots take
+    /// turns.
+    fn victim_of(&self, key: Key) -> Option<Key> {
+        let sharing = self.sharing.as_ref()?;
+        let (held, served) = self.parts.get(&key).map_or((0, 0), |part| (part.used(), part.served));
+        let own = (held as u64 + 1, u64::from(sharing.shares.of(key)), served);
+        let others = self.rounds.sharers().filter(|other| *other != key).filter_map(|other| {
+            let part = self.parts.get(&other).filter(|part| part.may_give_up())?;
+            Some((other, (part.used() as u64, u64::from(sharing.shares.of(other)), part.served)))
+        });
+        let (victim, most) = others.max_by(|(_, a), (_, b)| in_proportion(*a, *b))?;
+        in_proportion(most, own).is_gt().then_some(victim)
+    }
+
+    fn take_slot_from(&mut self, victim: Key) -> GivenUp {
+        let part = self.parts.get_mut(&victim).expect("the victim has entries");
+        let gone = part.queue.as_mut().and_then(|queue| queue.give_up());
+        self.used -= 1;
+        gone.expect("the victim has entries that wait")
+    }
+
+    fn is_below_share(&self, key: Key) -> bool {
+        let Some(sharing) = &self.sharing else { return false };
+        let waiting = |key: Key| self.parts.get(&key).map_or(0, |part| part.datagrams.len());
+        let share = |key: Key| u64::from(sharing.shares.of(key));
+        let others = self.rounds.sharers().filter(|other| *other != key && waiting(*other) > 0);
+        let all = share(key) + others.map(share).sum::<u64>();
+        all > share(key) && (waiting(key) as u64) * all < self.limit as u64 * share(key)
+    }
+
+    fn wake(&mut self, key: Key) {
+        let share = self.sharing.as_ref().map_or(1, |sharing| sharing.shares.of(key));
+        self.rounds.wake(key, share);
     }
 
     /// Begins to send what comes next: what it is, and its bytes.
     pub(super) fn begin(&mut self, updates_may_leave: bool) -> Option<(Leaving, u32)> {
-        if let Some(datagram) = self.datagrams.front() {
-            return Some((Leaving::Datagram, datagram.bytes()));
-        }
-        if !updates_may_leave {
+        if self.datagrams == 0 && (self.used == 0 || !updates_may_leave) {
             return None;
         }
-        let bytes = match self.head {
-            Head::Locked => self.queue.begin_departure()?.contribution.bytes,
-            // The link's time is that of the first update as it is now, whatever it takes in.
-            Head::Open => self.queue.entries().first()?.contribution.bytes,
-            Head::Gone => {
-                let entry = self.queue.begin_departure()?;
-                let bytes = entry.contribution.bytes;
-                self.gone = Some(entry.clone());
-                self.queue.end_departure();
-                bytes
-            }
+        let parts = &self.parts;
+        let turn = self.rounds.next(|key| match parts.get(&key) {
+            Some(part) if !part.datagrams.is_empty() => Standing::Ready,
+            Some(part) if part.used() > 0 && updates_may_leave => Standing::Ready,
+            Some(part) if part.used() > 0 => Standing::Held,
+            _ => Standing::Idle,
+        });
+        let key = turn?;
+        let part = self.parts.get_mut(&key).expect("it was just seen");
+        self.departures += 1;
+        part.served = self.departures;
+        self.on_wire = key;
+        let (what, bytes) = if let Some(datagram) = part.datagrams.front() {
+            (Leaving::Datagram, datagram.bytes())
+        } else {
+            let queue = part.queue.as_mut().expect("it has entries");
+            let bytes = match self.head {
+                Head::Locked => queue.begin_departure()?.contribution.bytes,
+                // The link's time is that of the first update as it is now, whatever it takes in.
+                Head::Open => queue.entries().first()?.contribution.bytes,
+                Head::Gone => {
+                    let entry = queue.begin_departure()?;
+                    let bytes = entry.contribution.bytes;
+                    self.gone = Some(entry.clone());
+                    queue.end_departure();
+                    self.used -= 1;
+                    bytes
+                }
+            };
+            (Leaving::Update, bytes)
         };
-        Some((Leaving::Update, bytes))
+        self.rounds.pay(bytes);
+        Some((what, bytes))
     }
 
     /// The last bit of an update leaves now: the update takes nothing in any more.
     pub(super) fn lock(&mut self) {
-        if self.head == Head::Open && self.queue.departing().is_none() {
-            self.queue.begin_departure();
+        if self.head == Head::Open
+            && let Some(queue) = self.leaving_queue()
+            && queue.departing().is_none()
+        {
+            queue.begin_departure();
         }
     }
 
+    /// The datagram that leaves.
     pub(super) fn first(&self) -> Option<&D> {
-        self.datagrams.front()
+        self.parts.get(&self.on_wire)?.datagrams.front()
     }
 
     pub(super) fn datagrams(&self) -> impl Iterator<Item = &D> {
-        self.datagrams.iter()
+        self.parts.values().flat_map(|part| &part.datagrams)
     }
 
     pub(super) fn pop(&mut self) -> Option<D> {
-        self.datagrams.pop_front()
+        let datagram = self.parts.get_mut(&self.on_wire)?.datagrams.pop_front()?;
+        self.datagrams -= 1;
+        Some(datagram)
     }
 
     /// The update that leaves.
     pub(super) fn departing(&self) -> Option<&Entry> {
-        self.gone.as_ref().or_else(|| self.queue.departing())
+        let queue = || self.parts.get(&self.on_wire)?.queue.as_ref()?.departing();
+        self.gone.as_ref().or_else(queue)
     }
 
     /// The update has left; its name.
     pub(super) fn end(&mut self) -> Option<EntryId> {
-        match self.gone.take() {
-            Some(entry) => Some(entry.id),
-            None => self.queue.end_departure(),
+        if let Some(entry) = self.gone.take() {
+            return Some(entry.id);
         }
+        let ended = self.leaving_queue()?.end_departure();
+        self.used -= usize::from(ended.is_some());
+        ended
     }
 
     /// Datagrams and updates, the one on the wire included.
     pub(super) fn len(&self) -> usize {
-        self.datagrams.len() + self.queue.used() + usize::from(self.gone.is_some())
+        self.datagrams + self.used + usize::from(self.gone.is_some())
     }
 
-    pub(super) fn queue(&self) -> &(dyn Discipline + Send) {
-        &*self.queue
+    /// Segments that all queues can hold together.
+    pub(super) fn slots(&self) -> usize {
+        match &self.sharing {
+            Some(sharing) => sharing.queue.map_or(0, |(_, _, slots)| slots),
+            None => self.queues().map(|queue| queue.slots()).sum(),
+        }
+    }
+
+    /// Segments that all queues hold.
+    pub(super) const fn used(&self) -> usize {
+        self.used
+    }
+
+    /// Every entry of the queues; those of one job in the order of their turns.
+    pub(super) fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.queues().flat_map(|queue| queue.entries())
     }
 
     pub(super) fn updates(&self) -> impl Iterator<Item = &Entry> {
-        self.gone.iter().chain(self.queue.entries())
+        self.gone.iter().chain(self.entries())
     }
+
+    /// Forgets what is kept for other jobs, but not what waits.
+    pub(super) fn keep_jobs(&mut self, is_known: impl Fn(JobId) -> bool) {
+        self.parts.retain(|key, part| {
+            key.is_none_or(&is_known) || !part.datagrams.is_empty() || part.used() > 0
+        });
+    }
+
+    fn queues(&self) -> impl Iterator<Item = &Queue> {
+        self.parts.values().filter_map(|part| part.queue.as_ref())
+    }
+
+    fn leaving_queue(&mut self) -> Option<&mut Queue> {
+        self.parts.get_mut(&self.on_wire)?.queue.as_mut()
+    }
+}
+
+/// Orders (held, share, last departure) by what is held for each share, and then by the last departure.
+fn in_proportion(a: (u64, u64, u64), b: (u64, u64, u64)) -> core::cmp::Ordering {
+    (a.0 * b.1, a.2).cmp(&(b.0 * a.1, b.2))
 }

@@ -9,16 +9,23 @@
 mod backlog;
 mod head;
 pub mod pacer;
+mod rounds;
 mod service;
+mod shares;
+#[cfg(test)]
+mod sharing_tests;
 #[cfg(test)]
 mod tests;
 
 pub use backlog::Datagram;
 pub use head::Head;
+pub use shares::Shares;
 
 use crate::engine::TrafficClass;
-use crate::ids::Flow;
+use crate::ids::{Flow, JobId};
 use crate::queue::discipline::{Arrival, Discipline, Entry, EntryId, Outcome};
+use crate::queue::kind::QueueKind;
+use crate::queue::merging::Gate;
 use crate::time::Instant;
 use alloc::boxed::Box;
 use backlog::Backlog;
@@ -102,6 +109,21 @@ impl<D: Datagram> Link<D> {
         self
     }
 
+    /// The same link, which jobs share: its time, and the datagrams that wait.
+    #[must_use]
+    pub fn shared_by_jobs(mut self, shares: Shares) -> Self {
+        self.backlog.set_shares(shares);
+        self
+    }
+
+    /// The same shared link with `slots` slots, which jobs share as well. Each job has a queue of that
+    /// kind.
+    #[must_use]
+    pub fn with_queues(mut self, kind: QueueKind, gate: Gate, slots: usize) -> Self {
+        self.backlog.set_queues(kind, gate, slots);
+        self
+    }
+
     /// The same link with another view of the update on the wire.
     #[must_use]
     pub fn with_head(mut self, head: Head) -> Self {
@@ -171,7 +193,7 @@ impl<D: Datagram> Link<D> {
     pub fn release(&mut self, now: Instant, sent_as: Option<(Flow, u32)>) -> Option<EntryId> {
         let departure = self.departure.take_if(|departure| departure.what == Leaving::Update)?;
         let entry = self.backlog.end();
-        let others_wait = self.backlog.queue().used() > 0;
+        let others_wait = self.backlog.used() > 0;
         self.service.measure(now, &self.pacer, departure, others_wait);
         if let (Pacer::Credit(pacer), Some((flow, hop_sequence))) = (&mut self.pacer, sent_as) {
             pacer.spend(now, flow, hop_sequence);
@@ -225,10 +247,27 @@ impl<D: Datagram> Link<D> {
         self.service.time()
     }
 
-    /// The queue of updates.
+    /// Segments that the link's slots can hold, the departing one included.
     #[must_use]
-    pub fn queue(&self) -> &(dyn Discipline + Send) {
-        self.backlog.queue()
+    pub fn slots(&self) -> usize {
+        self.backlog.slots()
+    }
+
+    /// Segments that the link's slots hold, the departing one included.
+    #[must_use]
+    pub const fn used(&self) -> usize {
+        self.backlog.used()
+    }
+
+    /// Every entry in a slot: of each job the departing one first, then the others in the order of their
+    /// turns as far as it is known.
+    pub fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.backlog.entries()
+    }
+
+    /// Forgets what is kept for other jobs, but not what waits.
+    pub fn keep_jobs(&mut self, is_known: impl Fn(JobId) -> bool) {
+        self.backlog.keep_jobs(is_known);
     }
 
     /// Every update that the link holds: one on the wire without a slot, then those of the queue.

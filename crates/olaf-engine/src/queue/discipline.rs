@@ -66,6 +66,24 @@ pub enum Outcome {
     Rejected(Rejection),
 }
 
+/// An entry that gave up its slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GivenUp {
+    /// Its name.
+    pub entry: EntryId,
+    /// What it was of.
+    pub flow: Flow,
+    /// Contributions in it.
+    pub contributors: u32,
+}
+
+impl From<&Entry> for GivenUp {
+    fn from(entry: &Entry) -> Self {
+        let Contribution { flow, contributors, .. } = entry.contribution;
+        Self { entry: entry.id, flow, contributors }
+    }
+}
+
 /// Why a queue turns a contribution away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rejection {
@@ -114,6 +132,13 @@ pub trait Discipline {
 
     /// The departing entry has left: its slot is free.
     fn end_departure(&mut self) -> Option<EntryId>;
+
+    /// Of slots that several queues share, this one may fill this number from now on, the departing entry's
+    /// included, and the next entry has the name `next`. What waits stays.
+    fn share(&mut self, slots: usize, next: EntryId);
+
+    /// Gives up a slot for another queue: that of the waiting entry whose departure would help least.
+    fn give_up(&mut self) -> Option<GivenUp>;
 
     /// Segments it can hold, the departing one included.
     fn slots(&self) -> usize;

@@ -21,24 +21,27 @@ pub struct Slots {
     /// Lane buffers of freed slots, and one more for the sum under way.
     spare: Vec<Lanes>,
     next_id: u64,
+    /// Slots that may be filled; `entries` grows up to it as it is needed.
+    count: usize,
 }
 
 impl Slots {
     /// `count` empty slots.
     #[must_use]
     pub fn new(count: usize) -> Self {
-        Self {
-            entries: (0..count).map(|_| None).collect(),
-            free: (0..count).rev().map(SlotId).collect(),
-            spare: Vec::with_capacity(count + 1),
-            next_id: 0,
-        }
+        Self { entries: Vec::new(), free: Vec::new(), spare: Vec::new(), next_id: 0, count }
+    }
+
+    /// See [`Discipline::share`](crate::queue::discipline::Discipline::share).
+    pub fn share(&mut self, count: usize, next: EntryId) {
+        self.count = count;
+        self.next_id = next.0;
     }
 
     /// How many there are.
     #[must_use]
-    pub fn count(&self) -> usize {
-        self.entries.len()
+    pub const fn count(&self) -> usize {
+        self.count
     }
 
     /// How many hold an entry.
@@ -58,7 +61,7 @@ impl Slots {
     /// # Errors
     /// [`Rejection::NonFinite`].
     pub fn fill(&mut self, arrival: &Arrival<'_>) -> Result<Option<SlotId>, Rejection> {
-        let Some(slot) = self.free.last().copied() else {
+        if self.used() >= self.count {
             // A refusal is the worker's own doing and goes before the queue's: what cannot be
             // summed is rejected, whether or not there was room.
             return if arrival.contribution.reward.is_finite() && lanes::all_finite(arrival.lanes) {
@@ -66,9 +69,12 @@ impl Slots {
             } else {
                 Err(Rejection::NonFinite)
             };
-        };
+        }
         let lanes = self.checked_copy(arrival)?;
-        self.free.pop();
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.entries.push(None);
+            SlotId(self.entries.len() - 1)
+        });
         let id = EntryId(self.next_id);
         self.next_id += 1;
         self.entries[slot.0] = Some(entry(id, arrival, lanes));

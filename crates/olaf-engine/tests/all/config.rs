@@ -1,8 +1,9 @@
 //! A switch's configuration as serde reads and writes it.
 
 use core::time::Duration;
-use olaf_engine::BitsPerSecond;
+use olaf_engine::link::Shares;
 use olaf_engine::switch::native::{Admission, AnswerTo, Config, Pacing, QueueKind, Ruling};
+use olaf_engine::{BitsPerSecond, JobId};
 use serde_json::{Value, json};
 
 fn read(value: Value) -> Result<Config, String> {
@@ -15,6 +16,8 @@ fn an_empty_table_is_the_default_and_a_written_one_reads_back() {
     let config = Config::default()
         .paced(Pacing::Credits { credits: 3, timeout: Duration::from_millis(70) })
         .asking(Admission { unanswered: Ruling::Admit, ..Admission::default() });
+    let shares = Shares::default().with(JobId(3), 7);
+    let config = Config { shares, ..config };
     assert_eq!(read(serde_json::to_value(&config).unwrap()), Ok(config));
 }
 
@@ -45,6 +48,7 @@ fn what_cannot_be_read_says_what_may_stand_there() {
         (json!({"admission_unanswered": "ask"}), "must be admit or refuse"),
         (json!({"uplink_bps": 0}), "must be from 1 to 10000000000000"),
         (json!({"downlink_bps": 0}), "must be from 1 to 10000000000000"),
+        (json!({"shares": {"first": 2}}), "must name jobs by their numbers"),
         (json!({"active_ms": "soon"}), "invalid type: string"),
     ] {
         let error = read(value).expect_err(told);
@@ -58,6 +62,7 @@ fn a_check_names_the_key_and_what_it_may_be() {
         (json!({"slots": 0}), "slots: must be from 1 to 1048576"),
         (json!({"gate": -1.0}), "gate: must be a number of at least 0, or off"),
         (json!({"uplink_bps": 1, "credits": 1}), "uplink_bps and credits: give at most one"),
+        (json!({"shares": {"1": 0}}), "shares: each share must be from 1 to 1000"),
         (json!({"credits": 0}), "credits: must be above 0"),
         (json!({"credits": 1, "credit_timeout_ms": 0}), "credit_timeout: must be above 0"),
         (json!({"admission_timeout_ms": 0}), "admission_timeout: must be above 0"),
@@ -83,7 +88,7 @@ fn a_check_names_the_key_and_what_it_may_be() {
 fn limits_that_guard_the_memory_are_no_keys() {
     let written = serde_json::to_value(Config::default()).unwrap();
     let keys: Vec<_> = written.as_object().unwrap().keys().collect();
-    assert_eq!(keys.len(), 21, "{keys:?}");
+    assert_eq!(keys.len(), 22, "{keys:?}");
     assert!(written.get("max_jobs").is_none());
     assert_eq!(written["silent_after_ms"], 2000);
 }

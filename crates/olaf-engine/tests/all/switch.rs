@@ -8,7 +8,7 @@ use olaf_engine::engine::{Source, Verdict};
 use olaf_engine::event::Event;
 use olaf_engine::switch::native::{Config, Pacing};
 use olaf_engine::{BitsPerSecond, Engine, Instant, PeerId, PortId, Rejection};
-use olaf_wire::{Address, Answer, JobId, Session, WelcomeCode, WorkerId};
+use olaf_wire::{Address, Answer, Fetch, JobId, Session, WelcomeCode, WorkerId};
 
 #[test]
 fn updates_that_wait_together_leave_as_one_with_sum_and_weight() {
@@ -363,12 +363,13 @@ fn several_jobs_share_the_slots_and_nothing_else() {
     let (mine, other) = (w(0, 1), W { job: 2, peer: 31, session: 8, ..w(0, 1) });
     sw.enters(mine);
     sw.enters(other);
+    sw.enters(V1);
     sw.sends(mine, 0, &[1.0, 1.0]);
     sw.sends(other, 0, &[2.0, 2.0]);
-    // Both slots are taken now.
-    sw.enters_later(V1);
+    // Both slots are taken now, one by each job.
     assert_eq!(sw.sends(V1, 0, &[3.0, 3.0]), Verdict::Drop(DropReason::QueueFull));
-    let sent = sw.up();
+    let mut sent = sw.up();
+    sent.sort_by_key(|(server, _)| *server);
     let of = |out: &Out| {
         if let Out::Update(u, l) = out {
             (u.address.job.0, u.hop_sequence, l.clone())
@@ -380,13 +381,58 @@ fn several_jobs_share_the_slots_and_nothing_else() {
     assert_eq!((sent[1].0, of(&sent[1].1)), (other_server, (2, 1, vec![2.0, 2.0])));
 }
 
+#[test]
+fn a_job_that_sends_much_takes_no_other_jobs_slots_and_no_other_jobs_time() {
+    // 104 bytes a datagram: 104 us at 8 Mbit/s.
+    let pacing = Pacing::Rate(BitsPerSecond::parse("8mbit").unwrap());
+    let mut sw = Bench::new(Config { slots: 4, ..Config::default().paced(pacing) });
+    let flood: Vec<W> =
+        (0..8).map(|of| W { job: 2, peer: 31, session: 8, ..w(of, 50 + of) }).collect();
+    for who in [W1].into_iter().chain(flood.clone()) {
+        sw.joins(who);
+        sw.now = sw.now + Duration::from_millis(1);
+        sw.up();
+        sw.welcomes(welcome(who, WelcomeCode::Welcome));
+    }
+    let (mut own, mut others) = (0, 0);
+    for round in 0..200 {
+        // Eight updates of eight clusters, and two datagrams that are no updates.
+        for who in &flood {
+            sw.sends(*who, round, &[2.0, 2.0]);
+            sw.fetches(*who);
+        }
+        let verdict = sw.sends(W1, round, &[1.0, 1.0]);
+        assert_eq!(verdict, Verdict::Absorb, "round {round}");
+        sw.now = sw.now + Duration::from_micros(208);
+        for (_, out) in sw.up() {
+            match out {
+                Out::Update(update, _) if update.address.job.0 == 1 => own += 1,
+                _ => others += 1,
+            }
+        }
+    }
+    assert!(own >= 180, "{own} of 200, and {others} of the others");
+    assert!(others >= 150, "{others}");
+}
+
+#[test]
+fn what_is_kept_for_a_job_goes_with_the_job() {
+    let mut sw = Bench::with(Config::default(), &[W { job: 2, ..w(0, 1) }, W1]);
+    sw.sends(W { job: 2, ..w(0, 1) }, 0, &[2.0, 2.0]);
+    sw.up();
+    assert_eq!(sw.switch.statistics(sw.now).queue.slots, 8);
+    sw.until(ms(200_000));
+    assert!(sw.switch.statistics(sw.now).clusters.is_empty());
+    assert_eq!(sw.switch.statistics(sw.now).queue.slots, 8, "slots are those of all jobs");
+}
+
 impl Bench {
-    /// Enters while updates wait: only control is taken off the uplink.
-    fn enters_later(&mut self, who: W) {
-        assert_eq!(self.joins(who), Verdict::Absorb);
-        assert!(matches!(self.next_up(), Some((_, Out::Join(_)))));
-        self.welcomes(welcome(who, WelcomeCode::Welcome));
-        self.down();
+    fn fetches(&mut self, who: W) {
+        let fetch =
+            Fetch { address: who.address(), version: 0, first: 0, mask: 1, have_version: 0 };
+        let mut buf = [0; 128];
+        let len = fetch.emit(&mut buf);
+        self.recv(who.source(), &buf[..len]);
     }
 }
 

@@ -27,6 +27,7 @@ mod restore;
 mod scenario;
 mod scenario_agrees;
 mod scenario_ends;
+mod shares;
 mod slow_paths;
 mod tree;
 mod trio;

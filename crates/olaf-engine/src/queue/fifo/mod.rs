@@ -5,7 +5,7 @@ pub mod reference;
 #[cfg(test)]
 mod tests;
 
-use crate::queue::discipline::{Arrival, Discipline, Entry, EntryId, Outcome};
+use crate::queue::discipline::{Arrival, Discipline, Entry, EntryId, GivenUp, Outcome};
 use crate::queue::slots::{SlotId, Slots};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -53,6 +53,17 @@ impl Discipline for Fifo {
 
     fn end_departure(&mut self) -> Option<EntryId> {
         self.departing.take().map(|slot| self.slots.clear(slot))
+    }
+
+    fn share(&mut self, slots: usize, next: EntryId) {
+        self.slots.share(slots, next);
+    }
+
+    fn give_up(&mut self) -> Option<GivenUp> {
+        let slot = self.order.pop_back()?;
+        let gone = GivenUp::from(self.slots.entry(slot));
+        self.slots.clear(slot);
+        Some(gone)
     }
 
     fn slots(&self) -> usize {

@@ -1,6 +1,6 @@
 //! The slow, obvious twin of [`Fifo`](super::Fifo): a list, its front on the wire.
 
-use crate::queue::discipline::{Arrival, Discipline, Entry, EntryId, Outcome, Rejection};
+use crate::queue::discipline::{Arrival, Discipline, Entry, EntryId, GivenUp, Outcome, Rejection};
 use crate::queue::merging::reference::{finite, fresh};
 use alloc::vec::Vec;
 
@@ -55,6 +55,15 @@ impl Discipline for Reference {
         }
         self.locked = false;
         Some(self.entries.remove(0).id)
+    }
+
+    fn share(&mut self, slots: usize, next: EntryId) {
+        (self.slots, self.next_id) = (slots, next.0);
+    }
+
+    fn give_up(&mut self) -> Option<GivenUp> {
+        let waits = self.entries.len() > usize::from(self.locked);
+        waits.then(|| GivenUp::from(&self.entries.pop().expect("one waits")))
     }
 
     fn slots(&self) -> usize {

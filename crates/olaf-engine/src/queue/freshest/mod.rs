@@ -14,7 +14,7 @@ mod tests;
 
 use crate::contribution::Contribution;
 use crate::ids::Flow;
-use crate::queue::discipline::{Arrival, Discipline, Entry, EntryId, Outcome};
+use crate::queue::discipline::{Arrival, Discipline, Entry, EntryId, GivenUp, Outcome};
 use crate::queue::merging::{Gate, meet};
 use crate::queue::slots::{SlotId, Slots};
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -238,6 +238,18 @@ impl Discipline for Freshest {
 
     fn end_departure(&mut self) -> Option<EntryId> {
         self.departing.take().map(|slot| self.slots.clear(slot))
+    }
+
+    fn share(&mut self, slots: usize, next: EntryId) {
+        self.slots.share(slots, next);
+    }
+
+    fn give_up(&mut self) -> Option<GivenUp> {
+        let (_, Reverse(least)) = *self.by_gain.first()?;
+        let slot = self.unplace(least);
+        let gone = GivenUp::from(self.slots.entry(slot));
+        self.slots.clear(slot);
+        Some(gone)
     }
 
     fn slots(&self) -> usize {

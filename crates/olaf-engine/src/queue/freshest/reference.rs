@@ -4,7 +4,7 @@
 use super::Limits;
 use crate::contribution::Contribution;
 use crate::ids::Flow;
-use crate::queue::discipline::{Arrival, Discipline, Entry, EntryId, Outcome, Rejection};
+use crate::queue::discipline::{Arrival, Discipline, Entry, EntryId, GivenUp, Outcome, Rejection};
 use crate::queue::merging::Gate;
 use crate::queue::merging::reference::{finite, fresh, meet};
 use alloc::vec::Vec;
@@ -85,15 +85,7 @@ impl Reference {
             return Outcome::Appended(self.append(arrival, lanes));
         }
         let own = self.worth(&arrival.contribution);
-        // The least worth; of equals the one that came last.
-        let mut least: Option<usize> = None;
-        for at in 0..self.waiting.len() {
-            let worth = self.worth_of(&self.waiting[at]);
-            if least.is_none_or(|least| worth <= self.worth_of(&self.waiting[least])) {
-                least = Some(at);
-            }
-        }
-        match least {
+        match self.least() {
             Some(at) if self.worth_of(&self.waiting[at]) < own => {
                 let gone = self.waiting.remove(at);
                 self.joined.remove(at);
@@ -104,6 +96,18 @@ impl Reference {
             }
             _ => Outcome::Dropped,
         }
+    }
+
+    /// The least worth; of equals the one that came last.
+    fn least(&self) -> Option<usize> {
+        let mut least: Option<usize> = None;
+        for at in 0..self.waiting.len() {
+            let worth = self.worth_of(&self.waiting[at]);
+            if least.is_none_or(|least| worth <= self.worth_of(&self.waiting[least])) {
+                least = Some(at);
+            }
+        }
+        least
     }
 
     fn next(&self) -> Option<usize> {
@@ -209,6 +213,16 @@ impl Discipline for Reference {
 
     fn end_departure(&mut self) -> Option<EntryId> {
         self.locked.take().map(|entry| entry.id)
+    }
+
+    fn share(&mut self, slots: usize, next: EntryId) {
+        (self.slots, self.next_id) = (slots, next.0);
+    }
+
+    fn give_up(&mut self) -> Option<GivenUp> {
+        let least = self.least()?;
+        self.joined.remove(least);
+        Some(GivenUp::from(&self.waiting.remove(least)))
     }
 
     fn slots(&self) -> usize {

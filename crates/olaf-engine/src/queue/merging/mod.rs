@@ -10,7 +10,7 @@ pub mod reference;
 mod tests;
 
 use crate::ids::Flow;
-use crate::queue::discipline::{Arrival, Discipline, Entry, EntryId, Outcome, Rejection};
+use crate::queue::discipline::{Arrival, Discipline, Entry, EntryId, GivenUp, Outcome, Rejection};
 use crate::queue::fifo::Fifo;
 use crate::queue::slots::{SlotId, Slots};
 use alloc::collections::BTreeMap;
@@ -112,6 +112,16 @@ impl Discipline for Merging {
 
     fn end_departure(&mut self) -> Option<EntryId> {
         self.line.end_departure()
+    }
+
+    fn share(&mut self, slots: usize, next: EntryId) {
+        self.line.share(slots, next);
+    }
+
+    fn give_up(&mut self) -> Option<GivenUp> {
+        let gone = self.line.give_up()?;
+        self.open.remove(&gone.flow);
+        Some(gone)
     }
 
     fn slots(&self) -> usize {

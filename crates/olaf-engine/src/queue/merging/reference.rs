@@ -2,7 +2,7 @@
 //! a plain loop. It is written from the settled rules and shares no code with what it checks.
 
 use crate::contribution::Contribution;
-use crate::queue::discipline::{Arrival, Discipline, Entry, EntryId, Outcome, Rejection};
+use crate::queue::discipline::{Arrival, Discipline, Entry, EntryId, GivenUp, Outcome, Rejection};
 use crate::queue::merging::Gate;
 use alloc::vec::Vec;
 
@@ -106,6 +106,15 @@ impl Discipline for Reference {
         }
         self.locked = false;
         Some(self.entries.remove(0).id)
+    }
+
+    fn share(&mut self, slots: usize, next: EntryId) {
+        (self.slots, self.next_id) = (slots, next.0);
+    }
+
+    fn give_up(&mut self) -> Option<GivenUp> {
+        let waits = self.entries.len() > usize::from(self.locked);
+        waits.then(|| GivenUp::from(&self.entries.pop().expect("one waits")))
     }
 
     fn slots(&self) -> usize {

@@ -408,6 +408,8 @@ proptest! {
                 Step::Arrive(sent) => { sent.arrive(&mut queue); }
                 Step::Begin => { queue.begin_departure(); }
                 Step::End => { queue.end_departure(); }
+                Step::GiveUp => { queue.give_up(); }
+                Step::Share(_) => {}
             }
             let open = queue.entries().len() - usize::from(queue.departing().is_some());
             let flows: alloc::collections::BTreeSet<_> =

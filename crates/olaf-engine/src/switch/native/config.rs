@@ -1,13 +1,12 @@
 //! How a switch is set up: data, checked once.
 
 use crate::keys::{ConfigError, Named, ms, ms_or_off, named};
+use crate::link::Shares;
 use crate::link::pacer::{CreditPacer, Pacer, RatePacer};
 use crate::party::{Limits, Ruling};
-use crate::queue::discipline::Discipline;
 use crate::queue::kind::QueueKind;
 use crate::queue::merging::Gate;
 use crate::time::BitsPerSecond;
-use alloc::boxed::Box;
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
 
@@ -82,6 +81,9 @@ pub struct Config {
     pub slots: usize,
     /// The reward gate's threshold, in units of reward. Off, which learned best.
     pub gate: Gate,
+    /// Shares of the uplink, the downlinks and the slots by job; 1 for a job that is not named. A job that
+    /// has nothing waiting leaves its share to the others.
+    pub shares: Shares,
     /// How far one contribution may move a model.
     #[serde(flatten)]
     pub limits: Limits,
@@ -167,6 +169,7 @@ impl Default for Config {
             queue: QueueKind::Merging,
             slots: 8,
             gate: None,
+            shares: Shares::default(),
             limits: Limits::default(),
             uplink: None,
             credits: None,
@@ -223,6 +226,7 @@ impl Config {
             positive("admission_timeout", timeout > Duration::ZERO)?;
             positive("admission_max_questions", self.admission_max_questions > 0)?;
         }
+        self.shares.check()?;
         self.limits.check()?;
         positive("active", self.active > Duration::ZERO)?;
         positive("silent_after", self.silent_after > Duration::ZERO)?;
@@ -287,10 +291,6 @@ impl Config {
             self.admission_max_questions = asking.max_questions;
         }
         self
-    }
-
-    pub(super) fn discipline(&self) -> Box<dyn Discipline + Send> {
-        self.queue.queue(self.slots, self.gate)
     }
 
     pub(super) fn downlink_pacer(&self) -> Pacer {

@@ -399,20 +399,12 @@ impl Switch {
         let silent_after = self.config.silent_after;
         let mut events = Vec::new();
         let forget_after = silent_after * GONE;
-        let waiting: BTreeSet<JobId> = self
-            .ports
-            .up
-            .queue()
-            .entries()
-            .iter()
-            .map(|entry| entry.contribution.flow.job)
-            .collect();
+        let waiting: BTreeSet<JobId> =
+            self.ports.up.entries().map(|entry| entry.contribution.flow.job).collect();
         let waiting_clusters: BTreeSet<(JobId, ClusterId)> = self
             .ports
             .up
-            .queue()
             .entries()
-            .iter()
             .map(|entry| (entry.contribution.flow.job, entry.contribution.flow.cluster))
             .collect();
         self.jobs.retain(|id, job| {
@@ -431,6 +423,7 @@ impl Switch {
             keep
         });
         let jobs = &self.jobs;
+        self.ports.forget_jobs(|id| jobs.contains_key(&id));
         self.clipping.retain(|id, _| jobs.contains_key(id));
         for (id, job) in &mut self.jobs {
             if job.liveness.fell_silent(now, silent_after) {

@@ -134,8 +134,8 @@ impl Switch {
         let activity = self.activity(now);
         QueueStatus {
             active_clusters: u16::try_from(activity.clusters).unwrap_or(u16::MAX),
-            slots: u16::try_from(self.ports.up.queue().slots()).unwrap_or(u16::MAX),
-            used: u16::try_from(self.ports.up.queue().used()).unwrap_or(u16::MAX),
+            slots: u16::try_from(self.ports.up.slots()).unwrap_or(u16::MAX),
+            used: u16::try_from(self.ports.up.used()).unwrap_or(u16::MAX),
             switches: 1,
             round_us: u32::try_from(activity.round.as_micros()).unwrap_or(u32::MAX),
         }
@@ -336,8 +336,8 @@ impl Engine for Switch {
     /// datagrams of one batch have waited together in the socket, and they merge, as long as the
     /// queue has room: on such a link nothing is ever dropped.
     fn must_drain(&self) -> bool {
-        let queue = self.ports.up.queue();
-        self.config.pacing() != Pacing::Unlimited || queue.used() >= queue.slots()
+        let up = &self.ports.up;
+        self.config.pacing() != Pacing::Unlimited || up.used() >= up.slots()
     }
 
     /// Workers and switches below, and senders of joins that still wait for an answer.

@@ -4,10 +4,11 @@
 //! to workers and other switches; a datagram for one of them leaves by the port on which the switch
 //! heard it.
 
+use super::job::Job;
 use super::{Config, Switch};
 use crate::drop::DropReason;
 use crate::engine::{Receivers, Source, TrafficClass, Transmit, Verdict};
-use crate::ids::{PeerId, PortId};
+use crate::ids::{JobId, PeerId, PortId};
 use crate::link::{Datagram, Departure, Leaving, Link};
 use crate::time::Instant;
 use alloc::sync::Arc;
@@ -46,6 +47,17 @@ pub(super) enum Message {
 }
 
 impl Message {
+    /// The job that it is of. A datagram of another protocol is of none.
+    fn job(&self) -> Option<JobId> {
+        match self {
+            Self::Untouched(bytes) => olaf_wire::packet::job_of(bytes).map(JobId),
+            Self::Join(join) => Some(join.address.job),
+            Self::Welcome(welcome) => Some(welcome.address.job),
+            Self::Notice(notice) => Some(notice.address.job),
+            Self::Answer(answer, _) => Some(answer.address.job),
+        }
+    }
+
     /// The bytes of its datagram.
     fn len(&self) -> usize {
         match self {
@@ -63,6 +75,8 @@ pub(super) struct Waiting {
     to: Receivers,
     class: TrafficClass,
     message: Message,
+    /// The job that a server has let in; of other messages, strangers' among them, none.
+    job: Option<JobId>,
 }
 
 impl Datagram for Waiting {
@@ -70,6 +84,10 @@ impl Datagram for Waiting {
     fn bytes(&self) -> u32 {
         let bytes = self.message.len().saturating_mul(self.to.as_slice().len());
         u32::try_from(bytes).unwrap_or(u32::MAX)
+    }
+
+    fn job(&self) -> Option<JobId> {
+        self.job
     }
 }
 
@@ -107,11 +125,13 @@ pub(super) struct Ports {
 impl Ports {
     pub(super) fn new(config: &Config) -> Self {
         let up = Link::new(config.pacer())
-            .with_queue(config.discipline())
+            .shared_by_jobs(config.shares.clone())
+            .with_queues(config.queue, config.gate, config.slots)
             .with_datagrams(config.control_limit)
             .with_ecn_depth(config.uplink_ecn_depth);
         let down = || {
             Link::new(config.downlink_pacer())
+                .shared_by_jobs(config.shares.clone())
                 .with_datagrams(config.downlink_limit)
                 .with_ecn_depth(config.downlink_ecn_depth)
         };
@@ -159,6 +179,11 @@ impl Ports {
         marked
     }
 
+    /// Forgets what the links keep for jobs that are not known any more.
+    pub(super) fn forget_jobs(&mut self, is_known: impl Fn(JobId) -> bool) {
+        iter::once(&mut self.up).chain(&mut self.down).for_each(|link| link.keep_jobs(&is_known));
+    }
+
     /// When the next departure of any port ends.
     pub(super) fn next_departure(&self) -> Option<Instant> {
         iter::once(&self.up).chain(&self.down).filter_map(Link::next_departure).min()
@@ -186,7 +211,9 @@ impl Switch {
         class: TrafficClass,
         message: Message,
     ) -> Verdict {
-        let waiting = Waiting { to, class, message };
+        let is_known = |job: &JobId| self.jobs.get(job).is_some_and(Job::is_confirmed);
+        let job = message.job().filter(is_known);
+        let waiting = Waiting { to, class, message, job };
         let copies = waiting.copies();
         let Some(link) = self.ports.link(port) else {
             return Verdict::Drop(DropReason::LinkFull);

@@ -182,8 +182,8 @@ impl Switch {
             epoch: self.epoch,
             queue: Queue {
                 discipline: self.config.queue.name(),
-                slots: self.ports.up.queue().slots(),
-                used: self.ports.up.queue().used(),
+                slots: self.ports.up.slots(),
+                used: self.ports.up.used(),
                 gate: self.config.gate,
                 active_clusters: self.queue_status(now).active_clusters,
             },

@@ -181,8 +181,8 @@ impl Hop {
         let small = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
         let status = QueueStatus {
             active_clusters: small(activity.clusters),
-            slots: small(self.link.queue().slots()),
-            used: small(self.link.queue().used()),
+            slots: small(self.link.slots()),
+            used: small(self.link.used()),
             switches: 1,
             round_us: 0,
         };

@@ -155,7 +155,7 @@ impl Runner {
 
     /// All events of a tick.
     fn step(&mut self, now: u64, order: &[u8]) {
-        let used = self.link.queue().used();
+        let used = self.link.used();
         self.tick.arrived.clear();
         self.tick.departed = None;
         self.tick.locked = None;
@@ -253,7 +253,7 @@ impl Runner {
         let (deliveries, counts) = (self.deliveries.len(), self.all_counts);
         let left = self.link.next_departure().map_or(0, |end| (end.0 - self.base) / TICK - at);
         let mut content = vec![self.tick.begun, left];
-        for entry in self.link.queue().entries() {
+        for entry in self.link.entries() {
             let newest = (entry.contribution.generated_ns.1 - self.base) / TICK;
             content.extend([u64::from(entry.contribution.flow.cluster.0), at - newest]);
         }

@@ -1,0 +1,72 @@
+//! The share of each job of a link and of its slots.
+
+use crate::ids::JobId;
+use crate::keys::ConfigError;
+use alloc::collections::BTreeMap;
+use core::fmt;
+use serde::de::{Deserializer, Error, Visitor};
+use serde::{Deserialize, Serialize};
+
+/// Shares by job. A job that is not named has one share.
+///
+/// A share is a proportion, not a rate: what a job does not use, the others may.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(transparent)]
+pub struct Shares(BTreeMap<Number, u32>);
+
+/// The largest share. A round of the link grows with it.
+const LARGEST: u32 = 1000;
+
+impl Shares {
+    /// The same with that job's share.
+    #[must_use]
+    pub fn with(mut self, job: JobId, share: u32) -> Self {
+        self.0.insert(Number(job.0), share);
+        self
+    }
+
+    /// The share of a job; messages of no known job have one share together.
+    #[must_use]
+    pub fn of(&self, job: Option<JobId>) -> u32 {
+        let named = job.filter(|_| !self.0.is_empty()).and_then(|job| self.0.get(&Number(job.0)));
+        named.copied().unwrap_or(1)
+    }
+
+    /// # Errors
+    /// A share that cannot be.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        if self.0.values().all(|share| (1..=LARGEST).contains(share)) {
+            return Ok(());
+        }
+        Err(ConfigError { key: "shares", allowed: "each share must be from 1 to 1000" })
+    }
+}
+
+/// A job's number as a key. Tables of text have text for keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(transparent)]
+struct Number(u32);
+
+impl<'de> Deserialize<'de> for Number {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Either;
+
+        impl Visitor<'_> for Either {
+            type Value = Number;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the number of a job")
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Number, E> {
+                text.parse().map(Number).map_err(|_| E::custom("must name jobs by their numbers"))
+            }
+
+            fn visit_u64<E: Error>(self, number: u64) -> Result<Number, E> {
+                u32::try_from(number).map(Number).map_err(E::custom)
+            }
+        }
+
+        from.deserialize_any(Either)
+    }
+}
