@@ -39,7 +39,7 @@ test-rust: ## run the tests of the crates, with a quarter of the random cases
 	OLAF_QUICK_TESTS=1 cargo test --workspace --quiet
 
 test-python: env-for-tests ## run the quick Python tests, over real sockets and processes
-	$(PYTEST) -m "not slow and not torch and not ray"
+	$(PYTEST) -m "not slow and not torch and not ray and not wireshark"
 
 test-slow: env-for-tests ## run the tests that take many seconds each, and all random cases
 	cargo test --workspace --quiet
@@ -47,7 +47,7 @@ test-slow: env-for-tests ## run the tests that take many seconds each, and all r
 	cargo test -p olaf-ffi --features header --test header --quiet
 	cargo test -p olaf-sched --features model --lib --quiet protocol::check::explore
 	cargo test -p olaf-engine --features model --lib --quiet check::
-	$(PYTEST) -m "slow and not torch and not ray"
+	$(PYTEST) -m "slow and not torch and not ray and not wireshark"
 
 test-torch: ## run the tests of --learner torch and the integrations (installs 5 GB of extras)
 	@scripts/env --tests torch sb3 lightning
@@ -57,7 +57,15 @@ test-ray: ## run the tests on a local Ray cluster (installs the extra `ray`; min
 	@scripts/env --tests ray rllib
 	OLAF_REQUIRE_RAY=1 $(BIN)/pytest -m ray
 
-check: format lint types pure ns3-if-possible test test-slow test-torch fuzz wheel ## run everything that CI runs
+.PHONY: dissector wireshark
+dissector: ## write wireshark/olaf.lua and vectors/wire/olaf.pcap anew
+	OLAF_WRITE_DISSECTOR=1 cargo test -p olaf-wire --quiet --test dissector
+
+wireshark: env-for-tests ## test the dissector with tshark (installs Debian's tshark where it is missing)
+	@scripts/tshark
+	$(BIN)/pytest -m wireshark
+
+check: format lint types pure ns3-if-possible test test-slow wireshark test-torch fuzz wheel ## run everything that CI runs
 
 format: env-for-tests ## check the formatting
 	cargo fmt --all --check

@@ -48,63 +48,77 @@ pub(super) const GENERATION_SHIFT: u32 = 56;
 pub(super) const LAST_SHIFT: u32 = 55;
 pub(super) const MISSING_SHIFT: u32 = 44;
 
-pub(super) mod control {
-    pub(crate) const ACTION: usize = 0;
-    pub(crate) const GENERATION: usize = 1;
-    pub(crate) const CODE: usize = 2;
-    pub(crate) const WHAT: usize = 3;
-    pub(crate) const LEN: usize = 4;
+/// Offsets that all control messages have.
+pub mod control {
+    #![allow(missing_docs, reason = "named and drawn in the module\'s table")]
+    pub const ACTION: usize = 0;
+    pub const GENERATION: usize = 1;
+    pub const CODE: usize = 2;
+    pub const WHAT: usize = 3;
+    pub const LEN: usize = 4;
 }
 
-pub(super) mod join {
-    pub(crate) const JOB: usize = 4;
-    pub(crate) const SESSION: usize = 8;
-    pub(crate) const RANK: usize = 12;
-    pub(crate) const WORKERS: usize = 16;
-    pub(crate) const CONTRIBUTORS: usize = 20;
-    pub(crate) const PACKET_FLOATS: usize = 24;
-    pub(crate) const OPERATIONS: usize = 28;
-    pub(crate) const SENT_AT_US: usize = 32;
-    pub(crate) const LEN: usize = 36;
+/// Offsets of that message.
+pub mod join {
+    #![allow(missing_docs, reason = "named and drawn in the module\'s table")]
+    pub const JOB: usize = 4;
+    pub const SESSION: usize = 8;
+    pub const RANK: usize = 12;
+    pub const WORKERS: usize = 16;
+    pub const CONTRIBUTORS: usize = 20;
+    pub const PACKET_FLOATS: usize = 24;
+    pub const OPERATIONS: usize = 28;
+    pub const SENT_AT_US: usize = 32;
+    pub const LEN: usize = 36;
 }
 
-pub(super) mod leave {
-    pub(crate) const JOB: usize = 4;
-    pub(crate) const SESSION: usize = 8;
-    pub(crate) const LEN: usize = 12;
+/// Offsets of that message.
+pub mod leave {
+    #![allow(missing_docs, reason = "named and drawn in the module\'s table")]
+    pub const JOB: usize = 4;
+    pub const SESSION: usize = 8;
+    pub const LEN: usize = 12;
 }
 
-pub(super) mod set_h {
-    pub(crate) const H: usize = 4;
-    pub(crate) const LEN: usize = 8;
+/// Offsets of that message.
+pub mod set_h {
+    #![allow(missing_docs, reason = "named and drawn in the module\'s table")]
+    pub const H: usize = 4;
+    pub const LEN: usize = 8;
 }
 
-pub(super) mod packets {
-    pub(crate) const SENT_AT_US: usize = 4;
-    pub(crate) const INDEX: usize = 8;
-    pub(crate) const MASK: usize = 16;
-    pub(crate) const LEN: usize = 24;
+/// Offsets of an FBcast and of a Help.
+pub mod packets {
+    #![allow(missing_docs, reason = "named and drawn in the module\'s table")]
+    pub const SENT_AT_US: usize = 4;
+    pub const INDEX: usize = 8;
+    pub const MASK: usize = 16;
+    pub const LEN: usize = 24;
 }
 
-pub(super) mod halt {
-    pub(crate) const CULPRIT: usize = 4;
-    pub(crate) const INDEX: usize = 8;
-    pub(crate) const LEN: usize = 16;
+/// Offsets of that message.
+pub mod halt {
+    #![allow(missing_docs, reason = "named and drawn in the module\'s table")]
+    pub const CULPRIT: usize = 4;
+    pub const INDEX: usize = 8;
+    pub const LEN: usize = 16;
 }
 
-pub(super) mod ack {
-    pub(crate) const SENT_AT_US: usize = 4;
-    pub(crate) const INDEX: usize = 8;
-    pub(crate) const LEN: usize = 16;
-    pub(crate) const MEMBER: usize = 16;
-    pub(crate) const RANK: usize = 20;
-    pub(crate) const WORKERS: usize = 24;
-    pub(crate) const HERE: usize = 28;
-    pub(crate) const SLOTS: usize = 32;
-    pub(crate) const PACKET_FLOATS: usize = 36;
-    pub(crate) const OPERATIONS: usize = 40;
-    pub(crate) const SESSION: usize = 44;
-    pub(crate) const LEN_OF_JOIN: usize = 48;
+/// Offsets of that message.
+pub mod ack {
+    #![allow(missing_docs, reason = "named and drawn in the module\'s table")]
+    pub const SENT_AT_US: usize = 4;
+    pub const INDEX: usize = 8;
+    pub const LEN: usize = 16;
+    pub const MEMBER: usize = 16;
+    pub const RANK: usize = 20;
+    pub const WORKERS: usize = 24;
+    pub const HERE: usize = 28;
+    pub const SLOTS: usize = 32;
+    pub const PACKET_FLOATS: usize = 36;
+    pub const OPERATIONS: usize = 40;
+    pub const SESSION: usize = 44;
+    pub const LEN_OF_JOIN: usize = 48;
 }
 
 /// Bytes of the longest control message.

@@ -12,6 +12,7 @@
 
 use super::{Ballot, Body, Grant, JobId, Packet, Party, Progress};
 use crate::packet::{Refusal, array_at};
+use offsets as at;
 
 /// Bytes of every packet.
 pub const LEN: usize = 64;
@@ -19,6 +20,24 @@ pub const LEN: usize = 64;
 pub const MAGIC: [u8; 4] = *b"MINA";
 /// The version of the format.
 pub const VERSION: u8 = 1;
+
+/// Byte offsets of the fields.
+pub mod offsets {
+    #![allow(missing_docs, reason = "named and drawn in the module's table")]
+    pub const VERSION: usize = 4;
+    pub const KIND: usize = 5;
+    pub const FROM: usize = 6;
+    pub const HELD: usize = 7;
+    pub const JOB: usize = 8;
+    pub const EPOCH: usize = 16;
+    pub const ROUND: usize = 24;
+    pub const A: usize = 32;
+    pub const B: usize = 40;
+    pub const C: usize = 48;
+    pub const FROM_RANK: usize = 56;
+    pub const TO_RANK: usize = 58;
+    pub const TO: usize = 60;
+}
 
 impl Packet {
     /// Writes the packet.
@@ -41,14 +60,24 @@ impl Packet {
         let (to, to_rank) = party(self.to);
         let mut bytes = [0; LEN];
         bytes[..4].copy_from_slice(&MAGIC);
-        bytes[4..8].copy_from_slice(&[VERSION, kind, from, u8::from(held)]);
-        let fields = [self.job.0, self.ballot.epoch, self.ballot.round, a, b, c];
-        for (at, field) in (8..).step_by(8).zip(fields) {
+        bytes[at::VERSION] = VERSION;
+        bytes[at::KIND] = kind;
+        bytes[at::FROM] = from;
+        bytes[at::HELD] = u8::from(held);
+        let fields = [
+            (at::JOB, self.job.0),
+            (at::EPOCH, self.ballot.epoch),
+            (at::ROUND, self.ballot.round),
+            (at::A, a),
+            (at::B, b),
+            (at::C, c),
+        ];
+        for (at, field) in fields {
             bytes[at..at + 8].copy_from_slice(&field.to_be_bytes());
         }
-        bytes[56..58].copy_from_slice(&from_rank.to_be_bytes());
-        bytes[58..60].copy_from_slice(&to_rank.to_be_bytes());
-        bytes[60] = to;
+        bytes[at::FROM_RANK..at::FROM_RANK + 2].copy_from_slice(&from_rank.to_be_bytes());
+        bytes[at::TO_RANK..at::TO_RANK + 2].copy_from_slice(&to_rank.to_be_bytes());
+        bytes[at::TO] = to;
         bytes
     }
 
@@ -58,18 +87,18 @@ impl Packet {
     /// The [`Refusal`] that says what is wrong with the bytes.
     pub fn parse(bytes: &[u8]) -> Result<Self, Refusal> {
         let bytes: &[u8; LEN] = exactly(bytes, MAGIC)?;
-        if bytes[4] != VERSION {
-            return Err(Refusal::WrongVersion { have: bytes[4], speaks: VERSION });
+        if bytes[at::VERSION] != VERSION {
+            return Err(Refusal::WrongVersion { have: bytes[at::VERSION], speaks: VERSION });
         }
         let u64_at = |at: usize| u64_at(bytes, at);
         let u16_at = |at: usize| u16::from_be_bytes([bytes[at], bytes[at + 1]]);
-        let held = match bytes[7] {
+        let held = match bytes[at::HELD] {
             0 => false,
             1 => true,
             _ => return Err(Refusal::BadField("held")),
         };
-        let (a, b, c) = (u64_at(32), u64_at(40), u64_at(48));
-        let body = match bytes[5] {
+        let (a, b, c) = (u64_at(at::A), u64_at(at::B), u64_at(at::C));
+        let body = match bytes[at::KIND] {
             1 => Body::Prepare,
             2 => Body::Ready { next: a, held },
             3 => Body::Commit(Grant { from: a, to: b }),
@@ -87,10 +116,10 @@ impl Packet {
             _ => Err(Refusal::BadField(field)),
         };
         let packet = Self {
-            job: JobId(u64_at(8)),
-            ballot: Ballot { epoch: u64_at(16), round: u64_at(24) },
-            from: read(bytes[6], u16_at(56), "from")?,
-            to: read(bytes[60], u16_at(58), "to")?,
+            job: JobId(u64_at(at::JOB)),
+            ballot: Ballot { epoch: u64_at(at::EPOCH), round: u64_at(at::ROUND) },
+            from: read(bytes[at::FROM], u16_at(at::FROM_RANK), "from")?,
+            to: read(bytes[at::TO], u16_at(at::TO_RANK), "to")?,
             body,
         };
         // A field without a meaning in this kind must be zero.

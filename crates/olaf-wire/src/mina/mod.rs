@@ -8,7 +8,7 @@
 mod codec;
 mod here;
 
-pub use codec::{LEN, MAGIC, VERSION};
+pub use codec::{LEN, MAGIC, VERSION, offsets};
 pub use here::Here;
 
 /// A job, in the order of arrival. Wider than a job id of Olaf's own messages.
