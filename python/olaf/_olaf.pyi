@@ -105,6 +105,10 @@ class SumClient:
         """
 
     @property
+    def metrics_address(self) -> str | None:
+        """Address of the HTTP side (`metrics`), or None without one."""
+
+    @property
     def local_address(self) -> str: ...
     @property
     def operation_timeout_s(self) -> float:
@@ -231,6 +235,10 @@ class Client:
     @property
     def worker(self) -> int: ...
     @property
+    def metrics_address(self) -> str | None:
+        """Address of the HTTP side (`metrics`), or None without one."""
+
+    @property
     def local_address(self) -> str: ...
     def join(self, weights: _Parts, timeout_s: float, layout: str | None = None) -> int:
         """Join the job, offering ``weights`` as its first model; return the model version.
@@ -309,6 +317,10 @@ class Switch:
     def addresses(self) -> dict[str, str]:
         """Address of each engine, by the engine's name."""
 
+    @property
+    def metrics_address(self) -> str | None:
+        """Address of the HTTP side (`metrics`), or None without one."""
+
     def start(self) -> None: ...
     def stats(self) -> str: ...
     def events(self) -> list[str]: ...
@@ -326,6 +338,10 @@ class Server:
     """A parameter server: rule, model and socket in its own thread."""
 
     def __new__(cls, config: str) -> Self: ...
+    @property
+    def metrics_address(self) -> str | None:
+        """Address of the HTTP side (`metrics`), or None without one."""
+
     @property
     def address(self) -> str: ...
     def start(self) -> None: ...
@@ -535,6 +551,21 @@ def update_bytes(parameters: int, config: str = "{}") -> int:
     """Bytes of one worker's update in UDP payload with headers, as an uplink's rate counts them.
 
     config: JSON, see `Client`. Raises ValueError for an invalid key.
+    """
+
+def metrics(status: str) -> str:
+    """Metrics of a status document (JSON), in OpenMetrics' text format.
+
+    Raises ValueError if ``status`` is not JSON.
+    """
+
+def metrics_catalogue() -> list[tuple[str, str, str]]:
+    """Name, type and help of every metric of switch, server and worker, in the order of names."""
+
+def metrics_unmapped(status: str) -> list[str]:
+    """The fields of a status document that are neither metrics nor left out by name.
+
+    Raises ValueError if ``status`` is not JSON.
     """
 
 def defaults() -> str:

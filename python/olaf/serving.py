@@ -57,7 +57,9 @@ def serve(
     """Start an endpoint, report its events, and report statistics until asked to stop."""
     endpoint.start()
     engines: Mapping[str, str] = getattr(endpoint, "addresses", {})  # a switch has engines
-    more = {"engines": dict(engines)} if engines else {}
+    more: dict[str, Any] = {"engines": dict(engines)} if engines else {}
+    if metrics := getattr(endpoint, "metrics_address", None):
+        more["metrics"] = f"http://{metrics}"
     reporter.say("listening", address=endpoint.address, pid=os.getpid(), **more)
     due = time.monotonic() + every_s
     while not control.wait(min(POLL_S, every_s)):

@@ -30,6 +30,12 @@ pub struct Common {
     #[arg(long = "stats-every", visible_alias = "every", value_name = "TIME", default_value = "5s",
           value_parser = every)]
     pub every: Duration,
+    /// Serve metrics, health and a status page on this address, by HTTP.
+    #[arg(long, value_name = "HOST:PORT")]
+    metrics: Option<String>,
+    /// File with the token that readers of --metrics send; other machines need one.
+    #[arg(long, value_name = "FILE")]
+    metrics_token_file: Option<String>,
     /// Print one JSON object per line to stdout.
     #[arg(long)]
     pub json: bool,
@@ -114,6 +120,12 @@ pub fn table(
             table.insert((*key).into(), value.clone());
         }
     }
+    let own = [("metrics", &common.metrics), ("metrics_token_file", &common.metrics_token_file)];
+    for (key, value) in own {
+        if let Some(value) = value {
+            table.insert(key.into(), value.clone().into());
+        }
+    }
     for text in &common.overrides {
         let (key, value) = assignment(name, text)?;
         let Some((inner, key)) = key.split_once('.') else {
@@ -183,6 +195,8 @@ mod tests {
             config: None,
             overrides: overrides.iter().map(ToString::to_string).collect(),
             print_config: false,
+            metrics: None,
+            metrics_token_file: None,
             every: Duration::from_secs(5),
             json: true,
         }

@@ -21,6 +21,10 @@ pub trait Role {
     fn engines(&self) -> Vec<(&'static str, &str)> {
         Vec::new()
     }
+    /// The address that it serves metrics on, if it does.
+    fn metrics_address(&self) -> Option<std::net::SocketAddr> {
+        None
+    }
     /// Serves, in a thread of its own.
     ///
     /// # Errors
@@ -83,6 +87,9 @@ fn listening(role: &impl Role) -> Value {
     if !engines.is_empty() {
         let engines = engines.into_iter().map(|(name, address)| (name.to_owned(), address.into()));
         message["engines"] = Value::Object(engines.collect());
+    }
+    if let Some(address) = role.metrics_address() {
+        message["metrics"] = format!("http://{address}").into();
     }
     message
 }

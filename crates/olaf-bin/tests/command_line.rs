@@ -19,8 +19,16 @@ fn help_names_every_option_and_every_discipline() {
         let ended = ran(program, &["--help"]);
         let help = text(&ended.stdout);
         assert!(ended.status.success());
-        for word in [own, "--listen", "--config", "--set", "--stats-every", "--json", "Exit codes"]
-        {
+        for word in [
+            own,
+            "--listen",
+            "--config",
+            "--set",
+            "--metrics",
+            "--stats-every",
+            "--json",
+            "Exit codes",
+        ] {
             assert!(help.contains(word), "{word} in {help}");
         }
     }
@@ -47,6 +55,8 @@ fn what_cannot_be_names_the_key_and_ends_with_2() {
             vec!["--engines", "queue,reduce", "--listen", "reduce=0.0.0.0:0"],
             "listen_at.reduce = \"0.0.0.0:0\"",
         ),
+        (SWITCH, vec!["--metrics", "0.0.0.0:0"], "metrics = \"0.0.0.0:0\": other machines"),
+        (SERVER, vec!["--metrics", "0.0.0.0:0"], "give metrics_token_file"),
         (SWITCH, vec!["--engines", "sharp"], "unknown variant `sharp`, expected one of `queue`"),
         (SWITCH, vec!["--upstream", "sharp=a:1"], "--upstream sharp=a:1: there is no engine sharp"),
         (SWITCH, vec!["--listen", "sharp=a:1"], "there is no engine sharp; engines: queue, reduce"),

@@ -22,6 +22,7 @@ mod random;
 mod roles;
 mod sum;
 mod system;
+pub mod watch;
 
 pub use client::{Client, ClientConfig, Joining, Probing, ProbingConfig};
 pub use defaults::defaults;

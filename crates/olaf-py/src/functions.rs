@@ -25,6 +25,28 @@ pub(crate) fn defaults() -> String {
     olaf_net::defaults()
 }
 
+/// Metrics of a status document, in the text format of OpenMetrics.
+#[pyfunction]
+pub(crate) fn metrics(status: &str) -> PyResult<String> {
+    Ok(olaf_net::watch::metrics(&document(status)?))
+}
+
+/// Name, type and help of every metric.
+#[pyfunction]
+pub(crate) fn metrics_catalogue() -> Vec<(String, &'static str, &'static str)> {
+    olaf_net::watch::catalogue()
+}
+
+/// The fields of a status document that are neither metrics nor left out by name.
+#[pyfunction]
+pub(crate) fn metrics_unmapped(status: &str) -> PyResult<Vec<String>> {
+    Ok(olaf_net::watch::unmapped(&document(status)?))
+}
+
+fn document(text: &str) -> PyResult<serde_json::Value> {
+    serde_json::from_str(text).map_err(|error| PyValueError::new_err(error.to_string()))
+}
+
 /// Bytes of UDP payload of one worker's update, as pacers count them.
 #[pyfunction]
 #[pyo3(signature = (parameters, config="{}"))]

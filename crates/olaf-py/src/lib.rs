@@ -38,8 +38,9 @@ mod _olaf {
     use crate::errors::{OlafError, RefusedError, SumError, UnreachableError};
     #[pymodule_export]
     use crate::functions::{
-        apply_rule, defaults, deliver, format_rate, format_size, format_time, parse_rate,
-        parse_size, parse_time, queues, replay, simulate, update_bytes,
+        apply_rule, defaults, deliver, format_rate, format_size, format_time, metrics,
+        metrics_catalogue, metrics_unmapped, parse_rate, parse_size, parse_time, queues, replay,
+        simulate, update_bytes,
     };
     #[pymodule_export]
     use crate::job::VirtualJob;

@@ -23,6 +23,12 @@ impl Switch {
         self.0.address()
     }
 
+    /// Address of the HTTP side, or None without one.
+    #[getter]
+    fn metrics_address(&self) -> Option<String> {
+        self.0.metrics_address().map(|address| address.to_string())
+    }
+
     /// The address of each engine.
     #[getter]
     fn addresses(&self) -> BTreeMap<&'static str, &str> {
@@ -71,6 +77,12 @@ impl Server {
     #[getter]
     fn address(&self) -> &str {
         self.0.address()
+    }
+
+    /// Address of the HTTP side, or None without one.
+    #[getter]
+    fn metrics_address(&self) -> Option<String> {
+        self.0.metrics_address().map(|address| address.to_string())
     }
 
     fn start(&self) -> PyResult<()> {

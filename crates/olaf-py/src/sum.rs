@@ -43,6 +43,12 @@ impl SumClient {
             .map_err(errors::start)
     }
 
+    /// Address of the HTTP side, or None without one.
+    #[getter]
+    fn metrics_address(&self) -> Option<String> {
+        self.0.metrics_address().map(|address| address.to_string())
+    }
+
     #[getter]
     fn local_address(&self) -> String {
         self.0.local_address().to_string()

@@ -35,6 +35,16 @@ insecure_option = click.option(
     default=None,
     help="Listen beyond this machine without a key, so that anybody there may take part.",
 )
+metrics_option = click.option(
+    "--metrics",
+    metavar="HOST:PORT",
+    help="Serve metrics, health and a status page on this address, by HTTP.",
+)
+token_option = click.option(
+    "--metrics-token-file",
+    metavar="FILE",
+    help="File with the token that readers of --metrics send; other machines need one.",
+)
 every_option = click.option(
     "--every",
     type=options.Seconds(least=0.01),
@@ -120,6 +130,8 @@ every_option = click.option(
 @click.option(
     "--admission-unanswered", metavar="admit|refuse", help="The answer at the time limit."
 )
+@metrics_option
+@token_option
 @every_option
 @options.as_json
 @options.configuration
@@ -149,6 +161,7 @@ def switch(ctx: click.Context, /, **given: Any) -> None:
       olaf switch --engines reduce --set switch.reduce.memory=1GiB --set switch.reduce.deadline=20ms
     """
     keys = (
+        *("metrics", "metrics_token_file"),
         *("engines", "key_files", "insecure", "queue", "slots", "gate", "uplink", "credits"),
         *("downlink", "downlink_limit_datagrams"),
         *("uplink_ecn_depth_datagrams", "downlink_ecn_depth_datagrams"),
@@ -194,6 +207,8 @@ def switch(ctx: click.Context, /, **given: Any) -> None:
     help="Interval between two saves: 30s.",
 )
 @click.option("--fresh", is_flag=True, default=None, help="Ignore an existing checkpoint.")
+@metrics_option
+@token_option
 @every_option
 @options.as_json
 @options.configuration
@@ -212,7 +227,7 @@ def server(ctx: click.Context, /, **given: Any) -> None:
       olaf server --rule paper-literal --json
     """
     own = ("listen", "key_files", "insecure", "rule", "learning_rate", "checkpoint", "fresh")
-    keys = {key: key for key in own}
+    keys = {key: key for key in (*own, "metrics", "metrics_token_file")}
     keys["checkpoint_every"] = "checkpoint_every_ms"
     control, told = _begin(given)
     reporter = _reporter(given, "server")
@@ -238,6 +253,8 @@ def server(ctx: click.Context, /, **given: Any) -> None:
 @click.option("--transmission", metavar="off|paper|fair", help="When the worker sends (OLAF §5).")
 @click.option("--updates", metavar="N", help="Stop after N updates.")
 @click.option("--seed", type=int, help="Random seed of environment, policy and first weights.")
+@metrics_option
+@token_option
 @every_option
 @options.as_json
 @options.configuration
@@ -259,7 +276,7 @@ def worker(ctx: click.Context, /, **given: Any) -> None:
         from olaf.jobs.training import worker_job
 
         own_keys = ("switch", "key_file", "job", "cluster", "id", "updates", "transmission")
-        keys = {key: f"worker.{key}" for key in own_keys}
+        keys = {f: f"worker.{f}" for f in (*own_keys, "metrics", "metrics_token_file")}
         keys |= {"env": "learner.environment", "learner": "learner.learner", "seed": "worker.seed"}
         settings = options.settings(ctx, keys)
         own = settings.worker
@@ -267,6 +284,7 @@ def worker(ctx: click.Context, /, **given: Any) -> None:
             settings, switch=own.switch, worker=own.id, cluster=own.cluster, seed=own.seed
         )
         told = dataclasses.asdict(task)
+        told["client"] |= {"metrics": own.metrics, "metrics_token_file": own.metrics_token_file}
     extras.need("train", "gymnasium", what="olaf worker")
     running.run_told("worker", told, reporter, control)
 

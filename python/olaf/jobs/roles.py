@@ -169,6 +169,7 @@ def run_worker(task: WorkerJob, reporter: Reporter, control: Control) -> None:
         worker=client.worker,
         cluster=task.cluster,
         address=client.local_address,
+        metrics=_page_of(client),
         environment=settings["environment"],
         parameters=learner.parameters,
         shapes=[list(part.shape) for part in learner.parts()],
@@ -249,6 +250,12 @@ def run_worker(task: WorkerJob, reporter: Reporter, control: Control) -> None:
     reporter.say(
         "stopped", why=control.why or "done", worker=client.worker, flushed=flushed, stats=stats
     )
+
+
+def _page_of(client: Any) -> str | None:
+    """Where the worker serves its metrics, if it does."""
+    address = getattr(client, "metrics_address", None)
+    return f"http://{address}" if address else None
 
 
 def _client_of(task: WorkerJob, stop: Callable[[], bool]) -> Any:

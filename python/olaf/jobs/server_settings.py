@@ -24,6 +24,11 @@ class ServerSettings(Section):
     key are let in. Without one everybody is, and the server listens on loopback alone."""
     insecure: bool = SERVER["insecure"]
     """Listen beyond this machine without a key, so that anybody there may take part."""
+    metrics: OffText = SERVER["metrics"]
+    """Address (HOST:PORT) to serve metrics, health and a status page on, by HTTP; off serves none.
+    An address that other machines reach needs metrics_token_file."""
+    metrics_token_file: OffText = SERVER["metrics_token_file"]
+    """File with the token that readers of `metrics` send. Only its owner may read it."""
     rule: Literal["delta", "paper-literal"] = SERVER["rule"]
     """delta applies every update. paper-literal applies only updates whose reward beats the best so
     far, and soon stops learning (measured: 4 to 24 of 1,600 applied)."""

@@ -168,6 +168,11 @@ class SwitchSettings(LeafSettings):
     key are let in. Without one everybody is, and the switch listens on loopback alone."""
     insecure: bool = SWITCH["insecure"]
     """Listen beyond this machine without a key, so that anybody there may take part."""
+    metrics: OffText = SWITCH["metrics"]
+    """Address (HOST:PORT) to serve metrics, health and a status page on, by HTTP; off serves none.
+    An address that other machines reach needs metrics_token_file."""
+    metrics_token_file: OffText = SWITCH["metrics_token_file"]
+    """File with the token that readers of `metrics` send. Only its owner may read it."""
     pass_from: list[Address] = Field(default=SWITCH["pass_from"])
     """Addresses whose datagrams of other protocols go up to `upstream`, paced as all others. With
     an empty list such datagrams are dropped and counted."""
@@ -301,6 +306,12 @@ class WorkerSettings(Section):
     key_file: OffText = WORKER["key_file"]
     """File with the key of the job (`olaf keys`). off uses OLAF_KEY_FILE of the environment, or
     no key."""
+    metrics: OffText = WORKER["metrics"]
+    """Address (HOST:PORT) to serve metrics, health and a status page on, by HTTP; off serves none.
+    `olaf train` does not serve those of its workers.
+    An address that other machines reach needs metrics_token_file."""
+    metrics_token_file: OffText = WORKER["metrics_token_file"]
+    """File with the token that readers of `metrics` send. Only its owner may read it."""
     mtu_bytes: OffInt = Field(default=WORKER["mtu_bytes"], ge=576)
     """Largest IP packet on the path to the switch, so that no segment is fragmented; off does not
     limit it."""

@@ -88,6 +88,9 @@ impl Role for Served {
     fn address(&self) -> &str {
         self.0.address()
     }
+    fn metrics_address(&self) -> Option<std::net::SocketAddr> {
+        self.0.metrics_address()
+    }
     fn start(&self) -> Result<(), StartError> {
         self.0.start()
     }

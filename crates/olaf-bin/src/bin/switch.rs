@@ -210,6 +210,9 @@ impl Role for Served {
     fn engines(&self) -> Vec<(&'static str, &str)> {
         self.0.addresses()
     }
+    fn metrics_address(&self) -> Option<std::net::SocketAddr> {
+        self.0.metrics_address()
+    }
     fn start(&self) -> Result<(), StartError> {
         self.0.start()
     }

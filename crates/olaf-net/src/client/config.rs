@@ -32,6 +32,10 @@ pub struct ClientConfig {
     /// The text of that file, from the program that started this one.
     #[serde(skip_serializing)]
     pub key: Option<KeyText>,
+    /// Address to serve metrics, health and a status page on, by HTTP. Off: they are not served.
+    pub metrics: Option<String>,
+    /// File with the token that readers of `metrics` send; an address beyond loopback needs one.
+    pub metrics_token_file: Option<String>,
     /// What the worker's decisions depend on.
     #[serde(flatten)]
     pub options: WorkerOptions,

@@ -8,14 +8,17 @@ pub use config::ClientConfig;
 pub use probe::{Probing, ProbingConfig};
 
 use crate::clock::{self, deadline};
+use crate::driver::aged;
 use crate::driver::shared::Shared;
 use crate::error::{ClientError, StartError};
 use crate::io::peers::Peers;
 use crate::io::socket::Socket;
+use crate::watch::{Setting, Watch};
 use crate::{keys, random};
 use olaf_host::push_pull::worker::{PushError, Standing, TooNarrow};
 use olaf_host::{Worker, WorkerConfig};
 use olaf_wire::{Address, ClusterId, JobId, Session, WelcomeCode, WorkerId};
+use serde_json::Value;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -33,6 +36,7 @@ pub struct Client {
     local: SocketAddr,
     /// Updates without a known end that an earlier flush has told of.
     unconfirmed_told: AtomicU64,
+    watch: Option<Watch>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -108,9 +112,17 @@ impl Client {
             .name("olaf-client".into())
             .spawn(move || theirs.run())
             .map_err(|error| StartError::System("cannot start a client's thread".into(), error))?;
+        let watch = Watch::bind(Setting {
+            metrics: config.metrics.as_deref(),
+            metrics_token_file: config.metrics_token_file.as_deref(),
+        })?;
         let unconfirmed_told = AtomicU64::new(0);
         let thread = Mutex::new(Some(thread));
-        Ok(Self { shared, address, switch, local, unconfirmed_told, thread })
+        if let Some(watch) = &watch {
+            let shared = shared.clone();
+            watch.start(Box::new(move || Ok(status(&shared, local))))?;
+        }
+        Ok(Self { shared, address, switch, local, unconfirmed_told, watch, thread })
     }
 
     /// This worker's id in the job.
@@ -342,12 +354,13 @@ impl Client {
     /// Everything counted so far, as JSON.
     #[must_use]
     pub fn statistics(&self) -> String {
-        let mut value = self.shared.report();
-        value["role"] = "worker".into();
-        value["address"] = self.local.to_string().into();
-        value["io"] =
-            serde_json::to_value(self.shared.io_statistics()).expect("counts are plain data");
-        value.to_string()
+        statistics(&self.shared, self.local).to_string()
+    }
+
+    /// The address that it serves metrics on, if it does.
+    #[must_use]
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.watch.as_ref().map(Watch::address)
     }
 
     /// What happened since the last call, a JSON object each.
@@ -374,6 +387,7 @@ impl Client {
     pub fn leave(&self) {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(thread) = thread else { return };
+        self.watch.iter().for_each(Watch::stop);
         self.shared.with(Worker::leave);
         self.shared.transmit();
         // What a full socket still holds was counted as sent: it gets a moment to leave.
@@ -413,4 +427,20 @@ impl Drop for Client {
     fn drop(&mut self) {
         self.leave();
     }
+}
+
+/// Everything counted so far.
+fn statistics(shared: &Shared<Worker>, local: SocketAddr) -> Value {
+    let mut all = shared.report();
+    all["role"] = "worker".into();
+    all["address"] = local.to_string().into();
+    all["io"] = serde_json::to_value(shared.io_statistics()).expect("counts are plain data");
+    all
+}
+
+/// The statistics, and the newest events.
+fn status(shared: &Shared<Worker>, local: SocketAddr) -> Value {
+    let mut all = statistics(shared, local);
+    all["recent_events"] = aged(shared.recent_events(), clock::now()).into();
+    all
 }

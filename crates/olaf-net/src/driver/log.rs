@@ -10,6 +10,8 @@ use std::time::Duration;
 
 /// Events kept at once; the oldest give way.
 const LIMIT: usize = 4096;
+/// Newest events kept for those who look.
+const RECENT: usize = 32;
 /// Shortest time between two events about trouble with sending.
 const TELL_TROUBLE_EVERY: Duration = Duration::from_secs(1);
 
@@ -19,6 +21,8 @@ pub(super) struct Log {
     events: VecDeque<Value>,
     forgotten: u64,
     told_trouble: Option<Instant>,
+    /// The newest events, whether they were fetched or not: an operator looks at them.
+    recent: VecDeque<Value>,
 }
 
 impl Log {
@@ -54,7 +58,16 @@ impl Log {
         self.forgotten
     }
 
+    /// The newest events, the oldest of them first.
+    pub(super) fn recent(&self) -> Vec<Value> {
+        self.recent.iter().cloned().collect()
+    }
+
     fn keep(&mut self, event: Value) {
+        if self.recent.len() == RECENT {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(event.clone());
         if self.events.len() == LIMIT {
             self.events.pop_front();
             self.forgotten += 1;

@@ -167,6 +167,13 @@ impl<E: Engine> Driver<E> {
         all
     }
 
+    /// The report, and the newest events with the seconds since each.
+    pub(crate) fn status(&mut self) -> Value {
+        let mut all = self.report();
+        all["recent_events"] = aged(self.log.recent(), clock::now()).into();
+        all
+    }
+
     /// Notes the processor time of the thread that drives.
     pub(crate) fn note_cpu(&mut self) {
         self.statistics.cpu_s = clock::thread_cpu_s();
@@ -292,4 +299,17 @@ impl<E: Engine> Driver<E> {
             self.log.note(now, &trouble);
         }
     }
+}
+
+/// Events with the seconds that have passed since each, in place of a time that no reader knows.
+pub(crate) fn aged(events: Vec<Value>, now: Instant) -> Vec<Value> {
+    let aged = events.into_iter().map(|mut event| {
+        if let Some(fields) = event.as_object_mut()
+            && let Some(at) = fields.remove("at_ns").and_then(|at| at.as_u64())
+        {
+            fields.insert("s_ago".into(), now.since(Instant(at)).as_secs_f64().into());
+        }
+        event
+    });
+    aged.collect()
 }

@@ -331,6 +331,11 @@ impl<E: Engine> Shared<E> {
         self.lock().log.take()
     }
 
+    /// The newest events, whether they were fetched or not.
+    pub(crate) fn recent_events(&self) -> Vec<Value> {
+        self.lock().log.recent()
+    }
+
     fn send_due(&self, sending: &mut Sending) {
         let Sending { out, statistics } = sending;
         let refused = statistics.connection_refused;

@@ -183,7 +183,7 @@ impl Key {
 
 /// The mode, if others than the owner may do anything with the file.
 #[cfg(unix)]
-fn open_to_others(about: &fs::Metadata) -> Option<u32> {
+pub(crate) fn open_to_others(about: &fs::Metadata) -> Option<u32> {
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
     let mode = about.permissions().mode() & 0o777;
     is_open(mode, about.uid(), rustix::process::geteuid().as_raw()).then_some(mode)
@@ -199,7 +199,7 @@ const fn is_open(mode: u32, owner: u32, reader: u32) -> bool {
 }
 
 #[cfg(not(unix))]
-fn open_to_others(_: &fs::Metadata) -> Option<u32> {
+pub(crate) fn open_to_others(_: &fs::Metadata) -> Option<u32> {
     None
 }
 

@@ -8,6 +8,7 @@ mod file;
 mod given;
 mod secrets;
 
+pub(crate) use file::open_to_others;
 pub use file::{Key, KeyError};
 pub use given::KeyText;
 pub(crate) use given::secrets;

@@ -15,6 +15,7 @@ pub use server::Server;
 pub use server_config::ServerConfig;
 pub use sharing::{SharingConfig, SharingController, SharingHost, SharingHostConfig};
 pub use switch::Switch;
+pub(crate) use switch::in_key;
 pub use switch_config::{EngineKind, SwitchConfig};
 
 /// Keys that a configuration may have, and that nobody is told of: `receive_loss` is for tests, and

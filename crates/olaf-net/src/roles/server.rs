@@ -9,6 +9,7 @@ use crate::keys;
 use crate::roles::exposure;
 use crate::roles::server_config::ServerConfig;
 use crate::roles::switch::in_key;
+use crate::watch::{Setting, Watch};
 use crate::{io::address, random};
 use olaf_engine::report::{self, Report};
 use olaf_engine::{
@@ -16,9 +17,14 @@ use olaf_engine::{
 };
 use olaf_host::push_pull::server::Server as Brain;
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
 
 /// A parameter server with its socket, in a thread of its own once started.
-pub struct Server(Running<Kept>);
+pub struct Server {
+    running: Arc<Running<Kept>>,
+    watch: Option<Watch>,
+}
 
 impl Server {
     /// Binds the socket; nothing runs yet.
@@ -40,13 +46,23 @@ impl Server {
         let keys = keys::secrets("key_files", &config.key_files, &config.keys)?;
         // An end has one port, and nobody is above a server.
         let driver = Driver::new("server", kept, Wiring::end(), Peers::new(), socket).behind(keys);
-        Ok(Self(Running::new(driver, config.core)))
+        let watch = Watch::bind(Setting {
+            metrics: config.metrics.as_deref(),
+            metrics_token_file: config.metrics_token_file.as_deref(),
+        })?;
+        Ok(Self { running: Arc::new(Running::new(driver, config.core)), watch })
     }
 
     /// The address it is bound to.
     #[must_use]
     pub fn address(&self) -> &str {
-        self.0.address()
+        self.running.address()
+    }
+
+    /// The address that it serves metrics on, if it does.
+    #[must_use]
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.watch.as_ref().map(Watch::address)
     }
 
     /// Starts the thread.
@@ -54,7 +70,10 @@ impl Server {
     /// # Errors
     /// Where the system has no thread to give, or the server was stopped.
     pub fn start(&self) -> Result<(), StartError> {
-        self.0.start()
+        self.running.start()?;
+        let Some(watch) = &self.watch else { return Ok(()) };
+        let running = self.running.clone();
+        watch.start(Box::new(move || running.ask(Driver::status)))
     }
 
     /// Everything counted so far, as JSON.
@@ -62,7 +81,7 @@ impl Server {
     /// # Errors
     /// See [`AskError`].
     pub fn statistics(&self) -> Result<String, AskError> {
-        self.0.ask(Driver::statistics)
+        self.running.ask(Driver::statistics)
     }
 
     /// What happened since the last call, a JSON object each.
@@ -70,7 +89,7 @@ impl Server {
     /// # Errors
     /// See [`AskError`].
     pub fn events(&self) -> Result<Vec<String>, AskError> {
-        let events = self.0.ask(Driver::take_events)?;
+        let events = self.running.ask(Driver::take_events)?;
         Ok(events.into_iter().map(|event| event.to_string()).collect())
     }
 
@@ -79,7 +98,7 @@ impl Server {
     /// # Errors
     /// See [`AskError`].
     pub fn model(&self, job: u32) -> Result<Option<(u32, Vec<f32>)>, AskError> {
-        self.0.ask(move |driver| {
+        self.running.ask(move |driver| {
             let (version, segments) = driver.engine.brain.model(JobId(job))?;
             Some((version, segments.flatten().copied().collect()))
         })
@@ -91,14 +110,14 @@ impl Server {
     /// # Errors
     /// See [`AskError`].
     pub fn finish(&self) -> Result<(), AskError> {
-        let finish = self.0.ask(|driver| {
+        let finish = self.running.ask(|driver| {
             let kept: &mut Kept = &mut driver.engine;
             kept.finished = true;
             kept.keeper.as_mut().and_then(|keeper| keeper.finish(&kept.brain))
         })?;
         let Some(finish) = finish else { return Ok(()) };
         let finished = finish.wait();
-        self.0.ask(|driver| {
+        self.running.ask(|driver| {
             if let Some(keeper) = &mut driver.engine.keeper {
                 keeper.finished(finished);
             }
@@ -111,13 +130,16 @@ impl Server {
     /// [`AskError::Died`] when the thread had panicked.
     pub fn stop(&self) -> Result<(), AskError> {
         let finished = self.finish();
-        self.0.stop().and(finished)
+        self.watch.iter().for_each(Watch::stop);
+        self.running.stop().and(finished)
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.finish();
+        // Whoever still asks for statistics holds no port.
+        let _ = self.running.stop();
     }
 }
 

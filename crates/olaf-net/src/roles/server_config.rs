@@ -26,6 +26,10 @@ pub struct ServerConfig {
     pub keys: Vec<KeyText>,
     /// Listens beyond this machine without a key, so that anybody there may take part.
     pub insecure: bool,
+    /// Address to serve metrics, health and a status page on, by HTTP. None: they are not served.
+    pub metrics: Option<String>,
+    /// File with the token that readers of `metrics` send; an address beyond loopback needs one.
+    pub metrics_token_file: Option<String>,
     /// The core to run on. Off: the system chooses.
     pub core: Option<usize>,
     /// For tests and experiments: lose some of the arriving datagrams; none: lose nothing.
@@ -50,6 +54,8 @@ impl Default for ServerConfig {
             key_files: Vec::new(),
             keys: Vec::new(),
             insecure: false,
+            metrics: None,
+            metrics_token_file: None,
             core: None,
             receive_loss: None,
             checkpoint: None,

@@ -8,6 +8,7 @@ use crate::roles::reduce::{engines, together};
 use crate::roles::summing::engine;
 use crate::roles::switch_config::{EngineKind, SwitchConfig};
 use crate::roles::{atp, exposure};
+use crate::watch::{Setting, Watch};
 use crate::{clock, io::address, keys, random};
 use olaf_engine::party::Ruling;
 use olaf_engine::seal::Secrets;
@@ -16,12 +17,14 @@ use olaf_engine::{ClusterId, Engine, JobId, PortId, Wiring};
 use olaf_wire::sealed::OVERHEAD;
 use serde_json::{Map, Value};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 
 /// An aggregation switch with its sockets. Each engine is in a thread of its own once started; the
 /// engine `reduce` is in one for each core.
 pub struct Switch {
     /// In the order of the configuration.
-    engines: Vec<Served>,
+    engines: Arc<Vec<Served>>,
+    watch: Option<Watch>,
 }
 
 /// An engine that is served.
@@ -73,7 +76,11 @@ impl Switch {
         let mut engines: Vec<Served> = engines.collect::<Result<_, StartError>>()?;
         let place = |served: &Served| config.engines.iter().position(|kind| *kind == served.kind());
         engines.sort_by_key(place);
-        Ok(Self { engines })
+        let watch = Watch::bind(Setting {
+            metrics: config.metrics.as_deref(),
+            metrics_token_file: config.metrics_token_file.as_deref(),
+        })?;
+        Ok(Self { engines: Arc::new(engines), watch })
     }
 
     /// The address of its first engine.
@@ -88,12 +95,21 @@ impl Switch {
         self.engines.iter().map(|e| (e.kind().name(), e.first().address())).collect()
     }
 
+    /// The address that it serves metrics on, if it does.
+    #[must_use]
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.watch.as_ref().map(Watch::address)
+    }
+
     /// Starts the threads.
     ///
     /// # Errors
     /// Where the system has no thread to give, or the switch was stopped.
     pub fn start(&self) -> Result<(), StartError> {
-        self.running().try_for_each(Serving::start)
+        self.running().try_for_each(Serving::start)?;
+        let Some(watch) = &self.watch else { return Ok(()) };
+        let engines = self.engines.clone();
+        watch.start(Box::new(move || all_of(&engines, |engine| engine.status())))
     }
 
     /// Everything counted so far, as JSON: the counts of the engine `queue`, and those of each other
@@ -102,21 +118,7 @@ impl Switch {
     /// # Errors
     /// See [`AskError`].
     pub fn statistics(&self) -> Result<String, AskError> {
-        let mut all = Map::new();
-        for engine in &self.engines {
-            let each = engine.each().into_iter().map(Serving::report);
-            let counts = together(each.collect::<Result<_, AskError>>()?);
-            match (engine, counts) {
-                (Served::Queue(_), Value::Object(counts)) => all.extend(counts),
-                (_, counts) => {
-                    for shared in ["role", "address", "uptime_s"] {
-                        all.entry(shared).or_insert_with(|| counts[shared].clone());
-                    }
-                    all.insert(engine.kind().name().into(), counts);
-                }
-            }
-        }
-        Ok(Value::Object(all).to_string())
+        all_of(&self.engines, |engine| engine.report()).map(|all| all.to_string())
     }
 
     /// What happened since the last call, a JSON object each. An event of an engine other than
@@ -126,7 +128,7 @@ impl Switch {
     /// See [`AskError`].
     pub fn events(&self) -> Result<Vec<String>, AskError> {
         let mut all = Vec::new();
-        for engine in &self.engines {
+        for engine in self.engines.iter() {
             let each = engine.each();
             let has_cores = each.len() > 1;
             for (core, running) in each.into_iter().enumerate() {
@@ -168,6 +170,7 @@ impl Switch {
     /// # Errors
     /// [`AskError::Died`] when a thread had panicked.
     pub fn stop(&self) -> Result<(), AskError> {
+        self.watch.iter().for_each(Watch::stop);
         // All of them, whatever became of the first.
         let ends: Vec<_> = self.running().map(Serving::stop).collect();
         ends.into_iter().collect()
@@ -176,6 +179,48 @@ impl Switch {
     fn running(&self) -> impl Iterator<Item = &dyn Serving> {
         self.engines.iter().flat_map(Served::each)
     }
+}
+
+impl Drop for Switch {
+    fn drop(&mut self) {
+        // Whoever still asks for statistics holds no port.
+        let _ = self.stop();
+    }
+}
+
+/// What each engine says, in one table: that of the engine `queue`, and that of each other engine in a
+/// table with its name.
+fn all_of(
+    engines: &[Served],
+    say: impl Fn(&dyn Serving) -> Result<Value, AskError>,
+) -> Result<Value, AskError> {
+    let mut all = Map::new();
+    let mut recent = Vec::new();
+    for engine in engines {
+        let mut each = engine.each().into_iter().map(&say).collect::<Result<Vec<_>, _>>()?;
+        for one in &mut each {
+            let events = one.as_object_mut().and_then(|one| one.remove("recent_events"));
+            if let Some(Value::Array(events)) = events {
+                recent.extend(events);
+            }
+        }
+        match (engine, together(each)) {
+            (Served::Queue(_), Value::Object(counts)) => all.extend(counts),
+            (_, counts) => {
+                for shared in ["role", "address", "uptime_s"] {
+                    all.entry(shared).or_insert_with(|| counts[shared].clone());
+                }
+                all.insert(engine.kind().name().into(), counts);
+            }
+        }
+    }
+    if !recent.is_empty() {
+        // The newest last, whichever engine it is of.
+        let ago = |event: &Value| event["s_ago"].as_f64().unwrap_or(0.0);
+        recent.sort_by(|a, b| ago(b).total_cmp(&ago(a)));
+        all.insert("recent_events".into(), recent.into());
+    }
+    Ok(Value::Object(all))
 }
 
 impl Served {
@@ -207,6 +252,7 @@ trait Serving: Send + Sync {
     fn address(&self) -> &str;
     fn start(&self) -> Result<(), StartError>;
     fn report(&self) -> Result<Value, AskError>;
+    fn status(&self) -> Result<Value, AskError>;
     fn events(&self) -> Result<Vec<Value>, AskError>;
     fn stop(&self) -> Result<(), AskError>;
 }
@@ -220,6 +266,9 @@ impl<E: Engine + Send + 'static> Serving for Running<E> {
     }
     fn report(&self) -> Result<Value, AskError> {
         self.ask(Driver::report)
+    }
+    fn status(&self) -> Result<Value, AskError> {
+        self.ask(Driver::status)
     }
     fn events(&self) -> Result<Vec<Value>, AskError> {
         self.ask(Driver::take_events)

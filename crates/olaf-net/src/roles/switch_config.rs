@@ -97,6 +97,10 @@ pub struct SwitchConfig {
     /// Addresses whose datagrams of other protocols go up to `upstream`, paced as all others. None:
     /// such datagrams are dropped and counted.
     pub pass_from: Vec<String>,
+    /// Address to serve metrics, health and a status page on, by HTTP. None: they are not served.
+    pub metrics: Option<String>,
+    /// File with the token that readers of `metrics` send; an address beyond loopback needs one.
+    pub metrics_token_file: Option<String>,
     /// The core to run on, for all engines. Off: the system chooses.
     pub core: Option<usize>,
     /// For tests and experiments: lose some of the datagrams that arrive, at each engine; none:
@@ -186,6 +190,8 @@ impl Default for SwitchConfig {
             keys: Vec::new(),
             insecure: false,
             pass_from: Vec::new(),
+            metrics: None,
+            metrics_token_file: None,
             core: None,
             receive_loss: None,
             engine: switch::Config::default(),

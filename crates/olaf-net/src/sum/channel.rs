@@ -5,10 +5,12 @@ use super::error::{Place, SumError, SumFailure};
 use super::operations::{Operations, Slot};
 use super::{LEAVE_PATIENCE, Protocol, SumConfig, SumJoining};
 use crate::clock::{self, deadline};
+use crate::driver::aged;
 use crate::driver::shared::Shared;
 use crate::error::{ClientError, StartError};
 use crate::io::peers::Peers;
 use crate::io::socket::Socket;
+use crate::watch::Source;
 use crate::{keys, random};
 use olaf_engine::keys::ConfigError;
 use olaf_host::collective::{
@@ -207,13 +209,17 @@ impl Channel {
     }
 
     pub(super) fn statistics(&self) -> Value {
-        let mut value = self.shared.report();
-        value["role"] = "sum".into();
-        value["address"] = self.local.to_string().into();
-        value["switch"] = self.place.switch.to_string().into();
-        value["io"] =
-            serde_json::to_value(self.shared.io_statistics()).expect("counts are plain data");
-        value
+        statistics(&self.shared, self.local, self.place.switch)
+    }
+
+    /// Says the statistics and the newest events to those who watch.
+    pub(super) fn source(&self) -> Source {
+        let (shared, local, switch) = (self.shared.clone(), self.local, self.place.switch);
+        Box::new(move || {
+            let mut all = statistics(&shared, local, switch);
+            all["recent_events"] = aged(shared.recent_events(), clock::now()).into();
+            Ok(all)
+        })
     }
 
     pub(super) fn events(&self) -> Result<Vec<Value>, ClientError> {
@@ -272,4 +278,14 @@ impl Drop for Channel {
     fn drop(&mut self) {
         self.close();
     }
+}
+
+/// Everything counted so far.
+fn statistics(shared: &Shared<Operations>, local: SocketAddr, switch: SocketAddr) -> Value {
+    let mut all = shared.report();
+    all["role"] = "sum".into();
+    all["address"] = local.to_string().into();
+    all["switch"] = switch.to_string().into();
+    all["io"] = serde_json::to_value(shared.io_statistics()).expect("counts are plain data");
+    all
 }

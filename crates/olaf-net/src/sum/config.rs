@@ -60,6 +60,10 @@ pub struct SumConfig {
     pub mtu_bytes: Option<u32>,
     /// File with the key of the job. Off: none is needed.
     pub key_file: Option<String>,
+    /// Address to serve metrics, health and a status page on, by HTTP. Off: they are not served.
+    pub metrics: Option<String>,
+    /// File with the token that readers of `metrics` send; an address beyond loopback needs one.
+    pub metrics_token_file: Option<String>,
     /// Most cores of the switch to use, the same at all workers of the job. Off: all that it has.
     pub cores: Option<u32>,
     /// An operation ends with an error after this time, in milliseconds, unless its call says
@@ -86,6 +90,8 @@ impl Default for SumConfig {
             protocol: Protocol::Reduce,
             mtu_bytes: None,
             key_file: None,
+            metrics: None,
+            metrics_token_file: None,
             cores: None,
             operation_timeout: Duration::from_secs(60),
             iswitch: iswitch::Options::default(),

@@ -19,6 +19,7 @@ pub use error::{SumError, SumFailure};
 use crate::clock::deadline;
 use crate::error::{ClientError, StartError};
 use crate::roles::port_of;
+use crate::watch::{Setting, Watch};
 use channel::{Channel, Seat};
 use olaf_host::collective::{Commit, Done, Operation, OperationId, Sum};
 use olaf_wire::reduce::{MAX_CORES, MAX_RANKS};
@@ -40,6 +41,7 @@ const LINE: usize = 64;
 /// A worker that reduces.
 pub struct SumClient {
     first: Channel,
+    watch: Option<Watch>,
     /// To the other cores of the switch, whose number is known once the worker is in the job.
     others: OnceLock<Others>,
     job: u32,
@@ -106,8 +108,17 @@ impl SumClient {
     ) -> Result<Self, StartError> {
         check("workers", workers, 1..=MAX_RANKS)?;
         check("rank", rank, 0..=workers.unwrap_or(MAX_RANKS) - 1)?;
+        let watch = Watch::bind(Setting {
+            metrics: config.metrics.as_deref(),
+            metrics_token_file: config.metrics_token_file.as_deref(),
+        })?;
+        let first = Channel::open(switch, job, workers, rank, config)?;
+        if let Some(watch) = &watch {
+            watch.start(first.source())?;
+        }
         Ok(Self {
-            first: Channel::open(switch, job, workers, rank, config)?,
+            first,
+            watch,
             others: OnceLock::new(),
             job,
             workers,
@@ -123,6 +134,12 @@ impl SumClient {
     #[must_use]
     pub const fn local_address(&self) -> SocketAddr {
         self.first.local
+    }
+
+    /// The address that it serves metrics on, if it does: those of the connection to the first core.
+    #[must_use]
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.watch.as_ref().map(Watch::address)
     }
 
     /// The time limit of an operation that has none of its own.
@@ -377,6 +394,7 @@ impl SumClient {
     /// Tells the job good-bye and stops the thread; nothing when that was done before. Open
     /// operations fail.
     pub fn leave(&self) {
+        self.watch.iter().for_each(Watch::stop);
         // All at once: each may take its time.
         self.channels().for_each(Channel::say_goodbye);
         let were_open = self.channels().map(Channel::close).fold(false, |any, one| any | one);

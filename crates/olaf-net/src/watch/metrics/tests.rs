@@ -1,0 +1,98 @@
+//! The table itself, without a role.
+
+use super::table::{Kind, OWN, ROLES, Row};
+use super::*;
+use serde_json::json;
+use std::collections::BTreeMap;
+
+fn rows() -> impl Iterator<Item = &'static Row> {
+    ROLES.iter().flat_map(|(_, rows)| *rows).chain(OWN)
+}
+
+#[test]
+fn a_name_has_one_type_and_within_a_role_one_help() {
+    let mut kinds = BTreeMap::new();
+    for (role, rows) in ROLES {
+        let mut helps = BTreeMap::new();
+        let rows = rows.iter().chain(OWN).filter(|row| !matches!(row.kind, Kind::Left));
+        for row in rows {
+            let kind = std::mem::discriminant(&row.kind);
+            assert_eq!(*kinds.entry(row.name).or_insert(kind), kind, "{}", row.name);
+            assert_eq!(*helps.entry(row.name).or_insert(row.help), row.help, "{role} {}", row.name);
+        }
+    }
+}
+
+#[test]
+fn names_follow_the_conventions() {
+    for row in rows() {
+        if let Kind::Left = row.kind {
+            assert!(row.name.is_empty() && !row.help.is_empty(), "{}", row.path);
+            continue;
+        }
+        let is_plain = row.name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+        assert!(row.name.starts_with("olaf_") && is_plain, "{}", row.name);
+        assert!(!row.name.ends_with("_total") && !row.name.ends_with("_info"), "{}", row.name);
+        assert!(row.help.ends_with('.'), "{}", row.help);
+        let last = row.path.rsplit('.').next().unwrap_or_default();
+        let last = last.trim_end_matches('}');
+        let is_time = ["_ns", "_us", "_ms", "_s"].iter().any(|unit| last.ends_with(unit));
+        assert_eq!(is_time, row.name.ends_with("_seconds"), "{} is {}", row.path, row.name);
+        assert_eq!(
+            last.ends_with("_bytes"),
+            row.name.ends_with("_bytes"),
+            "{} is {}",
+            row.path,
+            row.name
+        );
+    }
+}
+
+#[test]
+fn what_the_table_does_not_know_is_found() {
+    let status =
+        json!({"role": "switch", "epoch": 1, "news": 5, "queue": {"slots": 8, "colour": 1}});
+    assert_eq!(unmapped(&status), ["news", "queue.colour"]);
+}
+
+#[test]
+fn units_become_base_units() {
+    let status = json!({
+        "role": "worker", "round_trip_ns": 2_500_000, "queue": {"round_us": 1500},
+        "switch_silent_ns": 3_000_000_000u64, "server_alive": false, "clock_offset_ns": null,
+    });
+    let text = metrics(&status);
+    for line in [
+        "olaf_round_trip_seconds 0.0025",
+        "olaf_queue_round_seconds 0.0015",
+        "olaf_switch_silent_seconds 3.0",
+        "olaf_peer_up{peer=\"server\"} 0.0",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} in {text}");
+    }
+    assert!(!text.contains("clock_offset"), "what is not known is no sample");
+}
+
+#[test]
+fn a_text_from_the_network_cannot_break_a_line() {
+    let status = json!({"role": "switch", "refused": {"a\"b\n\\": 1}});
+    let text = metrics(&status);
+    assert!(text.contains(r#"olaf_refused_datagrams_total{reason="a\"b\n\\"} 1.0"#), "{text}");
+}
+
+#[test]
+fn a_long_list_is_cut() {
+    let clusters: Vec<_> =
+        (0..5000).map(|at| json!({"job": 1, "cluster": at, "waiting": 1})).collect();
+    let text = metrics(&json!({"role": "switch", "clusters": clusters}));
+    let found = text.lines().filter(|line| line.starts_with("olaf_cluster_waiting")).count();
+    assert_eq!(found, MOST_OF_A_LIST);
+}
+
+#[test]
+fn every_metric_is_in_the_catalogue() {
+    let names: Vec<_> = catalogue().into_iter().map(|(name, ..)| name).collect();
+    for name in ["olaf_updates_total", "olaf_queue_used_slots", "olaf_build_info"] {
+        assert!(names.contains(&name.to_owned()), "{name}");
+    }
+}
