@@ -235,6 +235,8 @@ def test_a_token_is_asked_for(tmp_path: Path) -> None:
     service = Running(tmp_path, token="0123456789abcdef")
     client = service.client
     assert client.get("/healthz").status_code == 200
+    assert client.get("/readyz").status_code == 200
+    assert client.get("/status.json").status_code == 401
     for said in ("", "Bearer ", "Bearer 0123456789abcdeF", "0123456789abcdef", "Bearer \u00fc"):
         answer = client.get("/jobs", headers={"authorization": said.encode()})
         assert answer.status_code == 401
@@ -242,6 +244,15 @@ def test_a_token_is_asked_for(tmp_path: Path) -> None:
     right = {"authorization": "Bearer 0123456789abcdef"}
     assert client.get("/jobs", headers=right).status_code == 200
     service.close()
+
+
+def test_it_is_ready_until_its_store_fails(running: Running) -> None:
+    answer = running.client.get("/readyz")
+    assert (answer.status_code, answer.json()) == (200, {"ready": True, "reasons": []})
+    assert running.client.get("/status.json").json()["cluster"]["hosts"] > 0
+    running.controller.broken = "the disk is full"
+    answer = running.client.get("/readyz")
+    assert (answer.status_code, answer.json()["ready"]) == (503, False)
 
 
 def test_a_web_page_may_not_ask_where_there_is_no_token(running: Running) -> None:

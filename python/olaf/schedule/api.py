@@ -206,6 +206,22 @@ def _cluster(app: FastAPI, controller: Controller, feed: Feed, known: Known) -> 
             raise StoreError(controller.broken)
         return models.Health(status="ok", events=feed.last, waiting=controller.waiting())
 
+    @app.get("/readyz", responses={503: {"model": models.Readiness}})
+    async def readyz(response: Response) -> models.Readiness:
+        """Whether the service can take commands: its store works."""
+        if controller.broken is not None:
+            response.status_code = 503
+            return models.Readiness(ready=False, reasons=["the store failed"])
+        return models.Readiness(ready=True, reasons=[])
+
+    @app.get("/status.json")
+    async def status() -> dict[str, Any]:
+        """What `/metrics` counts, and the cluster, as one document."""
+        text = await asyncio.wrap_future(controller.read(lambda core: core.cluster()))
+        counts = {"events": feed.last, "waiting": controller.waiting(), "listeners": feed.listeners}
+        own = {"role": "scheduler", "olaf": {"version": __version__}}
+        return {**own, **counts, "cluster": json.loads(text)}
+
     @app.get("/metrics", response_class=PlainTextResponse)
     async def metrics() -> str:
         """Metrics for Prometheus."""

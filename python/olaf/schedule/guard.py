@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 MOST_BODY = 64 * 1024
 """Largest body of a request in bytes."""
 
-OPEN = ("/healthz",)
+OPEN = ("/healthz", "/readyz")
 """Paths that need no token."""
 
 

@@ -183,6 +183,13 @@ class Health(Answer):
     waiting: int
 
 
+class Readiness(Answer):
+    """Whether the service can take commands, and if not, why."""
+
+    ready: bool
+    reasons: list[str]
+
+
 class Problem(Answer):
     """RFC 9457."""
 
