@@ -19,6 +19,7 @@ COMMANDS = {
     "switch": ("olaf.cli.roles:switch", "Run an aggregation switch."),
     "server": ("olaf.cli.roles:server", "Run a parameter server."),
     "worker": ("olaf.cli.roles:worker", "Run one worker that learns and pushes."),
+    "top": ("olaf.cli.top:top", "Show live what running switches, servers and workers do."),
     "keys": ("olaf.cli.keys:keys", "Make the keys of jobs, so that only their workers get in."),
     "doctor": ("olaf.cli.doctor:doctor", "Find what is wrong on the way to a switch."),
     "replay": ("olaf.cli.replay:replay", "Replay recorded arrivals through a queue."),

@@ -1,0 +1,153 @@
+"""``olaf top`` on real roles: once, as JSON, and in a terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from commands import olaf
+
+from olaf import _olaf
+from olaf.cli.looking import Reader, counts, rates, refusals
+from olaf.outcome import ConfigurationError
+
+PATIENCE_S = 60.0
+
+
+class Roles:
+    """A server, a switch and a worker whose update has come to its end."""
+
+    def __init__(self) -> None:
+        own = {"listen": "127.0.0.1:0", "metrics": "127.0.0.1:0"}
+        self.server = _olaf.Server(json.dumps(own))
+        self.server.start()
+        engines = {"engines": ["queue", "reduce"]}
+        told = {**own, **engines, "upstream": self.server.address}
+        self.switch = _olaf.Switch(json.dumps(told))
+        self.switch.start()
+        config = json.dumps({"metrics": "127.0.0.1:0"})
+        address = self.switch.address
+        self.worker = _olaf.Client(address, job=1, cluster=7, worker=3, config=config)
+        self.worker.join([np.zeros(4, np.float32)], 10.0)
+        self.worker.push([np.ones(4, np.float32)], reward=1.0)
+        assert self.worker.flush(10.0)
+        host, port = address.rsplit(":", 1)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+            stranger.sendto(b"hello" * 20, (host, int(port)))
+
+    @property
+    def addresses(self) -> list[str]:
+        roles = (self.switch, self.server, self.worker)
+        return [address for role in roles if (address := role.metrics_address)]
+
+
+@pytest.fixture(scope="module")
+def roles() -> Iterator[Roles]:
+    roles = Roles()
+    yield roles
+    roles.worker.leave()
+    roles.switch.stop()
+    roles.server.stop()
+
+
+def test_once_prints_every_role(roles: Roles) -> None:
+    ended = olaf("top", *roles.addresses, "--once", "--every", "0.3")
+    assert ended.returncode == 0, ended.stderr
+    for part in ("switch 127", "server 127", "worker 127", "occupancy", "fairness", "sent alone 1"):
+        assert part in ended.stdout
+    assert "foreign" in ended.stdout, "who was refused, and why"
+    assert f"server of job 1 {roles.server.address} heard" in ended.stdout
+    assert "worker joined" in ended.stdout
+
+
+def test_json_has_the_whole_status_and_the_rates(roles: Roles) -> None:
+    ended = olaf("top", *roles.addresses, "--once", "--json", "--every", "0.3")
+    switch, server, _worker = json.loads(ended.stdout)
+    assert switch["status"]["clusters"][0]["cluster"] == 7
+    assert switch["rates"]["fates.sent_alone"] == 0.0
+    assert server["status"]["jobs"][0]["deliveries"] == 1
+
+
+def test_a_role_that_does_not_answer_is_named(roles: Roles) -> None:
+    ended = olaf("top", "127.0.0.1:9", roles.addresses[0], "--once", "--every", "0.2")
+    assert ended.returncode == 3
+    assert "127.0.0.1:9" in ended.stdout
+    assert "no answer" in ended.stdout
+    assert "occupancy" in ended.stdout, "the others are shown all the same"
+
+
+def test_an_address_that_is_none_is_refused() -> None:
+    ended = olaf("top", "here", "--once")
+    assert ended.returncode == 2
+    assert "write HOST:PORT" in ended.stderr
+
+
+def test_live_in_a_terminal_until_it_is_interrupted(roles: Roles) -> None:
+    ours, theirs = pty.openpty()
+    argv = [sys.executable, "-m", "olaf", "top", roles.addresses[0], "--every", "0.2"]
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "140", "LINES": "40"}
+    with subprocess.Popen(
+        argv, stdin=theirs, stdout=theirs, stderr=theirs, env=environment
+    ) as process:
+        os.close(theirs)
+        try:
+            drawn = 0
+            deadline = time.monotonic() + PATIENCE_S
+            while drawn < 3:
+                assert time.monotonic() < deadline, "it does not draw"
+                if select.select([ours], [], [], 1.0)[0]:
+                    drawn += os.read(ours, 1 << 16).count(b"occupancy")
+            process.send_signal(signal.SIGINT)
+            while process.poll() is None:
+                assert time.monotonic() < deadline, "it does not end"
+                if select.select([ours], [], [], 0.1)[0]:
+                    try:
+                        os.read(ours, 1 << 16)
+                    except OSError:  # the terminal's other end is closed
+                        break
+            assert process.wait(PATIENCE_S) == 0
+        finally:
+            process.kill()
+            os.close(ours)
+
+
+def test_rates_are_changes_a_second_and_none_after_a_restart(roles: Roles) -> None:
+    (look,) = Reader(roles.addresses[:1]).look()
+    assert look.status is not None
+    before = json.loads(json.dumps(look.status))
+    now = json.loads(json.dumps(look.status))
+    now["olaf"]["at_unix_s"] += 2.0
+    now["fates"]["merged"] += 10
+    now["fates"]["dropped"] = {"queue_full": 3, "evicted": 1}
+    assert rates(before, now)["fates.merged"] == pytest.approx(5.0)
+    assert rates(before, now)["fates.dropped"] == pytest.approx(2.0)
+    now["olaf"]["pid"] += 1
+    assert rates(before, now) == {}
+    assert "clusters.1.7.received" in counts(before)
+
+
+def test_refusals_name_the_worker(roles: Roles) -> None:
+    (look,) = Reader(roles.addresses[:1]).look()
+    assert look.status is not None
+    status = json.loads(json.dumps(look.status))
+    status["workers"][0]["rejected"] = 1
+    status["fates"]["rejected"] = {"non_finite": 1}
+    found = {(one.what.split(",")[0], one.reason): one.count for one in refusals(status)}
+    assert found["updates of worker 3", "rejected"] == 1
+    assert found["updates rejected", "non finite"] == 1
+    assert found["datagrams", "foreign"] == 1
+
+
+def test_a_token_file_that_is_missing_is_said() -> None:
+    with pytest.raises(ConfigurationError, match="--token-file"):
+        Reader(["127.0.0.1:1"], "/nowhere/token")
