@@ -4,7 +4,7 @@ SHELL := /bin/bash
 BIN := .venv/bin
 ARGS ?=
 
-.PHONY: help env train compare test test-rust test-python test-slow test-torch test-ray kubernetes check format lint types pure ns3 fuzz wheel bench bench-sum crosscheck experiments curves constraints model-check clean
+.PHONY: help env train compare test test-browser test-rust test-python test-slow test-torch test-ray kubernetes check format lint types pure ns3 fuzz wheel bench bench-sum crosscheck experiments curves constraints model-check clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -39,7 +39,7 @@ test-rust: ## run the tests of the crates, with a quarter of the random cases
 	OLAF_QUICK_TESTS=1 cargo test --workspace --quiet
 
 test-python: env-for-tests ## run the quick Python tests, over real sockets and processes
-	$(PYTEST) -m "not slow and not torch and not ray and not wireshark"
+	$(PYTEST) -m "not slow and not torch and not ray and not wireshark and not browser"
 
 test-slow: env-for-tests ## run the tests that take many seconds each, and all random cases
 	cargo test --workspace --quiet
@@ -47,7 +47,7 @@ test-slow: env-for-tests ## run the tests that take many seconds each, and all r
 	cargo test -p olaf-ffi --features header --test header --quiet
 	cargo test -p olaf-sched --features model --lib --quiet protocol::check::explore
 	cargo test -p olaf-engine --features model --lib --quiet check::
-	$(PYTEST) -m "slow and not torch and not ray and not wireshark"
+	$(PYTEST) -m "slow and not torch and not ray and not wireshark and not browser"
 
 test-torch: ## run the tests of --learner torch and the integrations (installs 5 GB of extras)
 	@scripts/env --tests torch sb3 lightning
@@ -65,7 +65,16 @@ wireshark: env-for-tests ## test the dissector with tshark (installs Debian's ts
 	@scripts/tshark
 	$(BIN)/pytest -m wireshark
 
-check: format lint types pure ns3-if-possible test test-slow wireshark test-torch fuzz wheel ## run everything that CI runs
+test-browser: env-for-tests ## show the status page in a headless browser (may install Debian's chromium)
+	@scripts/browser
+	$(BIN)/pytest -m browser
+
+.PHONY: browser-if-possible
+browser-if-possible: env-for-tests
+	@scripts/browser --skip
+	$(BIN)/pytest -m browser
+
+check: format lint types pure ns3-if-possible browser-if-possible test test-slow wireshark test-torch fuzz wheel ## run everything that CI runs
 
 format: env-for-tests ## check the formatting
 	cargo fmt --all --check

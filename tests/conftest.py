@@ -63,7 +63,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Never keeps quiet about what was skipped."""
     skipped = terminalreporter.stats.get("skipped", [])
-    for marker in MODULES:
+    for marker in (*MODULES, "browser"):
         # A test may also be skipped because there is no GPU.
         without = [report for report in skipped if NOT_INSTALLED in str(report.longrepr)]
         if count := sum(marker in report.keywords for report in without):
