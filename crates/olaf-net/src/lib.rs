@@ -29,7 +29,7 @@ pub use defaults::defaults;
 pub use error::{AskError, ClientError, StartError};
 pub use io::{Batch, Burst, Inbox, ReceiveLoss, Socket};
 pub use roles::{
-    EngineKind, Server, ServerConfig, SharingConfig, SharingController, SharingHost,
+    EngineKind, JobConfig, Server, ServerConfig, SharingConfig, SharingController, SharingHost,
     SharingHostConfig, Switch, SwitchConfig,
 };
 pub use sum::{Pending, Protocol, SumClient, SumConfig, SumError, SumFailure, SumJoining};

@@ -178,6 +178,10 @@ pub enum WelcomeCode {
     AdmissionPending = 11,
     /// Not a refusal: the answer to a join that only asked for the path ([`JoinPath::asks`]).
     Path = 12,
+    /// The job has as many workers as the switch or the server lets it have.
+    JobFull = 13,
+    /// The job has as many clusters as the switch or the server lets it have.
+    TooManyClusters = 14,
 }
 
 impl WelcomeCode {
@@ -196,6 +200,8 @@ impl WelcomeCode {
             10 => Self::NotAdmitted,
             11 => Self::AdmissionPending,
             12 => Self::Path,
+            13 => Self::JobFull,
+            14 => Self::TooManyClusters,
             _ => return None,
         })
     }
@@ -217,7 +223,15 @@ impl WelcomeCode {
             Self::NotAdmitted => "not_admitted",
             Self::AdmissionPending => "admission_pending",
             Self::Path => "path",
+            Self::JobFull => "job_full",
+            Self::TooManyClusters => "too_many_clusters",
         }
+    }
+
+    /// Whether a refusal may pass by itself: somebody leaves, or is forgotten.
+    #[must_use]
+    pub const fn may_pass(self) -> bool {
+        matches!(self, Self::WorkerIdInUse | Self::Full | Self::JobFull | Self::TooManyClusters)
     }
 
     /// Whether the worker is turned away, rather than let in or told to wait.

@@ -120,6 +120,8 @@ fn codes() -> impl Strategy<Value = WelcomeCode> {
         Code::NotAdmitted,
         Code::AdmissionPending,
         Code::Path,
+        Code::JobFull,
+        Code::TooManyClusters,
     ])
 }
 

@@ -116,6 +116,8 @@ def _toml_value(key: str, value: Any, field: FieldInfo) -> Any:
         return inline
     if isinstance(value, tuple):
         return list(value)
+    if isinstance(value, list) and value and isinstance(value[0], Section):
+        return [one.model_dump(exclude_none=True) for one in value]
     if value is not None:
         return units.write(key, value) if units.unit_of(key) else value
     words = [extra.word for extra in field.metadata if isinstance(extra, NoneIs)]

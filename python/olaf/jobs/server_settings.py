@@ -10,6 +10,7 @@ from pydantic import Field
 from olaf.defaults import SERVER
 from olaf.jobs.fields import Address, OffClip, OffInt, OffText
 from olaf.jobs.section import Section
+from olaf.jobs.tenant_settings import TenantSettings
 from olaf.keyfile import key_files
 
 
@@ -29,6 +30,9 @@ class ServerSettings(Section):
     An address that other machines reach needs metrics_token_file."""
     metrics_token_file: OffText = SERVER["metrics_token_file"]
     """File with the token that readers of `metrics` send. Only its owner may read it."""
+    jobs: list[TenantSettings] = Field(default=SERVER["jobs"])
+    """The jobs that are served, each a table with `job`, `key_file`, `max_parameters`,
+    `max_workers` and `max_clusters` (docs/keys.md). An empty list serves every job, without limits."""
     rule: Literal["delta", "paper-literal"] = SERVER["rule"]
     """delta applies every update. paper-literal applies only updates whose reward beats the best so
     far, and soon stops learning (measured: 4 to 24 of 1,600 applied)."""

@@ -40,6 +40,7 @@ from olaf.jobs.sums_settings import (
     TrioSettings,
 )
 from olaf.jobs.tcp_settings import TcpSettings, check_transport
+from olaf.jobs.tenant_settings import TenantSettings
 from olaf.keyfile import key_files
 from olaf.rl.learner import LearnerConfig, LearnerError
 from olaf.rl.worker_loop import LoopConfig
@@ -173,6 +174,9 @@ class SwitchSettings(LeafSettings):
     An address that other machines reach needs metrics_token_file."""
     metrics_token_file: OffText = SWITCH["metrics_token_file"]
     """File with the token that readers of `metrics` send. Only its owner may read it."""
+    jobs: list[TenantSettings] = Field(default=SWITCH["jobs"])
+    """The jobs that are served, each a table with `job`, `key_file`, `max_parameters`,
+    `max_workers` and `max_clusters` (docs/keys.md). An empty list serves every job, without limits."""
     pass_from: list[Address] = Field(default=SWITCH["pass_from"])
     """Addresses whose datagrams of other protocols go up to `upstream`, paced as all others. With
     an empty list such datagrams are dropped and counted."""

@@ -9,6 +9,7 @@ pub mod hops;
 pub mod liveness;
 pub mod ruling;
 pub mod shape;
+pub mod tenants;
 
 pub use bucket::{Allowance, Bucket};
 pub use clip::{Clip, Clipped, Clipping, Limits};
@@ -17,3 +18,4 @@ pub use hops::Hops;
 pub use liveness::{GONE, Liveness, Sign};
 pub use ruling::Ruling;
 pub use shape::Shape;
+pub use tenants::{Tenant, Tenants};

@@ -4,10 +4,10 @@ use crate::common::*;
 use olaf_engine::drop::DropReason;
 use olaf_engine::engine::{Source, Verdict};
 use olaf_engine::event::Event;
-use olaf_engine::party::Limits;
+use olaf_engine::party::{Limits, Tenant, Tenants};
 use olaf_engine::switch::native::{Config, Pacing};
-use olaf_engine::{BitsPerSecond, Engine, PeerId, PortId, Rejection};
-use olaf_wire::{Answer, ClusterId, Join, Update, WelcomeCode};
+use olaf_engine::{BitsPerSecond, Engine, JobId, PeerId, PortId, Rejection};
+use olaf_wire::{Answer, ClusterId, Join, Update, WelcomeCode, WorkerId};
 
 /// Lets updates wait, so that they merge.
 fn slow() -> Config {
@@ -226,4 +226,39 @@ fn a_flood_of_foreign_datagrams_leaves_by_no_port() {
         assert!(sw.switch.poll_transmit(sw.now, port, &mut buf).is_none());
     }
     assert_eq!(sw.refused("foreign"), 1_000);
+}
+
+#[test]
+fn a_job_takes_no_more_than_its_limits_and_one_that_is_not_listed_nothing() {
+    let limits = Tenant { max_parameters: Some(4), max_workers: Some(2), max_clusters: Some(2) };
+    let tenants = Tenants::only([(JobId(1), limits), (JobId(2), Tenant::default())]);
+    let mut sw = Bench::new(Config { tenants, ..Config::default() });
+    let refused = |code| Verdict::Drop(DropReason::JoinRefused(code));
+    sw.enters(w(0, 21));
+    // Other clusters, named by a worker that is in and by others.
+    assert_eq!(sw.joins(w(1, 21)), Verdict::Absorb);
+    assert_eq!(sw.joins(w(2, 21)), refused(WelcomeCode::TooManyClusters));
+    assert_eq!(sw.joins(w(2, 22)), refused(WelcomeCode::TooManyClusters));
+    sw.enters(w(0, 22));
+    assert_eq!(sw.joins(w(0, 23)), refused(WelcomeCode::JobFull));
+    let named = |event: &Event| matches!(event, Event::WorkerRefused(who, WelcomeCode::JobFull) if who.worker == WorkerId(23));
+    assert!(sw.events().iter().any(named));
+    // Another job has limits of its own, and one that is not listed is not served.
+    sw.joins(W { job: 2, ..w(5, 24) });
+    assert_eq!(sw.joins(W { job: 3, ..w(0, 25) }), refused(WelcomeCode::UnknownJob));
+    let counted = ["too_many_clusters", "job_full", "unknown_job"].map(|name| sw.refused(name));
+    assert_eq!(counted, [2, 1, 1]);
+    // Who leaves makes room.
+    sw.leaves(w(0, 22));
+    assert_eq!(sw.joins(w(0, 23)), Verdict::Absorb);
+}
+
+#[test]
+fn a_model_larger_than_its_job_may_have_is_refused() {
+    let limits = Tenant { max_parameters: Some(1), ..Tenant::default() };
+    let tenants = Tenants::only([(JobId(1), limits)]);
+    let mut sw = Bench::new(Config { tenants, ..Config::default() });
+    let refused = Verdict::Drop(DropReason::JoinRefused(WelcomeCode::ModelTooLarge));
+    assert_eq!(sw.joins(w(0, 21)), refused, "the bench's models have two parameters");
+    assert!(sw.up().is_empty());
 }

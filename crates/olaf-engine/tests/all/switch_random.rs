@@ -337,7 +337,7 @@ impl Run {
     }
 }
 
-const CODES: [WelcomeCode; 12] = [
+const CODES: [WelcomeCode; 14] = [
     WelcomeCode::Welcome,
     WelcomeCode::WorkerIdInUse,
     WelcomeCode::WrongModelSize,
@@ -350,6 +350,8 @@ const CODES: [WelcomeCode; 12] = [
     WelcomeCode::Loop,
     WelcomeCode::NotAdmitted,
     WelcomeCode::AdmissionPending,
+    WelcomeCode::JobFull,
+    WelcomeCode::TooManyClusters,
 ];
 
 proptest! {

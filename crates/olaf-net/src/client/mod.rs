@@ -103,7 +103,8 @@ impl Client {
         let chance_seed = u64::from(worker) << 32 | u64::from(session);
         let worker = Worker::new(WorkerConfig { chance_seed, ..set_up });
         let local = socket.local();
-        let keys = keys::secrets("key_file", config.key_file.as_slice(), config.key.as_slice())?;
+        let keys =
+            keys::secrets("key_file", config.key_file.as_slice(), config.key.as_slice(), &[])?;
         let shared = Shared::new(socket, peers, peer, worker, keys)
             .map_err(|error| StartError::System("cannot open a client".into(), error))?;
         let shared = Arc::new(shared);
@@ -192,7 +193,7 @@ impl Client {
             Standing::Joining => None,
             // These pass when the owner of the id, perhaps this worker's own earlier life, is
             // forgotten: the worker tries on.
-            Standing::TurnedAway(WelcomeCode::WorkerIdInUse | WelcomeCode::Full) => None,
+            Standing::TurnedAway(code) if code.may_pass() => None,
             Standing::TurnedAway(code) => {
                 Some(Err(self.refused_because(code, joining.parameters, worker.too_narrow())))
             }

@@ -23,8 +23,8 @@ pub(super) fn refusal(code: WelcomeCode, own: &Address, parameters: usize) -> St
              other workers have"
         ),
         WelcomeCode::UnknownJob => format!(
-            "the switch has no server for job {job}: add it to the switch's routes, or correct \
-             the job id"
+            "job {job} is not served there: add it to the `jobs` of the switch and of the server, if \
+             they have a list, and to the switch's `routes`; or correct the job id"
         ),
         WelcomeCode::ModelTooLarge => format!(
             "a model of {parameters} parameters is larger than the switch or the server takes: \
@@ -33,6 +33,14 @@ pub(super) fn refusal(code: WelcomeCode, own: &Address, parameters: usize) -> St
         WelcomeCode::Full => format!(
             "job {job} takes no more workers (or the server no more jobs): stop some, or start \
              another server"
+        ),
+        WelcomeCode::JobFull => format!(
+            "job {job} has as many workers as it may have: stop some, or raise max_workers in the \
+             `jobs` of the switch or the server"
+        ),
+        WelcomeCode::TooManyClusters => format!(
+            "job {job} has as many clusters as it may have: join one of them instead of cluster \
+             {cluster}, or raise max_clusters in the `jobs` of the switch or the server"
         ),
         WelcomeCode::Loop => format!(
             "the switches on the way to the server of job {job} send to each other in a circle: \

@@ -18,12 +18,13 @@ impl fmt::Debug for KeyText {
     }
 }
 
-/// The keys of these files and texts; none without any. `option` names the setting of the files for
-/// messages.
+/// The keys of these files and texts, and of single jobs; none without any. `option` names the
+/// setting of the files for messages.
 pub(crate) fn secrets(
     option: &str,
     files: &[String],
     texts: &[KeyText],
+    of_jobs: &[(u32, &str)],
 ) -> Result<Option<Box<dyn Secrets>>, StartError> {
     let mut keys: Vec<Key> = Vec::new();
     let in_option = |error: KeyError| StartError::Config(format!("{option}: {error}"));
@@ -33,6 +34,17 @@ pub(crate) fn secrets(
     for KeyText(text) in texts {
         let key = Key::of_text(text).map_err(|error| StartError::Config(error.to_string()))?;
         add(&mut keys, option, "a key that was handed over", key)?;
+    }
+    for (job, path) in of_jobs {
+        let key = Key::read(path.as_ref());
+        let mut key = key.map_err(|error| StartError::Config(format!("jobs: {error}")))?;
+        let own = *key.job.get_or_insert(*job);
+        if own != *job {
+            return Err(StartError::Config(format!(
+                "jobs: {path}: this key is for job {own}, and stands at job {job}"
+            )));
+        }
+        add(&mut keys, option, path, key)?;
     }
     Ok((!keys.is_empty()).then(|| Box::new(KeySet::new(&keys)) as _))
 }

@@ -8,9 +8,9 @@ use crate::random;
 use crate::roles::switch::{above, keys_of, listen_of};
 use crate::roles::switch_config::SwitchConfig;
 use olaf_engine::keys::ConfigError;
-use olaf_engine::switch::atp::Switch;
+use olaf_engine::switch::atp::{Config, Switch};
 use olaf_engine::{PortId, Wiring};
-use olaf_host::collective::atp::{AtpServer, Topology};
+use olaf_host::collective::atp::{AtpServer, ServerConfig, Topology};
 use olaf_wire::atp::{MAX_SERVERS, switch_id};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -23,7 +23,8 @@ pub(super) fn switch(
 ) -> Result<Running<Switch>, StartError> {
     let wrong = |error: ConfigError| StartError::Config(format!("atp.{error}"));
     let id = config.atp.name.as_deref().map_or_else(random::draw, switch_id);
-    let mut engine = Switch::new(config.atp.engine.clone(), id).map_err(wrong)?;
+    let set_up = Config { tenants: config.tenants()?, ..config.atp.engine.clone() };
+    let mut engine = Switch::new(set_up, id).map_err(wrong)?;
     let socket = bound(config, key, listen)?;
     let (mut peers, mut wiring) = (Peers::new(), Wiring::new(PortId::DOWNLINK));
     let mut servers = Vec::new();
@@ -53,7 +54,8 @@ pub(super) fn server(
     let wrong = |error: ConfigError| StartError::Config(format!("atp_server.{error}"));
     // Never from a seed: a life that looked like the one before would pass for it.
     let epoch = random::draw() as u16;
-    let mut engine = AtpServer::new(config.atp_server.engine.clone(), epoch).map_err(wrong)?;
+    let set_up = ServerConfig { tenants: config.tenants()?, ..config.atp_server.engine.clone() };
+    let mut engine = AtpServer::new(set_up, epoch).map_err(wrong)?;
     if let Some(file) = &config.atp_server.topology {
         engine.set_topology(topology(file)?);
     }

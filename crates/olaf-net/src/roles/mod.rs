@@ -9,6 +9,7 @@ mod sharing;
 mod summing;
 mod switch;
 mod switch_config;
+mod tenants;
 
 pub(crate) use reduce::port_of;
 pub use server::Server;
@@ -17,6 +18,7 @@ pub use sharing::{SharingConfig, SharingController, SharingHost, SharingHostConf
 pub use switch::Switch;
 pub(crate) use switch::in_key;
 pub use switch_config::{EngineKind, SwitchConfig};
+pub use tenants::JobConfig;
 
 /// Keys that a configuration may have, and that nobody is told of: `receive_loss` is for tests, and
 /// `keys` for the program that starts a role.

@@ -5,10 +5,9 @@ use crate::driver::{Driver, Running, events};
 use crate::error::{AskError, StartError};
 use crate::io::peers::Peers;
 use crate::io::socket::Socket;
-use crate::keys;
-use crate::roles::exposure;
 use crate::roles::server_config::ServerConfig;
 use crate::roles::switch::in_key;
+use crate::roles::{exposure, tenants};
 use crate::watch::{Setting, Watch};
 use crate::{io::address, random};
 use olaf_engine::report::{self, Report};
@@ -43,7 +42,7 @@ impl Server {
         // Only the process that has the port writes the file.
         let keeper = config.keeper(&mut brain)?;
         let kept = Kept { brain, keeper, finished: false };
-        let keys = keys::secrets("key_files", &config.key_files, &config.keys)?;
+        let keys = tenants::secrets(&config.key_files, &config.keys, &config.jobs)?;
         // An end has one port, and nobody is above a server.
         let driver = Driver::new("server", kept, Wiring::end(), Peers::new(), socket).behind(keys);
         let watch = Watch::bind(Setting {

@@ -6,6 +6,7 @@ use crate::io::ReceiveLoss;
 use crate::json;
 use crate::keys::KeyText;
 use crate::roles::ONLY_WHERE_SET;
+use crate::roles::tenants::{self, JobConfig};
 use olaf_engine::keys::ms;
 use olaf_host::push_pull::server::{self, RuleConfig, Server as Brain};
 use serde::{Deserialize, Serialize};
@@ -30,6 +31,9 @@ pub struct ServerConfig {
     pub metrics: Option<String>,
     /// File with the token that readers of `metrics` send; an address beyond loopback needs one.
     pub metrics_token_file: Option<String>,
+    /// The jobs that are served, each with its key and what it may take. None: every job, without
+    /// limits.
+    pub jobs: Vec<JobConfig>,
     /// The core to run on. Off: the system chooses.
     pub core: Option<usize>,
     /// For tests and experiments: lose some of the arriving datagrams; none: lose nothing.
@@ -56,6 +60,7 @@ impl Default for ServerConfig {
             insecure: false,
             metrics: None,
             metrics_token_file: None,
+            jobs: Vec::new(),
             core: None,
             receive_loss: None,
             checkpoint: None,
@@ -100,7 +105,7 @@ impl ServerConfig {
     /// Whether parties need a key.
     #[must_use]
     pub fn has_keys(&self) -> bool {
-        !(self.key_files.is_empty() && self.keys.is_empty())
+        tenants::has_keys(&self.key_files, &self.keys, &self.jobs)
     }
 
     /// The rule alone.
@@ -124,6 +129,8 @@ impl ServerConfig {
     /// # Errors
     /// [`StartError::Config`] that names the key.
     pub fn brain(&self) -> Result<server::ServerConfig, StartError> {
-        self.brain.clone().check().map_err(|error| StartError::Config(error.to_string()))
+        let tenants = tenants::tenants(&self.jobs)?;
+        let brain = server::ServerConfig { tenants, ..self.brain.clone() };
+        brain.check().map_err(|error| StartError::Config(error.to_string()))
     }
 }

@@ -8,6 +8,7 @@ use crate::random;
 use crate::roles::switch::{above, keys_of, listen_of, longest_datagram_to};
 use crate::roles::switch_config::{EngineKind, SumsConfig, SwitchConfig};
 use olaf_engine::keys::ConfigError;
+use olaf_engine::party::Tenants;
 use olaf_engine::switch::{iswitch, trio};
 use olaf_engine::{Engine, PeerId, PortId, Wiring};
 
@@ -25,6 +26,9 @@ pub(super) trait Summing: Engine + Send + Sized + 'static {
     /// An engine without jobs; `epoch` names this life of it.
     fn make(config: Self::Config, epoch: u32) -> Result<Self, ConfigError>;
 
+    /// The same set-up for these jobs.
+    fn for_jobs(config: Self::Config, tenants: Tenants) -> Self::Config;
+
     /// Names the switch above, and the longest datagram that the path to it takes.
     fn set_upstream(&mut self, peer: PeerId, datagram_bytes: u32);
 }
@@ -36,6 +40,10 @@ impl Summing for iswitch::Switch {
 
     fn make(config: Self::Config, epoch: u32) -> Result<Self, ConfigError> {
         Self::new(config, epoch)
+    }
+
+    fn for_jobs(config: Self::Config, tenants: Tenants) -> Self::Config {
+        iswitch::Config { tenants, ..config }
     }
 
     fn set_upstream(&mut self, peer: PeerId, datagram_bytes: u32) {
@@ -52,6 +60,10 @@ impl Summing for trio::Switch {
         Self::new(config, epoch)
     }
 
+    fn for_jobs(config: Self::Config, tenants: Tenants) -> Self::Config {
+        trio::Config { tenants, ..config }
+    }
+
     fn set_upstream(&mut self, peer: PeerId, _datagram_bytes: u32) {
         self.set_upstream(peer);
     }
@@ -66,7 +78,8 @@ pub(super) fn engine<E: Summing>(
 ) -> Result<Running<E>, StartError> {
     let name = E::KIND.name();
     // Never from a seed: a life that looked like the one before would pass for it.
-    let mut engine = E::make(own.engine.clone(), random::draw())
+    let set_up = E::for_jobs(own.engine.clone(), config.tenants()?);
+    let mut engine = E::make(set_up, random::draw())
         .map_err(|error| StartError::Config(format!("{name}.{error}")))?;
     let listen = listen_of(config, key, listen)?;
     let bind = if E::READS_CLASS { Socket::bind_whole_class } else { Socket::bind };

@@ -7,9 +7,9 @@ use crate::io::socket::Socket;
 use crate::roles::reduce::{engines, together};
 use crate::roles::summing::engine;
 use crate::roles::switch_config::{EngineKind, SwitchConfig};
-use crate::roles::{atp, exposure};
+use crate::roles::{atp, exposure, tenants};
 use crate::watch::{Setting, Watch};
-use crate::{clock, io::address, keys, random};
+use crate::{clock, io::address, random};
 use olaf_engine::party::Ruling;
 use olaf_engine::seal::Secrets;
 use olaf_engine::switch::{iswitch, native, trio};
@@ -319,7 +319,7 @@ fn queue(
 
 /// The keys of the parties that may talk to the switch's engines; none: everybody may.
 pub(super) fn keys_of(config: &SwitchConfig) -> Result<Option<Box<dyn Secrets>>, StartError> {
-    keys::secrets("key_files", &config.key_files, &config.keys)
+    tenants::secrets(&config.key_files, &config.keys, &config.jobs)
 }
 
 /// Where an engine listens, if this switch may listen there.

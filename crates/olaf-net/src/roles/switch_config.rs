@@ -5,6 +5,8 @@ use crate::io::ReceiveLoss;
 use crate::json;
 use crate::keys::KeyText;
 use crate::roles::ONLY_WHERE_SET;
+use crate::roles::tenants::{self, JobConfig};
+use olaf_engine::party::Tenants;
 use olaf_engine::switch::{atp, iswitch, native as switch, reduce, trio};
 use olaf_host::collective::atp::ServerConfig as AtpServerConfig;
 use olaf_wire::reduce::MAX_CORES;
@@ -94,6 +96,9 @@ pub struct SwitchConfig {
     pub keys: Vec<KeyText>,
     /// Listens beyond this machine without a key, so that anybody there may take part.
     pub insecure: bool,
+    /// The jobs that are served, each with its key and what it may take. None: every job, without
+    /// limits.
+    pub jobs: Vec<JobConfig>,
     /// Addresses whose datagrams of other protocols go up to `upstream`, paced as all others. None:
     /// such datagrams are dropped and counted.
     pub pass_from: Vec<String>,
@@ -189,6 +194,7 @@ impl Default for SwitchConfig {
             key_files: Vec::new(),
             keys: Vec::new(),
             insecure: false,
+            jobs: Vec::new(),
             pass_from: Vec::new(),
             metrics: None,
             metrics_token_file: None,
@@ -241,10 +247,18 @@ impl SwitchConfig {
         json::written(self)
     }
 
+    /// The jobs that are served.
+    ///
+    /// # Errors
+    /// [`StartError::Config`] that names the place in the list.
+    pub(super) fn tenants(&self) -> Result<Tenants, StartError> {
+        tenants::tenants(&self.jobs)
+    }
+
     /// Whether parties need a key.
     #[must_use]
     pub fn has_keys(&self) -> bool {
-        !(self.key_files.is_empty() && self.keys.is_empty())
+        tenants::has_keys(&self.key_files, &self.keys, &self.jobs)
     }
 
     /// What the decisions of the engine `queue` depend on: without its address, its servers and its
@@ -253,7 +267,8 @@ impl SwitchConfig {
     /// # Errors
     /// [`StartError::Config`] that names the key.
     pub fn engine(&self) -> Result<switch::Config, StartError> {
-        self.engine.clone().check().map_err(|error| StartError::Config(error.to_string()))
+        let engine = switch::Config { tenants: self.tenants()?, ..self.engine.clone() };
+        engine.check().map_err(|error| StartError::Config(error.to_string()))
     }
 
     /// What the decisions of the engine `reduce` depend on, on each of its cores. They share its
@@ -270,7 +285,7 @@ impl SwitchConfig {
         }
         let engine = self.reduce.engine.clone();
         let memory_bytes = engine.memory_bytes / u64::from(cores);
-        let engine = reduce::Config { cores, memory_bytes, ..engine };
+        let engine = reduce::Config { cores, memory_bytes, tenants: self.tenants()?, ..engine };
         engine.check().map_err(|error| {
             let written = json::plain(&self.reduce);
             let value = written.get(error.key).map(|value| format!(" = {value}"));

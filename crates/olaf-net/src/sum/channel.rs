@@ -76,7 +76,7 @@ impl Channel {
         };
         let end = end(config, own)?;
         let local = socket.local();
-        let keys = keys::secrets("key_file", config.key_file.as_slice(), &[])?;
+        let keys = keys::secrets("key_file", config.key_file.as_slice(), &[], &[])?;
         let shared = Shared::new(socket, peers, peer, Operations::new(end), keys)
             .map_err(|error| StartError::System("cannot open a connection".into(), error))?;
         let shared = Arc::new(shared);

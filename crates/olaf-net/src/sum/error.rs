@@ -131,13 +131,14 @@ impl Place {
             WelcomeCode::Full => format!(
                 "the switch at {switch} has no room for this worker: job {job} has all its workers, \
                  or the switch has all its jobs; give another job number, or raise `jobs` or \
-                 `memory` in [switch.{}]",
+                 `memory` in [switch.{}], or the job's `max_workers` in the switch's list of jobs",
                 self.protocol.name()
             ),
             WelcomeCode::Refused => format!(
                 "the switch at {switch} refused this worker: it contradicts the other workers of \
                  job {job}; give all of them the same number of workers, deadline and block size, \
-                 or use another job number"
+                 or use another job number; or the switch has a list of jobs (`switch.jobs`), which \
+                 does not list this one"
             ),
             WelcomeCode::OtherVersion => format!(
                 "the switch at {switch} speaks another version of the messages of {}: install \

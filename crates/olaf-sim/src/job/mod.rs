@@ -97,8 +97,8 @@ impl Job {
                     return Ok(self.worker(worker).model().map_or(0, |model| model.version));
                 }
                 // These pass when the owner of the id is forgotten: the worker tries on.
-                Standing::Joining
-                | Standing::TurnedAway(WelcomeCode::WorkerIdInUse | WelcomeCode::Full) => {}
+                Standing::Joining => {}
+                Standing::TurnedAway(code) if code.may_pass() => {}
                 Standing::TurnedAway(code) => return Err(JoinError::TurnedAway(code)),
                 Standing::Outside | Standing::Left => return Err(JoinError::Left),
             }

@@ -40,7 +40,8 @@ fn code(name: &str) -> WelcomeCode {
     let rest =
         [Code::UnknownJob, Code::ModelTooLarge, Code::Full, Code::ServerSilent, Code::JoinAgain];
     let last = [Code::Loop, Code::NotAdmitted, Code::AdmissionPending, Code::Path];
-    *all.iter().chain(&rest).chain(&last).find(|code| code.name() == name).unwrap()
+    let limits = [Code::JobFull, Code::TooManyClusters];
+    *all.iter().chain(&rest).chain(&last).chain(&limits).find(|code| code.name() == name).unwrap()
 }
 
 fn rule(fields: &Value) -> JobRule {

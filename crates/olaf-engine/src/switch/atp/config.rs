@@ -1,6 +1,7 @@
 //! How a switch of ATP is set up: data, checked once.
 
 use crate::keys::{ConfigError, ms};
+use crate::party::Tenants;
 use crate::time::BitsPerSecond;
 use core::time::Duration;
 use olaf_wire::atp::MAX_AGGREGATORS;
@@ -38,6 +39,9 @@ pub struct Config {
     /// Packets carry the ECN mark while that many wait for their link. Off: never.
     #[serde(rename = "ecn_depth_datagrams")]
     pub ecn_depth: Option<usize>,
+    /// The jobs that are served, and what each of them may take. All, without limits.
+    #[serde(skip)]
+    pub tenants: Tenants,
 }
 
 impl Default for Config {
@@ -52,6 +56,7 @@ impl Default for Config {
             downlink: None,
             link_limit: 65_536,
             ecn_depth: None,
+            tenants: Tenants::default(),
         }
     }
 }

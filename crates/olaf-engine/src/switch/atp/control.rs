@@ -4,6 +4,7 @@ use super::Switch;
 use super::job::Job;
 use crate::drop::DropReason;
 use crate::engine::{Receivers, Source, Verdict};
+use crate::ids::JobId;
 use crate::time::Instant;
 use olaf_wire::atp::offsets::join;
 use olaf_wire::atp::{AtpPacket, Closed, Join, Leave, Welcome};
@@ -25,6 +26,9 @@ impl Switch {
         };
         let of = (join.job, join.server);
         let full = Verdict::Drop(DropReason::SumJoinRefused(WelcomeCode::Full));
+        if self.config.tenants.of(JobId(join.job.into())).is_none() {
+            return Verdict::Drop(DropReason::SumJoinRefused(WelcomeCode::Refused));
+        }
         if !self.jobs.contains_key(&of) && self.jobs.len() >= self.config.jobs as usize {
             return full;
         }

@@ -2,6 +2,7 @@
 
 use crate::blocks::by_index::MAX_SLOTS;
 use crate::keys::{ConfigError, ms};
+use crate::party::Tenants;
 use crate::time::BitsPerSecond;
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
@@ -37,6 +38,9 @@ pub struct Config {
     /// Results carry the ECN mark while that many wait for the downlink. Off: never.
     #[serde(rename = "downlink_ecn_depth_datagrams")]
     pub downlink_ecn_depth: Option<usize>,
+    /// The jobs that are served, and what each of them may take. All, without limits.
+    #[serde(skip)]
+    pub tenants: Tenants,
 }
 
 impl Default for Config {
@@ -50,6 +54,7 @@ impl Default for Config {
             downlink: None,
             downlink_limit: 65_536,
             downlink_ecn_depth: None,
+            tenants: Tenants::default(),
         }
     }
 }

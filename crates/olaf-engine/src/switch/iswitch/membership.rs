@@ -49,6 +49,12 @@ impl Switch {
 
     /// Takes a join in. Success: the sender is in the generation already.
     fn admit(&mut self, now: Instant, peer: PeerId, join: &Join) -> Outcome {
+        let Some(tenant) = self.config.tenants.of(join.job) else {
+            return Outcome::Refused;
+        };
+        if !tenant.takes_workers(join.workers as usize) {
+            return Outcome::Full;
+        }
         if !self.jobs.contains_key(&join.job) {
             if self.jobs.len() >= self.config.jobs as usize {
                 return Outcome::Full;

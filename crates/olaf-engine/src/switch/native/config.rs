@@ -3,7 +3,7 @@
 use crate::keys::{ConfigError, Named, ms, ms_or_off, named};
 use crate::link::Shares;
 use crate::link::pacer::{CreditPacer, Pacer, RatePacer};
-use crate::party::{Limits, Ruling};
+use crate::party::{Limits, Ruling, Tenants};
 use crate::queue::kind::QueueKind;
 use crate::queue::merging::Gate;
 use crate::time::BitsPerSecond;
@@ -157,6 +157,9 @@ pub struct Config {
     /// The same depth for each downlink, whose backlog has no updates. Off: never.
     #[serde(rename = "downlink_ecn_depth_datagrams")]
     pub downlink_ecn_depth: Option<usize>,
+    /// The jobs that are served, and what each of them may take. All, without limits.
+    #[serde(skip)]
+    pub tenants: Tenants,
 }
 
 /// The largest model a switch or a server takes by default, in parameters: 1 GiB of float32.
@@ -192,6 +195,7 @@ impl Default for Config {
             downlink_limit: 65_536,
             uplink_ecn_depth: None,
             downlink_ecn_depth: None,
+            tenants: Tenants::default(),
         }
     }
 }

@@ -28,7 +28,7 @@ use crate::event::Event;
 use crate::ids::{ClusterId, JobId, PeerId};
 use crate::link::pacer::Acknowledged;
 use crate::party::liveness::GONE;
-use crate::party::{Allowance, Bucket, Liveness, Shape, Sign};
+use crate::party::{Allowance, Bucket, Liveness, Shape, Sign, Tenant};
 use crate::rejection::Rejection;
 use crate::time::Instant;
 use alloc::collections::BTreeSet;
@@ -62,9 +62,10 @@ impl Switch {
             Ok(join) => join,
             Err(refusal) => return Verdict::Drop(DropReason::Malformed(refusal)),
         };
-        if self.server_of(join.address.job).is_none() {
+        let tenant = self.config.tenants.of(join.address.job);
+        let Some(tenant) = tenant.filter(|_| self.server_of(join.address.job).is_some()) else {
             return self.turn_away(now, from, &join, WelcomeCode::UnknownJob);
-        }
+        };
         if join.hops >= self.config.max_hops {
             return self.refuse_loop(now, from.peer, from.into(), &join);
         }
@@ -72,8 +73,13 @@ impl Switch {
             return self.refuse_loop(now, from.peer, towards, &join);
         }
         let shape = Shape { parameters: join.parameters, segment_lanes: join.segment_lanes };
-        if join.parameters > self.config.max_parameters || shape.is_cut_too_finely() {
+        let is_too_large = join.parameters > self.config.max_parameters
+            || !tenant.takes_parameters(join.parameters);
+        if is_too_large || shape.is_cut_too_finely() {
             return self.turn_away(now, from, &join, WelcomeCode::ModelTooLarge);
+        }
+        if let Some(code) = self.over_limit(&tenant, &join) {
+            return self.turn_away(now, from, &join, code);
         }
         if let Some(verdict) = self.hold_back(now, from, &join) {
             return verdict;
@@ -88,6 +94,11 @@ impl Switch {
         let Some(server) = self.server_of(id) else {
             return self.turn_away(now, from, join, WelcomeCode::UnknownJob);
         };
+        // A join that was held back may find that others came first.
+        let tenant = self.config.tenants.of(id).unwrap_or_default();
+        if let Some(code) = self.over_limit(&tenant, join) {
+            return self.turn_away(now, from, join, code);
+        }
         let silent_after = self.config.silent_after;
         let full = self.is_full();
         if !self.jobs.contains_key(&id) && (full || !self.has_room_for_a_job(from.peer)) {
@@ -170,6 +181,22 @@ impl Switch {
         }
         let passed_on = Join { hops: join.hops + 1, ..*join };
         self.send_up(now, from, server, Message::Join(passed_on))
+    }
+
+    /// Which limit of its job a join would exceed.
+    fn over_limit(&self, tenant: &Tenant, join: &Join) -> Option<WelcomeCode> {
+        let job = self.jobs.get(&join.address.job)?;
+        let cluster = join.address.cluster;
+        let is_new = !job.members.contains_key(&join.address.worker);
+        if is_new && !tenant.takes_worker(job.members.len()) {
+            return Some(WelcomeCode::JobFull);
+        }
+        tenant.max_clusters?;
+        // Those that no server has confirmed count, too: joins alone must not name more.
+        let named = job.members.values().map(|member| member.cluster);
+        let known: BTreeSet<ClusterId> = named.chain(job.clusters.keys().copied()).collect();
+        let is_over = !known.contains(&cluster) && !tenant.takes_cluster(known.len());
+        is_over.then_some(WelcomeCode::TooManyClusters)
     }
 
     fn server_of(&self, id: JobId) -> Option<PeerId> {

@@ -1,6 +1,7 @@
 //! How a switch of `reduce` is set up: data, checked once.
 
 use crate::keys::{ConfigError, Named, ms, ms_or_off, named};
+use crate::party::Tenants;
 use crate::time::BitsPerSecond;
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
@@ -65,6 +66,9 @@ pub struct Config {
     /// numbers never run out.
     #[serde(skip)]
     pub renew_at: u32,
+    /// The jobs that are served, and what each of them may take. All, without limits.
+    #[serde(skip)]
+    pub tenants: Tenants,
 }
 
 impl Default for Config {
@@ -83,6 +87,7 @@ impl Default for Config {
             uplink_datagram_bytes: olaf_wire::offsets::MAX_DATAGRAM as u32,
             cores: 1,
             renew_at: 1 << 31,
+            tenants: Tenants::default(),
         }
     }
 }

@@ -69,6 +69,11 @@ impl Switch {
         if self.block_bytes([(join.datagram_bytes, join.block_bytes)].into_iter(), 1).is_none() {
             return Err(WelcomeCode::Refused);
         }
+        let tenant = self.config.tenants.of(id).ok_or(WelcomeCode::Refused)?;
+        let behind = join.contributors.max(join.workers) as usize;
+        if !tenant.takes_workers(behind) {
+            return Err(WelcomeCode::Full);
+        }
         let silence = self.config.silence;
         self.forget_deserted(now, id, join.workers);
         if !self.jobs.contains_key(&id) && self.jobs.len() >= self.config.jobs as usize {
@@ -112,6 +117,7 @@ impl Switch {
             return Err(WelcomeCode::Waiting);
         }
         let most = if job.fixed > 0 { job.fixed } else { MAX_RANKS };
+        let most = tenant.max_workers.map_or(most, |workers| workers.min(most));
         let each = others.iter().map(|other| other.contributors);
         if each.fold(join.contributors, u32::saturating_add) > most {
             return Err(WelcomeCode::Full);

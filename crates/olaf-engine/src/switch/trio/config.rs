@@ -2,6 +2,7 @@
 
 use crate::blocks::records;
 use crate::keys::{ConfigError, ms, ms_or_off};
+use crate::party::Tenants;
 use crate::time::BitsPerSecond;
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
@@ -52,6 +53,9 @@ pub struct Config {
     /// Results that may wait for the downlink; more are dropped, and asked for again.
     #[serde(rename = "downlink_limit_datagrams")]
     pub downlink_limit: usize,
+    /// The jobs that are served, and what each of them may take. All, without limits.
+    #[serde(skip)]
+    pub tenants: Tenants,
 }
 
 impl Default for Config {
@@ -68,6 +72,7 @@ impl Default for Config {
             uplink: None,
             downlink: None,
             downlink_limit: 65_536,
+            tenants: Tenants::default(),
         }
     }
 }

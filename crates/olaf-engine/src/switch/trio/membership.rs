@@ -10,7 +10,7 @@ use crate::blocks::records::JobSpec;
 use crate::drop::DropReason;
 use crate::engine::{Receivers, Source, Verdict};
 use crate::event::SumEvent;
-use crate::ids::Session;
+use crate::ids::{JobId, Session};
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -32,6 +32,12 @@ impl Switch {
     ) -> Result<Verdict, Refusal> {
         let hello = Hello::parse(packet)?;
         self.counters.hellos += 1;
+        let Some(tenant) = self.config.tenants.of(JobId(hello.job.into())) else {
+            return Ok(self.turn_away(now, from, &hello, WelcomeCode::Refused));
+        };
+        if !tenant.takes_workers(hello.workers.into()) {
+            return Ok(self.turn_away(now, from, &hello, WelcomeCode::Full));
+        }
         if !self.jobs.contains_key(&hello.job) && !self.has_room_for_a_job() {
             return Ok(self.turn_away(now, from, &hello, WelcomeCode::Full));
         }

@@ -4,7 +4,7 @@ use super::aggregate::Aggregate;
 use super::rule::RuleConfig;
 use core::time::Duration;
 use olaf_engine::keys::{ConfigError, ms, named};
-use olaf_engine::party::Limits;
+use olaf_engine::party::{Limits, Tenants};
 use olaf_engine::switch::native::LARGEST_MODEL;
 use olaf_wire::{AggregateKind, JobRule};
 use serde::{Deserialize, Serialize};
@@ -67,6 +67,9 @@ pub struct ServerConfig {
     /// Datagrams and models that may wait to be sent.
     #[serde(skip)]
     pub answer_limit: usize,
+    /// The jobs that are served, and what each of them may take. All, without limits.
+    #[serde(skip)]
+    pub tenants: Tenants,
 }
 
 impl Default for ServerConfig {
@@ -88,6 +91,7 @@ impl Default for ServerConfig {
             max_jobs: 1024,
             max_workers: 65_536,
             answer_limit: 65_536,
+            tenants: Tenants::default(),
         }
     }
 }

@@ -61,12 +61,17 @@ impl Server {
 
     /// Whether a join may be.
     fn admission(&mut self, now: Instant, from: PeerId, join: &Join) -> WelcomeCode {
+        let Some(tenant) = self.config.tenants.of(join.address.job) else {
+            return WelcomeCode::UnknownJob;
+        };
         if !self.jobs.contains_key(&join.address.job) && !self.has_room_for_a_job(from) {
             return WelcomeCode::Full;
         }
         let config = &self.config;
         let shape = Shape { parameters: join.parameters, segment_lanes: join.segment_lanes };
-        if join.parameters > config.max_parameters || shape.is_cut_too_finely() {
+        let is_too_large =
+            join.parameters > config.max_parameters || !tenant.takes_parameters(join.parameters);
+        if is_too_large || shape.is_cut_too_finely() {
             return WelcomeCode::ModelTooLarge;
         }
         // A worker that only asks learns the job's segment size.
@@ -102,6 +107,12 @@ impl Server {
                 WelcomeCode::WorkerIdInUse
             }
             None if job.members.len() >= config.max_workers => WelcomeCode::Full,
+            None if !tenant.takes_worker(job.members.len()) => WelcomeCode::JobFull,
+            _ if !job.clusters.contains_key(&join.address.cluster)
+                && !tenant.takes_cluster(job.clusters.len()) =>
+            {
+                WelcomeCode::TooManyClusters
+            }
             _ => WelcomeCode::Welcome,
         }
     }

@@ -226,8 +226,7 @@ impl Worker {
         self.standing = Standing::TurnedAway(code);
         // An id in use may be this worker's own earlier life, which is forgotten soon; a model of
         // another size stays one.
-        let may_pass = matches!(code, WelcomeCode::WorkerIdInUse | WelcomeCode::Full);
-        if may_pass {
+        if code.may_pass() {
             self.join_at(now + self.config.keepalive);
         } else {
             self.path.stop();

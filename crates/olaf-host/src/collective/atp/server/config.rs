@@ -3,6 +3,7 @@
 use core::time::Duration;
 use olaf_engine::BitsPerSecond;
 use olaf_engine::keys::{ConfigError, ms};
+use olaf_engine::party::Tenants;
 use serde::{Deserialize, Serialize};
 
 /// The largest window: sequence numbers of 16 bits tell windows of this size apart.
@@ -36,6 +37,9 @@ pub struct ServerConfig {
     /// Datagrams that may wait for the link; more are dropped, and asked for again.
     #[serde(rename = "link_limit_datagrams")]
     pub link_limit: usize,
+    /// The jobs that are served, and what each of them may take. All, without limits.
+    #[serde(skip)]
+    pub tenants: Tenants,
 }
 
 impl Default for ServerConfig {
@@ -49,6 +53,7 @@ impl Default for ServerConfig {
             settle: Duration::from_millis(100),
             link: None,
             link_limit: 65_536,
+            tenants: Tenants::default(),
         }
     }
 }

@@ -48,6 +48,11 @@ impl AtpServer {
     /// Lets a worker into the lobby of its job; `Ok`: the lobby is complete.
     fn admit(&mut self, now: Instant, peer: PeerId, join: &Join) -> Result<(), Answer> {
         let of = (join.job, join.server);
+        let tenant = self.config.tenants.of(JobId(join.job.into()));
+        let tenant = tenant.ok_or(Answer::Code(WelcomeCode::Refused))?;
+        if !tenant.takes_workers(join.workers as usize) {
+            return Err(Answer::Code(WelcomeCode::Full));
+        }
         let silence = self.config.silence;
         let is_over = |job: &Job| job.is_deserted(now, silence);
         if self.jobs.get(&of).is_some_and(|job| !job.agrees(join) && is_over(job)) {

@@ -1,0 +1,127 @@
+//! The list of the jobs that a role serves: the key of each, and what it may take.
+
+use crate::error::StartError;
+use crate::keys::{self, KeyText};
+use olaf_engine::JobId;
+use olaf_engine::party::{Tenant, Tenants};
+use olaf_engine::seal::Secrets;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// A job of the list.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct JobConfig {
+    /// Its number.
+    pub job: u32,
+    /// File with its key. Off: a key of `key_files` is good for it, or none is needed.
+    #[serde(default)]
+    pub key_file: Option<String>,
+    /// Most parameters of its model. Off: as many as the role takes.
+    #[serde(default)]
+    pub max_parameters: Option<u32>,
+    /// Most workers at once. Off: as many as the role takes.
+    #[serde(default)]
+    pub max_workers: Option<u32>,
+    /// Most clusters at once. Off: no limit.
+    #[serde(default)]
+    pub max_clusters: Option<u32>,
+}
+
+/// The limits of the jobs in the list; without a list every job is served, without limits.
+pub(super) fn tenants(jobs: &[JobConfig]) -> Result<Tenants, StartError> {
+    let mut seen = BTreeSet::new();
+    let mut listed = Vec::new();
+    for (at, one) in jobs.iter().enumerate() {
+        let JobConfig { job, max_parameters, max_workers, max_clusters, .. } = *one;
+        if !seen.insert(job) {
+            return Err(wrong(at, &format!("job {job} is in the list twice")));
+        }
+        let tenant = Tenant { max_parameters, max_workers, max_clusters };
+        let tenant = tenant.check().map_err(|error| wrong(at, &error.to_string()))?;
+        listed.push((JobId(job), tenant));
+    }
+    Ok(if jobs.is_empty() { Tenants::default() } else { Tenants::only(listed) })
+}
+
+/// All keys of a role: of its files, of the program that started it, and of its jobs.
+pub(super) fn secrets(
+    files: &[String],
+    texts: &[KeyText],
+    jobs: &[JobConfig],
+) -> Result<Option<Box<dyn Secrets>>, StartError> {
+    let of_jobs: Vec<(u32, &str)> =
+        jobs.iter().filter_map(|one| Some((one.job, one.key_file.as_deref()?))).collect();
+    let found = keys::secrets("key_files", files, texts, &of_jobs)?;
+    let Some(secrets) = &found else { return Ok(None) };
+    let shut_out = |one: &&JobConfig| !secrets.keys().iter().any(|key| key.allows(Some(one.job)));
+    match jobs.iter().find(shut_out) {
+        Some(JobConfig { job, .. }) => Err(StartError::Config(format!(
+            "jobs: job {job} has no key, and the others have: nobody could join it; give it one \
+             (olaf keys new FILE --job {job}; key_file = \"FILE\")"
+        ))),
+        None => Ok(found),
+    }
+}
+
+/// Whether a role asks for keys.
+pub(super) fn has_keys(files: &[String], texts: &[KeyText], jobs: &[JobConfig]) -> bool {
+    !files.is_empty() || !texts.is_empty() || jobs.iter().any(|one| one.key_file.is_some())
+}
+
+fn wrong(at: usize, what: &str) -> StartError {
+    StartError::Config(format!("jobs[{at}]: {what}"))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::keys::Key;
+
+    fn jobs(json: &str) -> Vec<JobConfig> {
+        serde_json::from_str(json).unwrap()
+    }
+
+    #[test]
+    fn a_list_is_read_with_its_limits() {
+        let listed = jobs(r#"[{"job": 1, "max_workers": 2}, {"job": 7}]"#);
+        let found = tenants(&listed).unwrap();
+        assert_eq!(found.of(JobId(1)).unwrap().max_workers, Some(2));
+        assert_eq!((found.of(JobId(7)), found.of(JobId(2))), (Some(Tenant::default()), None));
+        assert!(tenants(&[]).unwrap().of(JobId(2)).is_some());
+        for (json, told) in [
+            (r#"[{"job": 1}, {"job": 1}]"#, "jobs[1]: job 1 is in the list twice"),
+            (r#"[{"job": 1, "max_workers": 0}]"#, "jobs[0]: max_workers"),
+        ] {
+            let error = tenants(&jobs(json)).unwrap_err().to_string();
+            assert!(error.contains(told), "{error}");
+        }
+        assert!(serde_json::from_str::<Vec<JobConfig>>(r#"[{"job": 1, "keyfile": "a"}]"#).is_err());
+    }
+
+    #[test]
+    fn a_key_in_the_list_is_good_for_its_job_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str, job| {
+            let path = folder.path().join(name);
+            Key::generate(job).write(&path).unwrap();
+            path.to_str().unwrap().to_owned()
+        };
+        let (any, of_two) = (file("any.key", None), file("two.key", Some(2)));
+        let one = |job, key_file: &str| JobConfig {
+            key_file: Some(key_file.into()),
+            ..jobs(&format!(r#"[{{"job": {job}}}]"#)).remove(0)
+        };
+        let secrets = |listed: &[JobConfig]| super::secrets(&[], &[], listed);
+        let both = secrets(&[one(1, &any), one(2, &of_two)]).unwrap().unwrap();
+        let of: Vec<_> = both.keys().iter().map(|key| key.job).collect();
+        assert_eq!(of, [Some(1), Some(2)]);
+        let error = secrets(&[one(1, &of_two)]).err().unwrap().to_string();
+        assert!(error.contains("two.key") && error.contains("is for job 2"), "{error}");
+        let unlisted = jobs(r#"[{"job": 3}]"#).remove(0);
+        let error = secrets(&[one(1, &any), unlisted.clone()]).err().unwrap().to_string();
+        assert!(error.contains("job 3 has no key"), "{error}");
+        assert!(secrets(&[unlisted]).unwrap().is_none());
+    }
+}
