@@ -100,6 +100,7 @@ def test_engines_that_sum_have_the_same_list(network: Network, protocol: str) ->
         ([{"job": 1, "max_workers": 0}], r"jobs\[0\]: max_workers"),
         ([{"job": 1, "worker": 3}], "unknown field `worker`"),
         ([{"max_workers": 3}], "missing field `job`"),
+        ([{"job": 1, "share": 0}], "share"),
     ],
 )
 def test_a_list_that_cannot_be_is_named(jobs: list[dict[str, int]], told: str) -> None:

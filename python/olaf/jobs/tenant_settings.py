@@ -21,3 +21,5 @@ class TenantSettings(Section):
     """Most workers at once."""
     max_clusters: OffInt = Field(default=None, ge=1)
     """Most clusters at once."""
+    share: OffInt = Field(default=None, ge=1, le=1000)
+    """Its share of the switch's links and slots, as in `switch.shares`. A server has none."""

@@ -32,6 +32,12 @@ impl Shares {
         named.copied().unwrap_or(1)
     }
 
+    /// Whether that job's share is named.
+    #[must_use]
+    pub fn names(&self, job: JobId) -> bool {
+        self.0.contains_key(&Number(job.0))
+    }
+
     /// # Errors
     /// A share that cannot be.
     pub fn check(&self) -> Result<(), ConfigError> {

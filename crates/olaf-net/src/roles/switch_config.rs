@@ -267,7 +267,8 @@ impl SwitchConfig {
     /// # Errors
     /// [`StartError::Config`] that names the key.
     pub fn engine(&self) -> Result<switch::Config, StartError> {
-        let engine = switch::Config { tenants: self.tenants()?, ..self.engine.clone() };
+        let shares = tenants::shares(&self.engine.shares, &self.jobs)?;
+        let engine = switch::Config { tenants: self.tenants()?, shares, ..self.engine.clone() };
         engine.check().map_err(|error| StartError::Config(error.to_string()))
     }
 

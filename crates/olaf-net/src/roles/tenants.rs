@@ -3,6 +3,7 @@
 use crate::error::StartError;
 use crate::keys::{self, KeyText};
 use olaf_engine::JobId;
+use olaf_engine::link::Shares;
 use olaf_engine::party::{Tenant, Tenants};
 use olaf_engine::seal::Secrets;
 use serde::{Deserialize, Serialize};
@@ -26,6 +27,9 @@ pub struct JobConfig {
     /// Most clusters at once. Off: no limit.
     #[serde(default)]
     pub max_clusters: Option<u32>,
+    /// Its share of the links and slots of the engine `queue`. Off: that of `shares`, or 1.
+    #[serde(default)]
+    pub share: Option<u32>,
 }
 
 /// The limits of the jobs in the list; without a list every job is served, without limits.
@@ -39,9 +43,27 @@ pub(super) fn tenants(jobs: &[JobConfig]) -> Result<Tenants, StartError> {
         }
         let tenant = Tenant { max_parameters, max_workers, max_clusters };
         let tenant = tenant.check().map_err(|error| wrong(at, &error.to_string()))?;
+        if one.share.is_some_and(|share| Shares::default().with(JobId(job), share).check().is_err())
+        {
+            return Err(wrong(at, "share: must be from 1 to 1000"));
+        }
         listed.push((JobId(job), tenant));
     }
     Ok(if jobs.is_empty() { Tenants::default() } else { Tenants::only(listed) })
+}
+
+/// The shares that are named by job, and those of the list.
+pub(super) fn shares(named: &Shares, jobs: &[JobConfig]) -> Result<Shares, StartError> {
+    let mut all = named.clone();
+    for (at, one) in jobs.iter().enumerate() {
+        let Some(share) = one.share else { continue };
+        if named.names(JobId(one.job)) {
+            let what = format!("share: `shares` names job {} too: set one of the two", one.job);
+            return Err(wrong(at, &what));
+        }
+        all = all.with(JobId(one.job), share);
+    }
+    Ok(all)
 }
 
 /// All keys of a role: of its files, of the program that started it, and of its jobs.
@@ -98,6 +120,16 @@ mod tests {
             assert!(error.contains(told), "{error}");
         }
         assert!(serde_json::from_str::<Vec<JobConfig>>(r#"[{"job": 1, "keyfile": "a"}]"#).is_err());
+    }
+
+    #[test]
+    fn a_share_of_the_list_joins_those_that_are_named() {
+        let named = Shares::default().with(JobId(5), 3);
+        let found = shares(&named, &jobs(r#"[{"job": 1, "share": 2}, {"job": 5}]"#)).unwrap();
+        let of = [1, 5, 6].map(|job| found.of(Some(JobId(job))));
+        assert_eq!(of, [2, 3, 1]);
+        let error = shares(&named, &jobs(r#"[{"job": 5, "share": 2}]"#)).unwrap_err().to_string();
+        assert!(error.contains("jobs[0]: share: `shares` names job 5 too"), "{error}");
     }
 
     #[test]
