@@ -18,7 +18,7 @@ use olaf_engine::switch::native::Switch;
 use olaf_engine::{Instant, PeerId};
 use olaf_host::Server;
 use olaf_host::push_pull::worker::{PushError, Standing, Worker};
-use olaf_wire::{JobId, WelcomeCode};
+use olaf_wire::JobId;
 use std::collections::BTreeMap;
 
 /// The only job of this network.
