@@ -32,7 +32,8 @@ class ServerSettings(Section):
     """File with the token that readers of `metrics` send. Only its owner may read it."""
     jobs: list[TenantSettings] = Field(default=SERVER["jobs"])
     """The jobs that are served, each a table with `job`, `key_file`, `max_parameters`,
-    `max_workers` and `max_clusters` (docs/keys.md). An empty list serves every job, without limits."""
+    `max_workers` and `max_clusters` (docs/keys.md). An empty list
+    serves every job, without limits."""
     rule: Literal["delta", "paper-literal"] = SERVER["rule"]
     """delta applies every update. paper-literal applies only updates whose reward beats the best so
     far, and soon stops learning (measured: 4 to 24 of 1,600 applied)."""

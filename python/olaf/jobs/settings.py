@@ -176,7 +176,8 @@ class SwitchSettings(LeafSettings):
     """File with the token that readers of `metrics` send. Only its owner may read it."""
     jobs: list[TenantSettings] = Field(default=SWITCH["jobs"])
     """The jobs that are served, each a table with `job`, `key_file`, `max_parameters`,
-    `max_workers`, `max_clusters` and `share` (docs/keys.md). An empty list serves every job, without limits."""
+    `max_workers`, `max_clusters` and `share` (docs/keys.md). An empty list
+    serves every job, without limits."""
     pass_from: list[Address] = Field(default=SWITCH["pass_from"])
     """Addresses whose datagrams of other protocols go up to `upstream`, paced as all others. With
     an empty list such datagrams are dropped and counted."""
