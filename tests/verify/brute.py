@@ -37,7 +37,9 @@ class Brute:
         ranks = range(len(instance.senders))
         continuous = instance.ties is Ties.CONTINUOUS
         # Hardly below the interval counts as the interval, and is before 0 within its tick.
-        for phases in product(*(range(each.interval + continuous) for each in instance.senders)):
+        first = int(continuous and self._objective.kind.is_share)
+        ranges = [range(first, each.interval + continuous) for each in instance.senders]
+        for phases in product(*ranges):
             ends = [i for i in ranks if phases[i] == instance.senders[i].interval]
             begins = [i for i in ranks if phases[i] == 0]
             for rank in permutations(ranks) if continuous else [[0] * 99]:

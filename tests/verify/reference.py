@@ -96,6 +96,8 @@ class Outcome:
     delivered: tuple[tuple[tuple[int, int], ...], ...]
     sent: tuple[int, ...]
     dropped: tuple[int, ...]
+    counts: bool
+    """Whether all its updates are ready by the horizon, wherever in their ticks they are."""
 
 
 class TooManyError(Exception):
@@ -116,7 +118,9 @@ def outcomes(instance: Instance, most_states: int = 200_000) -> set[Outcome]:
             states += len(layer)
             if states > most_states:
                 raise TooManyError
-        found |= {Outcome(instance.horizon, s.delivered, s.sent, s.dropped) for s in layer}
+        # Times just up to a tick: none of them is just after the horizon.
+        counts = not continuous or 0 not in phases
+        found |= {Outcome(instance.horizon, s.delivered, s.sent, s.dropped, counts) for s in layer}
     return found
 
 
@@ -383,7 +387,7 @@ def value(run: Outcome, kind: Kind, about: tuple[int, ...]) -> Fraction | None:
             return Fraction(max(b - a for each in times for a, b in pairwise(each)))
         case Kind.LOSS:
             sent, lost = (sum(counts[c] for c in about) for counts in (run.sent, run.dropped))
-            return Fraction(lost, sent) if sent else None
+            return Fraction(lost, sent) if sent and run.counts else None
         case Kind.NO_AVERAGE:
             return Fraction(sum(len(each) < 2 for each in delivered))
 

@@ -93,8 +93,9 @@ def test_no_horizon_is_too_short_to_break_what_holds_up_to_it() -> None:
 
 def test_nothing_holds_without_a_run_that_exists() -> None:
     instance, objective = small(kind="worst_peak", bound_ms=9)
-    control = Control(window=2, at_least=1, at_most=1, threshold=4, forced=9)
-    verdict = verify(replace(instance, control=control), objective, provers=["brute:Denier"])
+    # No update leaves the link before the horizon.
+    endless = replace(instance, service=instance.horizon + 1)
+    verdict = verify(endless, objective, provers=["brute:Denier"])
     assert verdict.answer is Answer.UNDECIDED
     assert verdict.witness is None
 
@@ -183,7 +184,7 @@ def test_what_a_sender_can_do(ticks: list[int], held: list[int], what: str | Non
     instance, _ = small(kind="starvation")
     alone = replace(instance, clusters=("a",), senders=(Sender(0, 4, 1),))
     schedule = Schedule(tuple(Send(t, 0, 0) for t in ticks), tuple((t, 0) for t in held))
-    found = unlike(alone, schedule)
+    found = unlike(alone, schedule, Kind.WORST_PEAK)
     assert found is None if what is None else found is not None and what in found
 
 
@@ -196,8 +197,8 @@ def test_a_quota_is_kept() -> None:
         sends = tuple(Send(t, 0, 0) for t in range(0, 25, 4) if t not in ticks)
         return Schedule(sends, tuple((t, 0) for t in ticks))
 
-    assert unlike(alone, held(4, 8)) is None
-    assert "fewer than 1 of 3" in str(unlike(alone, held(4, 8, 12)))
+    assert unlike(alone, held(4, 8), Kind.WORST_PEAK) is None
+    assert "fewer than 1 of 3" in str(unlike(alone, held(4, 8, 12), Kind.WORST_PEAK))
 
 
 def test_a_proof_against_a_run_that_exists_is_no_verdict() -> None:

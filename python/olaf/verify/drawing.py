@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from olaf import extras
 from olaf.drawing.style import COLOURS, PAGE, PAGE_INK
 from olaf.usage import ConfigurationError
-from olaf.verify.schedule import Run, mean_peak, on_ticks
+from olaf.verify.instance import Kind
+from olaf.verify.schedule import Run, lost_of, mean_peak, on_ticks
 from olaf.verify.verdict import Answer, Verdict
 from olaf.verify.words import claim, found
 
@@ -49,7 +50,12 @@ def draw(verdict: Verdict, file: Path) -> None:
     with mpl.rc_context({**PAGE, "text.parse_math": False}):
         figure = Figure(figsize=(9.0, 3.8), layout="constrained")
         FigureCanvasAgg(figure)
-        _fill(figure.add_subplot(), verdict)
+        if verdict.objective.kind is Kind.LOSS:
+            figure.suptitle(_title(verdict), x=0.01, ha="left", fontsize="medium")
+            above, below = figure.subplots(2, 1, sharex=True, height_ratios=(2, 1))
+            _fill_with_losses(above, below, verdict)
+        else:
+            _fill(figure.add_subplot(), verdict)
         figure.savefig(file, dpi=120, metadata=metadata)
 
 
@@ -59,6 +65,55 @@ def check_ending(file: Path) -> str:
     if kind not in ENDINGS:
         raise ConfigurationError(f"{file}: a plot ends with .{', .'.join(ENDINGS)}")
     return kind
+
+
+def _title(verdict: Verdict) -> str:
+    word = {Answer.VIOLATED: "Violated", Answer.HOLDS: "Nearest to the limit"}
+    said = word.get(verdict.answer, "Best run found")
+    return f"{said}: {claim(verdict.instance, verdict.objective)}\n{found(verdict)}"
+
+
+def losses(verdict: Verdict) -> list[tuple[float, int, bool]]:
+    """(ms, cluster, whether it was lost) of each update that the objective counts, in order."""
+    witness, instance = verdict.witness, verdict.instance
+    assert witness is not None
+    tick_ms = instance.tick_ns / 1e6
+    return [
+        (send.tick * tick_ms, cluster, lost)
+        for send, lost in lost_of(instance, witness.schedule)
+        if (cluster := instance.senders[send.sender].cluster) in verdict.objective.clusters
+    ]
+
+
+def _fill_with_losses(above: Axes, below: Axes, verdict: Verdict) -> None:
+    """Above each cluster's updates, below the share that was lost so far."""
+    instance, updates = verdict.instance, losses(verdict)
+    rows = {cluster: row for row, cluster in enumerate(verdict.objective.clusters)}
+    for is_lost, colour, marker, label in (
+        (False, OTHERS, "|", "taken"),
+        (True, COLOURS[1], "x", "lost: the queue is full"),
+    ):
+        points = [(at, rows[cluster]) for at, cluster, lost in updates if lost == is_lost]
+        times, heights = [at for at, _ in points], [row for _, row in points]
+        above.plot(times, heights, linestyle="", marker=marker, color=colour, label=label)
+    above.set_yticks(range(len(rows)), [instance.clusters[cluster] for cluster in rows])
+    above.set_ylim(-0.6, len(rows) - 0.4)
+    above.invert_yaxis()
+    above.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    shares, lost = [0.0], 0
+    for number, (_, _, is_lost) in enumerate(updates, 1):
+        lost += is_lost
+        shares.append(100 * lost / number)
+    ends_ms = instance.horizon * instance.tick_ns / 1e6
+    times = [0.0, *(at for at, _, _ in updates), ends_ms]
+    below.step(times, [*shares, shares[-1]], where="post", color=COLOURS[1], linewidth=1.2)
+    limit = float(verdict.objective.limit) * 100
+    name = f"limit {limit:.4g} %"
+    below.axhline(limit, color=PAGE_INK, linewidth=0.9, linestyle=":", label=name)
+    below.set(xlabel="time, ms", ylabel="lost so far, %")
+    below.set_xlim(0, ends_ms)
+    below.set_ylim(bottom=0)
+    below.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
 
 def _fill(axes: Axes, verdict: Verdict) -> None:
@@ -84,9 +139,7 @@ def _fill(axes: Axes, verdict: Verdict) -> None:
         axes.axhline(
             limit, color=PAGE_INK, linewidth=0.9, linestyle=":", label=f"limit {limit:.4g} ms"
         )
-    word = {Answer.VIOLATED: "Violated", Answer.HOLDS: "Nearest to the limit"}
-    title = f"{word.get(verdict.answer, 'Best run found')}: {claim(instance, verdict.objective)}"
-    axes.set_title(f"{title}\n{found(verdict)}", fontweight="normal")
+    axes.set_title(_title(verdict), fontweight="normal")
     axes.set(xlabel="time, ms", ylabel="Age-of-Model, ms")
     axes.set_xlim(0, run.horizon_ns / 1e6)
     axes.set_ylim(bottom=0)

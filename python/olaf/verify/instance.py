@@ -121,6 +121,15 @@ class Kind(StrEnum):
         """True if its values are nanoseconds."""
         return self not in (Kind.LOSS, Kind.NO_AVERAGE)
 
+    @property
+    def is_share(self) -> bool:
+        """True if it counts updates up to the horizon.
+
+        With continuous ties such phases are 1 to the interval: a tick stands for the real times
+        just up to it. With phase 0, workers would also have an update just after the horizon.
+        """
+        return self is Kind.LOSS
+
 
 @dataclass(frozen=True)
 class Objective:

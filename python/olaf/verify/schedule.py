@@ -94,13 +94,31 @@ def trace_of(instance: Instance, schedule: Schedule) -> str:
 
 def replay(instance: Instance, schedule: Schedule) -> Run:
     """Run a schedule through the OLAF engine."""
+    return read_replay(instance, _replayed(instance, schedule), last_counts=schedule.last_counts)
+
+
+def lost_of(instance: Instance, schedule: Schedule) -> list[tuple[Send, bool]]:
+    """Each update of a schedule, and whether it found the queue full."""
+    fates = _replayed(instance, schedule)["fates"]
+    fate_of = {(row["worker"], row["seq"]): row["fate"] for row in fates}
+    numbers = [0] * len(instance.senders)
+    found: list[tuple[Send, bool]] = []
+    for send in schedule.sends:
+        fate = fate_of[f"w{send.sender}", numbers[send.sender]]
+        numbers[send.sender] += 1
+        found.append((send, fate == "dropped"))
+    return found
+
+
+def _replayed(instance: Instance, schedule: Schedule) -> dict[str, Any]:
     from olaf import _olaf
 
     with tempfile.TemporaryDirectory() as folder:
         trace = Path(folder) / "trace.csv"
         trace.write_text(trace_of(instance, schedule), encoding="utf-8")
         text = _olaf.replay(str(trace), engine="olaf", slots=instance.slots, rate=RATE)
-    return read_replay(instance, json.loads(text), last_counts=schedule.last_counts)
+    told: dict[str, Any] = json.loads(text)
+    return told
 
 
 def read_replay(instance: Instance, replayed: dict[str, Any], *, last_counts: bool = True) -> Run:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from itertools import combinations, zip_longest
 
+from olaf.verify.following import follow
 from olaf.verify.instance import Instance, Kind, Objective, Ties
 from olaf.verify.portfolio import DisagreementError
 from olaf.verify.schedule import (
@@ -36,7 +37,7 @@ def confirm(
 
     Raises DisagreementError if senders cannot send like this, or the value is not above.
     """
-    wrong = unlike(instance, schedule)
+    wrong = unlike(instance, schedule, objective.kind)
     run = replay(instance, schedule)
     ticks = on_ticks(instance, run)
     reached = value(ticks, objective)
@@ -69,7 +70,7 @@ def _other_departures(schedule: Schedule, run: Run) -> str | None:
     return None
 
 
-def unlike(instance: Instance, schedule: Schedule) -> str | None:
+def unlike(instance: Instance, schedule: Schedule, kind: Kind) -> str | None:
     """An action in a schedule that no sender of the instance can take; None if all can.
 
     On ticks, update n is ready at phase + n T + late, and of each ``window`` ready ones in a row
@@ -83,7 +84,7 @@ def unlike(instance: Instance, schedule: Schedule) -> str | None:
     for index, sender in enumerate(instance.senders):
         updates = sorted(ready[index])
         phases = [tick - n * sender.interval for n, (tick, _) in enumerate(updates)]
-        earliest = max([0, *(phase - sender.jitter for phase in phases)])
+        earliest = max([_first_phase(instance, kind), *(p - sender.jitter for p in phases)])
         # A real phase may be slightly below the interval.
         latest = min([sender.interval - (instance.ties is Ties.GRID), *phases])
         who = f"worker {index} of {instance.clusters[sender.cluster]}"
@@ -100,6 +101,11 @@ def unlike(instance: Instance, schedule: Schedule) -> str | None:
     if instance.control is None and schedule.held:
         return "an update is held back without transmission control"
     return None
+
+
+def _first_phase(instance: Instance, kind: Kind) -> int:
+    """The earliest phase, in ticks: see `Kind.is_share`."""
+    return 1 if kind.is_share and instance.ties is Ties.CONTINUOUS else 0
 
 
 def pair_of(run: Run, objective: Objective) -> tuple[int, int] | None:
@@ -133,12 +139,9 @@ def pair_of(run: Run, objective: Objective) -> tuple[int, int] | None:
 
 
 def sampled(instance: Instance, objective: Objective) -> Witness | None:
-    """The sample with the largest value: one with all phases 0, and random ones.
-
-    None if senders hold updates back: only provers know when they may.
-    """
+    """The sample with the largest value: one without lateness, and random ones."""
     best: Witness | None = None
-    for schedule in _some(instance):
+    for schedule in _some(instance, objective.kind):
         run = replay(instance, schedule)
         ticks = on_ticks(instance, run)
         reached = value(ticks, objective)
@@ -147,22 +150,24 @@ def sampled(instance: Instance, objective: Objective) -> Witness | None:
     return best
 
 
-def _some(instance: Instance) -> Iterator[Schedule]:
-    if instance.control is not None:
-        return
+def _some(instance: Instance, kind: Kind) -> Iterator[Schedule]:
     draw = random.Random(0)  # the same samples each time
+    first = _first_phase(instance, kind)
     continuous = instance.ties is Ties.CONTINUOUS
     long = sum(instance.horizon // sender.interval + 1 for sender in instance.senders)
     for number in range(max(1, min(SAMPLES, MOST_SENDS // long))):
-        sends = []
+        ready = []
         for index, sender in enumerate(instance.senders):
-            phase = draw.randrange(sender.interval) if number else 0
+            at = first + (draw.randrange(sender.interval) if number else 0)
             # A fraction of a tick for each phase, so that real times have this order.
             offset_ns = index if continuous else 0
-            at = phase
             while at <= instance.horizon:
                 late = draw.randint(0, sender.jitter) if number else 0
                 if at + late <= instance.horizon:
-                    sends.append(Send(at + late, offset_ns, index))
+                    ready.append(Send(at + late, offset_ns, index))
                 at += sender.interval
-        yield Schedule(tuple(sorted(sends)))
+        if instance.control is None:
+            yield Schedule(tuple(sorted(ready)))
+        else:
+            holds = draw.random() if number else 0.0
+            yield follow(instance, instance.control, ready, draw, holds)

@@ -168,7 +168,8 @@ def _control(instance: Instance) -> str:
         f"{_ms(instance, control.threshold)} old; without an answer for more than "
         f"{_ms(instance, control.forced)} it always sends (P_s = 1); an update that is not sent "
         f"is carried or discarded, not retried between updates; N is the number of all clusters; "
-        f"{who} receives the answer {_ms(instance, instance.answer_delay)} after the departure"
+        f"{who} receives the answer {_ms(instance, instance.answer_delay)} after the departure; "
+        "another window may have another answer: try two or three (control.window)"
     )
 
 
@@ -190,7 +191,10 @@ def _counts(kind: Kind) -> str:
         case Kind.STARVATION:
             return "the time before the first delivery and after the last counts too"
         case Kind.LOSS:
-            return "of the updates that all these clusters send up to the horizon"
+            return (
+                "of the updates that all these clusters send up to the horizon, without those just "
+                "after it"
+            )
     return ""
 
 

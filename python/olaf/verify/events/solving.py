@@ -30,6 +30,9 @@ class Events:
         facts = Facts()
         # For the other kinds, larger values are more likely violations.
         self._queue = Queue(facts, instance, may_end_early=objective.kind is Kind.FAIR_PEAK)
+        if objective.kind.is_share:
+            for phase in self._queue.moments.phases:
+                facts.require(phase.tick >= 1)
         self._values = Values(self._queue, objective)
         self._facts = facts
         self._told = 0

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import z3
 
-from olaf.verify.gates import Bit, Gates
+from olaf.verify.gates import Bit, Gates, negation
 from olaf.verify.instance import Instance, Kind, Objective, Ties
 from olaf.verify.prover import NoRun, UndecidedError
 from olaf.verify.schedule import Schedule
@@ -40,6 +40,9 @@ class Timeline:
         if objective.kind is Kind.FAIR_PEAK and instance.ties is Ties.CONTINUOUS:
             # For the other kinds, larger values are more likely violations.
             self._values.may_end_early()
+        if objective.kind.is_share and instance.ties is Ties.CONTINUOUS:
+            for phase in self._line.phases.phase:
+                self._gates.require(negation(phase[0]))
         self._about = self._break_symmetry()
 
     @staticmethod

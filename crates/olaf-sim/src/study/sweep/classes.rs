@@ -1,7 +1,7 @@
 //! Every class of phases once, in order: clusters that are equal may change places, and so may
 //! equal senders of a cluster.
 
-use super::question::Question;
+use super::question::{Kind, Question};
 
 /// Phases, ticks, as an odometer. That of a sender is up to its interval: there it stands for
 /// what is hardly below it.
@@ -9,6 +9,9 @@ pub(super) struct Classes {
     /// Equal clusters, one after the other.
     groups: Vec<Group>,
     phases: Vec<u64>,
+    /// The least phase. Of a share it is 1: a tick stands for the times just up to it, and with 0
+    /// senders would also have an update just after the horizon.
+    least: u64,
 }
 
 struct Group {
@@ -28,7 +31,7 @@ struct SenderKind {
 type Alike = (u32, bool, Vec<u64>);
 
 impl Classes {
-    /// At the first class, where all phases are 0.
+    /// At the first class, where all phases are the least.
     pub(super) fn new(question: &Question) -> Self {
         let mut keyed: Vec<(Alike, Vec<usize>)> = Vec::new();
         for (cluster, alike) in question.alike.iter().enumerate() {
@@ -56,14 +59,15 @@ impl Classes {
                 clusters: of_group.iter().map(|(_, senders)| senders.clone()).collect(),
             })
             .collect();
-        Self { groups, phases: vec![0; question.senders.len()] }
+        let least = least_phase(question.kind);
+        Self { groups, phases: vec![least; question.senders.len()], least }
     }
 
     /// How many there are; `u128::MAX` stands for all that is more.
     pub(super) fn count(&self) -> u128 {
         self.groups.iter().fold(1, |all: u128, group| {
             let states = group.kinds.iter().fold(1, |states: u128, kind| {
-                states.saturating_mul(multisets(u128::from(kind.interval) + 1, kind.count))
+                states.saturating_mul(multisets(u128::from(kind.interval + 1 - self.least), kind.count))
             });
             all.saturating_mul(multisets(states, group.clusters.len()))
         })
@@ -81,7 +85,7 @@ impl Classes {
             // that no order of equal clusters comes twice.
             for index in (0..group.clusters.len()).rev() {
                 let cluster = &group.clusters[index];
-                if advance_cluster(&group.kinds, cluster, &mut self.phases) {
+                if advance_cluster(&group.kinds, cluster, self.least, &mut self.phases) {
                     for later in &group.clusters[index + 1..] {
                         for (from, to) in cluster.iter().zip(later) {
                             self.phases[*to] = self.phases[*from];
@@ -126,9 +130,19 @@ impl Classes {
     }
 }
 
+/// The first phase that a sender can have.
+pub(super) fn least_phase(kind: Kind) -> u64 {
+    u64::from(kind == Kind::Loss)
+}
+
 /// The next phases of one cluster's senders, each kind's in ascending order; false, and all of
-/// them 0 again, where these were the last.
-fn advance_cluster(kinds: &[SenderKind], senders: &[usize], phases: &mut [u64]) -> bool {
+/// them the least again, where these were the last.
+fn advance_cluster(
+    kinds: &[SenderKind],
+    senders: &[usize],
+    least: u64,
+    phases: &mut [u64],
+) -> bool {
     let mut start = 0;
     for kind in kinds {
         let of_kind = &senders[start..start + kind.count];
@@ -141,7 +155,7 @@ fn advance_cluster(kinds: &[SenderKind], senders: &[usize], phases: &mut [u64]) 
             return true;
         }
         for sender in of_kind {
-            phases[*sender] = 0;
+            phases[*sender] = least;
         }
     }
     false

@@ -36,7 +36,8 @@ fn questions() -> impl Strategy<Value = Question> {
 /// All phases, in all orders of ranks that they can have.
 fn every_run(question: &Question, mut run: impl FnMut(&[u64], &[u8])) {
     let senders = question.senders.len();
-    let mut phases = vec![0; senders];
+    let least = super::classes::least_phase(question.kind);
+    let mut phases = vec![least; senders];
     loop {
         let order: Vec<u8> = (0..u8::try_from(senders).unwrap_or(u8::MAX)).collect();
         permute(order, 0, &mut |order| {
@@ -49,7 +50,7 @@ fn every_run(question: &Question, mut run: impl FnMut(&[u64], &[u8])) {
             return;
         };
         phases[at] += 1;
-        phases[..at].fill(0);
+        phases[..at].fill(least);
     }
 }
 
