@@ -88,6 +88,8 @@ class Instance:
     answer_delay: int = 0
     """Ticks from a departure to the workers that hear its answer: the paper's R."""
     hears: Hears = Hears.SHARED
+    rounding: str = ""
+    """How the times were rounded, a clause; empty: they are exact. See `olaf.verify.rounding`."""
 
     @property
     def deterministic(self) -> bool:

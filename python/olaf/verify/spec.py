@@ -114,8 +114,8 @@ class TimeSpec(Table):
     times the longest interval, at least two deliveries of every cluster, and twice the longest
     limit."""
     tick_ms: PositiveMilliseconds | None = None
-    """Length of a tick; it must divide all intervals, jitters, delays and the service. Default: the
-    longest such tick."""
+    """Length of a tick. Times that it does not divide are rounded (`olaf.verify.rounding`).
+    Default: the longest tick that divides all times; without one, the tick that rounds least."""
     ties: Ties = Ties.CONTINUOUS
     """continuous: phases are real numbers; grid: every event falls on a tick exactly."""
 

@@ -209,7 +209,7 @@ class _Case:
             self._violated()
             return
         self._below(limit if found.at_most is None else found.at_most, found)
-        self._forever = found.forever and self._averages_forever
+        self._forever = found.forever and self._averages_forever and not self._instance.rounding
         horizon_ns = self._instance.horizon * self._instance.tick_ns
         if self._objective.kind in CLOSED and not found.forever and limit >= horizon_ns:
             reach = amount(self._objective.kind, limit)
@@ -277,7 +277,9 @@ class _Case:
 
     def _below(self, above: Fraction, proof: NoRun) -> None:
         self._at_most = above
-        self._edge_forever = proof.forever and self._averages_forever
+        # The lateness that stands for rounding is that of the horizon.
+        exact = not self._instance.rounding
+        self._edge_forever = proof.forever and self._averages_forever and exact
         if self._best is not None and self._best.value > above:
             raise DisagreementError(
                 f"{'+'.join(self._who)} proved that no {self._objective.kind} is above {above}, "

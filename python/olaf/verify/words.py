@@ -120,6 +120,8 @@ def explained(verdict: Verdict) -> list[str]:
                 f"{found(verdict)}, in a run{ends} that {verdict.prover} found in {took}",
                 edge(verdict),
             ]
+            if verdict.instance.rounding:
+                lines.append("the times are rounded: with exact times it may hold")
         case Answer.UNDECIDED:
             lines = [f"{verdict.reason}; after {took}", edge(verdict)]
     return [line for line in lines if line]
@@ -151,8 +153,7 @@ def assumed(instance: Instance, objective: Objective) -> list[str]:
         f"observed for {_ms(instance, instance.horizon)}",
         _control(instance),
     ]
-    counts = _counts(objective.kind)
-    return [*said, counts] if counts else said
+    return [each for each in (*said, instance.rounding, _counts(objective.kind)) if each]
 
 
 def _control(instance: Instance) -> str:
