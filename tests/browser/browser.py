@@ -67,12 +67,13 @@ class Browser:
         os.close(self._in)
 
     def open(self, url: str, *, width: int = 1240, height: int = 1400, dark: bool = False) -> None:
-        """Load a page."""
+        """Load a page; its script runs."""
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self.call("Emulation.setDeviceMetricsOverride", **size)
         self.call("Page.navigate", url=url)
+        self.wait(f"location.href === {json.dumps(url)} && document.readyState === 'complete'")
 
     def value(self, script: str) -> Any:
         """What an expression of JavaScript is in the page."""
