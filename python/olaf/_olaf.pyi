@@ -553,6 +553,26 @@ def update_bytes(parameters: int, config: str = "{}") -> int:
     config: JSON, see `Client`. Raises ValueError for an invalid key.
     """
 
+@final
+class LogFilter:
+    """Lets the lines of a log through from a level on, and not too many of one kind."""
+
+    def __new__(cls, level: str) -> Self:
+        """level: debug, info, warning or error; otherwise ValueError."""
+
+    @staticmethod
+    def level(event: str) -> str:
+        """The level of an event, by the event's name."""
+
+    def take(self, event: str) -> int | None:
+        """None: leave the line out. A number: print it, after so many of its kind left out."""
+
+    def end(self) -> list[tuple[str, int]]:
+        """The kinds of which lines were left out, and how many, that no line has told of yet."""
+
+def wire_versions() -> list[tuple[str, int]]:
+    """Each protocol with a version in its messages, and the version that is spoken here."""
+
 def metrics(status: str) -> str:
     """Metrics of a status document (JSON), in OpenMetrics' text format.
 

@@ -24,7 +24,7 @@ from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 Message = dict[str, Any]
 
@@ -43,19 +43,56 @@ def clock_here() -> str:
         return platform.node()
 
 
+class Filter(Protocol):
+    """What leaves lines out of a log: `olaf._olaf.LogFilter`."""
+
+    def take(self, event: str) -> int | None:
+        """None: leave the line out; a number: print it, after so many that were left out."""
+
+    def end(self) -> list[tuple[str, int]]:
+        """The kinds of lines that were left out since they were told of, and how many."""
+
+    @staticmethod
+    def level(event: str) -> str:
+        """debug, info, warning or error."""
+
+
 class Reporter:
     """Prints the messages of a role: JSON lines for programs, sentences for people."""
 
     def __init__(
-        self, *, as_json: bool, out: IO[str] | None = None, human: Callable[[Message], str]
+        self,
+        *,
+        as_json: bool,
+        out: IO[str] | None = None,
+        human: Callable[[Message], str],
+        filtered: Filter | None = None,
     ) -> None:
+        """Print to ``out`` (None: stdout). ``filtered``: leave lines out; without it, print all."""
         self._as_json = as_json
         self._out = out or sys.stdout
         self._human = human
+        self._filter = filtered
 
     def say(self, event: str, **fields: Any) -> None:
         """Report one event; ignore a reader that is gone."""
-        message = {"event": event, **fields}
+        if self._filter is None:
+            self._print({"event": event, **fields})
+            return
+        suppressed = self._filter.take(event)
+        if suppressed is None:
+            return
+        left_out = [(event, suppressed)] if suppressed else []
+        if event == "stopped":
+            left_out += self._filter.end()
+        for of, lines in left_out:
+            self._print({"event": "suppressed", "of": of, "lines": lines})
+        self._print({"event": event, **fields})
+
+    def _print(self, message: Message) -> None:
+        if self._filter is not None and self._as_json:
+            level = self._filter.level(message["event"])
+            message = {**message, "time_unix_s": time.time(), "level": level}
         line = json.dumps(message) if self._as_json else self._human(message)
         if not line:
             return

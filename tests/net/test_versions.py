@@ -9,7 +9,7 @@ import pytest
 from waiting import until
 
 import olaf
-from conftest import Network, stats, zeros
+from conftest import Events, Network, stats, zeros
 
 
 def test_a_worker_names_the_version_of_a_switch_of_another_release(
@@ -53,3 +53,24 @@ def test_a_join_of_another_version_hears_which_one_is_spoken(
     plain_socket.setblocking(False)
     with pytest.raises(BlockingIOError):
         plain_socket.recv(65_536)
+
+
+@pytest.mark.parametrize("party", ["switch", "server"])
+def test_datagrams_of_another_version_are_told_once_with_both_versions(
+    network: Network, plain_socket: socket.socket, party: str
+) -> None:
+    server = network.server()
+    asked = network.switch(server.address) if party == "switch" else server
+    host, _, port = asked.address.rpartition(":")
+    for _ in range(30):
+        plain_socket.sendto(b"OLAF\x01\x01" + bytes(200), (host, int(port)))
+
+    def refused() -> bool:
+        return int(stats(asked)["refused"].get("wrong_version", 0)) == 30
+
+    until(refused, "thirty refusals")
+    told = Events(asked).named("other_version")
+    assert len(told) == 1, "strangers fill no log"
+    assert (told[0]["version"], told[0]["own_version"]) == (1, 3)
+    assert told[0]["address"] == f"127.0.0.1:{plain_socket.getsockname()[1]}"
+    assert "older: install the same release" in told[0]["reason"]

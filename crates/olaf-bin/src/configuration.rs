@@ -1,6 +1,7 @@
 //! Merges a file, the options and `--set` into one table; later values take precedence.
 
 use olaf_engine::units;
+use olaf_net::logging::Level;
 use olaf_net::{AskError, StartError};
 use serde_json::{Map, Value};
 use std::fmt;
@@ -36,9 +37,24 @@ pub struct Common {
     /// File with the token that readers of --metrics send; other machines need one.
     #[arg(long, value_name = "FILE")]
     metrics_token_file: Option<String>,
-    /// Print one JSON object per line to stdout.
+    /// Lines of the log: sentences, or JSON objects with their time and level.
+    #[arg(long, value_name = "text|json", default_value = "text")]
+    pub log_format: LogFormat,
+    /// Least level of the lines: debug, info, warning, error.
+    #[arg(long, value_name = "LEVEL", default_value = "info", value_parser = str::parse::<Level>)]
+    pub log_level: Level,
+    /// Print one JSON object per line to stdout: every event, and nothing left out.
     #[arg(long)]
     pub json: bool,
+}
+
+/// How a line of the log is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum LogFormat {
+    /// A sentence.
+    Text,
+    /// A JSON object with `time_unix_s` and `level`.
+    Json,
 }
 
 fn every(text: &str) -> Result<Duration, String> {
@@ -198,6 +214,8 @@ mod tests {
             metrics: None,
             metrics_token_file: None,
             every: Duration::from_secs(5),
+            log_format: LogFormat::Text,
+            log_level: Level::Info,
             json: true,
         }
     }

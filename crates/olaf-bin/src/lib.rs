@@ -7,5 +7,12 @@
 mod configuration;
 mod serving;
 
-pub use configuration::{Common, Failure, Table, key_files, table};
+pub use configuration::{Common, Failure, LogFormat, Table, key_files, table};
 pub use serving::{Role, finish, serve};
+
+/// The version of the program, and those of the messages that it speaks.
+#[must_use]
+pub fn version() -> String {
+    let wire = olaf_net::wire_versions().map(|(name, version)| format!("{name} {version}"));
+    format!("{} (wire versions: {})", env!("CARGO_PKG_VERSION"), wire.join(", "))
+}

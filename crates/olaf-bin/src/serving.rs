@@ -1,6 +1,7 @@
 //! The loop of a role: events as they come, statistics every so often, a clean end at a signal.
 
-use crate::configuration::{Common, Failure};
+use crate::configuration::{Common, Failure, LogFormat};
+use olaf_net::logging::{Level, LogFilter};
 use olaf_net::{AskError, EngineKind};
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -8,7 +9,7 @@ use signal_hook::iterator::Signals;
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Interval between looks for events: short for a person, long for a processor.
 const POLL: Duration = Duration::from_millis(100);
@@ -60,7 +61,7 @@ pub trait Role {
 /// If it cannot continue; the error says why.
 pub fn serve(name: &str, role: &impl Role, common: &Common) -> Result<(), Failure> {
     let signals = signals().map_err(|error| Failure { text: error.to_string(), code: 1 })?;
-    let mut report = Report { name, json: common.json, out: Some(std::io::stdout()) };
+    let mut report = Report::new(name, common);
     role.start()?;
     report.say(&listening(role));
     let mut due = Instant::now() + common.every;
@@ -143,9 +144,25 @@ fn statistics(role: &impl Role) -> Result<Value, Failure> {
 
 struct Report<'a> {
     name: &'a str,
-    json: bool,
+    style: Style,
     /// None once the reader of stdout has left: a signal then says when to stop.
     out: Option<std::io::Stdout>,
+}
+
+/// How lines are written.
+enum Style {
+    /// Every event as JSON, for the program that started this one.
+    Whole,
+    /// A log, of which some lines are left out.
+    Log(LogFormat, LogFilter),
+}
+
+impl<'a> Report<'a> {
+    fn new(name: &'a str, common: &Common) -> Self {
+        let log = || Style::Log(common.log_format, LogFilter::new(common.log_level));
+        let style = if common.json { Style::Whole } else { log() };
+        Self { name, style, out: Some(std::io::stdout()) }
+    }
 }
 
 impl Report<'_> {
@@ -167,7 +184,33 @@ impl Report<'_> {
     }
 
     fn say(&mut self, message: &Value) {
-        let line = if self.json { message.to_string() } else { self.sentence(message) };
+        let event = message["event"].as_str().unwrap_or_default();
+        let format = match &mut self.style {
+            Style::Whole => return self.print(&message.to_string()),
+            Style::Log(format, filter) => {
+                let Some(suppressed) = filter.take(event, Instant::now()) else { return };
+                let mut told = (suppressed > 0).then(|| (event.to_owned(), suppressed));
+                let format = *format;
+                let ends = if event == "stopped" { filter.end() } else { Vec::new() };
+                for (of, lines) in told.take().into_iter().chain(ends) {
+                    self.log(format, &json!({"event": "suppressed", "of": of, "lines": lines}));
+                }
+                format
+            }
+        };
+        self.log(format, message);
+    }
+
+    /// Prints a line of the log.
+    fn log(&mut self, format: LogFormat, message: &Value) {
+        let line = match format {
+            LogFormat::Text => self.sentence(message),
+            LogFormat::Json => stamped(message).to_string(),
+        };
+        self.print(&line);
+    }
+
+    fn print(&mut self, line: &str) {
         if let Some(out) = &mut self.out
             && writeln!(out, "{line}").and_then(|()| out.flush()).is_err()
         {
@@ -193,6 +236,16 @@ impl Report<'_> {
         let why = message["why"].as_str().map(|why| format!(" ({why})")).unwrap_or_default();
         format!("{}: {what}{why}: {details}", self.name)
     }
+}
+
+/// The message with its level and the time.
+fn stamped(message: &Value) -> Value {
+    let mut stamped = message.clone();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let event = message["event"].as_str().unwrap_or_default();
+    stamped["time_unix_s"] = now.as_secs_f64().into();
+    stamped["level"] = Level::of(event).name().into();
+    stamped
 }
 
 /// The counts of each engine of a switch, or of each job of a server.
@@ -282,8 +335,13 @@ fn plain(value: &Value) -> String {
 mod tests {
     use super::*;
 
+    fn report(name: &str) -> Report<'_> {
+        let filter = LogFilter::new(Level::Info);
+        Report { name, style: Style::Log(LogFormat::Text, filter), out: None }
+    }
+
     fn said(message: &Value) -> String {
-        Report { name: "switch", json: false, out: None }.sentence(message)
+        report("switch").sentence(message)
     }
 
     /// Serves nothing; its last checkpoint fails.
@@ -316,7 +374,7 @@ mod tests {
 
     #[test]
     fn a_last_checkpoint_that_fails_is_told_in_the_exit_code() {
-        let mut report = Report { name: "server", json: false, out: None };
+        let mut report = report("server");
         let failure = end(&Full::default(), &mut report, "SIGTERM").expect_err("it failed");
         assert_eq!(failure.code, 1);
         assert!(failure.text.contains("job 1, c, could not be written: full"), "{failure}");

@@ -67,11 +67,22 @@ fn what_cannot_be_names_the_key_and_ends_with_2() {
         (SERVER, vec!["--rule", "none"], "rule = \"none\": must be delta or paper-literal"),
         (SERVER, vec!["--set", "silent_after=2"], "silent_after = 2: a time needs its unit"),
         (SERVER, vec!["--unknown"], "--unknown"),
+        (SERVER, vec!["--log-level", "loud"], "must be one of debug, info, warning, error"),
     ] {
         let ended = ran(program, &arguments);
         let told_by = text(&ended.stderr);
         assert_eq!(ended.status.code(), Some(2), "{arguments:?}: {told_by}");
         assert!(told_by.contains(told), "{arguments:?}: {told_by}");
+    }
+}
+
+#[test]
+fn the_version_names_those_of_the_messages() {
+    for program in [SWITCH, SERVER] {
+        let told = text(&ran(program, &["--version"]).stdout);
+        let (name, version) = olaf_net::wire_versions()[0];
+        assert!(told.contains(&format!("{name} {version}")), "{told}");
+        assert!(told.contains(env!("CARGO_PKG_VERSION")), "{told}");
     }
 }
 

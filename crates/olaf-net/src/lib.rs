@@ -18,10 +18,12 @@ mod error;
 mod io;
 mod json;
 pub mod keys;
+pub mod logging;
 mod random;
 mod roles;
 mod sum;
 mod system;
+mod versions;
 pub mod watch;
 
 pub use client::{Client, ClientConfig, Joining, Probing, ProbingConfig};
@@ -33,3 +35,4 @@ pub use roles::{
     SharingHostConfig, Switch, SwitchConfig,
 };
 pub use sum::{Pending, Protocol, SumClient, SumConfig, SumError, SumFailure, SumJoining};
+pub use versions::wire_versions;

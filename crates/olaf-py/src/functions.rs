@@ -25,6 +25,12 @@ pub(crate) fn defaults() -> String {
     olaf_net::defaults()
 }
 
+/// Each protocol with a version in its messages, and the version that is spoken here.
+#[pyfunction]
+pub(crate) fn wire_versions() -> Vec<(&'static str, u8)> {
+    olaf_net::wire_versions().to_vec()
+}
+
 /// Metrics of a status document, in the text format of OpenMetrics.
 #[pyfunction]
 pub(crate) fn metrics(status: &str) -> PyResult<String> {

@@ -12,6 +12,7 @@ mod errors;
 mod functions;
 mod job;
 mod keys;
+mod logging;
 mod memory;
 mod mina;
 mod probe;
@@ -40,12 +41,14 @@ mod _olaf {
     use crate::functions::{
         apply_rule, defaults, deliver, format_rate, format_size, format_time, metrics,
         metrics_catalogue, metrics_unmapped, parse_rate, parse_size, parse_time, queues, replay,
-        simulate, update_bytes,
+        simulate, update_bytes, wire_versions,
     };
     #[pymodule_export]
     use crate::job::VirtualJob;
     #[pymodule_export]
     use crate::keys::{key_info, key_text, new_key, new_key_text, switch_key, switch_key_text};
+    #[pymodule_export]
+    use crate::logging::LogFilter;
     #[pymodule_export]
     use crate::mina::MinaSimulation;
     #[pymodule_export]

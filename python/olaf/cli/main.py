@@ -54,9 +54,10 @@ Exit codes:
 
 def _print_version(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
-        from olaf._olaf import __version__
+        from olaf._olaf import __version__, wire_versions
 
-        click.echo(f"olaf {__version__}")
+        wire = ", ".join(f"{name} {version}" for name, version in wire_versions())
+        click.echo(f"olaf {__version__} (wire versions: {wire})")
         ctx.exit()
 
 
@@ -72,7 +73,7 @@ def _print_version(ctx: click.Context, parameter: click.Parameter, value: bool) 
     expose_value=False,
     is_eager=True,
     callback=_print_version,
-    help="Print the version and stop.",
+    help="Print the version, and those of the messages on the wire, and stop.",
 )
 def olaf() -> None:
     """Distributed reinforcement learning in which switches sum part of the updates.

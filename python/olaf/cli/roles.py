@@ -45,6 +45,20 @@ token_option = click.option(
     metavar="FILE",
     help="File with the token that readers of --metrics send; other machines need one.",
 )
+log_format_option = click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Lines of the log: sentences, or JSON objects with their time and level.",
+)
+log_level_option = click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    default="info",
+    show_default=True,
+    help="Least level of the lines. Many lines of one kind are cut, and counted.",
+)
 every_option = click.option(
     "--every",
     type=options.Seconds(least=0.01),
@@ -132,6 +146,8 @@ every_option = click.option(
 )
 @metrics_option
 @token_option
+@log_format_option
+@log_level_option
 @every_option
 @options.as_json
 @options.configuration
@@ -209,6 +225,8 @@ def switch(ctx: click.Context, /, **given: Any) -> None:
 @click.option("--fresh", is_flag=True, default=None, help="Ignore an existing checkpoint.")
 @metrics_option
 @token_option
+@log_format_option
+@log_level_option
 @every_option
 @options.as_json
 @options.configuration
@@ -255,6 +273,8 @@ def server(ctx: click.Context, /, **given: Any) -> None:
 @click.option("--seed", type=int, help="Random seed of environment, policy and first weights.")
 @metrics_option
 @token_option
+@log_format_option
+@log_level_option
 @every_option
 @options.as_json
 @options.configuration
@@ -310,7 +330,13 @@ def _begin(given: Mapping[str, Any]) -> tuple[Control, dict[str, Any] | None]:
 
 
 def _reporter(given: Mapping[str, Any], role: str) -> Reporter:
-    return Reporter(as_json=given["json_out"], human=_human(role, given["every"]))
+    human = _human(role, given["every"])
+    if given["json_out"]:
+        return Reporter(as_json=True, human=human)
+    from olaf._olaf import LogFilter
+
+    as_json = given["log_format"] == "json"
+    return Reporter(as_json=as_json, human=human, filtered=LogFilter(given["log_level"]))
 
 
 def _human(role: str, every_s: float) -> Callable[[Message], str]:

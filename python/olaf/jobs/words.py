@@ -57,6 +57,9 @@ _SENTENCES = {
     "says",
     "cores_differ": "job {job}: this switch has {here} cores and the switch above {above}: give "
     "both the same --cores; the workers are refused",
+    "other_version": "a datagram of {address} has version {version}, and this side speaks version "
+    "{own_version}: {reason}",
+    "suppressed": "{lines} more lines of {of} were left out",
     "non_finite": "job {job}: worker {rank} sent a NaN or an infinity in operation {operation}",
 }
 

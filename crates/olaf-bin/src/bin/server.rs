@@ -13,7 +13,7 @@ use std::process::ExitCode;
 #[derive(Debug, Parser)]
 #[command(
     name = "olaf-server",
-    version,
+    version = olaf_bin::version(),
     after_help = "\
 Examples:
   olaf-server --listen 0.0.0.0:5556 --key-file job.key

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 #[derive(Debug, Parser)]
 #[command(
     name = "olaf-switch",
-    version,
+    version = olaf_bin::version(),
     after_help = "\
 Examples:
   olaf-switch --listen 0.0.0.0:5555 --upstream 10.0.0.2:5556 --key-file switch.key

@@ -14,6 +14,8 @@ const LIMIT: usize = 4096;
 const RECENT: usize = 32;
 /// Shortest time between two events about trouble with sending.
 const TELL_TROUBLE_EVERY: Duration = Duration::from_secs(1);
+/// Shortest time between two events about another version.
+const TELL_VERSION_EVERY: Duration = Duration::from_secs(10);
 
 /// The events.
 #[derive(Default)]
@@ -21,6 +23,9 @@ pub(super) struct Log {
     events: VecDeque<Value>,
     forgotten: u64,
     told_trouble: Option<Instant>,
+    told_version: Option<Instant>,
+    /// Datagrams of other versions since that.
+    other_versions: u64,
     /// The newest events, whether they were fetched or not: an operator looks at them.
     recent: VecDeque<Value>,
 }
@@ -45,6 +50,24 @@ impl Log {
         self.keep(json!({
             "at_ns": now.0, "event": event, "address": trouble.to.to_string(), "bytes": trouble.bytes,
             "reason": trouble.advice(),
+        }));
+    }
+
+    /// Notes a datagram of another version of the format. Anybody may send one, so the lines are
+    /// few; the next one says how many came in between.
+    pub(super) fn note_version(&mut self, now: Instant, from: &str, have: u8, speaks: u8) {
+        let lately = self.told_version.is_some_and(|told| now.since(told) < TELL_VERSION_EVERY);
+        if lately {
+            self.other_versions += 1;
+            return;
+        }
+        self.told_version = Some(now);
+        let before = std::mem::take(&mut self.other_versions);
+        let older = if have < speaks { "that party is older" } else { "this side is older" };
+        self.keep(json!({
+            "at_ns": now.0, "event": "other_version", "address": from, "version": have,
+            "own_version": speaks, "not_told_before": before,
+            "reason": format!("{older}: install the same release at both ends"),
         }));
     }
 

@@ -25,8 +25,10 @@ use crate::io::waker::Waker;
 use log::Log;
 use olaf_engine::seal::Secrets;
 use olaf_engine::{
-    Engine, Instant, PeerId, PortId, Sealed, Source, TrafficClass, Transmit, Verdict, Wiring,
+    DropReason, Engine, Instant, PeerId, PortId, Refused, Sealed, Source, TrafficClass, Transmit,
+    Verdict, Wiring,
 };
+use olaf_wire::Refusal;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io;
@@ -261,7 +263,12 @@ impl<E: Engine> Driver<E> {
                 None => self.statistics.unroutable += 1,
             },
             // The engine counts what it drops under the reason.
-            Verdict::Absorb | Verdict::Drop(_) => {}
+            Verdict::Drop(reason) => {
+                if let Some((have, speaks)) = other_version(reason) {
+                    self.log.note_version(now, &self.peers.name(from.peer), have, speaks);
+                }
+            }
+            Verdict::Absorb => {}
         }
     }
 
@@ -298,6 +305,17 @@ impl<E: Engine> Driver<E> {
         if let Some(trouble) = self.out.poll_trouble() {
             self.log.note(now, &trouble);
         }
+    }
+}
+
+/// The version of a datagram that is of another one, and the version of this side.
+const fn other_version(reason: DropReason) -> Option<(u8, u8)> {
+    match reason {
+        DropReason::Malformed(Refusal::WrongVersion { have, speaks })
+        | DropReason::End(Refused::Malformed(Refusal::WrongVersion { have, speaks })) => {
+            Some((have, speaks))
+        }
+        _ => None,
     }
 }
 
