@@ -26,12 +26,15 @@ compare: env ## train with FIFO, OLAF and two baselines, and compare (ARGS="..")
 PYTEST := PYTEST_XDIST_AUTO_NUM_WORKERS=$$(($$(getconf _NPROCESSORS_ONLN) * 3 / 2)) \
 	$(BIN)/pytest --numprocesses auto --maxprocesses 8 --dist loadgroup
 
+# `make test` runs the first of them beside the Python tests; `make check` runs the other one, once.
+RUST_TESTS ?= test-rust
+
 # The dependencies of Python come while the crates compile; then the tests of both run side by side.
 test: ## run the quick tests; `make check` runs all tests
 	@scripts/env --dependencies & environment=$$!; \
 	cargo test --workspace --quiet --no-run && wait $$environment
 	@scripts/env --tests
-	@mkdir -p target; $(MAKE) --no-print-directory test-rust >target/test-rust.log 2>&1 & rust=$$!; \
+	@mkdir -p target; $(MAKE) --no-print-directory $(RUST_TESTS) >target/test-rust.log 2>&1 & rust=$$!; \
 	$(MAKE) --no-print-directory test-python; python=$$?; \
 	wait $$rust; rust=$$?; cat target/test-rust.log; exit $$((rust | python))
 
@@ -41,13 +44,22 @@ test-rust: ## run the tests of the crates, with a quarter of the random cases
 test-python: env-for-tests ## run the quick Python tests, over real sockets and processes
 	$(PYTEST) -m "not slow and not torch and not ray and not wireshark and not browser"
 
-test-slow: env-for-tests ## run the tests that take many seconds each, and all random cases
+test-rust-all: ## run the tests of the crates with all random cases, and those of optional features
 	cargo test --workspace --quiet
 	cargo test -p olaf-net --features portable --lib --quiet  # the poller of other systems
 	cargo test -p olaf-ffi --features header --test header --quiet
 	cargo test -p olaf-sched --features model --lib --quiet protocol::check::explore
 	cargo test -p olaf-engine --features model --lib --quiet check::
+
+test-slow: test-rust-all test-slow-python ## run the tests that take many seconds each, and all random cases
+
+.PHONY: test-rust-all test-slow-python test-all
+test-slow-python: env-for-tests
 	$(PYTEST) -m "slow and not torch and not ray and not wireshark and not browser"
+
+test-all: ## run the quick and the slow tests, each once
+	@$(MAKE) --no-print-directory test RUST_TESTS=test-rust-all
+	@$(MAKE) --no-print-directory test-slow-python
 
 test-torch: ## run the tests of --learner torch and the integrations (installs 5 GB of extras)
 	@scripts/env --tests torch sb3 lightning
@@ -74,7 +86,7 @@ browser-if-possible: env-for-tests
 	@scripts/browser --skip
 	$(BIN)/pytest -m browser
 
-check: format lint types pure ns3-if-possible browser-if-possible test test-slow wireshark test-torch fuzz wheel ## run everything that CI runs
+check: format lint types pure ns3-if-possible browser-if-possible test-all wireshark test-torch fuzz wheel ## run everything that CI runs
 
 format: env-for-tests ## check the formatting
 	cargo fmt --all --check
