@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import olaf
@@ -40,6 +41,26 @@ def test_each_job_of_the_list_has_its_key_and_no_other_is_served(
     with pytest.raises(olaf.UnreachableError):
         thief.join(zeros(), 1.0)
     assert stats(switch)["keys"]["refused"]["other_job"] > 0
+
+
+@pytest.mark.parametrize("protocol", ["reduce", "iswitch", "trio"])
+def test_the_key_of_one_job_is_good_for_no_other_sum(
+    network: Network, keys: dict[int, str], protocol: str
+) -> None:
+    switch = network.switch("127.0.0.1:9", engines=[protocol], jobs=listed(keys))
+    with pytest.raises((olaf.UnreachableError, olaf.RefusedError)):
+        olaf.connect_sum(
+            switch.address, job=2, workers=1, protocol=protocol, key_file=keys[1], timeout_s=1.0
+        )
+    assert stats(switch)[protocol]["keys"]["refused"]["other_job"] > 0
+    assert stats(switch)[protocol]["jobs"] == []
+    for job, key in keys.items():
+        with olaf.connect_sum(
+            switch.address, job=job, workers=1, protocol=protocol, key_file=key
+        ) as alone:
+            array = np.full(10, 2.0, np.float32)
+            alone.all_reduce(array)
+            assert np.all(array == 2.0)
 
 
 def test_a_job_takes_no_more_than_its_limits(network: Network, keys: dict[int, str]) -> None:

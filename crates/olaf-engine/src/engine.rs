@@ -56,9 +56,9 @@ pub trait Engine {
     /// carries. `largest` is the longest datagram that the system would send, where it says so.
     fn handle_too_long(&mut self, _now: Instant, _bytes: usize, _largest: Option<u32>) {}
 
-    /// The job that a message of this engine names; none if it names none. A key of one job is not
-    /// good for the messages of another.
-    fn job_of(&self, _message: &[u8]) -> Option<u32> {
+    /// The job of a message; none if nothing says it. `at` is where the message came from, or goes to.
+    /// A key of one job is not good for the messages of another.
+    fn job_of(&self, _at: Source, _message: &[u8]) -> Option<u32> {
         None
     }
 }

@@ -5,6 +5,7 @@
 //! the key can sign it. So a spoofed address costs this party one short datagram, and its owner
 //! gets no more bytes than were sent.
 
+use super::Place;
 use super::reason::{Counters, Reason};
 use super::secrets::{Direction, Secrets, Session};
 use super::window::Window;
@@ -20,6 +21,9 @@ use olaf_wire::sealed::{Handshake, KeyName, Kind, MAX_COUNTER, Sealed, Tag};
 const COOKIE_AGE: Duration = Duration::from_secs(10);
 /// An association that was not heard for this time gives way where all are taken.
 const IDLE: Duration = Duration::from_secs(30);
+
+/// The sender of a datagram, and its address where that is known.
+type Whence = (PeerId, Option<Place>);
 
 /// One handshake's outcome, at the party that answered.
 struct Association {
@@ -72,7 +76,7 @@ impl Answering {
         &self,
         secrets: &dyn Secrets,
         now: Instant,
-        from: PeerId,
+        whence: Whence,
         hello: &Handshake,
     ) -> Handshake {
         let known = secrets.keys().iter().any(|key| key.name == hello.key_name);
@@ -84,7 +88,7 @@ impl Answering {
         if !known {
             return answer;
         }
-        let cookie = cookie_of(secrets, from, hello, now.nanos());
+        let cookie = cookie_of(secrets, whence, hello, now.nanos());
         Handshake { cookie_ns: now.nanos(), cookie, ..answer }
     }
 
@@ -95,7 +99,7 @@ impl Answering {
         secrets: &mut dyn Secrets,
         counters: &mut Counters,
         now: Instant,
-        from: PeerId,
+        whence: Whence,
         open: &Handshake,
         sealed: &Sealed<'_>,
     ) -> Result<(usize, Handshake), Reason> {
@@ -103,16 +107,16 @@ impl Answering {
         if made > now || now.since(made) > COOKIE_AGE {
             return Err(Reason::OldCookie);
         }
-        if !same(&cookie_of(secrets, from, open, open.cookie_ns), &open.cookie) {
+        if !same(&cookie_of(secrets, whence, open, open.cookie_ns), &open.cookie) {
             return Err(Reason::BadCookie);
         }
         let key = key_named(secrets, &open.key_name).ok_or(Reason::NoSuchKey)?;
         if !secrets.verify(key, sealed.signed, &sealed.tag) {
             return Err(Reason::BadTag);
         }
-        let number = match self.of_handshake(from, key, &open.initiator) {
+        let number = match self.of_handshake(whence.0, key, &open.initiator) {
             Some(number) => number,
-            None => self.begin(secrets, counters, now, (from, key), open.initiator)?,
+            None => self.begin(secrets, counters, now, (whence.0, key), open.initiator)?,
         };
         let responder = self.by_number[&number].responder;
         let answer = Handshake {
@@ -263,9 +267,15 @@ fn key_named(secrets: &dyn Secrets, name: &KeyName) -> Option<usize> {
 }
 
 /// The cookie for a party that begins a handshake with these random bytes at this time.
-fn cookie_of(secrets: &dyn Secrets, from: PeerId, begun: &Handshake, ns: u64) -> Tag {
-    let mut bytes = Vec::with_capacity(36);
-    bytes.extend_from_slice(&from.0.to_be_bytes());
+///
+/// The address is in it, where the driver says it: while a flood of strangers comes, a stranger's number
+/// may be forgotten before its answer is here, and then be another.
+fn cookie_of(secrets: &dyn Secrets, (peer, place): Whence, begun: &Handshake, ns: u64) -> Tag {
+    let mut bytes = Vec::with_capacity(64);
+    match place {
+        Some(place) => bytes.extend_from_slice(&place),
+        None => bytes.extend_from_slice(&peer.0.to_be_bytes()),
+    }
     bytes.extend_from_slice(&begun.key_name);
     bytes.extend_from_slice(&begun.initiator);
     bytes.extend_from_slice(&ns.to_be_bytes());

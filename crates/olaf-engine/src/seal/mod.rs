@@ -42,6 +42,9 @@ pub const ASSOCIATIONS: usize = 4096;
 /// Answers to handshakes that wait for their port.
 const ANSWERS: usize = 1024;
 
+/// An address as the driver writes it: 16 bytes of IPv6, or of IPv4 in IPv6, and two of the port.
+pub type Place = [u8; 18];
+
 /// How a party stands with those that it begins handshakes with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
@@ -76,6 +79,14 @@ impl<E> Sealed<E> {
     pub fn set_above(&mut self, peer: PeerId) {
         if let Some(guard) = &mut self.guard {
             guard.above.insert(peer);
+        }
+    }
+
+    /// Says from which address the next datagrams come, with its port. A driver that knows addresses says
+    /// it before it hands datagrams over: the number of a stranger may change, its address does not.
+    pub fn comes_from(&mut self, address: Place) {
+        if let Some(guard) = &mut self.guard {
+            guard.place = Some(address);
         }
     }
 
@@ -129,7 +140,7 @@ impl<E: Engine> Engine for Sealed<E> {
         };
         guard.counters.received += 1;
         let opened = guard.receive(now, from, bytes).and_then(|found| match found {
-            Some((key, message)) if !guard.allows(key, self.inner.job_of(message)) => {
+            Some((key, message)) if !guard.allows(key, self.inner.job_of(from, message)) => {
                 Err(Reason::OtherJob)
             }
             found => Ok(found.map(|(_, message)| message)),
@@ -158,7 +169,11 @@ impl<E: Engine> Engine for Sealed<E> {
             return Some(transmit);
         }
         while let Some(transmit) = self.inner.poll_transmit(now, port, buf) {
-            let job = self.inner.job_of(&buf[..transmit.len]);
+            // All receivers of a message are of one job.
+            let job = transmit.to.as_slice().first().and_then(|peer| {
+                let at = Source { port, peer: *peer, class: transmit.class };
+                self.inner.job_of(at, &buf[..transmit.len])
+            });
             if let Some(sealed) = guard.take(now, port, buf, transmit, job) {
                 return Some(sealed);
             }
@@ -215,8 +230,8 @@ impl<E: Engine> Engine for Sealed<E> {
         self.inner.handle_too_long(now, bytes.saturating_sub(added), largest);
     }
 
-    fn job_of(&self, message: &[u8]) -> Option<u32> {
-        self.inner.job_of(message)
+    fn job_of(&self, at: Source, message: &[u8]) -> Option<u32> {
+        self.inner.job_of(at, message)
     }
 }
 
@@ -232,6 +247,8 @@ struct Statistics {
 /// Between the datagrams and an engine.
 struct Guard {
     secrets: Box<dyn Secrets>,
+    /// Where the datagram at hand comes from; none from drivers without addresses.
+    place: Option<Place>,
     above: BTreeSet<PeerId>,
     beginning: BTreeMap<(PeerId, usize), Beginning>,
     answering: Answering,
@@ -256,6 +273,7 @@ impl Guard {
     fn new(secrets: Box<dyn Secrets>) -> Self {
         Self {
             secrets,
+            place: None,
             above: BTreeSet::new(),
             beginning: BTreeMap::new(),
             answering: Answering::new(ASSOCIATIONS),
@@ -325,13 +343,14 @@ impl Guard {
         let is_above = self.above.contains(&from.peer);
         match said.kind {
             Kind::Hello if !is_above => {
-                let answer = self.answering.hello(&*self.secrets, now, from.peer, &said);
+                let answer =
+                    self.answering.hello(&*self.secrets, now, (from.peer, self.place), &said);
                 self.answer(from, &answer, None);
             }
             Kind::Open if !is_above => {
                 let Self { answering, secrets, counters, .. } = self;
-                let opened =
-                    answering.open(&mut **secrets, counters, now, from.peer, &said, found)?;
+                let whence = (from.peer, self.place);
+                let opened = answering.open(&mut **secrets, counters, now, whence, &said, found)?;
                 let (key, answer) = opened;
                 self.answer(from, &answer, Some(key));
             }

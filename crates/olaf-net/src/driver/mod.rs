@@ -15,7 +15,7 @@ mod turns;
 pub(crate) use running::Running;
 
 use crate::clock;
-use crate::io::address::canonical;
+use crate::io::address::{self, canonical};
 use crate::io::inbox::Inbox;
 use crate::io::outgoing::Outgoing;
 use crate::io::peers::Peers;
@@ -243,6 +243,7 @@ impl<E: Engine> Driver<E> {
             let reply_from = self.socket.as_ref().and_then(|s| s.reply_from(burst.came_to));
             let peer = self.peers.id(canonical(burst.from), reply_from);
             let from = Source { port: self.wiring.port(peer), peer, class: burst.class };
+            self.engine.comes_from(address::bytes(burst.from));
             for datagram in burst.datagrams() {
                 if self.engine.must_drain() {
                     self.drain(now);

@@ -71,6 +71,18 @@ pub(crate) fn mapped(address: SocketAddr, v6: bool) -> SocketAddr {
     }
 }
 
+/// An address in 18 bytes, the same for IPv4 however it came.
+pub(crate) fn bytes(address: SocketAddr) -> [u8; 18] {
+    let v6 = match address.ip() {
+        IpAddr::V4(v4) => v4.to_ipv6_mapped(),
+        IpAddr::V6(v6) => v6,
+    };
+    let mut bytes = [0; 18];
+    bytes[..16].copy_from_slice(&v6.octets());
+    bytes[16..].copy_from_slice(&address.port().to_be_bytes());
+    bytes
+}
+
 /// Bytes of the IP and UDP headers in front of a datagram.
 pub(crate) const fn header_bytes(v6: bool) -> usize {
     8 + if v6 { 40 } else { 20 }

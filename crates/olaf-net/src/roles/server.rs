@@ -186,8 +186,8 @@ impl Engine for Kept {
         self.brain.peers(keep);
     }
 
-    fn job_of(&self, message: &[u8]) -> Option<u32> {
-        self.brain.job_of(message)
+    fn job_of(&self, at: Source, message: &[u8]) -> Option<u32> {
+        self.brain.job_of(at, message)
     }
 
     fn report(&self, now: Instant, to: &mut dyn Report) {

@@ -58,6 +58,20 @@ pub fn join_of_another_version(bytes: &[u8]) -> Option<Session> {
     other.then(|| Session(u32::from_be_bytes(array_at(bytes, join::SESSION))))
 }
 
+/// The job that a control message names: only joins and good-byes have room for it.
+#[must_use]
+pub fn job_of(bytes: &[u8]) -> Option<u32> {
+    let names = [Action::Join as u8, Action::Leave as u8];
+    let job = bytes.get(leave::JOB..leave::JOB + 4).filter(|_| names.contains(&bytes[0]))?;
+    Some(u32::from_be_bytes(job.try_into().ok()?))
+}
+
+/// The generation of a control message.
+#[must_use]
+pub fn generation_of(bytes: &[u8]) -> Option<u8> {
+    bytes.get(control::GENERATION).copied()
+}
+
 /// A datagram that is as long as its action asks for.
 struct Value<'a>(&'a [u8]);
 

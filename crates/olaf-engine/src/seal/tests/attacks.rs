@@ -62,6 +62,29 @@ fn a_recorded_handshake_does_not_take_a_worker_over() {
 }
 
 #[test]
+fn a_cookie_is_good_though_a_flood_changes_the_number_of_its_address() {
+    let mut pair = Pair::new();
+    pair.say_up(b"\x01first");
+    let hello = pair.drain().remove(0);
+    let (own, other) = ([7; 18], [8; 18]);
+    pair.switch.comes_from(own);
+    pair.deliver(&hello);
+    let cookie = pair.drain().remove(0);
+    pair.deliver(&cookie);
+    let open = pair.drain().remove(0);
+    // The driver had to forget the stranger, and gives its address another number.
+    let again = Sent { from: PeerId(5000), ..open };
+    pair.switch.comes_from(other);
+    let refused = Verdict::Drop(DropReason::Seal(Reason::BadCookie));
+    assert_eq!(pair.deliver(&again), refused, "from another address it is none");
+    pair.switch.comes_from(own);
+    assert_eq!(pair.deliver(&again), Verdict::Absorb);
+    let mut known = Vec::new();
+    pair.switch.peers(&mut |peer| known.push(peer));
+    assert_eq!(known, [PeerId(5000)]);
+}
+
+#[test]
 fn a_cookie_is_good_for_one_address_and_ten_seconds() {
     let mut pair = Pair::new();
     pair.say_up(b"\x01first");

@@ -128,7 +128,7 @@ impl Engine for Post {
 
     fn report(&self, _: Instant, _: &mut dyn Report) {}
 
-    fn job_of(&self, message: &[u8]) -> Option<u32> {
+    fn job_of(&self, _: Source, message: &[u8]) -> Option<u32> {
         message.first().map(|job| u32::from(*job))
     }
 }

@@ -37,8 +37,8 @@ use alloc::collections::{BTreeMap, VecDeque};
 use counters::Counters;
 use job::Job;
 use olaf_wire::iswitch::{
-    ANY, Ack, Action, Admission, CONTROL_CLASS, Control, DATA_CLASS, Outcome, SEG, Seg, Sender,
-    emit_seg, join_of_another_version,
+    ANY, Ack, Action, Admission, CONTROL_CLASS, Control, DATA_CLASS, DataPacket, Outcome, SEG, Seg,
+    Sender, emit_seg, generation_of, job_of, join_of_another_version,
 };
 use olaf_wire::reduce::Reason;
 use outbox::{Message, Outbox, Outgoing};
@@ -287,5 +287,17 @@ impl Engine for Switch {
 
     fn report(&self, now: Instant, to: &mut dyn Report) {
         report::walk(&self.statistics(now), to);
+    }
+
+    /// Joins and good-byes name their job. The printed formats have no room for it in other packets:
+    /// these are of the job that the party at this address is in.
+    fn job_of(&self, at: Source, message: &[u8]) -> Option<u32> {
+        let (named, generation) = match at.class.dscp() {
+            DATA_CLASS => (None, DataPacket::new_checked(message).ok()?.seg.generation),
+            CONTROL_CLASS => (job_of(message), generation_of(message)?),
+            _ => return None,
+        };
+        let seat = || self.seats.get(&(at.peer, generation)).map(|(job, _)| job.0);
+        named.or_else(seat)
     }
 }

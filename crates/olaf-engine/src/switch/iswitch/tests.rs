@@ -6,7 +6,7 @@ use crate::engine::{Ecn, TrafficClass};
 use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
-use olaf_wire::iswitch::{DataPacket, Halt, Join, Leave, Packets};
+use olaf_wire::iswitch::{Halt, Join, Leave, Packets};
 use olaf_wire::offsets::MAX_DATAGRAM;
 
 const JOB: JobId = JobId(1);
@@ -350,6 +350,40 @@ fn two_jobs_of_one_address_do_not_meet() {
     let results = [(trace.seg(0), vec![1.0, 1.0]), (other, vec![5.0])];
     let results = results.map(|(seg, floats)| (vec![0], Out::Data(seg, floats)));
     assert_eq!(trace.sent(), results);
+}
+
+#[test]
+fn a_packet_without_a_job_is_of_the_job_that_its_address_is_in() {
+    // Job 1 is at address 0 in generation 77, job 2 at address 5 in generation 78.
+    let mut trace = Trace::with(1);
+    trace.joins(JobId(2), 5, 1);
+    trace.sent();
+    let job_of = |peer: u32, class: u8, bytes: &[u8]| {
+        let class = TrafficClass::new(class, Ecn::Capable0);
+        trace.switch.job_of(Source { port: PortId::DOWNLINK, peer: PeerId(peer), class }, bytes)
+    };
+    let data = |generation: u8| {
+        let mut buf = [0; SEG + 4];
+        emit_seg(Seg { generation, ..trace.seg(0) }, &mut buf);
+        buf
+    };
+    let said = |message: Control| {
+        let mut buf = [0; 64];
+        let len = message.emit(&mut buf);
+        buf[..len].to_vec()
+    };
+    assert_eq!(job_of(0, DATA_CLASS, &data(77)), Some(1));
+    assert_eq!(job_of(5, DATA_CLASS, &data(78)), Some(2));
+    assert_eq!(job_of(0, DATA_CLASS, &data(78)), None, "the address is not in it");
+    assert_eq!(job_of(5, CONTROL_CLASS, &said(Control::Reset { generation: 78 })), Some(2));
+    // What names a job is of that job, wherever it comes from.
+    let join = Control::Join(Trace::join(JobId(1), 0, 1));
+    assert_eq!(job_of(5, CONTROL_CLASS, &said(join)), Some(1));
+    let leave = Leave { generation: 78, job: JobId(2), session: Session(6) };
+    assert_eq!(job_of(0, CONTROL_CLASS, &said(Control::Leave(leave))), Some(2));
+    for odd in [&[][..], &[9][..], &[1, 2, 3][..]] {
+        assert_eq!((job_of(0, DATA_CLASS, odd), job_of(0, CONTROL_CLASS, odd)), (None, None));
+    }
 }
 
 #[test]

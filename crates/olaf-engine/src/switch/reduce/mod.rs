@@ -277,7 +277,7 @@ impl Engine for Switch {
         report::walk(&self.statistics(now), to);
     }
 
-    fn job_of(&self, message: &[u8]) -> Option<u32> {
+    fn job_of(&self, _: Source, message: &[u8]) -> Option<u32> {
         olaf_wire::reduce::job_of(message)
     }
 }

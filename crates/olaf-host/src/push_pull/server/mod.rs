@@ -573,7 +573,7 @@ impl Engine for Server {
         report::walk(&self.statistics(now), to);
     }
 
-    fn job_of(&self, message: &[u8]) -> Option<u32> {
+    fn job_of(&self, _: Source, message: &[u8]) -> Option<u32> {
         olaf_wire::packet::job_of(message)
     }
 }

@@ -173,7 +173,7 @@ impl Engine for AtpServer {
         report::walk(&self.statistics(), to);
     }
 
-    fn job_of(&self, message: &[u8]) -> Option<u32> {
+    fn job_of(&self, _: Source, message: &[u8]) -> Option<u32> {
         olaf_wire::atp::job_of(message)
     }
 }
