@@ -213,7 +213,7 @@ def test_the_settings_say_what_core_and_role_are_told(policy: Path) -> None:
     assert (core["admission_timeout_ms"], core["admission_unanswered"]) == (5000, "refuse")
     told = settings.to_admission()
     assert told is not None
-    assert Policy(**json.loads(json.dumps(told))).timeout_s == 5.0
+    assert Policy.told(json.loads(json.dumps(told))).timeout_s == 5.0
     leaf = read_settings(overrides=[f"leaf.admission={str(policy)!r}"]).leaf
     assert leaf.at("127.0.0.1:0", "127.0.0.1:1").to_admission() == told
     off = read_settings().switch
@@ -228,6 +228,7 @@ def test_the_settings_say_what_core_and_role_are_told(policy: Path) -> None:
         (["--admission", "gone.toml"], "gone.toml: No such file"),
         (["--admission-timeout", "5"], "'5' is not a time: write 100ms, 1.5s"),
         (["--admission-unanswered", "perhaps"], "admit"),
+        (["--admission-mismatch", "perhaps"], "say"),
     ],
 )
 def test_what_cannot_be_stops_the_switch_before_it_starts(
@@ -237,6 +238,15 @@ def test_what_cannot_be_stops_the_switch_before_it_starts(
     ended = olaf("switch", *options, folder=policy.parent)
     assert ended.returncode == Exit.USAGE
     assert complaint in ended.stderr
+
+
+def test_a_switch_that_is_not_the_policys_does_not_start_where_that_is_refused(
+    policy: Path,
+) -> None:
+    own = ("--admission", str(policy), "--slots", "4", "--admission-mismatch", "refuse")
+    ended = olaf("switch", *own)
+    assert ended.returncode == Exit.USAGE
+    assert "the switch has 4 slots, and the policy's queue has 2" in ended.stderr
 
 
 @pytest.fixture
@@ -259,6 +269,8 @@ def test_a_running_switch_asks_the_policy_whose_clusters_may_join(
     asking_switch: subprocess.Popen[str],
 ) -> None:
     address = message_of(asking_switch, "listening")["address"]
+    mismatch = message_of(asking_switch, "admission_mismatch")
+    assert mismatch["reason"] == "the switch has 8 slots, and the policy's queue has 2"
     weights = [np.zeros(4, np.float32)]
 
     listed = _olaf.Client(address, job=1, cluster=3)

@@ -53,7 +53,7 @@ OTHER_FORM = {"uplink_bps": "uplink", "downlink_bps": "downlink", "link_bps": "l
 OURS_ALONE = {("worker", "seed")}
 """Keys that the settings have with another meaning: theirs is the learner's seed."""
 BEYOND_THE_CORE = {
-    "switch": {"admission"},
+    "switch": {"admission", "admission_mismatch"},
     "reduce": set[str](),
     "iswitch": set[str](),
     "trio": set[str](),

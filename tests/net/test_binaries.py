@@ -135,6 +135,7 @@ def test_their_defaults_are_those_of_python(programs: Path) -> None:
         if role == "switch":
             # Only `olaf switch` can ask a verifier.
             assert expected.pop("admission") == "off"
+            assert expected.pop("admission_mismatch") == "say"
             assert theirs.pop("admission_timeout") == "off"
             del expected["admission_timeout"]
         else:

@@ -43,6 +43,7 @@ impl Level {
             | "join_refused"
             | "turned_away"
             | "cluster_refused"
+            | "admission_mismatch"
             | "admission_unanswered"
             | "admission_not_asked"
             | "contribution_rejected"

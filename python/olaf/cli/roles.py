@@ -144,6 +144,11 @@ every_option = click.option(
 @click.option(
     "--admission-unanswered", metavar="admit|refuse", help="The answer at the time limit."
 )
+@click.option(
+    "--admission-mismatch",
+    metavar="say|refuse",
+    help="What follows if slots, rate, workers or intervals are not what RUNNING.toml says.",
+)
 @metrics_option
 @token_option
 @log_format_option
@@ -182,6 +187,7 @@ def switch(ctx: click.Context, /, **given: Any) -> None:
         *("downlink", "downlink_limit_datagrams"),
         *("uplink_ecn_depth_datagrams", "downlink_ecn_depth_datagrams"),
         *("admission", "admission_timeout_ms", "admission_unanswered"),
+        "admission_mismatch",
     )
     control, told = _begin(given)
     reporter = _reporter(given, "switch")

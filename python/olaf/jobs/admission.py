@@ -17,11 +17,14 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
 
+from olaf.jobs.reality import Declared, Mismatch, Reality
 from olaf.lines import Message
 
+LOOK_EVERY_S = 1.0
+"""Interval between looks at what the clusters do."""
 STOP_PATIENCE_S = 5.0
 """Time limit for a killed verifier to disappear."""
 
@@ -44,6 +47,26 @@ class Policy:
     """``admit`` or ``refuse``: the answer if none arrives in time."""
     command: list[str] = field(default_factory=lambda: [sys.executable, "-m", "olaf.verify.ask"])
     """Program that reads a `Question` with its file as JSON on stdin, and writes an `Answer`."""
+    mismatch: str = "say"
+    """``say`` or ``refuse``: what follows if a cluster does not do what the file says."""
+    own_mismatches: list[str] = field(default_factory=list)
+    """What the switch's own queue has otherwise than the file's, for people."""
+    declared: list[Declared] = field(default_factory=list)
+    newcomer: Declared | None = None
+
+    @classmethod
+    def told(cls, fields: Mapping[str, Any]) -> Policy:
+        """The policy from its JSON."""
+
+        def declared(one: Mapping[str, Any]) -> Declared:
+            return Declared(**{**one, "ids": tuple(one["ids"])})
+
+        newcomer = fields.get("newcomer")
+        more = {
+            "declared": [declared(one) for one in fields.get("declared", ())],
+            "newcomer": None if newcomer is None else declared(newcomer),
+        }
+        return cls(**{**fields, **more})
 
 
 @dataclass(frozen=True)
@@ -142,14 +165,26 @@ class Admission:
     """Takes the questions of one switch, and has them answered."""
 
     def __init__(
-        self, policy: Policy, decide: Callable[[int, int, bool | None], bool], asks: Asks
+        self,
+        policy: Policy,
+        decide: Callable[[int, int, bool | None], bool],
+        asks: Asks,
+        status: Callable[[], Mapping[str, Any]] | None = None,
     ) -> None:
+        """``status``: the switch's report; without it nothing is compared with the policy."""
         self._policy = policy
         self._decide = decide
         self._asks = asks
         self._settled: queue.SimpleQueue[Message] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
         self._stopping = False
+        self._status = status
+        self._reality = Reality(policy.declared, policy.newcomer)
+        self._mismatches: list[Mismatch] = []
+        self._looks_at_s = 0.0
+        for reason in policy.own_mismatches:
+            told = {"job": None, "cluster": None, "what": "switch", "reason": reason}
+            self._settled.put({"event": "admission_mismatch", **told})
 
     def take(self, event: Mapping[str, Any]) -> None:
         """Take an ``admission_wanted`` event of the switch, and begin to answer it."""
@@ -165,6 +200,7 @@ class Admission:
 
     def settled(self) -> list[Message]:
         """The answers since the last call: ``cluster_admitted`` or ``cluster_refused`` events."""
+        self._look(time.monotonic())
         messages = []
         while not self._settled.empty():
             messages.append(self._settled.get())
@@ -177,9 +213,28 @@ class Admission:
         for thread in self._threads:
             thread.join(STOP_PATIENCE_S)
 
+    def _look(self, now_s: float) -> None:
+        """Compare, once a second, and say each mismatch when it begins."""
+        if self._status is None or now_s < self._looks_at_s or self._stopping:
+            return
+        self._looks_at_s = now_s + LOOK_EVERY_S
+        found = self._reality.look(self._status(), now_s)
+        known = {(one.job, one.cluster, one.what) for one in self._mismatches}
+        for one in found:
+            if (one.job, one.cluster, one.what) not in known:
+                self._settled.put({"event": "admission_mismatch", **asdict(one)})
+        self._mismatches = found
+
+    def _asked(self, question: Question) -> Answer:
+        """The verifier's answer, unless what runs is not what the proof would be about."""
+        if self._policy.mismatch == "refuse" and self._mismatches:
+            reasons = "; ".join(one.reason for one in self._mismatches[:3])
+            return Answer("refuse", f"what runs is not what the policy says: {reasons}")
+        return self._asks.ask(question)
+
     def _answer(self, question: Question) -> None:
         began = time.monotonic()
-        answer = self._asks.ask(question)
+        answer = self._asked(question)
         if self._stopping:
             return
         seconds = round(time.monotonic() - began, 3)

@@ -70,9 +70,9 @@ def run_switch(
         return
     from olaf.jobs.admission import Admission, Policy, Program
 
-    policy = Policy(**admission)
+    policy = Policy.told(admission)
     asks = Program(policy.command, policy.file)
-    desk = Admission(policy, switch.decide, asks)
+    desk = Admission(policy, switch.decide, asks, lambda: json.loads(switch.stats()))
     serve(switch, every_s, reporter, control, before_stop=desk.stop, desk=desk)
 
 

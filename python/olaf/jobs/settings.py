@@ -24,10 +24,8 @@ from pydantic import (
     model_validator,
 )
 
-from olaf import extras
 from olaf.defaults import SUMMING, SWITCH, WORKER
 from olaf.jobs import queues
-from olaf.jobs.admission import Policy
 from olaf.jobs.fields import Address, OffClip, OffFloat, OffInt, OffRate, OffText
 from olaf.jobs.place_settings import On, RaySettings, SlurmSettings
 from olaf.jobs.section import Explained, NoneIs, Section
@@ -115,6 +113,10 @@ class LeafSettings(Section):
     """Time limit for the verifier's answer. Clusters are checked one at a time."""
     admission_unanswered: Literal["admit", "refuse"] = SWITCH["admission_unanswered"]
     """Answer at the time limit, or if the verifier is undecided."""
+    admission_mismatch: Literal["say", "refuse"] = "say"
+    """If the switch's slots or rate, or what a cluster does, is not what the file says: say it, or
+    also refuse. refuse: the switch does not start with other slots or another rate, and no cluster
+    joins while another has more workers, or sends more often, than the file says."""
     admission_refused_for_ms: int = Field(default=SWITCH["admission_refused_for_ms"], ge=0)
     """Time in which a refused cluster is refused again without asking the verifier."""
     active_ms: int = Field(default=SWITCH["active_ms"], ge=1)
@@ -212,7 +214,8 @@ class SwitchSettings(LeafSettings):
 
     def to_core(self) -> str:
         """The JSON that `olaf._olaf.Switch` takes."""
-        fields = self.model_dump(exclude={"admission"}) | {"key_files": key_files(self.key_files)}
+        fields = self.model_dump(exclude={"admission", "admission_mismatch"})
+        fields["key_files"] = key_files(self.key_files)
         if self.admission is None:
             del fields["admission_timeout_ms"]
         for table in (fields, *(fields[name] for name in SUMMING)):
@@ -231,14 +234,16 @@ class SwitchSettings(LeafSettings):
         """
         if self.admission is None:
             return None
-        extras.need("verify", "z3", what="`switch.admission`")
-        from olaf.verify.ask import read_policy
+        from olaf.jobs.policy import policy_of
 
-        file = Path(self.admission)
-        read_policy(file)
-        timeout_s = self.admission_timeout_ms / 1000
-        unanswered = self.admission_unanswered
-        policy = Policy(str(file.resolve()), timeout_s=timeout_s, unanswered=unanswered)
+        policy = policy_of(
+            Path(self.admission),
+            slots=self.slots,
+            uplink=self.uplink,
+            mismatch=self.admission_mismatch,
+            timeout_s=self.admission_timeout_ms / 1000,
+            unanswered=self.admission_unanswered,
+        )
         return dataclasses.asdict(policy)
 
 

@@ -29,6 +29,7 @@ _SENTENCES = {
     "{answer}, as configured",
     "admission_not_asked": "too many clusters wait for an answer to ask about cluster {cluster} of "
     "job {job} too: {answer}, as configured",
+    "admission_mismatch": "not as the policy says: {reason}",
     "cluster_admitted": "cluster {cluster} of job {job} admitted after {seconds:.1f} s: {reason}",
     "cluster_refused": "cluster {cluster} of job {job} refused after {seconds:.1f} s: {reason}",
     "server_silent": "server {address} is silent",
