@@ -86,7 +86,11 @@ browser-if-possible: env-for-tests
 	@scripts/browser --skip
 	$(BIN)/pytest -m browser
 
-check: format lint types pure ns3-if-possible browser-if-possible test-all wireshark test-torch fuzz wheel ## run everything that CI runs
+.PHONY: deploy
+deploy: env-for-tests ## check the systemd units and the Containerfile of deploy/ (may install Debian's systemd)
+	@scripts/check-deploy
+
+check: format lint types pure deploy ns3-if-possible browser-if-possible test-all wireshark test-torch fuzz wheel ## run everything that CI runs
 
 format: env-for-tests ## check the formatting
 	cargo fmt --all --check
@@ -151,6 +155,12 @@ model-check: ## check every state of larger clusters and tables, and 4,096 worke
 	cargo test --release -p olaf-engine --features model --lib blocks::pool::check -- --ignored --nocapture --test-threads 1
 	cargo test --release -p olaf-engine --features model --lib blocks::hashed::check -- --ignored --nocapture --test-threads 1
 	cargo test --release -p olaf-sim --test all atp::levels::four_thousand -- --ignored --nocapture
+
+.PHONY: chaos
+CHAOS ?= 1000
+CHAOS_SEED ?= 1
+chaos: ## kill, stop and cut off parties CHAOS times in simulated networks (minutes; seeds from CHAOS_SEED)
+	OLAF_CHAOS=$(CHAOS) OLAF_CHAOS_SEED=$(CHAOS_SEED) cargo test -p olaf-sim --test all chaos:: -- --nocapture
 
 constraints: env ## pin the newest versions of the dependencies
 	scripts/pin

@@ -11,6 +11,7 @@ mod age_bound;
 mod aggregate;
 mod atp;
 mod chain;
+mod chaos;
 mod death;
 mod delivery;
 mod downlink;

@@ -1,6 +1,9 @@
 //! ATP in the simulated network: workers, one to four levels of switches, and servers.
 
+mod arena;
 mod job;
+
+pub(crate) use arena::Arena;
 
 mod bytes;
 mod congestion;

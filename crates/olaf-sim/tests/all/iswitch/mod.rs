@@ -13,3 +13,5 @@ mod regular;
 mod throughput;
 mod tree;
 mod weights;
+
+crate::chaos::arena!(olaf_host::collective::IswitchWorker);

@@ -6,3 +6,5 @@ mod job;
 mod membership;
 mod socket;
 mod throughput;
+
+crate::chaos::arena!(olaf_host::collective::Reducer);

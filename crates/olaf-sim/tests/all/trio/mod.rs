@@ -5,3 +5,5 @@ mod faults;
 mod job;
 mod stragglers;
 mod tree;
+
+crate::chaos::arena!(olaf_host::collective::trio::Worker);
