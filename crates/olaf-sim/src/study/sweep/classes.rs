@@ -67,7 +67,10 @@ impl Classes {
     pub(super) fn count(&self) -> u128 {
         self.groups.iter().fold(1, |all: u128, group| {
             let states = group.kinds.iter().fold(1, |states: u128, kind| {
-                states.saturating_mul(multisets(u128::from(kind.interval + 1 - self.least), kind.count))
+                states.saturating_mul(multisets(
+                    u128::from(kind.interval + 1 - self.least),
+                    kind.count,
+                ))
             });
             all.saturating_mul(multisets(states, group.clusters.len()))
         })
