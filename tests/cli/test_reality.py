@@ -85,6 +85,7 @@ def test_a_worker_that_began_anew_is_measured_anew() -> None:
     reality.look(status((1, 1000)), 0.0)
     assert whats(reality, status((1, 3)), 1.0) == []
     assert whats(reality, status((1, 23)), 3.0) == []
+    assert whats(reality, status((1, 223)), 5.0) == ["interval"], "200 updates in 2 seconds"
 
 
 def test_clusters_that_are_not_listed_are_compared_with_the_newcomer() -> None:
