@@ -175,6 +175,14 @@ def test_nobody_there_and_a_taken_port(tmp_path: Path) -> None:
         Service(tmp_path / "e.db", *CLUSTER, "--listen", "0.0.0.0:0")
 
 
+def test_a_token_that_others_may_read_is_refused(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("0123456789abcdef0123456789abcdef\n")
+    token.chmod(0o644)
+    with pytest.raises(AssertionError, match="chmod 600"):
+        Service(tmp_path / "f.db", *CLUSTER, "--token-file", str(token))
+
+
 def test_a_reader_that_stands_still_stops_nobody(tmp_path: Path) -> None:
     with Service(tmp_path / "c.db", *CLUSTER) as service:
         assert service.process.stdout is not None

@@ -15,7 +15,9 @@ import pytest
 from ports import free_port
 from waiting import until
 
+from olaf._olaf import new_key
 from olaf.cli.main import run
+from olaf.outcome import Exit
 from olaf.schedule.shared import account
 from olaf.schedule.sharing import next_epoch, read_cluster
 from olaf.usage import ConfigurationError
@@ -26,7 +28,7 @@ DEADLINE_S = 60
 class Lab:
     """A cluster file, and the processes of it."""
 
-    def __init__(self, folder: Path, hosts: list[int], steps: int, **settings: int) -> None:
+    def __init__(self, folder: Path, hosts: list[int], steps: int, **settings: int | str) -> None:
         self.folder, self.jobs = folder, hosts
         self.file = folder / "cluster.toml"
         self.processes: dict[str, subprocess.Popen[str]] = {}
@@ -35,7 +37,7 @@ class Lab:
         step = [{"start": 0.01 + 0.004 * at, "size": 4_000_000} for at in range(5)]
         (folder / "step.json").write_text(json.dumps({"duration": 0.03, "allreduces": step}))
         text = f'controller = "127.0.0.1:{next(free)}"\n'
-        text += "".join(f"{key} = {value}\n" for key, value in settings.items())
+        text += "".join(f"{key} = {json.dumps(value)}\n" for key, value in settings.items())
         text += "[capacity]\n0 = 1\n[network]\nbytes_per_second = 1000000000\nlatency_ns = 10000\n"
         for job, count in enumerate(hosts, start=1):
             addresses = [f"127.0.0.1:{next(free)}" for _ in range(count)]
@@ -110,7 +112,7 @@ class Lab:
 def labs(tmp_path: Path) -> Iterator[Callable[..., Lab]]:
     made: list[Lab] = []
 
-    def lab(hosts: list[int], steps: int, **settings: int) -> Lab:
+    def lab(hosts: list[int], steps: int, **settings: int | str) -> Lab:
         made.append(Lab(tmp_path, hosts, steps, **settings))
         return made[-1]
 
@@ -122,8 +124,22 @@ def labs(tmp_path: Path) -> Iterator[Callable[..., Lab]]:
                 process.wait(DEADLINE_S)
 
 
-def test_jobs_share_and_leave(labs: Callable[..., Lab], capsys: pytest.CaptureFixture[str]) -> None:
-    lab = labs([2, 2, 1], 20)
+@pytest.fixture
+def sealed(tmp_path: Path) -> dict[str, str]:
+    """Settings of a cluster whose parties have a key."""
+    new_key(tmp_path / "job.key")
+    return {"key_file": "job.key"}
+
+
+@pytest.mark.parametrize("has_key", [False, True])
+def test_jobs_share_and_leave(
+    labs: Callable[..., Lab],
+    sealed: dict[str, str],
+    capsys: pytest.CaptureFixture[str],
+    *,
+    has_key: bool,
+) -> None:
+    lab = labs([2, 2, 1], 20, **(sealed if has_key else {}))
     lab.controller("controller")
     lab.all_hosts()
     for job, rank in [(1, 0), (1, 1), (2, 0), (2, 1), (3, 0)]:
@@ -171,9 +187,46 @@ def test_sharing_gains_what_the_simulator_says_or_half_of_it(
         assert report["score"] > report["simulated"] / 2, report
 
 
-def test_a_killed_host_and_a_killed_controller_harm_nobody_else(labs: Callable[..., Lab]) -> None:
+def test_a_party_without_the_key_takes_no_part(
+    labs: Callable[..., Lab], sealed: dict[str, str], tmp_path: Path
+) -> None:
+    lab = labs([1], 20, **sealed)
+    lab.controller("controller")
+    new_key(tmp_path / "other.key")
+    text = lab.file.read_text().replace("job.key", "other.key")
+    lab.file = tmp_path / "other.toml"
+    lab.file.write_text(text)
+    lab.host(1, 0)
+    code, said = lab.ended("host-1-0")
+    # Its steps go without the switches.
+    assert code == 0, said
+    assert lab.lines("host-*", at="launch", in_network=False) == 100
+    assert lab.lines("host-*", in_network=True) == 0
+    assert lab.lines("controller.jsonl", event="granted") == 0
+
+
+def test_parties_that_can_be_reached_need_a_key(
+    labs: Callable[..., Lab], sealed: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    lab = labs([1], 20)
+    lab.file.write_text(lab.file.read_text().replace("127.0.0.1", "0.0.0.0"))
+    share = ["schedule", "share", "--cluster", str(lab.file)]
+    log = ["--log", str(lab.folder / "host.jsonl")]
+    host = ["schedule", "host", "--cluster", str(lab.file), "--job", "1", "--rank", "0", *log]
+    for words, role in ((share, "controller"), (host, "host")):
+        assert run(words) == Exit.USAGE
+        said = capsys.readouterr().err
+        assert f"the {role} has no key" in said
+        assert "--insecure" in said
+
+
+@pytest.mark.parametrize("has_key", [False, True])
+def test_a_killed_host_and_a_killed_controller_harm_nobody_else(
+    labs: Callable[..., Lab], sealed: dict[str, str], *, has_key: bool
+) -> None:
     # As many steps as it takes: a process starts in seconds where others compute.
-    lab = labs([2, 2], 100_000, patience_ms=2000, silent_ms=400)
+    keys = sealed if has_key else {}
+    lab = labs([2, 2], 100_000, patience_ms=2000, silent_ms=400, **keys)
     lab.controller("first")
     lab.all_hosts()
     until(lambda: lab.lines("host-*-0.jsonl", in_network=True) > 10, "grants used")

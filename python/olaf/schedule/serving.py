@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import logging
+import os
 import queue
 import signal
 import socket
@@ -196,6 +197,14 @@ def _token(file: Path | None) -> str | None:
     if file is None:
         return None
     try:
+        about = file.stat()
+        # A group may read a file of root: systemd and Kubernetes hand credentials over in that way.
+        private = 0o740 if about.st_uid == 0 != os.geteuid() else 0o700
+        if about.st_mode & 0o777 & ~private:
+            raise ConfigurationError(
+                f"--token-file {file}: others may read it (mode {about.st_mode & 0o777:03o}); make "
+                f"it private: chmod 600 {file}"
+            )
         token = file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"--token-file {file}: {error}") from None

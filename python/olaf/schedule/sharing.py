@@ -16,6 +16,7 @@ from typing import Any
 from pydantic import ConfigDict, Field, ValidationError
 
 from olaf.defaults import SHARING
+from olaf.keyfile import key_file
 from olaf.schedule.reading import read_pattern
 from olaf.schedule.simulation import Network
 from olaf.united import United
@@ -51,6 +52,11 @@ class SharingCluster(_Table):
 
     controller: str
     """Address of the sharing controller: ``address:port``."""
+    key_file: str | None = None
+    """File with the key of the controller and of all hosts (``olaf keys``), relative to the folder
+    of this file. Without it all addresses are loopback."""
+    insecure: bool = False
+    """Listen beyond this machine without a key."""
     capacity: dict[int, int]
     """Units by resource: a switch, or a port."""
     network: Network = Network()
@@ -98,6 +104,7 @@ def controller_config(
     return json.dumps(
         {
             "listen": cluster.controller,
+            **_key(file, cluster),
             "epoch": epoch,
             "seed": epoch,
             "capacity": cluster.capacity,
@@ -121,6 +128,7 @@ def host_config(file: Path, cluster: SharingCluster, number: int, rank: int, log
     return json.dumps(
         {
             "controller": cluster.controller,
+            **_key(file, cluster),
             "job": number,
             "rank": rank,
             "hosts": job.hosts,
@@ -131,6 +139,12 @@ def host_config(file: Path, cluster: SharingCluster, number: int, rank: int, log
             "patience_ns": cluster.patience_ms * MS_NS,
         }
     )
+
+
+def _key(file: Path, cluster: SharingCluster) -> dict[str, Any]:
+    """The key of a party: that of the file, or that of the environment."""
+    named = None if cluster.key_file is None else str(file.parent / cluster.key_file)
+    return {"key_file": key_file(named), "insecure": cluster.insecure}
 
 
 def pattern_of(file: Path, job: SharingJob) -> dict[str, Any]:

@@ -82,6 +82,16 @@ impl<E> Sealed<E> {
         }
     }
 
+    /// Begins the handshakes with all peers above at once, with the first key, at this port. Parties that
+    /// hear each other only after a handshake do so before anything is to be sent.
+    pub fn open_all(&mut self, now: Instant, port: PortId) {
+        let Some(guard) = &mut self.guard else { return };
+        for peer in &guard.above {
+            let own = guard.beginning.entry((*peer, 0)).or_insert_with(|| Beginning::new(0, port));
+            own.begin_if_needed(&mut *guard.secrets, now);
+        }
+    }
+
     /// Says from which address the next datagrams come, with its port. A driver that knows addresses says
     /// it before it hands datagrams over: the number of a stranger may change, its address does not.
     pub fn comes_from(&mut self, address: Place) {

@@ -91,6 +91,13 @@ impl<E: Engine> Driver<E> {
         self
     }
 
+    /// The same, which begins handshakes with these peers at once, if it has keys.
+    pub(crate) fn beginning_with(mut self, peers: &[PeerId]) -> Self {
+        peers.iter().for_each(|peer| self.engine.set_above(*peer));
+        self.engine.open_all(clock::now(), PortId(0));
+        self
+    }
+
     /// What the engine is for people.
     pub(crate) const fn role(&self) -> &'static str {
         self.role

@@ -87,9 +87,21 @@ impl<E: Engine> Shared<E> {
     }
 
     /// A driver of `engine`, which talks to all of `peers`. Datagrams of strangers are counted and
-    /// dropped: the engine never sees them.
-    pub(crate) fn among(socket: Socket, peers: Peers, engine: E) -> io::Result<Self> {
-        Self::open(socket, peers, None, Sealed::clear(engine))
+    /// dropped: the engine never sees them. With keys it begins handshakes with those `above` at once.
+    pub(crate) fn among(
+        socket: Socket,
+        peers: Peers,
+        engine: E,
+        keys: Option<Box<dyn Secrets>>,
+        above: &[PeerId],
+    ) -> io::Result<Self> {
+        let mut engine = match keys {
+            Some(keys) => Sealed::with_keys(engine, keys),
+            None => Sealed::clear(engine),
+        };
+        above.iter().for_each(|peer| engine.set_above(*peer));
+        engine.open_all(clock::now(), PortId(0));
+        Self::open(socket, peers, None, engine)
     }
 
     fn open(

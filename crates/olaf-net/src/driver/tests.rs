@@ -134,7 +134,7 @@ fn an_engine_among_known_peers_hears_no_stranger() {
     known.set_read_timeout(Some(PATIENCE)).expect("a timeout");
     let mut peers = Peers::new();
     peers.fix(known.local_addr().expect("it is bound"));
-    let shared = shared::Shared::among(socket, peers, Echo::default()).expect("a waker");
+    let shared = shared::Shared::among(socket, peers, Echo::default(), None, &[]).expect("a waker");
     std::thread::scope(|scope| {
         scope.spawn(|| shared.run());
         for _ in 0..100 {

@@ -21,6 +21,12 @@ pub struct SharingConfig {
     /// Random seed of the waits before a retry.
     #[serde(default)]
     pub seed: u64,
+    /// File with the key that the hosts have too. Off: none is needed, on this machine alone.
+    #[serde(default)]
+    pub key_file: Option<String>,
+    /// Listens beyond this machine without a key.
+    #[serde(default)]
+    pub insecure: bool,
     /// Units of each resource, by its number.
     pub capacity: BTreeMap<u32, u32>,
     /// Speed of the network, from which the time of an all-reduce follows in either mode.
@@ -66,6 +72,12 @@ pub struct SharingJob {
 pub struct SharingHostConfig {
     /// The controller's address.
     pub controller: String,
+    /// File with the key of the controller and of all hosts. Off: as for the controller.
+    #[serde(default)]
+    pub key_file: Option<String>,
+    /// Listens beyond this machine without a key.
+    #[serde(default)]
+    pub insecure: bool,
     /// Number of the job.
     pub job: u64,
     /// Index of this host in `hosts`. The host listens at that address.

@@ -9,6 +9,8 @@ use crate::driver::{Driver, Running};
 use crate::error::{AskError, StartError};
 use crate::io::peers::Peers;
 use crate::io::socket::Socket;
+use crate::keys;
+use crate::roles::exposure;
 use engine::ControllerEngine;
 use olaf_engine::Wiring;
 use olaf_sched::JobId;
@@ -32,6 +34,8 @@ impl SharingController {
     /// What of the set-up cannot be, or why the port cannot be had.
     pub fn bind(config: &SharingConfig) -> Result<Self, StartError> {
         let listen = resolve("listen", &config.listen)?;
+        let keys = keys::secrets("key_file", config.key_file.as_slice(), &[], &[])?;
+        exposure::check("controller", "listen", listen, keys.is_some() || config.insecure)?;
         let socket = Socket::bind(listen)?;
         let capacity = config.capacity.clone();
         let policy = Foresight::new(config.policy, config.ahead_ns, capacity.clone());
@@ -54,8 +58,11 @@ impl SharingController {
             controller.submit(clock::now().0, id, needs).map_err(bad)?;
         }
         let told = Arc::new(Told::default());
-        let engine = ControllerEngine::new(controller, hosts, told.clone());
+        let engine = ControllerEngine::new(controller, hosts.clone(), told.clone());
+        let above: Vec<_> = hosts.values().copied().collect();
         let driver = Driver::new("sharing controller", engine, Wiring::end(), peers, socket);
+        // The controller speaks first: a new one asks every host what it holds.
+        let driver = driver.behind(keys).beginning_with(&above);
         Ok(Self { running: Running::new(driver, None), told })
     }
 
