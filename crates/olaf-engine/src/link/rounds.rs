@@ -206,7 +206,7 @@ mod tests {
                 // Verb 2 holds the sharers with an even number.
                 let standing = |of: usize| match waiting[of] {
                     0 => Standing::Idle,
-                    _ if verb == 2 && of % 2 == 0 => Standing::Held,
+                    _ if verb == 2 && of.is_multiple_of(2) => Standing::Held,
                     _ => Standing::Ready,
                 };
                 let is_ready = (0..4).any(|of| standing(of) == Standing::Ready);
