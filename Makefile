@@ -159,8 +159,14 @@ model-check: ## check every state of larger clusters and tables, and 4,096 worke
 .PHONY: chaos
 CHAOS ?= 1000
 CHAOS_SEED ?= 1
-chaos: ## kill, stop and cut off parties CHAOS times in simulated networks (minutes; seeds from CHAOS_SEED)
+REAL_CHAOS ?= 50
+chaos: env-for-tests ## kill, stop and cut off parties, CHAOS times in simulated networks and REAL_CHAOS times in real ones (minutes)
 	OLAF_CHAOS=$(CHAOS) OLAF_CHAOS_SEED=$(CHAOS_SEED) cargo test -p olaf-sim --test all chaos:: -- --nocapture
+	OLAF_REAL_CHAOS=$(REAL_CHAOS) OLAF_CHAOS_SEED=$(CHAOS_SEED) $(BIN)/pytest -s tests/reduce/test_real_chaos.py
+
+.PHONY: soak
+soak: env ## two jobs whose workers come and go, for SECONDS: does the memory of switch and server stay flat?
+	$(BIN)/python benchmarks/soak.py $(SECONDS)
 
 constraints: env ## pin the newest versions of the dependencies
 	scripts/pin
