@@ -17,7 +17,7 @@ UPDATE, MODEL, JOIN, WELCOME, FETCH = 1, 3, 4, 5, 7
 WRONG_MODEL_SIZE = 2
 COMMON = ">BBHIIII"
 ANSWER_MODEL_VERSION, ANSWER_EPOCH, ANSWER_HEADER = 36, 48, 112
-WELCOME_CODE, WELCOME_EPOCH, WELCOME_ECHO = 24, 40, 48
+WELCOME_CODE, WELCOME_EPOCH, WELCOME_ECHO, WELCOME_NONCE = 24, 40, 48, 116
 
 
 @dataclass
@@ -76,11 +76,12 @@ class Attacker:
         have_version: int = 0,
         hops: int = 0,
         sent_at: int | None = None,
+        nonce: int = 0,
         **other: int,
     ) -> bytes:
         at = time.time_ns() if sent_at is None else sent_at
-        numbers = (have_version, parameters, segment_lanes, 0, at, 0, hops, 0, 0)
-        return self.common(JOIN, **other) + struct.pack(">IIIIQqB3xII4x", *numbers)
+        numbers = (have_version, parameters, segment_lanes, 0, at, 0, hops, 0, 0, nonce)
+        return self.common(JOIN, **other) + struct.pack(">IIIIQqB3xIII", *numbers)
 
     def update(
         self,
@@ -110,11 +111,15 @@ class Attacker:
         return self.common(FETCH) + struct.pack(">IIQI", version, 0, (1 << 64) - 1, 0)
 
     def enters(self, parameters: int, segment_lanes: int = 2208, **other: int) -> bytes:
-        """Joins until a welcome comes, and returns it."""
+        """Joins until its address is proved, and returns the last welcome."""
+        nonce = 0
         for _ in range(20):
-            self.send(self.join(parameters, segment_lanes, **other))
+            self.send(self.join(parameters, segment_lanes, nonce=nonce, **other))
             if welcome := self.receive(WELCOME, 0.5):
-                return welcome
+                asked: int = struct.unpack_from(">I", welcome, WELCOME_NONCE)[0]
+                if not asked:
+                    return welcome
+                nonce = asked
         raise AssertionError("no welcome came")
 
 

@@ -59,7 +59,7 @@ def test_a_flood_of_another_job_leaves_a_job_its_share(
         thread.join()
     for attacker in attackers:
         attacker.close()
-    # Two jobs are active, so that a job that always waits for its answer has at least half of the link.
+    # Two jobs are active: one that always waits for its answer has at least half of the link.
     assert beside >= 0.9 * alone / 2, f"{beside} pushes, {alone} alone"
     after = switch.stats()
     dropped = after["fates"]["dropped"]["queue_full"] - before["fates"]["dropped"]["queue_full"]

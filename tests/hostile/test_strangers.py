@@ -99,6 +99,29 @@ def test_a_fetch_of_a_stranger_is_not_answered(
     goes_on(honest)
 
 
+@pytest.mark.parametrize("through", ["switch", "server"])
+def test_joins_and_fetches_draw_no_models_to_an_address_that_echoes_nothing(
+    switch: Party, server: Party, attacker: Attacker, through: str
+) -> None:
+    """As with the address of a victim: what comes to it is never read."""
+    honest = Honest(switch.address, 1)
+    attacker.target = (switch if through == "switch" else server).place
+    for _ in range(200):
+        attacker.send(attacker.join(SIZE))
+        attacker.send(attacker.join(SIZE, nonce=12_345))
+        attacker.send(attacker.fetch())
+        attacker.send(attacker.update(lanes(0.0, SIZE), sequence=attacker.sent_bytes))
+    refused = switch if through == "switch" else server
+    until(lambda: refused.stats()["refused"].get("not_proven", 0) >= 50, "refused fetches")
+    assert attacker.receive(MODEL, 0.5) is None
+    assert attacker.received_bytes <= 3 * attacker.sent_bytes
+    goes_on(honest)
+    # The same worker gets a model when it echoes.
+    attacker.enters(SIZE)
+    attacker.send(attacker.fetch())
+    assert attacker.receive(MODEL) is not None
+
+
 def test_foreign_datagrams_are_dropped_and_counted(switch: Party, attacker: Attacker) -> None:
     honest = Honest(switch.address, 1)
     for _ in range(1_000):

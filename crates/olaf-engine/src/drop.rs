@@ -32,6 +32,8 @@ pub enum DropReason {
     Filtered,
     /// The worker it is for is not known here.
     UnknownReceiver,
+    /// The address that it would go to is not proved.
+    NotProven,
     /// Too many datagrams already wait for that link.
     LinkFull,
     /// A piece of a sum met its table, and cannot be summed.
@@ -71,6 +73,7 @@ impl DropReason {
             Self::QueueFull => "queue_full",
             Self::Filtered => "filtered",
             Self::UnknownReceiver => "unknown_receiver",
+            Self::NotProven => "not_proven",
             Self::LinkFull => "link_full",
             Self::Piece(reason) => reason.name(),
             Self::Record(reason) => reason.name(),
@@ -124,6 +127,8 @@ pub enum Refused {
     Full,
     /// Its sender does this more often than it may.
     TooOften,
+    /// It asks for more than came, and its address is not proved.
+    NotProven,
     /// It says to hold more contributions than the workers behind its sender may carry.
     TooManyContributors,
     /// It came after its sender was told that it is lost: the newer updates of its flow were too many.
@@ -163,6 +168,7 @@ impl Refused {
             Self::BadLayout => "bad_layout",
             Self::Full => "full",
             Self::TooOften => "too_often",
+            Self::NotProven => "not_proven",
             Self::TooManyContributors => "too_many_contributors",
             Self::Overtaken => "overtaken",
             Self::OtherGeneration => "other_generation",

@@ -51,6 +51,7 @@ pub fn join(address: Address, parameters: u32, segment_lanes: u32) -> Join {
         hops: 0,
         wants_notices: false,
         path: JoinPath::default(),
+        nonce: 0,
     }
 }
 
@@ -74,6 +75,7 @@ pub fn welcome(join: &Join) -> Welcome {
         layout_missing: u32::MAX,
         missing: 0,
         padded_to: 0,
+        nonce: 0,
     }
 }
 

@@ -28,6 +28,9 @@ pub struct Join {
     pub wants_notices: bool,
     /// Of the path between the worker and its server.
     pub path: JoinPath,
+    /// The nonce of the last welcome that had one: it proves that welcomes reach the sender's address. 0:
+    /// none came. A sender of earlier versions of this format has 0 here.
+    pub nonce: u32,
 }
 
 /// What a join says of its path, and asks of it.
@@ -73,6 +76,7 @@ impl Join {
                 round_trip_us: packet.u32(join::ROUND_TRIP_US),
                 padded_to: packet.u32(join::PADDED_TO),
             },
+            nonce: packet.u32(join::NONCE),
         };
         if message.parameters == 0 {
             return Err(Refusal::BadField("parameters"));
@@ -118,6 +122,7 @@ impl Join {
         writer.put(join::HOPS, [self.hops]);
         writer.put(join::ROUND_TRIP_US, self.path.round_trip_us.to_be_bytes());
         writer.put(join::PADDED_TO, padded_to.to_be_bytes());
+        writer.put(join::NONCE, self.nonce.to_be_bytes());
         let notices = if self.wants_notices { WANTS_NOTICES } else { 0 };
         let asks = if self.path.asks { ASKS_PATH } else { 0 };
         writer.put(common::FLAGS, (notices | asks).to_be_bytes());
@@ -288,6 +293,8 @@ pub struct Welcome {
     pub missing: u64,
     /// Bytes of this datagram, filled up with zeros; 0: it is no longer than its fields.
     pub padded_to: u32,
+    /// To be echoed in a join at once, before models come; 0: nothing is left to prove.
+    pub nonce: u32,
 }
 
 impl Welcome {
@@ -323,6 +330,7 @@ impl Welcome {
             layout_missing: packet.u32(welcome::LAYOUT_MISSING),
             missing: packet.u64(welcome::MISSING),
             padded_to: packet.u32(welcome::PADDED_TO),
+            nonce: packet.u32(welcome::NONCE),
         })
     }
 
@@ -358,6 +366,7 @@ impl Welcome {
         }
         writer.put(welcome::MISSING, self.missing.to_be_bytes());
         writer.put(welcome::PADDED_TO, padded_to.to_be_bytes());
+        writer.put(welcome::NONCE, self.nonce.to_be_bytes());
         fill_up(buf, welcome::LEN, padded_to)
     }
 }

@@ -12,13 +12,13 @@
 //!             104 ended mask  112 lanes ..
 //! join        24 have version  28 parameters  32 segment lanes  36 clock error (us)
 //!             40 sent at  48 clock offset  56 hops  57 zero x3  60 round trip (us)
-//!             64 padded to  68 zero x4  72 end, or zeros up to `padded to`
+//!             64 padded to  68 nonce  72 end, or zeros up to `padded to`
 //! welcome     24 code  25 ready  26 rule  27 aggregate  28 version  32 parameters
 //!             36 segment lanes
 //!             40 epoch  44 first missing  48 echoed sent at  56 received at  64 sent at
 //!             72 switch epoch  76 silent (ms)  80 step  81 gate  82 zero x2
 //!             84 layout missing  88 factor  96 staleness power  104 missing mask
-//!             112 padded to  116 zero x4  120 end, or zeros up to `padded to`
+//!             112 padded to  116 nonce  120 end, or zeros up to `padded to`
 //! leave       24 end
 //! fetch       24 version  28 first segment  32 mask of 64 segments  40 version that is here  44 end
 //! notice      24 taken newest  32 end
@@ -103,6 +103,7 @@ pub mod join {
     pub const HOPS: usize = 56;
     pub const ROUND_TRIP_US: usize = 60;
     pub const PADDED_TO: usize = 64;
+    pub const NONCE: usize = 68;
     pub const LEN: usize = 72;
 }
 
@@ -130,6 +131,7 @@ pub mod welcome {
     pub const STALENESS_POWER: usize = 96;
     pub const MISSING: usize = 104;
     pub const PADDED_TO: usize = 112;
+    pub const NONCE: usize = 116;
     pub const LEN: usize = 120;
 }
 

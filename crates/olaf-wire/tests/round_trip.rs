@@ -81,7 +81,7 @@ fn padding() -> impl Strategy<Value = u32> {
 fn joins() -> impl Strategy<Value = Join> {
     let numbers = (any::<u32>(), 1u32.., 1u32..=MAX_SEGMENT_LANES as u32, any::<u32>());
     let rest = (any::<u64>(), any::<i64>(), any::<u8>(), any::<bool>());
-    let path = (any::<bool>(), any::<u32>(), padding());
+    let path = (any::<bool>(), any::<u32>(), padding(), any::<u32>());
     (addresses(), numbers, rest, path).prop_map(
         |(address, a, (sent, offset, hops, wants_notices), p)| {
             let path = JoinPath { asks: p.0, round_trip_us: p.1, padded_to: p.2 };
@@ -99,6 +99,7 @@ fn joins() -> impl Strategy<Value = Join> {
                 hops,
                 wants_notices,
                 path,
+                nonce: p.3,
             }
         },
     )
@@ -148,7 +149,7 @@ fn rules() -> impl Strategy<Value = JobRule> {
 }
 
 fn welcomes() -> impl Strategy<Value = Welcome> {
-    let numbers = (any::<bool>(), any::<[u32; 8]>(), any::<[u64; 4]>(), padding());
+    let numbers = (any::<bool>(), any::<[u32; 9]>(), any::<[u64; 4]>(), padding());
     let rule = prop::option::of(rules());
     (addresses(), codes(), numbers, rule).prop_map(
         |(address, code, (ready, a, b, padded_to), rule)| Welcome {
@@ -169,6 +170,7 @@ fn welcomes() -> impl Strategy<Value = Welcome> {
             layout_missing: a[7],
             missing: b[3],
             padded_to,
+            nonce: a[8],
         },
     )
 }
@@ -366,6 +368,7 @@ fn what_is_filled_up_is_as_long_as_it_says_and_no_longer() {
         hops: 0,
         wants_notices: false,
         path,
+        nonce: 0,
     };
     assert_eq!(join.emit(&mut buf), 1472);
     assert!(olaf_wire::packet::is_probe(&buf[..1472]));
@@ -475,6 +478,7 @@ fn a_rule_that_cannot_be_is_refused_by_the_name_of_its_field() {
         layout_missing: u32::MAX,
         missing: 0,
         padded_to: 0,
+        nonce: 0,
     };
     let read = |at: usize, field: &[u8]| {
         let mut buf = buffer();

@@ -64,9 +64,9 @@ class LeafSettings(Section):
     """Number of segments that the queue holds, including the one on the wire. 8 as in the paper's
     testbed. If it is not set, `olaf train` uses 8 for each segment of the model."""
     shares: dict[str, int] = Field(default=SWITCH["shares"])
-    """Shares of the link and of the slots by job, from 1 to 1000: {"1": 3} gives job 1 three times as
-    much as each other active job. Jobs that are not named have 1. An idle job's share is free for the
-    others."""
+    """Shares of the link and of the slots by job, from 1 to 1000: {"1": 3} gives job 1 three times
+    as much as each other active job. Jobs that are not named have 1. An idle job's share is free
+    for the others."""
     gate: OffFloat = SWITCH["gate"]
     """Reward gate: a threshold in units of reward. A new update that is better than the waiting one
     by more than the threshold replaces it. A new update that is worse by more is filtered. Others

@@ -261,6 +261,7 @@ impl Probe {
             hops: 0,
             wants_notices: false,
             path: JoinPath { asks: true, round_trip_us: self.round_trip.as_micros(), padded_to },
+            nonce: 0,
         }
         .emit(buf)
     }

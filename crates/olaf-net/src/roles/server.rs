@@ -38,6 +38,10 @@ impl Server {
         let epoch = random::draw();
         let mut brain =
             Brain::new(brain, epoch).map_err(|error| StartError::Config(error.to_string()))?;
+        // Behind keys a handshake has proved each address.
+        if !config.has_keys() {
+            brain.demand_proofs(Box::new(random::draw));
+        }
         let socket = Socket::bind(listen)?.losing(config.receive_loss)?;
         // Only the process that has the port writes the file.
         let keeper = config.keeper(&mut brain)?;

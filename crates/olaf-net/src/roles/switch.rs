@@ -293,6 +293,10 @@ fn queue(
     let epoch = random::draw();
     let mut engine = native::Switch::new(engine, epoch)
         .map_err(|error| StartError::Config(error.to_string()))?;
+    // Behind keys a handshake has proved each address.
+    if !config.has_keys() {
+        engine.demand_proofs(Box::new(random::draw));
+    }
     let listen = listen_of(config, key, listen)?;
     let socket = Socket::bind(listen)?.losing(config.receive_loss)?;
     let mut peers = Peers::new();

@@ -20,6 +20,7 @@ mod iswitch;
 mod job;
 mod network;
 mod path;
+mod proofs;
 mod reduce;
 mod replay;
 mod replay_errors;

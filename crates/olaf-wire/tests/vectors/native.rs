@@ -34,6 +34,12 @@ fn lanes(message: &Value) -> Vec<f32> {
     lanes.into_iter().flatten().map(|lane| lane.as_f64().unwrap() as f32).collect()
 }
 
+/// Messages of before there were nonces have none.
+fn nonce(message: &Value) -> u32 {
+    let nonce = message.get("nonce").and_then(Value::as_u64).unwrap_or(0);
+    u32::try_from(nonce).unwrap()
+}
+
 fn code(name: &str) -> WelcomeCode {
     use WelcomeCode as Code;
     let all = [Code::Welcome, Code::WorkerIdInUse, Code::WrongModelSize, Code::WrongSegmentLanes];
@@ -148,6 +154,7 @@ fn written(message: &Value, bytes: &[u8]) -> (Vec<u8>, bool) {
                     round_trip_us: u32_of("round_trip_us"),
                     padded_to: u32_of("padded_to"),
                 },
+                nonce: nonce(message),
             };
             let read = packet.and_then(|packet| Join::parse(&packet));
             (join.emit(&mut buf), read == Ok(join))
@@ -171,6 +178,7 @@ fn written(message: &Value, bytes: &[u8]) -> (Vec<u8>, bool) {
                 layout_missing: u32_of("layout_missing"),
                 missing: u64_of("missing"),
                 padded_to: u32_of("padded_to"),
+                nonce: nonce(message),
             };
             let read = packet.and_then(|packet| Welcome::parse(&packet));
             (welcome.emit(&mut buf), read == Ok(welcome))

@@ -125,6 +125,10 @@ impl Switch {
                 }
                 continue;
             };
+            if !self.proofs.is_proven(&(id, place.peer)) {
+                self.counters.refuse(DropReason::NotProven);
+                continue;
+            }
             let told = Answer { address, acknowledges: sequence, ends, ..answer };
             Group::add(&mut groups, place, told);
         }

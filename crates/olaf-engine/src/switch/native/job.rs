@@ -25,6 +25,8 @@ pub(super) struct Job {
     pub(super) liveness: Liveness,
     /// The switch above, by its lives; unknown where the server itself is.
     pub(super) above: Lives,
+    /// What the party above wants echoed; 0: nothing so far.
+    pub(super) nonce_above: u32,
     /// Switches that workers joined through.
     pub(super) below: BTreeMap<PeerId, Below>,
     /// When its members were last asked to join again.
@@ -116,6 +118,7 @@ impl Job {
             opened_by: None,
             liveness: Liveness::default(),
             above: Lives::default(),
+            nonce_above: 0,
             below: BTreeMap::new(),
             asked_again: None,
             shape: None,

@@ -179,7 +179,9 @@ impl Switch {
             welcome.silent_ms = u32::try_from(silence.as_millis()).unwrap_or(u32::MAX);
             self.reply(now, from, welcome);
         }
-        let passed_on = Join { hops: join.hops + 1, ..*join };
+        self.proofs.heard((id, from.peer), join.nonce);
+        let nonce = self.jobs.get(&id).map_or(0, |job| job.nonce_above);
+        let passed_on = Join { hops: join.hops + 1, nonce, ..*join };
         self.send_up(now, from, server, Message::Join(passed_on))
     }
 
@@ -286,6 +288,9 @@ impl Switch {
         }
         let place = member.place();
         let peer = place.peer;
+        if welcome.nonce != 0 {
+            job.nonce_above = welcome.nonce;
+        }
         let worker = seen(&welcome.address, peer);
         if welcome.code.is_refusal() {
             job.members.remove(&welcome.address.worker);
@@ -315,7 +320,8 @@ impl Switch {
                 self.event(Event::WorkerJoined(worker));
             }
         }
-        let signed = Welcome { switch_epoch: self.epoch, ..welcome };
+        let nonce = self.proofs.asked_with(&(id, peer), welcome.nonce);
+        let signed = Welcome { switch_epoch: self.epoch, nonce, ..welcome };
         self.send(now, place, from.class, Message::Welcome(signed))
     }
 
@@ -452,6 +458,11 @@ impl Switch {
         let jobs = &self.jobs;
         self.ports.forget_jobs(|id| jobs.contains_key(&id));
         self.clipping.retain(|id, _| jobs.contains_key(id));
+        self.proofs.keep(|(id, peer)| {
+            let here =
+                |job: &super::job::Job| job.members.values().any(|member| member.peer == *peer);
+            jobs.get(id).is_some_and(here)
+        });
         for (id, job) in &mut self.jobs {
             if job.liveness.fell_silent(now, silent_after) {
                 let silent =
@@ -533,6 +544,7 @@ impl Switch {
             layout_missing: u32::MAX,
             missing: 0,
             padded_to: 0,
+            nonce: 0,
         }
     }
 }

@@ -36,7 +36,7 @@ use crate::engine::{Engine, Source, Transmit, Verdict, Why};
 use crate::event::{Event, MEMBERSHIP_LINES};
 use crate::ids::{JobId, PeerId, PortId};
 use crate::party::active::{Activity, activity};
-use crate::party::{Bucket, Clipping, Shape};
+use crate::party::{Bucket, Chance, Clipping, Proofs, Shape};
 use crate::queue::Arrival;
 use crate::report::{self, Report};
 use crate::time::Instant;
@@ -63,6 +63,8 @@ pub struct Switch {
     default_server: Option<PeerId>,
     /// Peers whose datagrams of other protocols go up.
     passes_on: BTreeSet<PeerId>,
+    /// Which peers below have proved their addresses.
+    proofs: Proofs<(JobId, PeerId)>,
     /// What the workers of each job sent lately.
     clipping: BTreeMap<JobId, Clipping>,
     /// Whose updates met in each waiting entry.
@@ -97,6 +99,7 @@ impl Switch {
             jobs: BTreeMap::new(),
             default_server: None,
             passes_on: BTreeSet::new(),
+            proofs: Proofs::default(),
             clock: Instant(0),
             lines: Bucket::default(),
             clipping: BTreeMap::new(),
@@ -110,6 +113,12 @@ impl Switch {
             told_of_loops: None,
             config,
         })
+    }
+
+    /// Peers below have to prove their addresses before anything but answers to their joins goes to them.
+    /// Without it addresses are believed.
+    pub fn demand_proofs(&mut self, chance: Chance) {
+        self.proofs.demand(chance);
     }
 
     /// Names the server of every job that has none of its own.
@@ -263,6 +272,9 @@ impl Switch {
         bytes: &[u8],
     ) -> Verdict {
         let address = packet.address();
+        // The server would answer it with more than came, and the answer would not be passed down.
+        let asks = packet.kind() == Kind::Fetch;
+        let proven = !asks || self.proofs.is_proven(&(address.job, from.peer));
         let server = match self.jobs.get_mut(&address.job) {
             Some(job) => {
                 let server = job.server;
@@ -276,6 +288,9 @@ impl Switch {
             }
             None => return Verdict::Drop(DropReason::UnknownJob),
         };
+        if !proven {
+            return Verdict::Drop(DropReason::NotProven);
+        }
         self.send_up(now, from, server, Message::Untouched(bytes.into()))
     }
 

@@ -23,7 +23,8 @@ impl Switch {
         };
         cluster.wants_notices.retain(|worker| here(worker).is_some());
         let told = cluster.wants_notices.iter().filter_map(|worker| {
-            let member = here(worker).filter(|member| !member.behind_switch)?;
+            let proven = |peer| self.proofs.is_proven(&(address.job, peer));
+            let member = here(worker).filter(|m| !m.behind_switch && proven(m.peer))?;
             Some((member.place(), Address { worker: *worker, session: member.session, ..address }))
         });
         for (place, address) in told.collect::<Vec<_>>() {

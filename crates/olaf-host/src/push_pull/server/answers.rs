@@ -4,8 +4,8 @@ use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use olaf_engine::PeerId;
-use olaf_engine::party::Shape;
-use olaf_wire::{Address, Answer, Ends, Welcome};
+use olaf_engine::party::{Proofs, Shape};
+use olaf_wire::{Address, Answer, Ends, JobId, Welcome};
 
 /// One version of a model: its segments, each shared until it changes.
 pub(super) type Snapshot = Vec<Arc<Vec<f32>>>;
@@ -24,6 +24,10 @@ pub(super) struct Answers {
     models: VecDeque<Sending>,
     pub(super) superseded: u64,
     pub(super) dropped: u64,
+    /// Which peers have proved their addresses. To others goes no model.
+    pub(super) proofs: Proofs<(PeerId, JobId)>,
+    /// Models that were not sent for lack of a proof.
+    pub(super) unproven: u64,
 }
 
 enum Control {
@@ -41,8 +45,17 @@ struct Sending {
 }
 
 impl Answers {
-    pub(super) const fn new(limit: usize) -> Self {
-        Self { limit, control: VecDeque::new(), models: VecDeque::new(), superseded: 0, dropped: 0 }
+    pub(super) fn new(limit: usize) -> Self {
+        let proofs = Proofs::default();
+        Self {
+            limit,
+            control: VecDeque::new(),
+            models: VecDeque::new(),
+            superseded: 0,
+            dropped: 0,
+            proofs,
+            unproven: 0,
+        }
     }
 
     pub(super) fn control(&mut self, peer: PeerId, welcome: Welcome) {
@@ -68,6 +81,9 @@ impl Answers {
         // telling which of them would be meant.
         let ends = if shape.segments() == 1 { answer.ends } else { Ends::NONE };
         let answer = Answer { ends, ..answer };
+        if !self.may_go(peer, &answer) {
+            return;
+        }
         let segments = (0..).zip(snapshot).collect();
         let sending = Sending { peer, answer, segments, next: 0, whole: true };
         let same = |s: &&mut Sending| s.whole && s.next == 0 && s.is_for(peer, &answer.address);
@@ -92,9 +108,15 @@ impl Answers {
         segments: impl Iterator<Item = u32>,
     ) {
         let segments = segments.map(|s| (s, snapshot[s as usize].clone())).collect::<Vec<_>>();
-        if !segments.is_empty() {
+        if !segments.is_empty() && self.may_go(peer, &answer) {
             self.push_model(Sending { peer, answer, segments, next: 0, whole: false });
         }
+    }
+
+    fn may_go(&mut self, peer: PeerId, answer: &Answer) -> bool {
+        let proven = self.proofs.is_proven(&(peer, answer.address.job));
+        self.unproven += u64::from(!proven);
+        proven
     }
 
     fn push_model(&mut self, sending: Sending) {

@@ -50,7 +50,10 @@ impl Server {
         job.consider_offer(now, &join, patience.0, patience.1);
         self.note_restored(now, &join);
         let welcome = self.welcome(now, &join, WelcomeCode::Welcome);
-        self.answers.control(from, Welcome { padded_to, ..welcome });
+        let peer = (from, join.address.job);
+        self.answers.proofs.heard(peer, join.nonce);
+        let nonce = self.answers.proofs.asked(&peer);
+        self.answers.control(from, Welcome { padded_to, nonce, ..welcome });
         match newcomer {
             job::Entered::New => self.event(Event::WorkerJoined(seen)),
             job::Entered::Back => self.event(Event::WorkerBack(seen)),
@@ -145,6 +148,7 @@ impl Server {
             hops: 0,
             wants_notices: false,
             path: olaf_wire::JoinPath::default(),
+            nonce: 0,
         };
         let welcome = self.welcome(now, &join, WelcomeCode::UnknownJob);
         self.answers.control(from, welcome);
@@ -194,6 +198,7 @@ impl Server {
                 .unwrap_or(u32::MAX),
             missing,
             padded_to: 0,
+            nonce: 0,
         }
     }
 }

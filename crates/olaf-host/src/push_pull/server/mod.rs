@@ -41,7 +41,7 @@ use olaf_engine::event::MEMBERSHIP_LINES;
 use olaf_engine::keys::ConfigError;
 use olaf_engine::party::clip::{Kept, Measured};
 use olaf_engine::party::ends::Order;
-use olaf_engine::party::{Allowance, Bucket, Clipped, GONE};
+use olaf_engine::party::{Allowance, Bucket, Chance, Clipped, GONE};
 use olaf_engine::report::{self, Report};
 use olaf_engine::{
     Engine, Event, FlowEnds, Hops, Instant, PeerId, PortId, Refused, Source, TrafficClass,
@@ -109,6 +109,11 @@ impl Server {
             lines: Bucket::default(),
             config,
         })
+    }
+
+    /// Peers have to prove their addresses before models go to them. Without it addresses are believed.
+    pub fn demand_proofs(&mut self, chance: Chance) {
+        self.answers.proofs.demand(chance);
     }
 
     /// A job's model now: its version and its segments in order; nothing while it has none.
@@ -185,6 +190,7 @@ impl Server {
                 hops: 0,
                 wants_notices: false,
                 path: olaf_wire::JoinPath::default(),
+                nonce: 0,
             };
             let welcome = Welcome {
                 received_at_ns: member.last_join_received_at_ns,
@@ -402,6 +408,9 @@ impl Server {
         let model = job.shape.segments();
         let member = job.member(from, &fetch.address)?;
         member.liveness.note(now);
+        if !self.answers.proofs.is_proven(&(from, fetch.address.job)) {
+            return Err(Refused::NotProven);
+        }
         // An answer is far longer than the request.
         let asks = fetch.segments().count() as u32;
         if !member.fetches.take_many(now, asks.min(model), fetched_segments(model)) {
@@ -483,6 +492,7 @@ impl Server {
         self.hops.retain(|_, hop| !hop.liveness.is_gone(now, after));
         let hops = &self.hops;
         self.ends.retain(|hop, _| hops.contains_key(hop));
+        self.answers.proofs.keep(|hop| hops.contains_key(hop));
         for worker in fell_silent {
             self.event(Event::WorkerSilent(worker));
             self.close_if_full(now, worker.job);

@@ -86,7 +86,7 @@ pub(super) fn of(server: &Server, now: Instant) -> ServerStatistics {
         refused: server.refused.clone(),
         jobs: server.jobs.iter().map(|(id, job)| job_statistics(server, now, id.0, job)).collect(),
         answers_superseded: server.answers.superseded,
-        answers_dropped: server.answers.dropped,
+        answers_dropped: server.answers.dropped + server.answers.unproven,
     }
 }
 

@@ -83,6 +83,7 @@ impl Worker {
             self.want(now, welcome.version);
         }
         self.put_off_join(welcome.ready);
+        self.prove(now, welcome.nonce);
         if !welcome.ready && welcome.first_missing != u32::MAX {
             self.offer(now, &welcome);
         }

@@ -195,6 +195,7 @@ impl Worker {
             hops: 0,
             wants_notices: self.transmission.wants_notices(),
             path: JoinPath { asks, round_trip_us: self.joins.round_trip.as_micros(), padded_to },
+            nonce: self.nonce,
         }
         .emit(buf)
     }
@@ -217,6 +218,18 @@ impl Worker {
         offer.asked_after = self.joins.newest;
         // Straight after the window the server is asked what it lacks.
         self.next_join = Some(now);
+    }
+
+    /// Models come only when the worker has shown that welcomes reach it: it joins again at once with the
+    /// welcome's number. Where that join is lost it is repeated as any other.
+    pub(super) fn prove(&mut self, now: Instant, nonce: u32) {
+        if nonce == 0 {
+            return;
+        }
+        let is_new = core::mem::replace(&mut self.nonce, nonce) != nonce;
+        let retry = self.joins.round_trip.retry_after().min(self.config.keepalive);
+        let at = if is_new { now } else { now.max(self.last_join + retry) };
+        self.next_join = Some(self.next_join.map_or(at, |next| next.min(at)));
     }
 
     /// A worker that waits for its answer or its model does not ask again before one can be here.

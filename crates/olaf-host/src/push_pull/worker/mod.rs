@@ -94,6 +94,8 @@ pub struct Worker {
     awaits_admission: bool,
     next_join: Option<Instant>,
     last_join: Instant,
+    /// The number that joins echo; 0: no welcome had one.
+    nonce: u32,
     joins: Joins,
     path: Path,
     /// How the job is cut, where it is said and this worker has not taken it over.
@@ -154,6 +156,7 @@ impl Worker {
             awaits_admission: false,
             next_join: None,
             last_join: Instant(0),
+            nonce: 0,
             joins: Joins::new(),
             path: Path::new(config.path),
             segment_lanes_of_job: 0,
