@@ -1,5 +1,5 @@
 //! Any datagrams in any order at a worker of iSwitch, well-formed, odd and raw: nothing panics, no operation is
-//! forgotten, every result has one fate, and everything that leaves can be read.
+//! forgotten, every result and every vector of asynchronous training has one fate, and everything that leaves can be read.
 #![no_main]
 
 use arbitrary::Arbitrary;
@@ -33,6 +33,12 @@ enum Step {
         reduction: u8,
         accepts_partial: bool,
     },
+    Contribute {
+        lanes: u8,
+        began: u8,
+        bound: u8,
+    },
+    EndPipeline,
     GiveUp(u8),
     Welcome {
         generation: u8,
@@ -87,6 +93,7 @@ struct Run {
     damage: Option<(u8, u8)>,
     begun: u64,
     done: u64,
+    vectors: u64,
 }
 
 impl Run {
@@ -134,6 +141,9 @@ impl Run {
         let operations = of.operations;
         assert_eq!(operations.begun, self.begun);
         assert_eq!(operations.begun, operations.done + operations.failed + operations.open);
+        let vectors = of.vectors;
+        let fates = vectors.sent + vectors.stale + vectors.surplus + vectors.without_sum;
+        assert_eq!((vectors.committed, fates), (self.vectors, self.vectors));
         let results = of.results;
         let fates = results.taken + results.again + results.early + results.refused;
         assert_eq!(results.received, fates);
@@ -144,10 +154,11 @@ impl Run {
             Step::Begin { lanes, reduction, accepts_partial } => {
                 let operation = Operation {
                     lane_type: LaneType::F32,
-                    reduction: match reduction % 4 {
+                    reduction: match reduction % 5 {
                         0 => Reduction::Sum,
                         1 => Reduction::Mean,
-                        2 => Reduction::Broadcast { root: u32::from(reduction / 4 % 5) },
+                        2 => Reduction::Broadcast { root: u32::from(reduction / 5 % 5) },
+                        3 => Reduction::Pipelined { iteration: u64::from(reduction / 5) },
                         _ => Reduction::Max,
                     },
                     buffer: Box::new(vec![1u8; 4 * usize::from(lanes)]),
@@ -155,6 +166,13 @@ impl Run {
                 };
                 self.begun += u64::from(self.worker.begin(self.now, operation).is_ok());
             }
+            Step::Contribute { lanes, began, bound } => {
+                let vector = Box::new(vec![1u8; 4 * usize::from(lanes)]);
+                let (began, bound) = (u64::from(began), u64::from(bound % 4));
+                let committed = self.worker.contribute(self.now, began, bound, vector);
+                self.vectors += u64::from(committed.is_ok());
+            }
+            Step::EndPipeline => self.worker.end_pipeline(self.now),
             Step::GiveUp(id) => {
                 self.worker.give_up(self.now, OperationId(u64::from(id)));
             }
@@ -255,7 +273,7 @@ fuzz_target!(|input: (Setting, Vec<Step>)| {
     };
     let mut worker = IswitchWorker::new(config, own).expect("a set-up in range");
     worker.join(Instant(1 << 40));
-    let mut run = Run { worker, now: Instant(1 << 40), damage: None, begun: 0, done: 0 };
+    let mut run = Run { worker, now: Instant(1 << 40), damage: None, begun: 0, done: 0, vectors: 0 };
     for step in &steps {
         run.step(step);
         run.check();
