@@ -5,6 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from olaf.jobs.accounts import Accounts, Incarnation, nothing, settle
+from olaf.jobs.progress import Progress
+from olaf.jobs.settings import Settings
+from olaf.jobs.supervisor import Ended, Said
 
 
 def worker(
@@ -230,6 +233,34 @@ def test_a_killed_server_is_named_on_its_hop_only() -> None:
         "lost with server #1": 3,
         "delivered alone": 46,
     }
+
+
+def run_whose_server_ends(code: int, last_word: str) -> Accounts:
+    """A run in which 3 updates are lost before the server, which ends in this way."""
+    progress = Progress(Settings())
+    told = {
+        "worker 0": worker(sent=50),
+        "switch": switch(sent_alone=50),
+        "server": server(alone=47),
+    }
+    for name, one in told.items():
+        event = last_word if name == "server" else "stopped"
+        message = {"event": event, "why": "stop", "stats": one.stats}
+        progress.take(Said(name, 1, message), 1.0)
+        progress.take(Ended(name, 1, code if name == "server" else 0, False, None), 2.0)
+    return progress.accounts()
+
+
+@pytest.mark.parametrize("code", [0, -9, -2, 130])
+def test_a_server_that_has_said_its_last_report_was_not_killed(code: int) -> None:
+    """On a busy machine the run itself kills a process that is slow to exit."""
+    accounts = run_whose_server_ends(code, "stopped")
+    assert rows(accounts) == {"lost switch to server": 3, "delivered alone": 47}
+
+
+def test_a_server_that_was_killed_while_it_served_is_named() -> None:
+    accounts = run_whose_server_ends(-9, "stats")
+    assert rows(accounts) == {"lost with server #1": 3, "delivered alone": 47}
 
 
 def test_what_a_killed_worker_had_not_sent_when_it_last_spoke_is_a_difference() -> None:

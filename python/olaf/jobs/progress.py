@@ -188,6 +188,7 @@ class Progress:
     _window: deque[float] = field(default_factory=deque)
     _iterations: dict[int, int] = field(default_factory=dict)
     _said_at: dict[str, float] = field(default_factory=dict)
+    _settled: set[tuple[str, int]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         earlier = self.earlier
@@ -421,6 +422,8 @@ class Progress:
             self.finished.add(name)
         elif event == "stopped":
             self.stopped[name] = str(message.get("why", ""))
+            if "stats" in message:
+                self._settled.add((name, incarnation))
         elif event == "joined" and self.joined_at_s is None:
             self.joined_at_s = at_s
         if event in ROUTINE:
@@ -469,9 +472,13 @@ class Progress:
         return bool(self.ready.get(name, {}).get("clock", ours) == ours)
 
     def _close(self, occurrence: Ended) -> None:
-        """Mark the report of a process that ended unexpectedly as not its last."""
+        """Mark the report of a process that ended unexpectedly as not its last.
+
+        A process that has said "stopped" takes nothing in any more. What ends it then changes no
+        count: on a busy machine the run itself kills a process that is slow to exit.
+        """
         key = occurrence.name, occurrence.incarnation
-        if occurrence.code == 0 and key in self.reports:
+        if key in self._settled or (occurrence.code == 0 and key in self.reports):
             return
         report = self.reports.get(key)
         stats = report.stats if report else nothing(occurrence.name.split()[0])
