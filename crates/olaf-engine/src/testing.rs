@@ -181,6 +181,8 @@ pub(crate) enum Step {
     Arrive(Sent),
     Begin,
     End,
+    /// The link begins to send an update that still takes others in.
+    Choose,
     /// A slot goes to another queue.
     GiveUp,
     /// The queue may fill that many slots more than it has filled.
@@ -224,7 +226,7 @@ fn sent() -> impl Strategy<Value = Sent> {
 }
 
 pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let step = prop_oneof![8 => sent().prop_map(Step::Arrive), 2 => Just(Step::Begin), 2 => Just(Step::End), 1 => Just(Step::GiveUp), 1 => (0usize..4).prop_map(Step::Share)];
+    let step = prop_oneof![8 => sent().prop_map(Step::Arrive), 2 => Just(Step::Begin), 2 => Just(Step::End), 1 => Just(Step::Choose), 1 => Just(Step::GiveUp), 1 => (0usize..4).prop_map(Step::Share)];
     prop::collection::vec(step, 0..120)
 }
 
@@ -258,6 +260,10 @@ pub(crate) fn drive(
                 let ended = queue.end_departure();
                 prop_assert_eq!(ended, twin.end_departure(), "step {}", at);
                 account.left += u64::from(contributors);
+            }
+            Step::Choose => {
+                let chosen = queue.choose().map(|entry| entry.id);
+                prop_assert_eq!(chosen, twin.choose().map(|entry| entry.id), "step {}", at);
             }
             Step::GiveUp => {
                 let gone = queue.give_up();

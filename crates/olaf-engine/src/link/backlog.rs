@@ -252,7 +252,7 @@ impl<D: Datagram> Backlog<D> {
             let bytes = match self.head {
                 Head::Locked => queue.begin_departure()?.contribution.bytes,
                 // The link's time is that of the first update as it is now, whatever it takes in.
-                Head::Open => queue.entries().first()?.contribution.bytes,
+                Head::Open => queue.choose()?.contribution.bytes,
                 Head::Gone => {
                     let entry = queue.begin_departure()?;
                     let bytes = entry.contribution.bytes;

@@ -119,6 +119,33 @@ fn an_update_on_the_wire_takes_others_in_only_where_its_head_is_open() {
 }
 
 #[test]
+fn the_update_that_leaves_is_the_one_that_was_on_the_wire_whatever_came_meanwhile() {
+    use crate::queue::freshest::Freshest;
+    for head in [Head::Locked, Head::Open, Head::Gone] {
+        let queue = Box::new(Freshest::new(2, None));
+        let mut link: Link = Link::new(a_megabit()).with_queue(queue).with_head(head);
+        let update = |cluster, generated| Arrival {
+            contribution: Contribution {
+                generated_ns: (generated, generated),
+                ..Contribution::of_one(flow(1, cluster), crate::ids::WorkerId(1), 0, 125)
+            },
+            lanes: &[],
+        };
+        // Cluster 1 has been served: the next of it is worth little.
+        link.arrive(Instant(0), &update(1, 10));
+        link.due(Instant(1_000_000)).expect("it ends now");
+        link.release(Instant(1_000_000), None);
+        link.arrive(Instant(1_000_000), &update(1, 20));
+        // Two of others, worth more, come while it is on the wire; the second finds no slot.
+        link.arrive(Instant(1_100_000), &update(2, 30));
+        link.arrive(Instant(1_200_000), &update(3, 30));
+        link.due(Instant(2_000_000)).expect("it ends now");
+        let left = link.leaving_update().expect("an update leaves").contribution.flow.cluster.0;
+        assert_eq!(left, 1, "{head:?}");
+    }
+}
+
+#[test]
 fn an_update_on_the_wire_keeps_its_slot_unless_it_is_gone() {
     for (head, taken) in [(Head::Locked, 2), (Head::Open, 2), (Head::Gone, 3)] {
         let mut link = updates(a_megabit(), 2).with_head(head);

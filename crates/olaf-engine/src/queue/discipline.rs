@@ -133,6 +133,10 @@ pub trait Discipline {
     /// The departing entry has left: its slot is free.
     fn end_departure(&mut self) -> Option<EntryId>;
 
+    /// Fixes whose turn is next: the next departure is of this entry, which still takes others in and does
+    /// not give up its slot before. For a link whose head is open.
+    fn choose(&mut self) -> Option<&Entry>;
+
     /// Of slots that several queues share, this one may fill this number from now on, the departing entry's
     /// included, and the next entry has the name `next`. What waits stays.
     fn share(&mut self, slots: usize, next: EntryId);

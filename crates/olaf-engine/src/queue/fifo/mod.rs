@@ -55,6 +55,11 @@ impl Discipline for Fifo {
         self.departing.take().map(|slot| self.slots.clear(slot))
     }
 
+    fn choose(&mut self) -> Option<&Entry> {
+        // The front does not change: nothing overtakes it.
+        self.order.front().map(|slot| self.slots.entry(*slot))
+    }
+
     fn share(&mut self, slots: usize, next: EntryId) {
         self.slots.share(slots, next);
     }

@@ -89,6 +89,8 @@ pub struct Freshest {
     by_gain: BTreeSet<(Gain, Reverse<EntryId>)>,
     served: Served,
     departing: Option<SlotId>,
+    /// The entry whose departure is certain already. Nothing else goes before, and nothing evicts it.
+    chosen: Option<EntryId>,
     /// The flow that left last: segments of its cluster above it follow first.
     under_way: Option<Flow>,
     departures: u64,
@@ -113,6 +115,7 @@ impl Freshest {
             by_gain: BTreeSet::new(),
             served: Served::new(limits.remembered, limits.disbelief),
             departing: None,
+            chosen: None,
             under_way: None,
             departures: 0,
         }
@@ -129,9 +132,9 @@ impl Freshest {
 
     fn evict_for(&mut self, arrival: &Arrival<'_>) -> Outcome {
         let own = Gain::of(&arrival.contribution, &self.served);
-        let least = match self.by_gain.first() {
+        let least = match self.least() {
             // Of equals the one that waits stays: an exchange would only lose what merged.
-            Some((gain, Reverse(least))) if *gain < own => *least,
+            Some((gain, least)) if gain < own => least,
             _ => return Outcome::Dropped,
         };
         let slot = self.unplace(least);
@@ -156,6 +159,7 @@ impl Freshest {
 
     fn unplace(&mut self, id: EntryId) -> SlotId {
         let place = self.waiting.remove(&id).expect("it is named because it waits");
+        self.chosen = self.chosen.filter(|chosen| *chosen != id);
         self.by_gain.remove(&(place.gain, Reverse(id)));
         self.open.remove(&self.slots.entry(place.slot).contribution.flow);
         place.slot
@@ -174,8 +178,17 @@ impl Freshest {
         place.gain = gain;
     }
 
+    /// The entry that would be missed least, and its gain.
+    fn least(&self) -> Option<(Gain, EntryId)> {
+        let may_go = |(_, Reverse(id)): &&(Gain, Reverse<EntryId>)| Some(*id) != self.chosen;
+        self.by_gain.iter().find(may_go).map(|(gain, Reverse(id))| (*gain, *id))
+    }
+
     /// Whose turn it is.
     fn next(&self) -> Option<EntryId> {
+        if self.chosen.is_some() {
+            return self.chosen;
+        }
         let above = |flow: Flow| Some(Flow { segment: flow.segment.checked_add(1)?, ..flow });
         if let Some(from) = self.under_way.and_then(above)
             && let Some(following) = self.first_of_cluster(from)
@@ -240,12 +253,18 @@ impl Discipline for Freshest {
         self.departing.take().map(|slot| self.slots.clear(slot))
     }
 
+    fn choose(&mut self) -> Option<&Entry> {
+        self.chosen = self.next();
+        let slot = self.waiting.get(&self.chosen?)?.slot;
+        Some(self.slots.entry(slot))
+    }
+
     fn share(&mut self, slots: usize, next: EntryId) {
         self.slots.share(slots, next);
     }
 
     fn give_up(&mut self) -> Option<GivenUp> {
-        let (_, Reverse(least)) = *self.by_gain.first()?;
+        let (_, least) = self.least()?;
         let slot = self.unplace(least);
         let gone = GivenUp::from(self.slots.entry(slot));
         self.slots.clear(slot);

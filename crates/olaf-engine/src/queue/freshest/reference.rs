@@ -23,6 +23,8 @@ pub struct Reference {
     /// flow that left last is the last.
     served: Vec<(Flow, u64, u32)>,
     sent_last: Option<Flow>,
+    /// The entry that was promised to be next.
+    chosen: Option<EntryId>,
     departures: u64,
     next_id: u64,
 }
@@ -46,6 +48,7 @@ impl Reference {
             joined: Vec::new(),
             served: Vec::new(),
             sent_last: None,
+            chosen: None,
             departures: 0,
             next_id: 0,
         }
@@ -102,6 +105,9 @@ impl Reference {
     fn least(&self) -> Option<usize> {
         let mut least: Option<usize> = None;
         for at in 0..self.waiting.len() {
+            if Some(self.waiting[at].id) == self.chosen {
+                continue;
+            }
             let worth = self.worth_of(&self.waiting[at]);
             if least.is_none_or(|least| worth <= self.worth_of(&self.waiting[least])) {
                 least = Some(at);
@@ -111,6 +117,10 @@ impl Reference {
     }
 
     fn next(&self) -> Option<usize> {
+        let chosen = self.waiting.iter().position(|entry| Some(entry.id) == self.chosen);
+        if chosen.is_some() {
+            return chosen;
+        }
         if let Some(last) = self.sent_last {
             let above = |flow: Flow| {
                 (flow.job, flow.cluster) == (last.job, last.cluster) && flow.segment > last.segment
@@ -213,6 +223,12 @@ impl Discipline for Reference {
 
     fn end_departure(&mut self) -> Option<EntryId> {
         self.locked.take().map(|entry| entry.id)
+    }
+
+    fn choose(&mut self) -> Option<&Entry> {
+        let next = self.next()?;
+        self.chosen = Some(self.waiting[next].id);
+        self.waiting.get(next)
     }
 
     fn share(&mut self, slots: usize, next: EntryId) {

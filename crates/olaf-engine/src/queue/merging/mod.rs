@@ -114,6 +114,10 @@ impl Discipline for Merging {
         self.line.end_departure()
     }
 
+    fn choose(&mut self) -> Option<&Entry> {
+        self.line.choose()
+    }
+
     fn share(&mut self, slots: usize, next: EntryId) {
         self.line.share(slots, next);
     }

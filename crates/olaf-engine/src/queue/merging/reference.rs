@@ -108,6 +108,10 @@ impl Discipline for Reference {
         Some(self.entries.remove(0).id)
     }
 
+    fn choose(&mut self) -> Option<&Entry> {
+        self.entries.get(usize::from(self.locked))
+    }
+
     fn share(&mut self, slots: usize, next: EntryId) {
         (self.slots, self.next_id) = (slots, next.0);
     }

@@ -409,7 +409,7 @@ proptest! {
                 Step::Begin => { queue.begin_departure(); }
                 Step::End => { queue.end_departure(); }
                 Step::GiveUp => { queue.give_up(); }
-                Step::Share(_) => {}
+                Step::Share(_) | Step::Choose => {}
             }
             let open = queue.entries().len() - usize::from(queue.departing().is_some());
             let flows: alloc::collections::BTreeSet<_> =
