@@ -92,7 +92,7 @@ def test_every_key_of_the_core_is_in_the_settings_with_its_default(role: str) ->
 
 def test_a_leaf_has_the_queue_of_a_switch() -> None:
     outer = {"engines", "listen", "listen_at", "upstream", "routes", "pass_from"} | {
-        *("key_files", "insecure", "metrics", "metrics_token_file", "jobs")
+        *("key_files", "insecure", "metrics", "metrics_token_file", "jobs", "switches_from")
     }
     expected = {key: value for key, value in shared("switch").items() if key not in outer}
     fields = LeafSettings.model_fields

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 from forging import Attacker, flood_of_clusters, lanes
 from parties import SIZE, Honest, Party
+from ports import free_port
 from waiting import until
 
 PUSHES = 60
@@ -94,6 +95,28 @@ def test_one_who_poses_as_a_switch_books_little(switch: Party, attacker: Attacke
     until(lambda: switch.stats()["fates"]["rejected"].get(rejected, 0) == 3, "refusals")
     assert switch.stats()["received"] < 1_000
     assert honest.progress(PUSHES) >= 0.9 * PUSHES
+
+
+@pytest.mark.parametrize("at", ["switch", "server"])
+def test_a_list_says_who_may_be_a_switch(party: Callable[..., Party], at: str) -> None:
+    lower_place = f"127.0.0.1:{free_port()}"
+    lists = {"switches_from": [lower_place]}
+    server = party("server", **(lists if at == "server" else {}))
+    upper = server
+    if at == "switch":
+        upper = party("switch", upstream=server.address, **lists)
+    lower = party("switch", upstream=upper.address, listen=lower_place)
+    # Through the switch that is named a worker learns.
+    honest = Honest(lower.address, 1)
+    assert honest.push()
+    attacker = Attacker(upper.place)
+    attacker.send(attacker.join(SIZE, hops=1))
+    until(lambda: upper.stats()["refused"].get("not_a_switch", 0) > 0, "a refusal")
+    assert "worker_refused" in {event["event"] for event in upper.events()}
+    # Straight from a worker it is no matter of the list.
+    attacker.enters(SIZE)
+    assert honest.push()
+    attacker.close()
 
 
 def test_joins_that_claim_versions_do_not_slow_the_job(

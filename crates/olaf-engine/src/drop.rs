@@ -32,6 +32,8 @@ pub enum DropReason {
     Filtered,
     /// The worker it is for is not known here.
     UnknownReceiver,
+    /// It came as from a switch, and no list says that its sender is one.
+    NotASwitch,
     /// The address that it would go to is not proved.
     NotProven,
     /// Too many datagrams already wait for that link.
@@ -73,6 +75,7 @@ impl DropReason {
             Self::QueueFull => "queue_full",
             Self::Filtered => "filtered",
             Self::UnknownReceiver => "unknown_receiver",
+            Self::NotASwitch => "not_a_switch",
             Self::NotProven => "not_proven",
             Self::LinkFull => "link_full",
             Self::Piece(reason) => reason.name(),
@@ -127,6 +130,8 @@ pub enum Refused {
     Full,
     /// Its sender does this more often than it may.
     TooOften,
+    /// It came as from a switch, and no list says that its sender is one.
+    NotASwitch,
     /// It asks for more than came, and its address is not proved.
     NotProven,
     /// It says to hold more contributions than the workers behind its sender may carry.
@@ -168,6 +173,7 @@ impl Refused {
             Self::BadLayout => "bad_layout",
             Self::Full => "full",
             Self::TooOften => "too_often",
+            Self::NotASwitch => "not_a_switch",
             Self::NotProven => "not_proven",
             Self::TooManyContributors => "too_many_contributors",
             Self::Overtaken => "overtaken",

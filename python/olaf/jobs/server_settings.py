@@ -20,6 +20,10 @@ class ServerSettings(Section):
     listen: Address = SERVER["listen"]
     """Address and port for the switch, or for workers without a switch; port 0 picks a free
     port."""
+    switches_from: list[Address] = Field(default=SERVER["switches_from"])
+    """Addresses of the switches that send to the server. Joins that passed another switch are
+    refused and counted as not_a_switch. Without a list each sender may be a switch: give a list
+    where there are no keys."""
     key_files: list[str] = Field(default=SERVER["key_files"])
     """Files with keys (`olaf keys`), each for a job of its own or for any: only parties with such a
     key are let in. Without one everybody is, and the server listens on loopback alone."""

@@ -180,6 +180,10 @@ class SwitchSettings(LeafSettings):
     """The jobs that are served, each a table with `job`, `key_file`, `max_parameters`,
     `max_workers`, `max_clusters` and `share` (docs/keys.md). An empty list
     serves every job, without limits."""
+    switches_from: list[Address] = Field(default=SWITCH["switches_from"])
+    """Addresses of the switches below. Joins that passed another switch are refused and counted as
+    not_a_switch. Without a list each sender may be a switch: give a list where there are no
+    keys."""
     pass_from: list[Address] = Field(default=SWITCH["pass_from"])
     """Addresses whose datagrams of other protocols go up to `upstream`, paced as all others. With
     an empty list such datagrams are dropped and counted."""

@@ -43,12 +43,17 @@ impl Server {
             brain.demand_proofs(Box::new(random::draw));
         }
         let socket = Socket::bind(listen)?.losing(config.receive_loss)?;
+        let mut peers = Peers::new();
+        for text in &config.switches_from {
+            let found = address::resolve(text, |a| socket.reaches(a));
+            brain.allow_switch(peers.fix(found.map_err(in_key("switches_from"))?));
+        }
         // Only the process that has the port writes the file.
         let keeper = config.keeper(&mut brain)?;
         let kept = Kept { brain, keeper, finished: false };
         let keys = tenants::secrets(&config.key_files, &config.keys, &config.jobs)?;
         // An end has one port, and nobody is above a server.
-        let driver = Driver::new("server", kept, Wiring::end(), Peers::new(), socket).behind(keys);
+        let driver = Driver::new("server", kept, Wiring::end(), peers, socket).behind(keys);
         let watch = Watch::bind(Setting {
             metrics: config.metrics.as_deref(),
             metrics_token_file: config.metrics_token_file.as_deref(),

@@ -19,6 +19,9 @@ use std::time::Duration;
 pub struct ServerConfig {
     /// Address and port. Loopback, so that nothing is offered to a network by accident.
     pub listen: String,
+    /// Addresses of the switches that send to the server. A join that has passed another switch is refused.
+    /// None: each sender may be a switch; without keys a stranger, too.
+    pub switches_from: Vec<String>,
     /// Files with keys, each of one job or of any: only parties with a key are let in. None: everybody
     /// is.
     pub key_files: Vec<String>,
@@ -55,6 +58,7 @@ impl Default for ServerConfig {
     fn default() -> Self {
         Self {
             listen: "127.0.0.1:5556".into(),
+            switches_from: Vec::new(),
             key_files: Vec::new(),
             keys: Vec::new(),
             insecure: false,

@@ -313,6 +313,11 @@ fn queue(
         engine.set_server(JobId(*job), peer);
         wiring.place(peer, PortId::UPLINK);
     }
+    for text in &config.switches_from {
+        let found =
+            address::resolve(text, |a| socket.reaches(a)).map_err(in_key("switches_from"))?;
+        engine.allow_switch(peers.fix(found));
+    }
     for text in &config.pass_from {
         let found = address::resolve(text, |a| socket.reaches(a)).map_err(in_key("pass_from"))?;
         engine.pass_on_from(peers.fix(found));

@@ -99,6 +99,9 @@ pub struct SwitchConfig {
     /// The jobs that are served, each with its key and what it may take. None: every job, without
     /// limits.
     pub jobs: Vec<JobConfig>,
+    /// Addresses of the switches below. A join that has passed another switch is refused. None: each sender
+    /// may be a switch; without keys a stranger, too.
+    pub switches_from: Vec<String>,
     /// Addresses whose datagrams of other protocols go up to `upstream`, paced as all others. None:
     /// such datagrams are dropped and counted.
     pub pass_from: Vec<String>,
@@ -195,6 +198,7 @@ impl Default for SwitchConfig {
             keys: Vec::new(),
             insecure: false,
             jobs: Vec::new(),
+            switches_from: Vec::new(),
             pass_from: Vec::new(),
             metrics: None,
             metrics_token_file: None,

@@ -69,6 +69,11 @@ impl Switch {
         if join.hops >= self.config.max_hops {
             return self.refuse_loop(now, from.peer, from.into(), &join);
         }
+        let may_be_switch = |listed: &BTreeSet<PeerId>| listed.contains(&from.peer);
+        if join.hops > 0 && !self.switches.as_ref().is_none_or(may_be_switch) {
+            self.turn_away(now, from, &join, WelcomeCode::NotAdmitted);
+            return Verdict::Drop(DropReason::NotASwitch);
+        }
         if let Some(towards) = self.came_round(&join) {
             return self.refuse_loop(now, from.peer, towards, &join);
         }
@@ -499,6 +504,10 @@ impl Switch {
                 }
             }
         }
+        let jobs = &self.jobs;
+        self.hearings.keep(|(job, cluster)| {
+            jobs.get(job).is_some_and(|job| job.clusters.contains_key(cluster))
+        });
         for event in events {
             self.event(event);
         }

@@ -34,9 +34,9 @@ use crate::contribution::{Contribution, datagram_bytes};
 use crate::drop::DropReason;
 use crate::engine::{Engine, Source, Transmit, Verdict, Why};
 use crate::event::{Event, MEMBERSHIP_LINES};
-use crate::ids::{JobId, PeerId, PortId};
-use crate::party::active::{Activity, activity};
-use crate::party::{Bucket, Chance, Clipping, Proofs, Shape};
+use crate::ids::{ClusterId, JobId, PeerId, PortId};
+use crate::party::active::{Activity, Hearings, activity_by};
+use crate::party::{Bucket, Chance, Clipping, Proofs};
 use crate::queue::Arrival;
 use crate::report::{self, Report};
 use crate::time::Instant;
@@ -61,10 +61,14 @@ pub struct Switch {
     ports: Ports,
     jobs: BTreeMap<JobId, Job>,
     default_server: Option<PeerId>,
+    /// Peers that may be switches; none: each peer may.
+    switches: Option<BTreeSet<PeerId>>,
     /// Peers whose datagrams of other protocols go up.
     passes_on: BTreeSet<PeerId>,
     /// Which peers below have proved their addresses.
     proofs: Proofs<(JobId, PeerId)>,
+    /// When each cluster was heard last.
+    hearings: Hearings<(JobId, ClusterId)>,
     /// What the workers of each job sent lately.
     clipping: BTreeMap<JobId, Clipping>,
     /// Whose updates met in each waiting entry.
@@ -98,8 +102,10 @@ impl Switch {
             epoch: epoch.max(1),
             jobs: BTreeMap::new(),
             default_server: None,
+            switches: None,
             passes_on: BTreeSet::new(),
             proofs: Proofs::default(),
+            hearings: Hearings::default(),
             clock: Instant(0),
             lines: Bucket::default(),
             clipping: BTreeMap::new(),
@@ -124,6 +130,11 @@ impl Switch {
     /// Names the server of every job that has none of its own.
     pub fn set_default_server(&mut self, peer: PeerId) {
         self.default_server = Some(peer);
+    }
+
+    /// Lets that peer be a switch below. From the first call on no other peer may.
+    pub fn allow_switch(&mut self, peer: PeerId) {
+        self.switches.get_or_insert_default().insert(peer);
     }
 
     /// Passes datagrams of other protocols from that peer on to the default server.
@@ -152,12 +163,8 @@ impl Switch {
 
     /// The active clusters of all jobs, and how long a round of them takes the uplink.
     fn activity(&self, now: Instant) -> Activity {
-        let heard = self.jobs.values().flat_map(|job| {
-            let segments = job.shape.map_or(1, Shape::segments);
-            let heard = job.clusters.values().filter_map(|cluster| cluster.last_heard);
-            heard.map(move |heard| (heard, segments))
-        });
-        activity(heard, now, self.config.active, self.ports.up.service())
+        let heard = |since| self.hearings.since(since);
+        activity_by(heard, now, self.config.active, self.ports.up.service())
     }
 
     fn job(&mut self, id: JobId, server: PeerId) -> &mut Job {

@@ -73,6 +73,7 @@ impl Switch {
         self.counters.clipped.count(clipped);
         let outcome = self.ports.up.arrive(now, &Arrival { contribution, lanes });
         cluster.last_heard = Some(now);
+        self.hearings.note((flow.job, flow.cluster), now, update.segments);
         // The cluster counts what became of this arrival. An entry that the arrival evicted may be
         // another cluster's; `evict` counts it there.
         let own = match outcome {

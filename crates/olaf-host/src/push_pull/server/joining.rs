@@ -22,6 +22,13 @@ impl Server {
         // As long as what came, so that the answer proves the path both ways, and never longer.
         let padded_to = if join.path.padded_to > 0 { packet.len() } else { 0 };
         let padded_to = u32::try_from(padded_to).unwrap_or(0);
+        if join.hops > 0 && !self.switches.as_ref().is_none_or(|listed| listed.contains(&from)) {
+            let code = WelcomeCode::NotAdmitted;
+            let welcome = self.welcome(now, &join, code);
+            self.answers.control(from, welcome);
+            self.event(Event::WorkerRefused(seen, code));
+            return Err(Refused::NotASwitch);
+        }
         let code = self.admission(now, from, &join);
         if join.path.asks && !code.is_refusal() {
             let code = WelcomeCode::Path;

@@ -33,7 +33,7 @@ pub use rule::{Applied, Delivered, Rule, RuleConfig, RuleKind, RuleState, Server
 pub use statistics::ServerStatistics;
 
 use crate::recent_age::mean_of;
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use answers::{Answers, Outgoing};
 use core::time::Duration;
 use job::Job;
@@ -76,6 +76,8 @@ pub struct Server {
     hops: BTreeMap<(PeerId, JobId), Hops>,
     /// The ends of the updates that came over these hops, flow by flow.
     ends: BTreeMap<(PeerId, JobId), BTreeMap<(ClusterId, u32), FlowEnds>>,
+    /// Peers that may be switches; none: each peer may.
+    switches: Option<BTreeSet<PeerId>>,
     answers: Answers,
     refused: BTreeMap<&'static str, u64>,
     events: VecDeque<Event>,
@@ -101,6 +103,7 @@ impl Server {
             jobs: BTreeMap::new(),
             hops: BTreeMap::new(),
             ends: BTreeMap::new(),
+            switches: None,
             refused: BTreeMap::new(),
             events: VecDeque::new(),
             next_silence_check: Instant(0),
@@ -109,6 +112,11 @@ impl Server {
             lines: Bucket::default(),
             config,
         })
+    }
+
+    /// Lets that peer be a switch. From the first call on no other peer may.
+    pub fn allow_switch(&mut self, peer: PeerId) {
+        self.switches.get_or_insert_default().insert(peer);
     }
 
     /// Peers have to prove their addresses before models go to them. Without it addresses are believed.
@@ -577,6 +585,7 @@ impl Engine for Server {
     /// The peers that updates may come from.
     fn peers(&self, keep: &mut dyn FnMut(PeerId)) {
         self.hops.keys().for_each(|(peer, _)| keep(*peer));
+        self.switches.iter().flatten().for_each(|peer| keep(*peer));
     }
 
     fn report(&self, now: Instant, to: &mut dyn Report) {
