@@ -109,6 +109,7 @@ local protocols = {
           { "hops", 56, 1, "uint" },
           { "round_trip_us", 60, 4, "uint" },
           { "padded_to", 64, 4, "uint" },
+          { "nonce", 68, 4, "uint" },
         },
       },
       [5] = {
@@ -137,6 +138,7 @@ local protocols = {
           { "staleness_power", 96, 8, "double" },
           { "missing", 104, 8, "uint" },
           { "padded_to", 112, 4, "uint" },
+          { "nonce", 116, 4, "uint" },
         },
       },
       [6] = {

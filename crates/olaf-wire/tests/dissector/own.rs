@@ -133,6 +133,7 @@ fn native_fields(kind: Kind) -> Vec<Field> {
             byte("hops", join::HOPS),
             u32("round_trip_us", join::ROUND_TRIP_US),
             u32("padded_to", join::PADDED_TO),
+            u32("nonce", join::NONCE),
         ],
         Kind::Welcome => vec![
             byte("code", welcome::CODE).with_names(&CODES, |code| (*code as u64, code.name())),
@@ -156,6 +157,7 @@ fn native_fields(kind: Kind) -> Vec<Field> {
             double("staleness_power", welcome::STALENESS_POWER),
             u64("missing", welcome::MISSING),
             u32("padded_to", welcome::PADDED_TO),
+            u32("nonce", welcome::NONCE),
         ],
         Kind::Leave => vec![],
         Kind::Fetch => vec![
