@@ -1,0 +1,168 @@
+// The whole chain on v1model. The queue is a device behind the port QUEUE_PORT: a frame goes there with
+// the user signal in front of it, and comes back with the status in the same place.
+
+#include <core.p4>
+#include <v1model.p4>
+#include "headers.p4"
+#include "parser.p4"
+#include "tables.p4"
+#include "deparser.p4"
+
+const bit<9> QUEUE_PORT = 64;
+const bit<32> ETHERNET_BYTES = 14;
+
+// The user signal as bytes, in the order of user_t; `egress` is the port towards which the frame was
+// going, because a frame that comes back has only the queue's port.
+header signal_t {
+    bit<8> class;
+    bit<16> group;
+    bit<32> flow;
+    bit<32> job;
+    bit<32> cluster;
+    bit<32> worker;
+    bit<32> segment;
+    bit<24> used;
+    bit<16> active_clusters;
+    bit<16> slots;
+    bit<32> round_us;
+    bit<16> egress;
+}
+
+struct headers_t {
+    signal_t signal;
+    frame_t frame;
+}
+
+parser OlafParser(packet_in packet, out headers_t headers, inout user_t user,
+                  inout standard_metadata_t standard) {
+    FrameParser() frames;
+
+    state start {
+        transition select(standard.ingress_port) {
+            QUEUE_PORT: queue;
+            default: frame;
+        }
+    }
+
+    state queue {
+        packet.extract(headers.signal);
+        transition frame;
+    }
+
+    state frame {
+        frames.apply(packet, headers.frame, user, standard);
+        transition accept;
+    }
+}
+
+control Verify(inout headers_t headers, inout user_t user) {
+    apply { }
+}
+
+control Ingress(inout headers_t headers, inout user_t user, inout standard_metadata_t standard) {
+    Identify() identify;
+    bit<9> egress = 0;
+    bit<1> wired = 0;
+
+    action no_wire() {
+        wired = 0;
+    }
+
+    action wire(bit<9> port) {
+        wired = 1;
+        egress = port;
+    }
+
+    // The switch is a bump in a wire: what comes in at a port leaves by the port that belongs to it.
+    table wires {
+        key = { standard.ingress_port: exact; }
+        actions = { wire; no_wire; }
+        default_action = no_wire();
+        size = 64;
+    }
+
+    apply {
+        if (headers.signal.isValid()) {
+            user.class = headers.signal.class;
+            user.group = headers.signal.group;
+            user.used = headers.signal.used;
+            user.active_clusters = headers.signal.active_clusters;
+            user.slots = headers.signal.slots;
+            user.round_us = headers.signal.round_us;
+            if (headers.signal.class == ANSWER) {
+                standard.mcast_grp = headers.signal.group;
+            } else {
+                standard.egress_spec = headers.signal.egress[8:0];
+            }
+            headers.signal.setInvalid();
+        } else {
+            // A frame of the queue without its signal has no wire, and is dropped.
+            wires.apply();
+            if (wired == 0) {
+                mark_to_drop(standard);
+            } else {
+                standard.egress_spec = egress;
+                identify.apply(headers.frame, user);
+                if (user.class != BYPASS && headers.frame.ipv4.isValid()
+                    && headers.frame.udp.isValid()
+                    && ETHERNET_BYTES + (bit<32>) headers.frame.ipv4.total_length
+                        <= standard.packet_length) {
+                    hash(user.flow, HashAlgorithm.crc32, 32w0,
+                         { headers.frame.ipv4.source, headers.frame.ipv4.destination,
+                           headers.frame.ipv4.protocol, headers.frame.udp.source,
+                           headers.frame.udp.destination },
+                         64w0x100000000);
+                    headers.signal.setValid();
+                    headers.signal.class = user.class;
+                    headers.signal.group = user.group;
+                    headers.signal.flow = user.flow;
+                    headers.signal.job = user.job;
+                    headers.signal.cluster = user.cluster;
+                    headers.signal.worker = user.worker;
+                    headers.signal.segment = user.segment;
+                    headers.signal.used = 0;
+                    headers.signal.active_clusters = 0;
+                    headers.signal.slots = 0;
+                    headers.signal.round_us = 0;
+                    headers.signal.egress = (bit<16>) egress;
+                    standard.egress_spec = QUEUE_PORT;
+                } else {
+                    user.class = BYPASS;
+                }
+            }
+        }
+    }
+}
+
+control Egress(inout headers_t headers, inout user_t user, inout standard_metadata_t standard) {
+    Stamp() stamp;
+    Readdress() readdress;
+    bit<1> found = 0;
+
+    apply {
+        // A copy of an answer that came from the queue; an answer on its way to the queue has its signal.
+        if (user.class == ANSWER && !headers.signal.isValid()) {
+            user.copy = standard.egress_rid;
+            stamp.apply(headers.frame, user);
+            readdress.apply(headers.frame, user, found);
+            if (found == 0) {
+                mark_to_drop(standard);
+            }
+        }
+    }
+}
+
+control Compute(inout headers_t headers, inout user_t user) {
+    apply { }
+}
+
+control OlafDeparser(packet_out packet, in headers_t headers) {
+    FrameDeparser() frames;
+
+    apply {
+        packet.emit(headers.signal);
+        frames.apply(packet, headers.frame);
+    }
+}
+
+V1Switch(OlafParser(), Verify(), Ingress(), Egress(), Compute(), OlafDeparser()) main;

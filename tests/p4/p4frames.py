@@ -1,0 +1,128 @@
+"""Ethernet frames with whole checksums, and the vectors of Olaf's messages."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import struct
+import zlib
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from p4check import Checked, check, read
+
+ROOT = Path(__file__).parents[2]
+P4 = ROOT / "p4"
+TOPS = ("olaf_v1model.p4", "olaf_vitis_in.p4", "olaf_vitis_out.p4")
+
+
+@cache
+def program(top: str) -> Checked:
+    return check(read(P4 / top))
+
+
+def messages() -> list[dict[str, Any]]:
+    """The golden vectors of the native protocol, with their bytes under ``data``."""
+    path = ROOT / "vectors" / "wire" / "native" / "messages.json"
+    return [
+        {**message, "data": bytes.fromhex(message["hex"])}
+        for message in json.loads(path.read_text())
+    ]
+
+
+def message(kind: str) -> dict[str, Any]:
+    return next(message for message in messages() if message["kind"] == kind)
+
+
+def ip(text: str) -> int:
+    return int(ipaddress.ip_address(text))
+
+
+def ones(data: bytes) -> int:
+    """The Internet checksum, in full."""
+    data += b"\0" * (len(data) % 2)
+    total: int = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    while total >> 16:
+        total = (total >> 16) + (total & 0xFFFF)
+    return total ^ 0xFFFF
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A UDP datagram over IPv4, as it is on the wire."""
+
+    payload: bytes
+    source: str = "10.0.0.1"
+    destination: str = "10.0.9.9"
+    ports: tuple[int, int] = (40000, 5555)
+    macs: tuple[int, int] = (0x0200_0000_0001, 0x0200_0000_0009)
+    with_checksum: bool = True
+    udp_length: int | None = None
+    fragment: int = 0
+    options: bytes = b""
+
+    def emit(self) -> bytes:
+        length = 8 + len(self.payload) if self.udp_length is None else self.udp_length
+        addresses = struct.pack("!II", ip(self.source), ip(self.destination))
+        udp = struct.pack("!HHH", *self.ports, length)
+        pseudo = addresses + struct.pack("!BBH", 0, 17, length)
+        checksum = (ones(pseudo + udp + b"\0\0" + self.payload) or 0xFFFF) * self.with_checksum
+        words = 5 + len(self.options) // 4
+        head = struct.pack(
+            "!BBHHHBB", 0x40 | words, 0x20, words * 4 + length, 7, self.fragment, 63, 17
+        )
+        sum_ = ones(head + b"\0\0" + addresses + self.options)
+        ethernet = self.macs[1].to_bytes(6, "big") + self.macs[0].to_bytes(6, "big") + b"\x08\x00"
+        packet = head + struct.pack("!H", sum_) + addresses + self.options
+        return ethernet + packet + udp + struct.pack("!H", checksum) + self.payload
+
+    @property
+    def flow(self) -> int:
+        """The CRC-32 of the five-tuple."""
+        addresses = struct.pack("!II", ip(self.source), ip(self.destination))
+        return zlib.crc32(addresses + b"\x11" + struct.pack("!HH", *self.ports))
+
+    def to(self, mac: int, destination: str, port: int, payload: bytes) -> Frame:
+        """The same datagram with another receiver and other bytes."""
+        return replace(
+            self,
+            payload=payload,
+            destination=destination,
+            ports=(self.ports[0], port),
+            macs=(self.macs[0], mac),
+        )
+
+
+@dataclass(frozen=True)
+class Status:
+    """A queue's status: ours, or that of an answer."""
+
+    active_clusters: int
+    slots: int
+    used: int
+    round_us: int
+    switches: int = 0
+
+    def into(self, answer: bytes) -> bytes:
+        """The answer with this status, at the offsets of olaf-wire."""
+        words = struct.pack("!HHHB", self.active_clusters, self.slots, self.used, self.switches)
+        return answer[:72] + words + answer[79:80] + struct.pack("!I", self.round_us) + answer[84:]
+
+    @classmethod
+    def of(cls, answer: bytes) -> Status:
+        active, slots, used, switches, _, round_us = struct.unpack("!HHHBBI", answer[72:84])
+        return cls(active, slots, used, round_us, switches)
+
+    def passing(self, own: Status) -> Status:
+        """What an answer with this status tells behind a queue of that status; see olaf-wire."""
+        above = self.active_clusters / max(self.slots, 1)
+        here = own.active_clusters / max(own.slots, 1)
+        told = self if self.switches and above > here else own
+        return replace(
+            told,
+            used=min(told.used, 0xFFFF),
+            switches=min(self.switches + 1, 255),
+            round_us=max(self.round_us, own.round_us),
+        )
