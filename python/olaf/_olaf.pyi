@@ -16,6 +16,7 @@ __all__ = [
     "Allocator",
     "Client",
     "Engine",
+    "LogFilter",
     "MinaSimulation",
     "OlafError",
     "Queue",
@@ -38,7 +39,12 @@ __all__ = [
     "format_size",
     "format_time",
     "key_info",
+    "key_text",
+    "metrics",
+    "metrics_catalogue",
+    "metrics_unmapped",
     "new_key",
+    "new_key_text",
     "parse_rate",
     "parse_size",
     "parse_time",
@@ -48,9 +54,11 @@ __all__ = [
     "share_group",
     "simulate",
     "switch_key",
+    "switch_key_text",
     "tree_gain",
     "trees_policy",
     "update_bytes",
+    "wire_versions",
 ]
 
 __version__: str
