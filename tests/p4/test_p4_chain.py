@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import struct
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -106,15 +107,16 @@ def test_an_update_of_a_known_worker_gets_the_identity_of_the_vector() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("segment_lanes", [2208, 3])
-def test_updates_of_a_real_worker_get_its_identity(segment_lanes: int) -> None:
-    who = {"job": 3, "cluster": 77, "worker": 1234567, "segment_lanes": segment_lanes}
-    worker = Engine("worker", json.dumps({**who, "switch": 9}), life=11)
+def train(
+    who: dict[str, int],
+    to_server: Callable[[bytes], bytes],
+    to_worker: Callable[[bytes], bytes],
+    until: Callable[[Engine], bool],
+) -> Engine:
+    """A real worker joins a real server and pushes; ``to_server`` and ``to_worker`` are the way."""
+    worker = Engine("worker", json.dumps({"cluster": 77, "switch": 9, **who}), life=11)
     server = Engine("server", "{}", life=3)
-    block = before()
-    block.table("Before.identify.clusters").add((3, 77), "in_group", 6)
     worker.join(0, np.zeros(8, np.float32))
-    segments, pushed = [], False
     for step in range(2000):
         now = step * 1_000_000
         for engine in (worker, server):
@@ -123,19 +125,32 @@ def test_updates_of_a_real_worker_get_its_identity(segment_lanes: int) -> None:
             while (event := engine.poll_event()) is not None:
                 if event["event"] == "joined":
                     worker.push(now, np.ones(8, np.float32), reward=1.0)
-                    pushed = True
         while (sent := worker.poll_transmit(now)) is not None:
-            user, out = block.process(Frame(sent[1]).emit())
-            assert out == Frame(sent[1]).emit()
-            if user["class"] == UPDATE:
-                segments.append(user["segment"])
-                found = {name: user[name] for name in ("group", "job", "cluster", "worker")}
-                assert found == {"group": 6, "job": 3, "cluster": 77, "worker": 1234567}
-            server.handle_packet(now, 1, sent[1])
+            server.handle_packet(now, 1, to_server(sent[1]))
         while (sent := server.poll_transmit(now)) is not None:
-            worker.handle_packet(now, 9, sent[1])
-        if pushed and segments:
-            break
+            worker.handle_packet(now, 9, to_worker(sent[1]))
+        if until(worker):
+            return worker
+    raise AssertionError("two seconds of virtual time were not enough")
+
+
+@pytest.mark.parametrize("segment_lanes", [2208, 3])
+def test_updates_of_a_real_worker_get_its_identity(segment_lanes: int) -> None:
+    block = before()
+    block.table("Before.identify.clusters").add((3, 77), "in_group", 6)
+    segments: list[int] = []
+
+    def up(data: bytes) -> bytes:
+        user, out = block.process(Frame(data).emit())
+        assert out == Frame(data).emit()
+        if user["class"] == UPDATE:
+            segments.append(user["segment"])
+            found = {name: user[name] for name in ("group", "job", "cluster", "worker")}
+            assert found == {"group": 6, "job": 3, "cluster": 77, "worker": 1234567}
+        return data
+
+    who = {"job": 3, "worker": 1234567, "segment_lanes": segment_lanes}
+    train(who, up, bytes, lambda _: bool(segments))
     assert sorted(segments) == list(range(-(-8 // segment_lanes)))
 
 
@@ -185,6 +200,50 @@ def test_what_the_switch_refuses_bypasses(
     assert min(seen.values()) > 20, "both kinds of message were tried"
 
 
+def put(data: bytes, at: int, layout: str, *values: float) -> bytes:
+    field = struct.pack(f"!{layout}", *values)
+    return data[:at] + field + data[at + len(field) :]
+
+
+def with_lanes(data: bytes, at: int, header: int, lanes: int) -> bytes:
+    """The message with that many lanes; ``at`` is where the header says their number."""
+    return put(data, at, "I", lanes)[:header] + bytes(4 * lanes)
+
+
+def edges() -> list[tuple[str, bytes]]:
+    """Messages at the edge of what olaf-wire accepts, on both sides; with their sender."""
+    up, model = message("update")["data"], message("model")["data"]
+    up_edges = [put(up, 32, "II", segment, 3) for segment in (0, 2, 3)]
+    up_edges += [put(up, 40, "QQ", oldest, 1 << 63) for oldest in (1 << 63, (1 << 63) + 1)]
+    up_edges += [put(up, 56, "II", oldest, 7) for oldest in (7, 8)]
+    up_edges += [put(up, 64, "I", contributors) for contributors in (0, 1)]
+    weights = (1, 0x7FEF_FFFF_FFFF_FFFF, 0x7FF0_0000_0000_0000, 0, 1 << 63, (1 << 63) + 1)
+    up_edges += [put(up, 72, "Q", bits) for bits in weights]
+    up_edges += [with_lanes(up, 68, 96, lanes) for lanes in (0, 1, 16348, 16349)]
+    down_edges = [put(model, 28, "II", segment, 3) for segment in (2, 3)]
+    down_edges += [put(model, 40, "I", parameters) for parameters in (1, 2, 3)]
+    down_edges += [put(model, 96, "QQ", delivered, 4) for delivered in (3, 4, 5)]
+    large = put(model, 40, "I", 1 << 20)
+    down_edges += [with_lanes(large, 44, 112, lanes) for lanes in (0, 1, 16348)]
+    return [(WORKER, data) for data in up_edges] + [(SERVER, data) for data in down_edges]
+
+
+def test_the_edges_are_those_of_the_switch() -> None:
+    engine = Engine("switch", json.dumps({"server": 1}))
+    block = before()
+    found = []
+    for sender, data in edges():
+        peer, port, accepted = (
+            (7, 1, "unknown_worker") if sender == WORKER else (1, 0, "unknown_job")
+        )
+        readable = engine.handle_packet(1, peer, data, port)[0] == accepted
+        user, _ = block.process(Frame(data, source=sender).emit())
+        assert (user["class"] != BYPASS) == readable, data[:112].hex()
+        found.append(readable)
+    assert found.count(True) > 10
+    assert found.count(False) > 10
+
+
 def test_only_known_senders_in_their_role_reach_the_queue() -> None:
     block = before()
     update, answer = message("update")["data"], message("model")["data"]
@@ -192,8 +251,9 @@ def test_only_known_senders_in_their_role_reach_the_queue() -> None:
         (update, STRANGER), (answer, STRANGER), (update, SERVER), (answer, WORKER),
     ]:  # fmt: skip
         frame = Frame(payload, source=source).emit()
-        user, out = block.process(frame)
-        assert (user["class"], user["job"], user["group"], user["flow"]) == (BYPASS, 0, 0, 0)
+        names = ("class", "group", "flow", "job", "cluster", "worker", "segment")
+        user, out = block.process(frame, **dict.fromkeys(names, 2))  # what a board may have there
+        assert [user[name] for name in names] == [0] * 7
         assert out == frame
         assert v1model().process(UP, frame) == [(DOWN, frame)], "bit for bit"
     for other in messages():
@@ -225,6 +285,8 @@ def test_frames_that_are_no_whole_datagrams_pass_untouched() -> None:
     lanes_missing = good.emit()[:-1]
     assert switch.process(UP, lanes_missing) == [(DOWN, lanes_missing)]
     assert block.process(lanes_missing)[0]["class"] == UPDATE
+    cut_answer = down(answers()[1]).emit()[:-1]
+    assert switch.process(DOWN, cut_answer) == [(UP, cut_answer)]
     # Ethernet pads short frames.
     ((port, at_queue),) = switch.process(UP, good.emit() + bytes(4))
     assert port == QUEUE
@@ -292,6 +354,41 @@ def test_answers_carry_the_status_and_right_checksums(with_checksum: bool) -> No
         ]
 
 
+def test_of_two_queues_as_crowded_an_answer_tells_the_nearer_one() -> None:
+    above = Status(active_clusters=16, slots=8, used=5, round_us=1, switches=1)
+    own = Status(active_clusters=8, slots=4, used=2, round_us=1)
+    fields = {name: value for name, value in vars(own).items() if name != "switches"}
+    frame = down(above.into(answers()[0])).emit()
+    _, out = behind().process(frame, **{"class": ANSWER, "group": GROUP, **fields})
+    assert out is not None
+    assert Status.of(out[42:]) == replace(own, switches=2)
+
+
+def checksum(frame: bytes) -> int:
+    return int.from_bytes(frame[40:42], "big")
+
+
+@pytest.mark.parametrize("behind_both", [False, True])
+def test_a_checksum_that_becomes_0_is_sent_as_ffff(behind_both: bool) -> None:
+    """0 would say that there is none: behind `Stamp`, and behind `Readdress`."""
+    mac, address, port = WORKERS[0]
+    own = replace(OWN, active_clusters=60000)
+    user = {name: value for name, value in vars(own).items() if name != "switches"}
+    payload = answers()[1]
+    above = Status.of(payload)
+    stamped = down(above.passing(own).into(payload))
+    sent = stamped.to(mac, address, port, stamped.payload) if behind_both else stamped
+    # The last word of the lanes takes up what is missing.
+    word = int.from_bytes(payload[-2:], "big") + checksum(sent.emit())
+    payload = payload[:-2] + (word % 0xFFFF).to_bytes(2, "big")
+    expected = above.passing(own).into(payload)
+    at_edge = replace(sent, payload=expected).emit()
+    assert checksum(at_edge) == 0xFFFF
+    frame = down(payload).emit()
+    _, out = behind().process(frame, **{"class": ANSWER, "group": GROUP, **user})
+    assert out == down(payload).to(mac, address, port, expected).emit()
+
+
 def test_the_status_of_the_vectors_is_where_olaf_wire_reads_it() -> None:
     for kind in ("acknowledgement", "model"):
         ours = message(kind)
@@ -348,3 +445,35 @@ def test_a_port_without_a_wire_drops() -> None:
     # Only the queue's port has signals: nobody else can forge one.
     forged = SIGNAL.pack(ANSWER, GROUP, 0, 0, 0, 0, 0, b"\0\0\0", 0, 0, 0, DOWN) + frame
     assert switch.process(UP, forged) == [(DOWN, forged)]
+
+
+# Both blocks
+
+
+def test_a_worker_trains_through_the_chain_and_hears_of_its_queue() -> None:
+    """Both blocks stand between a real worker and a real server; the queue holds nothing back."""
+    first, second = before(), behind()
+    first.table("Before.identify.clusters").add((3, 77), "in_group", GROUP)
+    status = {name: value for name, value in vars(OWN).items() if name != "switches"}
+    classes: list[int] = []
+
+    def through(frame: Frame) -> bytes:
+        user, between = first.process(frame.emit())
+        assert between is not None
+        classes.append(user["class"])
+        _, out = second.process(between, **{**user, **status})
+        assert out is not None
+        return out[42:]
+
+    pulled = np.zeros(8, np.float32)
+    worker = train(
+        {"job": 3, "worker": 5},
+        lambda data: through(Frame(data, source=WORKER)),
+        lambda data: through(down(data)),
+        lambda worker: worker.pull(pulled, newer_than=1) is not None,
+    )
+    assert pulled.all(), "the server applied the update, and the worker has the model"
+    assert set(classes) == {BYPASS, UPDATE, ANSWER}
+    report = worker.report(2_000_000_000)
+    assert report["queue"] == vars(replace(OWN, switches=1))
+    assert (report["acknowledged"], report["refused"]) == (1, {})

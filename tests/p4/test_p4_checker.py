@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from p4check import Checked, P4Error, Vitis, check, read
+from p4check.__main__ import main
 from p4check.run import widths
 from p4frames import P4, ROOT, TOPS, Frame, Status, ip, message, program
 
@@ -185,3 +187,16 @@ def test_the_line_is_that_of_the_mistake() -> None:
         changed("tables.p4", old, "if (sender == UPDATE)")
     file, line = refused.value.place
     assert (file, line - first) == ("tables.p4", 3), "the first field that is read there"
+
+
+def test_the_command_says_where_the_mistake_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([str(P4 / top) for top in TOPS]) == 0
+    for file in P4.glob("*.p4"):
+        (tmp_path / file.name).write_text(file.read_text())
+    with (tmp_path / "parser.p4").open("a") as parser:
+        parser.write("varbit<8> unknown;\n")
+    assert main([str(tmp_path / TOPS[0])]) == 1
+    line = (tmp_path / "parser.p4").read_text().count("\n")
+    assert capsys.readouterr().err.startswith(f"parser.p4:{line}: ")
