@@ -126,6 +126,13 @@ fuzz: ## run every fuzz target for FUZZ_SECONDS
 kubernetes: ## check deploy/kubernetes against the Kubernetes schemas (fetches 100 MB)
 	scripts/check-kubernetes
 
+.PHONY: rtl rtl-long
+rtl: ## check the hardware in rtl/: lint, tests, proofs, cell counts (may install packages)
+	rtl/run
+
+rtl-long: ## the same, with a thousand million random sums
+	rtl/run --long
+
 .PHONY: binaries
 binaries: ## build olaf-switch and olaf-server, for machines without Python (target/release)
 	cargo build --release -p olaf-bin
@@ -172,4 +179,4 @@ constraints: env ## pin the newest versions of the dependencies
 	scripts/pin
 
 clean: ## remove all build output
-	rm -rf target .venv dist runs fuzz/target
+	rm -rf target .venv dist runs fuzz/target rtl/.venv rtl/build

