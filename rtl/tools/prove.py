@@ -4,7 +4,7 @@
 
 A folder ``formal/MODULE`` has ``MODULE.sby`` with its tasks, and ``broken.toml`` with changes of
 the source: each names a task that the changed source must fail. A proof that no mistake can break
-would prove nothing.
+would prove nothing. RTL_JOBS: how many run at a time (default: one for each core).
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def main() -> int:
     modules = sys.argv[1:] or sorted(path.name for path in (RTL / "formal").iterdir())
     todo = [job for module in modules for job in jobs(module)]
     wrong = 0
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ThreadPoolExecutor(int(os.environ.get("RTL_JOBS", os.cpu_count() or 1))) as pool:
         for future in as_completed([pool.submit(run, job) for job in todo]):
             job, said, seconds, log = future.result()
             verdict = "ok" if said == job.expected else f"WRONG, see {log.relative_to(RTL)}"

