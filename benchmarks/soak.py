@@ -24,8 +24,8 @@ from pathlib import Path
 import numpy as np
 
 import olaf
+from olaf import _olaf
 
-ROLE = Path(__file__).parents[1] / "tests" / "net" / "role.py"
 SIZES = {1: 30_000, 2: 5_000}
 """Parameters of each job's model."""
 WORKERS, CLUSTERS = 4, 3
@@ -44,10 +44,20 @@ class Counts:
 
 def role(kind: str, **config: object) -> tuple[subprocess.Popen[str], str]:
     """A switch or a server as a process, and its address."""
-    argv = [sys.executable, str(ROLE), kind, json.dumps(config)]
+    argv = [sys.executable, __file__, kind, json.dumps(config)]
     process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     return process, process.stdout.readline().strip()
+
+
+def serve(kind: str, config: str) -> None:
+    """A switch or a server whose events are taken, as `olaf switch` does: untaken ones are kept."""
+    role = _olaf.Switch(config) if kind == "switch" else _olaf.Server(config)
+    role.start()
+    print(role.address, flush=True)
+    while True:
+        role.events()
+        threading.Event().wait(0.1)
 
 
 def resident_bytes(process: subprocess.Popen[str]) -> int:
@@ -91,6 +101,8 @@ def churn(address: str, job: int, end: float, counts: Counts) -> None:
 
 def main() -> int:
     """Run for the seconds of the first argument, and print the table."""
+    if len(sys.argv) > 2:
+        serve(*sys.argv[1:])
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 600.0
     server, upstream = role("server", listen="127.0.0.1:0")
     switch, address = role("switch", listen="127.0.0.1:0", upstream=upstream, slots=32)
