@@ -181,6 +181,7 @@ fn take(run: &mut Run, step: &Step, buf: &mut [u8]) {
                     round_trip_us: 0,
                     padded_to: if who.odd == 3 { 200 } else { 0 },
                 },
+                nonce: u32::from(who.odd == 4),
             }
             .emit(buf);
             run.recv(false, who.peer(), &mut buf[..len]);
@@ -213,6 +214,8 @@ fn take(run: &mut Run, step: &Step, buf: &mut [u8]) {
                 layout_missing: u32::MAX,
                 missing: 0,
                 padded_to: 0,
+                // Two that a host echoes, and none.
+                nonce: u32::from(*code % 3),
             }
             .emit(buf);
             run.recv(true, who.server(), &mut buf[..len]);
