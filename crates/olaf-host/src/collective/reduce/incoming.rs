@@ -55,7 +55,9 @@ impl Reducer {
         let session = header[common::SESSION..].starts_with(&self.config.session.0.to_be_bytes());
         let is_answer =
             header.starts_with(&MAGIC) && header[common::KIND] == Kind::Welcome as u8 && session;
-        if is_answer && matches!(self.standing, Standing::Joining { .. }) {
+        // What is left of a generation ends first, and its switch speaks this version.
+        let asks = matches!(self.standing, Standing::Joining { .. }) && self.generation.is_none();
+        if is_answer && asks {
             self.counts.other_version = Some(have);
             self.heard(now);
             self.turned_away(now, WelcomeCode::OtherVersion);

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::collective::Failure;
+use olaf_wire::reduce::offsets::common;
 
 const JOIN: Sent = Sent::Join { generation: GENERATION };
 
@@ -22,6 +23,29 @@ fn a_death_fails_the_operations_of_a_fixed_job_from_the_named_one_on() {
     assert!(trace.ends().outcome.is_ok());
     trace.sends(&[JOIN]);
     trace.accounts();
+}
+
+#[test]
+fn an_answer_of_another_version_does_not_end_what_is_left_of_a_generation() {
+    let mut trace = Trace::joined(config());
+    trace.begin(sum(&[1.0]));
+    let given_up = trace.begin(sum(&[2.0]));
+    trace.sent();
+    trace.end.give_up(trace.now, given_up);
+    assert_eq!(trace.ends().outcome, Err(Failure::TimedOut));
+    assert!(matches!(trace.end.standing(), Standing::Joining { .. }));
+    let mut buf = vec![0; MAX_DATAGRAM];
+    let len = trace.welcome_message(GENERATION + 1, 0).emit(&mut buf);
+    let welcome = &mut buf[..len];
+    welcome[common::VERSION] ^= 0x40;
+    trace.end.handle_packet(trace.now, Source::end(SWITCH), welcome);
+    trace.end.join(trace.now);
+    assert_eq!(trace.end.open_operations(), 1, "the first operation is still open");
+    trace.result(result(0, 0, 0, 1), &[2.0]);
+    assert!(trace.ends().outcome.is_ok());
+    // Now the end asks, and such an answer is one to its question.
+    trace.end.handle_packet(trace.now, Source::end(SWITCH), welcome);
+    assert_eq!(trace.end.standing(), Standing::Refused(WelcomeCode::OtherVersion));
 }
 
 #[test]
