@@ -576,7 +576,7 @@ class LogFilter:
         """None: leave the line out. A number: print it, after so many of its kind left out."""
 
     def end(self) -> list[tuple[str, int]]:
-        """The kinds of which lines were left out, and how many, that no line has told of yet."""
+        """Number of left-out lines, by kind, that no printed line has counted yet."""
 
 def wire_versions() -> list[tuple[str, int]]:
     """Each protocol with a version in its messages, and the version that is spoken here."""

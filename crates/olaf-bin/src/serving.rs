@@ -153,7 +153,7 @@ struct Report<'a> {
 enum Style {
     /// Every event as JSON, for the program that started this one.
     Whole,
-    /// A log, of which some lines are left out.
+    /// A log that leaves some lines out.
     Log(LogFormat, LogFilter),
 }
 

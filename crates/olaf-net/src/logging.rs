@@ -141,7 +141,7 @@ impl LogFilter {
         Some(std::mem::take(&mut kind.suppressed))
     }
 
-    /// The kinds of which lines were left out that no line has told of yet.
+    /// Number of left-out lines, by kind, that no printed line has counted yet.
     pub fn end(&mut self) -> Vec<(String, u64)> {
         let left = self.kinds.iter_mut().filter(|(_, kind)| kind.suppressed > 0);
         left.map(|(name, kind)| (name.clone(), std::mem::take(&mut kind.suppressed))).collect()

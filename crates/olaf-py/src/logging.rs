@@ -30,7 +30,7 @@ impl LogFilter {
         self.filter().take(event, Instant::now())
     }
 
-    /// The kinds of which lines were left out, and how many, that no line has told of yet.
+    /// Number of left-out lines, by kind, that no printed line has counted yet.
     fn end(&self) -> Vec<(String, u64)> {
         self.filter().end()
     }

@@ -190,7 +190,7 @@ mod tests {
             }
         }
 
-        /// Of what is ready something always leaves, and nothing is forgotten.
+        /// While a sharer is ready, one sends. No sharer that waits is forgotten.
         #[test]
         fn the_link_is_never_idle_while_something_is_ready(
             steps in prop::collection::vec((0usize..4, 0u32..2000, 0u8..3), 1..200),

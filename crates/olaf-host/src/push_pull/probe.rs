@@ -37,11 +37,11 @@ pub struct ProbeConfig {
     pub peer: PeerId,
     /// Parameters of the model that it would have.
     pub parameters: u32,
-    /// Short questions, of which the loss is counted.
+    /// Number of short questions. The loss is that of these.
     pub questions: u32,
     /// Time between two of them.
     pub every: Duration,
-    /// Without any answer for so long, it gives up.
+    /// The probe gives up after this time without an answer.
     pub patience: Duration,
     /// The longest datagram that the system lets out, its UDP payload.
     pub largest: u32,
@@ -95,7 +95,7 @@ pub struct Findings {
     own_wire_version: u8,
     /// Why the job would not let this worker in.
     refused: Option<&'static str>,
-    /// The switch said that it has not heard its server for so long.
+    /// Time for which the switch has not heard its server, as the switch says.
     server_silent_ms: Option<u32>,
     /// A switch is on the way.
     through_switch: bool,

@@ -24,11 +24,11 @@ pub struct ProbingConfig {
     pub job: u32,
     /// Parameters of the model that the questions name.
     pub parameters: u32,
-    /// Short questions, of which the loss is counted.
+    /// Number of short questions. The loss is that of these.
     pub questions: u32,
     /// Milliseconds between two of them.
     pub every_ms: u64,
-    /// Without any answer the probe ends after so many milliseconds.
+    /// The probe ends after this many milliseconds without an answer.
     pub patience_ms: u64,
     /// File with the key of the job. Off: none is needed.
     pub key_file: Option<String>,

@@ -14,7 +14,7 @@ struct Path {
     one_way: Duration,
     /// Bytes of the longest datagram, up and down.
     longest: (usize, usize),
-    /// One of so many datagrams is lost; 0: none.
+    /// Each datagram with a multiple of this number is lost; 0: none is lost.
     loses_one_of: usize,
     sent: usize,
 }
