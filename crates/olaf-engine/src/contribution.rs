@@ -158,13 +158,51 @@ impl Contribution {
         if !weight.is_finite() || !reward.is_finite() {
             return Err(NoSum::Overflow);
         }
-        Ok(Totals { contributors, weight, reward })
+        Ok(Totals { contributors, weight, reward, products: f64::NAN })
+    }
+
+    /// Whether the reward times the weight is a finite number. A queue takes nothing else in: an
+    /// infinite product that waits would turn away every honest contribution of its flow.
+    #[inline]
+    pub(crate) fn has_product(&self) -> bool {
+        (self.reward * self.weight).is_finite()
+    }
+
+    /// [`Contribution::totals`] with the mean reward as hardware computes it: a sum of products,
+    /// divided once. `products` is the sum of rewards times weights of what this contribution
+    /// holds; `None` for one that was never merged.
+    ///
+    /// A sum of products costs one addition for each arrival, which an adder in hardware can do at
+    /// every second beat; shares of the weight would need two divisions before the next arrival
+    /// (docs/design/037-rtl.md). The price: contributions whose sum of products overflows have no
+    /// sum, also where their mean would be finite.
+    ///
+    /// # Errors
+    /// Why the two have no sum.
+    #[inline]
+    pub(crate) fn totals_by_products(
+        &self,
+        products: Option<f64>,
+        other: &Self,
+    ) -> Result<Totals, NoSum> {
+        if !other.has_product() {
+            return Err(NoSum::NonFinite);
+        }
+        let contributors =
+            self.contributors.checked_add(other.contributors).ok_or(NoSum::Overflow)?;
+        let weight = self.weight + other.weight;
+        let products = products.unwrap_or(self.reward * self.weight) + other.reward * other.weight;
+        let reward = products / weight;
+        if !weight.is_finite() || !reward.is_finite() {
+            return Err(NoSum::Overflow);
+        }
+        Ok(Totals { contributors, weight, reward, products })
     }
 
     /// The second half of a merge.
     #[inline]
     pub(crate) fn take_in(&mut self, other: &Self, totals: Totals) {
-        let Totals { contributors, weight, reward } = totals;
+        let Totals { contributors, weight, reward, .. } = totals;
         (self.contributors, self.weight, self.reward) = (contributors, weight, reward);
         self.generated_ns = widen(self.generated_ns, other.generated_ns);
         self.versions = widen(self.versions, other.versions);
@@ -179,6 +217,14 @@ pub(crate) struct Totals {
     contributors: u32,
     weight: f64,
     reward: f64,
+    /// Rewards times weights, summed; of [`Contribution::totals_by_products`] alone.
+    products: f64,
+}
+
+impl Totals {
+    pub(crate) const fn products(&self) -> f64 {
+        self.products
+    }
 }
 
 /// Bytes of the datagram of an update with these lanes.

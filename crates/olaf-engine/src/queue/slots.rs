@@ -17,6 +17,8 @@ pub struct SlotId(usize);
 #[derive(Debug)]
 pub struct Slots {
     entries: Vec<Option<Entry>>,
+    /// For each slot whose entry is a merge: the sum of its contributions' rewards times weights.
+    products: Vec<Option<f64>>,
     free: Vec<SlotId>,
     /// Lane buffers of freed slots, and one more for the sum under way.
     spare: Vec<Lanes>,
@@ -29,7 +31,14 @@ impl Slots {
     /// `count` empty slots.
     #[must_use]
     pub fn new(count: usize) -> Self {
-        Self { entries: Vec::new(), free: Vec::new(), spare: Vec::new(), next_id: 0, count }
+        Self {
+            entries: Vec::new(),
+            products: Vec::new(),
+            free: Vec::new(),
+            spare: Vec::new(),
+            next_id: 0,
+            count,
+        }
     }
 
     /// See [`Discipline::share`](crate::queue::discipline::Discipline::share).
@@ -64,7 +73,7 @@ impl Slots {
         if self.used() >= self.count {
             // A refusal is the worker's own doing and goes before the queue's: what cannot be
             // summed is rejected, whether or not there was room.
-            return if arrival.contribution.reward.is_finite() && lanes::all_finite(arrival.lanes) {
+            return if arrival.contribution.has_product() && lanes::all_finite(arrival.lanes) {
                 Ok(None)
             } else {
                 Err(Rejection::NonFinite)
@@ -73,11 +82,13 @@ impl Slots {
         let lanes = self.checked_copy(arrival)?;
         let slot = self.free.pop().unwrap_or_else(|| {
             self.entries.push(None);
+            self.products.push(None);
             SlotId(self.entries.len() - 1)
         });
         let id = EntryId(self.next_id);
         self.next_id += 1;
         self.entries[slot.0] = Some(entry(id, arrival, lanes));
+        self.products[slot.0] = None;
         Ok(Some(slot))
     }
 
@@ -91,6 +102,7 @@ impl Slots {
         let id = self.entry(slot).id;
         let replaced = self.entries[slot.0].replace(entry(id, arrival, lanes));
         let replaced = replaced.expect("a discipline names only slots that it filled");
+        self.products[slot.0] = None;
         self.spare.push(replaced.lanes);
         Ok(replaced.contribution.contributors)
     }
@@ -107,7 +119,7 @@ impl Slots {
         let entry = self.entries[slot.0].as_mut();
         let entry = entry.expect("a discipline names only slots that it filled");
         let sum = self.spare.last_mut().expect("one was just put there");
-        merge_into(entry, arrival, sum)
+        merge_into(entry, &mut self.products[slot.0], arrival, sum)
     }
 
     /// Empties a slot.
@@ -121,7 +133,7 @@ impl Slots {
 
     fn checked_copy(&mut self, arrival: &Arrival<'_>) -> Result<Lanes, Rejection> {
         let mut copy = self.spare.pop().unwrap_or_default();
-        if arrival.contribution.reward.is_finite() && lanes::copy(&mut copy, arrival.lanes) {
+        if arrival.contribution.has_product() && lanes::copy(&mut copy, arrival.lanes) {
             Ok(copy)
         } else {
             self.spare.push(copy);
@@ -137,15 +149,21 @@ fn entry(id: EntryId, arrival: &Arrival<'_>, lanes: Lanes) -> Entry {
 }
 
 #[inline]
-fn merge_into(entry: &mut Entry, arrival: &Arrival<'_>, sum: &mut Lanes) -> Result<(), Rejection> {
+fn merge_into(
+    entry: &mut Entry,
+    products: &mut Option<f64>,
+    arrival: &Arrival<'_>,
+    sum: &mut Lanes,
+) -> Result<(), Rejection> {
     if arrival.lanes.len() != entry.lanes.len() * LANE {
         return Err(Rejection::WrongSize);
     }
-    let totals = entry.contribution.totals(&arrival.contribution)?;
+    let totals = entry.contribution.totals_by_products(*products, &arrival.contribution)?;
     if !lanes::add(sum, &entry.lanes, arrival.lanes) {
         return Err(Rejection::NonFinite);
     }
     core::mem::swap(&mut entry.lanes, sum);
+    *products = Some(totals.products());
     entry.contribution.take_in(&arrival.contribution, totals);
     entry.replaceable = false;
     Ok(())

@@ -1,7 +1,7 @@
 //! The slow, obvious twin of [`Fifo`](super::Fifo): a list, its front on the wire.
 
 use crate::queue::discipline::{Arrival, Discipline, Entry, EntryId, GivenUp, Outcome, Rejection};
-use crate::queue::merging::reference::{finite, fresh};
+use crate::queue::merging::reference::{finite, fresh, product};
 use alloc::vec::Vec;
 
 /// The queue.
@@ -24,7 +24,7 @@ impl Reference {
 
 impl Discipline for Reference {
     fn arrive(&mut self, arrival: &Arrival<'_>) -> Outcome {
-        let lanes = finite(arrival).filter(|_| arrival.contribution.reward.is_finite());
+        let lanes = finite(arrival).filter(|_| product(&arrival.contribution).is_finite());
         let Some(lanes) = lanes else {
             return Outcome::Rejected(Rejection::NonFinite);
         };

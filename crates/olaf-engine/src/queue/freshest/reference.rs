@@ -6,7 +6,7 @@ use crate::contribution::Contribution;
 use crate::ids::Flow;
 use crate::queue::discipline::{Arrival, Discipline, Entry, EntryId, GivenUp, Outcome, Rejection};
 use crate::queue::merging::Gate;
-use crate::queue::merging::reference::{finite, fresh, meet};
+use crate::queue::merging::reference::{finite, fresh, meet, product};
 use alloc::vec::Vec;
 
 /// The queue.
@@ -80,7 +80,7 @@ impl Reference {
     }
 
     fn place(&mut self, arrival: &Arrival<'_>) -> Outcome {
-        let Some(lanes) = finite(arrival).filter(|_| arrival.contribution.reward.is_finite())
+        let Some(lanes) = finite(arrival).filter(|_| product(&arrival.contribution).is_finite())
         else {
             return Outcome::Rejected(Rejection::NonFinite);
         };
@@ -165,7 +165,7 @@ impl Reference {
 
 impl Discipline for Reference {
     fn arrive(&mut self, arrival: &Arrival<'_>) -> Outcome {
-        if !arrival.contribution.reward.is_finite() {
+        if !product(&arrival.contribution).is_finite() {
             return Outcome::Rejected(Rejection::NonFinite);
         }
         let outcome = match self

@@ -76,7 +76,7 @@ pub(crate) fn meet(slots: &mut Slots, slot: SlotId, gate: Gate, arrival: &Arriva
         self::gate(gate, waiting.contribution.reward, arrival.contribution.reward)
     };
     let result = match gated {
-        _ if !arrival.contribution.reward.is_finite() => Err(Rejection::NonFinite),
+        _ if !arrival.contribution.has_product() => Err(Rejection::NonFinite),
         Gated::Merge => slots.merge(slot, arrival).map(|()| Outcome::Merged(id)),
         Gated::Replace => {
             slots.replace(slot, arrival).map(|displaced| Outcome::Replaced { entry: id, displaced })

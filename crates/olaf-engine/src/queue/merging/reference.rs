@@ -67,7 +67,7 @@ fn replace(open: &mut Entry, arrival: &Arrival<'_>) -> Outcome {
 
 impl Discipline for Reference {
     fn arrive(&mut self, arrival: &Arrival<'_>) -> Outcome {
-        if !arrival.contribution.reward.is_finite() {
+        if !product(&arrival.contribution).is_finite() {
             return Outcome::Rejected(Rejection::NonFinite);
         }
         let first_open = usize::from(self.locked);
@@ -134,6 +134,11 @@ impl Discipline for Reference {
     }
 }
 
+/// What a contribution adds to its sum of rewards.
+pub(crate) fn product(contribution: &Contribution) -> f64 {
+    contribution.reward * contribution.weight
+}
+
 /// An entry that holds one arrival.
 pub(crate) fn fresh(id: EntryId, arrival: &Arrival<'_>, lanes: Vec<f32>) -> Entry {
     Entry {
@@ -165,7 +170,8 @@ fn merged(entry: &Entry, arrival: &Arrival<'_>) -> Result<Entry, Rejection> {
     let contributors = u64::from(open.contributors) + u64::from(new.contributors);
     let contributors = u32::try_from(contributors).map_err(|_| Rejection::Overflow)?;
     let weight = open.weight + new.weight;
-    if weight.is_infinite() {
+    let products = product(open) + product(new);
+    if weight.is_infinite() || products.is_infinite() {
         return Err(Rejection::Overflow);
     }
     let more = finite(arrival).ok_or(Rejection::NonFinite)?;
@@ -179,7 +185,7 @@ fn merged(entry: &Entry, arrival: &Arrival<'_>) -> Result<Entry, Rejection> {
     let contribution = Contribution {
         contributors,
         weight,
-        reward: open.reward + (new.reward - open.reward) * (new.weight / weight),
+        reward: open.reward * (open.weight / weight) + new.reward * (new.weight / weight),
         generated_ns: (
             open.generated_ns.0.min(new.generated_ns.0),
             open.generated_ns.1.max(new.generated_ns.1),

@@ -363,14 +363,41 @@ fn counts_and_weights_that_would_overflow_are_refused() {
 }
 
 #[test]
-fn a_reward_of_a_huge_weight_does_not_overflow() {
-    // 1e300 x 1e300 is never formed.
+fn a_reward_whose_product_with_its_weight_is_not_finite_is_refused_and_hurts_nobody() {
     each(4, None, |queue| {
-        queue.appends(update(1, 1, &[1.0]).weight(1e300).reward(1e300));
-        queue.merges(update(1, 2, &[1.0]).weight(1e300).reward(1e300));
-        let sent = queue.sends(&[2.0], 2);
-        assert!((sent.contribution.reward / 1e300 - 1.0).abs() < 1e-12);
+        let huge = || update(1, 1, &[1.0]).weight(1e300).reward(1e300);
+        queue.rejects(huge(), Rejection::NonFinite);
+        queue.appends(update(1, 1, &[1.0]).weight(1e300).reward(8.0));
+        queue.rejects(huge(), Rejection::NonFinite);
+        queue.merges(update(1, 2, &[2.0]).weight(1e300).reward(4.0));
+        assert_eq!(queue.sends(&[3.0], 2).contribution.reward, 6.0);
     });
+}
+
+#[test]
+fn a_sum_of_rewards_that_overflows_is_refused_and_the_entry_untouched() {
+    each(4, None, |queue| {
+        queue.appends(update(1, 1, &[1.0]).reward(f64::MAX));
+        queue.rejects(update(1, 2, &[1.0]).reward(f64::MAX), Rejection::Overflow);
+        queue.merges(update(1, 2, &[1.0]).reward(-f64::MAX));
+        assert_eq!(queue.sends(&[2.0], 2).contribution.reward, 0.0);
+    });
+}
+
+#[test]
+fn the_mean_reward_of_a_merge_is_one_division_of_sums_in_the_order_of_arrival() {
+    let sent = [(1, 0.1, 0.7), (2, 0.2, 0.9), (3, 0.3, 1.1)];
+    let mut queue = Trace(Box::new(Merging::new(4, None)));
+    let (mut products, mut weights) = (0.0, 0.0);
+    for (worker, reward, weight) in sent {
+        let update = update(1, worker, &[1.0]).reward(reward).weight(weight);
+        update.arrive(&mut *queue.0);
+        (products, weights) = (products + reward * weight, weights + weight);
+    }
+    assert_eq!(queue.sends(&[3.0], 3).contribution.reward, products / weights);
+    // In another order the last bit differs: the order is part of the rule.
+    let other_way = 0.3 * 1.1 + 0.2 * 0.9 + 0.1 * 0.7;
+    assert_ne!(other_way / weights, products / weights);
 }
 
 #[test]
