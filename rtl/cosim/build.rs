@@ -1,0 +1,127 @@
+//! Verilates the modules of `rtl/rtl` and compiles each with its shim. A broken build of a module has
+//! one planted mistake: the tests show that the comparison finds it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
+
+/// One verilated module.
+struct Build {
+    /// Names the build: `NAME_new`, `NAME_free` .. are its functions.
+    name: &'static str,
+    /// Top module, and the name of its shim.
+    top: &'static str,
+    parameters: &'static [(&'static str, u32)],
+    /// A text of the top module's file and the mistake in its place.
+    mistake: Option<(&'static str, &'static str)>,
+}
+
+const BUILDS: &[Build] = &[
+    Build {
+        name: "control_8",
+        top: "olaf_queue_control",
+        parameters: &[("SLOTS", 8)],
+        mistake: None,
+    },
+    Build {
+        name: "control_3",
+        top: "olaf_queue_control",
+        parameters: &[("SLOTS", 3)],
+        mistake: None,
+    },
+    Build {
+        // A merge of an earlier switch could be replaced by a worker's update.
+        name: "control_broken",
+        top: "olaf_queue_control",
+        parameters: &[("SLOTS", 8)],
+        mistake: Some(("replaceable_reg[slot] <= single;", "replaceable_reg[slot] <= 1'b1;")),
+    },
+];
+
+fn main() {
+    let sources = Path::new("../rtl");
+    println!("cargo:rerun-if-changed=../rtl");
+    println!("cargo:rerun-if-changed=shim");
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    let runtime = runtime();
+    for build in BUILDS {
+        let verilog = planted(sources, build, &out);
+        let generated = verilate(build, &verilog, &out);
+        let mut library = library(&runtime);
+        library.include(&generated).file(format!("shim/{}.cpp", build.top));
+        library.define("NAME", build.name).define("MODEL", &*format!("V{}", build.name));
+        library.define("HEADER", &*format!("\"V{}.h\"", build.name));
+        library.files(files(&generated, "cpp"));
+        library.compile(build.name);
+    }
+    let mut library = library(&runtime);
+    library.file(runtime.join("verilated.cpp")).file(runtime.join("verilated_threads.cpp"));
+    library.compile("verilated");
+}
+
+/// The folder of Verilator's own C++ files.
+fn runtime() -> PathBuf {
+    let mut command = Command::new("verilator");
+    let printed = command.args(["--getenv", "VERILATOR_ROOT"]).output().unwrap_or_else(|error| {
+        panic!(
+            "verilator does not start ({error}): `rtl/env` installs it, or `apt install verilator`"
+        )
+    });
+    let root = String::from_utf8(printed.stdout).expect("a path");
+    Path::new(root.trim()).join("include")
+}
+
+fn library(runtime: &Path) -> cc::Build {
+    let mut library = cc::Build::new();
+    library.cpp(true).std("c++17").opt_level(2).warnings(false);
+    library.include(runtime).include(runtime.join("vltstd")).include("shim");
+    library.define("VL_TIME_CONTEXT", None);
+    library
+}
+
+/// A copy of the sources, with the mistake of a broken build.
+fn planted(sources: &Path, build: &Build, out: &Path) -> PathBuf {
+    let folder = out.join(build.name).join("verilog");
+    // A module that was renamed must not stay behind.
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).expect("OUT_DIR can be written");
+    for file in files(sources, "v") {
+        let name = file.file_name().expect("a file has a name");
+        let mut text = fs::read_to_string(&file).expect("a source can be read");
+        if let (Some((was, is)), true) = (build.mistake, file.ends_with(format!("{}.v", build.top)))
+        {
+            assert_eq!(text.matches(was).count(), 1, "{}: `{was}` once in the file", build.name);
+            text = text.replace(was, is);
+        }
+        fs::write(folder.join(name), text).expect("OUT_DIR can be written");
+    }
+    folder
+}
+
+/// Makes C++ of a build; returns its folder.
+fn verilate(build: &Build, verilog: &Path, out: &Path) -> PathBuf {
+    let folder = out.join(build.name).join("verilated");
+    let _ = fs::remove_dir_all(&folder);
+    let mut command = Command::new("verilator");
+    command.args(["--cc", "--language", "1364-2005", "-Wall", "-O3", "--no-timing"]);
+    // Registers without a value in the source begin with random bits, not with 0.
+    command.args(["--x-assign", "unique", "--x-initial", "unique"]);
+    command.arg("--prefix").arg(format!("V{}", build.name)).arg("--Mdir").arg(&folder);
+    command.arg("--top-module").arg(build.top).arg("-y").arg(verilog);
+    for (name, value) in build.parameters {
+        command.arg(format!("-G{name}={value}"));
+    }
+    command.arg(verilog.join(format!("{}.v", build.top)));
+    let done = command.output().expect("verilator has been started before");
+    assert!(done.status.success(), "{command:?}\n{}", String::from_utf8_lossy(&done.stderr));
+    folder
+}
+
+fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).expect("the folder is there");
+    let paths = entries.map(|entry| entry.expect("the folder can be read").path());
+    let mut found: Vec<PathBuf> =
+        paths.filter(|path| path.extension().is_some_and(|is| is == extension)).collect();
+    found.sort();
+    found
+}

@@ -1,0 +1,12 @@
+//! Co-simulation: the hardware of `rtl/rtl`, verilated and linked into this crate, runs beside
+//! `olaf-engine` on the same random traffic. Every outcome, every counter and every output must be
+//! equal. [`control`] compares the decisions of the queue.
+//!
+//! Everything random follows from a seed, and a [`Mismatch`] names seed and cycle.
+
+pub mod control;
+mod design;
+mod mismatch;
+
+pub use design::Shim;
+pub use mismatch::{Mismatch, Run};
