@@ -127,10 +127,10 @@ kubernetes: ## check deploy/kubernetes against the Kubernetes schemas (fetches 1
 	scripts/check-kubernetes
 
 .PHONY: rtl rtl-long
-rtl: ## check the hardware in rtl/: lint, tests, proofs, cell counts (may install packages)
+rtl: ## check the hardware in rtl/: lint, tests, co-simulation, proofs, cell counts (may install packages)
 	rtl/run
 
-rtl-long: ## the same, with a thousand million random sums
+rtl-long: ## the same, with a thousand million random sums and ten million cycles beside the engine
 	rtl/run --long
 
 .PHONY: binaries
@@ -179,4 +179,4 @@ constraints: env ## pin the newest versions of the dependencies
 	scripts/pin
 
 clean: ## remove all build output
-	rm -rf target .venv dist runs fuzz/target rtl/.venv rtl/build
+	rm -rf target .venv dist runs fuzz/target rtl/.venv rtl/build rtl/cosim/target

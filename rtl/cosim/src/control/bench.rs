@@ -44,9 +44,32 @@ pub struct Counts {
 #[derive(Clone, Copy, Debug)]
 struct Held {
     contribution: Contribution,
+    /// Rewards times weights, summed.
+    products: f64,
     lane: f32,
     /// The engine's name of the entry.
     id: EntryId,
+}
+
+impl Held {
+    fn new(contribution: &Contribution, lane: f32, id: EntryId) -> Self {
+        let products = contribution.reward * contribution.weight;
+        Self { contribution: *contribution, products, lane, id }
+    }
+
+    /// The sum of the two, or nothing if one of its numbers is not finite (docs/queue.md, rule 7). The
+    /// number of contributors is not looked at: the hardware does that.
+    fn with(&self, contribution: &Contribution, lane: f32) -> Option<Self> {
+        // The rewards are summed below, as the data path does.
+        let of = |one: &Contribution| Contribution { reward: 0.0, contributors: 1, ..*one };
+        let mut sum = of(&self.contribution).with(&of(contribution)).ok()?;
+        let products = self.products + contribution.reward * contribution.weight;
+        sum.reward = products / sum.weight;
+        sum.contributors = self.contribution.contributors.wrapping_add(contribution.contributors);
+        let lane = self.lane + lane;
+        let finite = sum.reward.is_finite() && lane.is_finite();
+        finite.then_some(Self { contribution: sum, products, lane, id: self.id })
+    }
 }
 
 /// Runs both and compares them in every cycle.
@@ -95,7 +118,8 @@ impl Bench {
             pins.offer(contribution);
             // The entry that it meets follows from the flow and the departures alone.
             let met = self.design.settle(&pins);
-            pins.not_finite = !contribution.reward.is_finite() || !lane.is_finite();
+            let product = contribution.reward * contribution.weight;
+            pins.not_finite = !product.is_finite() || !lane.is_finite();
             if met.meets {
                 let entry = self.held[usize::from(met.slot)]
                     .ok_or_else(|| format!("it meets slot {}, which is empty", met.slot))?;
@@ -121,10 +145,7 @@ impl Bench {
         let gated = gate(self.gate, entry.contribution.reward, contribution.reward);
         pins.better = gated == Gated::Replace;
         pins.worse = gated == Gated::Filter;
-        // The number of contributors is the hardware's own matter.
-        let one = Contribution { contributors: 1, ..entry.contribution };
-        let other = Contribution { contributors: 1, ..*contribution };
-        pins.no_sum = one.with(&other).is_err() || !(entry.lane + lane).is_finite();
+        pins.no_sum = entry.with(contribution, lane).is_none();
     }
 
     /// Before the arrival: the entry that departs, and the slots in use.
@@ -177,23 +198,20 @@ impl Bench {
                 counts.behind_the_head +=
                     u64::from(head.is_some_and(|head| head.contribution.flow == contribution.flow));
                 same("the new entry's slot is in use", self.held[slot].is_some(), false)?;
-                self.held[slot] = Some(Held { contribution: *contribution, lane, id });
+                self.held[slot] = Some(Held::new(contribution, lane, id));
             }
             Outcome::Merged(id) => {
                 same("fate", fates(out), [false, true, false, false, false, false])?;
                 counts.merged += 1;
                 let held = named(&mut self.held[slot], id)?;
-                let sum = held.contribution.with(contribution);
-                held.contribution = sum.map_err(|why| format!("merged without a sum: {why:?}"))?;
-                held.lane += lane;
+                *held = held.with(contribution, lane).ok_or("merged without a sum")?;
             }
             Outcome::Replaced { entry, displaced } => {
                 same("fate", fates(out), [false, false, true, false, false, false])?;
                 same("contributors that are gone", out.displaced, displaced)?;
                 counts.replaced += 1;
                 counts.displaced += u64::from(displaced);
-                *named(&mut self.held[slot], entry)? =
-                    Held { contribution: *contribution, lane, id: entry };
+                *named(&mut self.held[slot], entry)? = Held::new(contribution, lane, entry);
             }
             Outcome::Filtered(id) => {
                 same("fate", fates(out), [false, false, false, true, false, false])?;
