@@ -22,9 +22,8 @@ import pytest
 from relay import Path, Relay
 from workers import Worker, switch_here
 
-SILENCE_MS = 1500
 NAMED_WITHIN_S = 2.0
-"""From the fault to the error that names the culprit. The default of ``silence_ms`` is too long."""
+"""From the fault to the error that names the culprit, with the default of ``silence_ms``."""
 HANGS_S = 20.0
 LONG_S = 4.0
 """Away for longer than the silence: the others do not wait for it."""
@@ -36,7 +35,7 @@ class Job:
     """Workers by rank, each behind a relay of its own, with a switch in this process."""
 
     def __init__(self, stack: ExitStack) -> None:
-        switch = stack.enter_context(switch_here(silence_ms=SILENCE_MS))
+        switch = stack.enter_context(switch_here())
         self.pool = stack.enter_context(ThreadPoolExecutor(WORKERS))
         self.paths: dict[int, Path] = {}
         self.workers: dict[int, Worker] = {}

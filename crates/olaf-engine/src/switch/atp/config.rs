@@ -51,7 +51,7 @@ impl Default for Config {
             memory_bytes: 64 << 20,
             max_age: Duration::from_secs(1),
             jobs: 64,
-            silence: Duration::from_secs(2),
+            silence: Duration::from_millis(1500),
             uplink: None,
             downlink: None,
             link_limit: 65_536,

@@ -49,7 +49,7 @@ impl Default for Config {
             memory_bytes: 256 << 20,
             jobs: 8,
             slots: 1024,
-            silence: Duration::from_secs(2),
+            silence: Duration::from_millis(1500),
             uplink: None,
             downlink: None,
             downlink_limit: 65_536,

@@ -77,7 +77,7 @@ impl Default for Config {
             memory_bytes: 256 << 20,
             jobs: 8,
             slots: 8192,
-            silence: Duration::from_secs(2),
+            silence: Duration::from_millis(1500),
             deadline: None,
             non_finite: NonFinite::Pass,
             uplink: None,

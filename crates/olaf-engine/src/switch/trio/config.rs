@@ -68,7 +68,7 @@ impl Default for Config {
             deadline: None,
             straggler_check: Duration::from_millis(500),
             permanent_after: Duration::from_secs(1),
-            silence: Duration::from_secs(2),
+            silence: Duration::from_millis(1500),
             uplink: None,
             downlink: None,
             downlink_limit: 65_536,

@@ -1,7 +1,6 @@
 //! A job of ATP as chaos wants it: workers behind one switch, and a server.
 
 use super::job::{Jobs, Setting, TOP, Task, worker};
-use crate::chaos::SILENCE;
 use core::time::Duration;
 use olaf_engine::PeerId;
 use olaf_host::collective::atp::Worker;
@@ -13,9 +12,7 @@ pub(crate) struct Arena(Jobs);
 impl crate::chaos::Arena for Arena {
     fn new(seed: u64, workers: u32, wire: Wire) -> Self {
         let racks = vec![workers];
-        let mut setting = Setting { seed, racks, wire, trunk: wire, ..Setting::default() };
-        setting.switch.silence = SILENCE;
-        setting.server.silence = SILENCE;
+        let setting = Setting { seed, racks, wire, trunk: wire, ..Setting::default() };
         Self(Jobs::new(setting))
     }
     fn net(&mut self) -> &mut Network {

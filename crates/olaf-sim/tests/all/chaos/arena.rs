@@ -45,8 +45,7 @@ macro_rules! arena {
 
         impl crate::chaos::Arena for Arena {
             fn new(seed: u64, workers: u32, wire: olaf_sim::Wire) -> Self {
-                let mut setting = job::Setting { seed, workers, wire, ..job::Setting::default() };
-                setting.switch.silence = crate::chaos::SILENCE;
+                let setting = job::Setting { seed, workers, wire, ..job::Setting::default() };
                 Self(job::Job::new(setting))
             }
             fn net(&mut self) -> &mut olaf_sim::Network {

@@ -28,9 +28,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 pub(crate) const MS: Duration = Duration::from_millis(1);
 /// Whoever died is named within this time.
 const NAMED_WITHIN: Duration = Duration::from_secs(2);
-/// `silence_ms` of the engines that sum. With the default of two seconds the culprit is named within
-/// two and a half: a party is looked at every quarter of the silence.
-pub(crate) const SILENCE: Duration = Duration::from_millis(1500);
 
 /// One fault in one engine: how long it took until the culprit was named, where there is one.
 type Episode = fn(u64, Fault) -> Option<Duration>;

@@ -7,7 +7,7 @@ use olaf_wire::reduce::Reason;
 
 const MS: Duration = Duration::from_millis(1);
 /// As long as a switch and an end wait for a silent party.
-const SWITCH_SILENCE: Duration = Duration::from_secs(2);
+const SWITCH_SILENCE: Duration = Duration::from_millis(1500);
 const END_SILENCE: Duration = Duration::from_secs(5);
 
 fn elastic(workers: u32) -> Setting {

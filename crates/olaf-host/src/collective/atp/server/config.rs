@@ -48,7 +48,7 @@ impl Default for ServerConfig {
             jobs: 8,
             memory_bytes: 1 << 30,
             window: 8192,
-            silence: Duration::from_secs(2),
+            silence: Duration::from_millis(1500),
             repeat: Duration::from_millis(1),
             settle: Duration::from_millis(100),
             link: None,
