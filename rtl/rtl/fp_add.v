@@ -85,7 +85,7 @@ pipe #(.WIDTH(4 + 2*EXPONENT + 2*SIGNIFICAND), .REGISTERED(REGISTERS[0])) step_1
 // bits that fall off.
 wire [2*WIDE-1:0] aligned = {lesser_1, 3'd0, {WIDE{1'b0}}} >> distance_1;
 // A shift by the whole width or more loses everything that `aligned` could show.
-wire too_far = distance_1 >= WIDE;
+wire too_far = {{32-EXPONENT{1'b0}}, distance_1} >= WIDE;
 
 wire nan_2, infinite_2, sign_2, subtract_2;
 wire [EXPONENT-1:0] exponent_2;

@@ -12,6 +12,8 @@ from bench import RTL
     ("module", "parameter"),
     [
         ("fp_add", "FRACTION=1"),
+        ("fp_mul", "EXPONENT=1"),
+        ("fp_div", "STEPS=0"),
         ("fp32_lanes", "LANES=0"),
         ("olaf_queue_control", "SLOTS=1"),
         ("olaf_queue_control", "SLOT=2"),

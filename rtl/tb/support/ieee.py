@@ -1,4 +1,4 @@
-"""Floating-point addition, slow and obvious: exact fractions, then one rounding.
+"""Floating-point arithmetic, slow and obvious: exact fractions, then one rounding.
 
 It shares no idea with the hardware: no alignment, no guard bits.
 """
@@ -82,3 +82,26 @@ class Format:
             both_negative = self.sign(a) & self.sign(b)
             return both_negative << (self.bits - 1)
         return self.nearest(total)
+
+    def multiply(self, a: int, b: int) -> int:
+        """The bits of a * b."""
+        if self.is_nan(a) or self.is_nan(b):
+            return self.nan
+        sign = (self.sign(a) ^ self.sign(b)) << (self.bits - 1)
+        zero = self.magnitude(a) == 0 or self.magnitude(b) == 0
+        if self.is_infinite(a) or self.is_infinite(b):
+            return self.nan if zero else sign | self.infinity
+        return sign if zero else self.nearest(self.value(a) * self.value(b))
+
+    def divide(self, a: int, b: int) -> int:
+        """The bits of a / b."""
+        if self.is_nan(a) or self.is_nan(b):
+            return self.nan
+        sign = (self.sign(a) ^ self.sign(b)) << (self.bits - 1)
+        if self.is_infinite(a):
+            return self.nan if self.is_infinite(b) else sign | self.infinity
+        if self.magnitude(b) == 0:
+            return self.nan if self.magnitude(a) == 0 else sign | self.infinity
+        if self.is_infinite(b) or self.magnitude(a) == 0:
+            return sign
+        return self.nearest(self.value(a) / self.value(b))
