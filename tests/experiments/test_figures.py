@@ -1,6 +1,7 @@
 """Every figure, tiny and whole: what `olaf reproduce NAME --quick` leaves behind."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,13 +13,18 @@ from olaf.experiments.catalog import figures
 LONG = {"mina/settings", "olaf/compare", "olaf/fig2", "olaf/fig8", "olaf/verify"}
 """Figures that take many seconds even so."""
 
-BUILDS = {"olaf/latency"}
-"""Figures that build a benchmark of the crates first, which may take minutes."""
+BUILDS = {"olaf/latency", "olaf/hardware"}
+"""Figures that build a program first, which may take minutes."""
+
+NO_VERILATOR = pytest.mark.skipif(
+    shutil.which("verilator") is None, reason="rtl/env installs Verilator"
+)
 
 
 def marks(name: str) -> list[pytest.MarkDecorator]:
     if name in BUILDS:
-        return [pytest.mark.slow, pytest.mark.timeout(900)]
+        needs = [NO_VERILATOR] if name.endswith("/hardware") else []
+        return [pytest.mark.slow, pytest.mark.timeout(900), *needs]
     return [pytest.mark.slow] if name in LONG else []
 
 

@@ -132,6 +132,8 @@ def age_rows(runs: Runs, rate: str, where: str, paper: dict[str, Any]) -> list[R
     """By how much OLAF and the age-optimal queue lower the average AoM."""
     rows = []
     for queue in ("olaf", "freshest"):
+        if (rate, queue) not in runs:
+            continue
         pairs = zip(runs[rate, queue], runs[rate, "fifo"], strict=True)
         less = [100 * (1 - one.age_ns / fifo.age_ns) for one, fifo in pairs]
         theirs = printed(paper, "reduction", rate) if queue == "olaf" else None

@@ -7,31 +7,38 @@ use olaf_engine::{Contribution, Flow};
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct In {
-    pub(super) flow: [u32; 3],
-    pub(super) worker: u32,
-    pub(super) contributors: u32,
-    pub(super) rst: bool,
-    pub(super) arrive: bool,
-    pub(super) not_finite: bool,
-    pub(super) better: bool,
-    pub(super) worse: bool,
-    pub(super) no_sum: bool,
-    pub(super) begin_departure: bool,
-    pub(super) end_departure: bool,
+    pub(crate) flow: [u32; 3],
+    pub(crate) worker: u32,
+    pub(crate) contributors: u32,
+    pub(crate) rst: bool,
+    pub(crate) arrive: bool,
+    pub(crate) not_finite: bool,
+    pub(crate) better: bool,
+    pub(crate) worse: bool,
+    pub(crate) no_sum: bool,
+    pub(crate) begin_departure: bool,
+    pub(crate) end_departure: bool,
 }
 
 impl In {
     /// An update is on the pins.
-    pub(super) fn offer(&mut self, contribution: &Contribution) {
+    pub(crate) fn offer(&mut self, contribution: &Contribution) {
         self.arrive = true;
         self.flow = words(contribution.flow);
         self.worker = contribution.worker.0;
         self.contributors = contribution.contributors;
     }
+
+    /// One worker's update is on the pins.
+    pub(crate) fn offer_one(&mut self, flow: u32, worker: u32) {
+        self.arrive = true;
+        self.flow = [flow, 0, 0];
+        (self.worker, self.contributors) = (worker, 1);
+    }
 }
 
 /// A flow as the 96 bits of the pins.
-pub(super) fn words(flow: Flow) -> [u32; 3] {
+pub(crate) fn words(flow: Flow) -> [u32; 3] {
     [flow.segment, flow.cluster.0, flow.job.0]
 }
 
@@ -39,21 +46,21 @@ pub(super) fn words(flow: Flow) -> [u32; 3] {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Out {
-    pub(super) departing_flow: [u32; 3],
-    pub(super) departing_contributors: u32,
-    pub(super) displaced: u32,
-    pub(super) meets: bool,
-    pub(super) slot: u8,
-    pub(super) appended: bool,
-    pub(super) merged: bool,
-    pub(super) replaced: bool,
-    pub(super) filtered: bool,
-    pub(super) dropped: bool,
-    pub(super) rejected: bool,
-    pub(super) departing: bool,
-    pub(super) departing_slot: u8,
-    pub(super) used: u8,
-    pub(super) unused: u8,
+    pub(crate) departing_flow: [u32; 3],
+    pub(crate) departing_contributors: u32,
+    pub(crate) displaced: u32,
+    pub(crate) meets: bool,
+    pub(crate) slot: u8,
+    pub(crate) appended: bool,
+    pub(crate) merged: bool,
+    pub(crate) replaced: bool,
+    pub(crate) filtered: bool,
+    pub(crate) dropped: bool,
+    pub(crate) rejected: bool,
+    pub(crate) departing: bool,
+    pub(crate) departing_slot: u8,
+    pub(crate) used: u8,
+    pub(crate) unused: u8,
 }
 
 shim!(

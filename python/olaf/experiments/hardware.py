@@ -1,0 +1,118 @@
+"""The hardware in ``rtl/``: its cell counts, and programs that simulate its verilated modules.
+
+Figures of both hardware designs use this module: ``olaf/hardware`` and ``iswitch/hardware``.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from olaf.outcome import RunError
+
+CHECKOUT = Path(__file__).parents[3]
+BUILD_S = 1800
+"""Time limit for a build: Verilator, a C++ compiler and cargo."""
+RUN_S = 900
+"""Time limit for a run."""
+CLOCK_HZ = {"olaf": 250e6, "iswitch": 200e6}
+"""Clocks of the papers' boards (OLAF §7, iSwitch §3.5). Ours is not placed: it claims none."""
+
+
+class Cells(NamedTuple):
+    """Cells of a module after synthesis, or of a whole device. ``mux``: F7, F8 and F9."""
+
+    lut: int
+    ff: int
+    carry: int
+    mux: int
+    bram36: int
+    dsp: int
+
+
+XCU55C = Cells(1_303_680, 2_607_360, 162_960, 1_140_720, 2_016, 9_024)
+"""The device of the Alveo U55C. Each of its 162,960 CLBs has 8 LUTs, 16 flip-flops, a CARRY8 and 7
+multiplexers."""
+XC7V690T = Cells(433_200, 866_400, 108_300, 324_900, 1_470, 3_600)
+"""The device of the NetFPGA-SUME. Each of its 108,300 slices has 4 LUTs, 8 flip-flops, a CARRY4 and
+3 multiplexers."""
+
+
+def counts() -> dict[str, Cells]:
+    """The committed counts by build, ``olaf_queue_control SLOTS=8``; ``make rtl`` checks them.
+
+    Raises RunError without a checkout.
+    """
+    table = CHECKOUT / "rtl" / "syn" / "counts.csv"
+    if not table.is_file():
+        raise RunError(f"{table}: not there. {needs_checkout()}")
+    with table.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    return {row["build"]: Cells(*(int(row[name]) for name in Cells._fields)) for row in rows}
+
+
+def needs_checkout() -> str:
+    """The sentence for an Olaf without its repository."""
+    return "The hardware is in a checkout of Olaf: clone the repository and run `olaf` from it"
+
+
+def missing() -> list[str]:
+    """The tools that a simulation needs and this machine does not have."""
+    return [tool for tool in ("cargo", "verilator", "g++", "make") if shutil.which(tool) is None]
+
+
+def program(name: str) -> Path:
+    """Build a program of ``rtl/cosim`` and return its path.
+
+    Raises RunError, which says what to install, if it cannot be built here.
+    """
+    folder = CHECKOUT / "rtl" / "cosim"
+    if not (folder / "Cargo.toml").is_file():
+        raise RunError(f"{folder}: not there. {needs_checkout()}")
+    if missing():
+        raise RunError(
+            f"{', '.join(missing())}: not installed. `rtl/env` in the checkout installs "
+            "Verilator and g++ (on Debian: apt-get install verilator g++ make); cargo comes from "
+            "https://rustup.rs"
+        )
+    # The profile of the tests, which is optimized: one build serves both.
+    command = ["cargo", "build", "--quiet", "--bin", name]
+    done = _within(BUILD_S, command, folder)
+    if done.returncode != 0:
+        raise RunError(f"{' '.join(command)} in {folder}: exit {done.returncode}\n{done.stderr}")
+    target = Path(os.environ.get("CARGO_TARGET_DIR", folder / "target"))
+    return target / "debug" / name
+
+
+def simulated(built: Path, settings: Mapping[str, Any]) -> Any:
+    """Run a program with these settings as JSON on its standard input; return what it prints.
+
+    Raises RunError with the program's message if it fails.
+    """
+    done = _within(RUN_S, [str(built)], CHECKOUT, json.dumps(settings))
+    if done.returncode != 0:
+        raise RunError(f"{built.name}: exit {done.returncode}: {done.stderr.strip()}")
+    return json.loads(done.stdout)
+
+
+def _within(
+    seconds: int, command: list[str], folder: Path, told: str | None = None
+) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(
+            command,
+            cwd=folder,
+            input=told,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=seconds,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise RunError(f"{' '.join(command)}: not done within {seconds} s") from error

@@ -1,0 +1,141 @@
+"""Figures of the hardware: what is shown of a simulation and of the cell counts, without either."""
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from olaf.experiments import Spread, hardware
+from olaf.experiments.catalog import find, plan
+from olaf.experiments.hardware import XCU55C, Cells, counts, program, simulated
+from olaf.experiments.olaf import rtl_bursts
+from olaf.experiments.result import Record
+from olaf.experiments.running import run
+from olaf.outcome import RunError
+
+COUNTS = """build,lut,ff,carry,mux,bram36,dsp
+olaf_queue_control SLOTS=8,1000,500,14,3,0,0
+other,1,2,3,4,5,6
+"""
+
+
+@pytest.fixture(name="checkout")
+def _checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "rtl" / "syn").mkdir(parents=True)
+    (tmp_path / "rtl" / "syn" / "counts.csv").write_text(COUNTS)
+    monkeypatch.setattr(hardware, "CHECKOUT", tmp_path)
+    return tmp_path
+
+
+def pretend(_: Path, told: Mapping[str, Any]) -> dict[str, Any]:
+    """A queue that loses every fifth update and merges pairs of the others."""
+    sent = len(told["at_ns"])
+    dropped = sent // 5
+    received = (sent - dropped) // 2 if told["merging"] else sent - dropped
+    return {
+        "received": received,
+        "aggregated": sent - dropped - received,
+        "dropped": dropped,
+        "contributors": [2 if told["merging"] else 1] * received,
+        "age_ns": 500.0 if told["merging"] else 1000.0,
+        "cycles": 1234,
+    }
+
+
+@pytest.fixture(name="made")
+def _made(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> Record:
+    assert checkout.is_dir()
+    monkeypatch.setattr("olaf.experiments.olaf.hardware.program", Path)
+    monkeypatch.setattr(rtl_bursts, "simulated", pretend)
+    return run(plan(find("olaf/hardware"), seeds=[3, 4], quick=True), lambda *_: None)
+
+
+def test_the_rows_are_those_of_table_1_from_the_hardware(made: Record) -> None:
+    rows = {(row.quantity, row.where): row for row in made.rows}
+    assert rows["update loss", "OLAF, 40 Gbit/s"].ours.values == [20.0, 20.0]
+    assert rows["update loss", "OLAF, 40 Gbit/s"].paper == 11.0
+    assert rows["updates received", "FIFO, 20 Gbit/s"].ours.mean == 540 * 4 // 5
+    assert rows["average AoM below FIFO's", "OLAF, 40 Gbit/s"].ours.values == [50.0, 50.0]
+    assert rows["updates for each outgoing one, mean", "40 Gbit/s"].ours.values == [2.0, 2.0]
+
+
+def test_paper_software_and_hardware_stand_side_by_side(made: Record) -> None:
+    table = made.tables[0]
+    assert [column.name for column in table.columns][2:] == [
+        "paper",
+        "software (`olaf replay`)",
+        "hardware (RTL)",
+    ]
+    lines = {(line[0], line[1]): line[2:] for line in table.rows}
+    paper, software, ours = lines["update loss, %", "FIFO, 40 Gbit/s"]
+    assert paper == 55.8
+    assert isinstance(software, Spread)
+    assert isinstance(ours, Spread)
+    assert ours.mean == 20.0
+    assert 30 < software.mean < 60, "the software was run, on the same traffic"
+    assert ("updates aggregated", "FIFO, 40 Gbit/s") not in lines
+    assert [chart.title for chart in made.charts] == [
+        "Updates in an outgoing one, hardware",
+        "Updates in an outgoing one, software",
+    ]
+
+
+def test_cells_stand_beside_their_share_of_the_device(made: Record) -> None:
+    table = next(table for table in made.tables if table.title.startswith("Cells"))
+    (line,) = table.rows
+    assert line[:4] == [
+        "olaf_queue_control SLOTS=8",
+        1000,
+        pytest.approx(100 * 1000 / XCU55C.lut),
+        500,
+    ]
+
+
+def test_updates_without_a_fate_are_an_error(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert checkout.is_dir()
+    monkeypatch.setattr("olaf.experiments.olaf.hardware.program", Path)
+    monkeypatch.setattr(
+        rtl_bursts, "simulated", lambda built, told: pretend(built, told) | {"dropped": 1}
+    )
+    with pytest.raises(RunError, match="do not add up"):
+        run(plan(find("olaf/hardware"), seeds=[3], quick=True), lambda *_: None)
+
+
+def test_the_committed_counts_are_read() -> None:
+    known = counts()
+    assert known["fp32_lanes LANES=16 REGISTERS=36"].lut > 1000
+    assert all(isinstance(cells, Cells) for cells in known.values())
+
+
+@pytest.mark.parametrize("tool", ["cargo", "verilator"])
+def test_a_missing_tool_is_named_with_its_remedy(
+    tool: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "rtl" / "cosim").mkdir(parents=True)
+    (tmp_path / "rtl" / "cosim" / "Cargo.toml").touch()
+    monkeypatch.setattr(hardware, "CHECKOUT", tmp_path)
+    monkeypatch.setattr(shutil, "which", lambda name: None if name == tool else f"/usr/bin/{name}")
+    with pytest.raises(RunError, match=rf"{tool}: not installed.*rtl/env"):
+        program("bursts")
+
+
+def test_without_a_checkout_the_figure_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hardware, "CHECKOUT", tmp_path)
+    with pytest.raises(RunError, match="clone the repository"):
+        program("bursts")
+    with pytest.raises(RunError, match="clone the repository"):
+        counts()
+
+
+def test_a_program_that_fails_is_quoted(tmp_path: Path) -> None:
+    failing = tmp_path / "bursts"
+    failing.write_text("#!/bin/sh\necho no such rate >&2\nexit 2\n")
+    failing.chmod(0o755)
+    with pytest.raises(RunError, match="bursts: exit 2: no such rate"):
+        simulated(failing, {})
