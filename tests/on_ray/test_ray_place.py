@@ -142,6 +142,9 @@ def test_a_killed_worker_and_a_killed_server_come_back_and_the_job_learns(
     named = [row["fate"] for row in fates["rows"]] + [fates["note"]]
     for name in killed:
         assert any(f"{name} #1" in text for text in named), named
+    # Roles of a cluster listen beyond this machine: the run made a key, and every process used it.
+    for (name, number), incarnation in outcome.progress.reports.items():
+        assert incarnation.stats["keys"]["opened"] > 0, (name, number)
     # Nobody was told another address: both came back where they had been looked for.
     assert not any("is now at" in line for line in watcher.lines)
     assert outcome.model_file.is_file()
