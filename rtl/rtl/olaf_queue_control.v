@@ -47,6 +47,9 @@ module olaf_queue_control #(
     // The entry that `flow` meets, in the same cycle: `better`, `worse` and `no_sum` are about it.
     output wire              meets,
     output wire [SLOT-1:0]   slot,
+    // The arrival would be added to that entry; their contributors are too many for one number.
+    output wire              joins,
+    output wire              too_many,
     // What becomes of the arrival, in the same cycle. With `arrive`, exactly one is high.
     output wire              appended,
     output wire              merged,
@@ -61,6 +64,8 @@ module olaf_queue_control #(
     input  wire              begin_departure,
     // The last beat has left: the slot is free.
     input  wire              end_departure,
+    // An entry is locked in this cycle.
+    output wire              begun,
     // An entry departs: its slot, its flow and its contributors.
     output wire              departing,
     output wire [SLOT-1:0]   departing_slot,
@@ -125,6 +130,8 @@ wire full = used_after == ALL;
 
 assign meets = meets_at != 0;
 assign slot = meets ? met : wrapped({1'b0, head_after} + used_after);
+assign joins = meets && merges;
+assign too_many = total[COUNT];
 assign appended = arrive && !not_finite && !meets && !full;
 assign dropped  = arrive && !not_finite && !meets && full;
 assign replaced = arrive && !not_finite && meets && replaces;
@@ -133,6 +140,7 @@ assign merged   = arrive && !not_finite && meets && merges && sums;
 assign rejected = arrive && (not_finite || (meets && merges && !sums));
 assign displaced = contributors_reg[met];
 
+assign begun = begins;
 assign departing = departing_reg;
 assign departing_slot = head_reg;
 assign departing_flow = flow_reg[head_reg];

@@ -1,0 +1,134 @@
+"""Frames for the bench of `olaf_queue`: updates of all kinds, other datagrams, malformed frames."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, replace
+
+import numpy as np
+from queue_twin import Update
+
+BEAT = 64
+KINDS = ("framing", "too_long", "refused", "other", "update")
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A frame, what becomes of it at the entrance, and its beats as (bytes, tkeep)."""
+
+    kind: str
+    body: bytes
+    update: Update | None = None
+    keeps: tuple[int, ...] | None = None
+
+    @property
+    def beats(self) -> list[tuple[bytes, int, bool]]:
+        pieces = [self.body[at : at + BEAT] for at in range(0, len(self.body), BEAT)]
+        keeps = self.keeps or tuple((1 << len(piece)) - 1 for piece in pieces)
+        ends = [at == len(pieces) - 1 for at in range(len(pieces))]
+        return list(zip(pieces, keeps, ends, strict=True))
+
+
+HUGE = np.float32(3e38)
+VALUES = [np.float32(v) for v in (0.0, -0.0, 1.5, -2.25, 1e-42, 1e30, -1e30, 1e35)]
+WEIGHTS = (1.0, 2.0, 0.5, 3.25, 1e-300, 7e5)
+REWARDS = (0.0, -0.0, 1.0, 1.5, 1.25, 2.0, 3.0, 3.5, -3.5, 1e10)
+
+
+def some_update(chance: random.Random, most_lanes: int, flows: int, wild: float) -> Update:
+    """`wild`: how often a number is near or beyond the largest."""
+    flow = chance.randrange(flows)
+    # Most updates of a flow have as many lanes.
+    count = min([4, 9, most_lanes, 8, most_lanes // 2][flow % 5], most_lanes)
+    if chance.random() < 0.05:
+        count = chance.randint(1, most_lanes)
+    lanes = np.array([chance.choice(VALUES) + chance.random() for _ in range(count)], np.float32)
+    weight, reward = chance.choice(WEIGHTS) * (1 + chance.random()), chance.choice(REWARDS)
+    if chance.random() < wild:
+        bad = chance.choice([HUGE, HUGE, -HUGE, np.float32("inf"), np.float32("nan"), 2e38])
+        lanes[chance.randrange(count)] = bad
+    if chance.random() < wild / 3:
+        weight = chance.choice([1e308, 1.7e308, 5e-324, 1e300])
+    if chance.random() < wild / 3:
+        reward = chance.choice([1.7e308, -1e308, 1e200, float("inf"), float("nan"), 1e-310])
+    oldest, version = chance.randrange(2**40), chance.randrange(2**20)
+    several = chance.choice([2, 3, 2**31, 2**32 - 1]) if chance.random() < 0.1 else 1
+    return Update(
+        job=1 + flow % 2,
+        cluster=flow // 2,
+        segment=chance.choice([0, 0, 0, 1]) if flow % 3 == 0 else 0,
+        segments=2,
+        worker=chance.randrange(9),
+        session=chance.getrandbits(32),
+        sequence=chance.getrandbits(32),
+        hop_sequence=chance.getrandbits(32),
+        flow_sequence=chance.getrandbits(32),
+        generated=(oldest, oldest + chance.randrange(2**33)),
+        versions=(version, version + chance.randrange(9)),
+        contributors=several,
+        weight=weight,
+        reward=reward,
+        hops=chance.choice([0, 1, 7, 255]),
+        lanes=lanes,
+    )
+
+
+def refused(chance: random.Random, update: Update) -> bytes:
+    """A datagram that olaf-wire refuses."""
+    lanes = len(update.lanes)
+    body = update.emit()
+    return chance.choice(
+        [
+            body[: chance.randint(6, len(body) - 1)],
+            body + bytes(4),
+            update.emit(lanes=lanes + 1),
+            update.emit(lanes=lanes - 1),
+            update.emit(lanes=2**31 + lanes),
+            update.emit(flags=chance.choice([1, 256])),
+            replace(update, segments=update.segment).emit(),
+            replace(update, generated=(8, 7)).emit(),
+            replace(update, versions=(2**31, 7)).emit(),
+            replace(update, contributors=0).emit(),
+            replace(update, weight=chance.choice([0.0, -1.0, float("inf"), float("nan")])).emit(),
+            replace(update, lanes=np.zeros(0, np.float32)).emit(),
+        ]
+    )
+
+
+def other(chance: random.Random, longest: int) -> bytes:
+    body = bytearray(chance.randbytes(chance.choice([1, 5, 24, 64, 65, 112, 112, 128, longest])))
+    if len(body) >= 24:
+        body[:8] = b"OLAF" + bytes([3, chance.choice([2, 2, 3, 4, 9])]) + bytes(2)
+    if chance.random() < 0.3:
+        body[:5] = chance.choice([b"OLAG\x03", b"OLAF\x02"])[: len(body)]
+    return bytes(body)
+
+
+def some_frame(
+    chance: random.Random, longest: int, flows: int, wild: float, strange: float
+) -> Frame:
+    """`strange`: how often it is no well-formed update."""
+    update = some_update(chance, (longest - 96) // 4, flows, wild)
+    if chance.random() >= strange:
+        return Frame("update", update.emit(), update)
+    kind = chance.choice(KINDS[:4])
+    if kind == "refused":
+        body = refused(chance, update)
+        if len(body) > longest:
+            kind = "too_long"
+        return Frame(kind, body)
+    if kind == "other":
+        return Frame("other", other(chance, longest))
+    body = chance.choice([update.emit(), other(chance, longest)])
+    if kind == "too_long":
+        extra = chance.choice([1, 64, 200, 3 * longest])
+        return Frame("too_long", body + bytes(longest + extra - len(body)))
+    # A hole: in a beat in the middle or the last one.
+    beats = Frame("framing", body).beats
+    keeps = [keep for _, keep, _ in beats]
+    at = chance.randrange(len(keeps))
+    if at == len(keeps) - 1:
+        keeps[at] = chance.choice([0, keeps[at] << 1 & (1 << 64) - 1 or 2, 5])
+    else:
+        keeps[at] ^= 1 << chance.randrange(64)
+    return Frame("framing", body, keeps=tuple(keeps))
