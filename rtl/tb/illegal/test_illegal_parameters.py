@@ -18,6 +18,11 @@ from bench import RTL
         ("olaf_queue_control", "SLOTS=1"),
         ("olaf_queue_control", "SLOT=2"),
         ("axil_counters", "COUNTERS=600"),
+        ("iswitch_membership", "PORTS=1"),
+        ("iswitch_table", "SLOTS=3"),
+        ("iswitch_frames", "DEPTH=32"),
+        ("iswitch_sum", "LANES=6"),
+        ("iswitch_output", "DEPTH=3"),
     ],
 )
 def test_illegal_parameter(module: str, parameter: str) -> None:
