@@ -31,6 +31,7 @@ BUILDS: list[tuple[str, dict[str, int]]] = [
     ("fp_div", {"EXPONENT": 11, "FRACTION": 52, "STEPS": 1}),
     ("fp_div", {"EXPONENT": 11, "FRACTION": 52, "STEPS": 3}),
     ("olaf_queue_control", {"SLOTS": 8}),
+    ("olaf_identifier", {}),
     ("olaf_status", {"USER": 1}),
     ("axil_counters", {"COUNTERS": 8, "AMOUNT": 32}),
 ]
@@ -51,7 +52,7 @@ def count(build: tuple[str, dict[str, int]]) -> list[str]:
     sources = [str(path.relative_to(RTL)) for path in sorted((RTL / "rtl").glob("*.v"))]
     script = (
         f"read_verilog {' '.join(sources)}; "
-        f"chparam {sets} {module}; "
+        f"{f'chparam {sets} {module}; ' if sets else ''}"
         # Not flattened: a module that stands sixteen times is synthesised once.
         f"synth_xilinx -family xcup -noiopad -noclkbuf -top {module}; "
         f"tee -q -o {folder.relative_to(RTL)}/stat.json stat -json"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import random
 import struct
 import zlib
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from p4check import Checked, check, read
 
 ROOT = Path(__file__).parents[2]
 P4 = ROOT / "p4"
+WORKER, SERVER = "10.0.0.1", "10.0.9.9"
 TOPS = ("olaf_v1model.p4", "olaf_vitis_in.p4", "olaf_vitis_out.p4")
 
 
@@ -126,3 +128,45 @@ class Status:
             switches=min(self.switches + 1, 255),
             round_us=max(self.round_us, own.round_us),
         )
+
+
+def mutants(data: bytes, count: int, chance: random.Random) -> list[bytes]:
+    """The message with changed bytes, cut, lengthened; most changes hit the header."""
+    made = []
+    for _ in range(count):
+        changed = bytearray(data)
+        for _ in range(chance.choice((1, 1, 2))):
+            at = chance.randrange(min(len(data), 112))
+            # The eighth bytes of numbers decide, so small changes come often.
+            changed[at] = chance.choice((0, 1, 3, 0x7F, 0x80, 0xFF, chance.randrange(256)))
+        ends = chance.choice((len(data), len(data), len(data), chance.randrange(len(data) + 1)))
+        made.append(bytes(changed[:ends]) + bytes(chance.choice((0, 0, 0, 4))))
+    return made
+
+
+def put(data: bytes, at: int, layout: str, *values: float) -> bytes:
+    field = struct.pack(f"!{layout}", *values)
+    return data[:at] + field + data[at + len(field) :]
+
+
+def with_lanes(data: bytes, at: int, header: int, lanes: int) -> bytes:
+    """The message with that many lanes; ``at`` is where the header says their number."""
+    return put(data, at, "I", lanes)[:header] + bytes(4 * lanes)
+
+
+def edges() -> list[tuple[str, bytes]]:
+    """Messages at the edge of what olaf-wire accepts, on both sides; with their sender."""
+    up, model = message("update")["data"], message("model")["data"]
+    up_edges = [put(up, 32, "II", segment, 3) for segment in (0, 2, 3)]
+    up_edges += [put(up, 40, "QQ", oldest, 1 << 63) for oldest in (1 << 63, (1 << 63) + 1)]
+    up_edges += [put(up, 56, "II", oldest, 7) for oldest in (7, 8)]
+    up_edges += [put(up, 64, "I", contributors) for contributors in (0, 1)]
+    weights = (1, 0x7FEF_FFFF_FFFF_FFFF, 0x7FF0_0000_0000_0000, 0, 1 << 63, (1 << 63) + 1)
+    up_edges += [put(up, 72, "Q", bits) for bits in weights]
+    up_edges += [with_lanes(up, 68, 96, lanes) for lanes in (0, 1, 16348, 16349)]
+    down_edges = [put(model, 28, "II", segment, 3) for segment in (2, 3)]
+    down_edges += [put(model, 40, "I", parameters) for parameters in (1, 2, 3)]
+    down_edges += [put(model, 96, "QQ", delivered, 4) for delivered in (3, 4, 5)]
+    large = put(model, 40, "I", 1 << 20)
+    down_edges += [with_lanes(large, 44, 112, lanes) for lanes in (0, 1, 16348)]
+    return [(WORKER, data) for data in up_edges] + [(SERVER, data) for data in down_edges]

@@ -11,11 +11,22 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from p4check import V1Model, Vitis
-from p4frames import Frame, Status, ip, message, messages, program
+from p4frames import (
+    SERVER,
+    WORKER,
+    Frame,
+    Status,
+    edges,
+    ip,
+    message,
+    messages,
+    mutants,
+    program,
+)
 
 from olaf._olaf import Engine
 
-WORKER, SERVER, STRANGER = "10.0.0.1", "10.0.9.9", "10.0.0.77"
+STRANGER = "10.0.0.77"
 WORKERS = ((0x0200_0000_0001, "10.0.0.1", 40000), (0x0200_0000_0002, "10.0.0.2", 40001))
 BYPASS, UPDATE, ANSWER = range(3)
 GROUP = 5
@@ -154,20 +165,6 @@ def test_updates_of_a_real_worker_get_its_identity(segment_lanes: int) -> None:
     assert sorted(segments) == list(range(-(-8 // segment_lanes)))
 
 
-def mutants(data: bytes, count: int, chance: random.Random) -> list[bytes]:
-    """The message with changed bytes, cut, lengthened; most changes hit the header."""
-    made = []
-    for _ in range(count):
-        changed = bytearray(data)
-        for _ in range(chance.choice((1, 1, 2))):
-            at = chance.randrange(min(len(data), 112))
-            # The eighth bytes of numbers decide, so small changes come often.
-            changed[at] = chance.choice((0, 1, 3, 0x7F, 0x80, 0xFF, chance.randrange(256)))
-        ends = chance.choice((len(data), len(data), len(data), chance.randrange(len(data) + 1)))
-        made.append(bytes(changed[:ends]) + bytes(chance.choice((0, 0, 0, 4))))
-    return made
-
-
 @pytest.mark.parametrize(
     ("kinds", "sender", "accepted", "peer"),
     [(("update",), WORKER, "unknown_worker", 7),
@@ -198,34 +195,6 @@ def test_what_the_switch_refuses_bypasses(
             assert (user["class"] != BYPASS) == readable, (verdict, data.hex())
             seen[readable] += 1
     assert min(seen.values()) > 20, "both kinds of message were tried"
-
-
-def put(data: bytes, at: int, layout: str, *values: float) -> bytes:
-    field = struct.pack(f"!{layout}", *values)
-    return data[:at] + field + data[at + len(field) :]
-
-
-def with_lanes(data: bytes, at: int, header: int, lanes: int) -> bytes:
-    """The message with that many lanes; ``at`` is where the header says their number."""
-    return put(data, at, "I", lanes)[:header] + bytes(4 * lanes)
-
-
-def edges() -> list[tuple[str, bytes]]:
-    """Messages at the edge of what olaf-wire accepts, on both sides; with their sender."""
-    up, model = message("update")["data"], message("model")["data"]
-    up_edges = [put(up, 32, "II", segment, 3) for segment in (0, 2, 3)]
-    up_edges += [put(up, 40, "QQ", oldest, 1 << 63) for oldest in (1 << 63, (1 << 63) + 1)]
-    up_edges += [put(up, 56, "II", oldest, 7) for oldest in (7, 8)]
-    up_edges += [put(up, 64, "I", contributors) for contributors in (0, 1)]
-    weights = (1, 0x7FEF_FFFF_FFFF_FFFF, 0x7FF0_0000_0000_0000, 0, 1 << 63, (1 << 63) + 1)
-    up_edges += [put(up, 72, "Q", bits) for bits in weights]
-    up_edges += [with_lanes(up, 68, 96, lanes) for lanes in (0, 1, 16348, 16349)]
-    down_edges = [put(model, 28, "II", segment, 3) for segment in (2, 3)]
-    down_edges += [put(model, 40, "I", parameters) for parameters in (1, 2, 3)]
-    down_edges += [put(model, 96, "QQ", delivered, 4) for delivered in (3, 4, 5)]
-    large = put(model, 40, "I", 1 << 20)
-    down_edges += [with_lanes(large, 44, 112, lanes) for lanes in (0, 1, 16348)]
-    return [(WORKER, data) for data in up_edges] + [(SERVER, data) for data in down_edges]
 
 
 def test_the_edges_are_those_of_the_switch() -> None:
