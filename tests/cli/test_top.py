@@ -10,8 +10,12 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -84,6 +88,62 @@ def test_a_role_that_does_not_answer_is_named(roles: Roles) -> None:
     assert "127.0.0.1:9" in ended.stdout
     assert "no answer" in ended.stdout
     assert "occupancy" in ended.stdout, "the others are shown all the same"
+
+
+class Other(BaseHTTPRequestHandler):
+    """A program that is no role; it redirects some questions to itself, under another name."""
+
+    says: ClassVar[bytes] = b""
+    tokens: ClassVar[list[str | None]] = []
+
+    def do_GET(self) -> None:
+        self.tokens.append(self.headers.get("Authorization"))
+        self.send_response(302 if self.says == b"elsewhere" else 200)
+        if self.says == b"elsewhere":
+            port = self.connection.getsockname()[1]
+            self.send_header("Location", f"http://localhost:{port}/")
+        self.end_headers()
+        self.wfile.write(self.says)
+
+    def log_message(self, *_: object) -> None:
+        """Print nothing."""
+
+
+@pytest.fixture
+def other() -> Iterator[str]:
+    Other.tokens = []
+    with ThreadingHTTPServer(("127.0.0.1", 0), Other) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.mark.parametrize(
+    "says",
+    [b"{}", b"[1]", b"<html>", b'{"olaf": 1}', b'{"role": "scheduler", "olaf": {"version": "1"}}'],
+)
+def test_a_program_that_is_no_role_is_named_and_stops_nothing(other: str, says: bytes) -> None:
+    Other.says = says
+    reader = Reader([other])
+    for look in [*reader.look(), *reader.look()]:
+        assert look.status is None
+        assert look.error == "what answers there is no switch, server or worker"
+
+
+def test_the_token_goes_to_the_role_alone(
+    other: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = tmp_path / "token"
+    token.write_text("0123456789abcdef")
+    Other.says = b"elsewhere"
+    (look,) = Reader([other], str(token)).look()
+    assert look.error == "HTTP 302: Found"
+    assert Other.tokens == ["Bearer 0123456789abcdef"], "nobody was asked a second time"
+    # Not to a proxy either.
+    monkeypatch.setenv("http_proxy", f"http://{other}")
+    (look,) = Reader(["127.0.0.1:9"], str(token)).look()
+    assert "no answer" in str(look.error)
+    assert len(Other.tokens) == 1
 
 
 def test_an_address_that_is_none_is_refused() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import http.client
 import json
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
@@ -14,12 +16,26 @@ from typing import Any
 from olaf.outcome import ConfigurationError
 
 TIMEOUT_S = 3.0
+"""Longest wait for the beginning of an answer, and then for the rest of it."""
 LARGEST = 64 * 1024 * 1024
 """Bytes of the largest status that is read."""
 ENGINES = ("reduce", "iswitch", "trio", "atp", "atp_server")
 """Engines of a switch that sum: each has a table of its own in the status."""
 
 Status = Mapping[str, Any]
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Follows nobody elsewhere: no role redirects, and the token is for the role alone."""
+
+    def redirect_request(self, *_: Any) -> None:
+        """Never another request: the answer counts as an error."""
+        return
+
+
+_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedirects)
+"""Asks the roles themselves. A proxy of the environment would get the token, and does not reach
+this machine's loopback."""
 
 
 @dataclass(frozen=True)
@@ -59,16 +75,40 @@ class Reader:
     def _one(self, address: str) -> Look:
         request = urllib.request.Request(self._urls[address], headers=self._headers)
         try:
-            with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
-                status = json.loads(answer.read(LARGEST))
+            with _DIRECT.open(request, timeout=TIMEOUT_S) as answer:
+                text = _read(answer)
         except urllib.error.HTTPError as error:
             return Look(address, error=_refusal(error))
-        except (OSError, ValueError) as error:
+        except (OSError, http.client.HTTPException) as error:
             reason = getattr(error, "reason", error)
             return Look(address, error=f"no answer: {reason}")
+        status = _status(text)
+        if status is None:
+            return Look(address, error="what answers there is no switch, server or worker")
         before = self._last.get(address)
         self._last[address] = status
         return Look(address, status, rates=rates(before, status))
+
+
+def _read(answer: http.client.HTTPResponse) -> bytes:
+    deadline = time.monotonic() + TIMEOUT_S
+    text = bytearray()
+    while len(text) < LARGEST and (more := answer.read1(1 << 16)):
+        text += more
+        if time.monotonic() > deadline:
+            raise TimeoutError("timed out")
+    return bytes(text)
+
+
+def _status(text: bytes) -> Status | None:
+    """The status of a role; None for what another program says, MINA's scheduler among them."""
+    try:
+        status = json.loads(text)
+    except ValueError:
+        return None
+    about = status.get("olaf") if isinstance(status, dict) else None
+    is_role = isinstance(about, dict) and {"pid", "at_unix_s"} <= about.keys()
+    return status if is_role and "role" in status else None
 
 
 def rates(before: Status | None, now: Status) -> dict[str, float]:
