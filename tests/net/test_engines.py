@@ -101,6 +101,9 @@ def test_both_engines_are_in_the_line_for_people(network: Network) -> None:
     assert words.sentence(listening) == "queue listens on a:1, reduce listens on a:2"
     alone: dict[str, Any] = {**listening, "engines": {"queue": "a:1"}}
     assert words.sentence(alone) == "listens on a:1"
+    assert words.sentence({"event": "listening", "address": "a:1"}) == "listens on a:1"
+    watched = {**alone, "metrics": "http://a:9"}
+    assert words.sentence(watched) == "listens on a:1, metrics on http://a:9"
 
 
 @pytest.mark.parametrize(

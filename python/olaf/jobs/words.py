@@ -9,7 +9,6 @@ from olaf.defaults import SUMMING
 from olaf.jobs.supervisor import Ended, Started
 
 _SENTENCES = {
-    "listening": "listens on {address}",
     "ready": "plays {environment} with {parameters} parameters",
     "joined": "joined the job at model version {version}",
     "model_started": "job {job}: worker {worker} sent the first model, {parameters} parameters",
@@ -73,9 +72,8 @@ class _Blanks(dict[str, Any]):
 def sentence(message: Mapping[str, Any]) -> str:
     """The sentence for an event; an event without a sentence is shown as it is."""
     event = str(message["event"])
-    if event == "listening" and list(message.get("engines", ["queue"])) != ["queue"]:
-        engines = message["engines"]
-        return ", ".join(f"{name} listens on {address}" for name, address in engines.items())
+    if event == "listening":
+        return _listening(message)
     pattern = _SENTENCES.get(event)
     if pattern and event == "restored" and "reason" in message:
         pattern += "; the newest file cannot be used: {reason}"
@@ -88,6 +86,15 @@ def sentence(message: Mapping[str, Any]) -> str:
         return pattern.format_map(_Blanks(message))
     rest = ", ".join(f"{k}={v}" for k, v in message.items() if k not in ("event", "at_ns"))
     return f"{event.replace('_', ' ')}: {rest}" if rest else event.replace("_", " ")
+
+
+def _listening(message: Mapping[str, Any]) -> str:
+    engines = message.get("engines", {})
+    if list(engines) in ([], ["queue"]):
+        where = f"listens on {message.get('address', '?')}"
+    else:
+        where = ", ".join(f"{name} listens on {address}" for name, address in engines.items())
+    return f"{where}, metrics on {message['metrics']}" if "metrics" in message else where
 
 
 def started(occurrence: Started) -> str:
