@@ -19,6 +19,7 @@ struct Out {
 // Puts the inputs on the pins, lets them settle, and reads the outputs. No clock edge.
 extern "C" void FUNCTION(settle)(Design* design, const In* in, Out* out) {
     MODEL& model = design->model;
+    model.clk = 0;
     for (int i = 0; i < 3; i++) model.flow[i] = in->flow[i];
     model.worker = in->worker;
     model.contributors = in->contributors;

@@ -33,10 +33,8 @@ extern "C" void FUNCTION(free)(Design* design) {
     delete design;
 }
 
-// The rising edge, then the falling one.
+// The rising edge. `settle` of the module puts the clock down again.
 extern "C" void FUNCTION(tick)(Design* design) {
     design->model.clk = 1;
-    design->model.eval();
-    design->model.clk = 0;
     design->model.eval();
 }

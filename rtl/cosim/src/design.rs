@@ -33,7 +33,7 @@ impl<In, Out: Default> Design<In, Out> {
         out
     }
 
-    /// A rising and a falling edge of the clock.
+    /// A rising edge of the clock.
     pub(crate) fn tick(&mut self) {
         // SAFETY: `state` comes from `new` of this shim.
         unsafe { (self.shim.tick)(self.state) }

@@ -1,6 +1,6 @@
 //! Co-simulation: the hardware of `rtl/rtl`, verilated and linked into this crate, runs beside
 //! `olaf-engine` on the same random traffic. Every outcome, every counter and every output must be
-//! equal. [`control`] compares the decisions of the queue. [`bursts`] measures: it plays the workers of
+//! equal. [`control`] compares the decisions of the queue, [`frames`] the whole queue. [`bursts`] measures: it plays the workers of
 //! OLAF §8.1, and the link behind the queue.
 //!
 //! Everything random follows from a seed, and a [`Mismatch`] names seed and cycle.
@@ -8,6 +8,7 @@
 pub mod bursts;
 pub mod control;
 mod design;
+pub mod frames;
 mod mismatch;
 
 pub use design::Shim;

@@ -1,0 +1,238 @@
+//! Drives `olaf_queue` and its twin.
+
+use crate::Shim;
+use crate::design::Design;
+use crate::frames::counters::{COUNTERS, Counters, NAMES, Reader};
+use crate::frames::ends::{Sink, Source};
+use crate::frames::frame::bytes_of;
+use crate::frames::generator::Generator;
+use crate::frames::pins::{In, Out};
+use crate::frames::twin::{Settings, Twin};
+use crate::mismatch::{Mismatch, Run, same};
+use fastrand::Rng;
+
+/// A build of `olaf_queue`: its pins and its parameters.
+#[derive(Clone, Copy)]
+pub struct Queue {
+    /// The build.
+    pub shim: &'static Shim<In, Out>,
+    /// `SLOTS`.
+    pub slots: usize,
+    /// `FRAME`, bytes.
+    pub longest: usize,
+    /// `GATE`.
+    pub gate: bool,
+}
+
+/// Cycles between two changes of the traffic.
+const SPELL: u64 = 300;
+/// Cycles in which a queue without input must be empty: each entry waits for a division, and the sink is
+/// always ready.
+const DRAIN: u64 = 1500;
+/// Cycles in which nothing must leave an empty queue any more, so that its counters stand still.
+const QUIET: u64 = 64;
+
+/// Runs both. Frames come in and leave at random; now and then nothing comes until the queue is empty, and the
+/// counters are read and compared.
+///
+/// Returns the sums of the counters.
+///
+/// # Errors
+/// The first difference.
+pub fn compare(queue: Queue, run: Run) -> Result<Counters, Mismatch> {
+    let mut bench = Bench::new(queue, run.seed);
+    let mut cycle = 0;
+    // The last part of a run is always a drain.
+    while cycle < run.cycles || bench.phase != Phase::Traffic {
+        if cycle + 1 >= run.cycles && bench.phase == Phase::Traffic {
+            bench.phase = Phase::Drain { since: cycle, quiet: 0 };
+        }
+        bench.cycle(cycle).map_err(|what| Mismatch { run, cycle, what })?;
+        cycle += 1;
+    }
+    Ok(bench.total)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Traffic,
+    /// No new frame; the queue empties. Nothing has been offered for `quiet` cycles.
+    Drain {
+        since: u64,
+        quiet: u64,
+    },
+    /// The counters are read.
+    Read,
+}
+
+struct Bench {
+    queue: Queue,
+    design: Design<In, Out>,
+    chance: Rng,
+    source: Source,
+    sink: Sink,
+    settings: Settings,
+    twin: Twin,
+    reader: Reader,
+    phase: Phase,
+    reset: bool,
+    total: Counters,
+}
+
+impl Bench {
+    fn new(queue: Queue, seed: u64) -> Self {
+        let mut chance = Rng::with_seed(seed);
+        let generator = Generator::new(chance.u64(..), queue.longest, queue.slots as u32);
+        let settings = settings(&mut chance, queue.gate);
+        Self {
+            queue,
+            design: Design::new(queue.shim, seed),
+            chance,
+            source: Source::new(generator),
+            sink: Sink::new(),
+            settings,
+            twin: twin(queue, settings),
+            reader: Reader::default(),
+            phase: Phase::Traffic,
+            reset: true,
+            total: [0; COUNTERS],
+        }
+    }
+
+    fn cycle(&mut self, cycle: u64) -> Result<(), String> {
+        if cycle.is_multiple_of(SPELL) && self.phase == Phase::Traffic {
+            self.source.next_spell(&mut self.chance);
+            self.sink.next_spell(&mut self.chance);
+            if self.chance.u8(..40) == 0 {
+                self.phase = Phase::Drain { since: cycle, quiet: 0 };
+            }
+        }
+        self.reset |= self.chance.u32(..20_000) == 0;
+        let pins = self.pins();
+        let out = self.design.settle(&pins);
+        if self.reset {
+            self.restart();
+        } else {
+            self.events(cycle, &out)?;
+            self.ends(cycle, &pins, &out)?;
+            self.advance(cycle, &pins, &out)?;
+        }
+        self.design.tick();
+        Ok(())
+    }
+
+    fn pins(&mut self) -> In {
+        let Settings { session, gate, active_clusters, round_us } = self.settings;
+        let mut pins = In {
+            rst: self.reset,
+            session,
+            gate: gate.is_some(),
+            gate_threshold: gate.unwrap_or_default().to_bits(),
+            active_clusters,
+            round_us,
+            ..In::default()
+        };
+        if self.phase != Phase::Traffic {
+            self.sink.drain();
+        }
+        self.source.drive(&mut self.chance, self.phase == Phase::Traffic, &mut pins);
+        self.sink.drive(&mut self.chance, &mut pins);
+        if self.phase == Phase::Read {
+            self.reader.drive(&mut pins, self.chance.bool());
+        }
+        pins
+    }
+
+    /// A reset forgets everything, in the hardware and here.
+    fn restart(&mut self) {
+        self.reset = false;
+        self.settings = settings(&mut self.chance, self.queue.gate);
+        self.twin = twin(self.queue, self.settings);
+        self.source.reset();
+        self.sink.reset();
+        self.reader = Reader::default();
+        self.phase = Phase::Traffic;
+    }
+
+    /// The hardware's order within a cycle: an entry ends, the next is locked, an update is decided about.
+    fn events(&mut self, cycle: u64, out: &Out) -> Result<(), String> {
+        self.twin.observe_used(cycle);
+        if out.ended {
+            self.twin.end()?;
+        }
+        if out.begun {
+            self.twin.begin()?;
+        }
+        if out.fate != 0 {
+            self.twin.arrive(out.fate)?;
+        }
+        Ok(())
+    }
+
+    fn ends(&mut self, cycle: u64, pins: &In, out: &Out) -> Result<(), String> {
+        if let Some((beat, frame)) = self.source.observe(pins, out) {
+            self.twin.beat_in(cycle, beat);
+            if let Some(frame) = frame {
+                self.twin.frame_in(frame);
+            }
+        }
+        if let Some(beats) = self.sink.observe(pins, out)? {
+            let bytes = bytes_of(&beats).ok_or("a frame leaves with bytes that are not kept")?;
+            self.twin.frame_out(&bytes)?;
+        }
+        Ok(())
+    }
+
+    fn advance(&mut self, cycle: u64, pins: &In, out: &Out) -> Result<(), String> {
+        match &mut self.phase {
+            Phase::Traffic => {}
+            Phase::Drain { since, quiet } => {
+                let busy = out.tvalid || !self.source.is_idle() || !self.twin.is_empty();
+                *quiet = if busy { 0 } else { *quiet + 1 };
+                // The source may have had a frame to finish.
+                if !self.source.is_idle() {
+                    *since = cycle;
+                    self.source.load = 1.0;
+                }
+                if *quiet == QUIET {
+                    self.twin.drained()?;
+                    self.phase = Phase::Read;
+                } else if cycle - *since > DRAIN {
+                    return Err(format!("not empty after {DRAIN} cycles without input"));
+                }
+            }
+            Phase::Read => {
+                if let Some(counters) = self.reader.observe(pins, out)? {
+                    for ((name, hardware), twin) in
+                        NAMES.iter().zip(counters).zip(self.twin.counters)
+                    {
+                        same(&format!("counter `{name}`"), hardware, twin)?;
+                    }
+                    for (total, counter) in self.total.iter_mut().zip(counters) {
+                        *total += counter;
+                    }
+                    // The counters go on from here; a reset begins them, and everything, anew.
+                    self.reset = true;
+                    self.phase = Phase::Traffic;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn settings(chance: &mut Rng, gate: bool) -> Settings {
+    let thresholds = [0.0, 5.0, chance.f64() * 10.0, f64::INFINITY];
+    Settings {
+        session: chance.u32(..),
+        gate: (gate && chance.bool()).then(|| thresholds[chance.usize(..4)]),
+        active_clusters: chance.u16(..20),
+        round_us: chance.u32(..1 << 20),
+    }
+}
+
+fn twin(queue: Queue, settings: Settings) -> Twin {
+    // The ring for other frames: two of the longest, and eight beats before and behind.
+    let beats = 2 * queue.longest.div_ceil(64) + 16;
+    Twin::new(settings, queue.slots, beats.next_power_of_two())
+}

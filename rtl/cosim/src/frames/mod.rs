@@ -1,0 +1,16 @@
+//! `olaf_queue` beside the engine's queue: random frames in, and every frame out bit for bit.
+//!
+//! The hardware says when it decides about an update, locks an entry, and frees a slot. The bench does the
+//! same in the engine's queue, in the same order; what leaves, each fate, and all counters must then be equal.
+
+mod bench;
+mod counters;
+mod ends;
+mod frame;
+mod generator;
+mod pins;
+mod twin;
+
+pub use bench::{Queue, compare};
+pub use counters::{COUNTERS, Counters, NAMES};
+pub use pins::{BROKEN, EIGHT_SLOTS, In, Out, THREE_SLOTS};

@@ -1,0 +1,72 @@
+//! Pins of `olaf_queue`; the structures are those of `shim/olaf_queue.cpp`.
+
+use crate::design::shim;
+use crate::frames::frame::Beat;
+
+/// Inputs of a cycle.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct In {
+    pub(crate) tdata: [u32; 16],
+    pub(crate) tkeep: u64,
+    pub(crate) gate_threshold: u64,
+    pub(crate) session: u32,
+    pub(crate) round_us: u32,
+    pub(crate) active_clusters: u16,
+    pub(crate) araddr: u16,
+    pub(crate) rst: bool,
+    pub(crate) gate: bool,
+    pub(crate) tvalid: bool,
+    pub(crate) tlast: bool,
+    pub(crate) tready: bool,
+    pub(crate) arvalid: bool,
+    pub(crate) rready: bool,
+    pub(crate) unused: bool,
+}
+
+impl In {
+    /// A beat is offered.
+    pub(crate) fn offer(&mut self, beat: &Beat, last: bool) {
+        (self.tvalid, self.tlast) = (true, last);
+        (self.tdata, self.tkeep) = (beat.data, beat.keep);
+    }
+}
+
+/// Outputs of a cycle.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Out {
+    pub(crate) tdata: [u32; 16],
+    pub(crate) tkeep: u64,
+    pub(crate) rdata: u32,
+    pub(crate) s_tready: bool,
+    pub(crate) tvalid: bool,
+    pub(crate) tlast: bool,
+    pub(crate) fate: u8,
+    pub(crate) begun: bool,
+    pub(crate) ended: bool,
+    pub(crate) arready: bool,
+    pub(crate) rvalid: bool,
+    pub(crate) rresp: u8,
+    pub(crate) unused: [u8; 3],
+}
+
+impl Out {
+    /// The beat that is offered.
+    pub(crate) fn beat(&self) -> Beat {
+        Beat { data: self.tdata, keep: self.tkeep }
+    }
+}
+
+shim!(
+    /// 8 slots of 256 bytes, with a gate.
+    EIGHT_SLOTS: In => Out, queue_8_new, queue_8_free, queue_8_tick, queue_8_settle
+);
+shim!(
+    /// 8 slots of 256 bytes, and a planted mistake: a sum of one cycle before is not forwarded.
+    BROKEN: In => Out, queue_broken_new, queue_broken_free, queue_broken_tick, queue_broken_settle
+);
+shim!(
+    /// 3 slots of 413 bytes in block RAM, without a gate.
+    THREE_SLOTS: In => Out, queue_3_new, queue_3_free, queue_3_tick, queue_3_settle
+);
