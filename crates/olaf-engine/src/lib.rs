@@ -40,7 +40,7 @@ pub use event::{Event, SumEvent, TooNarrow, WorkerEvent, WorkerSeen};
 pub use ids::{ClusterId, Flow, JobId, PeerId, PortId, Session, WorkerId};
 pub use lanes::Lanes;
 pub use link::Link;
-pub use party::{FlowEnds, Hops};
+pub use party::{Arrivals, FlowEnds};
 pub use queue::{Arrival, Discipline, Entry, EntryId, Outcome, QueueKind};
 pub use rejection::Rejection;
 pub use report::Report;

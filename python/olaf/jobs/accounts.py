@@ -5,6 +5,9 @@ the contributions that it received. The difference of two neighbours' counters i
 between them. A killed process takes everything after its last report with it. Then only the
 difference over its hops is known, and the row says so. Counts are never adjusted: an impossible
 difference is reported as a discrepancy.
+
+A difference alone would match whatever was counted. So both ends of each hop count datagrams, too
+(:mod:`olaf.jobs.hops`): a lost contribution has to be a number that the receiver never saw.
 """
 
 from __future__ import annotations
@@ -12,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from olaf.jobs import hops
 
 Stats = Mapping[str, Any]
 
@@ -169,9 +174,16 @@ def settle(
     if sent.unsent:
         rows.append(Row("unsent", sent.unsent, "workers", note="still at a worker when it ended"))
     way = _Way("worker", handed, killed_workers)
+    left = hops.workers_left(workers)
+    forgotten = 0
     for (name, tier), queue in zip(tiers, queues, strict=True):
-        way.pass_through(name, queue, _killed(tier))
-    way.end("server", result.received, killed_servers)
+        hop = hops.compare(name, left, tier, job, discrepancies)
+        way.pass_through(name, queue, _killed(tier), hop.note)
+        forgotten += hop.forgotten
+        left = hops.switches_left(tier, job)
+    hop = hops.compare("server", left, servers, job, discrepancies)
+    way.end("server", result.received, killed_servers, hop.note)
+    forgotten += hop.forgotten
     if is_tcp:
         way.name_buffers()
     unreported = 0
@@ -189,6 +201,10 @@ def settle(
         notes.append(f"{unreported} of them after the last report of {', '.join(killed_workers)}")
     if repeated := sum(queue.repeated for queue in queues):
         notes.append(f"{repeated} that the network repeated were refused and are not counted")
+    if forgotten:
+        notes.append(
+            f"{forgotten} lives of senders were forgotten, so that datagrams are not compared"
+        )
     return Accounts(sent.pushed + unreported, rows, discrepancies, "; ".join(notes))
 
 
@@ -204,7 +220,7 @@ class _Way:
         self.gaps: list[Row] = []
         self._from, self._handed, self._killed = name, handed, killed
 
-    def pass_through(self, name: str, queue: _Queue, killed: list[str]) -> None:
+    def pass_through(self, name: str, queue: _Queue, killed: list[str], note: str) -> None:
         """Add a tier of switches."""
         if killed:
             # Its queue, and everything after its last report, are gone: one gap over both hops.
@@ -212,13 +228,17 @@ class _Way:
             self._killed = [*killed, *self._killed]
             self.rows += queue.rows
             return
-        self.end(name, queue.received, [])
+        self.end(name, queue.received, [], note)
         self.rows += queue.rows
         self._from, self._handed, self._killed = name, queue.departed, []
 
-    def end(self, name: str, received: int, killed: list[str]) -> None:
-        """Add the next party that counted its arrivals; missing contributions become a row."""
-        gap = _gap(self._handed - received, f"{self._from} to {name}", [*self._killed, *killed])
+    def end(self, name: str, received: int, killed: list[str], note: str) -> None:
+        """Add the next party that counted its arrivals; missing contributions become a row.
+
+        note: how the receiver knows of the datagrams that were lost, or an empty text.
+        """
+        between = f"{self._from} to {name}"
+        gap = _gap(self._handed - received, between, [*self._killed, *killed], note)
         self.gaps.append(gap)
         self.rows.append(gap)
 
@@ -231,9 +251,9 @@ class _Way:
             self.rows[self.rows.index(gap)] = self.gaps[0]
 
 
-def _gap(count: int, between: str, killed: list[str]) -> Row:
+def _gap(count: int, between: str, killed: list[str], note: str) -> Row:
     if not killed:
-        return Row(f"lost {between}", count, "difference", lost=True)
+        return Row(f"lost {between}", count, "difference", lost=True, note=note)
     return Row(
         f"lost with {', '.join(killed)}",
         count,
@@ -306,6 +326,8 @@ def _switches(tier: str, switches: Sequence[Incarnation], discrepancies: list[st
             total.waiting += fates["waiting"]
         if one.stats["received"] != departed + here + fates["waiting"]:
             discrepancies.append(f"{one.label}: received != sum of fates")
+        hops.check_fates(one, one.stats["received"] - repeated, None, discrepancies)
+        hops.check_departures(one, discrepancies)
     total.rows = [
         Row(fate, count, tier, lost=fate.startswith("dropped"))
         for fate, count in ended.items()
@@ -362,6 +384,7 @@ def _servers(servers: Sequence[Incarnation], job: int, discrepancies: list[str])
                 rejected[reason] = rejected.get(reason, 0) + count
             if counted != served["received"]:
                 discrepancies.append(f"{one.label}: received != sum of fates")
+            hops.check_fates(one, served["received"], job, discrepancies)
             if one.final:
                 waiting += held
             else:

@@ -2,20 +2,20 @@
 //! sender came, and how datagrams pass from hop to hop.
 
 pub mod active;
+pub mod arrivals;
 pub mod bucket;
 pub mod clip;
 pub mod ends;
-pub mod hops;
 pub mod liveness;
 pub mod proof;
 pub mod ruling;
 pub mod shape;
 pub mod tenants;
 
+pub use arrivals::Arrivals;
 pub use bucket::{Allowance, Bucket};
 pub use clip::{Clip, Clipped, Clipping, Limits};
 pub use ends::FlowEnds;
-pub use hops::Hops;
 pub use liveness::{GONE, Liveness, Sign};
 pub use proof::{Chance, Proofs};
 pub use ruling::Ruling;

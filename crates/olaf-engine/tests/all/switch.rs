@@ -81,7 +81,12 @@ fn the_segments_of_one_update_are_taken_each_for_itself() {
     let mut sw = Bench::new(big);
     sw.joins_with(W1, 5);
     sw.welcomes(olaf_wire::Welcome { parameters: 5, ..welcome(W1, WelcomeCode::Welcome) });
-    let segment = |segment| olaf_wire::Update { segment, segments: 3, ..update(W1, 0) };
+    let segment = |segment| olaf_wire::Update {
+        hop_sequence: 1 + segment,
+        segment,
+        segments: 3,
+        ..update(W1, 0)
+    };
     for (at, lanes) in [(2, &[9.0][..]), (0, &[1.0, 2.0]), (1, &[3.0, 4.0])] {
         assert_eq!(sw.sends_update(W1.source(), &segment(at), lanes), Verdict::Absorb);
         let again = sw.sends_update(W1.source(), &segment(at), lanes);
@@ -89,10 +94,11 @@ fn the_segments_of_one_update_are_taken_each_for_itself() {
     }
     // The last segment is shorter, and no segment is of another size or number.
     let newer = |segment, segments| olaf_wire::Update { segment, segments, ..update(W1, 1) };
-    for (at, of, lanes) in
-        [(2, 3, &[1.0, 2.0][..]), (0, 3, &[1.0]), (3, 4, &[1.0]), (0, 1, &[1.0, 2.0])]
+    for (hop_sequence, (at, of, lanes)) in
+        (4..).zip([(2, 3, &[1.0, 2.0][..]), (0, 3, &[1.0]), (3, 4, &[1.0]), (0, 1, &[1.0, 2.0])])
     {
-        let refused = sw.sends_update(W1.source(), &newer(at, of), lanes);
+        let newer = olaf_wire::Update { hop_sequence, ..newer(at, of) };
+        let refused = sw.sends_update(W1.source(), &newer, lanes);
         assert_eq!(refused, dropped(Rejection::WrongSize), "{at} of {of}");
     }
 }

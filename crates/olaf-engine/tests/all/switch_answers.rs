@@ -127,7 +127,12 @@ fn a_model_of_several_segments_goes_to_the_same_receivers_segment_by_segment() {
         sw.welcomes(olaf_wire::Welcome { parameters: 4, ..welcome(who, WelcomeCode::Welcome) });
     }
     sw.down();
-    let part = |segment| olaf_wire::Update { segment, segments: 2, ..update(W1, 0) };
+    let part = |segment| olaf_wire::Update {
+        hop_sequence: 1 + segment,
+        segment,
+        segments: 2,
+        ..update(W1, 0)
+    };
     sw.sends_update(W1.source(), &part(0), &[1.0, 1.0]);
     sw.sends_update(W1.source(), &part(1), &[1.0, 1.0]);
     assert_eq!(sw.up().len(), 2);

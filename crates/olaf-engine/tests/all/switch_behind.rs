@@ -176,7 +176,7 @@ fn what_has_passed_too_many_switches_is_refused() {
     let mut sw = root();
     let looping = Update { hops: 16, ..merged(A, 1, 2) };
     assert_eq!(sw.merge(&looping), dropped(Rejection::TooManyHops));
-    assert_eq!(sw.merge(&Update { hops: 15, ..merged(A, 1, 2) }), Verdict::Absorb);
+    assert_eq!(sw.merge(&Update { hops: 15, ..merged(A, 2, 2) }), Verdict::Absorb);
 }
 
 #[test]
@@ -185,10 +185,11 @@ fn a_merge_of_a_cluster_or_size_that_the_job_has_not_is_refused() {
     let address = Address { cluster: ClusterId(99), ..merged(A, 1, 2).address };
     let nowhere = Update { address, ..merged(A, 1, 2) };
     assert_eq!(sw.merge(&nowhere), dropped(Rejection::WrongCluster));
-    let long = sw.sends_update(A.source(), &merged(A, 1, 2), &[1.0, 1.0, 1.0]);
+    let long = sw.sends_update(A.source(), &merged(A, 2, 2), &[1.0, 1.0, 1.0]);
     assert_eq!(long, dropped(Rejection::WrongSize));
-    // Refused before it was taken: its number is not used up.
-    assert_eq!(sw.merge(&merged(A, 1, 2)), Verdict::Absorb);
+    // A number stands for one datagram, and that one came, whatever became of it.
+    assert_eq!(sw.merge(&merged(A, 2, 2)), dropped(Rejection::Duplicate));
+    assert_eq!(sw.merge(&merged(A, 3, 2)), Verdict::Absorb);
 }
 
 #[test]

@@ -30,15 +30,7 @@ impl Net {
     fn new(workers: u32, segment_lanes: u32, pacing: Pacing) -> Self {
         let mut switch = Switch::new(Config::default().paced(pacing), 7).unwrap();
         switch.set_default_server(SERVER);
-        let workers = (0..workers).map(|id| {
-            let address = Address {
-                job: JobId(1),
-                cluster: ClusterId(id / 2),
-                worker: WorkerId(id),
-                session: Session(100 + id),
-            };
-            Worker::new(WorkerConfig { segment_lanes, ..WorkerConfig::new(address, SWITCH) })
-        });
+        let workers = (0..workers).map(|id| Self::worker(1, id, segment_lanes));
         Self {
             now: Instant(1_000_000),
             server: Server::new(ServerConfig { rule: plain(), ..ServerConfig::default() }, 9)
@@ -46,6 +38,17 @@ impl Net {
             workers: workers.collect(),
             switch,
         }
+    }
+
+    /// A worker in one of its lives.
+    fn worker(life: u32, id: u32, segment_lanes: u32) -> Worker {
+        let address = Address {
+            job: JobId(1),
+            cluster: ClusterId(id / 2),
+            worker: WorkerId(id),
+            session: Session(100 * life + id),
+        };
+        Worker::new(WorkerConfig { segment_lanes, ..WorkerConfig::new(address, SWITCH) })
     }
 
     /// Lets everything travel, then a millisecond pass; `rounds` times.
@@ -316,7 +319,7 @@ fn a_job_that_was_forgotten_and_comes_again_is_not_taken_for_a_repetition() {
     let mut net = Net::new(1, 2208, Pacing::Unlimited);
     for round in 1..=2 {
         let now = net.now;
-        net.workers = Net::new(1, 2208, Pacing::Unlimited).workers;
+        net.workers = vec![Net::worker(u32::try_from(round).unwrap(), 0, 2208)];
         net.workers[0].join(now, &[&[0.0; 5]]).unwrap();
         net.run(60);
         let now = net.now;

@@ -2,6 +2,7 @@
 
 use crate::drop::DropReason;
 use crate::party::Clipped;
+use crate::party::arrivals::between;
 use crate::queue::Outcome;
 use crate::rejection::Rejection;
 use crate::time::Instant;
@@ -82,6 +83,26 @@ impl Fates {
             + self.dropped
             + self.evicted
             + self.rejected_sum()
+    }
+}
+
+/// What left for a job, to be compared with what the party above counts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Departed {
+    /// Number of the last datagram.
+    pub(super) hop_sequence: u32,
+    /// Numbers that were left out: the job was forgotten meanwhile.
+    pub(super) left_out: u64,
+    pub(super) datagrams: u64,
+    pub(super) contributions: u64,
+}
+
+impl Departed {
+    pub(super) fn note(&mut self, hop_sequence: u32, contributors: u32) {
+        self.left_out += u64::from(between(self.hop_sequence, hop_sequence));
+        self.hop_sequence = hop_sequence;
+        self.datagrams += 1;
+        self.contributions += u64::from(contributors);
     }
 }
 

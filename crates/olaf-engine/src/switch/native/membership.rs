@@ -308,12 +308,7 @@ impl Switch {
                 cluster.note_wish(welcome.address.worker, member.wants_notices);
             }
             if admits && member.behind_switch {
-                job.below
-                    .entry(peer)
-                    .or_insert_with(|| Below::at(place.port))
-                    .hops
-                    .liveness
-                    .note(now);
+                job.below.entry(peer).or_insert_with(|| Below::at(place.port)).liveness.note(now);
             }
             if welcome.parameters > 0 && welcome.segment_lanes > 0 {
                 job.shape = Some(Shape {
@@ -461,6 +456,9 @@ impl Switch {
             keep
         });
         let jobs = &self.jobs;
+        if self.departed.len() > 2 * self.config.max_jobs {
+            self.departed.retain(|id, _| jobs.contains_key(id));
+        }
         self.ports.forget_jobs(|id| jobs.contains_key(&id));
         self.clipping.retain(|id, _| jobs.contains_key(id));
         self.proofs.keep(|(id, peer)| {

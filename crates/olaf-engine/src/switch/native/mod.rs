@@ -36,14 +36,14 @@ use crate::engine::{Engine, Source, Transmit, Verdict, Why};
 use crate::event::{Event, MEMBERSHIP_LINES};
 use crate::ids::{ClusterId, JobId, PeerId, PortId};
 use crate::party::active::{Activity, Hearings, activity_by};
-use crate::party::{Bucket, Chance, Clipping, Proofs};
+use crate::party::{Arrivals, Bucket, Chance, Clipping, Proofs};
 use crate::queue::Arrival;
 use crate::report::{self, Report};
 use crate::time::Instant;
 use admission::Questions;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use core::time::Duration;
-use counters::Counters;
+use counters::{Counters, Departed};
 use job::Job;
 use meetings::Meetings;
 use olaf_wire::{Kind, Packet, QueueStatus, Refusal, Update, WelcomeCode, join_of_another_version};
@@ -80,6 +80,10 @@ pub struct Switch {
     /// Highest hop sequence of a job that was forgotten: one that comes again counts on from here,
     /// for its server may still remember the numbers of this life of the switch.
     forgotten_hop_sequence: u32,
+    /// Which datagrams came from each party below.
+    arrivals: Arrivals,
+    /// What left for each job. It outlives the job, because the accounts of a run ask for it at its end.
+    departed: BTreeMap<JobId, Departed>,
     /// When a rejection of an unknown worker was last told.
     told_of_strangers: Option<Instant>,
     /// When a loop was last told.
@@ -115,6 +119,8 @@ impl Switch {
             events: VecDeque::new(),
             next_silence_check: Instant(0),
             forgotten_hop_sequence: 0,
+            arrivals: Arrivals::new(2 * config.max_workers),
+            departed: BTreeMap::new(),
             told_of_strangers: None,
             told_of_loops: None,
             config,

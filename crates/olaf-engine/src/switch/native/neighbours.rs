@@ -8,7 +8,7 @@ use crate::drop::DropReason;
 use crate::engine::{Source, Verdict};
 use crate::event::Event;
 use crate::ids::{JobId, PeerId, PortId, Session, WorkerId};
-use crate::party::hops::Hops;
+use crate::party::Liveness;
 use crate::rejection::Rejection;
 use crate::time::Instant;
 use alloc::collections::BTreeSet;
@@ -25,8 +25,9 @@ const TELL_LOOP_EVERY: Duration = Duration::from_secs(1);
 pub(super) struct Below {
     /// The port on which it was last heard.
     pub(super) port: PortId,
-    /// Which of its datagrams came before, and when it was last heard.
-    pub(super) hops: Hops,
+    /// When a worker last joined through it or a datagram came from it. It outlives its workers for a
+    /// while: what they pushed last may still wait in it when they have left.
+    pub(super) liveness: Liveness,
     pub(super) lives: Lives,
     pub(super) account: Account,
     /// When a rejection of each kind was last reported.
@@ -60,7 +61,7 @@ impl Below {
     pub(super) fn at(port: PortId) -> Self {
         Self {
             port,
-            hops: Hops::default(),
+            liveness: Liveness::default(),
             lives: Lives::default(),
             account: Account::default(),
             told: [None; Rejection::ALL.len()],
@@ -76,8 +77,8 @@ impl Switch {
             return;
         };
         below.port = from.port;
-        below.hops.liveness.note(now);
-        let was_silent = below.hops.liveness.comes_back();
+        below.liveness.note(now);
+        let was_silent = below.liveness.comes_back();
         if below.lives.heard(life.0) {
             self.event(Event::SwitchRestarted(id, peer));
         } else if was_silent {
@@ -151,11 +152,11 @@ impl Job {
         let needed: BTreeSet<PeerId> = behind.map(|member| member.peer).collect();
         // What they merged last may still wait there when the last of their workers has left.
         self.below.retain(|peer, below| {
-            needed.contains(peer) || !below.hops.liveness.is_gone(now, silent_after)
+            needed.contains(peer) || !below.liveness.is_gone(now, silent_after)
         });
         let mut fell_silent = Vec::new();
         for (peer, below) in &mut self.below {
-            if needed.contains(peer) && below.hops.liveness.fell_silent(now, silent_after) {
+            if needed.contains(peer) && below.liveness.fell_silent(now, silent_after) {
                 fell_silent.push(*peer);
             }
         }

@@ -6,6 +6,7 @@ use super::config::Config;
 use super::counters::Account;
 use super::job::{Cluster, Job, Member};
 use crate::ids::{PeerId, Session};
+use crate::party::Arrivals;
 use crate::rejection::Rejection;
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
@@ -33,15 +34,16 @@ pub(super) struct Screened<'a> {
 pub(super) fn screen<'a>(
     now: Instant,
     job: &'a mut Job,
+    arrivals: &mut Arrivals,
     peer: PeerId,
     update: &Update,
     lanes: &[u8],
     config: &Config,
 ) -> Result<Screened<'a>, Rejection> {
     if update.hops == 0 {
-        own(now, job, peer, update, lanes, config)
+        own(now, job, arrivals, peer, update, lanes, config)
     } else {
-        passed_on(now, job, peer, update, lanes, config)
+        passed_on(now, job, arrivals, peer, update, lanes, config)
     }
 }
 
@@ -50,6 +52,7 @@ pub(super) fn screen<'a>(
 fn own<'a>(
     now: Instant,
     job: &'a mut Job,
+    arrivals: &mut Arrivals,
     peer: PeerId,
     update: &Update,
     lanes: &[u8],
@@ -61,16 +64,19 @@ fn own<'a>(
         return Err(Rejection::WrongSender);
     }
     let shape = job.shape.filter(|_| member.admitted).ok_or(Rejection::UnknownWorker)?;
+    // A worker's update holds its own contribution and those that it held back before.
+    if update.contributors > config.max_carried {
+        return Err(Rejection::TooManyContributors);
+    }
+    if update.hop_sequence != 0 && !arrivals.is_news(peer, update) {
+        return Err(Rejection::Duplicate);
+    }
     if member.cluster != cluster {
         return Err(Rejection::WrongCluster);
     }
     let cluster = job.clusters.get_mut(&cluster).ok_or(Rejection::WrongCluster)?;
     if !shape.fits(update, lanes) {
         return Err(Rejection::WrongSize);
-    }
-    // A worker's update holds its own contribution and those that it held back before.
-    if update.contributors > config.max_carried {
-        return Err(Rejection::TooManyContributors);
     }
     member.taken.take(update.segment, update.sequence)?;
     member.liveness.note(now);
@@ -87,6 +93,7 @@ fn own<'a>(
 fn passed_on<'a>(
     now: Instant,
     job: &'a mut Job,
+    arrivals: &mut Arrivals,
     peer: PeerId,
     update: &Update,
     lanes: &[u8],
@@ -99,13 +106,6 @@ fn passed_on<'a>(
         let claims = job.members.get(&worker).is_some_and(is_worker);
         return Err(if claims { Rejection::NotASwitch } else { Rejection::UnknownWorker });
     };
-    if update.hops >= config.max_hops {
-        return Err(Rejection::TooManyHops);
-    }
-    let cluster = job.clusters.get_mut(&cluster).ok_or(Rejection::WrongCluster)?;
-    if !job.shape.is_some_and(|shape| shape.fits(update, lanes)) {
-        return Err(Rejection::WrongSize);
-    }
     // A merge holds contributions of the workers behind the switch, as many as these may carry. They
     // are counted only where one worker alone could not carry the merge.
     if update.contributors > config.max_carried {
@@ -114,9 +114,16 @@ fn passed_on<'a>(
             return Err(Rejection::TooManyContributors);
         }
     }
-    below.hops.liveness.note(now);
-    if !below.hops.is_news(session, update.hop_sequence) {
+    below.liveness.note(now);
+    if update.hop_sequence != 0 && !arrivals.is_news(peer, update) {
         return Err(Rejection::Duplicate);
+    }
+    if update.hops >= config.max_hops {
+        return Err(Rejection::TooManyHops);
+    }
+    let cluster = job.clusters.get_mut(&cluster).ok_or(Rejection::WrongCluster)?;
+    if !job.shape.is_some_and(|shape| shape.fits(update, lanes)) {
+        return Err(Rejection::WrongSize);
     }
     // An unmerged update replaces a waiting one of the same worker. The link between the two
     // switches may reorder them, and then the older update must not replace the newer one.

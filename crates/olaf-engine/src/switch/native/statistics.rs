@@ -5,6 +5,7 @@ use super::{AdmissionCounts, Pacing, Switch};
 use crate::drop::DropReason;
 use crate::ids::{ClusterId, JobId, PeerId, PortId};
 use crate::link::pacer::Pacer;
+use crate::party::arrivals::ArrivalStatistics;
 use crate::rejection::Rejection;
 use crate::time::{BitsPerSecond, Instant};
 use alloc::collections::BTreeMap;
@@ -33,7 +34,19 @@ mod schema {
         pub switches: Vec<SwitchBelow>,
         pub servers: Vec<Server>,
         pub admission: Option<Admission>,
+        pub arrivals: super::ArrivalStatistics,
+        pub departed: Vec<Departed>,
         pub events_forgotten: u64,
+    }
+
+    /// What left for a job.
+    #[derive(Clone, Debug, Serialize)]
+    pub struct Departed {
+        pub job: u32,
+        pub hop_sequence: u32,
+        pub left_out: u64,
+        pub datagrams: u64,
+        pub contributions: u64,
     }
 
     #[derive(Clone, Debug, Serialize)]
@@ -203,6 +216,8 @@ impl Switch {
                 .config
                 .admission()
                 .map(|_| Admission { counts: self.asking.counts, open: self.asking.open() }),
+            arrivals: self.arrivals.statistics(),
+            departed: self.departed_statistics(),
             events_forgotten: self.counters.events_forgotten,
         }
     }
@@ -324,8 +339,8 @@ impl Switch {
             .map(|(job, state, peer, below)| SwitchBelow {
                 job: job.0,
                 address: peer,
-                alive: !below.hops.liveness.is_silent(),
-                silent_ns: nanos(below.hops.liveness.silence(now)),
+                alive: !below.liveness.is_silent(),
+                silent_ns: nanos(below.liveness.silence(now)),
                 workers: state
                     .members
                     .values()
@@ -335,6 +350,17 @@ impl Switch {
                 rejected: below.account.rejected,
             })
             .collect()
+    }
+
+    fn departed_statistics(&self) -> Vec<Departed> {
+        let each = |(job, departed): (&JobId, &super::counters::Departed)| Departed {
+            job: job.0,
+            hop_sequence: departed.hop_sequence,
+            left_out: departed.left_out,
+            datagrams: departed.datagrams,
+            contributions: departed.contributions,
+        };
+        self.departed.iter().map(each).collect()
     }
 
     fn server_statistics(&self, now: Instant) -> Vec<Server> {

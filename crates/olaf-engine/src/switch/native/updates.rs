@@ -37,9 +37,22 @@ impl Switch {
         arrival: &Arrival<'_>,
     ) -> Verdict {
         let Some(job) = self.jobs.get_mut(&update.address.job) else {
+            self.arrivals.unnumbered(Rejection::UnknownWorker.counts(update.contributors).into());
             return self.stranger(now, from, update);
         };
-        let screened = match screen(now, job, from.peer, update, arrival.lanes, &self.config) {
+        let (arrivals, config) = (&mut self.arrivals, &self.config);
+        let before = arrivals.taken_in();
+        let screened = screen(now, job, arrivals, from.peer, update, arrival.lanes, config);
+        if arrivals.taken_in() == before {
+            // A duplicate is no contribution of its own.
+            let contributions = match &screened {
+                Ok(_) => update.contributors,
+                Err(Rejection::Duplicate) => 0,
+                Err(rejection) => rejection.counts(update.contributors),
+            };
+            arrivals.unnumbered(contributions.into());
+        }
+        let screened = match screened {
             Ok(screened) => screened,
             Err(Rejection::UnknownWorker) => return self.stranger(now, from, update),
             Err(rejection) => return self.reject(now, from, update, rejection),
@@ -171,6 +184,7 @@ impl Switch {
         let cluster = job.clusters.entry(flow.cluster).or_default();
         cluster.fates.departed(contributors);
         self.counters.total.departed(contributors);
+        self.departed.entry(flow.job).or_default().note(hop_sequence, contributors);
         if cluster.unanswered.len() == UNANSWERED_LIMIT {
             cluster.unanswered.pop_front();
         }

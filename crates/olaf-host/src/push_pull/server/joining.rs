@@ -51,7 +51,7 @@ impl Server {
             return Err(Refused::TooOften);
         }
         let newcomer = job.enter(now, from, &join);
-        self.hops.entry((from, join.address.job)).or_default().liveness.note(now);
+        self.hops.entry((from, join.address.job)).or_default().note(now);
         job.keep_ahead_of(join.have_version, config.keep_versions);
         let patience = (config.offer_patience, config.restore_patience);
         job.consider_offer(now, &join, patience.0, patience.1);

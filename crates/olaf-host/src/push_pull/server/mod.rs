@@ -41,11 +41,11 @@ use olaf_engine::event::MEMBERSHIP_LINES;
 use olaf_engine::keys::ConfigError;
 use olaf_engine::party::clip::{Kept, Measured};
 use olaf_engine::party::ends::Order;
-use olaf_engine::party::{Allowance, Bucket, Chance, Clipped, GONE};
+use olaf_engine::party::{Allowance, Arrivals, Bucket, Chance, Clipped, GONE, Liveness};
 use olaf_engine::report::{self, Report};
 use olaf_engine::{
-    Engine, Event, FlowEnds, Hops, Instant, PeerId, PortId, Refused, Source, TrafficClass,
-    Transmit, Verdict, Why, WorkerSeen,
+    Engine, Event, FlowEnds, Instant, PeerId, PortId, Refused, Source, TrafficClass, Transmit,
+    Verdict, Why, WorkerSeen,
 };
 use olaf_wire::{
     Address, Ages, Answer, ClusterId, Ends, Fetch, JobId, JobRule, Join, Kind, Leave, Packet,
@@ -55,6 +55,8 @@ use olaf_wire::{
 /// How often parties are looked at for silence.
 const SILENCE_CHECK: Duration = Duration::from_millis(100);
 const EVENT_LIMIT: usize = 4096;
+/// Senders of updates whose numbers are remembered: workers, or switches for all behind them.
+const SENDERS: usize = 4096;
 /// Segments that one worker may ask for: four models at once, and then eight models a second. A worker
 /// has most of its models as answers to its updates.
 fn fetched_segments(model: u32) -> Allowance {
@@ -72,8 +74,10 @@ pub struct Server {
     config: ServerConfig,
     epoch: u32,
     jobs: BTreeMap<JobId, Job>,
-    /// Hops that updates came over: duplicates of a datagram are known by its number there.
-    hops: BTreeMap<(PeerId, JobId), Hops>,
+    /// Hops that updates came over, and when each was last heard.
+    hops: BTreeMap<(PeerId, JobId), Liveness>,
+    /// Which datagrams came over each hop: duplicates are known by their numbers there.
+    arrivals: Arrivals,
     /// The ends of the updates that came over these hops, flow by flow.
     ends: BTreeMap<(PeerId, JobId), BTreeMap<(ClusterId, u32), FlowEnds>>,
     /// Peers that may be switches; none: each peer may.
@@ -102,6 +106,7 @@ impl Server {
             epoch: epoch.max(1),
             jobs: BTreeMap::new(),
             hops: BTreeMap::new(),
+            arrivals: Arrivals::new(SENDERS),
             ends: BTreeMap::new(),
             switches: None,
             refused: BTreeMap::new(),
@@ -241,14 +246,16 @@ impl Server {
         let job = self.jobs.get_mut(&id).ok_or(Refused::UnknownJob)?;
         let Some(hop) = self.hops.get_mut(&(from, id)) else {
             job.fates.reject(Refused::UnknownPeer, update.contributors);
+            self.arrivals.unnumbered(update.contributors.into());
             return Err(Refused::UnknownPeer);
         };
-        hop.liveness.note(now);
+        hop.note(now);
         if !job.may_carry(from, update.contributors) {
             job.fates.reject(Refused::TooManyContributors, 1);
+            self.arrivals.unnumbered(1);
             return Err(Refused::TooManyContributors);
         }
-        if !hop.is_news(update.address.session, update.hop_sequence) {
+        if !self.arrivals.is_news(from, update) {
             job.fates.reject(Refused::Duplicate, 0);
             return Err(Refused::Duplicate);
         }
@@ -484,8 +491,14 @@ impl Server {
         let after = self.config.silent_after;
         let mut fell_silent = alloc::vec::Vec::new();
         // A job without a model is a join that nothing came of.
-        self.jobs.retain(|_, job| {
-            !job.is_empty() || !job.members.is_empty() || now.since(job.last_join) < after
+        self.jobs.retain(|id, job| {
+            let keep =
+                !job.is_empty() || !job.members.is_empty() || now.since(job.last_join) < after;
+            if !keep {
+                // Its fates go, too.
+                self.arrivals.forget_job(*id);
+            }
+            keep
         });
         for (id, job) in &mut self.jobs {
             job.members.retain(|_, member| !member.liveness.is_gone(now, after));
@@ -497,7 +510,7 @@ impl Server {
                 }
             }
         }
-        self.hops.retain(|_, hop| !hop.liveness.is_gone(now, after));
+        self.hops.retain(|_, hop| !hop.is_gone(now, after));
         let hops = &self.hops;
         self.ends.retain(|hop, _| hops.contains_key(hop));
         self.answers.proofs.keep(|hop| hops.contains_key(hop));

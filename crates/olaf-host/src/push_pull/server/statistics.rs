@@ -5,6 +5,7 @@ use crate::age::jain;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
+use olaf_engine::party::arrivals::ArrivalStatistics;
 use olaf_engine::switch::native::ClippedCounts;
 use olaf_engine::{ClusterId, Instant};
 use serde::Serialize;
@@ -20,6 +21,7 @@ mod schema {
         pub jobs: Vec<Job>,
         pub answers_superseded: u64,
         pub answers_dropped: u64,
+        pub arrivals: super::ArrivalStatistics,
     }
 
     #[derive(Clone, Debug, Serialize)]
@@ -87,6 +89,7 @@ pub(super) fn of(server: &Server, now: Instant) -> ServerStatistics {
         jobs: server.jobs.iter().map(|(id, job)| job_statistics(server, now, id.0, job)).collect(),
         answers_superseded: server.answers.superseded,
         answers_dropped: server.answers.dropped + server.answers.unproven,
+        arrivals: server.arrivals.statistics(),
     }
 }
 

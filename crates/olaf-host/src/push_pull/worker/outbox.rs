@@ -221,6 +221,11 @@ impl Outbox {
         self.waiting = Some(waiting);
     }
 
+    /// Number of the last datagram.
+    pub(super) const fn hop_sequence(&self) -> u32 {
+        self.hop_sequence
+    }
+
     /// Segments of contributions that wait.
     pub(super) fn unsent(&self) -> u64 {
         self.waiting.as_ref().map_or(0, |w| {

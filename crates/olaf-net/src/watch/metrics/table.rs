@@ -183,6 +183,24 @@ const SWITCH: &[Row] = &[
     gauge("fates.waiting", "olaf_waiting_updates", "Contributions in the queue now."),
     counter("departures", "olaf_departures", "Updates that left for the server, merged ones once."),
     counter(
+        "arrivals.{event=datagrams|skipped|late|repeated}",
+        "olaf_hop_datagrams",
+        "Updates of known senders: numbers that came, that were skipped, that came late, and that came again.",
+    ),
+    counter(
+        "arrivals.unnumbered",
+        "olaf_hop_unnumbered_updates",
+        "Contributions of senders that are not known here, or that number nothing.",
+    ),
+    counter(
+        "arrivals.forgotten",
+        "olaf_hop_forgotten_lives",
+        "Lives of senders whose counts gave way to others.",
+    ),
+    left("arrivals.forgotten_contributions", "a sum for the accounts of a run"),
+    left("arrivals.hops[]", MANY),
+    left("departed[]", "by job, what `departures` counts"),
+    counter(
         "clipped.{what}",
         "olaf_clipped_updates",
         "Updates whose norm, weight or reward was reduced to its limit.",
@@ -518,6 +536,23 @@ const SWITCH: &[Row] = &[
 
 const SERVER: &[Row] = &[
     counter(
+        "arrivals.{event=datagrams|skipped|late|repeated}",
+        "olaf_hop_datagrams",
+        "Updates of known senders: numbers that came, that were skipped, that came late, and that came again.",
+    ),
+    counter(
+        "arrivals.unnumbered",
+        "olaf_hop_unnumbered_updates",
+        "Contributions of senders that are not known here, or that number nothing.",
+    ),
+    counter(
+        "arrivals.forgotten",
+        "olaf_hop_forgotten_lives",
+        "Lives of senders whose counts gave way to others.",
+    ),
+    left("arrivals.forgotten_contributions", "a sum for the accounts of a run"),
+    left("arrivals.hops[]", MANY),
+    counter(
         "refused.{reason}",
         "olaf_refused_datagrams",
         "Datagrams that never became a contribution, by reason.",
@@ -655,6 +690,7 @@ const SERVER: &[Row] = &[
 const WORKER: &[Row] = &[
     info("", &["job", "cluster", "worker"], "olaf_worker", "Which worker this is."),
     left("session", IDENTITY),
+    left("hop_sequence", "the number of the last datagram; `datagrams` counts them"),
     gauge("joined", "olaf_worker_joined", "1: the worker is in its job."),
     gauge(
         "awaits_admission",
