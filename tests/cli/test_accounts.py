@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from olaf.jobs.accounts import Accounts, Incarnation, nothing, settle
+from olaf.jobs.accounts import Accounts, nothing, settle
+from olaf.jobs.incarnation import Incarnation
 from olaf.jobs.progress import Progress
 from olaf.jobs.settings import Settings
 from olaf.jobs.supervisor import Ended, Said

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from olaf.jobs.accounts import Accounts, Incarnation, settle
+from olaf.jobs.accounts import Accounts, settle
+from olaf.jobs.incarnation import Incarnation
 
 Parties = dict[str, Incarnation]
 
@@ -38,7 +39,7 @@ def hop(
 
 
 def run() -> Parties:
-    """Two workers of 10 datagrams each. 3 and 1 are lost; 6 departures hold 16 and 1 is lost with 3."""
+    """Two workers of 10 datagrams. 3 and 1 are lost. 6 departures hold 16; 1 is lost with 3."""
     worker = {"replaced_unsent": 0, "unsent": 0, "held": 0, "discarded": 0, "carried": 0}
     sent = {"contributions": 10, "sent": 10, "datagrams": 10, "hop_sequence": 10}
     fates = {"sent_alone": 0, "merged": 16, "replaced": 0, "filtered": 0, "waiting": 0}

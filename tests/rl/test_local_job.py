@@ -1,6 +1,7 @@
 """A whole job in virtual time: the real loop, engine and server, and that it learns."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -8,7 +9,8 @@ import numpy as np
 import pytest
 
 from olaf._olaf import update_bytes
-from olaf.jobs.accounts import Incarnation, settle
+from olaf.jobs.accounts import settle
+from olaf.jobs.incarnation import Incarnation
 from olaf.rl.compute import Steady, speeds
 from olaf.rl.learner import LearnerConfig
 from olaf.rl.local_job import Alone, JobConfig, Link, LocalJob, Outcome
@@ -69,6 +71,46 @@ def test_what_the_links_lose_is_accounted_for() -> None:
     settled = accounts(json.loads(job.job.stats()))
     assert settled.matches, settled.to_json()
     assert settled.count("lost worker to switch") > 10
+
+
+@pytest.mark.parametrize("by", [-1, 1])
+def test_a_count_that_one_end_has_wrong_is_found_among_losses(by: int) -> None:
+    lossy = Link(loss=0.2)
+    job = LocalJob(replace(constrained(60), edge=lossy, core=lossy))
+    job.run(100)
+    job.job.run_until(job.job.now_ns + 5_000_000_000)
+    text = job.job.stats()
+    notes = [row.note for row in accounts(json.loads(text)).rows if row.fate.startswith("lost")]
+    assert all("numbers that never came" in note for note in notes), notes
+
+    def off(change: Callable[[dict[str, Any]], None]) -> bool:
+        """Whether the sums do not match when one count is changed."""
+        stats = json.loads(text)
+        change(stats)
+        return not accounts(stats).matches
+
+    def received(stats: dict[str, Any]) -> None:
+        stats["switch"]["received"] += by
+        stats["switch"]["fates"]["replaced"] += by
+
+    def sent(stats: dict[str, Any]) -> None:
+        for count in ("sent", "contributions"):
+            stats["workers"][0][count] += by
+
+    def departed(stats: dict[str, Any]) -> None:
+        stats["switch"]["departed"][0]["datagrams"] += by
+        stats["switch"]["departures"] += by
+
+    def delivered(stats: dict[str, Any]) -> None:
+        (job,) = stats["server"]["jobs"]
+        job["received"] += by
+        job["fates"]["delivered_merged"] += by
+
+    def arrived(stats: dict[str, Any]) -> None:
+        stats["switch"]["arrivals"]["hops"][0]["datagrams"] += by
+
+    assert not off(lambda stats: None)
+    assert [off(change) for change in (received, sent, departed, delivered, arrived)] == [True] * 5
 
 
 def test_fifo_drops_where_olaf_merges() -> None:

@@ -12,32 +12,15 @@ A difference alone would match whatever was counted. So both ends of each hop co
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from olaf.jobs import hops
-
-Stats = Mapping[str, Any]
+from olaf.jobs.incarnation import Incarnation, Stats
 
 NEVER_SENT = ("replaced at worker", "discarded at worker", "unsent")
 """Fates that the worker itself decides."""
-
-
-@dataclass(frozen=True)
-class Incarnation:
-    """The last report of one process, and whether the process reported at its end."""
-
-    name: str
-    number: int
-    stats: Stats
-    final: bool
-    """True for the report at a clean end, or of a running process: no counts came after it."""
-
-    @property
-    def label(self) -> str:
-        """``switch #1``."""
-        return f"{self.name} #{self.number}"
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
 """What both ends of each hop counted: datagrams that left, and datagrams that came.
 
-A sender numbers its updates from 1 in each of its lives. The receiver counts the numbers that came and
-those that it skipped, apart from the fates of the contributions. So a contribution that vanished
-between two parties must be a number that the receiver never saw. Where it is not, one of the two ends
-has miscounted, and the sums do not match.
+A sender numbers its updates from 1 in each of its lives. The receiver counts the numbers that came
+and those that it skipped, apart from the fates of the contributions. So a contribution that
+vanished between two parties must be a number that the receiver never saw. Where it is not, one of
+the two ends has miscounted, and the sums do not match.
 
 For each life of a sender, with ``left`` and ``came`` datagrams:
 
@@ -21,10 +21,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from olaf.jobs.accounts import Incarnation
+from olaf.jobs.incarnation import Incarnation
 
 
 @dataclass(frozen=True)
@@ -150,7 +149,7 @@ def compare(
         newest = max((life["newest"] for life in came), default=0)
         hop.lost += lost
         hop.tail += sender.newest - newest
-        _check_contributions(where, sender, came, lost, unnumbered, discrepancies)
+        _check_contributions(where, sender, came, unnumbered, discrepancies)
     return hop
 
 
@@ -178,11 +177,11 @@ def _check_contributions(
     where: str,
     sender: Left,
     came: Sequence[Mapping[str, Any]],
-    lost: int,
     unnumbered: int,
     discrepancies: list[str],
 ) -> None:
     """Contributions were lost with datagrams, one with each or more, and never without."""
+    lost = sender.datagrams - sum(life["datagrams"] for life in came)
     gone = sender.contributions - sum(life["contributions"] for life in came)
     # Datagrams of this sender may have come while the receiver did not know it.
     least, most = lost, lost

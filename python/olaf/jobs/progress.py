@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from olaf.jobs import words
-from olaf.jobs.accounts import Accounts, Incarnation, nothing, settle
+from olaf.jobs.accounts import Accounts, nothing, settle
+from olaf.jobs.incarnation import Incarnation
 from olaf.jobs.settings import Settings
 from olaf.jobs.supervisor import Ended, Occurrence, Printed, Said, Started
 from olaf.lines import clock_here

@@ -14,7 +14,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from olaf.drawing.inline import thinned
-from olaf.jobs.accounts import Accounts, Incarnation, settle
+from olaf.jobs.accounts import Accounts, settle
+from olaf.jobs.incarnation import Incarnation
 from olaf.outcome import Exit, RunError
 from olaf.rl import process_environment
 from olaf.rl.learner import LearnerConfig, LearnerError
