@@ -53,6 +53,16 @@ def test_on_this_machine_nothing_needs_a_key() -> None:
     assert (keys.server, keys.switch, keys.worker) == ([], [], None)
 
 
+@pytest.mark.parametrize(
+    ("said", "open_roles"),
+    [("switch", ["switch"]), ("server", ["server"]), ("train", ["server", "switch"])],
+)
+def test_one_role_without_a_key_does_not_open_the_other(said: str, open_roles: list[str]) -> None:
+    keys = run_keys(settings_of("server.listen=0.0.0.0:0", f"{said}.insecure=true"))
+    told = {role: keys.core(role, '{"insecure": false}') for role in ("server", "switch")}
+    assert [role for role, core in told.items() if json.loads(core)["insecure"]] == open_roles
+
+
 @pytest.mark.parametrize("where", ["train.on=ray", "train.on=srun", "switch.listen=0.0.0.0:0"])
 def test_a_run_that_can_be_reached_makes_a_key_of_its_own_each_time(where: str) -> None:
     one, other = run_keys(settings_of(where)), run_keys(settings_of(where))

@@ -27,13 +27,14 @@ class RunKeys:
     server: list[str] = field(default_factory=list, repr=False)
     switch: list[str] = field(default_factory=list, repr=False)
     worker: str | None = field(default=None, repr=False)
-    insecure: bool = False
+    insecure: frozenset[str] = frozenset()
+    """Roles that somebody lets listen beyond this machine without a key: server, switch."""
 
     def core(self, role: str, core: str) -> str:
         """The JSON of a switch or a server, with its keys in place of paths."""
         texts = self.server if role == "server" else self.switch
         fields = json.loads(core)
-        fields["insecure"] = fields["insecure"] or self.insecure
+        fields["insecure"] = fields["insecure"] or role in self.insecure
         return json.dumps(fields | {"key_files": [], "keys": texts})
 
     def client(self, options: dict[str, Any]) -> dict[str, Any]:
@@ -56,7 +57,7 @@ def run_keys(settings: Settings) -> RunKeys:
     from olaf import _olaf
 
     train = settings.train
-    insecure = is_insecure(settings)
+    insecure = insecure_roles(settings)
     if train.transport == "tcp":
         if listens_beyond(settings) and not insecure:
             raise RunError(
@@ -89,12 +90,13 @@ def needs_key(settings: Settings) -> bool:
     """Whether roles listen beyond this machine, and nobody has named a key or done without."""
     named = (settings.server.key_files, settings.switch.key_files, settings.worker.key_file)
     given = any(named) or key_file(settings.train.key_file) is not None
-    return listens_beyond(settings) and not given and not is_insecure(settings)
+    return listens_beyond(settings) and not given and not insecure_roles(settings)
 
 
-def is_insecure(settings: Settings) -> bool:
-    """Whether somebody has said that roles may listen beyond this machine without a key."""
-    return settings.train.insecure or settings.switch.insecure or settings.server.insecure
+def insecure_roles(settings: Settings) -> frozenset[str]:
+    """The roles that somebody lets listen beyond this machine without a key."""
+    said = {"server": settings.server.insecure, "switch": settings.switch.insecure}
+    return frozenset(role for role, own in said.items() if own or settings.train.insecure)
 
 
 def listens_beyond(settings: Settings) -> bool:
