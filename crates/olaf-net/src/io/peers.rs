@@ -48,11 +48,22 @@ impl Peers {
             }
             return id;
         }
-        let id = PeerId(self.next);
-        self.next = self.next.wrapping_add(1);
+        let id = self.free_number();
         self.ids.insert(address, id);
         self.places.insert(id, Place { address, reply_from });
         id
+    }
+
+    /// A number that no peer has. Strangers use numbers up, and the numbers begin again after 2^32: a
+    /// stranger must not get the number of a server or a worker.
+    fn free_number(&mut self) -> PeerId {
+        loop {
+            let id = PeerId(self.next);
+            self.next = self.next.wrapping_add(1);
+            if !self.places.contains_key(&id) {
+                return id;
+            }
+        }
     }
 
     /// The number of an address, if it has one.
@@ -98,6 +109,17 @@ mod tests {
         assert_ne!(a, b);
         assert_eq!(peers.id(address(1), None), a);
         assert_eq!((peers.name(a), peers.name(PeerId(9))), ("127.0.0.1:1".into(), "peer 9".into()));
+    }
+
+    #[test]
+    fn after_the_last_number_no_stranger_gets_that_of_a_known_peer() {
+        let mut peers = Peers::new();
+        let (server, worker) = (peers.fix(address(1)), peers.id(address(2), None));
+        peers.next = u32::MAX;
+        let strangers = [3, 4, 5].map(|port| peers.id(address(port), None));
+        assert!(strangers.iter().all(|id| ![server, worker].contains(id)), "{strangers:?}");
+        assert_eq!(peers.place(server).map(|place| place.address), Some(address(1)));
+        assert_eq!(peers.place(worker).map(|place| place.address), Some(address(2)));
     }
 
     #[test]
