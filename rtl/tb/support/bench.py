@@ -21,7 +21,7 @@ def simulate(
     """Run the cocotb tests of module `tests` on `top`; raise if one fails.
 
     parameters: of `top`, and for the tests as ``BENCH_NAME`` in the environment.
-    sources: a netlist, whose parameters are fixed; without it, all files of ``rtl/rtl``.
+    sources: a netlist, whose parameters are fixed; without it, ``rtl/`` and ``boards/``.
     cycles: ``BENCH_CYCLES``, for tests whose length can be chosen.
     """
     parameters = dict(parameters or {})
@@ -31,7 +31,7 @@ def simulate(
     build = RTL / "build" / "tb" / name
     runner = get_runner("icarus")
     runner.build(
-        sources=sources or sorted((RTL / "rtl").glob("*.v")),
+        sources=sources or sorted([*(RTL / "rtl").glob("*.v"), *(RTL / "boards").glob("*/*.v")]),
         hdl_toplevel=top,
         parameters={} if sources else parameters,
         build_dir=build,
