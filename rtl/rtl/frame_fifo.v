@@ -88,6 +88,10 @@ always @(posedge clk) begin
     end
 end
 
+`ifdef FORMAL
+`include "frame_fifo_props.v"
+`endif
+
 endmodule
 
 `resetall

@@ -87,7 +87,7 @@ localparam [4:0] SETTLED = 16;
 localparam [1:0] DECIDE = 0, DRAIN = 1, TRY = 2, SETTLE = 3;
 
 reg [1:0]         state_reg = DECIDE;
-reg [4:0]         wait_reg;
+reg [4:0]         wait_reg = 0;
 reg               was_tried_reg = 0, lanes_overflowed_reg;
 reg [ADDRESS-1:0] base_reg = 0;
 // The beats of one update: of which, and how many.
@@ -205,6 +205,10 @@ always @(posedge clk) begin
         {issue_reg, was_tried_reg} <= 2'd0;
     end
 end
+
+`ifdef FORMAL
+`include "olaf_arrivals_props.v"
+`endif
 
 endmodule
 

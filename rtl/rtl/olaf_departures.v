@@ -174,6 +174,10 @@ assign m_axis_tkeep = keep_3_reg;
 assign m_axis_tvalid = valid_3_reg;
 assign m_axis_tlast = last_3_reg;
 
+`ifdef FORMAL
+`include "olaf_departures_props.v"
+`endif
+
 endmodule
 
 `resetall

@@ -5,7 +5,7 @@
 // if
 // - a byte in its middle is not kept, or no byte of its last beat is kept (`framing`);
 // - it is longer than FRAME bytes (`too_long`);
-// - it begins as an update, and `Packet::new_checked` or `Update::parse` of olaf-wire refuses it (`refused`).
+// - it begins as an update, and olaf-wire refuses it (`refused`; `olaf_identifier`).
 //
 // A beat leaves two cycles after it came. What is known of a frame is known with its last beat.
 
@@ -59,10 +59,8 @@ localparam BEATS = (FRAME + 63) / 64;
 localparam [31:0] MAGIC = {8'h46, 8'h41, 8'h4c, 8'h4f};  // "OLAF", its first byte lowest
 localparam [7:0] VERSION = 3;
 localparam [7:0] UPDATE = 1;
-// Words of four bytes: of the header, and of a beat.
+// Words of four bytes of the header.
 localparam HEADER_WORDS = 96 / 4;
-// `MAX_SEGMENT_LANES`: the lanes that fit the largest datagram.
-localparam [31:0] MOST_LANES = 16348;
 // Kept bytes of beat BEATS - 1 in a frame of FRAME bytes.
 localparam [63:0] LAST_KEEP = {64{1'b1}} >> (64*BEATS - FRAME);
 
@@ -71,15 +69,6 @@ generate
         olaf_ingress_needs_two_beats illegal();
     end
 endgenerate
-
-// Numbers are in network byte order.
-function [31:0] long(input [31:0] bytes);
-    long = {bytes[7:0], bytes[15:8], bytes[23:16], bytes[31:24]};
-endfunction
-
-function [63:0] wide(input [63:0] bytes);
-    wide = {long(bytes[31:0]), long(bytes[63:32])};
-endfunction
 
 // 1: the beat.
 reg         valid_1_reg = 0, last_1_reg;
@@ -117,24 +106,9 @@ end
 
 // 2: what is known of the frame, its beat in `data_2_reg` included.
 reg         valid_2_reg = 0, update_2_reg, last_2_reg, beyond_2_reg;
-reg [BEAT:0] beat_2_reg;
 reg [511:0] data_2_reg;
 reg [63:0]  keep_2_reg;
-reg         framing_reg, long_reg, field_reg, not_finite_reg, large_reg;
-reg [31:0]  job_reg, cluster_reg, worker_reg, segment_reg, contributors_reg;
-reg [15:0]  lanes_reg;
-reg [63:0]  weight_reg, reward_reg;
-
-// Fields that contradict each other.
-wire field_first = data_1_reg[8*6 +: 16] != 0
-    || long(data_1_reg[8*32 +: 32]) >= long(data_1_reg[8*36 +: 32])
-    || wide(data_1_reg[8*40 +: 64]) > wide(data_1_reg[8*48 +: 64])
-    || long(data_1_reg[8*56 +: 32]) > long(data_1_reg[8*60 +: 32]);
-wire [31:0] lanes_1 = long(data_1_reg[8*(68-64) +: 32]);
-wire [63:0] weight_1 = wide(data_1_reg[8*(72-64) +: 64]);
-wire field_second = long(data_1_reg[8*(64-64) +: 32]) == 0
-    || lanes_1 == 0 || lanes_1 > MOST_LANES
-    || weight_1[63] || weight_1[62:0] == 0 || (&weight_1[62:52]);
+reg         framing_reg, long_reg, not_finite_reg, large_reg;
 
 always @(posedge clk) begin
     valid_1_reg <= s_axis_tvalid && s_axis_tready;
@@ -142,7 +116,7 @@ always @(posedge clk) begin
 
     valid_2_reg <= valid_1_reg;
     {data_2_reg, keep_2_reg, last_2_reg} <= {data_1_reg, keep_1_reg, last_1_reg};
-    {update_2_reg, beat_2_reg, beyond_2_reg} <= {is_update, beat_reg, beyond};
+    {update_2_reg, beyond_2_reg} <= {is_update, beyond};
     if (valid_1_reg) begin
         beat_reg <= last_1_reg ? {BEAT+1{1'b0}} : beyond ? beat_reg : beat_reg + 1'b1;
         update_reg <= is_update;
@@ -150,20 +124,6 @@ always @(posedge clk) begin
         long_reg <= (!first && long_reg) || longer;
         not_finite_reg <= (!first && not_finite_reg) || lane_not_finite;
         large_reg <= (!first && large_reg) || lane_large;
-        if (first) begin
-            field_reg <= field_first;
-            job_reg <= long(data_1_reg[8*8 +: 32]);
-            cluster_reg <= long(data_1_reg[8*12 +: 32]);
-            worker_reg <= long(data_1_reg[8*16 +: 32]);
-            segment_reg <= long(data_1_reg[8*32 +: 32]);
-        end
-        if (second) begin
-            field_reg <= field_reg || field_second;
-            contributors_reg <= long(data_1_reg[8*(64-64) +: 32]);
-            lanes_reg <= lanes_1[15:0];
-            weight_reg <= weight_1;
-            reward_reg <= wide(data_1_reg[8*(80-64) +: 64]);
-        end
     end
     if (rst) begin
         {valid_1_reg, valid_2_reg} <= 2'd0;
@@ -171,15 +131,22 @@ always @(posedge clk) begin
     end
 end
 
-// The length that the header calls for: the last beat's number and its kept bytes.
-wire [15:0] words = lanes_reg + HEADER_WORDS[15:0] - 1'b1;
-wire [63:0] keep_called_for = {64{1'b1}} >> {4'd15 - words[3:0], 2'd0};
-wire fits = beat_2_reg != 0 && words[15:4] == {{11-BEAT{1'b0}}, beat_2_reg} && keep_2_reg == keep_called_for;
+// The header. The verdict stands in the cycle of the last beat here.
+wire [31:0] job, cluster, segment, session_unused, number_unused;
+wire        identified, ended_unused, answer_unused;
+wire [13:0] lanes_14;
+olaf_identifier identifier (
+    .clk(clk), .rst(rst),
+    .tdata(data_1_reg), .tkeep(keep_1_reg), .passes(valid_1_reg), .tlast(last_1_reg),
+    .ended(ended_unused), .update(identified), .answer(answer_unused),
+    .job(job), .cluster(cluster), .worker(worker), .session(session_unused), .segment(segment),
+    .lanes(lanes_14), .number(number_unused), .contributors(contributors), .weight(weight), .reward(reward)
+);
 
 wire ends = valid_2_reg && last_2_reg;
 assign framing = ends && framing_reg;
 assign too_long = ends && !framing_reg && long_reg;
-assign refused = ends && !framing_reg && !long_reg && update_2_reg && (field_reg || !fits);
+assign refused = ends && !framing_reg && !long_reg && update_2_reg && !identified;
 
 assign update = valid_2_reg && update_2_reg && (!beyond_2_reg || last_2_reg);
 assign other = valid_2_reg && !update_2_reg && (!beyond_2_reg || last_2_reg);
@@ -187,12 +154,8 @@ assign data = data_2_reg;
 assign keep = keep_2_reg;
 assign last = last_2_reg;
 assign good = !framing && !too_long && !refused;
-assign flow = {job_reg, cluster_reg, segment_reg};
-assign worker = worker_reg;
-assign contributors = contributors_reg;
-assign lanes = lanes_reg;
-assign weight = weight_reg;
-assign reward = reward_reg;
+assign flow = {job, cluster, segment};
+assign lanes = {2'd0, lanes_14};
 assign not_finite = not_finite_reg;
 assign vast = large_reg;
 

@@ -160,6 +160,10 @@ ram #(.WIDTH(512), .DEPTH(1 << (SLOT + BEAT)), .BLOCK(BLOCK)) for_departures (
     .read(read), .read_address({read_slot, read_beat}), .read_data(read_data)
 );
 
+`ifdef FORMAL
+`include "olaf_sums_props.v"
+`endif
+
 endmodule
 
 `resetall
