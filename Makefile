@@ -127,14 +127,15 @@ kubernetes: ## check deploy/kubernetes against the Kubernetes schemas (fetches 1
 	scripts/check-kubernetes
 
 .PHONY: rtl rtl-long
-rtl: ## check the hardware in rtl/: lint, tests, co-simulation, proofs, cell counts (may install packages)
+rtl: env ## check the hardware in rtl/: lint, tests, co-simulation, proofs, cell counts (may install packages)
 	rtl/run
 
 .PHONY: rtl-if-possible
-rtl-if-possible:
+# A test of the accelerator asks the compiled engine.
+rtl-if-possible: env-for-tests
 	@rtl/run --skip
 
-rtl-long: ## the same, with a thousand million random sums and ten million cycles beside the engine
+rtl-long: env ## the same, with a thousand million random sums and ten million cycles beside the engine
 	rtl/run --long
 
 .PHONY: binaries
