@@ -47,8 +47,8 @@ async def drain(bench: Bench) -> None:
     assert not bench.twin.entries
 
 
-async def begin(dut, clock: bool) -> Bench:
-    bench = Bench(dut, None)
+async def begin(dut, clock: bool, gate: float | None = None) -> Bench:
+    bench = Bench(dut, gate)
     await (bench.start() if clock else bench.reset())
     # The store says that it has room a cycle after the reset.
     await bench.step(None, True)
@@ -104,3 +104,43 @@ async def a_frame_of_1500_bytes_leaves_at_most_twelve_cycles_after_its_last_beat
     latency = bench.cycle - begins
     assert latency == len(frame.beats) + LATENCY
     await drain(bench)
+
+
+async def cycles_of_each(bench: Bench, frames: list[Frame]) -> float:
+    """Cycles from one decision to the next, the sink stopped."""
+    beats = [(beat, frame) for frame in frames for beat in frame.beats]
+    decided: list[int] = []
+    while len(decided) < len(frames):
+        waiting = len(bench.undecided)
+        if beats:
+            beat, frame = beats[0]
+            if await bench.step(beat, False):
+                beats.pop(0)
+                if beat[2]:
+                    bench.offered(frame)
+                    waiting += 1
+        else:
+            await bench.step(None, False)
+        decided += [bench.cycle] * (waiting - len(bench.undecided))
+    # The first ones open entries and find them unmerged.
+    return (decided[-1] - decided[-11]) / 10
+
+
+@cocotb.test()
+async def the_gate_and_numbers_near_the_largest_take_their_time(dut) -> None:
+    chance = random.Random(8)
+    for beats in (2, 23):
+        frames = [update(chance, beats, 1, at) for at in range(20)]
+        bench = await begin(dut, clock=beats == 2, gate=100.0)
+        gated = await cycles_of_each(bench, frames)
+        await drain(bench)
+        updates = [frame.update for frame in frames if frame.update]
+        large = [replace(each, lanes=each.lanes * np.float32(1e34)) for each in updates]
+        bench = await begin(dut, clock=False)
+        tried = await cycles_of_each(bench, [Frame("update", each.emit(), each) for each in large])
+        await drain(bench)
+        assert (gated, tried) == SLOW[beats]
+
+
+# Cycles of an update of so many beats: with the gate on; added for trial first.
+SLOW = {2: (36, 55), 23: (36, 82)}
