@@ -310,6 +310,30 @@ fn jobs_of_strangers_give_way_to_a_new_one() {
 }
 
 #[test]
+fn jobs_that_strangers_left_with_a_model_give_way_and_one_that_was_trained_stays() {
+    let mut pair = Pair::joined(ServerConfig { max_jobs: 8, ..plain(Limits::default()) });
+    pair.sends(7, 1.0, |_| {}).unwrap();
+    let trained = pair.model();
+    let comes = |pair: &mut Pair, job| {
+        let address = olaf_samples::address(job, 0, 1);
+        let join = olaf_samples::join(address, 1, 2208);
+        pair.gives_server(job, |buf| join.emit(buf))?;
+        pair.gives_server(job, |buf| olaf_samples::offer(address, 1).emit(&[1.0], buf))
+    };
+    for job in 100..107 {
+        comes(&mut pair, job).unwrap();
+    }
+    let full = Err(Refused::TurnedAway(WelcomeCode::Full));
+    assert_eq!(comes(&mut pair, 200), full, "their workers may be at work");
+    pair.now = pair.now + Duration::from_secs(3);
+    for job in 201..208 {
+        comes(&mut pair, job).unwrap();
+    }
+    assert_eq!(comes(&mut pair, 300), full, "nobody is at work in job 1, but it was trained");
+    assert_eq!(pair.model(), trained);
+}
+
+#[test]
 fn a_join_of_a_huge_model_in_tiny_segments_is_refused() {
     let mut pair = Pair::joined(plain(Limits::default()));
     let join = olaf_samples::join(olaf_samples::address(2, 0, 1), 1 << 28, 1);

@@ -236,6 +236,15 @@ impl Job {
         self.model.is_none() && self.restored.is_none()
     }
 
+    /// Whether nothing is lost with it: no contribution came to the model that a worker offered, no
+    /// checkpoint knows it, and its workers are gone.
+    pub(super) fn is_abandoned(&self, now: Instant, silent_after: Duration) -> bool {
+        self.fates.received == 0
+            && self.before.is_none()
+            && self.restored.is_none()
+            && self.members.values().all(|m| m.liveness.is_overdue(now, silent_after))
+    }
+
     /// Forgets clusters that no worker is in and that were not heard for `after`.
     pub(super) fn prune_clusters(&mut self, now: Instant, after: Duration) {
         let here: BTreeSet<ClusterId> = self.members.values().map(|m| m.cluster).collect();

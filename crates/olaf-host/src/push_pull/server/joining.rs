@@ -74,7 +74,7 @@ impl Server {
         let Some(tenant) = self.config.tenants.of(join.address.job) else {
             return WelcomeCode::UnknownJob;
         };
-        if !self.jobs.contains_key(&join.address.job) && !self.has_room_for_a_job(from) {
+        if !self.jobs.contains_key(&join.address.job) && !self.has_room_for_a_job(now, from) {
             return WelcomeCode::Full;
         }
         let config = &self.config;
@@ -127,9 +127,11 @@ impl Server {
         }
     }
 
-    /// Whether one more job fits that this peer begins. A job without a model gives way when there is
-    /// no other room, the one with the oldest join first: joins alone must not keep new jobs out.
-    fn has_room_for_a_job(&mut self, peer: PeerId) -> bool {
+    /// Whether one more job fits that this peer begins. When there is no other room a job without a model
+    /// gives way, the one with the oldest join first: joins alone must not keep new jobs out. Next are jobs
+    /// whose workers offered a model and went: a stranger can do that for each job in two datagrams.
+    fn has_room_for_a_job(&mut self, now: Instant, peer: PeerId) -> bool {
+        let silent_after = self.config.silent_after;
         let empty = || self.jobs.iter().filter(|(_, job)| job.is_empty());
         if empty().filter(|(_, job)| job.opened_by == Some(peer)).count() >= JOBS_OF_A_PEER {
             return false;
@@ -137,7 +139,10 @@ impl Server {
         if self.jobs.len() < self.config.max_jobs {
             return true;
         }
-        let oldest = empty().min_by_key(|(_, job)| job.last_join).map(|(id, _)| *id);
+        let gives_way = |job: &Job| job.is_empty() || job.is_abandoned(now, silent_after);
+        let idle = self.jobs.iter().filter(|(_, job)| gives_way(job));
+        let oldest = idle.min_by_key(|(_, job)| (!job.is_empty(), job.last_join));
+        let oldest = oldest.map(|(id, _)| *id);
         oldest.is_some_and(|id| self.jobs.remove(&id).is_some())
     }
 
