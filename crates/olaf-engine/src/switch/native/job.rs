@@ -3,6 +3,7 @@
 use super::answers::{Answering, Hearer, Unanswered};
 use super::counters::{Account, Fates};
 use super::ends::ClusterEnds;
+use super::members::Members;
 use super::neighbours::{Below, Lives};
 use super::ports::Place;
 use super::screening::Taken;
@@ -36,7 +37,7 @@ pub(super) struct Job {
     /// This switch's count of the updates that it sent up for this job, from 1; 0 acknowledges
     /// nothing.
     pub(super) hop_sequence: u32,
-    pub(super) members: BTreeMap<WorkerId, Member>,
+    pub(super) members: Members,
     pub(super) clusters: BTreeMap<ClusterId, Cluster>,
 }
 
@@ -123,7 +124,7 @@ impl Job {
             asked_again: None,
             shape: None,
             hop_sequence: 0,
-            members: BTreeMap::new(),
+            members: Members::default(),
             clusters: BTreeMap::new(),
         }
     }

@@ -113,8 +113,8 @@ impl Switch {
         let job = self.job(id, server);
         job.last_join = now;
         job.opened_by.get_or_insert(from.peer);
-        let crowded = !job.members.contains_key(&join.address.worker)
-            && job.members.values().filter(|member| member.peer == from.peer).count() >= most;
+        let crowded =
+            !job.members.contains_key(&join.address.worker) && job.members.at(from.peer) >= most;
         let event = match job.members.get_mut(&join.address.worker) {
             // The same session from another address: the worker's address changed, or its join is
             // replayed. While the worker is heard where it was, it is a replay.
@@ -135,7 +135,8 @@ impl Switch {
                     member.liveness.note(now);
                     return Verdict::Drop(DropReason::TooOften);
                 }
-                let moved = member.peer != from.peer || member.cluster != join.address.cluster;
+                let was_at = member.peer;
+                let moved = was_at != from.peer || member.cluster != join.address.cluster;
                 (member.peer, member.port) = (from.peer, from.port);
                 member.cluster = join.address.cluster;
                 member.behind_switch = join.hops > 0;
@@ -148,6 +149,7 @@ impl Switch {
                     cluster.note_wish(join.address.worker, member.wants_notices);
                 }
                 let back = member.liveness.comes_back();
+                job.members.moved(was_at, from.peer);
                 if moved {
                     Some(Event::WorkerMoved(seen(&join.address, from.peer)))
                 } else {
@@ -199,6 +201,9 @@ impl Switch {
             return Some(WelcomeCode::JobFull);
         }
         tenant.max_clusters?;
+        if job.clusters.contains_key(&cluster) {
+            return None;
+        }
         // Those that no server has confirmed count, too: joins alone must not name more.
         let named = job.members.values().map(|member| member.cluster);
         let known: BTreeSet<ClusterId> = named.chain(job.clusters.keys().copied()).collect();
@@ -461,11 +466,7 @@ impl Switch {
         }
         self.ports.forget_jobs(|id| jobs.contains_key(&id));
         self.clipping.retain(|id, _| jobs.contains_key(id));
-        self.proofs.keep(|(id, peer)| {
-            let here =
-                |job: &super::job::Job| job.members.values().any(|member| member.peer == *peer);
-            jobs.get(id).is_some_and(here)
-        });
+        self.proofs.keep(|(id, peer)| jobs.get(id).is_some_and(|job| job.members.at(*peer) > 0));
         for (id, job) in &mut self.jobs {
             if job.liveness.fell_silent(now, silent_after) {
                 let silent =
@@ -474,7 +475,7 @@ impl Switch {
             }
             let switches = job.check_switches(now, silent_after);
             events.extend(switches.into_iter().map(|peer| Event::SwitchSilent(*id, peer)));
-            job.members.retain(|_, member| {
+            job.members.keep(|member| {
                 let liveness = &member.liveness;
                 if member.admitted {
                     !liveness.is_gone(now, silent_after)
@@ -494,7 +495,7 @@ impl Switch {
                     Hearer::Switch(peer) => below.contains_key(&peer),
                 });
             }
-            for (worker, member) in &mut job.members {
+            for (worker, member) in job.members.iter_mut() {
                 if member.liveness.fell_silent(now, silent_after) {
                     let (job, cluster, worker, peer) = (*id, member.cluster, *worker, member.peer);
                     let seen = crate::WorkerSeen { job, cluster, worker, peer };

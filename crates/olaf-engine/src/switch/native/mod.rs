@@ -12,6 +12,7 @@ mod counters;
 mod ends;
 mod job;
 mod meetings;
+mod members;
 mod membership;
 mod neighbours;
 mod notices;

@@ -96,7 +96,7 @@ impl Switch {
         job.asked_again = Some(now);
         let mut asked: Vec<(Place, Address)> = Vec::new();
         let mut switches = BTreeSet::new();
-        for (worker, member) in &job.members {
+        for (worker, member) in job.members.iter() {
             let (cluster, session) = (member.cluster, member.session);
             if !member.behind_switch {
                 asked

@@ -7,7 +7,7 @@ use crate::time::Instant;
 use alloc::vec;
 use alloc::vec::Vec;
 use olaf_samples::{answer, join, update, welcome};
-use olaf_wire::{Address, Answer, Kind, Packet, Update};
+use olaf_wire::{Address, Answer, Kind, Leave, Packet, Update, Welcome, WelcomeCode};
 
 const SERVER: PeerId = PeerId(9);
 const WORKER: Source = Source::new(PortId::DOWNLINK, PeerId(1));
@@ -54,4 +54,35 @@ fn answers_find_their_sharers_across_the_largest_hop_sequence() {
         assert_eq!(packet.kind(), Kind::Acknowledgement);
         assert_eq!(Answer::parse(&packet).expect("an answer").acknowledges, own);
     }
+}
+
+#[test]
+fn the_workers_of_each_peer_are_counted_as_they_come_move_and_go() {
+    let mut switch = Switch::new(Config::default(), 5).expect("a configuration that can be");
+    switch.set_default_server(SERVER);
+    let at = |peer| Source::new(PortId::DOWNLINK, PeerId(peer));
+    let count = |switch: &Switch, peer| {
+        let job = switch.jobs.values().next().expect("the job");
+        assert!(job.members.are_counted());
+        job.members.at(PeerId(peer))
+    };
+    let joins = [4, 5, 6].map(|worker| join(olaf_samples::address(1, 0, worker), 1, 1));
+    for join in &joins {
+        recv(&mut switch, WORKER, |buf| join.emit(buf));
+        recv(&mut switch, WORKER, |buf| join.emit(buf));
+    }
+    assert_eq!(count(&switch, 1), 3);
+    let refusal = Welcome { code: WelcomeCode::NotAdmitted, ..welcome(&joins[0]) };
+    recv(&mut switch, ABOVE, |buf| refusal.emit(buf));
+    assert_eq!(count(&switch, 1), 2);
+    recv(&mut switch, WORKER, |buf| Leave { address: joins[1].address }.emit(buf));
+    assert_eq!(count(&switch, 1), 1);
+    // The last one moves when it has been silent, and is forgotten after that.
+    let silent = Instant(0) + Config::default().silent_after;
+    let mut buf = [0; 512];
+    let len = joins[2].emit(&mut buf);
+    switch.handle_packet(silent, at(2), &buf[..len]);
+    assert_eq!((count(&switch, 1), count(&switch, 2)), (0, 1));
+    switch.handle_timeout(silent + Config::default().silent_after);
+    assert_eq!(count(&switch, 2), 0);
 }
