@@ -57,6 +57,35 @@ fn add(keys: &mut Vec<Key>, option: &str, from: &str, key: Key) -> Result<(), St
              of its own: olaf keys new FILE --job N"
         )));
     }
+    // Of two keys with one name a handshake means the first: workers of the other job would be shut out.
+    let same = keys.iter().find(|known| known.name() == key.name());
+    if let Some((job, other)) = same.and_then(|same| same.job.zip(key.job)) {
+        return Err(StartError::Config(format!(
+            "{option}: {from}: the key of job {job} stands at job {other}, too; make each job a key \
+             of its own: olaf keys new FILE --job {other}"
+        )));
+    }
     keys.push(key);
     Ok(())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_of_one_job_of_the_list() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("any.key");
+        Key::generate(None).write(&path).unwrap();
+        let path = path.to_str().unwrap();
+        let given =
+            |files: &[String], of_jobs: &[(u32, &str)]| secrets("key_files", files, &[], of_jobs);
+        let error = given(&[], &[(1, path), (2, path)]).err().unwrap().to_string();
+        assert!(error.contains("the key of job 1 stands at job 2, too"), "{error}");
+        // It may be good for any job, and stand at one of them.
+        let both = given(&[path.to_owned()], &[(1, path)]).ok().flatten().unwrap();
+        assert_eq!(both.keys().iter().map(|key| key.job).collect::<Vec<_>>(), [None, Some(1)]);
+    }
 }
