@@ -13,7 +13,7 @@ local protocols = {
     code = function(u, dscp) return u(5, 1) end,
     common = {
       { "version", 4, 1, "uint" },
-      { "kind", 5, 1, "uint", names = { [1] = "update", [2] = "acknowledgement", [3] = "model", [4] = "join", [5] = "welcome", [6] = "leave", [7] = "fetch", [8] = "notice", [9] = "layout" } },
+      { "kind", 5, 1, "uint", names = { [1] = "update", [2] = "acknowledgement", [3] = "model", [4] = "join", [5] = "welcome", [6] = "leave", [7] = "fetch", [8] = "notice", [9] = "layout", [10] = "signature", [11] = "ask_signature" } },
       { "flags", 6, 2, "uint" },
       { "wants_notices", 6, 2, "bits", first = 15, len = 1 },
       { "asks_path", 6, 2, "bits", first = 14, len = 1 },
@@ -171,6 +171,28 @@ local protocols = {
         fields = {
           { "part", 24, 4, "uint" },
           { "total", 28, 4, "uint" },
+        },
+      },
+      [10] = {
+        name = "signature",
+        len = function(u) return 104 end,
+        fields = {
+          { "version", 24, 4, "uint" },
+          { "parameters", 28, 4, "uint" },
+          { "segment_lanes", 32, 4, "uint" },
+          { "epoch", 36, 4, "uint" },
+          { "oldest", 40, 4, "uint" },
+          { "question", 48, 8, "uint" },
+          { "hash", 56, 32, "bytes" },
+          { "tag", 88, 16, "bytes" },
+        },
+      },
+      [11] = {
+        name = "ask_signature",
+        len = function(u) return 40 end,
+        fields = {
+          { "version", 24, 4, "uint" },
+          { "question", 32, 8, "uint" },
         },
       },
     },

@@ -25,6 +25,8 @@ fn written(bytes: &[u8]) -> Result<Vec<u8>, Refusal> {
         Kind::Welcome => Welcome::parse(&packet)?.emit(&mut buf),
         Kind::Leave => Leave::parse(&packet)?.emit(&mut buf),
         Kind::Layout => olaf_wire::LayoutPart::parse(&packet)?.emit(&mut buf),
+        Kind::Signature => olaf_wire::Signature::parse(&packet)?.emit(&mut buf),
+        Kind::AskSignature => olaf_wire::AskSignature::parse(&packet)?.emit(&mut buf),
         Kind::Notice => olaf_wire::Notice::parse(&packet)?.emit(&mut buf),
         Kind::Fetch => {
             let fetch = Fetch::parse(&packet)?;

@@ -31,6 +31,7 @@ pub mod reduce;
 pub mod rule;
 pub mod sealed;
 pub mod serial;
+pub mod signature;
 pub mod trio;
 pub mod update;
 
@@ -42,4 +43,5 @@ pub use membership::{Join, JoinPath, Leave, Welcome, WelcomeCode};
 pub use notice::Notice;
 pub use packet::{Address, Kind, Packet, Refusal, join_of_another_version};
 pub use rule::{AggregateKind, JobRule, RuleKind, ServerGate, Step};
+pub use signature::{AskSignature, Hash, Signature};
 pub use update::Update;

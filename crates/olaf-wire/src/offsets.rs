@@ -23,6 +23,9 @@
 //! fetch       24 version  28 first segment  32 mask of 64 segments  40 version that is here  44 end
 //! notice      24 taken newest  32 end
 //! layout      24 part  28 total  32 length  36 zero x4  40 text ..
+//! signature   24 version  28 parameters  32 segment lanes  36 epoch  40 oldest  44 zero x4
+//!             48 question  56 hash x32  88 tag x16  104 end
+//! ask         24 version  28 zero x4  32 question  40 end
 //!
 //! flags       of a join: 1 wants notices, 2 asks for the path only; all others are zero
 //! ```
@@ -159,6 +162,30 @@ pub mod layout {
     pub const TOTAL: usize = 28;
     pub const LEN_OF_TEXT: usize = 32;
     pub const TEXT: usize = 40;
+}
+
+/// The server's word on one version of its model.
+pub mod signature {
+    #![allow(missing_docs, reason = "named and drawn in the module's table")]
+    pub const VERSION: usize = 24;
+    pub const PARAMETERS: usize = 28;
+    pub const SEGMENT_LANES: usize = 32;
+    pub const EPOCH: usize = 36;
+    pub const OLDEST: usize = 40;
+    pub const ZERO: usize = 44;
+    pub const QUESTION: usize = 48;
+    pub const HASH: usize = 56;
+    pub const TAG: usize = 88;
+    pub const LEN: usize = 104;
+}
+
+/// A worker's question for a signature.
+pub mod ask_signature {
+    #![allow(missing_docs, reason = "named and drawn in the module's table")]
+    pub const VERSION: usize = 24;
+    pub const ZERO: usize = 28;
+    pub const QUESTION: usize = 32;
+    pub const LEN: usize = 40;
 }
 
 /// Flag of a join: its worker wants [notices](crate::Notice).

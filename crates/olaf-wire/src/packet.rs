@@ -27,6 +27,10 @@ pub enum Kind {
     Notice = 8,
     /// A part of a worker's description of its model, up: [`crate::LayoutPart`].
     Layout = 9,
+    /// The server's signature under a version of its model, down: [`crate::Signature`].
+    Signature = 10,
+    /// A worker's question for such a signature, up: [`crate::AskSignature`].
+    AskSignature = 11,
 }
 
 impl Kind {
@@ -42,6 +46,8 @@ impl Kind {
             7 => Self::Fetch,
             8 => Self::Notice,
             9 => Self::Layout,
+            10 => Self::Signature,
+            11 => Self::AskSignature,
             _ => return None,
         })
     }
@@ -59,6 +65,8 @@ impl Kind {
             Self::Fetch => offsets::fetch::LEN,
             Self::Notice => offsets::notice::LEN,
             Self::Layout => offsets::layout::TEXT,
+            Self::Signature => offsets::signature::LEN,
+            Self::AskSignature => offsets::ask_signature::LEN,
         }
     }
 }
@@ -197,7 +205,9 @@ impl<'a> Packet<'a> {
             // What a join or a welcome is filled up to is itself a field: a length is never guessed.
             Kind::Join => header.max(packet.u32(offsets::join::PADDED_TO) as usize),
             Kind::Welcome => header.max(packet.u32(offsets::welcome::PADDED_TO) as usize),
-            Kind::Leave | Kind::Fetch | Kind::Notice => header,
+            Kind::Leave | Kind::Fetch | Kind::Notice | Kind::Signature | Kind::AskSignature => {
+                header
+            }
         };
         match bytes.len() {
             have if have < need => Err(Refusal::Truncated { have, need }),
@@ -304,7 +314,7 @@ impl<'a> Packet<'a> {
     }
 
     #[inline]
-    fn array<const N: usize>(&self, at: usize) -> [u8; N] {
+    pub(crate) fn array<const N: usize>(&self, at: usize) -> [u8; N] {
         array_at(self.bytes, at)
     }
 }

@@ -4,9 +4,9 @@
 use olaf_wire::offsets::{MAGIC, MAX_DATAGRAM, MAX_SEGMENT_LANES, VERSION};
 use olaf_wire::update::read_lanes;
 use olaf_wire::{
-    Address, Ages, AggregateKind, Answer, ClusterId, Ends, Fetch, JobId, JobRule, Join, JoinPath,
-    Kind, LayoutPart, Leave, Notice, Packet, QueueStatus, Refusal, RuleKind, ServerGate, Session,
-    Step, Update, Welcome, WelcomeCode, WorkerId,
+    Address, Ages, AggregateKind, Answer, AskSignature, ClusterId, Ends, Fetch, JobId, JobRule,
+    Join, JoinPath, Kind, LayoutPart, Leave, Notice, Packet, QueueStatus, Refusal, RuleKind,
+    ServerGate, Session, Signature, Step, Update, Welcome, WelcomeCode, WorkerId,
 };
 use proptest::prelude::*;
 
@@ -175,6 +175,27 @@ fn welcomes() -> impl Strategy<Value = Welcome> {
     )
 }
 
+fn signatures() -> impl Strategy<Value = Signature> {
+    let numbers = (any::<u32>(), any::<u32>(), 1u32.., 1..=MAX_SEGMENT_LANES as u32, 1u32..);
+    let rest = (any::<u64>(), any::<[u8; 32]>(), any::<[u8; 16]>(), any::<bool>());
+    (addresses(), numbers, rest).prop_map(|(address, a, (question, hash, tag, has_model))| {
+        let model = Signature {
+            address,
+            version: a.0.max(a.1),
+            parameters: a.2,
+            segment_lanes: a.3,
+            epoch: a.4,
+            oldest: a.0.min(a.1),
+            question,
+            hash,
+            tag,
+        };
+        let (question, hash) = (question.max(1), [0; 32]);
+        let none = Signature { version: 0, parameters: 0, segment_lanes: 0, oldest: 0, ..model };
+        if has_model { model } else { Signature { question, hash, ..none } }
+    })
+}
+
 /// Whatever the buffer held before must not show.
 fn buffer() -> Vec<u8> {
     vec![0xa5; MAX_DATAGRAM]
@@ -206,6 +227,8 @@ fn survives(bytes: &[u8]) -> Result<bool, Refusal> {
         Kind::Leave => Leave::parse(&packet)?.emit(&mut buf),
         Kind::Notice => Notice::parse(&packet)?.emit(&mut buf),
         Kind::Layout => LayoutPart::parse(&packet)?.emit(&mut buf),
+        Kind::Signature => Signature::parse(&packet)?.emit(&mut buf),
+        Kind::AskSignature => AskSignature::parse(&packet)?.emit(&mut buf),
         Kind::Fetch => {
             let fetch = Fetch::parse(&packet)?;
             assert!(fetch.segments().count() <= 64);
@@ -299,6 +322,37 @@ proptest! {
     }
 
     #[test]
+    fn a_signature_comes_back_as_it_was_and_its_tag_is_of_every_field(
+        signature in signatures(), other in signatures(), ask: (u32, u64),
+    ) {
+        let mut buf = buffer();
+        let len = signature.emit(&mut buf);
+        let packet = Packet::new_checked(&buf[..len]).unwrap();
+        prop_assert_eq!(Signature::parse(&packet), Ok(signature));
+        prop_assert_eq!(survives(&buf[..len]), Ok(true));
+        let Address { job, .. } = signature.address;
+        // A switch may change whom a message is for; nothing else.
+        let elsewhere = Address { job, ..other.address };
+        prop_assert_eq!(Signature { address: elsewhere, tag: other.tag, ..signature }.signed(), signature.signed());
+        for changed in [
+            Signature { address: Address { job: JobId(!job.0), ..signature.address }, ..signature },
+            Signature { version: !signature.version, ..signature },
+            Signature { parameters: !signature.parameters, ..signature },
+            Signature { segment_lanes: !signature.segment_lanes, ..signature },
+            Signature { epoch: !signature.epoch, ..signature },
+            Signature { oldest: !signature.oldest, ..signature },
+            Signature { question: !signature.question, ..signature },
+            Signature { hash: signature.hash.map(|byte| !byte), ..signature },
+        ] {
+            prop_assert_ne!(changed.signed(), signature.signed());
+        }
+        let ask = AskSignature { address: signature.address, version: ask.0, question: ask.1.max(1) };
+        let len = ask.emit(&mut buf);
+        prop_assert_eq!(AskSignature::parse(&Packet::new_checked(&buf[..len]).unwrap()), Ok(ask));
+        prop_assert_eq!(survives(&buf[..len]), Ok(true));
+    }
+
+    #[test]
     fn a_layout_comes_back_part_by_part(address in addresses(), text in prop::collection::vec(any::<u8>(), 1..5000)) {
         let parts = olaf_wire::layout_parts(text.len());
         let mut again = Vec::new();
@@ -320,7 +374,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_behind_a_good_start_make_a_reader_panic(kind in 0u8..10, bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn no_bytes_behind_a_good_start_make_a_reader_panic(kind in 0u8..12, bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         let mut datagram = [MAGIC.as_slice(), &[VERSION]].concat();
         datagram.extend([kind, 0, 0]);
         datagram.extend(bytes);
@@ -511,6 +565,63 @@ fn a_rule_that_cannot_be_is_refused_by_the_name_of_its_field() {
 }
 
 #[test]
+fn a_signature_that_cannot_be_is_refused_by_the_name_of_its_field() {
+    let good = Signature {
+        address: Address::default(),
+        version: 7,
+        parameters: 10,
+        segment_lanes: 4,
+        epoch: 1,
+        oldest: 7,
+        question: 0,
+        hash: [1; 32],
+        tag: [2; 16],
+    };
+    let none = Signature {
+        version: 0,
+        parameters: 0,
+        segment_lanes: 0,
+        oldest: 0,
+        question: 1,
+        hash: [0; 32],
+        ..good
+    };
+    let read = |signature: Signature| {
+        let mut buf = buffer();
+        let len = signature.emit(&mut buf);
+        Signature::parse(&Packet::new_checked(&buf[..len]).unwrap())
+    };
+    for known in [good, none] {
+        assert_eq!(read(known), Ok(known));
+    }
+    for (changed, field) in [
+        (Signature { epoch: 0, ..good }, "epoch"),
+        (Signature { segment_lanes: 0, ..good }, "segment_lanes"),
+        (Signature { segment_lanes: MAX_SEGMENT_LANES as u32 + 1, ..good }, "segment_lanes"),
+        (Signature { segment_lanes: 1, ..none }, "segment_lanes"),
+        (Signature { oldest: 8, ..good }, "oldest"),
+        (Signature { version: 1, ..none }, "parameters"),
+        (Signature { hash: [1; 32], ..none }, "parameters"),
+        (Signature { question: 0, ..none }, "parameters"),
+    ] {
+        assert_eq!(read(changed), Err(Refusal::BadField(field)), "{changed:?}");
+    }
+    let mut buf = buffer();
+    let len = good.emit(&mut buf);
+    buf[olaf_wire::offsets::signature::ZERO] = 1;
+    let packet = Packet::new_checked(&buf[..len]).unwrap();
+    assert_eq!(Signature::parse(&packet), Err(Refusal::BadField("zero")));
+    assert_eq!(AskSignature::parse(&packet), Err(Refusal::BadField("kind")));
+    let len = AskSignature { address: good.address, version: 0, question: 0 }.emit(&mut buf);
+    let packet = Packet::new_checked(&buf[..len]).unwrap();
+    assert_eq!(AskSignature::parse(&packet), Err(Refusal::BadField("question")));
+    assert_eq!(Signature::parse(&packet), Err(Refusal::BadField("kind")));
+    buf[olaf_wire::offsets::ask_signature::ZERO] = 1;
+    let packet = Packet::new_checked(&buf[..len]).unwrap();
+    assert_eq!(AskSignature::parse(&packet), Err(Refusal::BadField("zero")));
+}
+
+#[test]
 fn a_part_of_a_layout_that_cannot_be_is_refused_by_the_name_of_its_field() {
     use olaf_wire::offsets::layout as at;
     let text = vec![b' '; olaf_wire::LAYOUT_PART + 10];
@@ -540,7 +651,7 @@ fn other_versions_kinds_and_flags_are_refused_by_name() {
         (0, b'X', Refusal::NotOurs),
         (4, 1, Refusal::WrongVersion { have: 1, speaks: 3 }),
         (5, 0, Refusal::UnknownKind(0)),
-        (5, 10, Refusal::UnknownKind(10)),
+        (5, 12, Refusal::UnknownKind(12)),
         (6, 1, Refusal::UnknownFlags(0x100)),
         (7, 1, Refusal::UnknownFlags(1)),
         (7, 2, Refusal::UnknownFlags(2)),

@@ -2,19 +2,21 @@
 
 use crate::protocol::{Field, Message, Protocol, bits, byte, bytes, double, u16, u32, u64};
 use olaf_wire::offsets::{
-    self as native, LANE, answer, common, fetch, join, layout, notice, update, welcome,
+    self as native, LANE, answer, ask_signature, common, fetch, join, layout, notice, signature,
+    update, welcome,
 };
 use olaf_wire::reduce::{
     Kind as ReduceKind, LaneType, Operator, Reason, WelcomeCode, offsets as reduce,
 };
 use olaf_wire::sealed::{self, offsets::handshake};
+use olaf_wire::signature::{HASH_BYTES, SIGNATURE_TAG_BYTES};
 use olaf_wire::{Kind, WelcomeCode as Code};
 
 pub(crate) fn all() -> Vec<Protocol> {
     vec![native_protocol(), reduce_protocol(), handshakes()]
 }
 
-const KINDS: [(Kind, &str); 9] = [
+const KINDS: [(Kind, &str); 11] = [
     (Kind::Update, "update"),
     (Kind::Acknowledgement, "acknowledgement"),
     (Kind::Model, "model"),
@@ -24,6 +26,8 @@ const KINDS: [(Kind, &str); 9] = [
     (Kind::Fetch, "fetch"),
     (Kind::Notice, "notice"),
     (Kind::Layout, "layout"),
+    (Kind::Signature, "signature"),
+    (Kind::AskSignature, "ask_signature"),
 ];
 const CODES: [Code; 13] = [
     Code::Welcome,
@@ -81,7 +85,7 @@ fn native_message(kind: Kind, name: &'static str) -> Message {
         Kind::Layout => message
             .long(format!("{header} + u({}, 4)", layout::LEN_OF_TEXT))
             .followed_by("text", &rest, 0),
-        Kind::Leave | Kind::Fetch | Kind::Notice => message,
+        Kind::Leave | Kind::Fetch | Kind::Notice | Kind::Signature | Kind::AskSignature => message,
     }
 }
 
@@ -168,6 +172,19 @@ fn native_fields(kind: Kind) -> Vec<Field> {
         ],
         Kind::Notice => vec![u64("taken_newest_ns", notice::TAKEN_NEWEST)],
         Kind::Layout => vec![u32("part", layout::PART), u32("total", layout::TOTAL)],
+        Kind::Signature => vec![
+            u32("version", signature::VERSION),
+            u32("parameters", signature::PARAMETERS),
+            u32("segment_lanes", signature::SEGMENT_LANES),
+            u32("epoch", signature::EPOCH),
+            u32("oldest", signature::OLDEST),
+            u64("question", signature::QUESTION),
+            bytes("hash", signature::HASH, HASH_BYTES),
+            bytes("tag", signature::TAG, SIGNATURE_TAG_BYTES),
+        ],
+        Kind::AskSignature => {
+            vec![u32("version", ask_signature::VERSION), u64("question", ask_signature::QUESTION)]
+        }
     }
 }
 

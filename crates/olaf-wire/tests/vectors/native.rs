@@ -1,11 +1,11 @@
 //! Olaf's own messages: `vectors/wire/native/messages.json`.
 
-use super::{bytes_of, hex, messages, u64_of};
+use super::{bytes_of, hex, messages, u64_of, unhex};
 use olaf_wire::update::read_lanes;
 use olaf_wire::{
-    Address, Ages, AggregateKind, Answer, ClusterId, Ends, Fetch, JobId, JobRule, Join, JoinPath,
-    Kind, LayoutPart, Leave, Notice, Packet, QueueStatus, RuleKind, ServerGate, Session, Step,
-    Update, Welcome, WelcomeCode, WorkerId,
+    Address, Ages, AggregateKind, Answer, AskSignature, ClusterId, Ends, Fetch, JobId, JobRule,
+    Join, JoinPath, Kind, LayoutPart, Leave, Notice, Packet, QueueStatus, RuleKind, ServerGate,
+    Session, Signature, Step, Update, Welcome, WelcomeCode, WorkerId,
 };
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -208,6 +208,28 @@ fn written(message: &Value, bytes: &[u8]) -> (Vec<u8>, bool) {
             let read = packet.and_then(|packet| Fetch::parse(&packet));
             (fetch.emit(&mut buf), read == Ok(fetch))
         }
+        "signature" => {
+            let fixed = |field: &str| unhex(message[field].as_str().unwrap());
+            let signature = Signature {
+                address,
+                version: u32_of("version"),
+                parameters: u32_of("parameters"),
+                segment_lanes: u32_of("segment_lanes"),
+                epoch: u32_of("epoch"),
+                oldest: u32_of("oldest"),
+                question: u64_of("question"),
+                hash: fixed("hash").try_into().unwrap(),
+                tag: fixed("tag").try_into().unwrap(),
+            };
+            let read = packet.and_then(|packet| Signature::parse(&packet));
+            (signature.emit(&mut buf), read == Ok(signature))
+        }
+        "ask_signature" => {
+            let (version, question) = (u32_of("version"), u64_of("question"));
+            let ask = AskSignature { address, version, question };
+            let read = packet.and_then(|packet| AskSignature::parse(&packet));
+            (ask.emit(&mut buf), read == Ok(ask))
+        }
         kind => panic!("no kind {kind}"),
     };
     buf.truncate(len);
@@ -237,6 +259,8 @@ fn each_message_has_these_bytes_and_these_bytes_are_that_message() {
         Kind::Fetch,
         Kind::Notice,
         Kind::Layout,
+        Kind::Signature,
+        Kind::AskSignature,
     ]));
     assert_eq!(kinds, all, "a vector of each kind");
 }
