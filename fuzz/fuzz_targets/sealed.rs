@@ -6,7 +6,7 @@
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use olaf_engine::report::Report;
-use olaf_engine::seal::{Direction, KeyInfo, Secrets, Session};
+use olaf_engine::seal::{Direction, KeyInfo, Secrets, Session, Signer};
 use olaf_engine::{Engine, Event, Instant, PeerId, PortId, Sealed, Source, Transmit, Verdict, Why};
 use olaf_wire::offsets::MAX_DATAGRAM;
 use olaf_wire::sealed::offsets::handshake;
@@ -66,6 +66,9 @@ impl Secrets for Open {
     }
     fn cookie(&self, _: &[u8]) -> Tag {
         RIGHT
+    }
+    fn signer(&self) -> Box<dyn Signer> {
+        unreachable!("the engine has no models")
     }
     fn session(&self, _: usize, _: &Tag, _: &Tag) -> Box<dyn Session> {
         Box::new(Open)

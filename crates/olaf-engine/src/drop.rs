@@ -146,6 +146,12 @@ pub enum Refused {
     NoRoom,
     /// It cannot be: nobody may send it before this end has said more.
     TooEarly,
+    /// A signature under a model that is not the server's.
+    WrongSignature,
+    /// A signature of a version that the server had given up when this end asked.
+    OldVersion,
+    /// It asks for a signature, and this server has no secret of its job.
+    CannotSign,
     /// `reduce`: the switch turned the worker away.
     NotAdmitted(reduce::WelcomeCode),
 }
@@ -181,6 +187,9 @@ impl Refused {
             Self::Mismatch => "mismatch",
             Self::NoRoom => "no_room",
             Self::TooEarly => "too_early",
+            Self::WrongSignature => "wrong_signature",
+            Self::OldVersion => "old_version",
+            Self::CannotSign => "cannot_sign",
             Self::NotAdmitted(code) => code.name(),
         }
     }

@@ -205,6 +205,26 @@ pub enum WorkerEvent {
     ServerBack,
     /// The server began a new life.
     ServerRestarted,
+    /// A model is not the one that the server signed: a switch on the way changed it. The model is not
+    /// taken.
+    ModelForged {
+        /// Its version, as the switch said.
+        version: u32,
+    },
+    /// A signature under a model is not the server's: a switch on the way made or changed it.
+    SignatureForged {
+        /// Its version, as the switch said.
+        version: u32,
+    },
+    /// No signature came for a model in time, and the model is not taken: the server has no key of the
+    /// job, or a switch on the way keeps signatures back.
+    ModelUnsigned {
+        /// Its version, as the switch said.
+        version: u32,
+    },
+    /// The worker has a switch's key alone: it cannot check who made its models, and takes them
+    /// unchecked.
+    ModelsUnchecked,
     /// `reduce`: a generation has begun, and the worker is in it.
     InGeneration {
         /// The generation.

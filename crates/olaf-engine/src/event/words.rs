@@ -164,6 +164,14 @@ impl Say<'_> {
                 self.count("job", job.0);
                 self.0.value("through", Value::Peer(switch));
             }
+            WorkerEvent::ModelForged { version }
+            | WorkerEvent::SignatureForged { version }
+            | WorkerEvent::ModelUnsigned { version } => {
+                self.count("job", job.0);
+                self.count("version", *version);
+                self.0.value("through", Value::Peer(switch));
+            }
+            WorkerEvent::ModelsUnchecked => self.count("job", job.0),
             WorkerEvent::Joined { version } => {
                 self.count("job", job.0);
                 self.count("version", *version);
@@ -238,6 +246,10 @@ impl WorkerEvent {
             Self::ServerSilent => "server_silent",
             Self::ServerBack => "server_back",
             Self::ServerRestarted => "server_restarted",
+            Self::ModelForged { .. } => "model_forged",
+            Self::SignatureForged { .. } => "signature_forged",
+            Self::ModelUnsigned { .. } => "model_unsigned",
+            Self::ModelsUnchecked => "models_unchecked",
             Self::InGeneration { .. } => "in_generation",
             Self::GenerationClosed { .. } => "generation_closed",
             Self::JoinRefused(_) => "join_refused",

@@ -17,7 +17,7 @@ mod tests;
 mod window;
 
 pub use reason::{Counters, Reason};
-pub use secrets::{Direction, KeyInfo, Secrets, Session};
+pub use secrets::{Direction, KeyInfo, Secrets, Session, Signer};
 
 use crate::drop::DropReason;
 use crate::engine::{Engine, Receivers, Source, TrafficClass, Transmit, Verdict, Why};

@@ -1,7 +1,9 @@
 //! The cryptography that a seal needs, as a driver provides it.
 
 use alloc::boxed::Box;
+use olaf_wire::Hash;
 use olaf_wire::sealed::{KeyName, Tag};
+use olaf_wire::signature::SignatureTag;
 
 /// The keys of a party, and what can be done with them. Nothing of a key leaves it.
 pub trait Secrets: Send {
@@ -20,8 +22,37 @@ pub trait Secrets: Send {
     /// The tag of `bytes` under a secret that only this process has.
     fn cookie(&self, bytes: &[u8]) -> Tag;
 
+    /// What signs models with these keys, and checks them.
+    fn signer(&self) -> Box<dyn Signer>;
+
     /// The keys of a session, from a key and the random bytes of both parties.
     fn session(&self, key: usize, initiator: &Tag, responder: &Tag) -> Box<dyn Session>;
+}
+
+/// What a server signs the versions of its models with, and a worker checks them with. Its keys are
+/// derived from the jobs' secrets, which a switch does not have: with a switch's key alone it neither
+/// signs nor checks.
+pub trait Signer: Send {
+    /// Whether it has the secret of that job.
+    fn signs(&self, job: u32) -> bool;
+
+    /// A number that nobody can guess, a new one at each call; never 0.
+    fn draw(&mut self) -> u64;
+
+    /// The hash of a segment: of its lanes as they travel.
+    fn hash_lanes(&self, lanes: &[f32]) -> Hash;
+
+    /// The hash of a model: of its segments' hashes, one after the other.
+    fn hash_hashes(&self, hashes: &[Hash]) -> Hash;
+
+    /// The tag of `bytes` for that job.
+    ///
+    /// # Panics
+    /// Where it has no secret of that job.
+    fn tag(&self, job: u32, bytes: &[u8]) -> SignatureTag;
+
+    /// Whether `tag` is that tag; takes the same time for every tag. False without a secret.
+    fn verify(&self, job: u32, bytes: &[u8], tag: &SignatureTag) -> bool;
 }
 
 /// The keys of a session: one for each direction.

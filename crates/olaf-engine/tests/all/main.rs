@@ -15,4 +15,5 @@ mod switch_behind;
 mod switch_notices;
 mod switch_ports;
 mod switch_random;
+mod switch_signatures;
 mod vectors;

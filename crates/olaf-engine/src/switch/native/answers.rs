@@ -49,6 +49,17 @@ pub(super) struct Answering {
     receivers: BTreeMap<Hearer, u32>,
 }
 
+impl Answering {
+    /// Whether these are the receivers of a model of that version, and not of the whole cluster.
+    pub(super) fn is_of(&self, version: u32) -> bool {
+        self.of.0 == version && !self.receivers.is_empty()
+    }
+
+    pub(super) fn hearers(&self) -> impl Iterator<Item = Hearer> + '_ {
+        self.receivers.keys().copied()
+    }
+}
+
 impl Switch {
     pub(super) fn handle_answer(
         &mut self,
@@ -282,13 +293,18 @@ fn whole_cluster(
     cluster: ClusterId,
     concerned: &BTreeMap<Hearer, u32>,
 ) -> BTreeMap<Hearer, u32> {
-    let members = job.members.iter().filter(|(_, member)| member.cluster == cluster);
-    members
-        .map(
-            |(id, member)| {
+    let hearers = job.hearers_in(cluster).into_iter();
+    hearers.map(|hearer| (hearer, concerned.get(&hearer).copied().unwrap_or(0))).collect()
+}
+
+impl Job {
+    /// Every hearer in a cluster; a switch below stands there once for each worker behind it.
+    pub(super) fn hearers_in(&self, cluster: ClusterId) -> Vec<Hearer> {
+        let members = self.members.iter().filter(|(_, member)| member.cluster == cluster);
+        members
+            .map(|(id, member)| {
                 if member.behind_switch { Hearer::Switch(member.peer) } else { Hearer::Worker(*id) }
-            },
-        )
-        .map(|hearer| (hearer, concerned.get(&hearer).copied().unwrap_or(0)))
-        .collect()
+            })
+            .collect()
+    }
 }

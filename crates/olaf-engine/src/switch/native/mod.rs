@@ -18,6 +18,7 @@ mod neighbours;
 mod notices;
 mod ports;
 mod screening;
+mod signatures;
 mod statistics;
 #[cfg(test)]
 mod tests;
@@ -226,17 +227,29 @@ impl Switch {
             Kind::Join => self.handle_join(now, from, packet),
             Kind::Leave => self.handle_leave(now, from, packet, bytes),
             // An offer of a first model, a wish for segments of the newest, names of arrays.
-            Kind::Model | Kind::Fetch | Kind::Layout => self.pass_up(now, from, packet, bytes),
-            Kind::Update | Kind::Acknowledgement | Kind::Welcome | Kind::Notice => {
-                Verdict::Drop(DropReason::WrongDirection)
+            // And a question for the signature under a model.
+            Kind::Model | Kind::Fetch | Kind::Layout | Kind::AskSignature => {
+                self.pass_up(now, from, packet, bytes)
             }
+            Kind::Update
+            | Kind::Acknowledgement
+            | Kind::Welcome
+            | Kind::Notice
+            | Kind::Signature => Verdict::Drop(DropReason::WrongDirection),
         }
     }
 
     #[inline(never)]
-    fn handle_above(&mut self, now: Instant, from: Source, packet: &Packet<'_>) -> Verdict {
+    fn handle_above(
+        &mut self,
+        now: Instant,
+        from: Source,
+        packet: &Packet<'_>,
+        bytes: &[u8],
+    ) -> Verdict {
         match packet.kind() {
             Kind::Acknowledgement | Kind::Model => self.handle_answer(now, from, packet),
+            Kind::Signature => self.handle_signature(now, from, packet, bytes),
             Kind::Welcome => self.handle_welcome(now, from, packet),
             Kind::Join => self.handle_join_from_above(now, from, packet),
             _ => Verdict::Drop(DropReason::WrongDirection),
@@ -287,7 +300,7 @@ impl Switch {
     ) -> Verdict {
         let address = packet.address();
         // The server would answer it with more than came, and the answer would not be passed down.
-        let asks = packet.kind() == Kind::Fetch;
+        let asks = matches!(packet.kind(), Kind::Fetch | Kind::AskSignature);
         let proven = !asks || self.proofs.is_proven(&(address.job, from.peer));
         let server = match self.jobs.get_mut(&address.job) {
             Some(job) => {
@@ -321,7 +334,7 @@ impl Engine for Switch {
         let below = from.port != PortId::UPLINK;
         let verdict = match &Packet::new_checked(bytes) {
             Ok(packet) if below => self.handle_below(now, from, packet, bytes),
-            Ok(packet) => self.handle_above(now, from, packet),
+            Ok(packet) => self.handle_above(now, from, packet, bytes),
             Err(refusal) => self.handle_refused(now, from, bytes, *refusal),
         };
         if let Verdict::Drop(reason) = verdict {

@@ -118,7 +118,9 @@ pub(crate) fn read(bytes: &[u8]) -> Out {
         Kind::Welcome => Out::Welcome(Welcome::parse(&packet).unwrap()),
         Kind::Leave => Out::Leave(Leave::parse(&packet).unwrap()),
         Kind::Notice => Out::Notice(Notice::parse(&packet).unwrap()),
-        Kind::Fetch | Kind::Layout => Out::Other(bytes.to_vec()),
+        Kind::Fetch | Kind::Layout | Kind::Signature | Kind::AskSignature => {
+            Out::Other(bytes.to_vec())
+        }
     }
 }
 
