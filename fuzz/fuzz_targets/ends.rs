@@ -5,11 +5,12 @@
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
+use olaf_engine::seal::Signer;
 use olaf_engine::{Engine, Instant, PeerId, PortId, Source};
 use olaf_host::push_pull::server::Aggregate;
 use olaf_host::{Server, ServerConfig, Worker, WorkerConfig};
 use olaf_wire::offsets::{MAGIC, MAX_DATAGRAM, VERSION};
-use olaf_wire::{Address, Answer, ClusterId, JobId, Packet, Session, Update, WorkerId};
+use olaf_wire::{Address, Answer, ClusterId, Hash, JobId, Packet, Session, Update, WorkerId};
 use std::time::Duration;
 
 #[derive(Arbitrary, Debug)]
@@ -42,6 +43,37 @@ enum Step {
 const WORKERS: u8 = 3;
 const SERVER: PeerId = PeerId(100);
 const PARAMETERS: usize = 5;
+
+/// Tags that the input can guess, so that it gets behind them. The last worker checks models.
+struct Weak(u64);
+
+impl Weak {
+    fn sum(bytes: impl Iterator<Item = u8>) -> u8 {
+        bytes.fold(1u8, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte)) & 3
+    }
+}
+
+impl Signer for Weak {
+    fn signs(&self, job: u32) -> bool {
+        job == 1
+    }
+    fn draw(&mut self) -> u64 {
+        self.0 += 1;
+        self.0
+    }
+    fn hash_lanes(&self, lanes: &[f32]) -> Hash {
+        [Self::sum(lanes.iter().flat_map(|lane| lane.to_le_bytes())); 32]
+    }
+    fn hash_hashes(&self, hashes: &[Hash]) -> Hash {
+        [Self::sum(hashes.iter().flatten().copied()); 32]
+    }
+    fn tag(&self, _: u32, bytes: &[u8]) -> [u8; 16] {
+        [Self::sum(bytes.iter().copied()); 16]
+    }
+    fn verify(&self, job: u32, bytes: &[u8], tag: &[u8; 16]) -> bool {
+        self.tag(job, bytes)[0] == tag[0] & 3
+    }
+}
 
 struct Run {
     now: Instant,
@@ -116,7 +148,7 @@ fn server(life: u32) -> Server {
         1 => Aggregate::Periodic { contributions: Some(3), after },
         _ => Aggregate::Round { deadline: after },
     };
-    Server::new(
+    let mut server = Server::new(
         ServerConfig {
             max_workers: 8,
             max_jobs: 4,
@@ -126,7 +158,9 @@ fn server(life: u32) -> Server {
         .aggregating(aggregate),
         50 + life,
     )
-    .expect("these settings can be")
+    .expect("these settings can be");
+    server.sign_models(Box::new(Weak(0)));
+    server
 }
 
 fn take(run: &mut Run, step: &Step, buf: &mut [u8]) {
@@ -191,7 +225,7 @@ fn take(run: &mut Run, step: &Step, buf: &mut [u8]) {
                 if to < u32::from(WORKERS) { SERVER } else { PeerId(u32::from(at / 4 % WORKERS)) };
             run.damaged = true;
             run.arrive(from, to, bytes);
-            let ours = [MAGIC.as_slice(), &[VERSION, kind % 10, 0, 0], bytes].concat();
+            let ours = [MAGIC.as_slice(), &[VERSION, kind % 12, 0, 0], bytes].concat();
             run.arrive(from, to, &ours);
             if let Ok(packet) = Packet::new_checked(&ours) {
                 let _ = (Update::parse(&packet), Answer::parse(&packet));
@@ -213,7 +247,12 @@ fuzz_target!(|steps: Vec<Step>| {
             worker: WorkerId(u32::from(id)),
             session: Session(10 + u32::from(id)),
         };
-        Worker::new(WorkerConfig { segment_lanes: 2, ..WorkerConfig::new(address, SERVER) })
+        let config = WorkerConfig { segment_lanes: 2, ..WorkerConfig::new(address, SERVER) };
+        let mut worker = Worker::new(config);
+        if id == WORKERS - 1 {
+            worker.check_models(Box::new(Weak(0)));
+        }
+        worker
     });
     let mut run = Run {
         now: Instant(1_000_000_000),

@@ -6,6 +6,7 @@ pub mod probe;
 pub(crate) mod round_trip;
 mod segments;
 pub mod server;
+mod signing;
 pub mod worker;
 
 pub use layout::{Layout, LayoutError, NamedArray};

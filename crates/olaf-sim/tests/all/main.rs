@@ -30,6 +30,7 @@ mod scenario;
 mod scenario_agrees;
 mod scenario_ends;
 mod shares;
+mod signed;
 mod slow_paths;
 mod tree;
 mod trio;

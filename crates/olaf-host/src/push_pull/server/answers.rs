@@ -1,11 +1,12 @@
 //! What waits to go down.
 
+use super::signing::{Signed, Signing};
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use olaf_engine::PeerId;
 use olaf_engine::party::{Proofs, Shape};
-use olaf_wire::{Address, Answer, Ends, JobId, Welcome};
+use olaf_wire::{Address, Answer, Ends, JobId, Signature, Welcome};
 
 /// One version of a model: its segments, each shared until it changes.
 pub(super) type Snapshot = Vec<Arc<Vec<f32>>>;
@@ -28,11 +29,15 @@ pub(super) struct Answers {
     pub(super) proofs: Proofs<(PeerId, JobId)>,
     /// Models that were not sent for lack of a proof.
     pub(super) unproven: u64,
+    pub(super) signing: Signing,
+    /// Signatures of models that were just sent whole.
+    behind: VecDeque<(PeerId, Signature)>,
 }
 
 enum Control {
     Welcome(Welcome),
     Acknowledgement(Answer),
+    Signature(Signature),
 }
 
 struct Sending {
@@ -41,7 +46,10 @@ struct Sending {
     /// The segments to send, by number, and where they are.
     segments: Vec<(u32, Arc<Vec<f32>>)>,
     next: usize,
-    whole: bool,
+    /// How a whole model is cut; none: single segments.
+    whole: Option<Shape>,
+    /// Leaves behind the last of these segments.
+    signature: Option<Signature>,
 }
 
 impl Answers {
@@ -55,6 +63,8 @@ impl Answers {
             dropped: 0,
             proofs,
             unproven: 0,
+            signing: Signing::default(),
+            behind: VecDeque::new(),
         }
     }
 
@@ -64,6 +74,11 @@ impl Answers {
 
     pub(super) fn acknowledge(&mut self, peer: PeerId, answer: Answer) {
         self.push_control(peer, Control::Acknowledgement(answer));
+    }
+
+    /// The answer to a question for a signature.
+    pub(super) fn signature(&mut self, peer: PeerId, signature: Signature) {
+        self.push_control(peer, Control::Signature(signature));
     }
 
     fn push_control(&mut self, peer: PeerId, control: Control) {
@@ -85,13 +100,15 @@ impl Answers {
             return;
         }
         let segments = (0..).zip(snapshot).collect();
-        let sending = Sending { peer, answer, segments, next: 0, whole: true };
-        let same = |s: &&mut Sending| s.whole && s.next == 0 && s.is_for(peer, &answer.address);
+        let sending =
+            Sending { peer, answer, segments, next: 0, whole: Some(shape), signature: None };
+        let same =
+            |s: &&mut Sending| s.whole.is_some() && s.next == 0 && s.is_for(peer, &answer.address);
         if let Some(waiting) = self.models.iter_mut().find(same) {
             self.superseded += 1;
             *waiting = sending;
         } else if answer.acknowledges == 0
-            && self.models.iter().any(|s| s.whole && s.is_for(peer, &answer.address))
+            && self.models.iter().any(|s| s.whole.is_some() && s.is_for(peer, &answer.address))
         {
             // It asked again while the answer to its first question is still being sent.
         } else {
@@ -99,17 +116,18 @@ impl Answers {
         }
     }
 
-    /// Single segments that a worker asked for.
+    /// Single segments that a worker asked for, and the signature of their version.
     pub(super) fn segments(
         &mut self,
         peer: PeerId,
         answer: Answer,
         snapshot: &Snapshot,
         segments: impl Iterator<Item = u32>,
+        signature: Option<Signature>,
     ) {
         let segments = segments.map(|s| (s, snapshot[s as usize].clone())).collect::<Vec<_>>();
         if !segments.is_empty() && self.may_go(peer, &answer) {
-            self.push_model(Sending { peer, answer, segments, next: 0, whole: false });
+            self.push_model(Sending { peer, answer, segments, next: 0, whole: None, signature });
         }
     }
 
@@ -133,18 +151,45 @@ impl Answers {
             let len = match control {
                 Control::Welcome(welcome) => welcome.emit(buf),
                 Control::Acknowledgement(answer) => answer.emit(&[], buf),
+                Control::Signature(signature) => signature.emit(buf),
             };
             return Some(Outgoing { peer, len });
+        }
+        if let Some((peer, signature)) = self.behind.pop_front() {
+            return Some(Outgoing { peer, len: signature.emit(buf) });
         }
         let sending = self.models.front_mut()?;
         let (segment, lanes) = &sending.segments[sending.next];
         let answer = Answer { segment: *segment, ..sending.answer };
         let outgoing = Outgoing { peer: sending.peer, len: answer.emit(lanes, buf) };
         sending.next += 1;
-        if sending.next == sending.segments.len() {
-            self.models.pop_front();
+        if sending.next == sending.segments.len()
+            && let Some(sent) = self.models.pop_front()
+        {
+            self.sign(sent);
         }
         Some(outgoing)
+    }
+
+    /// The signature of what has just been sent leaves behind the last segment.
+    fn sign(&mut self, sent: Sending) {
+        let Sending { peer, answer, segments, whole, signature, .. } = sent;
+        self.behind.extend(signature.map(|signature| (peer, signature)));
+        let Some(shape) = whole else { return };
+        if !self.signing.signs(answer.address.job) {
+            return;
+        }
+        let segments: Vec<_> = segments.into_iter().map(|(_, lanes)| lanes).collect();
+        let of = Signed {
+            epoch: answer.epoch,
+            version: answer.model_version,
+            shape,
+            oldest: answer.model_version,
+            question: 0,
+            segments: &segments,
+        };
+        let signature = self.signing.sign(answer.address, &of);
+        self.behind.extend(signature.map(|signature| (peer, signature)));
     }
 }
 

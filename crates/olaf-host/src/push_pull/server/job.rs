@@ -92,6 +92,8 @@ pub(super) struct Member {
     pub(super) moves: Bucket,
     /// How often it may ask for segments.
     pub(super) fetches: Bucket,
+    /// How often it may ask for signatures.
+    pub(super) questions: Bucket,
     pub(super) last_join_received_at_ns: u64,
     /// Its description of the model was none.
     pub(super) bad_layout: bool,
@@ -198,6 +200,7 @@ impl Job {
         let contributed = same.and_then(|member| member.contributed);
         let clipped = same.map(|member| member.clipped).unwrap_or_default();
         let fetches = same.map(|member| member.fetches).unwrap_or_default();
+        let questions = same.map(|member| member.questions).unwrap_or_default();
         let moves = same.map(|member| member.moves).unwrap_or_default();
         self.last_join = now;
         let before = self.members.insert(
@@ -211,6 +214,7 @@ impl Job {
                 last_join_sent_at_ns: join.sent_at_ns,
                 moves,
                 fetches,
+                questions,
                 last_join_received_at_ns: now.0,
                 bad_layout,
                 contributed,
@@ -619,6 +623,11 @@ impl Job {
             }
         }
         self.kept.back().map(|(_, snapshot)| snapshot.clone()).unwrap_or_default()
+    }
+
+    /// The oldest version that is kept.
+    pub(super) fn oldest_kept(&self) -> Option<u32> {
+        self.kept.front().map(|(version, _)| *version)
     }
 
     /// A kept version, or else the newest; and which of the two it is.

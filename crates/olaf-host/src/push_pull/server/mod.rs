@@ -23,6 +23,7 @@ mod job;
 mod joining;
 mod overlap;
 mod rule;
+mod signing;
 mod statistics;
 
 pub use aggregate::Aggregate;
@@ -442,9 +443,10 @@ impl Server {
         };
         if kept {
             let wanted = fetch.segments().filter(|s| *s < segments);
-            self.answers.segments(from, answer, &snapshot, wanted);
+            let signature = self.sign(&answer, shape, &snapshot);
+            self.answers.segments(from, answer, &snapshot, wanted, signature);
         } else if version == fetch.have_version {
-            self.answers.segments(from, answer, &snapshot, 0..1);
+            self.answers.segments(from, answer, &snapshot, 0..1, None);
         } else {
             self.answers.model(from, answer, shape, snapshot);
         }
@@ -541,7 +543,8 @@ impl Server {
                 Kind::Fetch => self.handle_fetch(now, from, &packet),
                 Kind::Leave => self.handle_leave(now, from, &packet),
                 Kind::Layout => self.handle_layout(now, from, &packet),
-                Kind::Acknowledgement | Kind::Welcome | Kind::Notice => {
+                Kind::AskSignature => self.handle_ask_signature(now, from, &packet),
+                Kind::Acknowledgement | Kind::Welcome | Kind::Notice | Kind::Signature => {
                     Err(Refused::WrongDirection)
                 }
             },

@@ -22,6 +22,7 @@ mod schema {
         pub answers_superseded: u64,
         pub answers_dropped: u64,
         pub arrivals: super::ArrivalStatistics,
+        pub signatures: u64,
     }
 
     #[derive(Clone, Debug, Serialize)]
@@ -90,6 +91,7 @@ pub(super) fn of(server: &Server, now: Instant) -> ServerStatistics {
         answers_superseded: server.answers.superseded,
         answers_dropped: server.answers.dropped + server.answers.unproven,
         arrivals: server.arrivals.statistics(),
+        signatures: server.answers.signing.made,
     }
 }
 

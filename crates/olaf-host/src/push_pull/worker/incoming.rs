@@ -54,6 +54,14 @@ impl Worker {
             }
             _ => {}
         }
+        if self.signatures.doubts(welcome.epoch) {
+            // The server restarted, or the switch says so: the server's own word is asked for.
+            self.ask_for_proof(now);
+            return Err(Refused::UnknownEpoch);
+        }
+        if !self.signatures.is_proven() {
+            self.ask_for_proof(now);
+        }
         self.heard_server(now, welcome.epoch);
         self.rule = welcome.rule.or(self.rule);
         let held = welcome.sent_at_ns.saturating_sub(welcome.received_at_ns);
@@ -77,8 +85,8 @@ impl Worker {
             if welcome.version < version_seen {
                 // The server read the join after this worker had heard of a later version, and does
                 // not have it: that version was forged, or is of an earlier life of the server.
-                self.models.forget_above(welcome.version);
-                self.basis = self.basis.min(welcome.version);
+                let version = self.models.forget_above(welcome.version);
+                self.basis = self.basis.min(version);
             }
             self.want(now, welcome.version);
         }
@@ -117,6 +125,7 @@ impl Worker {
         if answer.epoch != 0 && answer.epoch != self.server.epoch() {
             // The server restarted, or the answer is forged: the answer to a join says which.
             self.ask_soon(now);
+            self.ask_for_proof(now);
             return Err(Refused::UnknownEpoch);
         }
         self.heard_switch(now, 0);
@@ -152,12 +161,16 @@ impl Worker {
                 self.models.give_up_below(answer.model_version);
             }
             let before = self.models.awaited();
-            let taken = self.models.take(shape, &answer, packet.lanes());
+            let taken = self.models.take(now, shape, &answer, packet.lanes());
+            self.check_held(now);
             let here = self.models.newest().map_or(0, |model| model.version);
             // Only the answer to a wish acknowledges nothing.
             self.refreshing &= answer.acknowledges != 0
                 || here < answer.model_version
                 || answer.model_version < self.asked_with;
+            if self.refreshing && answer.acknowledges == 0 {
+                self.refreshed_by = Some(answer.model_version);
+            }
             taken?;
             let awaited = self.models.awaited();
             // What comes of a newer version is no sign that the rest of the awaited one still
@@ -201,7 +214,7 @@ impl Worker {
         Ok(())
     }
 
-    fn for_me(&self, address: &Address) -> Result<(), Refused> {
+    pub(super) fn for_me(&self, address: &Address) -> Result<(), Refused> {
         let own = &self.config.address;
         if address.job != own.job {
             return Err(Refused::UnknownJob);
@@ -215,7 +228,7 @@ impl Worker {
         }
     }
 
-    fn joined(&mut self, version: u32) {
+    pub(super) fn joined(&mut self, version: u32) {
         self.standing = Standing::Joined;
         self.events.push_back(WorkerEvent::Joined { version });
     }
@@ -235,7 +248,7 @@ impl Worker {
         }
     }
 
-    fn heard_switch(&mut self, now: Instant, epoch: u32) {
+    pub(super) fn heard_switch(&mut self, now: Instant, epoch: u32) {
         match self.switch.heard(now, epoch) {
             Sign::Usual => {}
             Sign::Back => self.events.push_back(WorkerEvent::SwitchBack),
@@ -247,7 +260,10 @@ impl Worker {
         }
     }
 
-    fn heard_server(&mut self, now: Instant, epoch: u32) {
+    pub(super) fn heard_server(&mut self, now: Instant, epoch: u32) {
+        if self.signatures.doubts(epoch) {
+            return self.ask_for_proof(now);
+        }
         let before = self.server.epoch();
         match self.server.heard(now, epoch) {
             Sign::Usual => {}
@@ -263,7 +279,7 @@ impl Worker {
     }
 
     /// The job has a model of that version: where nothing of it is on its way, it is asked for.
-    fn want(&mut self, now: Instant, version: u32) {
+    pub(super) fn want(&mut self, now: Instant, version: u32) {
         let Some(shape) = self.shape else { return };
         if self.models.want(shape, version) {
             self.next_fetch = Some(now);

@@ -9,6 +9,7 @@ mod joining;
 mod models;
 mod outbox;
 mod path;
+mod signing;
 mod statistics;
 
 pub use config::{WorkerConfig, WorkerOptions};
@@ -17,7 +18,7 @@ pub use olaf_engine::TooNarrow;
 pub use outbox::PushError;
 pub(super) use path::PACKETS as PATH_PACKETS;
 pub use path::PathConfig;
-pub use statistics::{Rule, WorkerStatistics};
+pub use statistics::{Rule, SignatureCounts, WorkerStatistics};
 
 use crate::transmission::{Transmission, Unsent};
 use alloc::collections::{BTreeMap, VecDeque};
@@ -40,6 +41,7 @@ use olaf_wire::{
 };
 use outbox::Outbox;
 use path::Path;
+use signing::Signatures;
 
 /// Most bytes, about, of segments asked for at once; each fetch asks for 64 segments.
 const FETCH_BYTES: usize = 2 << 20;
@@ -86,6 +88,9 @@ pub struct Worker {
     refreshing: bool,
     /// The newest model that was here when it was asked for.
     asked_with: u32,
+    /// The version that came for that, where it is held back until its signature is checked.
+    refreshed_by: Option<u32>,
+    signatures: Signatures,
     /// Those that were asked for last: when all of it is here, more is asked for at once.
     asked: Vec<Fetch>,
     leave_to_send: bool,
@@ -151,6 +156,8 @@ impl Worker {
             fetches: VecDeque::new(),
             refreshing: false,
             asked_with: 0,
+            refreshed_by: None,
+            signatures: Signatures::default(),
             asked: Vec::new(),
             leave_to_send: false,
             awaits_admission: false,
@@ -203,6 +210,7 @@ impl Worker {
             self.fetches.push_front(newest);
             self.refreshing = true;
             self.asked_with = have_version;
+            self.refreshed_by = None;
         }
     }
 
@@ -360,6 +368,7 @@ impl Worker {
         (self.next_join, self.next_fetch, self.offer) = (None, None, None);
         self.fetches.clear();
         self.refreshing = false;
+        self.stop_asking();
         self.asked.clear();
     }
 
@@ -401,6 +410,7 @@ impl Worker {
                     Kind::Welcome => self.handle_welcome(now, &packet),
                     Kind::Acknowledgement | Kind::Model => self.handle_answer(now, &packet),
                     Kind::Notice => self.handle_notice(now, &packet),
+                    Kind::Signature => self.handle_signature(now, &packet),
                     _ => Err(Refused::WrongDirection),
                 },
             }
@@ -437,6 +447,9 @@ impl Engine for Worker {
         if let Some(len) = self.emit_layout(buf) {
             return sent(len);
         }
+        if let Some(len) = self.emit_ask_signature(now, buf) {
+            return sent(len);
+        }
         if !self.path.is_narrow()
             && let Some(fetch) = self.fetches.pop_front()
         {
@@ -465,11 +478,16 @@ impl Engine for Worker {
         let fetch = fetch.map(|at| (at, Why::Retransmission));
         let retry = self.next_retry.map(|at| (at, Why::Retransmission));
         let probe = self.path.next().map(|at| (at, Why::Retransmission));
+        let signature = self.signatures.next().map(|at| (at, Why::Retransmission));
         // A join that is due may leave without handle_timeout(): silence has its own time.
         let silent_after = self.silent_after();
         let silence = [&self.switch, &self.server]
             .map(|party| party.falls_silent_at(silent_after).map(|at| (at, Why::SilenceCheck)));
-        [join, fetch, retry, probe].into_iter().chain(silence).flatten().min_by_key(|(at, _)| *at)
+        [join, fetch, retry, probe, signature]
+            .into_iter()
+            .chain(silence)
+            .flatten()
+            .min_by_key(|(at, _)| *at)
     }
 
     fn handle_timeout(&mut self, now: Instant) {
@@ -482,6 +500,7 @@ impl Engine for Worker {
         if !self.path.is_narrow() && self.next_fetch.is_some_and(|at| at <= now) {
             self.plan_fetches(now);
         }
+        self.refuse_unsigned(now);
         if self.switch.fell_silent(now, self.silent_after()) {
             self.events.push_back(WorkerEvent::SwitchSilent);
         }

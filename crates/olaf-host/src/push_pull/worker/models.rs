@@ -3,8 +3,8 @@
 use crate::push_pull::segments::Present;
 use alloc::vec;
 use alloc::vec::Vec;
-use olaf_engine::Refused;
 use olaf_engine::party::Shape;
+use olaf_engine::{Instant, Refused};
 use olaf_wire::offsets::LANE;
 use olaf_wire::update::read_lanes;
 use olaf_wire::{Address, Answer, Fetch};
@@ -31,6 +31,20 @@ pub(super) struct Models {
     pub(super) completed: u64,
     pub(super) missed: u64,
     spare: Vec<Vec<f32>>,
+    /// A whole model waits until it is accepted or refused: its signature is checked first.
+    pub(super) checked: bool,
+    /// Whole models that wait, at most two: the first that came, so that each wait ends, and the last.
+    held: Vec<Held>,
+    /// The newest version that was accepted in this life of the server. The server has no older one
+    /// as its newest any more, whatever a switch says.
+    accepted: u32,
+}
+
+/// A whole model that waits for its signature.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub(super) model: Model,
+    pub(super) since: Instant,
 }
 
 #[derive(Debug)]
@@ -59,11 +73,27 @@ impl Models {
         self.old_epoch = old;
         self.missed += u64::from(self.first.is_some()) + u64::from(self.next.is_some());
         (self.first, self.next) = (None, None);
+        self.missed += self.held.len() as u64;
+        self.held.clear();
+        self.accepted = 0;
     }
 
-    /// The server has no version above `version`: forgets what is here of later ones.
-    pub(super) fn forget_above(&mut self, version: u32) {
+    /// The server is in its life of before again: a switch said otherwise.
+    pub(super) fn is_back(&mut self) {
+        self.old_epoch = 0;
+    }
+
+    /// The server has no version above `version`: forgets what is here of later ones. A version that the
+    /// server has signed stays. Returns the highest version that the server may have.
+    pub(super) fn forget_above(&mut self, version: u32) -> u32 {
+        let version = version.max(self.accepted);
         self.newest_seen = version;
+        let (kept, later) = core::mem::take(&mut self.held)
+            .into_iter()
+            .partition(|held| held.model.version <= version);
+        self.held = kept;
+        let later: Vec<Held> = later;
+        self.missed += later.len() as u64;
         if let Some(model) = self.newest.take_if(|model| model.version > version) {
             self.spare.push(model.lanes);
         }
@@ -75,6 +105,7 @@ impl Models {
         }
         self.first = self.first.take().or_else(|| self.next.take());
         self.spare.truncate(2);
+        version
     }
 
     /// The version that began first of those on their way.
@@ -90,7 +121,10 @@ impl Models {
     /// to fetch.
     pub(super) fn want(&mut self, shape: Shape, version: u32) -> bool {
         self.newest_seen = self.newest_seen.max(version);
-        if self.is_assembling() || self.newest.as_ref().is_some_and(|m| m.version >= version) {
+        let here = self.newest.iter().chain(self.held.iter().map(|held| &held.model));
+        if self.is_assembling()
+            || here.max_by_key(|m| m.version).is_some_and(|m| m.version >= version)
+        {
             return false;
         }
         self.first = Some(self.begin(shape, version));
@@ -100,6 +134,7 @@ impl Models {
     /// Takes in one segment.
     pub(super) fn take(
         &mut self,
+        now: Instant,
         shape: Shape,
         answer: &Answer,
         lanes: &[u8],
@@ -121,13 +156,16 @@ impl Models {
             Some(newest) if newest > version => return Err(Refused::Duplicate),
             _ => {}
         }
+        if self.held.iter().any(|held| held.model.version == version) {
+            return Ok(());
+        }
         let assembly = self.assembly(shape, version).ok_or(Refused::Duplicate)?;
         if !assembly.present.insert(answer.segment) {
             return Err(Refused::Duplicate);
         }
         read_lanes(lanes, &mut assembly.lanes[shape.range(answer.segment)]);
         if assembly.present.is_complete() {
-            self.complete(version);
+            self.complete(now, version);
         }
         Ok(())
     }
@@ -201,7 +239,64 @@ impl Models {
         }
     }
 
-    fn complete(&mut self, version: u32) {
+    /// Whether the newest model was accepted in this life of the server.
+    pub(super) fn is_of_this_life(&self) -> bool {
+        self.newest.as_ref().is_some_and(|newest| newest.version == self.accepted)
+    }
+
+    /// The whole models that wait, the first that came first.
+    pub(super) fn held(&self) -> &[Held] {
+        &self.held
+    }
+
+    /// The signature of a held model is right: it is the newest. Older ones that wait are of no use.
+    pub(super) fn accept(&mut self, version: u32) {
+        let Some(at) = self.held.iter().position(|held| held.model.version == version) else {
+            return;
+        };
+        let accepted = self.held.remove(at).model;
+        self.accepted = version;
+        self.completed += 1;
+        self.refuse_below(version);
+        for assembly in [&mut self.first, &mut self.next] {
+            if let Some(older) = assembly.take_if(|assembly| assembly.version <= version) {
+                self.missed += 1;
+                self.spare.push(older.lanes);
+            }
+        }
+        self.first = self.first.take().or_else(|| self.next.take());
+        if let Some(old) = self.newest.replace(accepted) {
+            self.spare.push(old.lanes);
+        }
+        self.spare.truncate(2);
+    }
+
+    /// A held model is not taken.
+    pub(super) fn refuse(&mut self, version: u32) {
+        self.refuse_where(|of| of == version);
+    }
+
+    /// Nor are any held models that are older than this version.
+    pub(super) fn refuse_below(&mut self, version: u32) {
+        self.refuse_where(|of| of < version);
+    }
+
+    fn refuse_where(&mut self, is_refused: impl Fn(u32) -> bool) {
+        let before = self.held.len();
+        self.held.retain(|held| !is_refused(held.model.version));
+        self.missed += (before - self.held.len()) as u64;
+    }
+
+    fn hold(&mut self, model: Model, since: Instant) {
+        if self.held.len() == 2 {
+            let last = self.held.remove(1);
+            self.missed += 1;
+            self.spare.push(last.model.lanes);
+        }
+        self.held.push(Held { model, since });
+    }
+
+    fn complete(&mut self, now: Instant, version: u32) {
         let first = self.first.take();
         let next = self.next.take();
         let (done, other) = match first {
@@ -209,14 +304,20 @@ impl Models {
             first => (next, first),
         };
         let Some(done) = done else { return };
-        self.completed += 1;
-        // Only what is newer than the complete one is still of use.
+        // Only what is newer than the complete one is still of use; one that waits for its signature
+        // may be forged.
         match other {
-            Some(other) if other.version > version => self.first = Some(other),
+            Some(other) if other.version > version || self.checked => self.first = Some(other),
             other => self.recycle(other),
         }
-        if let Some(old) = self.newest.replace(Model { version, lanes: done.lanes }) {
-            self.spare.push(old.lanes);
+        let model = Model { version, lanes: done.lanes };
+        if self.checked {
+            self.hold(model, now);
+        } else {
+            self.completed += 1;
+            if let Some(old) = self.newest.replace(model) {
+                self.spare.push(old.lanes);
+            }
         }
         self.spare.truncate(2);
     }

@@ -53,8 +53,21 @@ pub struct WorkerStatistics {
     pub switch_silent_ns: u64,
     pub server_silent_ns: u64,
     pub path: Path,
+    pub signatures: SignatureCounts,
     pub refused: BTreeMap<&'static str, u64>,
     pub other_version: Option<u8>,
+}
+
+#[allow(missing_docs, reason = "each field stands in docs/reference/statistics.md")]
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct SignatureCounts {
+    pub checks: bool,
+    pub checked: u64,
+    pub held: usize,
+    pub forged: u64,
+    pub unsigned: u64,
+    pub wrong: u64,
+    pub asked: u64,
 }
 
 #[allow(missing_docs, reason = "each field stands in docs/reference/statistics.md")]
@@ -162,6 +175,15 @@ pub(super) fn of(worker: &Worker, now: Instant) -> WorkerStatistics {
             segment_lanes: worker.shape.map_or(0, |shape| shape.segment_lanes),
             narrow: worker.path.is_narrow(),
             probes: worker.path.probes,
+        },
+        signatures: SignatureCounts {
+            checks: worker.models.checked,
+            checked: worker.signatures.counts.checked,
+            held: worker.models.held().len(),
+            forged: worker.signatures.counts.forged,
+            unsigned: worker.signatures.counts.unsigned,
+            wrong: worker.signatures.counts.wrong,
+            asked: worker.signatures.counts.asked,
         },
         refused: worker.counters.refused.clone(),
         other_version: worker.counters.other_version,

@@ -3,11 +3,13 @@
 #![allow(dead_code, unused_imports, reason = "each test file uses a part")]
 
 mod accounts;
+mod signing;
 pub(crate) mod sums;
 mod tree;
 mod watching;
 
 pub(crate) use accounts::{everyone_learns, everything_is_accounted_for};
+pub(crate) use signing::{Liar, Lie, Toy};
 pub(crate) use tree::{Down, Hop, Tree, switch};
 pub(crate) use watching::{NOTICED_WITHIN, all_workers, everyone_is_current, versions, who_said};
 
@@ -60,6 +62,10 @@ pub(crate) struct Setting {
     pub(crate) round: Duration,
     /// Workers look for what their path carries, and cut the model to it.
     pub(crate) searches: Option<PathConfig>,
+    /// The server signs its models, and the workers check them.
+    pub(crate) signed: bool,
+    /// The switches can be told to lie: they are [`Liar`]s.
+    pub(crate) lying: bool,
 }
 
 impl Default for Setting {
@@ -83,6 +89,8 @@ impl Default for Setting {
             keepalive: ms(100),
             round: ms(20),
             searches: None,
+            signed: false,
+            lying: false,
         }
     }
 }
@@ -148,7 +156,11 @@ impl Job {
                 ..ServerConfig::default()
             };
             let config = config.aggregating(setting.aggregate);
-            Box::new(Server::new(config, 100 + life).unwrap())
+            let mut server = Server::new(config, 100 + life).unwrap();
+            if setting.signed {
+                server.sign_models(Toy::with_secret(7, life));
+            }
+            Box::new(server)
         });
         let parameters = (setting.segments * setting.segment_lanes) as usize;
         for id in &worker_ids {
@@ -167,6 +179,9 @@ impl Job {
                     silent_after: setting.silent_after,
                     ..WorkerConfig::new(address, home)
                 });
+                if setting.signed {
+                    worker.check_models(Toy::with_secret(7, 1000 * (life + 1) + id.0));
+                }
                 worker.join(now, &[&vec![0.0; parameters]]).unwrap();
                 Box::new(worker)
             });

@@ -1,6 +1,6 @@
 //! Switches in a row or a tree between workers and server.
 
-use super::{SERVER, SWITCH, Setting};
+use super::{Liar, SERVER, SWITCH, Setting};
 use olaf_engine::switch::native::{Config, Pacing};
 use olaf_engine::{BitsPerSecond, PeerId, PortId, Switch, Wiring};
 use olaf_sim::{Network, Wire};
@@ -85,6 +85,7 @@ impl Tree {
         for (number, hop) in self.hops.iter().enumerate() {
             let (above, hop, gate) = (self.above(number), *hop, setting.gate);
             let (admission, silent_after) = (setting.admission, setting.silent_after);
+            let lying = setting.lying;
             net.join(switch(number), above, hop.link);
             let first_life = 200 + 100 * u32::try_from(number).unwrap();
             let mut wiring = Wiring::new(PortId::DOWNLINK).with(above, PortId::UPLINK);
@@ -104,7 +105,7 @@ impl Tree {
                 let config = config.paced(hop.pacing).asking(admission);
                 let mut switch = Switch::new(config, first_life + life).unwrap();
                 switch.set_default_server(above);
-                Box::new(switch)
+                if lying { Box::new(Liar::new(switch)) } else { Box::new(switch) }
             });
         }
     }
