@@ -18,7 +18,7 @@ from relay import Relay
 from waiting import until
 
 import olaf
-from conftest import Network, address_of, stats, values, zeros
+from conftest import Network, address_of, events, stats, values, zeros
 from olaf import _olaf
 from olaf.protocols import PROTOCOLS
 
@@ -60,6 +60,43 @@ def test_a_job_trains_behind_keys(network: Network, key: str, switch_key: str) -
         counts = stats(party)["keys"]
         assert counts["received"] == counts["opened"] + counts["handshakes"]
         assert counts["refused"] == {}
+
+
+def test_models_are_taken_with_the_servers_signature_only(
+    network: Network, key: str, switch_key: str
+) -> None:
+    server = network.server(key_files=[key])
+    lower = network.switch(
+        network.switch(server.address, key_files=[switch_key]).address, key_files=[switch_key]
+    )
+    client = network.client(lower.address, key_file=key)
+    assert client.join(zeros(20_000), 10.0) == 1
+    seen = 1
+    for _ in range(20):
+        client.push([np.ones(20_000, np.float32)], reward=0.0)
+        came = client.wait(seen, 10.0)
+        assert came is not None
+        seen = came
+    signatures = stats(client)["signatures"]
+    assert signatures["checks"] is True
+    assert signatures["checked"] >= 21
+    assert [signatures[bad] for bad in ("forged", "unsigned", "wrong")] == [0, 0, 0]
+    assert stats(server)["signatures"] >= 21
+
+
+def test_a_server_or_worker_with_a_switchs_key_is_told_of(
+    network: Network, key: str, switch_key: str
+) -> None:
+    server = network.server(key_files=[switch_key])
+    client = network.client(server.address, key_file=key, silent_after_ms=300)
+    with pytest.raises(olaf.UnreachableError, match="start the server with the job's key"):
+        client.join(zeros(), 1.5)
+    assert "model_unsigned" in {event["event"] for event in events(client)}
+    assert stats(server)["refused"]["cannot_sign"] > 0
+    trusting = network.client(server.address, key_file=switch_key)
+    assert trusting.join(zeros(), 10.0) >= 1
+    assert "models_unchecked" in {event["event"] for event in events(trusting)}
+    assert stats(trusting)["signatures"]["checks"] is False
 
 
 def test_who_has_no_key_gets_no_answer_and_hears_why(network: Network, key: str) -> None:

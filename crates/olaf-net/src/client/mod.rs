@@ -101,10 +101,13 @@ impl Client {
         let peer = peers.fix(switch);
         let set_up = config.worker(address, peer, switch.is_ipv6(), socket.path_mtu())?;
         let chance_seed = u64::from(worker) << 32 | u64::from(session);
-        let worker = Worker::new(WorkerConfig { chance_seed, ..set_up });
+        let mut worker = Worker::new(WorkerConfig { chance_seed, ..set_up });
         let local = socket.local();
         let keys =
             keys::secrets("key_file", config.key_file.as_slice(), config.key.as_slice(), &[])?;
+        if let Some(keys) = &keys {
+            worker.check_models(keys.signer());
+        }
         let shared = Shared::new(socket, peers, peer, worker, keys)
             .map_err(|error| StartError::System("cannot open a client".into(), error))?;
         let shared = Arc::new(shared);

@@ -116,6 +116,20 @@ pub(super) fn unreachable(
              `olaf switch`), or correct the switch's `upstream`"
         );
     }
+    let signatures = &statistics.signatures;
+    if signatures.forged + signatures.wrong > 0 {
+        return format!(
+            "the models of job {job} that come through {switch} are not those that its server \
+             signed: a switch on the way changes them; replace it, and its key"
+        );
+    }
+    if signatures.unsigned > 0 || signatures.held > 0 {
+        return format!(
+            "models of job {job} come through {switch} without the server's signature: start the \
+             server with the job's key (a switch's key cannot sign), and update switches of an \
+             earlier release"
+        );
+    }
     format!(
         "switch ({switch}) and server answer, but the model of job {job} was not complete within \
          {waited:.1} s: allow more time, or look for loss (kernel_drops in the statistics)"

@@ -1,6 +1,6 @@
 //! The file of a key: one line of JSON that only its owner may read.
 
-use super::secrets::{fill, hop_secret};
+use super::secrets::{fill, hop_secret, model_secret};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::fs;
@@ -111,6 +111,11 @@ impl Key {
             Kind::Job => hop_secret(&self.secret),
             Kind::Switch => self.secret,
         }
+    }
+
+    /// What models are signed with. A switch's key has nothing of it.
+    pub(super) fn model(&self) -> Option<[u8; SECRET_BYTES]> {
+        (self.kind == Kind::Job).then(|| model_secret(&self.secret))
     }
 
     /// Reads a file that only its owner may read.

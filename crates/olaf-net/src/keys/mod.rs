@@ -6,6 +6,8 @@
 
 mod file;
 mod given;
+#[cfg(test)]
+mod lying;
 mod secrets;
 
 pub(crate) use file::open_to_others;

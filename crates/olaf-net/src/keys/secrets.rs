@@ -4,11 +4,17 @@
 use super::file::Key;
 use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Prk, Salt};
-use aws_lc_rs::{hmac, rand};
-use olaf_engine::seal::{Direction, KeyInfo, Secrets, Session};
+use aws_lc_rs::{digest, hmac, rand};
+use olaf_engine::seal::{Direction, KeyInfo, Secrets, Session, Signer};
+use olaf_wire::Hash;
+use olaf_wire::offsets::LANE;
 use olaf_wire::sealed::{KeyName, TAG_BYTES, Tag};
+use olaf_wire::signature::SignatureTag;
+use olaf_wire::update::write_lanes;
 
 const NONCE_BYTES: usize = 12;
+/// Lanes that are put in wire order together.
+const HASHED_AT_ONCE: usize = 1024;
 
 /// The keys of a process.
 pub(crate) struct KeySet {
@@ -20,6 +26,7 @@ pub(crate) struct KeySet {
 
 struct OfKey {
     hop: [u8; 32],
+    model: Option<hmac::Key>,
     handshake: hmac::Key,
 }
 
@@ -28,7 +35,8 @@ impl KeySet {
         let of = |key: &Key| {
             let hop = key.hop();
             let handshake: [u8; 32] = derived(b"", &hop, b"handshake");
-            OfKey { hop, handshake: hmac::Key::new(hmac::HMAC_SHA256, &handshake) }
+            let model = key.model().map(|secret| hmac::Key::new(hmac::HMAC_SHA256, &secret));
+            OfKey { hop, model, handshake: hmac::Key::new(hmac::HMAC_SHA256, &handshake) }
         };
         let info = |key: &Key| KeyInfo { name: name_of(&key.hop()), job: key.job };
         let mut cookie = [0; 32];
@@ -65,6 +73,12 @@ impl Secrets for KeySet {
         truncated(&self.cookie, bytes)
     }
 
+    fn signer(&self) -> Box<dyn Signer> {
+        let keys = self.infos.iter().zip(&self.keys);
+        let of = |(info, key): (&KeyInfo, &OfKey)| Some((*info, key.model.clone()?));
+        Box::new(Models(keys.filter_map(of).collect()))
+    }
+
     fn session(&self, key: usize, initiator: &Tag, responder: &Tag) -> Box<dyn Session> {
         let both = [*initiator, *responder].concat();
         let key = |direction: &[u8]| {
@@ -74,6 +88,56 @@ impl Secrets for KeySet {
         };
         Box::new(Gmac { up: key(b"up"), down: key(b"down") })
     }
+}
+
+/// The keys that models are signed with, of those keys that are a job's. SHA-256 hashes the models.
+struct Models(Vec<(KeyInfo, hmac::Key)>);
+
+impl Models {
+    fn key(&self, job: u32) -> Option<&hmac::Key> {
+        let mut known = self.0.iter();
+        known.find_map(|(info, key)| info.allows(Some(job)).then_some(key))
+    }
+}
+
+impl Signer for Models {
+    fn signs(&self, job: u32) -> bool {
+        self.key(job).is_some()
+    }
+
+    fn draw(&mut self) -> u64 {
+        let mut drawn = [0; 8];
+        fill(&mut drawn);
+        u64::from_ne_bytes(drawn).max(1)
+    }
+
+    fn hash_lanes(&self, lanes: &[f32]) -> Hash {
+        let mut context = digest::Context::new(&digest::SHA256);
+        let mut bytes = [0; HASHED_AT_ONCE * LANE];
+        for lanes in lanes.chunks(HASHED_AT_ONCE) {
+            let bytes = &mut bytes[..lanes.len() * LANE];
+            write_lanes(lanes, bytes);
+            context.update(bytes);
+        }
+        hash_of(&context.finish())
+    }
+
+    fn hash_hashes(&self, hashes: &[Hash]) -> Hash {
+        hash_of(&digest::digest(&digest::SHA256, hashes.as_flattened()))
+    }
+
+    fn tag(&self, job: u32, bytes: &[u8]) -> SignatureTag {
+        truncated(self.key(job).expect("a caller asks signs() first"), bytes)
+    }
+
+    fn verify(&self, job: u32, bytes: &[u8], tag: &SignatureTag) -> bool {
+        let own = self.key(job).map(|key| truncated(key, bytes));
+        own.is_some_and(|own| aws_lc_rs::constant_time::verify_slices_are_equal(&own, tag).is_ok())
+    }
+}
+
+fn hash_of(digest: &digest::Digest) -> Hash {
+    digest.as_ref().try_into().expect("SHA-256 has 32 bytes")
 }
 
 /// The keys of a session. The nonce is the datagram's number, which a direction uses once.
@@ -120,6 +184,11 @@ pub(super) fn fill(bytes: &mut [u8]) {
 /// What signs datagrams, derived from a job's secret.
 pub(super) fn hop_secret(secret: &[u8; 32]) -> [u8; 32] {
     derived(b"", secret, b"hop")
+}
+
+/// What models are signed with, derived from a job's secret beside the hop key.
+pub(super) fn model_secret(secret: &[u8; 32]) -> [u8; 32] {
+    derived(b"", secret, b"model")
 }
 
 /// The public name of a key, derived from what signs its datagrams.
@@ -178,6 +247,39 @@ mod tests {
         let (stranger, _) = pair();
         let forged = stranger.session(0, &a, &b).sign(Direction::Up, 5, b"datagram");
         assert!(!down.verify(Direction::Up, 5, b"datagram", &forged));
+    }
+
+    #[test]
+    fn a_switch_cannot_sign_a_model_and_job_and_bytes_are_under_the_tag() {
+        let (worker, switch) = pair();
+        let server = worker.signer();
+        assert!(server.signs(3) && !server.signs(4) && !switch.signer().signs(3));
+        let tag = server.tag(3, b"version 7");
+        assert!(worker.signer().verify(3, b"version 7", &tag));
+        assert!(!server.verify(3, b"version 8", &tag));
+        assert!(!server.verify(4, b"version 7", &tag), "it has no key of job 4");
+        assert!(!switch.signer().verify(3, b"version 7", &tag));
+        // Nothing that a switch's key signs is a signature under a model.
+        assert!(!server.verify(3, b"version 7", &switch.sign(0, b"version 7")));
+        let (stranger, _) = pair();
+        assert!(!server.verify(3, b"version 7", &stranger.signer().tag(3, b"version 7")));
+        let mut drawing = worker.signer();
+        assert_ne!(drawing.draw(), drawing.draw());
+    }
+
+    #[test]
+    fn a_model_is_hashed_as_it_travels() {
+        let (worker, _) = pair();
+        let signer = worker.signer();
+        let lanes: Vec<f32> = (0..3000).map(|lane| lane as f32 * 0.5).collect();
+        let bytes: Vec<u8> = lanes.iter().flat_map(|lane| lane.to_le_bytes()).collect();
+        let whole = |bytes: &[u8]| hash_of(&digest::digest(&digest::SHA256, bytes));
+        assert_eq!(signer.hash_lanes(&lanes), whole(&bytes));
+        // FIPS 180-4 of nothing.
+        let empty = signer.hash_lanes(&[]).map(|byte| format!("{byte:02x}")).concat();
+        assert_eq!(empty, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+        let both = [whole(b"a"), whole(b"b")];
+        assert_eq!(signer.hash_hashes(&both), whole(&both.concat()));
     }
 
     #[test]

@@ -48,10 +48,13 @@ impl Server {
             let found = address::resolve(text, |a| socket.reaches(a));
             brain.allow_switch(peers.fix(found.map_err(in_key("switches_from"))?));
         }
+        let keys = tenants::secrets(&config.key_files, &config.keys, &config.jobs)?;
+        if let Some(keys) = &keys {
+            brain.sign_models(keys.signer());
+        }
         // Only the process that has the port writes the file.
         let keeper = config.keeper(&mut brain)?;
         let kept = Kept { brain, keeper, finished: false };
-        let keys = tenants::secrets(&config.key_files, &config.keys, &config.jobs)?;
         // An end has one port, and nobody is above a server.
         let driver = Driver::new("server", kept, Wiring::end(), peers, socket).behind(keys);
         let watch = Watch::bind(Setting {

@@ -562,6 +562,7 @@ const SERVER: &[Row] = &[
         "olaf_server_answers",
         "Answers that did not leave: dropped at a full link, or replaced by a newer one.",
     ),
+    counter("signatures", "olaf_server_signatures", "Signatures under versions of models."),
     counter(
         "checkpoint.{result=written|failed}",
         "olaf_checkpoints",
@@ -752,6 +753,26 @@ const WORKER: &[Row] = &[
     gauge("queue.used", "olaf_queue_used_slots", "Segments in the queue now."),
     gauge("queue.active_clusters", "olaf_active_clusters", "Clusters that sent an update lately."),
     gauge("queue.switches", "olaf_worker_switches", "Switches on the way to the server."),
+    gauge(
+        "signatures.checks",
+        "olaf_worker_checks_signatures",
+        "1: the worker takes a model with the server's signature only.",
+    ),
+    gauge(
+        "signatures.held",
+        "olaf_worker_held_models",
+        "Whole models that wait for the server's signature.",
+    ),
+    counter(
+        "signatures.{result=checked|forged|unsigned|wrong}",
+        "olaf_worker_signatures",
+        "Models with the right signature, models that the server did not sign, models without a signature in time, and wrong signatures.",
+    ),
+    counter(
+        "signatures.asked",
+        "olaf_worker_signature_questions",
+        "Questions for a signature of the server.",
+    ),
     gauge("path.mtu_bytes", "olaf_path_mtu_bytes", "Longest IP packet that passed both ways."),
     gauge("path.narrow", "olaf_path_narrow", "1: the path has become too narrow."),
     counter("path.probes", "olaf_path_probes", "Probes of the path."),
