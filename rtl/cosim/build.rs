@@ -54,6 +54,12 @@ const BUILDS: &[Build] = &[
         mistake: None,
     },
     Build {
+        name: "queue_jumbo",
+        top: "olaf_queue",
+        parameters: &[("SLOTS", 8), ("FRAME", 9036), ("BLOCK", 1), ("GATE", 0)],
+        mistake: None,
+    },
+    Build {
         // An update that comes right behind another one of its flow is added to the sum before.
         name: "queue_broken",
         top: "olaf_queue",
@@ -64,18 +70,20 @@ const BUILDS: &[Build] = &[
 
 fn main() {
     let sources = Path::new("../rtl");
-    println!("cargo:rerun-if-changed=../rtl");
     println!("cargo:rerun-if-changed=shim");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let runtime = runtime();
     for build in BUILDS {
         let verilog = planted(sources, build, &out);
         let generated = verilate(build, &verilog, &out);
+        watch(build, &generated, sources);
         let mut library = library(&runtime);
         library.include(&generated).file(format!("shim/{}.cpp", build.top));
         library.define("NAME", build.name).define("MODEL", &*format!("V{}", build.name));
         library.define("HEADER", &*format!("\"V{}.h\"", build.name));
         library.files(files(&generated, "cpp"));
+        // The mistake shows soon: what runs a little while need not be fast.
+        library.opt_level(if build.mistake.is_some() { 0 } else { 2 });
         library.compile(build.name);
     }
     let mut library = library(&runtime);
@@ -143,6 +151,18 @@ fn verilate(build: &Build, verilog: &Path, out: &Path) -> PathBuf {
     let done = command.output().expect("verilator has been started before");
     assert!(done.status.success(), "{command:?}\n{}", String::from_utf8_lossy(&done.stderr));
     folder
+}
+
+/// The build is repeated if a file changes that it was made of; the list is Verilator's.
+fn watch(build: &Build, generated: &Path, sources: &Path) {
+    let list = generated.join(format!("V{}__ver.d", build.name));
+    let text = fs::read_to_string(list).expect("verilator writes a list of its inputs");
+    for input in text.split_whitespace().map(Path::new) {
+        if input.extension().is_some_and(|is| is == "v") {
+            let name = input.file_name().expect("a file has a name");
+            println!("cargo:rerun-if-changed={}", sources.join(name).display());
+        }
+    }
 }
 
 fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {

@@ -10,13 +10,14 @@ import pytest
 from olaf.experiments import Spread, hardware
 from olaf.experiments.catalog import find, plan
 from olaf.experiments.hardware import XCU55C, Cells, counts, program, simulated
-from olaf.experiments.olaf import rtl_bursts
+from olaf.experiments.olaf import rtl_bursts, rtl_time
 from olaf.experiments.result import Record
 from olaf.experiments.running import run
 from olaf.outcome import RunError
 
 COUNTS = """build,lut,ff,carry,mux,bram36,dsp
 olaf_queue_control SLOTS=8,1000,500,14,3,0,0
+olaf_queue SLOTS=8 BLOCK=1,26000,500,14,3,7,12
 other,1,2,3,4,5,6
 """
 
@@ -29,8 +30,21 @@ def _checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def pretend(_: Path, told: Mapping[str, Any]) -> dict[str, Any]:
+def pretend(built: Path, asked: Mapping[str, Any]) -> dict[str, Any]:
     """A queue that loses every fifth update and merges pairs of the others."""
+    assert built == Path("figures")
+    ((kind, told),) = asked.items()
+    if kind == "updates":
+        beats = -(-told["bytes"] // 64)
+        return {
+            "beats": beats,
+            "last_in_to_first_out": 11,
+            "stored_and_sent": 2 * beats + 10,
+            "one_flow": beats * told["updates"],
+            "one_flow_left": 3,
+            "many_flows": 2 * beats * told["updates"],
+            "merged_departure": 33,
+        }
     sent = len(told["at_ns"])
     dropped = sent // 5
     received = (sent - dropped) // 2 if told["merging"] else sent - dropped
@@ -49,6 +63,7 @@ def _made(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> Record:
     assert checkout.is_dir()
     monkeypatch.setattr("olaf.experiments.olaf.hardware.program", Path)
     monkeypatch.setattr(rtl_bursts, "simulated", pretend)
+    monkeypatch.setattr(rtl_time, "simulated", pretend)
     return run(plan(find("olaf/hardware"), seeds=[3, 4], quick=True), lambda *_: None)
 
 
@@ -62,7 +77,7 @@ def test_the_rows_are_those_of_table_1_from_the_hardware(made: Record) -> None:
 
 
 def test_paper_software_and_hardware_stand_side_by_side(made: Record) -> None:
-    table = made.tables[0]
+    table = next(table for table in made.tables if table.title.startswith("Table 1"))
     assert [column.name for column in table.columns][2:] == [
         "paper",
         "software (`olaf replay`)",
@@ -84,13 +99,30 @@ def test_paper_software_and_hardware_stand_side_by_side(made: Record) -> None:
 
 def test_cells_stand_beside_their_share_of_the_device(made: Record) -> None:
     table = next(table for table in made.tables if table.title.startswith("Cells"))
-    (line,) = table.rows
-    assert line[:4] == [
+    assert [line[0] for line in table.rows] == [
         "olaf_queue_control SLOTS=8",
-        1000,
-        pytest.approx(100 * 1000 / XCU55C.lut),
-        500,
+        "olaf_queue SLOTS=8 BLOCK=1",
     ]
+    assert table.rows[0][1:4] == [1000, pytest.approx(100 * 1000 / XCU55C.lut), 500]
+    rows = {row.quantity: row for row in made.rows if row.where == "olaf_queue SLOTS=8 BLOCK=1"}
+    lut = rows["LUT, of an XCU55C"]
+    assert lut.ours.mean == pytest.approx(100 * 26_000 / XCU55C.lut)
+    assert (lut.paper, lut.goal_verdict) == (3.52, "missed")
+    assert rows["block RAM, of an XCU55C"].paper is None
+
+
+def test_both_readings_of_the_papers_time_are_shown(made: Record) -> None:
+    rows = {(row.quantity, row.where): row for row in made.rows}
+    through = rows["time per update, one behind the other", "1,500 bytes"]
+    assert (through.ours.mean, through.paper, through.verdict) == (96.0, 96.0, "matches")
+    stored = rows["time of an update alone, stored and then sent", "1,500 bytes"]
+    assert (stored.ours.mean, stored.paper, stored.verdict) == (232.0, 96.0, "differs")
+    added = rows["cycles from its last beat in to its first beat out", "1,500 bytes"]
+    assert added.goal_verdict == "met"
+    rate = rows["rate of updates of one flow, back to back", "128 bytes"]
+    assert (rate.ours.mean, rate.paper, rate.goal_verdict) == (128.0, 50.0, "met")
+    table = next(table for table in made.tables if table.title.startswith("Cycles"))
+    assert [line[0] for line in table.rows] == ["128", "1,500"]
 
 
 def test_updates_without_a_fate_are_an_error(
@@ -98,6 +130,7 @@ def test_updates_without_a_fate_are_an_error(
 ) -> None:
     assert checkout.is_dir()
     monkeypatch.setattr("olaf.experiments.olaf.hardware.program", Path)
+    monkeypatch.setattr(rtl_time, "simulated", pretend)
     monkeypatch.setattr(
         rtl_bursts, "simulated", lambda built, told: pretend(built, told) | {"dropped": 1}
     )
@@ -120,7 +153,7 @@ def test_a_missing_tool_is_named_with_its_remedy(
     monkeypatch.setattr(hardware, "CHECKOUT", tmp_path)
     monkeypatch.setattr(shutil, "which", lambda name: None if name == tool else f"/usr/bin/{name}")
     with pytest.raises(RunError, match=rf"{tool}: not installed.*rtl/env"):
-        program("bursts")
+        program("figures")
 
 
 def test_without_a_checkout_the_figure_says_so(
@@ -128,7 +161,7 @@ def test_without_a_checkout_the_figure_says_so(
 ) -> None:
     monkeypatch.setattr(hardware, "CHECKOUT", tmp_path)
     with pytest.raises(RunError, match="clone the repository"):
-        program("bursts")
+        program("figures")
     with pytest.raises(RunError, match="clone the repository"):
         counts()
 

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pydantic import Field
 
 from olaf import experiments
-from olaf.experiments import Column, Result, Table, Task
+from olaf.experiments import Column, Goal, Result, Row, Spread, Table, Task
 from olaf.experiments.hardware import XCU55C, Cells, counts, program
-from olaf.experiments.olaf import rtl_bursts
+from olaf.experiments.olaf import rtl_bursts, rtl_time
 from olaf.experiments.olaf.bursts import Traffic
 
 SLOTS = 8
 """Slots of the builds: those of the paper (OLAF §8.1)."""
-MODULES = ("olaf_", "fp32_lanes LANES=16", "fp_add EXPONENT=11", "axil_counters")
-"""Builds that the queue consists of, by the beginnings of their names."""
+WHOLE = "olaf_queue "
+"""The beginning of the names of the whole queue's builds."""
+MODULES = (
+    "olaf_",
+    "fp32_lanes LANES=16",
+    "fp_add EXPONENT=11",
+    "fp_mul",
+    "fp_div",
+    "axil_counters",
+)
+"""Builds of the queue and of its modules, by the beginnings of their names."""
 
 
 class Parameters(experiments.Parameters):
@@ -23,6 +34,10 @@ class Parameters(experiments.Parameters):
     """Traffic of all workers."""
     rates: list[str] = Field(min_length=1)
     """Bandwidths of the uplink."""
+    update_bytes: list[int] = Field(min_length=1)
+    """Sizes of updates whose cycles are counted."""
+    updates: int = Field(ge=2)
+    """Updates of one size that come back to back."""
 
 
 def run(task: Task[Parameters]) -> Result:
@@ -30,22 +45,57 @@ def run(task: Task[Parameters]) -> Result:
     given = task.parameters
     cells = counts()
     task.say("building the simulation of the hardware")
-    built = program("bursts")
+    built = program("figures")
+    cycles = rtl_time.measure(task, built, given.update_bytes, given.updates)
     found = rtl_bursts.measure(task, built, given.traffic, SLOTS, given.rates)
     return Result(
-        rows=rtl_bursts.rows(found, task.paper),
-        tables=[*rtl_bursts.tables(found, task.paper), cell_table(cells)],
+        rows=[
+            *rtl_time.rows(cycles, given.updates, task.paper),
+            *cell_rows(cells, task.paper, len(task.seeds)),
+            *rtl_bursts.rows(found, task.paper),
+        ],
+        tables=[
+            rtl_time.table(cycles, given.updates),
+            *rtl_bursts.tables(found, task.paper),
+            cell_table(cells),
+        ],
         charts=rtl_bursts.charts(found),
         notes=[
             f"{len(found.cycles)} simulations of {min(found.cycles):,} to {max(found.cycles):,} "
-            "cycles of 4 ns. The decisions are those of the module `olaf_queue_control`; the "
-            "bench plays the memory of the frames and the link."
+            "cycles of 4 ns, each of whole frames through the module `olaf_queue`."
         ],
     )
 
 
+def cell_rows(cells: dict[str, Cells], paper: dict[str, Any], seeds: int) -> list[Row]:
+    """Shares of the device that the builds of the whole queue take; none without such a build."""
+    made = []
+    for name, of in cells.items():
+        if not name.startswith(WHOLE):
+            continue
+        shares = {
+            "LUT": (of.lut / XCU55C.lut, paper["lut"], Goal(at_most=1.0)),
+            "flip-flops": (of.ff / XCU55C.ff, paper["ff"], None),
+            "multiplexers": (of.mux / XCU55C.mux, paper["mux"], None),
+            "block RAM": (of.bram36 / XCU55C.bram36, None, None),
+        }
+        for quantity, (share, theirs, goal) in shares.items():
+            made.append(
+                Row(
+                    quantity=f"{quantity}, of an XCU55C",
+                    where=name,
+                    unit="%",
+                    paper=theirs,
+                    # Nothing random is in it.
+                    ours=Spread.of([100 * share] * seeds),
+                    goal=goal if "BLOCK=1" in name else None,
+                )
+            )
+    return made
+
+
 def cell_table(cells: dict[str, Cells]) -> Table:
-    """Cells of each module of the queue, and the share of the device."""
+    """Cells of the queue and of its modules, and the share of the device."""
     found = {name: of for name, of in cells.items() if name.startswith(MODULES)}
     return Table(
         title="Cells of the modules, and their share of an XCU55C",

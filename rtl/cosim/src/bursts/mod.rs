@@ -1,21 +1,23 @@
-//! The traffic of OLAF §8.1 through the hardware: what leaves, what merges, what is lost, and how old the
-//! models at the server are. Nothing is compared here; `tests/` do that.
+//! The figures of the hardware: the traffic of OLAF §8.1 (what leaves, what merges, what is lost, and how old the
+//! models at the server are), and cycles of an update. Nothing is compared here; `tests/` do that.
 //!
 //! Time is that of a clock of 250 MHz. Each cycle is simulated, idle ones too.
 
-mod control;
+mod datagram;
 mod link;
+mod queue;
+mod rate;
 mod tally;
 
-pub use control::through_control;
+pub use queue::through_queue;
+pub use rate::{Cycles, Updates, measure};
 pub use tally::Outcome;
 
+use datagram::Sent;
 use serde::Deserialize;
 
 /// Length of a cycle at 250 MHz (OLAF §7).
 pub const CYCLE_NS: u64 = 4;
-/// Bytes of a beat.
-pub const BEAT: u64 = 64;
 
 /// Updates of equal length, the queue, and the link behind it.
 #[derive(Clone, Debug, Deserialize)]
@@ -28,23 +30,13 @@ pub struct Bursts {
     /// The cluster of each update.
     pub cluster: Vec<u32>,
     /// Bytes of an update.
-    pub bytes: u64,
+    pub bytes: usize,
     /// Bits a second of the link behind the queue.
     pub rate_bps: u64,
     /// False: every update is a flow of its own, so that the queue is a FIFO.
     pub merging: bool,
     /// Begins the registers that have no value.
     pub seed: u64,
-}
-
-/// One update.
-#[derive(Clone, Copy, Debug)]
-struct Update {
-    at_ns: u64,
-    worker: u32,
-    cluster: u32,
-    /// What updates must have in common to merge.
-    flow: u32,
 }
 
 impl Bursts {
@@ -58,25 +50,21 @@ impl Bursts {
         if !self.at_ns.is_sorted() {
             return Err("at_ns: in order".into());
         }
-        if self.bytes == 0 || self.rate_bps == 0 {
-            return Err("bytes, rate_bps: above 0".into());
+        if self.bytes < 100 || self.bytes > queue::LONGEST || !self.bytes.is_multiple_of(4) {
+            return Err(format!("bytes: a multiple of 4, 100 to {}", queue::LONGEST));
+        }
+        if self.rate_bps == 0 {
+            return Err("rate_bps: above 0".into());
         }
         Ok(self)
     }
 
-    fn beats(&self) -> u64 {
-        self.bytes.div_ceil(BEAT)
-    }
-
-    fn updates(&self) -> impl Iterator<Item = Update> + '_ {
-        (0u32..).zip(&self.at_ns).map(|(index, at_ns)| {
-            let cluster = self.cluster[index as usize];
-            Update {
-                at_ns: *at_ns,
-                worker: self.worker[index as usize],
-                cluster,
-                flow: if self.merging { cluster } else { index },
-            }
+    fn updates(&self) -> impl Iterator<Item = Sent> + '_ {
+        (0u32..).zip(&self.at_ns).map(|(index, at_ns)| Sent {
+            cluster: self.cluster[index as usize],
+            segment: if self.merging { 0 } else { index },
+            worker: self.worker[index as usize],
+            at_ns: *at_ns,
         })
     }
 }

@@ -5,4 +5,4 @@ mod pins;
 mod traffic;
 
 pub use bench::{Counts, compare};
-pub use pins::{BROKEN, EIGHT_SLOTS, In, Out, THREE_SLOTS};
+pub use pins::{BROKEN, EIGHT_SLOTS, THREE_SLOTS};

@@ -28,13 +28,6 @@ impl In {
         self.worker = contribution.worker.0;
         self.contributors = contribution.contributors;
     }
-
-    /// One worker's update is on the pins.
-    pub(crate) fn offer_one(&mut self, flow: u32, worker: u32) {
-        self.arrive = true;
-        self.flow = [flow, 0, 0];
-        (self.worker, self.contributors) = (worker, 1);
-    }
 }
 
 /// A flow as the 96 bits of the pins.

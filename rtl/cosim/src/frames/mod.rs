@@ -13,4 +13,5 @@ mod twin;
 
 pub use bench::{Queue, compare};
 pub use counters::{COUNTERS, Counters, NAMES};
-pub use pins::{BROKEN, EIGHT_SLOTS, In, Out, THREE_SLOTS};
+pub(crate) use frame::{Beat, Frame, bytes_of};
+pub use pins::{BROKEN, EIGHT_SLOTS, In, JUMBO, Out, THREE_SLOTS};

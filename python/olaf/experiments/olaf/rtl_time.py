@@ -1,0 +1,103 @@
+"""OLAF §7 and §12.1: cycles of an update in the verilated hardware, and the rate that follows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from olaf.experiments import Column, Goal, Row, Spread, Table, Task
+from olaf.experiments.hardware import CLOCK_HZ, simulated
+
+NS = 1e9 / CLOCK_HZ["olaf"]
+"""Length of a cycle."""
+BEAT_BITS = 512
+
+Cycles = dict[int, list[dict[str, float]]]
+"""By bytes of an update; what the program prints, for each seed."""
+
+
+def measure(task: Task[Any], built: Path, sizes: Sequence[int], updates: int) -> Cycles:
+    """Send updates of each size through the queue, alone and back to back."""
+    found: Cycles = {size: [] for size in sizes}
+    for seed in task.seeds:
+        for size in sizes:
+            asked = {"bytes": size, "updates": updates, "seed": seed}
+            found[size].append(simulated(built, {"updates": asked}))
+    return found
+
+
+def rows(cycles: Cycles, updates: int, paper: dict[str, Any]) -> list[Row]:
+    """Both readings of the paper's time, the added latency, and the rate of short updates."""
+    made = []
+    for size, seen in cycles.items():
+        theirs = paper.get(f"ns_{size}")
+        where = f"{size:,} bytes"
+        added = Spread.of([one["last_in_to_first_out"] for one in seen])
+        if theirs is not None:
+            through = [NS * one["one_flow"] / updates for one in seen]
+            stored = [NS * one["stored_and_sent"] for one in seen]
+            made += [
+                _time("time per update, one behind the other", where, theirs, through),
+                _time("time of an update alone, stored and then sent", where, theirs, stored),
+                Row(
+                    quantity="cycles from its last beat in to its first beat out",
+                    where=where,
+                    ours=added,
+                    goal=Goal(at_most=12),
+                ),
+            ]
+        else:
+            made.append(
+                Row(
+                    quantity="rate of updates of one flow, back to back",
+                    where=where,
+                    unit="Gbit/s",
+                    paper=paper["rate_gbit"],
+                    ours=Spread.of([_gbit(one, updates) for one in seen]),
+                    goal=Goal(at_least=BEAT_BITS / NS),
+                )
+            )
+    return made
+
+
+def _time(quantity: str, where: str, theirs: float, ns: list[float]) -> Row:
+    return Row(quantity=quantity, where=where, unit="ns", paper=theirs, ours=Spread.of(ns))
+
+
+def _gbit(one: dict[str, float], updates: int) -> float:
+    """Gbit/s of whole beats, as the interface moves them."""
+    return one["beats"] * updates * BEAT_BITS / (one["one_flow"] * NS)
+
+
+def table(cycles: Cycles, updates: int) -> Table:
+    """Every size."""
+    return Table(
+        title="Cycles of 4 ns, by size of the update",
+        columns=[
+            Column(name="bytes"),
+            Column(name="beats", digits=0),
+            Column(name="last beat in to first beat out", digits=0),
+            Column(name="stored and sent", digits=0),
+            Column(name="per update, one flow", digits=2),
+            Column(name="per update, many flows", digits=2),
+            Column(name="between departures of merged entries", digits=0),
+        ],
+        rows=[
+            [
+                f"{size:,}",
+                seen[0]["beats"],
+                *(_of(seen, name) for name in ("last_in_to_first_out", "stored_and_sent")),
+                *(_of(seen, name, updates) for name in ("one_flow", "many_flows")),
+                _of(seen, "merged_departure"),
+            ]
+            for size, seen in cycles.items()
+        ],
+        note="Updates of one flow come from different workers, so that they merge. The last column "
+        "is a full queue of merged entries behind which the link is always free, and the longest "
+        "time between two of them: a short entry waits for the division of its mean reward.",
+    )
+
+
+def _of(seen: Sequence[dict[str, float]], name: str, by: int = 1) -> Spread:
+    return Spread.of([one[name] / by for one in seen])
