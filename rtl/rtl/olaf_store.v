@@ -106,6 +106,10 @@ always @(posedge clk) begin
     end
 end
 
+`ifdef FORMAL
+`include "olaf_store_props.v"
+`endif
+
 endmodule
 
 `resetall
