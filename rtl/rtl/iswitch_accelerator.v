@@ -172,16 +172,23 @@ generate
     end
 endgenerate
 
+// A register, so that no decision has to be made and counted within one cycle.
+reg [COUNTERS*AMOUNT-1:0] grow_reg = 0;
+always @(posedge clk)
+    if (rst) grow_reg <= 0;
+    else grow_reg <= {
+        one(message_of_no_member), one(message_of_unknown_generation), one(h_refused),
+        one(leave_refused), one(join_refused), one(ended), one(began), one(forced),
+        one(result_again), {{AMOUNT-PIECES{1'b0}}, results},
+        {{AMOUNT-PIECES-CELL{1'b0}}, given_up}, {{AMOUNT-PIECES{1'b0}}, summed},
+        fates, one(decides)};
+
 // "iSWa", and the version of the list above.
 axil_counters #(
     .COUNTERS(COUNTERS), .AMOUNT(AMOUNT), .ADDRESS(12), .TYPE(32'h69535761), .VERSION(32'd1)
 ) counters (
     .clk(clk), .rst(rst),
-    .grow({one(message_of_no_member), one(message_of_unknown_generation), one(h_refused),
-           one(leave_refused), one(join_refused), one(ended), one(began), one(forced),
-           one(result_again), {{AMOUNT-PIECES{1'b0}}, results},
-           {{AMOUNT-PIECES-CELL{1'b0}}, given_up}, {{AMOUNT-PIECES{1'b0}}, summed},
-           fates, one(decides)}),
+    .grow(grow_reg),
     .s_axil_awaddr(s_axil_awaddr), .s_axil_awvalid(s_axil_awvalid),
     .s_axil_awready(s_axil_awready), .s_axil_wdata(s_axil_wdata), .s_axil_wstrb(s_axil_wstrb),
     .s_axil_wvalid(s_axil_wvalid), .s_axil_wready(s_axil_wready), .s_axil_bresp(s_axil_bresp),
@@ -190,6 +197,10 @@ axil_counters #(
     .s_axil_arready(s_axil_arready), .s_axil_rdata(s_axil_rdata), .s_axil_rresp(s_axil_rresp),
     .s_axil_rvalid(s_axil_rvalid), .s_axil_rready(s_axil_rready)
 );
+
+`ifdef FORMAL
+`include "iswitch_accelerator_props.v"
+`endif
 
 endmodule
 

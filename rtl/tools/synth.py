@@ -1,6 +1,7 @@
-"""Counts the cells of each module after `synth_xilinx -family xcup`, and finds its longest path.
+"""Counts the cells of each module after `synth_xilinx`, and finds its longest path.
 
-Compares with ``syn/counts.csv`` and ``syn/paths.csv``.
+Compares with ``syn/counts.csv`` and ``syn/paths.csv``. Modules of iSwitch are made for its board's
+family (`xc7`: NetFPGA-SUME), all others for OLAF's (`xcup`).
 
     python tools/synth.py [--write] [--long] [MODULE..]
 
@@ -43,11 +44,13 @@ BUILDS: list[tuple[str, dict[str, int]]] = [
     ("olaf_identifier", {}),
     ("olaf_status", {"USER": 1}),
     ("axil_counters", {"COUNTERS": 8, "AMOUNT": 32}),
+    ("iswitch_accelerator", {"PORTS": 4, "SLOTS": 32}),
 ]
-# As BUILDS; each takes two minutes of a core.
+# As BUILDS; each takes up to two minutes of a core.
 LONG: list[tuple[str, dict[str, int]]] = [
     ("olaf_queue", {"SLOTS": 8, "FRAME": 256, "BLOCK": 0, "GATE": 0}),
     ("olaf_queue", {"SLOTS": 8, "FRAME": 9036, "BLOCK": 1, "GATE": 0}),
+    ("iswitch_accelerator", {"PORTS": 4, "SLOTS": 128}),
 ]
 
 
@@ -75,6 +78,7 @@ def synthesise(
     module, parameters = build
     folder = RTL / "build" / "syn" / name(module, parameters).replace(" ", "-")
     folder.mkdir(parents=True, exist_ok=True)
+    family = "xc7" if module.startswith("iswitch_") else "xcup"
     sets = " ".join(f"-set {key} {value}" for key, value in parameters.items())
     # Relative paths: the tool, which is WebAssembly, has a /tmp of its own. Only the files that the
     # build needs are read: Yosys' own names depend on all that it reads, and counts on the names.
@@ -82,7 +86,7 @@ def synthesise(
         f"read_verilog {' '.join(f'rtl/{source}.v' for source in sources(module))}; "
         f"{f'chparam {sets} {module}; ' if sets else ''}"
         # Not flattened: a module that stands sixteen times is synthesised once.
-        f"synth_xilinx -family xcup -noiopad -noclkbuf -top {module}; "
+        f"synth_xilinx -family {family} -noiopad -noclkbuf -top {module}; "
         f"tee -q -o {folder.relative_to(RTL)}/stat.json stat -json; "
         # A path may pass from one module to another.
         f"flatten; write_json {folder.relative_to(RTL)}/netlist.json"
@@ -97,14 +101,15 @@ def synthesise(
     # Shift registers and memories of LUTs are counted by the LUTs that they take.
     lut = total(r"LUT\d|INV|SRL16E|SRLC32E|RAM\d+X1S") + total(r"RAM\d+X1D", 2)
     lut += total("RAM32M|RAM64M", 4) + total("RAM32M16|RAM64M8", 8)
+    # Two memories of 18 kbit share a block.
+    blocks = total("RAMB36E[12]") + (total("RAMB18E[12]") + 1) // 2
     numbers = [
         lut,
         total(r"FD[RSCP]E"),
         total("CARRY[48]"),
         total("MUXF[789]"),
-        # Two of the smaller block RAMs are one.
-        total("RAMB36E2") + (total("RAMB18E2") + 1) // 2,
-        total("DSP48E2"),
+        blocks,
+        total("DSP48E[12]"),
     ]
     netlist = json.loads((folder / "netlist.json").read_text())["modules"]
     tops = [found for found in netlist.values() if int(found["attributes"].get("top", "0"), 2)]
