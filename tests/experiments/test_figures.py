@@ -13,7 +13,7 @@ from olaf.experiments.catalog import figures
 LONG = {"mina/settings", "olaf/compare", "olaf/fig2", "olaf/fig8", "olaf/verify"}
 """Figures that take many seconds even so."""
 
-BUILDS = {"olaf/latency", "olaf/hardware"}
+BUILDS = {"olaf/latency", "olaf/hardware", "iswitch/hardware"}
 """Figures that build a program first, which may take minutes."""
 
 NO_VERILATOR = pytest.mark.skipif(
