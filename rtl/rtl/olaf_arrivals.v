@@ -24,7 +24,7 @@ module olaf_arrivals #(
     input  wire               clk,
     input  wire               rst,
 
-    // The oldest update in the store: lanes, whether a lane is not finite or vast, whether its reward is finite.
+    // The oldest update in the store: lanes, whether a lane is not finite or large, whether its reward is finite.
     input  wire               valid,
     input  wire [15:0]        lanes,
     input  wire               lane_not_finite,

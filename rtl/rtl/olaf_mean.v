@@ -51,9 +51,9 @@ localparam PRODUCT = 3;
 localparam SETTLED = PRODUCT + 6;
 localparam [5:0] REGISTERS_PRODUCT = 6'b101010;
 localparam [5:0] REGISTERS_SUM = 6'b100100;
-// Exponents from here on are vast. Fewer than fifteen updates are on the way at a time, and each sum adds at
-// most one to the exponent: sums of what is not vast stay below the infinite exponent of 2047. The mean of
-// rewards that are not vast is not infinite, but for its rounding no larger than the largest.
+// Exponents from here on are large. Fewer than fifteen updates are on the way at a time, and each sum adds at
+// most one to the exponent: sums of what is not large stay below the infinite exponent of 2047. The mean of
+// rewards that are not large is not infinite, but for its rounding no larger than the largest.
 localparam [10:0] LARGE = 2032;
 localparam [11:0] LARGE_PRODUCT = 2032 + 1022;
 
