@@ -28,6 +28,8 @@ from bench import RTL
         ("iswitch_frames", "DEPTH=32"),
         ("iswitch_sum", "LANES=6"),
         ("iswitch_output", "DEPTH=3"),
+        ("iswitch_choice", "QUEUES=1"),
+        ("iswitch_input_arbiter", "LANES=4"),
     ],
 )
 def test_illegal_parameter(module: str, parameter: str) -> None:
