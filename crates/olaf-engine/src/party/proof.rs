@@ -19,6 +19,18 @@ pub struct Proofs<K> {
 struct Proof {
     nonce: u32,
     is_proven: bool,
+    /// Wrong numbers that came since this one was drawn.
+    wrong: u32,
+}
+
+/// A peer's number is drawn anew after this many wrong ones: whoever tries all numbers in turn never
+/// comes to the end.
+const MOST_WRONG: u32 = 4096;
+
+impl Proof {
+    fn drawn(chance: &mut Chance) -> Self {
+        Self { nonce: chance().max(1), is_proven: false, wrong: 0 }
+    }
 }
 
 impl<K> Default for Proofs<K> {
@@ -36,9 +48,12 @@ impl<K: Ord> Proofs<K> {
     /// A peer's join came with that number; 0: with none.
     pub fn heard(&mut self, peer: K, echo: u32) {
         let Some(chance) = &mut self.chance else { return };
-        let draw = || Proof { nonce: chance().max(1), is_proven: false };
-        let proof = self.of.entry(peer).or_insert_with(draw);
+        let proof = self.of.entry(peer).or_insert_with(|| Proof::drawn(chance));
         proof.is_proven |= proof.nonce == echo;
+        proof.wrong += u32::from(!proof.is_proven && echo != 0);
+        if proof.wrong >= MOST_WRONG {
+            *proof = Proof::drawn(chance);
+        }
     }
 
     /// Whether the peer may get more than answers to its joins.
@@ -100,6 +115,26 @@ mod tests {
         proofs.keep(|peer| *peer == 2);
         proofs.heard(1, 41);
         assert!(!proofs.is_proven(&1));
+    }
+
+    #[test]
+    fn a_number_that_is_guessed_at_is_drawn_anew() {
+        let mut proofs = demanding();
+        proofs.heard(1, 0);
+        for guess in 1..=MOST_WRONG {
+            assert_eq!(proofs.asked(&1), 41, "after {guess} guesses");
+            proofs.heard(1, 1_000_000 + guess);
+        }
+        assert_eq!(proofs.asked(&1), 42);
+        proofs.heard(1, 41);
+        assert!(!proofs.is_proven(&1), "the old number is worth nothing");
+        // Joins without a number are no guesses.
+        (0..2 * MOST_WRONG).for_each(|_| proofs.heard(1, 0));
+        proofs.heard(1, 42);
+        assert!(proofs.is_proven(&1));
+        // Nor do wrong numbers take a proof away.
+        (0..2 * MOST_WRONG).for_each(|_| proofs.heard(1, 7));
+        assert!(proofs.is_proven(&1));
     }
 
     #[test]
