@@ -1,15 +1,19 @@
-//! What keys cost a switch on real sockets: the same job with and without, in turn.
+//! What keys, and readers of its metrics, cost a switch on real sockets: the same job with and
+//! without, in turn.
 //!
 //! `cargo bench -p olaf-net --bench keys`. Four workers push a model of 14 segments of 8,960 bytes
 //! over loopback as fast as they can; the server is a real one. Rates are datagrams that the switch
 //! takes in per second of its own processor time, so that what workers and server take of the machine
-//! does not count. With keys it verifies each datagram, and signs each that it sends on.
+//! does not count. With keys it verifies each datagram, and signs each that it sends on. The reader asks
+//! for `/metrics` fifty times a second, which is 750 times as often as Prometheus does.
 
 #![allow(clippy::print_stdout, reason = "a benchmark says what it measured")]
 
 use olaf_net::keys::Key;
 use olaf_net::{Client, ClientConfig, Server, ServerConfig, Switch, SwitchConfig};
 use serde_json::{Value, json};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -20,6 +24,7 @@ const SEGMENTS: usize = 14;
 const WORKERS: u32 = 4;
 const MEASURE: Duration = Duration::from_millis(1500);
 const ROUNDS: usize = 7;
+const READ_EVERY: Duration = Duration::from_millis(20);
 
 /// A job's key and its switch's, in files of this process.
 struct Files {
@@ -49,10 +54,11 @@ impl Drop for Files {
 
 fn main() {
     let files = Files::new();
-    let (mut clear, mut keyed) = (Vec::new(), Vec::new());
+    let (mut clear, mut keyed, mut read) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
-        clear.push(measure(None));
-        keyed.push(measure(Some(&files)));
+        clear.push(measure(None, false));
+        keyed.push(measure(Some(&files), false));
+        read.push(measure(None, true));
     }
     println!(
         "switch on loopback, {WORKERS} workers, segments of {} bytes, {ROUNDS} rounds",
@@ -70,10 +76,12 @@ fn main() {
     let without = median(&mut clear, "without keys");
     let with = median(&mut keyed, "with keys");
     println!("  ratio {:.2} (goal: at least 0.75)", with / without);
+    let read = median(&mut read, "metrics read");
+    println!("  ratio {:.2}", read / without);
 }
 
 /// Datagrams that the switch takes in per second of its processor time.
-fn measure(files: Option<&Files>) -> f64 {
+fn measure(files: Option<&Files>, read: bool) -> f64 {
     let key_files = |of: fn(&Files) -> &String| files.map(of).into_iter().collect::<Vec<_>>();
     let server = json!({"listen": "127.0.0.1:0", "key_files": key_files(|files| &files.job)});
     let server = ServerConfig::from_json(&server.to_string()).expect("a configuration");
@@ -82,6 +90,7 @@ fn measure(files: Option<&Files>) -> f64 {
     let switch = json!({
         "listen": "127.0.0.1:0", "upstream": server.address(), "slots": 64, "core": 0,
         "key_files": key_files(|files| &files.switch),
+        "metrics": read.then_some("127.0.0.1:0"),
     });
     let switch = SwitchConfig::from_json(&switch.to_string()).expect("a configuration");
     let switch = Switch::bind(&switch).expect("a free port");
@@ -102,6 +111,15 @@ fn measure(files: Option<&Files>) -> f64 {
                 }
             });
         }
+        if let Some(address) = switch.metrics_address() {
+            scope.spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    let page = page(address);
+                    assert!(page.contains("olaf_switch"), "no metrics: {page}");
+                    thread::sleep(READ_EVERY);
+                }
+            });
+        }
         let flowing = Instant::now();
         while taken_in(&switch).0 < 20_000.0 {
             assert!(flowing.elapsed() < Duration::from_secs(30), "nothing arrives at the switch");
@@ -113,6 +131,16 @@ fn measure(files: Option<&Files>) -> f64 {
         stop.store(true, Ordering::Relaxed);
         (after.0 - before.0) / (after.1 - before.1)
     })
+}
+
+/// The metrics, as a reader gets them.
+fn page(address: SocketAddr) -> String {
+    let mut stream = TcpStream::connect(address).expect("the role listens");
+    let request = "GET /metrics HTTP/1.1\r\nHost: switch\r\nConnection: close\r\n\r\n";
+    stream.write_all(request.as_bytes()).expect("the role reads");
+    let mut page = String::new();
+    stream.read_to_string(&mut page).expect("the role answers");
+    page
 }
 
 /// Datagrams so far, and seconds of processor time.
