@@ -173,8 +173,12 @@ fn lied_to(seed: u64, segments: u32, lie: Lie) -> Job {
     let mut job = Job::new(Setting { segments, lying: true, ..setting(seed, good_link()) });
     job.train_for(ms(500));
     everyone_is_current(&job, 30);
+    let before = versions_of(&job);
     tell_the_switch(&mut job, lie);
     job.train_for(ms(1500));
+    for (before, after) in before.into_iter().zip(versions_of(&job)) {
+        assert!(after >= before, "{lie:?}: back from {before} to {after}");
+    }
     let lies = job.net.node::<Liar>(SWITCH).unwrap().lies;
     assert!(lies > 20, "{lies} lies");
     // A worker that comes while the switch lies does not believe it either.
