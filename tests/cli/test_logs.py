@@ -7,12 +7,16 @@ import json
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 from commands import olaf
 
 from olaf import _olaf
+from olaf.cli.display import Lines
+from olaf.jobs.progress import Happening, Progress
+from olaf.jobs.settings import Settings
 from olaf.lines import Reporter
 
 
@@ -85,6 +89,58 @@ def test_a_role_writes_json_lines_with_their_time_and_level() -> None:
 def test_a_role_prints_errors_alone() -> None:
     events = [line["event"] for line in lines_of("--log-format", "json", "--log-level", "error")]
     assert events == ["listening", "stopped"]
+
+
+def run_lines(*, as_json: bool, level: str) -> list[str]:
+    """What a run's display prints of good news, trouble and a phase."""
+    out = io.StringIO()
+    lines = Lines(out, as_json=as_json, level=level)
+    lines.happened(Happening(1.5, "switch", "switch: worker 3 joined"))
+    lines.happened(Happening(2.5, "worker 1", "worker 1: was killed", trouble=True))
+    lines.stands(Progress(Settings()), "training")
+    return out.getvalue().splitlines()
+
+
+def test_a_run_prints_json_lines_from_a_level_on() -> None:
+    told = [json.loads(line) for line in run_lines(as_json=True, level="info")]
+    assert [line["event"] for line in told] == ["happening", "happening", "phase"]
+    assert [line["level"] for line in told] == ["info", "warning", "info"]
+    assert (told[1]["at_s"], told[1]["text"]) == (2.5, "worker 1: was killed")
+    assert all(line["time_unix_s"] > 1.7e9 for line in told)
+    (only,) = run_lines(as_json=False, level="warning")
+    assert only == "    2.5 s  worker 1: was killed"
+    assert run_lines(as_json=True, level="error") == []
+
+
+def test_train_prints_its_log_as_json_lines(tmp_path: Path) -> None:
+    done = olaf(
+        "train",
+        *("--local", "--env=CartPole-v1", "--set=learner.environments=2"),
+        *("--set=learner.steps_per_update=64", "--updates=3", "--until-reward=off"),
+        *(f"--out={tmp_path / 'run'}", "--log-format=json", "--json"),
+    )
+    assert done.returncode == 0, done.stderr
+    lines = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
+    assert {"phase"} <= {line["event"] for line in lines}
+
+
+def serve_lines(folder: Path, *options: str) -> list[str]:
+    """What the allocation controller prints to stderr until it listens."""
+    argv = [sys.executable, "-m", "olaf", "schedule", "serve", f"--store={folder / 's.db'}"]
+    argv += ["--topology=fat-tree:4", "--listen=127.0.0.1:0", *options]
+    with subprocess.Popen(argv, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        lines = [process.stderr.readline()]
+        process.send_signal(signal.SIGTERM)
+        lines += process.stderr.readlines()
+    assert process.returncode == 0, lines
+    return lines
+
+
+def test_the_allocation_controller_writes_json_lines(tmp_path: Path) -> None:
+    first = json.loads(serve_lines(tmp_path, "--log-format=json")[0])
+    assert (first["event"], first["level"]) == ("listening", "info")
+    assert first["time_unix_s"] > 1.7e9
 
 
 def test_the_version_names_those_of_the_messages() -> None:

@@ -122,6 +122,7 @@ def test_engines_that_sum_have_the_same_list(network: Network, protocol: str) ->
         ([{"job": 1, "worker": 3}], "unknown field `worker`"),
         ([{"max_workers": 3}], "missing field `job`"),
         ([{"job": 1, "share": 0}], "share"),
+        ([{"job": 1, "slots": 0}], "slots"),
     ],
 )
 def test_a_list_that_cannot_be_is_named(jobs: list[dict[str, int]], told: str) -> None:
@@ -129,6 +130,14 @@ def test_a_list_that_cannot_be_is_named(jobs: list[dict[str, int]], told: str) -
         config = {"listen": "127.0.0.1:0", "jobs": jobs, **more}
         with pytest.raises(ValueError, match=told):
             role(json.dumps(config))
+
+
+def test_jobs_have_no_more_slots_of_their_own_than_the_switch_has() -> None:
+    jobs = [{"job": 1, "slots": 5}, {"job": 2, "slots": 4}]
+    config = {"listen": "127.0.0.1:0", "upstream": "127.0.0.1:9", "slots": 8, "jobs": jobs}
+    with pytest.raises(ValueError, match="slots of the jobs: must be at most those of the switch"):
+        _olaf.Switch(json.dumps(config))
+    _olaf.Switch(json.dumps({**config, "slots": 9}))
 
 
 def test_a_configuration_file_has_the_list(tmp_path: Path) -> None:

@@ -28,11 +28,13 @@ pub enum Rejection {
     NotASwitch,
     /// Screening: it says to hold more contributions than one worker may carry.
     TooManyContributors,
+    /// Screening: its worker sends far more updates than the other workers of its job.
+    TooOften,
 }
 
 impl Rejection {
     /// All reasons, in the order of [`Rejection::index`].
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::NonFinite,
         Self::WrongSize,
         Self::Duplicate,
@@ -44,6 +46,7 @@ impl Rejection {
         Self::Overflow,
         Self::NotASwitch,
         Self::TooManyContributors,
+        Self::TooOften,
     ];
 
     /// Position in [`Rejection::ALL`].
@@ -80,6 +83,7 @@ impl Rejection {
             Self::Overflow => queue::Rejection::Overflow.name(),
             Self::NotASwitch => "not_a_switch",
             Self::TooManyContributors => "too_many_contributors",
+            Self::TooOften => "too_often",
         }
     }
 }

@@ -115,7 +115,7 @@ def compare(ctx: click.Context, /, **given: Any) -> int:
 
 def run_comparison(settings: Settings, *, json_out: bool) -> int:
     """Run all, print the table, keep the record; return the exit code."""
-    from olaf.cli.train import run_training
+    from olaf.cli.train import observer, run_training
     from olaf.jobs.comparison import arms_of, plan
     from olaf.outcome import Exit
     from olaf.runs.folder import LATEST_COMPARISON, given_folder, new_folder
@@ -134,7 +134,8 @@ def run_comparison(settings: Settings, *, json_out: bool) -> int:
         turns = planned.settings.worker.turns_per_push
         more = f", {turns} turns per push" if turns > 1 else ""
         click.echo(f"\n== {planned.name}{more}", err=json_out)
-        run = run_training(planned.settings, json_out=json_out)
+        lines = {"json_out": json_out, "log_format": "text", "log_level": "info"}
+        run = run_training(planned.settings, observer(lines))
         click.echo(f"{run.result['outcome']}: {run.result['reason']}", err=json_out)
         results.append({**run.result, "arm": planned.arm})
         records.append({**run.record, "result": results[-1]})

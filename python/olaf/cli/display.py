@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import time
 from typing import IO
 
 import click
@@ -9,30 +11,45 @@ import click
 from olaf.jobs.progress import Happening, Progress
 
 STATUS_EVERY_S = 2.0
+LEVELS = ("debug", "info", "warning", "error")
 
 
 class Lines:
-    """Prints each event when it occurs, and a status line every few seconds."""
+    """Prints each event when it occurs, and a status line every few seconds.
 
-    def __init__(self, out: IO[str], every_s: float = STATUS_EVERY_S) -> None:
+    as_json: lines are JSON objects with time and level. level: the least level that is printed.
+    Trouble is a warning, all else is info.
+    """
+
+    def __init__(
+        self,
+        out: IO[str],
+        every_s: float = STATUS_EVERY_S,
+        *,
+        as_json: bool = False,
+        level: str = "info",
+    ) -> None:
         self._out = out
         self._every_s = every_s
+        self._as_json = as_json
+        self._least = LEVELS.index(level)
         self._due_s = 0.0
         self._phase = ""
 
     def happened(self, happening: Happening) -> None:
         """Print one line."""
         if not happening.echo:
-            self._print(happening.at_s, happening.text)
+            level = "warning" if happening.trouble else "info"
+            self._print(happening.at_s, happening.text, "happening", level)
 
     def stands(self, progress: Progress, phase: str) -> None:
         """Print the status if it is due, and each change of phase."""
         if phase != self._phase:
             self._phase = phase
-            self._print(progress.now_s, phase)
+            self._print(progress.now_s, phase, "phase")
         if progress.now_s >= self._due_s and progress.updates:
             self._due_s = progress.now_s + self._every_s
-            self._print(progress.now_s, status(progress))
+            self._print(progress.now_s, status(progress), "status")
 
     def __enter__(self) -> Lines:
         return self
@@ -40,8 +57,20 @@ class Lines:
     def __exit__(self, *error: object) -> None:
         pass
 
-    def _print(self, at_s: float, text: str) -> None:
-        click.echo(f"{at_s:7.1f} s  {text}", file=self._out)
+    def _print(self, at_s: float, text: str, event: str, level: str = "info") -> None:
+        if LEVELS.index(level) < self._least:
+            return
+        if self._as_json:
+            line = {
+                "event": event,
+                "time_unix_s": time.time(),
+                "level": level,
+                "at_s": round(at_s, 3),
+                "text": text,
+            }
+            click.echo(json.dumps(line), file=self._out)
+        else:
+            click.echo(f"{at_s:7.1f} s  {text}", file=self._out)
 
 
 def status(progress: Progress) -> str:

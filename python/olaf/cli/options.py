@@ -87,6 +87,22 @@ def configuration(command: F) -> F:
     return command
 
 
+log_format = click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Lines of the log: sentences, or JSON objects with their time and level.",
+)
+log_level = click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    default="info",
+    show_default=True,
+    help="Least level of the lines. Many lines of one kind are cut, and counted.",
+)
+
+
 def as_json(command: F) -> F:
     """``--json``."""
     return click.option(

@@ -45,20 +45,6 @@ token_option = click.option(
     metavar="FILE",
     help="File with the token that readers of --metrics send; other machines need one.",
 )
-log_format_option = click.option(
-    "--log-format",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="Lines of the log: sentences, or JSON objects with their time and level.",
-)
-log_level_option = click.option(
-    "--log-level",
-    type=click.Choice(["debug", "info", "warning", "error"]),
-    default="info",
-    show_default=True,
-    help="Least level of the lines. Many lines of one kind are cut, and counted.",
-)
 every_option = click.option(
     "--every",
     type=options.Seconds(least=0.01),
@@ -151,8 +137,8 @@ every_option = click.option(
 )
 @metrics_option
 @token_option
-@log_format_option
-@log_level_option
+@options.log_format
+@options.log_level
 @every_option
 @options.as_json
 @options.configuration
@@ -231,8 +217,8 @@ def switch(ctx: click.Context, /, **given: Any) -> None:
 @click.option("--fresh", is_flag=True, default=None, help="Ignore an existing checkpoint.")
 @metrics_option
 @token_option
-@log_format_option
-@log_level_option
+@options.log_format
+@options.log_level
 @every_option
 @options.as_json
 @options.configuration
@@ -279,8 +265,8 @@ def server(ctx: click.Context, /, **given: Any) -> None:
 @click.option("--seed", type=int, help="Random seed of environment, policy and first weights.")
 @metrics_option
 @token_option
-@log_format_option
-@log_level_option
+@options.log_format
+@options.log_level
 @every_option
 @options.as_json
 @options.configuration

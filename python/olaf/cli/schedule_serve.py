@@ -96,6 +96,8 @@ DEFAULTS = {
     metavar="FILE",
     help="File with the token that every request must send. Required unless the address is local.",
 )
+@options.log_format
+@options.log_level
 @options.as_json
 def serve(
     *,
@@ -107,6 +109,8 @@ def serve(
     change: bool,
     listen: str,
     token_file: Path | None,
+    log_format: str,
+    log_level: str,
     json_out: bool,
     **chosen: Any,
 ) -> None:
@@ -172,4 +176,4 @@ def serve(
         network=network,
         change=change,
     )
-    run(settings, as_json=json_out)
+    run(settings, as_json=json_out, log_format=log_format, log_level=log_level)

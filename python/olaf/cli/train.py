@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,8 @@ from olaf.jobs.queues import METAVAR
 if TYPE_CHECKING:
     from olaf.jobs.settings import Settings
     from olaf.runs.session import Run
+
+    Observe = Callable[[Settings], Any]
 
 KEYS = {
     "env": "learner.environment",
@@ -115,6 +118,8 @@ KEYS = {
     metavar="FILE",
     help="With --on slurm: write the script to FILE, submit nothing.",
 )
+@options.log_format
+@options.log_level
 @options.as_json
 @options.configuration
 @click.pass_context
@@ -146,7 +151,7 @@ def train(ctx: click.Context, /, **given: Any) -> int:
     if given["resume"] is not None:
         if batch or given["on"] == "slurm":
             raise click.UsageError("--resume: submit the run's own script again with sbatch", ctx)
-        run = resume_training(ctx, given["resume"], json_out=given["json_out"])
+        run = resume_training(ctx, given["resume"], observer(given))
     else:
         settings = options.settings(ctx, KEYS)
         if settings.train.on == "slurm":
@@ -158,7 +163,7 @@ def train(ctx: click.Context, /, **given: Any) -> int:
             )
         if batch:
             raise click.UsageError("--dry-run and --script need --on slurm", ctx)
-        run = run_training(settings, json_out=given["json_out"])
+        run = run_training(settings, observer(given))
     show_result(run.result, run.folder, json_out=given["json_out"])
     return int(run.outcome.code)
 
@@ -193,16 +198,15 @@ def run_as_batch_job(
     return 0
 
 
-def run_training(settings: Settings, *, json_out: bool) -> Run:
+def run_training(settings: Settings, observe: Observe) -> Run:
     """Run, watch, and write the results."""
     from olaf.lines import Control
     from olaf.runs.running import start
 
-    observe = partial(_observer, json_out=json_out)
     return start(settings, observe, Control(), signals=True)
 
 
-def resume_training(ctx: click.Context, named: Path, *, json_out: bool) -> Run:
+def resume_training(ctx: click.Context, named: Path, observe: Observe) -> Run:
     """Continue the run in a folder with its settings, changed by the options of this command."""
     from olaf.lines import Control
     from olaf.outcome import Exit, RunError
@@ -238,7 +242,6 @@ def resume_training(ctx: click.Context, named: Path, *, json_out: bool) -> Run:
         )
         for change in told:
             say(f"  changed: {change}")
-        observe = partial(_observer, json_out=json_out)
         session = Session(folder, hold, earlier, Control(), signals=True)
         return resume(session, settings, observe)
 
@@ -273,9 +276,19 @@ def show_result(result: dict[str, Any], out: Path, *, json_out: bool) -> None:
         click.echo(json.dumps(result))
 
 
-def _observer(settings: Settings, *, json_out: bool) -> Any:
+def observer(given: Mapping[str, Any]) -> Observe:
+    """What shows a run: a live display on a terminal, or lines in the chosen form and level."""
+    return partial(
+        _observer,
+        json_out=given["json_out"],
+        as_json=given["log_format"] == "json",
+        level=given["log_level"],
+    )
+
+
+def _observer(settings: Settings, *, json_out: bool, as_json: bool, level: str) -> Any:
     stream = sys.stderr if json_out else sys.stdout
-    if stream.isatty():
+    if stream.isatty() and not as_json and level == "info":
         from rich.console import Console
 
         from olaf.cli.live import Display
@@ -283,7 +296,7 @@ def _observer(settings: Settings, *, json_out: bool) -> Any:
         return Display(Console(file=stream), title(settings))
     from olaf.cli.display import Lines
 
-    return Lines(stream)
+    return Lines(stream, as_json=as_json, level=level)
 
 
 def title(settings: Settings) -> str:

@@ -60,6 +60,8 @@ class ServerSettings(Section):
     """The same limit on the weight of one contribution."""
     clip_reward: OffClip = SERVER["clip_reward"]
     """The same limit on a reward."""
+    max_rate: OffClip = SERVER["max_rate"]
+    """The same limit on a worker's updates in a second, for workers without a switch."""
     staleness_power: float = Field(default=SERVER["staleness_power"], ge=0)
     """With k pushing workers, an update counts k^-power (see step); 0 weighs all alike. 0.7 suits
     updates of whole turns, which are one round old and overshoot together. If it is not set, `olaf

@@ -80,6 +80,9 @@ class LeafSettings(Section):
     clip_reward: OffClip = SWITCH["clip_reward"]
     """The same limit on a reward: its magnitude, or with a multiple its distance from the median in
     units of the spread."""
+    max_rate: OffClip = SWITCH["max_rate"]
+    """Limit on a worker's updates in a second: a number, or a multiple of the recent median of the
+    other workers ("20x"). More are refused as too_often, counted, and the worker is named."""
     uplink: OffRate = SWITCH["uplink"]
     """Bandwidth of the link towards the server in UDP payload, in tc's units ("1.9mbit"); off sends
     at once. Set uplink or credits, not both."""

@@ -23,3 +23,5 @@ class TenantSettings(Section):
     """Most clusters at once."""
     share: OffInt = Field(default=None, ge=1, le=1000)
     """Its share of the switch's links and slots, as in `switch.shares`. A server has none."""
+    slots: OffInt = Field(default=None, ge=1)
+    """Slots of the switch that are its own: it takes no more. A server has none."""

@@ -20,7 +20,7 @@ from typing import Any
 
 import uvicorn
 
-from olaf._olaf import Allocator
+from olaf._olaf import Allocator, LogFilter
 from olaf.outcome import Exit, RunError
 from olaf.schedule import words
 from olaf.schedule.api import application
@@ -64,9 +64,14 @@ def serve(
     settings: Settings,
     *,
     as_json: bool = False,
+    log_format: str = "text",
+    log_level: str = "info",
     at: Callable[[str], None] = no_fault,
 ) -> None:
     """Serve until SIGTERM or Ctrl-C.
+
+    as_json: print each event as a line of JSON. Otherwise ``log_format`` (text or json, with time
+    and level) and ``log_level`` say how the log on stderr looks.
 
     at: is called between any two steps of a command; tests kill the process there. Raises
     ConfigurationError, StoreError, and OSError if the address is in use.
@@ -91,7 +96,7 @@ def serve(
             change=settings.change,
         )
         feed = Feed(MOST_EVENTS, MOST_LISTENERS)
-        talker = _Talker(as_json=as_json)
+        talker = _Talker(as_json=as_json, log_format=log_format, log_level=log_level)
         say = talker.say
 
         def tell(events: list[dict[str, Any]], last: int) -> None:
@@ -255,8 +260,10 @@ def _listener(host: str, port: int) -> socket.socket:
 class _Talker:
     """Prints messages from a thread of its own, so that a reader that stalls stops nothing."""
 
-    def __init__(self, *, as_json: bool) -> None:
+    def __init__(self, *, as_json: bool, log_format: str, log_level: str) -> None:
         self._as_json = as_json
+        self._log_format = log_format
+        self._filter = LogFilter(log_level)
         self._line: queue.Queue[dict[str, Any] | None] = queue.Queue(MOST_UNSAID)
         self._left_out = 0
         self._thread = threading.Thread(target=self._talk, name="talker", daemon=True)
@@ -293,6 +300,19 @@ class _Talker:
         if self._as_json:
             sys.stdout.write(json.dumps(message) + "\n")
             sys.stdout.flush()
+            return
+        suppressed = self._filter.take(message["event"])
+        if suppressed is None:
+            return
+        if suppressed:
+            self._log({"event": "suppressed", "of": message["event"], "lines": suppressed})
+        self._log(message)
+
+    def _log(self, message: dict[str, Any]) -> None:
+        if self._log_format == "json":
+            level = self._filter.level(message["event"])
+            line = json.dumps({**message, "time_unix_s": time.time(), "level": level})
         else:
-            sys.stderr.write(f"{time.strftime('%H:%M:%S')}  {words.event(message)}\n")
-            sys.stderr.flush()
+            line = f"{time.strftime('%H:%M:%S')}  {words.event(message)}"
+        sys.stderr.write(line + "\n")
+        sys.stderr.flush()

@@ -27,6 +27,7 @@ _EVENTS: dict[str, Callable[[Json], str]] = {
         f"listening on {m['url']}, store {m['store']}: {m['replayed']} commands replayed "
         f"in {m['took_s']:.2f} s"
     ),
+    "suppressed": lambda m: f"{m['lines']} more lines of {m['of']} were left out",
     "changed": lambda m: f"changed, for jobs from now on: {m['what']}",
     "completed": lambda m: (
         "the store was written before stores kept bandwidth, speed-up and patterns; it has now "

@@ -6,6 +6,7 @@
 
 use super::Leaving;
 use super::head::Head;
+use super::pacer::Pacer;
 use super::rounds::{Rounds, Standing};
 use super::shares::Shares;
 use crate::ids::JobId;
@@ -170,6 +171,8 @@ impl<D: Datagram> Backlog<D> {
         let queue = part.queue.get_or_insert_with(|| kind.queue(slots, gate));
         let before = queue.used();
         let free = slots.saturating_sub(self.used).max(usize::from(victim.is_some()));
+        let own = sharing.shares.slots_of(key).map_or(free, |own| own.saturating_sub(before));
+        let free = free.min(own);
         queue.share(before + free, sharing.next);
         let outcome = queue.arrive(arrival);
         if let Outcome::Appended(entry) | Outcome::Evicted { entry, .. } = outcome {
@@ -195,16 +198,26 @@ impl<D: Datagram> Backlog<D> {
     /// proportion to its share, where that is more than the arrival's job would hold. Of equals, one
     /// whose last departure was after the last one of the arrival's job: so more jobs than slots take
     /// turns.
+    ///
+    /// A job with slots of its own gives none up, for it holds no others. It gets one while it holds
+    /// fewer than its own.
     fn victim_of(&self, key: Key) -> Option<Key> {
         let sharing = self.sharing.as_ref()?;
         let (held, served) = self.parts.get(&key).map_or((0, 0), |part| (part.used(), part.served));
+        let own_slots = sharing.shares.slots_of(key);
+        if own_slots.is_some_and(|own| held >= own) {
+            return None;
+        }
         let own = (held as u64 + 1, u64::from(sharing.shares.of(key)), served);
         let others = self.rounds.sharers().filter(|other| *other != key).filter_map(|other| {
+            if sharing.shares.slots_of(other).is_some() {
+                return None;
+            }
             let part = self.parts.get(&other).filter(|part| part.may_give_up())?;
             Some((other, (part.used() as u64, u64::from(sharing.shares.of(other)), part.served)))
         });
         let (victim, most) = others.max_by(|(_, a), (_, b)| in_proportion(*a, *b))?;
-        in_proportion(most, own).is_gt().then_some(victim)
+        (own_slots.is_some() || in_proportion(most, own).is_gt()).then_some(victim)
     }
 
     fn take_slot_from(&mut self, victim: Key) -> GivenUp {
@@ -229,14 +242,36 @@ impl<D: Datagram> Backlog<D> {
     }
 
     /// Begins to send what comes next: what it is, and its bytes.
-    pub(super) fn begin(&mut self, updates_may_leave: bool) -> Option<(Leaving, u32)> {
-        if self.datagrams == 0 && (self.used == 0 || !updates_may_leave) {
+    ///
+    /// A job may have its share of the credits outstanding, and one at least. A job without updates, here or
+    /// outstanding, leaves its share to the others. When it comes back it does not wait for their credits:
+    /// they may belong to a server that answers no more.
+    pub(super) fn begin(&mut self, pacer: &Pacer) -> Option<(Leaving, u32)> {
+        if self.datagrams == 0 && self.used == 0 {
             return None;
         }
         let parts = &self.parts;
+        let share = |key: Key| self.sharing.as_ref().map_or(1, |sharing| sharing.shares.of(key));
+        let all: u64 = match pacer {
+            Pacer::Credit(credits) => {
+                let takes = |(key, part): &(&Key, &Part<D>)| {
+                    part.used() > 0 || key.is_some_and(|job| credits.outstanding_of(job) > 0)
+                };
+                parts.iter().filter(takes).map(|(key, _)| u64::from(share(*key))).sum()
+            }
+            _ => 1,
+        };
+        let may_leave = |key: Key| match (pacer, key) {
+            (Pacer::Credit(credits), Some(job)) => {
+                let quota = credits.credits() as u64 * u64::from(share(key)) / all.max(1);
+                (credits.outstanding_of(job) as u64) < quota.max(1)
+            }
+            (Pacer::Credit(credits), None) => credits.outstanding() < credits.credits(),
+            _ => true,
+        };
         let turn = self.rounds.next(|key| match parts.get(&key) {
             Some(part) if !part.datagrams.is_empty() => Standing::Ready,
-            Some(part) if part.used() > 0 && updates_may_leave => Standing::Ready,
+            Some(part) if part.used() > 0 && may_leave(key) => Standing::Ready,
             Some(part) if part.used() > 0 => Standing::Held,
             _ => Standing::Idle,
         });

@@ -308,7 +308,7 @@ impl<D: Datagram> Link<D> {
 
     fn begin(&mut self, ready: Ready) {
         let backlog = self.backlog.len();
-        let Some((what, bytes)) = self.backlog.begin(self.pacer.lets_updates_leave()) else {
+        let Some((what, bytes)) = self.backlog.begin(&self.pacer) else {
             return;
         };
         let (start, end) = match ready {

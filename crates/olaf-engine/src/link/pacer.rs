@@ -29,14 +29,6 @@ impl Pacer {
         matches!(self, Self::Rate(_))
     }
 
-    /// Whether a credit is left, where credits are asked for.
-    pub(super) fn lets_updates_leave(&self) -> bool {
-        match self {
-            Self::Credit(pacer) => pacer.outstanding() < pacer.credits(),
-            Self::Unlimited | Self::Rate(_) => true,
-        }
-    }
-
     /// Starts to send `bytes` at `now`, or when the link is free: see [`RatePacer::begin`].
     pub fn begin(&mut self, now: Instant, bytes: u32) -> (Instant, Instant) {
         match self {
@@ -138,6 +130,12 @@ impl CreditPacer {
     #[must_use]
     pub fn outstanding(&self) -> usize {
         self.outstanding.len()
+    }
+
+    /// How many of a job are.
+    #[must_use]
+    pub fn outstanding_of(&self, job: JobId) -> usize {
+        self.outstanding.iter().filter(|outstanding| outstanding.flow.job == job).count()
     }
 
     /// The number of credits that came back without an acknowledgement in time.

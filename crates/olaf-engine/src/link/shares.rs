@@ -10,9 +10,12 @@ use serde::{Deserialize, Serialize};
 /// Shares by job. A job that is not named has one share.
 ///
 /// A share is a proportion, not a rate: what a job does not use, the others may.
+///
+/// A job may have an absolute number of slots instead of a share of them: it takes no more, and as many
+/// are its own whatever other jobs hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(transparent)]
-pub struct Shares(BTreeMap<Number, u32>);
+pub struct Shares(BTreeMap<Number, u32>, #[serde(skip)] BTreeMap<JobId, usize>);
 
 /// The largest share. A round of the link grows with it.
 const LARGEST: u32 = 1000;
@@ -32,6 +35,25 @@ impl Shares {
         named.copied().unwrap_or(1)
     }
 
+    /// The same with an absolute number of slots for that job.
+    #[must_use]
+    pub fn with_slots(mut self, job: JobId, slots: usize) -> Self {
+        self.1.insert(job, slots);
+        self
+    }
+
+    /// The absolute number of slots of a job, if it has one.
+    #[must_use]
+    pub fn slots_of(&self, job: Option<JobId>) -> Option<usize> {
+        job.filter(|_| !self.1.is_empty()).and_then(|job| self.1.get(&job)).copied()
+    }
+
+    /// All slots that jobs have to themselves.
+    #[must_use]
+    pub fn own_slots(&self) -> usize {
+        self.1.values().fold(0, |all, slots| all.saturating_add(*slots))
+    }
+
     /// Whether that job's share is named.
     #[must_use]
     pub fn names(&self, job: JobId) -> bool {
@@ -41,6 +63,9 @@ impl Shares {
     /// # Errors
     /// A share that cannot be.
     pub fn check(&self) -> Result<(), ConfigError> {
+        if self.1.values().any(|slots| *slots == 0) {
+            return Err(ConfigError { key: "slots of a job", allowed: "must be at least 1" });
+        }
         if self.0.values().all(|share| (1..=LARGEST).contains(share)) {
             return Ok(());
         }

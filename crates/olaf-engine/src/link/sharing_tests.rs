@@ -3,7 +3,7 @@
 use super::*;
 use crate::contribution::Contribution;
 use crate::ids::{ClusterId, WorkerId};
-use crate::link::pacer::RatePacer;
+use crate::link::pacer::{Acknowledged, CreditPacer, RatePacer};
 use crate::time::BitsPerSecond;
 use alloc::vec::Vec;
 use proptest::prelude::*;
@@ -120,6 +120,83 @@ fn a_job_alone_uses_all_slots_and_gives_them_back_when_another_comes() {
     names.sort_unstable();
     names.dedup();
     assert_eq!((names.len(), link.used()), (4, 4), "no name comes twice");
+}
+
+#[test]
+fn slots_of_a_job_are_its_own_and_it_takes_no_more() {
+    for kind in [QueueKind::Fifo, QueueKind::Merging, QueueKind::Freshest] {
+        let shares = Shares::default().with_slots(JobId(1), 2).with(JobId(2), 1000);
+        let mut link = shared(kind, 6, shares);
+        let held = |link: &Link<Of>, job| {
+            link.entries().filter(|e| e.contribution.flow.job.0 == job).count()
+        };
+        // Alone it has no more than its own, although others are free.
+        for cluster in 0..4 {
+            link.arrive(Instant(0), &update(1, cluster, 1));
+        }
+        assert_eq!((held(&link, 1), link.used()), (2, 2), "{kind:?}");
+        // Others have the rest, and none of its own, whatever their shares.
+        for cluster in 0..9 {
+            link.arrive(Instant(0), &update(2, cluster, 1));
+        }
+        assert_eq!((held(&link, 1), held(&link, 2)), (2, 4), "{kind:?}");
+    }
+}
+
+#[test]
+fn a_job_gets_its_own_slots_back_from_those_who_used_them() {
+    let shares = Shares::default().with_slots(JobId(1), 2).with(JobId(2), 1000);
+    let mut link = shared(QueueKind::Fifo, 4, shares);
+    for cluster in 0..4 {
+        link.arrive(Instant(0), &update(2, cluster, 1));
+    }
+    let outcomes = [0, 1, 2].map(|cluster| link.arrive(Instant(0), &update(1, cluster, 1)));
+    let evicts = |o: &Outcome| matches!(o, Outcome::Evicted { flow, .. } if flow.job == JobId(2));
+    assert!(outcomes[..2].iter().all(evicts) && outcomes[2] == Outcome::Dropped, "{outcomes:?}");
+    assert_eq!(link.used(), 4);
+}
+
+/// Updates that leave, job by job, with their numbers, while nobody answers.
+fn unanswered(link: &mut Link<Of>, counts: &mut [u32; 4]) -> Vec<u32> {
+    let mut jobs = Vec::new();
+    while let Some(departure) = link.due(Instant(0)) {
+        let flow = link.leaving_update().expect("only updates wait").contribution.flow;
+        counts[flow.job.0 as usize] += 1;
+        link.release(departure.end, Some((flow, counts[flow.job.0 as usize])));
+        jobs.push(flow.job.0);
+    }
+    jobs
+}
+
+#[test]
+fn a_job_whose_server_does_not_answer_holds_no_credits_of_others() {
+    let credits = CreditPacer::new(4, core::time::Duration::from_secs(3600));
+    let mut link = Link::<Of>::new(Pacer::Credit(credits))
+        .with_datagrams(64)
+        .shared_by_jobs(Shares::default().with(JobId(3), 2))
+        .with_queues(QueueKind::Fifo, None, 64);
+    let mut counts = [0; 4];
+    let arrive = |link: &mut Link<Of>, job| {
+        for cluster in 0..8 {
+            link.arrive(Instant(0), &update(job, cluster, 1));
+        }
+    };
+    // Alone it has all credits.
+    arrive(&mut link, 1);
+    assert_eq!(unanswered(&mut link, &mut counts), [1; 4]);
+    // Others have their shares at once, and go on as they are answered; the first waits.
+    arrive(&mut link, 2);
+    arrive(&mut link, 3);
+    let mut next = unanswered(&mut link, &mut counts);
+    next.sort_unstable();
+    assert_eq!(next, [2, 3, 3], "of four credits shares of one, one and two");
+    for _ in 0..3 {
+        link.acknowledge(Acknowledged::Job(JobId(3)), counts[3]);
+        assert_eq!(unanswered(&mut link, &mut counts), [3, 3]);
+    }
+    // The first job goes on when its server answers; the others have at most what they had.
+    link.acknowledge(Acknowledged::Job(JobId(1)), counts[1]);
+    assert_eq!(unanswered(&mut link, &mut counts), [1]);
 }
 
 #[test]

@@ -21,6 +21,9 @@ use olaf_wire::offsets::LANE;
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+/// A mean gradient shorter than the median by this factor counts as a part of a step, in proportion to its
+/// length. The norms of honest updates differ less from their median.
+const SMALL: f64 = 4.0;
 /// Workers whose newest value is remembered.
 const VOTES: usize = 15;
 
@@ -118,20 +121,28 @@ pub struct Limits {
     pub clip_weight: Clip,
     /// Of a reward: its magnitude, or its distance from the median in units of the spread.
     pub clip_reward: Clip,
+    /// Of a worker's updates in a second. More are refused.
+    pub max_rate: Clip,
 }
 
 impl Default for Limits {
     /// 100 times what is usual: honest training does not come near, and nothing destroys a model.
     fn default() -> Self {
         let usual = Clip::Median(100.0);
-        Self { clip_norm: usual, clip_weight: usual, clip_reward: usual }
+        // Honest workers differ ten times in speed, and somewhat from second to second.
+        let max_rate = Clip::Median(20.0);
+        Self { clip_norm: usual, clip_weight: usual, clip_reward: usual, max_rate }
     }
 }
 
 impl Limits {
     /// No limits.
-    pub const OFF: Self =
-        Self { clip_norm: Clip::Off, clip_weight: Clip::Off, clip_reward: Clip::Off };
+    pub const OFF: Self = Self {
+        clip_norm: Clip::Off,
+        clip_weight: Clip::Off,
+        clip_reward: Clip::Off,
+        max_rate: Clip::Off,
+    };
 
     /// Refuses a limit that is none.
     ///
@@ -142,6 +153,7 @@ impl Limits {
             ("clip_norm", self.clip_norm),
             ("clip_weight", self.clip_weight),
             ("clip_reward", self.clip_reward),
+            ("max_rate", self.max_rate),
         ];
         let bad = limits.into_iter().find(|(_, clip)| !clip.is_possible());
         let allowed = "must be off, a number above 0, or a multiple such as \"100x\"";
@@ -247,10 +259,6 @@ impl Clipping {
             let mut over = None;
             if !norms.is_usual(limits.clip_norm, of.worker, mean) {
                 let limit = norms.limit(limits.clip_norm, of.worker);
-                if let (Some(limit), Clip::Median(multiple)) = (limit, limits.clip_norm) {
-                    // As far below what is usual as the limit is above.
-                    effect = (mean * multiple * multiple / limit).min(1.0);
-                }
                 let limit = match (limit, limits.clip_norm) {
                     (None, Clip::Median(multiple)) => unknown(multiple),
                     (limit, _) => limit,
@@ -260,6 +268,11 @@ impl Clipping {
             if let Some(limit) = over {
                 factor *= limit * of.weight / length;
                 clipped.norm = true;
+            }
+            if matches!(limits.clip_norm, Clip::Median(_))
+                && let Some(median) = norms.median_of_longer(of.worker, mean * SMALL)
+            {
+                effect = mean * SMALL / median;
             }
             norms.note(of.worker, over.unwrap_or(mean));
         }
@@ -291,12 +304,12 @@ impl Clipping {
 
 /// The newest value of each of the last workers.
 #[derive(Debug, Default)]
-struct Recent(VecDeque<(WorkerId, f64)>);
+pub(super) struct Recent(VecDeque<(WorkerId, f64)>);
 
 impl Recent {
     /// Notes a value that says what is usual. Zero says nothing: a flood of zeros must not make
     /// everything else too large.
-    fn note(&mut self, worker: WorkerId, value: f64) {
+    pub(super) fn note(&mut self, worker: WorkerId, value: f64) {
         if value > 0.0 && value.is_finite() {
             self.note_any(worker, value);
         }
@@ -321,6 +334,19 @@ impl Recent {
             count += 1;
         }
         (values, count)
+    }
+
+    /// The median of the others' values; none while no other has sent anything.
+    pub(super) fn median(&self, worker: WorkerId) -> Option<f64> {
+        let (mut values, count) = self.others(worker);
+        median(&mut values[..count])
+    }
+
+    /// The median, where it is larger than the value.
+    fn median_of_longer(&self, worker: WorkerId, value: f64) -> Option<f64> {
+        // Most values are not below the largest of the others, and need no median.
+        let is_short = self.extremes(worker).is_some_and(|(_, most)| value < most);
+        is_short.then(|| self.median(worker)).flatten().filter(|median| value < *median)
     }
 
     /// The least and the largest value of the others.
@@ -475,9 +501,9 @@ mod tests {
             clipping.clip(&limits, &mut of(worker, 1.0, 0.0), &lanes, |_| None).effect
         };
         assert_eq!(effect(1, 2.0), 1.0);
-        let effects = [2.0, 0.2, 0.02, 0.0].map(|lane| effect(2, lane));
-        assert!((effects[2] - 0.1).abs() < 1e-6, "{effects:?}");
-        assert_eq!((effects[0], effects[3]), (1.0, 0.0));
+        let effects = [2.0, 0.5, 0.25, 0.02, 0.0].map(|lane| effect(2, lane));
+        assert!((effects[3] - 0.04).abs() < 1e-6, "{effects:?}");
+        assert_eq!([effects[0], effects[1], effects[2], effects[4]], [1.0, 1.0, 0.5, 0.0]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What a stranger or a faulty worker may send to a server and to a worker: nothing of it lasts.
 
 use olaf_engine::party::Limits;
-use olaf_engine::{DropReason, Engine, Event, Instant, PeerId, PortId, Source, Verdict};
+use olaf_engine::{DropReason, Engine, Event, Instant, PeerId, PortId, Rejection, Source, Verdict};
 use olaf_host::push_pull::server::{RuleConfig, Step};
 use olaf_host::push_pull::worker::Standing;
 use olaf_host::{Refused, Server, ServerConfig, Worker, WorkerConfig};
@@ -265,6 +265,79 @@ fn a_flood_of_zeros_does_not_shorten_the_steps_of_others() {
     };
     let (undisturbed, flooded) = (steps(0), steps(100));
     assert!(flooded >= 0.9 * undisturbed, "{flooded} of {undisturbed}");
+}
+
+/// How far three workers move the model in ten seconds, each with an update every 100 ms, beside a fourth
+/// that sends these lanes in turn, one every so many milliseconds.
+fn progress(limits: Limits, fourth: [f32; 2], every_ms: u64) -> (f32, Pair) {
+    let config = ServerConfig { limits, ..ServerConfig::default() };
+    let mut pair = Pair::joined(config);
+    (20..24).for_each(|worker| pair.enters(worker));
+    let mut based_on = [pair.model().0; 4];
+    let (mut moved, mut turns) = (0.0, 0);
+    for ms in 0..10_000 {
+        pair.now = pair.now + Duration::from_millis(1);
+        let mut sends = |worker: usize, lane: f32, pair: &mut Pair| {
+            let (version, before) = pair.model();
+            let basis = based_on[worker];
+            let sent = pair.sends(20 + worker as u32, lane, |update| {
+                (update.version_oldest, update.version_newest) = (basis, basis);
+            });
+            based_on[worker] = version;
+            assert!(worker == 3 || sent.is_ok(), "an honest worker is refused: {sent:?}");
+            if worker < 3 {
+                moved += pair.model().1 - before;
+            }
+        };
+        (0..3).filter(|w| ms % 100 == 30 * *w as u64).for_each(|w| sends(w, 1.0, &mut pair));
+        if ms % every_ms == 0 {
+            turns += 1;
+            sends(3, fourth[turns % 2], &mut pair);
+        }
+    }
+    (moved, pair)
+}
+
+#[test]
+fn a_flood_of_updates_just_above_a_hundredth_of_the_usual_length_leaves_others_their_share() {
+    let (share, _) = progress(Limits::default(), [1.0, 1.0], 100);
+    let (flooded, mut pair) = progress(Limits::default(), [0.011, -0.011], 1);
+    assert!(flooded >= 0.9 * share, "{flooded} of {share}");
+    let job = &pair.server.statistics(pair.now).jobs[0];
+    assert!(job.fates.rejected["too_often"] > 7_000, "{:?}", job.fates);
+    let told = std::iter::from_fn(|| pair.server.poll_event()).filter(|event| {
+        matches!(event, Event::ContributionRejected(who, Rejection::TooOften) if who.worker.0 == 23)
+    });
+    assert!((5..=11).contains(&told.count()), "named once a second");
+    let (unlimited, _) = progress(Limits::OFF, [0.011, -0.011], 1);
+    assert!(unlimited < 0.2 * share, "without limits the flood hurts: {unlimited} of {share}");
+}
+
+#[test]
+fn honest_workers_ten_times_faster_or_slower_than_the_others_are_not_refused() {
+    for every_ms in [10, 1_000] {
+        let (_, pair) = progress(Limits::default(), [1.0, 1.0], every_ms);
+        let job = &pair.server.statistics(pair.now).jobs[0];
+        assert_eq!(job.fates.rejected.get("too_often"), None, "every {every_ms} ms");
+    }
+}
+
+#[test]
+fn a_worker_that_names_others_is_charged_for_what_it_sends() {
+    let mut pair = Pair::joined(plain(Limits::default()));
+    (20..23).for_each(|worker| pair.enters(worker));
+    let mut refused = 0;
+    for ms in 0..10_000 {
+        pair.now = pair.now + Duration::from_millis(1);
+        if ms % 100 < 2 {
+            pair.sends(20 + ms % 2, 1.0, |_| ()).unwrap();
+        }
+        pair.hops += 1;
+        let mut forged = olaf_samples::update(olaf_samples::address(JOB.0, 0, ms % 7), pair.hops);
+        forged.hop_sequence = pair.hops;
+        refused += u32::from(pair.gives_server(22, |buf| forged.emit(&[1.0], buf)).is_err());
+    }
+    assert!(refused > 7_000, "{refused}");
 }
 
 #[test]

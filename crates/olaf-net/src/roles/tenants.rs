@@ -30,6 +30,9 @@ pub struct JobConfig {
     /// Its share of the links and slots of the engine `queue`. Off: that of `shares`, or 1.
     #[serde(default)]
     pub share: Option<u32>,
+    /// Slots of the engine `queue` that are its own: it takes no more. Off: its share of all.
+    #[serde(default)]
+    pub slots: Option<usize>,
 }
 
 /// The limits of the jobs in the list; without a list every job is served, without limits.
@@ -47,6 +50,9 @@ pub(super) fn tenants(jobs: &[JobConfig]) -> Result<Tenants, StartError> {
         {
             return Err(wrong(at, "share: must be from 1 to 1000"));
         }
+        if one.slots == Some(0) {
+            return Err(wrong(at, "slots: must be at least 1"));
+        }
         listed.push((JobId(job), tenant));
     }
     Ok(if jobs.is_empty() { Tenants::default() } else { Tenants::only(listed) })
@@ -56,6 +62,9 @@ pub(super) fn tenants(jobs: &[JobConfig]) -> Result<Tenants, StartError> {
 pub(super) fn shares(named: &Shares, jobs: &[JobConfig]) -> Result<Shares, StartError> {
     let mut all = named.clone();
     for (at, one) in jobs.iter().enumerate() {
+        if let Some(slots) = one.slots {
+            all = all.with_slots(JobId(one.job), slots);
+        }
         let Some(share) = one.share else { continue };
         if named.names(JobId(one.job)) {
             let what = format!("share: `shares` names job {} too: set one of the two", one.job);
@@ -130,6 +139,17 @@ mod tests {
         assert_eq!(of, [2, 3, 1]);
         let error = shares(&named, &jobs(r#"[{"job": 5, "share": 2}]"#)).unwrap_err().to_string();
         assert!(error.contains("jobs[0]: share: `shares` names job 5 too"), "{error}");
+    }
+
+    #[test]
+    fn slots_of_the_list_are_the_jobs_own() {
+        let listed = jobs(r#"[{"job": 1, "slots": 3}, {"job": 5}]"#);
+        let found = shares(&Shares::default(), &listed).unwrap();
+        let of = [1, 5].map(|job| found.slots_of(Some(JobId(job))));
+        assert_eq!((of, found.own_slots()), ([Some(3), None], 3));
+        let none = jobs(r#"[{"job": 1, "slots": 0}]"#);
+        let error = tenants(&none).unwrap_err().to_string();
+        assert!(error.contains("jobs[0]: slots: must be at least 1"), "{error}");
     }
 
     #[test]

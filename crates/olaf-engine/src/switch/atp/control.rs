@@ -4,11 +4,18 @@ use super::Switch;
 use super::job::Job;
 use crate::drop::DropReason;
 use crate::engine::{Receivers, Source, Verdict};
-use crate::ids::JobId;
+use crate::event::{Event, SumEvent};
+use crate::ids::{JobId, PeerId};
+use crate::party::Allowance;
 use crate::time::Instant;
+use core::time::Duration;
 use olaf_wire::atp::offsets::join;
 use olaf_wire::atp::{AtpPacket, Closed, Join, Leave, Welcome};
 use olaf_wire::reduce::WelcomeCode;
+
+/// Refused joins that are told of.
+const TELLS: Allowance = Allowance { burst: 4, every: Duration::from_secs(1) };
+const EVENT_LIMIT: usize = 64;
 
 impl Switch {
     pub(super) fn handle_join(
@@ -27,6 +34,8 @@ impl Switch {
         let of = (join.job, join.server);
         let full = Verdict::Drop(DropReason::SumJoinRefused(WelcomeCode::Full));
         if self.config.tenants.of(JobId(join.job.into())).is_none() {
+            // The switch answers no joins: only the server does. So the log has to name the worker.
+            self.tell_refused(now, JobId(join.job.into()), from.peer);
             return Verdict::Drop(DropReason::SumJoinRefused(WelcomeCode::Refused));
         }
         if !self.jobs.contains_key(&of) && self.jobs.len() >= self.config.jobs as usize {
@@ -47,6 +56,14 @@ impl Switch {
         stamped.truncate(len);
         self.out.send_up(now, server, stamped);
         Verdict::Absorb
+    }
+
+    /// Tells of a join of a job that is not in the list, a few times and then once a second.
+    fn tell_refused(&mut self, now: Instant, job: JobId, peer: PeerId) {
+        if self.events.len() < EVENT_LIMIT && self.tells.take(now, TELLS) {
+            let refused = SumEvent::WorkerRefused { peer, code: WelcomeCode::Refused };
+            self.events.push_back(Event::Sum(job, refused));
+        }
     }
 
     pub(super) fn handle_leave(

@@ -22,9 +22,10 @@ use crate::engine::{Engine, Source, Transmit, Verdict, Why};
 use crate::event::Event;
 use crate::ids::{PeerId, PortId};
 use crate::keys::ConfigError;
+use crate::party::Bucket;
 use crate::report::{self, Report};
 use crate::time::Instant;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use job::Job;
 use olaf_wire::atp::{AtpPacket, Kind, MAX_SERVERS};
@@ -46,6 +47,9 @@ pub struct Switch {
     /// Datagrams that were dropped, by reason.
     refused: BTreeMap<&'static str, u64>,
     next_silence_check: Instant,
+    events: VecDeque<Event>,
+    /// How often refused joins are told.
+    tells: Bucket,
     /// A sum on its way from one level to the next, or to the link.
     sum: Vec<u8>,
 }
@@ -68,6 +72,8 @@ impl Switch {
             counters: Counters::default(),
             refused: BTreeMap::new(),
             next_silence_check: Instant(0),
+            events: VecDeque::new(),
+            tells: Bucket::default(),
             sum: Vec::new(),
             buffers: Buffers::default(),
         })
@@ -145,7 +151,7 @@ impl Engine for Switch {
     }
 
     fn poll_event(&mut self) -> Option<Event> {
-        None
+        self.events.pop_front()
     }
 
     fn ports(&self) -> u16 {

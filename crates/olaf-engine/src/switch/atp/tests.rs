@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::engine::{Ecn, TrafficClass};
-use crate::ids::Session;
+use crate::event::SumEvent;
+use crate::ids::{JobId, Session};
+use crate::party::{Tenant, Tenants};
 use alloc::vec;
 use core::time::Duration;
 use olaf_wire::atp::{Closed, Header, Join, Key, Upper, VALUES, Welcome};
@@ -349,4 +351,41 @@ fn strangers_and_wrong_directions_leave_no_state() {
     let other = Source::new(PortId::UPLINK, PeerId(91));
     let verdict = trace.switch.handle_packet(trace.now, other, &answer);
     assert_eq!(verdict, Verdict::Drop(DropReason::NotTheServer));
+}
+
+#[test]
+fn a_join_of_a_job_that_is_not_in_the_list_is_dropped_counted_and_named() {
+    let mut trace = Trace::new(8, 0);
+    let listed = Tenants::only([(JobId(2), Tenant::default())]);
+    let config = Config { tenants: listed, ..Config::default() };
+    trace.switch = Switch::new(config, ID).expect("the set-up can be");
+    trace.switch.set_servers(&[SERVER]);
+    let join = |job| Join {
+        job,
+        server: 0,
+        session: Session(5),
+        rank: 0,
+        workers: 4,
+        generation: 0,
+        closed: 0,
+        values: VALUES,
+        aggregators: 0,
+        switches: [0; 4],
+        sent_at_us: 1,
+        scale: 1e8,
+        servers: 1,
+        window: 200,
+    };
+    let mut buf = [0; 128];
+    let len = join(1).emit(&mut buf);
+    let refused = Verdict::Drop(DropReason::SumJoinRefused(WelcomeCode::Refused));
+    for _ in 0..1000 {
+        assert_eq!(trace.recv_below(worker(3), &buf[..len]), refused);
+    }
+    assert_eq!(trace.switch.statistics().refused["refused"], 1000);
+    let told: Vec<_> = core::iter::from_fn(|| trace.switch.poll_event()).collect();
+    let event = SumEvent::WorkerRefused { peer: worker(3), code: WelcomeCode::Refused };
+    assert_eq!((told.len(), &told[0]), (4, &Event::Sum(JobId(1), event)));
+    let len = join(2).emit(&mut buf);
+    assert_eq!(trace.recv_below(worker(3), &buf[..len]), Verdict::Absorb);
 }

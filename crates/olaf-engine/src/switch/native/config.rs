@@ -231,6 +231,12 @@ impl Config {
             positive("admission_max_questions", self.admission_max_questions > 0)?;
         }
         self.shares.check()?;
+        if self.shares.own_slots() > self.slots {
+            return Err(ConfigError {
+                key: "slots of the jobs",
+                allowed: "must be at most those of the switch together",
+            });
+        }
         self.limits.check()?;
         positive("active", self.active > Duration::ZERO)?;
         positive("silent_after", self.silent_after > Duration::ZERO)?;

@@ -8,7 +8,7 @@ use super::neighbours::{Below, Lives};
 use super::ports::Place;
 use super::screening::Taken;
 use crate::ids::{ClusterId, PeerId, PortId, Session, WorkerId};
-use crate::party::{Bucket, Liveness, Shape};
+use crate::party::{Bucket, Liveness, Pace, Paces, Shape};
 use crate::rejection::Rejection;
 use crate::time::Instant;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -39,6 +39,8 @@ pub(super) struct Job {
     pub(super) hop_sequence: u32,
     pub(super) members: Members,
     pub(super) clusters: BTreeMap<ClusterId, Cluster>,
+    /// How often its workers send.
+    pub(super) paces: Paces,
 }
 
 /// Joins of a worker that are remembered, so that the server's answer to one is known.
@@ -67,6 +69,7 @@ pub(super) struct Member {
     pub(super) account: Account,
     pub(super) last_sequence: Option<u32>,
     pub(super) taken: Taken,
+    pub(super) pace: Pace,
     /// When a rejection of each kind was last told, so that a flood of them is one line a second.
     pub(super) told: [Option<Instant>; Rejection::ALL.len()],
 }
@@ -126,6 +129,7 @@ impl Job {
             hop_sequence: 0,
             members: Members::default(),
             clusters: BTreeMap::new(),
+            paces: Paces::default(),
         }
     }
 }

@@ -28,7 +28,7 @@ use crate::event::Event;
 use crate::ids::{ClusterId, JobId, PeerId};
 use crate::link::pacer::Acknowledged;
 use crate::party::liveness::GONE;
-use crate::party::{Allowance, Bucket, Liveness, Shape, Sign, Tenant};
+use crate::party::{Allowance, Bucket, Liveness, Pace, Shape, Sign, Tenant};
 use crate::rejection::Rejection;
 use crate::time::Instant;
 use alloc::collections::BTreeSet;
@@ -573,6 +573,7 @@ fn new_member(now: Instant, from: Source, join: &Join) -> Member {
         account: Account::default(),
         last_sequence: None,
         taken: Taken::default(),
+        pace: Pace::default(),
         told: [None; Rejection::ALL.len()],
     }
 }

@@ -80,6 +80,10 @@ fn own<'a>(
     }
     member.taken.take(update.segment, update.sequence)?;
     member.liveness.note(now);
+    let (limit, pace) = (config.limits.max_rate, &mut member.pace);
+    if !job.paces.takes(now, limit, worker, pace, update.sequence, update.segments) {
+        return Err(Rejection::TooOften);
+    }
     let newer = member.last_sequence.is_none_or(|last| serial::is_after(update.sequence, last));
     if newer {
         member.last_sequence = Some(update.sequence);

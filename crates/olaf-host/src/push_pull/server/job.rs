@@ -17,7 +17,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
 use olaf_engine::Refused;
-use olaf_engine::party::{Allowance, Bucket, Clipping, Liveness, Shape};
+use olaf_engine::party::{Allowance, Bucket, Clip, Clipping, Liveness, Pace, Paces, Shape};
 use olaf_engine::switch::native::ClippedCounts;
 use olaf_engine::{Instant, PeerId};
 use olaf_wire::update::read_lanes;
@@ -54,6 +54,8 @@ pub(super) struct Job {
     /// What its workers sent lately, and what was clipped.
     pub(super) clipping: Clipping,
     pub(super) clipped: ClippedCounts,
+    /// How often its workers send.
+    pub(super) paces: Paces,
     /// How much the update that is applied counts as a step that others overlap with.
     pub(super) effect: f64,
     pub(super) staleness: Staleness,
@@ -102,6 +104,9 @@ pub(super) struct Member {
     pub(super) contributed: Option<u64>,
     /// Updates that named it and were clipped, and when that was last told.
     pub(super) clipped: (u64, Option<Instant>),
+    /// How often it sends, where no switch sends for it.
+    pub(super) pace: Pace,
+    pub(super) told_too_often: Option<Instant>,
 }
 
 /// Whether a join brought a new worker.
@@ -165,6 +170,7 @@ impl Job {
             ages_begun: false,
             fates: Fates::default(),
             clipping: Clipping::default(),
+            paces: Paces::default(),
             clipped: ClippedCounts::default(),
             effect: 1.0,
             staleness: Staleness::default(),
@@ -202,6 +208,8 @@ impl Job {
         let fetches = same.map(|member| member.fetches).unwrap_or_default();
         let questions = same.map(|member| member.questions).unwrap_or_default();
         let moves = same.map(|member| member.moves).unwrap_or_default();
+        let pace = same.map(|member| member.pace).unwrap_or_default();
+        let told_too_often = same.and_then(|member| member.told_too_often);
         self.last_join = now;
         let before = self.members.insert(
             address.worker,
@@ -219,6 +227,8 @@ impl Job {
                 bad_layout,
                 contributed,
                 clipped,
+                pace,
+                told_too_often,
             },
         );
         let begun = self.ages_begun;
@@ -272,6 +282,25 @@ impl Job {
         let weights = self.model.as_ref()?.segments.get(segment as usize)?;
         let sum: f64 = weights.iter().map(|w| f64::from(*w)).map(|w| w * w).sum();
         Some(multiple * libm::sqrt(sum.max(weights.len() as f64)) / rate)
+    }
+
+    /// The worker at that peer, where it sends more than its limit. An update that names another worker
+    /// is charged to the peer's own all the same.
+    pub(super) fn outruns(
+        &mut self,
+        now: Instant,
+        from: PeerId,
+        update: &Update,
+        limit: Clip,
+    ) -> Option<WorkerId> {
+        let named = update.address.worker;
+        let is_its_own = self.members.get(&named).is_some_and(|member| member.peer == from);
+        let at_peer = || self.members.iter().find(|(_, member)| member.peer == from);
+        let worker = if is_its_own { named } else { *at_peer()?.0 };
+        let pace = &mut self.members.get_mut(&worker)?.pace;
+        let segments = self.shape.segments();
+        let takes = self.paces.takes(now, limit, worker, pace, update.sequence, segments);
+        (!takes).then_some(worker)
     }
 
     /// Whether an update holds no more contributions than the workers behind its sender may carry.

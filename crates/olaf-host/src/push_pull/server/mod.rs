@@ -22,6 +22,7 @@ mod fates;
 mod job;
 mod joining;
 mod overlap;
+mod rounds;
 mod rule;
 mod signing;
 mod statistics;
@@ -45,13 +46,14 @@ use olaf_engine::party::ends::Order;
 use olaf_engine::party::{Allowance, Arrivals, Bucket, Chance, Clipped, GONE, Liveness};
 use olaf_engine::report::{self, Report};
 use olaf_engine::{
-    Engine, Event, FlowEnds, Instant, PeerId, PortId, Refused, Source, TrafficClass, Transmit,
-    Verdict, Why, WorkerSeen,
+    Engine, Event, FlowEnds, Instant, PeerId, PortId, Refused, Rejection, Source, TrafficClass,
+    Transmit, Verdict, Why, WorkerSeen,
 };
 use olaf_wire::{
     Address, Ages, Answer, ClusterId, Ends, Fetch, JobId, JobRule, Join, Kind, Leave, Packet,
     Update, Welcome, WelcomeCode, join_of_another_version,
 };
+use rounds::Rounds;
 
 /// How often parties are looked at for silence.
 const SILENCE_CHECK: Duration = Duration::from_millis(100);
@@ -84,6 +86,8 @@ pub struct Server {
     /// Peers that may be switches; none: each peer may.
     switches: Option<BTreeSet<PeerId>>,
     answers: Answers,
+    /// When the open rounds of clusters end.
+    rounds: Rounds<(JobId, ClusterId)>,
     refused: BTreeMap<&'static str, u64>,
     events: VecDeque<Event>,
     next_silence_check: Instant,
@@ -110,6 +114,7 @@ impl Server {
             arrivals: Arrivals::new(SENDERS),
             ends: BTreeMap::new(),
             switches: None,
+            rounds: Rounds::default(),
             refused: BTreeMap::new(),
             events: VecDeque::new(),
             next_silence_check: Instant(0),
@@ -270,6 +275,14 @@ impl Server {
             job.fates.reject(Refused::Overtaken, update.contributors);
             return Err(Refused::Overtaken);
         }
+        // A switch that sends for workers has judged each of them.
+        if update.hops == 0
+            && let Some(worker) = job.outruns(now, from, update, self.config.limits.max_rate)
+        {
+            job.fates.reject(Refused::TooOften, update.contributors);
+            self.note_too_often(now, from, &Address { worker, ..update.address });
+            return Err(Refused::TooOften);
+        }
         let mut clipping = core::mem::take(&mut job.clipping);
         let mut measured = Measured {
             worker: update.address.worker,
@@ -308,6 +321,16 @@ impl Server {
         }
     }
 
+    /// Tells once a second of a worker that sends far more updates than the others.
+    fn note_too_often(&mut self, now: Instant, from: PeerId, address: &Address) {
+        let Some(job) = self.jobs.get_mut(&address.job) else { return };
+        let Some(member) = job.members.get_mut(&address.worker) else { return };
+        if member.told_too_often.is_none_or(|told| now.since(told) >= TELL_CLIPPED_EVERY) {
+            member.told_too_often = Some(now);
+            self.event(Event::ContributionRejected(seen(address, from), Rejection::TooOften));
+        }
+    }
+
     fn apply_update(
         &mut self,
         now: Instant,
@@ -339,8 +362,10 @@ impl Server {
         }
         let job = self.jobs.get_mut(&id).expect("it was there a few lines above");
         let state = job.clusters.entry(cluster).or_default();
+        let before = state.round_ends();
         if let Some(snapshot) = snapshot {
             let mut answers = state.end_round();
+            self.rounds.moved((id, cluster), before, None);
             answers.insert(from, answer);
             for (peer, answer) in answers {
                 let answer = Answer { model_version: job.version, server_time_ns: now.0, ..answer };
@@ -348,6 +373,7 @@ impl Server {
             }
         } else {
             state.note_round(now + self.config.round, from, answer);
+            self.rounds.moved((id, cluster), before, state.round_ends());
         }
         Ok(())
     }
@@ -470,21 +496,18 @@ impl Server {
 
     /// Answers the clusters whose round has lasted long enough.
     fn end_rounds(&mut self, now: Instant) {
-        for job in self.jobs.values_mut() {
-            let over: alloc::vec::Vec<_> = job
-                .clusters
-                .iter()
-                .filter(|(_, cluster)| cluster.round_ends().is_some_and(|at| at <= now))
-                .map(|(id, _)| *id)
-                .collect();
-            for id in over {
-                let snapshot = job.publish(self.config.keep_versions);
-                let cluster = job.clusters.entry(id).or_default();
-                for (peer, answer) in cluster.end_round() {
-                    let answer =
-                        Answer { model_version: job.version, server_time_ns: now.0, ..answer };
-                    self.answers.model(peer, answer, job.shape, snapshot.clone());
-                }
+        while let Some((id, cluster)) = self.rounds.pop(now) {
+            let Some(job) = self.jobs.get_mut(&id) else { continue };
+            // The cluster, or its job, may have been forgotten and begun anew meanwhile.
+            let Some(state) = job.clusters.get_mut(&cluster) else { continue };
+            if state.round_ends().is_none_or(|at| at > now) {
+                continue;
+            }
+            let answers = state.end_round();
+            let snapshot = job.publish(self.config.keep_versions);
+            for (peer, answer) in answers {
+                let answer = Answer { model_version: job.version, server_time_ns: now.0, ..answer };
+                self.answers.model(peer, answer, job.shape, snapshot.clone());
             }
         }
     }
@@ -571,8 +594,7 @@ impl Engine for Server {
     }
 
     fn poll_timeout(&self) -> Option<(Instant, Why)> {
-        let rounds = self.jobs.values().flat_map(|job| job.clusters.values());
-        let round = rounds.filter_map(job::Cluster::round_ends).min().map(|at| (at, Why::RoundEnd));
+        let round = self.rounds.next().map(|at| (at, Why::RoundEnd));
         let aggregate = self.config.aggregate();
         let collected = self.jobs.values().filter_map(|job| job.collection.ends(aggregate)).min();
         let collected = collected.map(|at| (at, Why::RoundEnd));
