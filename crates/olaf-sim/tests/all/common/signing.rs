@@ -93,13 +93,22 @@ pub(crate) struct Liar {
     /// The first model that passed, segment by segment, and its signature.
     recorded: BTreeMap<u32, (Answer, Vec<u8>)>,
     signature: Option<Signature>,
+    /// The first answer to a question.
+    answer: Option<Signature>,
     /// Datagrams that it changed or kept back.
     pub(crate) lies: u64,
 }
 
 impl Liar {
     pub(crate) fn new(inner: Switch) -> Self {
-        Self { inner, lie: Lie::None, recorded: BTreeMap::new(), signature: None, lies: 0 }
+        Self {
+            inner,
+            lie: Lie::None,
+            recorded: BTreeMap::new(),
+            signature: None,
+            answer: None,
+            lies: 0,
+        }
     }
 
     /// The datagram as its owner wants it, with its length; none: it is kept back.
@@ -176,6 +185,9 @@ impl Liar {
     }
 
     fn signature(&mut self, came: Signature, buf: &mut [u8], len: usize) -> Option<usize> {
+        if came.question != 0 {
+            self.answer.get_or_insert(came);
+        }
         let first = self.recorded.values().next();
         if first.is_some_and(|(first, _)| first.model_version == came.version) {
             self.signature.get_or_insert(came);
@@ -191,6 +203,9 @@ impl Liar {
                 return None;
             }
             Lie::Epoch(epoch) => Signature { epoch, ..came },
+            Lie::Recording if came.question != 0 => {
+                Signature { address: came.address, ..self.answer? }
+            }
             Lie::Recording | Lie::RecordingBesideAnswers => {
                 Signature { address: came.address, ..self.signature? }
             }
