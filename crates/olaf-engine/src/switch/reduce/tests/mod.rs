@@ -300,15 +300,17 @@ fn a_silent_worker_that_others_wait_for_ends_the_generation() {
     for rank in 0..3 {
         trace.piece(rank, 0, 1, 1.0);
     }
-    trace.wait(Duration::from_secs(50));
+    let silence = Config::default().silence;
+    trace.wait(silence * 25);
     assert!(trace.sent().iter().all(|(_, out)| !matches!(out, Out::Closed { .. })), "nobody waits");
     for rank in 0..2 {
         trace.piece_of(rank, (1, 1, 1), 1, 1.0);
     }
-    trace.wait(Duration::from_millis(1900));
+    trace.wait(silence - Duration::from_millis(100));
     trace.asks(0, 1, 0, 1);
     trace.asks(1, 1, 0, 0);
-    trace.wait(Duration::from_millis(600));
+    // Parties are looked at every quarter of the silence.
+    trace.wait(silence / 4 + Duration::from_millis(100));
     let closed = Out::Closed { operation: 1, culprit: 2, reason: Reason::Dead };
     assert!(trace.sent().contains(&(alloc::vec![0, 1, 2], closed)));
     // The operation before it still has its result.
