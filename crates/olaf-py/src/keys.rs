@@ -51,7 +51,7 @@ pub(crate) fn switch_key_text(text: &str) -> PyResult<String> {
 
 fn error(error: KeyError) -> PyErr {
     match error {
-        KeyError::System(..) => PyOSError::new_err(error.to_string()),
+        KeyError::System(..) | KeyError::Exists(..) => PyOSError::new_err(error.to_string()),
         KeyError::Open(..) | KeyError::NoKey(..) => PyValueError::new_err(error.to_string()),
     }
 }

@@ -390,10 +390,12 @@ impl Guard {
 
     /// Answers a message of a handshake, under the key if there is one.
     fn answer(&mut self, to: Source, answer: &Handshake, key: Option<usize>) {
-        if self.answers.len() < ANSWERS {
-            let bytes = self.written(answer, key);
-            self.answers.push_back((to.port, to.peer, bytes));
+        if self.answers.len() >= ANSWERS {
+            self.counters.unanswered += 1;
+            return;
         }
+        let bytes = self.written(answer, key);
+        self.answers.push_back((to.port, to.peer, bytes));
     }
 
     fn written(&self, said: &Handshake, key: Option<usize>) -> Vec<u8> {

@@ -76,6 +76,8 @@ pub struct Counters {
     pub no_association: u64,
     /// Messages that are too long for a seal.
     pub too_long: u64,
+    /// Answers to handshakes that were dropped, because too many waited for the link.
+    pub unanswered: u64,
     /// Associations that began with a valid handshake.
     pub associations_begun: u64,
     /// Associations that gave way to a newer one of the same party, or were idle.

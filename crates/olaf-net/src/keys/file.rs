@@ -46,6 +46,8 @@ struct Written {
 pub enum KeyError {
     /// The file cannot be read or written.
     System(String, io::Error),
+    /// A new key would be written over it.
+    Exists(String),
     /// Others than its owner may read it.
     Open(String, u32),
     /// It is no key.
@@ -56,12 +58,15 @@ impl fmt::Display for KeyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::System(path, error) => write!(f, "{path}: {error}"),
+            Self::Exists(path) => {
+                write!(f, "{path} exists, and a key is never overwritten; choose another name")
+            }
             Self::Open(path, mode) => write!(
                 f,
                 "{path}: others may read it (mode {mode:03o}); make it private: chmod 600 {path}"
             ),
             Self::NoKey(path, why) => {
-                write!(f, "{path}: {why}; make a key with: olaf keys new {path}")
+                write!(f, "{path}: {why}; make a key with: olaf keys new NAME.key")
             }
         }
     }
@@ -168,7 +173,10 @@ impl Key {
         options.write(true).create_new(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let mut file = options.open(path).map_err(system)?;
+        let mut file = options.open(path).map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => KeyError::Exists(path.display().to_string()),
+            _ => system(error),
+        })?;
         file.write_all(self.text().as_bytes()).map_err(system)?;
         file.sync_all().map_err(system)
     }

@@ -24,6 +24,16 @@ fn a_stranger_leaves_no_trace() {
     assert!(pair.at_switch().is_empty());
 }
 
+#[test]
+fn answers_that_find_no_room_are_counted() {
+    let mut pair = Pair::new();
+    for port in 0..2000 {
+        pair.deliver(&Sent { from: PeerId(100 + port), to: SWITCH, bytes: hello() });
+    }
+    let answered = pair.drain().len() as u64;
+    assert_eq!((answered, pair.switch.counters().unwrap().unanswered), (1024, 2000 - 1024));
+}
+
 fn hello() -> Vec<u8> {
     let mut bytes = vec![0; handshake::LEN];
     let said = Handshake { key_name: KEY.to_be_bytes(), ..Handshake::new(Kind::Hello) };
