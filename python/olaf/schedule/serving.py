@@ -115,6 +115,8 @@ def serve(
     listener = _listener(host, port)
     shown_host, shown_port = listener.getsockname()[:2]
     shown = f"[{shown_host}]" if ":" in shown_host else shown_host
+    # From here on a signal ends the service well: whoever reads the next line may send one at once.
+    server = _Server(app, feed, controller)
     say(
         {
             "event": "listening",
@@ -127,7 +129,7 @@ def serve(
     for told in _of_the_store(store.spec, controller, kept, worth, changed):
         say(told)
     try:
-        _Server(app, feed, controller).run(sockets=[listener])
+        server.run(sockets=[listener])
     finally:
         controller.close()
         listener.close()
@@ -172,9 +174,10 @@ class _Server(uvicorn.Server):
         )
         super().__init__(config)
         self._feed = feed
-        # uvicorn raises the signal again when it has stopped; both endings are a success.
+        # These handlers are uvicorn's while it runs. Before that, a signal stops it as soon as it
+        # has started. After that it raises the signal again: there is nothing left to do.
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, _ignore)
+            signal.signal(number, lambda number, frame: self._stop())
         controller.when_broken = self._stop
 
     def _stop(self) -> None:
@@ -185,10 +188,6 @@ class _Server(uvicorn.Server):
         """Accept no more connections, answer the waiting requests."""
         super().handle_exit(sig, frame)
         self._feed.close()
-
-
-def _ignore(number: int, frame: FrameType | None) -> None:
-    """Wait until the server has stopped."""
 
 
 def _resolved(spec: dict[str, Any]) -> dict[str, Any]:
