@@ -1,6 +1,9 @@
-"""Runs every proof of ``formal/``, and every broken variant, which must fail.
+"""Runs every proof of ``formal/``, and broken variants, which must fail.
 
-    python tools/prove.py [MODULE..]
+    python tools/prove.py [--long] [MODULE..]
+
+Without ``--long``, and without a MODULE, the first variant of each module is run; the others are
+only looked up in the source.
 
 A folder ``formal/MODULE`` has ``MODULE.sby`` with its tasks, and ``broken.toml`` with changes of
 the source: each names a task that the changed source must fail. A proof that no mistake can break
@@ -59,6 +62,15 @@ def jobs(module: str) -> list[Job]:
     return [*(Job(module, task) for task in names), *(Job(module, **change) for change in broken)]
 
 
+def source(job: Job, root: Path) -> Path:
+    """The file of a broken variant's change, below `root`. Its text is there exactly once."""
+    folders = [root / "rtl", root / "formal" / job.module]
+    [file] = [path for folder in folders for path in folder.rglob(job.file) if path.is_file()]
+    count = file.read_text().count(job.old)
+    assert count == 1, f"{job}: the text to change is there {count} times"
+    return file
+
+
 def tree(job: Job) -> Path:
     """A copy of the sources for this job, with its change."""
     name = re.sub(r"\W+", "_", str(job))
@@ -67,10 +79,8 @@ def tree(job: Job) -> Path:
     for folder in ("rtl", f"formal/{job.module}"):
         shutil.copytree(RTL / folder, root / folder)
     if job.old:
-        [file] = [path for path in root.rglob(job.file) if path.is_file()]
-        text = file.read_text()
-        assert text.count(job.old) == 1, f"{job}: the text to change is not there exactly once"
-        file.write_text(text.replace(job.old, job.new))
+        file = source(job, root)
+        file.write_text(file.read_text().replace(job.old, job.new))
     return root
 
 
@@ -87,10 +97,27 @@ def run(job: Job) -> tuple[Job, str, float, Path]:
     return job, done[1] if done else "NOTHING", time.monotonic() - begin, log
 
 
+def chosen(words: list[str]) -> list[Job]:
+    """The jobs to run; says how many are left to ``--long``."""
+    modules = [word for word in words if word != "--long"]
+    all_variants = bool(words)
+    todo, left = [], 0
+    for module in modules or sorted(path.name for path in (RTL / "formal").iterdir()):
+        every = jobs(module)
+        broken = [job for job in every if job.old]
+        for job in broken:
+            source(job, RTL)
+        later = [] if all_variants else broken[1:]
+        todo += [job for job in every if job not in later]
+        left += len(later)
+    if left:
+        print(f"{left} more broken variants are run by `make rtl-long`", flush=True)
+    return todo
+
+
 def main() -> int:
-    """Run all jobs; return 1 if one did not end as it must."""
-    modules = sys.argv[1:] or sorted(path.name for path in (RTL / "formal").iterdir())
-    todo = [job for module in modules for job in jobs(module)]
+    """Run the jobs; return 1 if one did not end as it must."""
+    todo = chosen(sys.argv[1:])
     wrong = 0
     with ThreadPoolExecutor(int(os.environ.get("RTL_JOBS", os.cpu_count() or 1))) as pool:
         for future in as_completed([pool.submit(run, job) for job in todo]):
