@@ -219,7 +219,7 @@ def test_a_record_is_written_rendered_and_found_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("figure", figures(), ids=lambda figure: figure.name)
 def test_every_figure_can_be_planned_and_says_what_a_reader_needs(figure: Figure) -> None:
-    assert figure.source.startswith(("OLAF §", "MINA §"))
+    assert figure.source.startswith(("OLAF §", "MINA §", "iSwitch §"))
     assert figure.seeds >= 5
     for quick in (False, True):
         planned = plan(figure, quick=quick)

@@ -28,9 +28,12 @@ def common(kind: int, *, version: int = 3, flags: int = 0, job: int = 1, worker:
     return b"OLAF" + struct.pack(">BBHIIII", version, kind, flags, job, 0, worker, 77)
 
 
-def update(lanes: bytes, *, count: int | None = None, worker: int = 5, job: int = 1) -> bytes:
+def update(
+    lanes: bytes, *, count: int | None = None, worker: int = 5, job: int = 1, number: int = 1
+) -> bytes:
+    """An update; ``number`` counts the datagrams of its sender."""
     count = len(lanes) // 4 if count is None else count
-    rest = struct.pack(">IIIIQQIIIIddB7x", 0, 1, 0, 1, 1, 1, 1, 1, 1, count, 1.0, 0.0, 0)
+    rest = struct.pack(">IIIIQQIIIIddB7x", 0, number, 0, 1, 1, 1, 1, 1, 1, count, 1.0, 0.0, 0)
     return common(UPDATE, worker=worker, job=job) + rest + lanes
 
 
@@ -126,7 +129,7 @@ def test_numbers_that_are_none_are_rejected_at_the_switch_by_name(
     said = Events(switch)
     plain_socket.sendto(update(NAN, worker=6), address_of(switch))
     until(lambda: stats(switch)["fates"]["rejected"].get("non_finite") == 1, "the rejection")
-    wrong_size = update(bytes(4 * (LANES + 1)), worker=6)
+    wrong_size = update(bytes(4 * (LANES + 1)), worker=6, number=2)
     plain_socket.sendto(wrong_size, address_of(switch))
     until(lambda: stats(switch)["fates"]["rejected"].get("wrong_size") == 1, "the other one")
     assert {event["worker"] for event in said.named("contribution_rejected")} == {6}

@@ -108,8 +108,10 @@ def test_every_field_of_every_vector_is_named_with_its_value(
             assert told is not None, (message, field)
             if isinstance(value, float):
                 assert float(told) == pytest.approx(value), (message, field)
-            elif isinstance(value, str):
+            elif isinstance(value, str) and field in named:
                 assert told == named[field][value], (message, field)
+            elif isinstance(value, str):
+                assert told.replace(":", "") == value, (message, field)
             else:
                 assert int(told, 0) == int(value), (message, field)
             compared += 1
