@@ -155,7 +155,7 @@ def with_lanes(data: bytes, at: int, header: int, lanes: int) -> bytes:
 
 
 def edges() -> list[tuple[str, bytes]]:
-    """Messages at the edge of what olaf-wire accepts, on both sides; with their sender."""
+    """Messages that olaf-wire just accepts or just refuses, each with its sender."""
     up, model = message("update")["data"], message("model")["data"]
     up_edges = [put(up, 32, "II", segment, 3) for segment in (0, 2, 3)]
     up_edges += [put(up, 40, "QQ", oldest, 1 << 63) for oldest in (1 << 63, (1 << 63) + 1)]

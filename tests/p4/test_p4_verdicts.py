@@ -22,7 +22,7 @@ CLASSES = {0: "other", 1: "update", 2: "answer"}
 
 
 def datagrams() -> list[bytes]:
-    """All messages; those at the edge of what olaf-wire reads; changed, cut and longer ones."""
+    """The vectors, the edge cases of the parsers, and both changed, cut and lengthened."""
     chance = random.Random(37)
     made = [message["data"] for message in messages()]
     made += [data for _, data in edges()]

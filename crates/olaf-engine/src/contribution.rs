@@ -169,8 +169,8 @@ impl Contribution {
     }
 
     /// [`Contribution::totals`] with the mean reward as hardware computes it: a sum of products,
-    /// divided once. `products` is the sum of rewards times weights of what this contribution
-    /// holds; `None` for one that was never merged.
+    /// divided once. `products` is the sum of each reward times its weight in this contribution;
+    /// `None` if it was never merged.
     ///
     /// A sum of products costs one addition for each arrival, which an adder in hardware can do at
     /// every second beat; shares of the weight would need two divisions before the next arrival

@@ -142,5 +142,5 @@ async def the_gate_and_numbers_near_the_largest_take_their_time(dut) -> None:
         assert (gated, tried) == SLOW[beats]
 
 
-# Cycles of an update of so many beats: with the gate on; added for trial first.
+# Cycles of an update by its number of beats, with the gate on, and with a trial before it is added.
 SLOW = {2: (36, 55), 23: (36, 82)}

@@ -105,7 +105,7 @@ mod tests {
         Instant(1_000_000_000 + us * 1000)
     }
 
-    /// Workers that send every so many microseconds for ten seconds; the updates of each that were
+    /// Each worker sends at its own distance, in microseconds, for ten seconds; the updates of each that were
     /// taken and refused.
     fn run(every_us: &[u64], limit: Clip) -> Vec<(u32, u32)> {
         let mut paces = Paces::default();

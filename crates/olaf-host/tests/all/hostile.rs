@@ -268,7 +268,7 @@ fn a_flood_of_zeros_does_not_shorten_the_steps_of_others() {
 }
 
 /// How far three workers move the model in ten seconds, each with an update every 100 ms, beside a fourth
-/// that sends these lanes in turn, one every so many milliseconds.
+/// that sends these lanes in turn, at a fixed distance of milliseconds.
 fn progress(limits: Limits, fourth: [f32; 2], every_ms: u64) -> (f32, Pair) {
     let config = ServerConfig { limits, ..ServerConfig::default() };
     let mut pair = Pair::joined(config);

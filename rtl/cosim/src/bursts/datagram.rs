@@ -13,7 +13,7 @@ pub(super) struct Sent {
     pub(super) at_ns: u64,
 }
 
-/// The frame of an update of so many bytes, for a build whose longest frame has `longest`.
+/// The frame of an update of `bytes` bytes, for a build whose longest frame has `longest`.
 pub(super) fn frame(sent: Sent, bytes: usize, longest: usize) -> Frame {
     let header = Update {
         address: Address {

@@ -171,7 +171,7 @@ impl Answers {
         Some(outgoing)
     }
 
-    /// The signature of what has just been sent leaves behind the last segment.
+    /// The signature of a version leaves behind the last segment of that version.
     fn sign(&mut self, sent: Sending) {
         let Sending { peer, answer, segments, whole, signature, .. } = sent;
         self.behind.extend(signature.map(|signature| (peer, signature)));
