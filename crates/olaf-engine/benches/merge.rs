@@ -240,7 +240,7 @@ impl Packets {
         let (worker, number) = (self.count % WORKERS, self.count / WORKERS + 1);
         let datagram = self.datagram.bytes_mut();
         datagram[8..24].copy_from_slice(&self.headers[worker as usize]);
-        for field in [at::SEQUENCE, at::FLOW_SEQUENCE] {
+        for field in [at::SEQUENCE, at::HOP_SEQUENCE, at::FLOW_SEQUENCE] {
             datagram[field..field + 4].copy_from_slice(&number.to_be_bytes());
         }
         let from = Source::new(PortId::DOWNLINK, PeerId(worker + 1));

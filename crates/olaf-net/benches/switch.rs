@@ -185,13 +185,18 @@ fn send(
             datagram[0] = b'X';
         }
     }
+    let mut hop = 0u32;
     for sequence in 0u32.. {
         let Address { worker, session, .. } = addresses[(sequence % WORKERS) as usize];
         for burst in &mut bursts {
             for datagram in burst.chunks_exact_mut(size) {
                 datagram[16..20].copy_from_slice(&worker.0.to_be_bytes());
                 datagram[20..24].copy_from_slice(&session.0.to_be_bytes());
-                datagram[at::SEQUENCE..at::SEQUENCE + 4].copy_from_slice(&sequence.to_be_bytes());
+                // No two datagrams of a sender have one number: the second would be a duplicate.
+                hop = hop.wrapping_add(1);
+                for (field, number) in [(at::SEQUENCE, sequence), (at::HOP_SEQUENCE, hop)] {
+                    datagram[field..field + 4].copy_from_slice(&number.to_be_bytes());
+                }
             }
             let transmit = Transmit {
                 destination: target,

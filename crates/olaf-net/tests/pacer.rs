@@ -120,7 +120,9 @@ fn push(worker: &UdpSocket, switch: &Switch, stop: &AtomicBool) {
         }
         for _ in 0..500 {
             sequence += 1;
-            datagram[at::SEQUENCE..at::SEQUENCE + 4].copy_from_slice(&sequence.to_be_bytes());
+            for number in [at::SEQUENCE, at::HOP_SEQUENCE] {
+                datagram[number..number + 4].copy_from_slice(&sequence.to_be_bytes());
+            }
             worker.send(&datagram).expect("loopback");
         }
     }

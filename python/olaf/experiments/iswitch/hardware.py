@@ -25,6 +25,7 @@ class Parameters(experiments.Parameters):
     workers: int = Field(ge=1, le=4)
     """One at each port of the board."""
     packet_floats: int = Field(ge=1, le=366)
+    """Values in a full data packet."""
     line_gbit: float = Field(gt=0)
     """Rate of a port."""
     models: dict[str, int] = Field(min_length=1)
