@@ -116,8 +116,13 @@ proptest! {
         };
         let mut net = row(seed, switches, wire);
         net.run_for(ms(3_000));
-        everyone_pushes(&mut net, 20);
-        let before = versions(&mut net);
+        // Of all round trips, a fifth succeeds in the worst weather: a worker may need longer to join.
+        let began = net.now();
+        let mut before = vec![0];
+        while before.contains(&0) && net.now().since(began) < ms(20_000) {
+            everyone_pushes(&mut net, 20);
+            before = versions(&mut net);
+        }
         prop_assert!(before.iter().all(|version| *version > 0), "{before:?}");
         // One of the parties forgets everything.
         let dead = match restarted {
