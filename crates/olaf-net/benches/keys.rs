@@ -136,7 +136,7 @@ fn measure(files: Option<&Files>, read: bool) -> f64 {
 /// The metrics, as a reader gets them.
 fn page(address: SocketAddr) -> String {
     let mut stream = TcpStream::connect(address).expect("the role listens");
-    let request = "GET /metrics HTTP/1.1\r\nHost: switch\r\nConnection: close\r\n\r\n";
+    let request = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     stream.write_all(request.as_bytes()).expect("the role reads");
     let mut page = String::new();
     stream.read_to_string(&mut page).expect("the role answers");
