@@ -115,7 +115,7 @@ fn measure(files: Option<&Files>, read: bool) -> f64 {
             scope.spawn(move || {
                 while !stop.load(Ordering::Relaxed) {
                     let page = page(address);
-                    assert!(page.contains("olaf_switch"), "no metrics: {page}");
+                    assert!(page.contains("\nolaf_"), "no metrics: {page}");
                     thread::sleep(READ_EVERY);
                 }
             });
