@@ -148,17 +148,12 @@ impl Contribution {
         if !other.reward.is_finite() {
             return Err(NoSum::NonFinite);
         }
-        let contributors =
-            self.contributors.checked_add(other.contributors).ok_or(NoSum::Overflow)?;
-        let weight = self.weight + other.weight;
         // The mean is computed by shares of the weight, not by sums of products: the product of a
         // reward and a huge weight can overflow where the mean does not. Example: a reward of 8 at
         // a weight of 1e308 is 8 in the mean, but the product of the two is infinite.
-        let reward = self.reward * (self.weight / weight) + other.reward * (other.weight / weight);
-        if !weight.is_finite() || !reward.is_finite() {
-            return Err(NoSum::Overflow);
-        }
-        Ok(Totals { contributors, weight, reward, products: f64::NAN })
+        self.totals_with(other, |weight| {
+            self.reward * (self.weight / weight) + other.reward * (other.weight / weight)
+        })
     }
 
     /// Whether the reward times the weight is a finite number. A queue takes nothing else in: an
@@ -170,7 +165,7 @@ impl Contribution {
 
     /// [`Contribution::totals`] with the mean reward as hardware computes it: a sum of products,
     /// divided once. `products` is the sum of each reward times its weight in this contribution;
-    /// `None` if it was never merged.
+    /// `None` if it was never merged. Returns the new sum of products, too.
     ///
     /// A sum of products costs one addition for each arrival, which an adder in hardware can do at
     /// every second beat; shares of the weight would need two divisions before the next arrival
@@ -184,25 +179,36 @@ impl Contribution {
         &self,
         products: Option<f64>,
         other: &Self,
-    ) -> Result<Totals, NoSum> {
+    ) -> Result<(Totals, f64), NoSum> {
         if !other.has_product() {
             return Err(NoSum::NonFinite);
         }
+        let products = products.unwrap_or(self.reward * self.weight) + other.reward * other.weight;
+        let totals = self.totals_with(other, |weight| products / weight)?;
+        Ok((totals, products))
+    }
+
+    /// The totals, with the mean reward at the sum of the weights.
+    #[inline]
+    fn totals_with(
+        &self,
+        other: &Self,
+        reward_at: impl FnOnce(f64) -> f64,
+    ) -> Result<Totals, NoSum> {
         let contributors =
             self.contributors.checked_add(other.contributors).ok_or(NoSum::Overflow)?;
         let weight = self.weight + other.weight;
-        let products = products.unwrap_or(self.reward * self.weight) + other.reward * other.weight;
-        let reward = products / weight;
+        let reward = reward_at(weight);
         if !weight.is_finite() || !reward.is_finite() {
             return Err(NoSum::Overflow);
         }
-        Ok(Totals { contributors, weight, reward, products })
+        Ok(Totals { contributors, weight, reward })
     }
 
     /// The second half of a merge.
     #[inline]
     pub(crate) fn take_in(&mut self, other: &Self, totals: Totals) {
-        let Totals { contributors, weight, reward, .. } = totals;
+        let Totals { contributors, weight, reward } = totals;
         (self.contributors, self.weight, self.reward) = (contributors, weight, reward);
         self.generated_ns = widen(self.generated_ns, other.generated_ns);
         self.versions = widen(self.versions, other.versions);
@@ -217,14 +223,6 @@ pub(crate) struct Totals {
     contributors: u32,
     weight: f64,
     reward: f64,
-    /// Rewards times weights, summed; of [`Contribution::totals_by_products`] alone.
-    products: f64,
-}
-
-impl Totals {
-    pub(crate) const fn products(&self) -> f64 {
-        self.products
-    }
 }
 
 /// Bytes of the datagram of an update with these lanes.

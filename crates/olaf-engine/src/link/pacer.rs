@@ -2,7 +2,8 @@
 
 use crate::ids::{Flow, JobId};
 use crate::time::{BitsPerSecond, Instant};
-use alloc::collections::VecDeque;
+use alloc::collections::btree_map::Entry;
+use alloc::collections::{BTreeMap, VecDeque};
 use core::time::Duration;
 use olaf_wire::serial;
 
@@ -102,6 +103,8 @@ pub struct CreditPacer {
     credits: usize,
     timeout: Duration,
     outstanding: VecDeque<Outstanding>,
+    /// How many of `outstanding` each job has; at least 1.
+    by_job: BTreeMap<JobId, usize>,
     expired: u64,
 }
 
@@ -117,7 +120,7 @@ impl CreditPacer {
     /// `timeout`.
     #[must_use]
     pub const fn new(credits: usize, timeout: Duration) -> Self {
-        Self { credits, timeout, outstanding: VecDeque::new(), expired: 0 }
+        Self { credits, timeout, outstanding: VecDeque::new(), by_job: BTreeMap::new(), expired: 0 }
     }
 
     /// How many may be outstanding.
@@ -135,7 +138,7 @@ impl CreditPacer {
     /// How many of a job are.
     #[must_use]
     pub fn outstanding_of(&self, job: JobId) -> usize {
-        self.outstanding.iter().filter(|outstanding| outstanding.flow.job == job).count()
+        self.by_job.get(&job).copied().unwrap_or(0)
     }
 
     /// The number of credits that came back without an acknowledgement in time.
@@ -145,17 +148,23 @@ impl CreditPacer {
     }
 
     pub(crate) fn spend(&mut self, now: Instant, flow: Flow, hop_sequence: u32) {
+        *self.by_job.entry(flow.job).or_insert(0) += 1;
         self.outstanding.push_back(Outstanding { flow, hop_sequence, expires: now + self.timeout });
     }
 
     /// Acknowledgements are cumulative: one lost is made good by the next.
     pub(crate) fn acknowledge(&mut self, of: Acknowledged, up_to: u32) {
+        let by_job = &mut self.by_job;
         self.outstanding.retain(|outstanding| {
             let concerned = match of {
                 Acknowledged::Job(job) => outstanding.flow.job == job,
                 Acknowledged::Flow(flow) => outstanding.flow == flow,
             };
-            !concerned || serial::is_after(outstanding.hop_sequence, up_to)
+            let stays = !concerned || serial::is_after(outstanding.hop_sequence, up_to);
+            if !stays {
+                count_off(by_job, outstanding.flow.job);
+            }
+            stays
         });
     }
 
@@ -165,9 +174,19 @@ impl CreditPacer {
     }
 
     pub(crate) fn expire(&mut self, now: Instant) {
-        while self.outstanding.front().is_some_and(|o| o.expires <= now) {
-            self.outstanding.pop_front();
+        while let Some(first) = self.outstanding.pop_front_if(|first| first.expires <= now) {
+            count_off(&mut self.by_job, first.flow.job);
             self.expired += 1;
+        }
+    }
+}
+
+/// One fewer of a job is outstanding.
+fn count_off(by_job: &mut BTreeMap<JobId, usize>, job: JobId) {
+    if let Entry::Occupied(mut count) = by_job.entry(job) {
+        *count.get_mut() -= 1;
+        if *count.get() == 0 {
+            count.remove();
         }
     }
 }
@@ -221,9 +240,11 @@ mod tests {
         pacer.spend(Instant(1), flow(2, 0), 1);
         pacer.spend(Instant(2), flow(1, 5), 2);
         pacer.acknowledge(Acknowledged::Job(JobId(1)), 2);
-        assert_eq!(pacer.outstanding(), 1);
+        let of = |pacer: &CreditPacer| [1, 2].map(|job| pacer.outstanding_of(JobId(job)));
+        assert_eq!((pacer.outstanding(), of(&pacer)), (1, [0, 1]));
         pacer.expire(Instant(11));
-        assert_eq!((pacer.outstanding(), pacer.expired()), (0, 1));
+        assert_eq!((pacer.outstanding(), of(&pacer), pacer.expired()), (0, [0, 0], 1));
+        assert!(pacer.by_job.is_empty());
     }
 
     #[test]
@@ -234,7 +255,7 @@ mod tests {
         pacer.spend(Instant(0), flow(1, 0), 3);
         // The switch above sent cluster 7's first: 1 and 3 still wait there.
         pacer.acknowledge(Acknowledged::Flow(flow(1, 7)), 2);
-        assert_eq!(pacer.outstanding(), 2);
+        assert_eq!((pacer.outstanding(), pacer.outstanding_of(JobId(1))), (2, 2));
         pacer.acknowledge(Acknowledged::Flow(flow(1, 0)), 3);
         assert_eq!(pacer.outstanding(), 0);
     }

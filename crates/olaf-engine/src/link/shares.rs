@@ -15,7 +15,12 @@ use serde::{Deserialize, Serialize};
 /// are its own whatever other jobs hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(transparent)]
-pub struct Shares(BTreeMap<Number, u32>, #[serde(skip)] BTreeMap<JobId, usize>);
+pub struct Shares {
+    shares: BTreeMap<Number, u32>,
+    /// Absolute numbers of slots. The policy of a job says them, not a table of shares.
+    #[serde(skip)]
+    slots: BTreeMap<JobId, usize>,
+}
 
 /// The largest share. A round of the link grows with it.
 const LARGEST: u32 = 1000;
@@ -24,49 +29,50 @@ impl Shares {
     /// The same with that job's share.
     #[must_use]
     pub fn with(mut self, job: JobId, share: u32) -> Self {
-        self.0.insert(Number(job.0), share);
+        self.shares.insert(Number(job.0), share);
         self
     }
 
     /// The share of a job; messages of no known job have one share together.
     #[must_use]
     pub fn of(&self, job: Option<JobId>) -> u32 {
-        let named = job.filter(|_| !self.0.is_empty()).and_then(|job| self.0.get(&Number(job.0)));
+        let named =
+            job.filter(|_| !self.shares.is_empty()).and_then(|job| self.shares.get(&Number(job.0)));
         named.copied().unwrap_or(1)
     }
 
     /// The same with an absolute number of slots for that job.
     #[must_use]
     pub fn with_slots(mut self, job: JobId, slots: usize) -> Self {
-        self.1.insert(job, slots);
+        self.slots.insert(job, slots);
         self
     }
 
     /// The absolute number of slots of a job, if it has one.
     #[must_use]
     pub fn slots_of(&self, job: Option<JobId>) -> Option<usize> {
-        job.filter(|_| !self.1.is_empty()).and_then(|job| self.1.get(&job)).copied()
+        job.filter(|_| !self.slots.is_empty()).and_then(|job| self.slots.get(&job)).copied()
     }
 
     /// All slots that jobs have to themselves.
     #[must_use]
     pub fn own_slots(&self) -> usize {
-        self.1.values().fold(0, |all, slots| all.saturating_add(*slots))
+        self.slots.values().fold(0, |all, slots| all.saturating_add(*slots))
     }
 
     /// Whether that job's share is named.
     #[must_use]
     pub fn names(&self, job: JobId) -> bool {
-        self.0.contains_key(&Number(job.0))
+        self.shares.contains_key(&Number(job.0))
     }
 
     /// # Errors
     /// A share that cannot be.
     pub fn check(&self) -> Result<(), ConfigError> {
-        if self.1.values().any(|slots| *slots == 0) {
+        if self.slots.values().any(|slots| *slots == 0) {
             return Err(ConfigError { key: "slots of a job", allowed: "must be at least 1" });
         }
-        if self.0.values().all(|share| (1..=LARGEST).contains(share)) {
+        if self.shares.values().all(|share| (1..=LARGEST).contains(share)) {
             return Ok(());
         }
         Err(ConfigError { key: "shares", allowed: "each share must be from 1 to 1000" })

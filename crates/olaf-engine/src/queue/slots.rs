@@ -158,12 +158,13 @@ fn merge_into(
     if arrival.lanes.len() != entry.lanes.len() * LANE {
         return Err(Rejection::WrongSize);
     }
-    let totals = entry.contribution.totals_by_products(*products, &arrival.contribution)?;
+    let (totals, sum_of_products) =
+        entry.contribution.totals_by_products(*products, &arrival.contribution)?;
     if !lanes::add(sum, &entry.lanes, arrival.lanes) {
         return Err(Rejection::NonFinite);
     }
     core::mem::swap(&mut entry.lanes, sum);
-    *products = Some(totals.products());
+    *products = Some(sum_of_products);
     entry.contribution.take_in(&arrival.contribution, totals);
     entry.replaceable = false;
     Ok(())
