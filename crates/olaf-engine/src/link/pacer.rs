@@ -174,8 +174,9 @@ impl CreditPacer {
     }
 
     pub(crate) fn expire(&mut self, now: Instant) {
-        while let Some(first) = self.outstanding.pop_front_if(|first| first.expires <= now) {
+        while let Some(first) = self.outstanding.front().filter(|first| first.expires <= now) {
             count_off(&mut self.by_job, first.flow.job);
+            self.outstanding.pop_front();
             self.expired += 1;
         }
     }
