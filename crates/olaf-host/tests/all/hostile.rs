@@ -323,21 +323,57 @@ fn honest_workers_ten_times_faster_or_slower_than_the_others_are_not_refused() {
 }
 
 #[test]
-fn a_worker_that_names_others_is_charged_for_what_it_sends() {
+fn a_worker_that_names_others_is_refused_and_the_others_are_not_charged() {
     let mut pair = Pair::joined(plain(Limits::default()));
     (20..23).for_each(|worker| pair.enters(worker));
-    let mut refused = 0;
     for ms in 0..10_000 {
         pair.now = pair.now + Duration::from_millis(1);
         if ms % 100 < 2 {
             pair.sends(20 + ms % 2, 1.0, |_| ()).unwrap();
         }
+        // Two of these workers are here, at other addresses, and the others are nowhere.
+        let named = 20 + ms % 7;
+        let before = pair.model();
         pair.hops += 1;
-        let mut forged = olaf_samples::update(olaf_samples::address(JOB.0, 0, ms % 7), pair.hops);
+        let mut forged = olaf_samples::update(olaf_samples::address(JOB.0, 0, named), pair.hops);
         forged.hop_sequence = pair.hops;
-        refused += u32::from(pair.gives_server(22, |buf| forged.emit(&[1.0], buf)).is_err());
+        let refused = pair.gives_server(22, |buf| forged.emit(&[1.0], buf));
+        match named {
+            20 | 21 => assert_eq!(refused, Err(Refused::UnknownPeer)),
+            22 => assert!(refused.is_ok() || refused == Err(Refused::TooOften)),
+            _ => assert_eq!(refused, Err(Refused::UnknownWorker)),
+        }
+        assert!(named == 22 || pair.model() == before);
     }
-    assert!(refused > 7_000, "{refused}");
+    let job = &pair.server.statistics(pair.now).jobs[0];
+    let rejected = |reason| job.fates.rejected.get(reason).copied().unwrap_or_default();
+    assert_eq!(rejected("unknown_peer") + rejected("unknown_worker"), 10_000 - 1_429);
+}
+
+#[test]
+fn an_update_that_came_from_another_session_of_its_worker_is_refused() {
+    let mut pair = Pair::joined(plain(Limits::default()));
+    pair.enters(8);
+    let session = olaf_wire::Session(12_345);
+    let refused = pair.sends(8, 1.0, |update| update.address.session = session);
+    assert_eq!(refused, Err(Refused::UnknownPeer));
+    pair.sends(8, 1.0, |_| ()).unwrap();
+}
+
+#[test]
+fn one_address_has_few_workers_and_a_switch_has_many() {
+    let mut pair = Pair::joined(plain(Limits::default()));
+    let enters = |pair: &mut Pair, from, worker, hops| {
+        let join = olaf_samples::join(olaf_samples::address(JOB.0, 0, worker), 1, 2208);
+        pair.gives_server(from, |buf| Join { hops, ..join }.emit(buf))
+    };
+    let full = Err(Refused::TurnedAway(WelcomeCode::Full));
+    for worker in 1_000..1_300 {
+        let entered = enters(&mut pair, 50, worker, 0);
+        assert_eq!(entered, if worker < 1_256 { Ok(()) } else { full }, "{worker}");
+        assert_eq!(enters(&mut pair, 51, 5_000 + worker, 1), Ok(()));
+    }
+    assert_eq!(enters(&mut pair, 50, 1_000, 0), Ok(()), "it is one of them");
 }
 
 #[test]

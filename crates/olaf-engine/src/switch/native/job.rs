@@ -3,12 +3,11 @@
 use super::answers::{Answering, Hearer, Unanswered};
 use super::counters::{Account, Fates};
 use super::ends::ClusterEnds;
-use super::members::Members;
 use super::neighbours::{Below, Lives};
 use super::ports::Place;
 use super::screening::Taken;
 use crate::ids::{ClusterId, PeerId, PortId, Session, WorkerId};
-use crate::party::{Bucket, Liveness, Pace, Paces, Shape};
+use crate::party::{AtPeer, Bucket, Liveness, Members, Pace, Paces, Shape};
 use crate::rejection::Rejection;
 use crate::time::Instant;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -37,7 +36,7 @@ pub(super) struct Job {
     /// This switch's count of the updates that it sent up for this job, from 1; 0 acknowledges
     /// nothing.
     pub(super) hop_sequence: u32,
-    pub(super) members: Members,
+    pub(super) members: Members<Member>,
     pub(super) clusters: BTreeMap<ClusterId, Cluster>,
     /// How often its workers send.
     pub(super) paces: Paces,
@@ -72,6 +71,12 @@ pub(super) struct Member {
     pub(super) pace: Pace,
     /// When a rejection of each kind was last told, so that a flood of them is one line a second.
     pub(super) told: [Option<Instant>; Rejection::ALL.len()],
+}
+
+impl AtPeer for Member {
+    fn peer(&self) -> PeerId {
+        self.peer
+    }
 }
 
 impl Member {

@@ -44,8 +44,6 @@ const MOVES: Allowance = Allowance { burst: 8, every: Duration::from_secs(1) };
 const UNCONFIRMED: u32 = 5;
 /// Jobs that no server has confirmed and that one peer brought.
 const JOBS_OF_A_PEER: usize = 16;
-/// Workers of one job behind one address: the processes of a machine have an address each.
-const WORKERS_OF_A_PEER: usize = 256;
 
 impl Switch {
     /// A worker announces itself, or repeats that it is here.
@@ -109,12 +107,12 @@ impl Switch {
         if !self.jobs.contains_key(&id) && (full || !self.has_room_for_a_job(from.peer)) {
             return self.turn_away(now, from, join, WelcomeCode::Full);
         }
-        let most = self.most_workers_of_a_peer(join.hops);
+        let max_workers = self.config.max_workers;
         let job = self.job(id, server);
         job.last_join = now;
         job.opened_by.get_or_insert(from.peer);
-        let crowded =
-            !job.members.contains_key(&join.address.worker) && job.members.at(from.peer) >= most;
+        let crowded = !job.members.contains_key(&join.address.worker)
+            && job.members.is_crowded(from.peer, join.hops, max_workers);
         let event = match job.members.get_mut(&join.address.worker) {
             // The same session from another address: the worker's address changed, or its join is
             // replayed. While the worker is heard where it was, it is a replay.
@@ -235,12 +233,6 @@ impl Switch {
         }
         let oldest = unconfirmed().min_by_key(|(_, job)| job.last_join).map(|(id, _)| *id);
         oldest.is_some_and(|id| self.jobs.remove(&id).is_some())
-    }
-
-    /// Workers of one job that one peer may stand for. A switch stands for all workers behind it, and
-    /// no switch for more than a quarter of all.
-    fn most_workers_of_a_peer(&self, hops: u8) -> usize {
-        if hops == 0 { WORKERS_OF_A_PEER } else { (self.config.max_workers / 4).max(1) }
     }
 
     /// If this very join passed here before with a lower hop count, returns the place that it

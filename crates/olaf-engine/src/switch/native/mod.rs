@@ -12,7 +12,6 @@ mod counters;
 mod ends;
 mod job;
 mod meetings;
-mod members;
 mod membership;
 mod neighbours;
 mod notices;

@@ -110,13 +110,10 @@ fn passed_on<'a>(
         let claims = job.members.get(&worker).is_some_and(is_worker);
         return Err(if claims { Rejection::NotASwitch } else { Rejection::UnknownWorker });
     };
-    // A merge holds contributions of the workers behind the switch, as many as these may carry. They
-    // are counted only where one worker alone could not carry the merge.
-    if update.contributors > config.max_carried {
-        let behind = job.members.values().filter(|m| m.behind_switch && m.peer == peer).count();
-        if u64::from(update.contributors) > u64::from(config.max_carried) * behind as u64 {
-            return Err(Rejection::TooManyContributors);
-        }
+    // A merge holds contributions of the workers behind the switch, as many as these may carry.
+    let most = u64::from(config.max_carried) * job.members.at(peer).max(1) as u64;
+    if u64::from(update.contributors) > most {
+        return Err(Rejection::TooManyContributors);
     }
     below.liveness.note(now);
     if update.hop_sequence != 0 && !arrivals.is_news(peer, update) {

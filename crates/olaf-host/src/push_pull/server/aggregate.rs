@@ -241,7 +241,7 @@ impl Job {
     ) -> Snapshot {
         let segments = core::mem::take(&mut self.collection.segments);
         let count = segments.len() as u32;
-        let active = self.active_but(None) as f64;
+        let active = f64::from(self.counted().active);
         self.effect = 1.0;
         self.collection.waiting = 0;
         self.collection.since = None;

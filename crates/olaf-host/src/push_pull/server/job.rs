@@ -7,6 +7,7 @@ use super::checkpoint::{Counts, Restored};
 use super::describing::Description;
 use super::fates::{Fates, Staleness};
 use super::overlap::Overlap;
+use super::presence::{Counted, Presence};
 use super::rule::{Applied, Delivered, Rule, RuleConfig};
 use crate::age::AgeOfModel;
 use crate::push_pull::segments::Present;
@@ -17,7 +18,9 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
 use olaf_engine::Refused;
-use olaf_engine::party::{Allowance, Bucket, Clip, Clipping, Liveness, Pace, Paces, Shape};
+use olaf_engine::party::{
+    Allowance, AtPeer, Bucket, Clip, Clipping, Liveness, Members, Pace, Paces, Shape,
+};
 use olaf_engine::switch::native::ClippedCounts;
 use olaf_engine::{Instant, PeerId};
 use olaf_wire::update::read_lanes;
@@ -46,7 +49,8 @@ pub(super) struct Job {
     /// The count of models published; with one segment, of updates applied.
     pub(super) version: u32,
     pub(super) model: Option<ModelNow>,
-    pub(super) members: BTreeMap<WorkerId, Member>,
+    pub(super) members: Members<Member>,
+    pub(super) presence: Presence,
     pub(super) clusters: BTreeMap<ClusterId, Cluster>,
     /// Something was delivered: from then on every cluster that is known has an age.
     pub(super) ages_begun: bool,
@@ -109,6 +113,12 @@ pub(super) struct Member {
     pub(super) told_too_often: Option<Instant>,
 }
 
+impl AtPeer for Member {
+    fn peer(&self) -> PeerId {
+        self.peer
+    }
+}
+
 /// Whether a join brought a new worker.
 pub(super) enum Entered {
     New,
@@ -165,7 +175,8 @@ impl Job {
             opened_by: None,
             version: 0,
             model: None,
-            members: BTreeMap::new(),
+            members: Members::default(),
+            presence: Presence::default(),
             clusters: BTreeMap::new(),
             ages_begun: false,
             fates: Fates::default(),
@@ -284,33 +295,26 @@ impl Job {
         Some(multiple * libm::sqrt(sum.max(weights.len() as f64)) / rate)
     }
 
-    /// The worker at that peer, where it sends more than its limit. An update that names another worker
-    /// is charged to the peer's own all the same.
-    pub(super) fn outruns(
+    /// Whether a worker's own update may be taken: it comes from the worker that it names, and that
+    /// worker does not send more than its limit.
+    pub(super) fn takes_own(
         &mut self,
         now: Instant,
         from: PeerId,
         update: &Update,
         limit: Clip,
-    ) -> Option<WorkerId> {
-        let named = update.address.worker;
-        let is_its_own = self.members.get(&named).is_some_and(|member| member.peer == from);
-        let at_peer = || self.members.iter().find(|(_, member)| member.peer == from);
-        let worker = if is_its_own { named } else { *at_peer()?.0 };
-        let pace = &mut self.members.get_mut(&worker)?.pace;
+    ) -> Result<(), Refused> {
         let segments = self.shape.segments();
+        let worker = update.address.worker;
+        let pace = &mut of_sender(&mut self.members, from, &update.address)?.pace;
         let takes = self.paces.takes(now, limit, worker, pace, update.sequence, segments);
-        (!takes).then_some(worker)
+        if takes { Ok(()) } else { Err(Refused::TooOften) }
     }
 
     /// Whether an update holds no more contributions than the workers behind its sender may carry.
-    /// They are counted only where one worker alone could not carry it.
     pub(super) fn may_carry(&self, from: PeerId, contributors: u32) -> bool {
-        if contributors <= MOST_CARRIED {
-            return true;
-        }
-        let behind = self.members.values().filter(|member| member.peer == from).count();
-        u64::from(contributors) <= u64::from(MOST_CARRIED) * behind as u64
+        let most = u64::from(MOST_CARRIED) * self.members.at(from).max(1) as u64;
+        u64::from(contributors) <= most
     }
 
     /// The member that a datagram is from.
@@ -319,12 +323,7 @@ impl Job {
         peer: PeerId,
         address: &Address,
     ) -> Result<&mut Member, Refused> {
-        let member = self.members.get_mut(&address.worker).ok_or(Refused::UnknownWorker)?;
-        if member.peer == peer && member.session == address.session {
-            Ok(member)
-        } else {
-            Err(Refused::UnknownPeer)
-        }
+        of_sender(&mut self.members, peer, address)
     }
 
     /// A worker that has seen a later version than this server knows of comes from an earlier
@@ -521,13 +520,14 @@ impl Job {
         config: RuleConfig,
     ) -> Result<Applied, Refused> {
         self.fits(update, lanes)?;
+        let counted = self.counted();
         let delivered = Delivered {
             sum: lanes,
             weight: update.weight,
             reward: update.reward,
             versions_behind: self.behind(update),
-            contributors: update.contributors.min(self.here()),
-            overlapped: self.overlapped(update),
+            contributors: update.contributors.min(counted.here),
+            overlapped: self.overlapped(update, counted),
         };
         match self.apply_segment(update.segment as usize, update.segments, &delivered, config) {
             None => Err(Refused::NotReady),
@@ -557,18 +557,12 @@ impl Job {
     /// Contributions that overlap those of an update: one of each other worker that contributed
     /// lately, or those that changed the model since the one that it was computed on, whichever is
     /// more.
-    fn overlapped(&self, update: &Update) -> f64 {
-        let active = self.active_but(Some(update.address.worker)) + 1;
-        let others = active.saturating_sub(update.contributors as usize);
-        (others as f64).max(self.changed_since(update))
-    }
-
-    /// Workers that are not silent. A merge counts as no more updates than that: the many updates
-    /// of a worker that waits for nothing are steps from one model. Workers that contributed lately
-    /// are too few for it: of each merge only one name is known.
-    fn here(&self) -> u32 {
-        let here = self.members.values().filter(|member| !member.liveness.is_silent()).count();
-        u32::try_from(here).unwrap_or(u32::MAX).max(1)
+    fn overlapped(&self, update: &Update, counted: Counted) -> f64 {
+        let own = self.members.get(&update.address.worker);
+        let own = own.is_some_and(|member| self.is_active(member));
+        let active = counted.active.saturating_sub(u32::from(own)) + 1;
+        let others = active.saturating_sub(update.contributors);
+        f64::from(others).max(self.changed_since(update))
     }
 
     /// Contributions that changed the model since the one that an update was computed on; of a
@@ -577,18 +571,6 @@ impl Job {
         let [oldest, newest] = [update.version_oldest, update.version_newest];
         let since = |version| self.overlap.since(update.segment as usize, version);
         (since(oldest) + since(newest)) / 2.0
-    }
-
-    /// Workers that contributed lately, but one.
-    pub(super) fn active_but(&self, worker: Option<WorkerId>) -> usize {
-        let lately = ACTIVE * self.members.len() as u64;
-        let total = self.overlap.contributions();
-        let is_active = |member: &Member| {
-            !member.liveness.is_silent()
-                && member.contributed.is_some_and(|at| total.saturating_sub(at) < lately)
-        };
-        let others = self.members.iter().filter(|(id, _)| Some(**id) != worker);
-        others.filter(|(_, member)| is_active(member)).count()
     }
 
     /// Changes one segment of the model by the job's rule; `None` while there is no model.
@@ -668,9 +650,16 @@ impl Job {
     }
 }
 
-/// A worker is active while its last contribution is among the job's last `ACTIVE * workers` ones.
-/// A slow worker is active; a worker that stopped pushing is not.
-const ACTIVE: u64 = 4;
+/// The worker that an address names, if it is at that peer.
+fn of_sender<'a>(
+    members: &'a mut Members<Member>,
+    peer: PeerId,
+    address: &Address,
+) -> Result<&'a mut Member, Refused> {
+    let member = members.get_mut(&address.worker).ok_or(Refused::UnknownWorker)?;
+    let is_its_own = member.peer == peer && member.session == address.session;
+    if is_its_own { Ok(member) } else { Err(Refused::UnknownPeer) }
+}
 
 /// Nobody's round trip is taken to be longer: a claim must not hold up a job.
 const LONGEST_ROUND_TRIP: Duration = Duration::from_secs(4);

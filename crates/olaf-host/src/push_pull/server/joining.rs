@@ -116,7 +116,11 @@ impl Server {
             {
                 WelcomeCode::WorkerIdInUse
             }
-            None if job.members.len() >= config.max_workers => WelcomeCode::Full,
+            None if job.members.len() >= config.max_workers
+                || job.members.is_crowded(from, join.hops, config.max_workers) =>
+            {
+                WelcomeCode::Full
+            }
             None if !tenant.takes_worker(job.members.len()) => WelcomeCode::JobFull,
             _ if !job.clusters.contains_key(&join.address.cluster)
                 && !tenant.takes_cluster(job.clusters.len()) =>

@@ -22,6 +22,7 @@ mod fates;
 mod job;
 mod joining;
 mod overlap;
+mod presence;
 mod rounds;
 mod rule;
 mod signing;
@@ -277,11 +278,13 @@ impl Server {
         }
         // A switch that sends for workers has judged each of them.
         if update.hops == 0
-            && let Some(worker) = job.outruns(now, from, update, self.config.limits.max_rate)
+            && let Err(refused) = job.takes_own(now, from, update, self.config.limits.max_rate)
         {
-            job.fates.reject(Refused::TooOften, update.contributors);
-            self.note_too_often(now, from, &Address { worker, ..update.address });
-            return Err(Refused::TooOften);
+            job.fates.reject(refused, update.contributors);
+            if refused == Refused::TooOften {
+                self.note_too_often(now, from, &update.address);
+            }
+            return Err(refused);
         }
         let mut clipping = core::mem::take(&mut job.clipping);
         let mut measured = Measured {
@@ -526,10 +529,11 @@ impl Server {
             keep
         });
         for (id, job) in &mut self.jobs {
-            job.members.retain(|_, member| !member.liveness.is_gone(now, after));
+            job.members.keep(|member| !member.liveness.is_gone(now, after));
             job.prune_clusters(now, after * GONE);
-            for (worker, member) in &mut job.members {
+            for (worker, member) in job.members.iter_mut() {
                 if member.liveness.fell_silent(now, after) {
+                    job.presence.is_over();
                     let (job, cluster, worker, peer) = (*id, member.cluster, *worker, member.peer);
                     fell_silent.push(WorkerSeen { job, cluster, worker, peer });
                 }

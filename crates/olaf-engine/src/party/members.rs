@@ -1,0 +1,165 @@
+//! The workers of a job, and how many of them are at each peer.
+//!
+//! A join asks how many workers its sender stands for, and an update says how many contributions its
+//! sender carries. Any sender can send both: the answer must not take a look at each worker.
+
+use crate::ids::{PeerId, WorkerId};
+use alloc::collections::BTreeMap;
+use core::ops::Deref;
+
+/// Workers of one job that one peer may stand for when it joins for itself.
+const WORKERS_OF_A_PEER: usize = 256;
+
+/// A worker that is heard at a peer: its own address, or that of the switch that sends for it.
+pub trait AtPeer {
+    /// The peer.
+    fn peer(&self) -> PeerId;
+}
+
+/// The workers of a job by their ids. Reading goes to the map itself.
+#[derive(Debug)]
+pub struct Members<M> {
+    of: BTreeMap<WorkerId, M>,
+    at: BTreeMap<PeerId, usize>,
+}
+
+impl<M> Default for Members<M> {
+    fn default() -> Self {
+        Self { of: BTreeMap::new(), at: BTreeMap::new() }
+    }
+}
+
+impl<M> Deref for Members<M> {
+    type Target = BTreeMap<WorkerId, M>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.of
+    }
+}
+
+impl<M: AtPeer> Members<M> {
+    /// Workers at that peer: at a switch, all behind it.
+    #[must_use]
+    pub fn at(&self, peer: PeerId) -> usize {
+        self.at.get(&peer).copied().unwrap_or_default()
+    }
+
+    /// One of them. Whoever changes its peer says so to [`Members::moved`].
+    pub fn get_mut(&mut self, worker: &WorkerId) -> Option<&mut M> {
+        self.of.get_mut(worker)
+    }
+
+    /// All of them. Their peers do not change.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (&WorkerId, &mut M)> {
+        self.of.iter_mut()
+    }
+
+    /// A worker was at one peer, and is at another from now on.
+    pub fn moved(&mut self, from: PeerId, to: PeerId) {
+        leaves(&mut self.at, from);
+        *self.at.entry(to).or_default() += 1;
+    }
+
+    /// A worker joined. Returns what was known of it before.
+    pub fn insert(&mut self, worker: WorkerId, member: M) -> Option<M> {
+        *self.at.entry(member.peer()).or_default() += 1;
+        let before = self.of.insert(worker, member)?;
+        leaves(&mut self.at, before.peer());
+        Some(before)
+    }
+
+    /// A worker left.
+    pub fn remove(&mut self, worker: &WorkerId) {
+        if let Some(member) = self.of.remove(worker) {
+            leaves(&mut self.at, member.peer());
+        }
+    }
+
+    /// Forgets the others.
+    pub fn keep(&mut self, stays: impl Fn(&M) -> bool) {
+        let at = &mut self.at;
+        self.of.retain(|_, member| {
+            let stays = stays(member);
+            if !stays {
+                leaves(at, member.peer());
+            }
+            stays
+        });
+    }
+
+    /// Whether one more worker of that peer is too many. `hops` are the switches that the worker's join
+    /// has passed: a switch stands for all workers behind it, and no switch for more than a quarter of
+    /// all that there may be.
+    #[must_use]
+    pub fn is_crowded(&self, peer: PeerId, hops: u8, max_workers: usize) -> bool {
+        self.at(peer) >= if hops == 0 { WORKERS_OF_A_PEER } else { (max_workers / 4).max(1) }
+    }
+
+    /// Whether the counts are those of looking at each worker.
+    #[cfg(test)]
+    pub(crate) fn are_counted(&self) -> bool {
+        let mut at = BTreeMap::new();
+        self.of.values().for_each(|member| *at.entry(member.peer()).or_default() += 1);
+        at == self.at
+    }
+}
+
+fn leaves(at: &mut BTreeMap<PeerId, usize>, peer: PeerId) {
+    if let Some(workers) = at.get_mut(&peer) {
+        *workers -= 1;
+        if *workers == 0 {
+            at.remove(&peer);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::cell::Cell;
+    use proptest::prelude::*;
+
+    struct At<'a>(PeerId, &'a Cell<usize>);
+
+    impl AtPeer for At<'_> {
+        fn peer(&self) -> PeerId {
+            self.1.set(self.1.get() + 1);
+            self.0
+        }
+    }
+
+    #[test]
+    fn a_count_looks_at_no_worker_however_many_there_are() {
+        let looks = Cell::new(0);
+        let mut members = Members::default();
+        for worker in 0..10_000 {
+            members.insert(WorkerId(worker), At(PeerId(worker / 100), &looks));
+        }
+        looks.set(0);
+        assert_eq!((members.at(PeerId(7)), members.at(PeerId(100))), (100, 0));
+        assert!(!members.is_crowded(PeerId(7), 0, 400) && members.is_crowded(PeerId(7), 1, 400));
+        assert_eq!(looks.get(), 0);
+    }
+
+    proptest! {
+        #[test]
+        fn the_counts_are_those_of_looking_at_each_worker(
+            steps in prop::collection::vec((0u8..4, 0u32..12, 0u32..4), 0..200),
+        ) {
+            let looks = Cell::new(0);
+            let mut members = Members::default();
+            for (step, worker, peer) in steps {
+                let (worker, peer) = (WorkerId(worker), PeerId(peer));
+                match step {
+                    0 | 1 => {
+                        let known = members.contains_key(&worker);
+                        prop_assert_eq!(members.insert(worker, At(peer, &looks)).is_some(), known);
+                    }
+                    2 => members.remove(&worker),
+                    _ => members.keep(|member| member.0 != peer),
+                }
+                prop_assert!(members.are_counted());
+            }
+        }
+    }
+}

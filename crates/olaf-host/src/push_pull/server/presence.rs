@@ -1,0 +1,126 @@
+//! How many workers of a job are here, and how many contributed lately.
+//!
+//! Each update needs both numbers, and a count looks at each worker. So a job with many workers counts
+//! again only after a number of updates in proportion to its workers: an update costs the same, however many
+//! joined. A job with few workers counts at each update.
+
+use super::job::{Job, Member};
+
+/// A worker is active while its last contribution is among the job's last `ACTIVE * workers` ones.
+/// A slow worker is active; a worker that stopped pushing is not.
+const ACTIVE: u64 = 4;
+/// Workers that a count may look at for each update since the count before. A job of fewer workers counts
+/// at each update. A larger one counts again after a 64th part of the contributions that make a worker
+/// active.
+const LOOKS: usize = 16;
+
+/// The two numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counted {
+    /// Workers that are not silent, at least 1. A merge counts as no more updates than that: the many
+    /// updates of a worker that waits for nothing are steps from one model. Workers that contributed
+    /// lately are too few for it: of each merge only one name is known.
+    pub(super) here: u32,
+    /// Workers that contributed lately and are not silent.
+    pub(super) active: u32,
+}
+
+/// The last count.
+#[derive(Debug, Default)]
+pub(super) struct Presence {
+    counted: Counted,
+    /// Updates that it is still good for.
+    good_for: usize,
+    /// Workers that were looked at.
+    #[cfg(test)]
+    looks: usize,
+}
+
+impl Presence {
+    /// Workers fell silent: the next update counts again.
+    pub(super) const fn is_over(&mut self) {
+        self.good_for = 0;
+    }
+}
+
+impl Job {
+    /// The workers that are here and active, for one update.
+    pub(super) fn counted(&mut self) -> Counted {
+        if self.presence.good_for > 0 {
+            self.presence.good_for -= 1;
+            return self.presence.counted;
+        }
+        let (mut here, mut active) = (0, 0);
+        for member in self.members.values() {
+            here += u32::from(!member.liveness.is_silent());
+            active += u32::from(self.is_active(member));
+        }
+        self.presence.counted = Counted { here: here.max(1), active };
+        self.presence.good_for = self.members.len() / LOOKS;
+        #[cfg(test)]
+        {
+            self.presence.looks += self.members.len();
+        }
+        self.presence.counted
+    }
+
+    /// Whether a worker contributed lately and is not silent.
+    pub(super) fn is_active(&self, member: &Member) -> bool {
+        let lately = ACTIVE * self.members.len() as u64;
+        let total = self.overlap.contributions();
+        !member.liveness.is_silent()
+            && member.contributed.is_some_and(|at| total.saturating_sub(at) < lately)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use olaf_engine::party::Shape;
+    use olaf_engine::{Instant, PeerId};
+
+    fn job(workers: u32) -> Job {
+        let mut job = Job::new(Shape { parameters: 1, segment_lanes: 1 });
+        for worker in 0..workers {
+            let join = olaf_samples::join(olaf_samples::address(1, 0, worker), 1, 1);
+            job.enter(Instant(1), PeerId(worker), &join);
+        }
+        job
+    }
+
+    #[test]
+    fn a_job_of_few_workers_counts_at_each_update() {
+        let mut job = job(15);
+        assert_eq!(job.counted(), Counted { here: 15, active: 0 });
+        let one = olaf_wire::WorkerId(3);
+        job.members.get_mut(&one).expect("it joined").contributed = Some(0);
+        assert_eq!(job.counted().active, 1);
+        job.members.remove(&one);
+        assert_eq!(job.counted(), Counted { here: 14, active: 0 });
+    }
+
+    #[test]
+    fn an_update_looks_at_few_workers_however_many_joined() {
+        for workers in [100, 10_000] {
+            let mut job = job(workers);
+            for _ in 0..20_000 {
+                assert_eq!(job.counted().here, workers);
+            }
+            let (most, looks) = (LOOKS * 20_000 + workers as usize, job.presence.looks);
+            assert!(looks <= most, "{looks} looks, {most} may be");
+        }
+    }
+
+    #[test]
+    fn who_fell_silent_is_counted_no_more() {
+        let mut job = job(1_000);
+        assert_eq!(job.counted().here, 1_000);
+        for (_, member) in job.members.iter_mut().take(400) {
+            assert!(
+                member.liveness.fell_silent(Instant(u64::MAX), core::time::Duration::from_secs(1))
+            );
+        }
+        job.presence.is_over();
+        assert_eq!(job.counted().here, 600);
+    }
+}
