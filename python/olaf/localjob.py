@@ -232,7 +232,11 @@ class LocalJob:
                 "admission": switch.to_admission(),
             }
         else:
-            server = settings.server.model_copy(update={"listen": listen})
+            changes: dict[str, Any] = {"listen": listen}
+            if "forget_jobs_after_ms" not in settings.server.model_fields_set:
+                # The server is this job's own, and ends with it.
+                changes["forget_jobs_after_ms"] = None
+            server = settings.server.model_copy(update=changes)
             first |= {"core": self._keys.core(name, server.to_core()), "model_file": None, "job": 1}
             first["save_folder"] = self._folder.name
         # -P: a json.py in the working directory must not hide the module of that name.

@@ -39,6 +39,7 @@ impl Level {
             | "server_silent"
             | "switch_silent"
             | "worker_refused"
+            | "job_forgotten"
             | "sum_worker_refused"
             | "join_refused"
             | "turned_away"

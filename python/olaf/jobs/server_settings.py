@@ -84,6 +84,10 @@ class ServerSettings(Section):
     """Parameters per segment that the server requires; off uses the first worker's value."""
     silent_after_ms: int = Field(default=SERVER["silent_after_ms"], ge=1)
     """A peer is reported silent if it was not heard within this time."""
+    forget_jobs_after_ms: OffInt = Field(default=SERVER["forget_jobs_after_ms"], ge=1)
+    """A job without workers for this time makes room for others, and its model goes. Its checkpoint
+    stays: the server writes one before, if it has `checkpoint`. Jobs in `jobs` are never forgotten;
+    off forgets none, and `olaf train` uses off."""
     round_ms: int = Field(default=SERVER["round_ms"], ge=1)
     """For models of several segments: answer a cluster within this time after its first unanswered
     segment."""

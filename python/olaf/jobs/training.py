@@ -216,6 +216,9 @@ class Training:
         }
         if "checkpoint" not in server.model_fields_set:
             changes["checkpoint"] = str(self._train.folder / CHECKPOINT)
+        if "forget_jobs_after_ms" not in server.model_fields_set:
+            # The server is the run's own, and ends with it.
+            changes["forget_jobs_after_ms"] = None
         if "checkpoint_every_ms" not in server.model_fields_set:
             changes["checkpoint_every_ms"] = CHECKPOINT_EVERY_MS
         if self._is_tcp:

@@ -14,6 +14,10 @@ _SENTENCES = {
     "model_started": "job {job}: worker {worker} sent the first model, {parameters} parameters",
     "restored": "job {job}: continues from {file}, model version {version}",
     "model_restored": "job {job}: continues from the checkpoint at model version {version}",
+    "job_forgotten": "job {job}: forgotten at model version {version}, without workers for "
+    "{seconds:.0f} s (server.forget_jobs_after)",
+    "checkpoint_kept": "job {job}: the checkpoint stays in {file}; a new job of that number begins "
+    "anew, and the file then gets another name",
     "checkpoint_failed": "job {job}: {file} could not be written: {reason}",
     "checkpoint_set_aside": "the previous {file} is kept as {kept_as}",
     "checkpoint_skipped": "job {job}: not saved to {file}: {reason}",

@@ -95,6 +95,15 @@ pub enum Event {
         /// The job's version from here.
         version: u32,
     },
+    /// A server forgot a job that had no workers for the configured time.
+    JobForgotten {
+        /// The job.
+        job: JobId,
+        /// The newest version of its model.
+        version: u32,
+        /// For how long it had no workers.
+        idle: Duration,
+    },
     /// A worker of that job, which talks to the job through that peer, reports about itself.
     Worker(JobId, PeerId, WorkerEvent),
     /// A switch that sums tells of that job.

@@ -66,6 +66,12 @@ impl Event {
                 say.count("parameters", *parameters);
                 say.count("version", *version);
             }
+            Self::JobForgotten { job, version, idle } => {
+                say.text("event", "job_forgotten");
+                say.count("job", job.0);
+                say.count("version", *version);
+                say.0.value("seconds", Value::Number(idle.as_secs_f64()));
+            }
             Self::Worker(job, switch, event) => say.by_worker(*job, *switch, event),
             Self::Sum(job, event) => say.of_sum(*job, event),
             Self::Other(told) => {

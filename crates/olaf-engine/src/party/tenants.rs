@@ -67,6 +67,12 @@ impl Tenants {
         Self(Some(Arc::new(listed.into_iter().collect())))
     }
 
+    /// Whether there is a list, and it names that job.
+    #[must_use]
+    pub fn names(&self, job: JobId) -> bool {
+        self.0.as_ref().is_some_and(|listed| listed.contains_key(&job))
+    }
+
     /// What that job may take; none: it is not served.
     #[must_use]
     pub fn of(&self, job: JobId) -> Option<Tenant> {
@@ -97,6 +103,8 @@ mod tests {
         assert!(one.takes_parameters(10) && !one.takes_parameters(11));
         assert!(one.takes_worker(1) && !one.takes_worker(2));
         assert!(one.takes_cluster(0) && !one.takes_cluster(1));
+        assert!(tenants.names(JobId(1)) && !tenants.names(JobId(3)));
+        assert!(!Tenants::default().names(JobId(1)));
         assert_eq!((tenants.of(JobId(2)), tenants.of(JobId(3))), (Some(Tenant::default()), None));
     }
 

@@ -6,6 +6,7 @@
 
 mod checkpoint;
 mod collecting;
+mod forgetting;
 mod hostile;
 mod layouts;
 mod merges;

@@ -16,6 +16,10 @@ use std::time::Duration;
 /// A checkpoint to write.
 struct Work {
     path: PathBuf,
+    /// Of the state.
+    revision: u64,
+    /// The file there is of a job that was forgotten: it stays, under another name.
+    set_aside: bool,
     state: JobState,
     rule: JobRule,
     is_last: bool,
@@ -25,8 +29,11 @@ struct Work {
 struct Done {
     job: JobId,
     path: PathBuf,
+    revision: u64,
     version: u32,
     at: Instant,
+    set_aside: Option<Value>,
+    set_aside_failed: bool,
     error: Option<String>,
 }
 
@@ -42,6 +49,10 @@ pub(crate) struct Keeper {
     /// The one job of a file that is for one.
     only: Option<JobId>,
     skipped: BTreeSet<JobId>,
+    /// Files of jobs that the server forgot: nothing is written over them.
+    kept: BTreeSet<PathBuf>,
+    /// Revisions that are on the disk now, for the server to know.
+    safe: Vec<(JobId, u64)>,
     writer: Option<Writer>,
     events: VecDeque<Value>,
     written: u64,
@@ -65,6 +76,7 @@ impl Keeper {
         brain: &mut Brain,
     ) -> Result<Self, StartError> {
         let told = if fresh { files.set_aside()? } else { files.restore(brain)? };
+        brain.forget_saved_jobs_only();
         let (work, works) = mpsc::channel();
         let (dones, done) = mpsc::channel();
         let thread = std::thread::Builder::new()
@@ -81,6 +93,8 @@ impl Keeper {
             saved: BTreeMap::new(),
             open: BTreeSet::new(),
             skipped: BTreeSet::new(),
+            kept: BTreeSet::new(),
+            safe: Vec::new(),
             writer: Some(Writer { work, done, thread }),
             events: told.into(),
             written: 0,
@@ -94,13 +108,30 @@ impl Keeper {
         self.next
     }
 
-    /// Hands over what has changed, where it is time.
-    pub(crate) fn handle_timeout(&mut self, now: Instant, brain: &Brain) {
+    /// Hands over what has changed, where it is time, and tells the server what is safe.
+    pub(crate) fn handle_timeout(&mut self, now: Instant, brain: &mut Brain) {
+        brain.forgotten().into_iter().for_each(|job| self.keep_file_of(job));
         if now >= self.next {
             self.next = now + self.every;
             self.hear();
+            self.safe.drain(..).for_each(|(job, revision)| brain.note_saved(job, revision));
             self.hand_over(brain, false);
+            self.skipped.iter().for_each(|job| brain.note_not_kept(*job));
         }
+    }
+
+    /// The server forgot a job: its checkpoint is all that is left of it.
+    fn keep_file_of(&mut self, job: JobId) {
+        self.saved.remove(&job);
+        if self.skipped.remove(&job) {
+            return;
+        }
+        let path = self.files.of(job.0);
+        let file = path.display().to_string();
+        self.events.push_back(json!({"event": "checkpoint_kept", "job": job.0, "file": file}));
+        self.kept.insert(path);
+        // Another job may have the file of a forgotten one, which gets a name of its own.
+        self.only = self.only.filter(|only| *only != job);
     }
 
     pub(crate) fn poll_event(&mut self) -> Option<Value> {
@@ -157,7 +188,9 @@ impl Keeper {
             let path = self.files.of(job.0);
             // Workers that have not come back yet may have a newer model than what is written here.
             let is_last = is_last && !brain.awaits_newer(job);
-            if writer.work.send(Work { path, state, rule: brain.rule(), is_last }).is_ok() {
+            let set_aside = self.kept.remove(&path);
+            let work = Work { path, revision, set_aside, state, rule: brain.rule(), is_last };
+            if writer.work.send(work).is_ok() {
                 self.saved.insert(job, revision);
                 self.open.insert(job);
             }
@@ -171,12 +204,17 @@ impl Keeper {
 
     fn note(&mut self, done: Done) {
         self.open.remove(&done.job);
+        self.events.extend(done.set_aside.clone());
         let Some(error) = &done.error else {
+            self.safe.push((done.job, done.revision));
             self.written += 1;
             self.last = Some(done);
             return;
         };
         // It is tried again when it is time.
+        if done.set_aside_failed {
+            self.kept.insert(done.path.clone());
+        }
         self.saved.remove(&done.job);
         self.failed += 1;
         self.events.push_back(json!({
@@ -204,12 +242,20 @@ impl Finish {
 }
 
 fn write_all(works: &mpsc::Receiver<Work>, dones: &mpsc::Sender<Done>) {
-    for Work { path, state, rule, is_last } in works {
+    for Work { path, revision, set_aside, state, rule, is_last } in works {
         let at = clock::now();
-        let written = file::write(&path, &state, rule, is_last, at.0);
-        let error = written.err().map(|error| error.to_string());
+        let aside = if set_aside { super::set_aside(&path).map(Some) } else { Ok(None) };
+        let set_aside_failed = aside.is_err();
+        let (set_aside, error) = match aside {
+            Ok(told) => {
+                let written = file::write(&path, &state, rule, is_last, at.0);
+                (told, written.err().map(|error| error.to_string()))
+            }
+            Err(error) => (None, Some(error.to_string())),
+        };
         let (job, version) = (state.job, state.version);
-        if dones.send(Done { job, path, version, at, error }).is_err() {
+        let done = Done { job, path, revision, version, at, set_aside, set_aside_failed, error };
+        if dones.send(done).is_err() {
             return;
         }
     }

@@ -262,7 +262,7 @@ fn a_file_of_an_orderly_end_is_the_last_word_only_until_a_server_takes_it_up() {
     let files = Files::new(path.to_str().expect("a plain name")).expect("a file of a folder");
     let (mut brain, every) = (brain(), Duration::from_secs(3600));
     let mut keeper = Keeper::new(files, every, false, &mut brain).expect("a whole file");
-    keeper.handle_timeout(keeper.poll_timeout(), &brain);
+    keeper.handle_timeout(keeper.poll_timeout(), &mut brain);
     assert!(keeper.poll_timeout() > crate::clock::now(), "and then not before its time");
     // A server that is killed here has no time for a last word.
     keeper.finish_without_last_word();

@@ -185,7 +185,7 @@ impl Engine for Kept {
         }
         self.brain.handle_timeout(now);
         if let Some(keeper) = &mut self.keeper {
-            keeper.handle_timeout(now, &self.brain);
+            keeper.handle_timeout(now, &mut self.brain);
         }
     }
 

@@ -1,7 +1,8 @@
-//! HTTP for few, slow or rude readers: every connection has one request, a deadline and a place
+//! HTTP for few, slow or rude readers: every connection has one request, a deadline and a [place](Places)
 //! among few.
 
 use super::metrics;
+use super::places::{Place, Places};
 use super::sampler::{Sample, Samples};
 use super::token::Token;
 use crate::error::AskError;
@@ -17,15 +18,13 @@ use std::convert::Infallible;
 use std::net::{IpAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 
-/// Connections at once; one more is closed at once.
-const MOST_CONNECTIONS: usize = 64;
 /// Bytes of a request's head, and of what a slow reader may leave unread in memory.
 const MOST_BUFFERED: usize = 16 * 1024;
 const MOST_HEADERS: usize = 32;
-/// Time for a request's head to come.
-const HEAD_DEADLINE: Duration = Duration::from_secs(5);
+/// Time for a request's head to come: some round trips over a slow path.
+const HEAD_DEADLINE: Duration = Duration::from_secs(2);
 /// Time for a connection, from its first byte to its last.
 const DEADLINE: Duration = Duration::from_secs(15);
 /// The system had no more files or memory: a moment later it may.
@@ -45,20 +44,20 @@ pub(super) struct Site {
 /// Serves until told to stop.
 pub(super) async fn serve(listener: TcpListener, site: Site, mut stop: watch::Receiver<bool>) {
     let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
-    let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    let places = Places::default();
     loop {
         let accepted = tokio::select! {
             _ = stop.changed() => return,
             accepted = listener.accept() => accepted,
         };
-        let Ok((stream, _)) = accepted else {
+        let Ok((stream, from)) = accepted else {
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
-        let Ok(place) = places.clone().try_acquire_owned() else { continue };
-        let site = site.clone();
+        let Some((place, ends)) = places.take(from.ip()) else { continue };
+        let (site, place) = (site.clone(), Arc::new(place));
         tokio::spawn(async move {
-            let answer = service_fn(|request| answered(site.clone(), request));
+            let answer = service_fn(|request| answered(site.clone(), place.clone(), request));
             let connection = http1::Builder::new()
                 .timer(TokioTimer::new())
                 .header_read_timeout(HEAD_DEADLINE)
@@ -66,17 +65,21 @@ pub(super) async fn serve(listener: TcpListener, site: Site, mut stop: watch::Re
                 .max_buf_size(MOST_BUFFERED)
                 .keep_alive(false)
                 .serve_connection(TokioIo::new(stream), answer);
-            // A reader that left, or was too slow, is no news.
-            let _ = tokio::time::timeout(DEADLINE, connection).await;
-            drop(place);
+            // A reader that left, was too slow or gave way to others is no news.
+            tokio::select! {
+                _ = tokio::time::timeout(DEADLINE, connection) => {}
+                _ = ends => {}
+            }
         });
     }
 }
 
 async fn answered(
     site: Site,
+    place: Arc<Place>,
     request: Request<Incoming>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
+    place.has_asked();
     let mut response = site.answer(&request).await;
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));

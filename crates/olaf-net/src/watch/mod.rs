@@ -8,6 +8,7 @@
 
 mod http;
 mod metrics;
+mod places;
 mod ready;
 mod sampler;
 #[cfg(test)]

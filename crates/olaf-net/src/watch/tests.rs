@@ -179,6 +179,49 @@ fn slow_and_silent_readers_keep_nobody_waiting() {
     }
 }
 
+/// A connection to the place from another loopback address of this machine.
+#[cfg(target_os = "linux")]
+fn connected_from(last: u8, place: SocketAddr) -> TcpStream {
+    let kind = socket2::Type::STREAM;
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, kind, None).expect("a socket");
+    socket.bind(&SocketAddr::from(([127, 0, 0, last], 0)).into()).expect("an address");
+    socket.connect(&place.into()).expect("it listens");
+    socket.into()
+}
+
+/// How long `/healthz` takes to answer on that connection.
+#[cfg(target_os = "linux")]
+fn health_takes(mut stream: TcpStream) -> Duration {
+    let began = Instant::now();
+    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    let request = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n";
+    stream.write_all(request).expect("it takes a request");
+    let mut text = String::new();
+    stream.read_to_string(&mut text).expect("an answer");
+    assert!(text.starts_with("HTTP/1.1 200"), "{text}");
+    began.elapsed()
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn who_holds_all_the_connections_it_can_get_keeps_nobody_from_health() {
+    const SOON: Duration = Duration::from_secs(1);
+    let server = server(json!({}));
+    let place = server.metrics_address().expect("it serves");
+    // Several times as many as there are places, from one address, and as many from five others.
+    let mut held: Vec<_> = (0..200).map(|_| connected_from(1, place)).collect();
+    assert!(health_takes(connected_from(1, place)) < SOON, "at the same address");
+    assert!(health_takes(connected_from(7, place)) < SOON, "at another address");
+    held.extend((0..200).map(|at| connected_from(2 + at % 5, place)));
+    for stream in &mut held {
+        // The other end may have closed it.
+        let _ = stream.write_all(b"GET /healthz HTTP/1.1\r\nHost");
+    }
+    for last in [1, 2, 7] {
+        assert!(health_takes(connected_from(last, place)) < SOON, "at 127.0.0.{last}");
+    }
+}
+
 #[test]
 fn there_are_few_places_and_they_are_given_back() {
     let server = server(json!({}));
@@ -230,6 +273,14 @@ fn beyond_loopback_a_reader_needs_the_token() {
         let told = config(json!(file)).err().expect("others may read it").to_string();
         assert!(told.contains("chmod 600"), "{told}");
         fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("a mode");
+    }
+    let long = folder.path().join("long");
+    fs::copy(&file, &long).expect("a file with the same mode");
+    for (bytes, is_taken) in [(1_024, true), (1_025, false)] {
+        fs::write(&long, "a".repeat(bytes)).expect("a file");
+        let told = config(json!(long)).err().map(|error| error.to_string());
+        assert_eq!(told.is_none(), is_taken, "{bytes} bytes: {told:?}");
+        assert!(told.is_none_or(|told| told.contains("is longer than 1024 bytes")));
     }
     let server = config(json!(file)).expect("a port");
     server.start().expect("threads");

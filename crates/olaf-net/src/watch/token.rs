@@ -24,8 +24,13 @@ impl Token {
             )));
         }
         let mut text = String::new();
-        let read = file.take(LONGEST).read_to_string(&mut text);
-        read.map_err(|error| wrong(error.to_string()))?;
+        let read = file.take(LONGEST + 1).read_to_string(&mut text);
+        // What was cut would be another token than the one that readers have.
+        if read.map_err(|error| wrong(error.to_string()))? as u64 > LONGEST {
+            return Err(wrong(format!(
+                "is longer than {LONGEST} bytes: a token is one line; `openssl rand -hex 32` makes one"
+            )));
+        }
         let secret = text.trim();
         if secret.len() < SHORTEST || !secret.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(wrong(format!(

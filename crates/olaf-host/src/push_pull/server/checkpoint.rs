@@ -416,10 +416,7 @@ impl Server {
     pub fn revisions(&self) -> impl Iterator<Item = (JobId, u64)> + '_ {
         let jobs =
             self.jobs.iter().filter(|(_, job)| job.model.is_some() || job.restored.is_some());
-        jobs.map(|(id, job)| {
-            let named = u64::from(job.description.layout.is_some());
-            (*id, job.fates.received + job.collection.closed + u64::from(job.version) + named)
-        })
+        jobs.map(|(id, job)| (*id, job.revision()))
     }
 
     /// Takes up a job where a checkpoint left it. `is_last`: the server wrote it when it stopped in

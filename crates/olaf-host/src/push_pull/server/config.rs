@@ -3,7 +3,7 @@
 use super::aggregate::Aggregate;
 use super::rule::RuleConfig;
 use core::time::Duration;
-use olaf_engine::keys::{ConfigError, ms, named};
+use olaf_engine::keys::{ConfigError, ms, ms_or_off, named};
 use olaf_engine::party::{Limits, Tenants};
 use olaf_engine::switch::native::LARGEST_MODEL;
 use olaf_wire::{AggregateKind, JobRule};
@@ -40,6 +40,11 @@ pub struct ServerConfig {
     /// 2 s, four keepalives of a worker.
     #[serde(rename = "silent_after_ms", with = "ms")]
     pub silent_after: Duration,
+    /// A job without workers for this time, in milliseconds, is forgotten, unless the list of jobs names
+    /// it. Off: none is. 1 day: a pause overnight loses nothing, and who fills the server with jobs and
+    /// goes keeps others out for a day at most.
+    #[serde(rename = "forget_jobs_after_ms", with = "ms_or_off")]
+    pub forget_jobs_after: Option<Duration>,
     /// Milliseconds. Several segments: a cluster is answered at the latest this long after its
     /// first unanswered segment. 50 ms, far above the spread of one update's segments.
     #[serde(rename = "round_ms", with = "ms")]
@@ -83,6 +88,7 @@ impl Default for ServerConfig {
             segment_lanes: None,
             keep_versions: 4,
             silent_after: Duration::from_secs(2),
+            forget_jobs_after: Some(Duration::from_secs(86_400)),
             round: Duration::from_millis(50),
             ecn: false,
             offer_patience: Duration::from_millis(300),
@@ -109,6 +115,7 @@ impl ServerConfig {
         positive("aggregate_ms", self.aggregate_within > Duration::ZERO)?;
         positive("keep_versions", self.keep_versions > 0)?;
         positive("silent_after_ms", self.silent_after > Duration::ZERO)?;
+        positive("forget_jobs_after_ms", self.forget_jobs_after != Some(Duration::ZERO))?;
         positive("round_ms", self.round > Duration::ZERO)?;
         Ok(self)
     }

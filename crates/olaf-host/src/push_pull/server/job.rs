@@ -6,6 +6,7 @@ use super::answers::Snapshot;
 use super::checkpoint::{Counts, Restored};
 use super::describing::Description;
 use super::fates::{Fates, Staleness};
+use super::forgetting::OnDisk;
 use super::overlap::Overlap;
 use super::presence::{Counted, Presence};
 use super::rule::{Applied, Delivered, Rule, RuleConfig};
@@ -44,6 +45,9 @@ const MOST_CARRIED: u32 = 1024;
 pub(super) struct Job {
     pub(super) shape: Shape,
     pub(super) last_join: Instant,
+    /// Since when it has no workers.
+    pub(super) empty_since: Option<Instant>,
+    pub(super) on_disk: OnDisk,
     /// The peer whose join began the job here.
     pub(super) opened_by: Option<PeerId>,
     /// The count of models published; with one segment, of updates applied.
@@ -172,6 +176,8 @@ impl Job {
         Self {
             shape,
             last_join: Instant(0),
+            empty_since: None,
+            on_disk: OnDisk::default(),
             opened_by: None,
             version: 0,
             model: None,
@@ -222,6 +228,7 @@ impl Job {
         let pace = same.map(|member| member.pace).unwrap_or_default();
         let told_too_often = same.and_then(|member| member.told_too_often);
         self.last_join = now;
+        self.empty_since = None;
         let before = self.members.insert(
             address.worker,
             Member {

@@ -19,6 +19,7 @@ mod checkpoint;
 mod config;
 mod describing;
 mod fates;
+mod forgetting;
 mod job;
 mod joining;
 mod overlap;
@@ -37,6 +38,7 @@ pub use statistics::ServerStatistics;
 
 use crate::recent_age::mean_of;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::vec::Vec;
 use answers::{Answers, Outgoing};
 use core::time::Duration;
 use job::Job;
@@ -98,6 +100,10 @@ pub struct Server {
     clock: Instant,
     /// Events about workers' coming and going, which strangers can cause.
     lines: Bucket,
+    /// A job is forgotten only when its checkpoint is on the disk.
+    awaits_checkpoints: bool,
+    /// Jobs that were forgotten, for whoever writes checkpoints.
+    forgotten: Vec<JobId>,
 }
 
 impl Server {
@@ -122,6 +128,8 @@ impl Server {
             mean_age: None,
             clock: Instant(0),
             lines: Bucket::default(),
+            awaits_checkpoints: false,
+            forgotten: Vec::new(),
             config,
         })
     }
@@ -196,7 +204,7 @@ impl Server {
     fn tell_everyone(&mut self, now: Instant, id: JobId) {
         let Some(job) = self.jobs.get(&id) else { return };
         let waiting = job.members.iter().map(|(worker, member)| (*worker, member.clone()));
-        for (worker, member) in waiting.collect::<alloc::vec::Vec<_>>() {
+        for (worker, member) in waiting.collect::<Vec<_>>() {
             let address =
                 Address { job: id, cluster: member.cluster, worker, session: member.session };
             let join = Join {
@@ -517,7 +525,7 @@ impl Server {
 
     fn check_silence(&mut self, now: Instant) {
         let after = self.config.silent_after;
-        let mut fell_silent = alloc::vec::Vec::new();
+        let mut fell_silent = Vec::new();
         // A job without a model is a join that nothing came of.
         self.jobs.retain(|id, job| {
             let keep =
@@ -539,6 +547,7 @@ impl Server {
                 }
             }
         }
+        self.forget_jobs(now);
         self.hops.retain(|_, hop| !hop.is_gone(now, after));
         let hops = &self.hops;
         self.ends.retain(|hop, _| hops.contains_key(hop));

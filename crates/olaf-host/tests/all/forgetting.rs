@@ -1,0 +1,185 @@
+//! Jobs that nobody works on make room; what an operator wants to keep stays.
+
+use olaf_engine::party::{Tenant, Tenants};
+use olaf_engine::{DropReason, Engine, Event, Instant, PeerId, Source, Verdict};
+use olaf_host::{Refused, Server, ServerConfig};
+use olaf_wire::{JobId, Leave, WelcomeCode};
+use std::time::Duration;
+
+const DAY: Duration = Duration::from_secs(86_400);
+const MINUTE: Duration = Duration::from_secs(60);
+const FULL: Result<(), Refused> = Err(Refused::TurnedAway(WelcomeCode::Full));
+
+/// A server, and strangers that have one job each, whose number is also their address's.
+struct Net {
+    now: Instant,
+    server: Server,
+    sent: u32,
+}
+
+impl Net {
+    fn new(config: ServerConfig) -> Self {
+        Self { now: Instant(1_000_000_000), server: Server::new(config, 9).unwrap(), sent: 0 }
+    }
+
+    fn gives(&mut self, from: u32, emit: impl FnOnce(&mut [u8]) -> usize) -> Result<(), Refused> {
+        let mut buf = [0; 512];
+        let len = emit(&mut buf);
+        match self.server.handle_packet(self.now, Source::end(PeerId(from)), &buf[..len]) {
+            Verdict::Drop(DropReason::End(refused)) => Err(refused),
+            _ => Ok(()),
+        }
+    }
+
+    fn joins(&mut self, job: u32) -> Result<(), Refused> {
+        let join = olaf_samples::join(olaf_samples::address(job, 0, 1), 1, 2208);
+        self.gives(job, |buf| join.emit(buf))
+    }
+
+    /// A worker joins, offers a model and pushes once.
+    fn trains(&mut self, job: u32) -> Result<(), Refused> {
+        self.joins(job)?;
+        let address = olaf_samples::address(job, 0, 1);
+        self.gives(job, |buf| olaf_samples::offer(address, 1).emit(&[1.0], buf))?;
+        self.pushes(job)
+    }
+
+    fn pushes(&mut self, job: u32) -> Result<(), Refused> {
+        self.sent += 1;
+        let mut update = olaf_samples::update(olaf_samples::address(job, 0, 1), self.sent);
+        update.hop_sequence = self.sent;
+        self.gives(job, |buf| update.emit(&[1.0], buf))
+    }
+
+    fn leaves(&mut self, job: u32) {
+        let leave = Leave { address: olaf_samples::address(job, 0, 1) };
+        self.gives(job, |buf| leave.emit(buf)).unwrap();
+    }
+
+    /// Time passes, in steps.
+    fn waits(&mut self, time: Duration, step: Duration) {
+        let until = self.now + time;
+        while self.now < until {
+            self.now = (self.now + step).min(until);
+            self.server.handle_timeout(self.now);
+        }
+    }
+
+    fn jobs(&self) -> Vec<u32> {
+        self.server.statistics(self.now).jobs.iter().map(|job| job.job).collect()
+    }
+
+    fn told(&mut self) -> Vec<Event> {
+        let events = std::iter::from_fn(|| self.server.poll_event());
+        events.filter(|event| matches!(event, Event::JobForgotten { .. })).collect()
+    }
+}
+
+#[test]
+fn who_fills_the_server_with_trained_jobs_and_goes_keeps_others_out_for_a_day_at_most() {
+    let mut net = Net::new(ServerConfig::default());
+    for job in 0..1_024 {
+        net.trains(job).unwrap();
+        // Some say good-bye, and the others fall silent.
+        if job % 2 == 0 {
+            net.leaves(job);
+        }
+    }
+    assert_eq!(net.trains(2_000), FULL);
+    net.waits(DAY - MINUTE, MINUTE);
+    assert_eq!((net.trains(2_000), net.jobs().len()), (FULL, 1_024), "a pause overnight");
+    assert_eq!(net.server.statistics(net.now).refused["full"], 2);
+    // Who fell silent counts as gone a minute later.
+    net.waits(3 * MINUTE, MINUTE / 4);
+    assert_eq!(net.jobs(), Vec::<u32>::new());
+    let told = net.told();
+    let (mut jobs, mut idle) = (Vec::new(), Vec::new());
+    for event in told {
+        let Event::JobForgotten { job, version, idle: time } = event else { unreachable!() };
+        assert_eq!(version, 2, "the model and one update");
+        (jobs.push(job.0), idle.push(time));
+    }
+    jobs.sort_unstable();
+    assert_eq!(jobs, Vec::from_iter(0..1_024));
+    assert!(idle.iter().all(|time| (DAY..DAY + MINUTE).contains(time)));
+    for job in 2_000..3_024 {
+        net.trains(job).unwrap();
+    }
+    assert_eq!(net.trains(1), FULL);
+}
+
+#[test]
+fn a_job_with_a_worker_stays_and_so_does_one_whose_worker_came_back_in_time() {
+    let config = ServerConfig { forget_jobs_after: Some(10 * MINUTE), ..ServerConfig::default() };
+    let mut net = Net::new(config);
+    for job in 1..4 {
+        net.trains(job).unwrap();
+    }
+    net.leaves(2);
+    net.leaves(3);
+    for minute in 0..30 {
+        net.joins(1).unwrap();
+        if minute == 9 {
+            // Its time begins anew when it leaves again.
+            net.joins(2).unwrap();
+            net.leaves(2);
+        }
+        net.waits(MINUTE / 2, MINUTE / 4);
+        net.joins(1).unwrap();
+        net.waits(MINUTE / 2, MINUTE / 4);
+        let here: &[u32] = match minute {
+            0..=9 => &[1, 2, 3],
+            11..=18 => &[1, 2],
+            20.. => &[1],
+            _ => continue,
+        };
+        assert_eq!(net.jobs(), here, "after {} minutes", minute + 1);
+    }
+}
+
+#[test]
+fn the_jobs_of_an_operator_s_list_stay_and_with_off_all_do() {
+    let tenants = Tenants::only([(JobId(1), Tenant::default()), (JobId(2), Tenant::default())]);
+    let listed = ServerConfig { tenants, ..ServerConfig::default() };
+    let off = ServerConfig { forget_jobs_after: None, ..ServerConfig::default() };
+    for config in [listed, off] {
+        let mut net = Net::new(config);
+        for job in [1, 2] {
+            net.trains(job).unwrap();
+            net.leaves(job);
+        }
+        net.waits(DAY * 3, DAY / 24);
+        assert_eq!((net.jobs(), net.told()), (vec![1, 2], Vec::new()));
+    }
+}
+
+#[test]
+fn where_checkpoints_are_written_a_job_stays_until_its_last_state_is_on_the_disk() {
+    let config = ServerConfig { forget_jobs_after: Some(10 * MINUTE), ..ServerConfig::default() };
+    let mut net = Net::new(config);
+    net.server.forget_saved_jobs_only();
+    for job in [1, 2] {
+        net.trains(job).unwrap();
+    }
+    let revision = |net: &Net| net.server.revisions().next().unwrap().1;
+    let early = revision(&net);
+    net.pushes(1).unwrap();
+    net.leaves(1);
+    net.leaves(2);
+    net.server.note_saved(JobId(1), early);
+    net.server.note_not_kept(JobId(2));
+    net.waits(11 * MINUTE, MINUTE);
+    assert_eq!(net.jobs(), [1], "no file was to be written of job 2");
+    net.waits(60 * MINUTE, MINUTE);
+    assert_eq!(net.jobs(), [1], "the file has an older state");
+    net.server.note_saved(JobId(1), revision(&net));
+    net.waits(MINUTE, MINUTE);
+    assert_eq!((net.jobs(), net.server.forgotten()), (vec![], vec![JobId(2), JobId(1)]));
+}
+
+#[test]
+fn a_time_of_nothing_is_refused() {
+    let config =
+        ServerConfig { forget_jobs_after: Some(Duration::ZERO), ..ServerConfig::default() };
+    assert_eq!(config.check().expect_err("no time").key, "forget_jobs_after_ms");
+}
