@@ -97,7 +97,8 @@ fn who_fills_the_server_with_trained_jobs_and_goes_keeps_others_out_for_a_day_at
     for event in told {
         let Event::JobForgotten { job, version, idle: time } = event else { unreachable!() };
         assert_eq!(version, 2, "the model and one update");
-        (jobs.push(job.0), idle.push(time));
+        jobs.push(job.0);
+        idle.push(time);
     }
     jobs.sort_unstable();
     assert_eq!(jobs, Vec::from_iter(0..1_024));

@@ -289,3 +289,49 @@ fn goes_on_waiting_after_a_join(brain: &mut Brain) -> bool {
     assert_eq!(verdict, Verdict::Absorb, "a good join");
     brain.awaits_newer(JobId(3))
 }
+
+#[test]
+fn the_file_of_a_forgotten_job_is_whole_before_and_is_never_written_over() {
+    let folder = Folder::new();
+    let name = folder.file("job-{job}.npz");
+    let path = folder.file("job-3.npz");
+    let files = Files::new(name.to_str().expect("a plain name")).expect("a file of a folder");
+    let (mut brain, every) = (brain(), Duration::from_secs(30));
+    let mut keeper = Keeper::new(files, every, false, &mut brain).expect("no file");
+    let mut now = keeper.poll_timeout();
+    brain.restore(state(9), true).expect("a job");
+    brain.handle_timeout(now);
+    now = now + Duration::from_secs(90_000);
+    brain.handle_timeout(now);
+    assert_eq!(brain.revisions().count(), 1, "nothing is on the disk yet");
+    // The writer is a thread of its own: the server's time goes on until it has written.
+    let began = std::time::Instant::now();
+    let mut told = Vec::new();
+    let mut go_on = |brain: &mut Brain, keeper: &mut Keeper| {
+        assert!(began.elapsed() < Duration::from_secs(20), "the writer does not write: {told:?}");
+        now = now + every;
+        brain.handle_timeout(now);
+        keeper.handle_timeout(now, brain);
+        told.extend(std::iter::from_fn(|| keeper.poll_event()));
+        told.clone()
+    };
+    while brain.revisions().count() == 1 {
+        go_on(&mut brain, &mut keeper);
+    }
+    assert_eq!(file::read(&path).expect("a whole file").state.version, 9);
+    let kept = json!({"event": "checkpoint_kept", "job": 3, "file": path.display().to_string()});
+    assert_eq!(go_on(&mut brain, &mut keeper), [kept]);
+    // A job of the same number begins anew.
+    brain.restore(state(1), true).expect("there is no such job");
+    let aside = folder.file("job-3.npz.before-1");
+    let events = loop {
+        let events = go_on(&mut brain, &mut keeper);
+        if events.len() > 1 {
+            break events;
+        }
+    };
+    assert_eq!(events[1]["event"], "checkpoint_set_aside");
+    assert_eq!(events[1]["kept_as"], aside.display().to_string());
+    assert_eq!(file::read(&aside).expect("a whole file").state.version, 9);
+    assert_eq!(file::read(&path).expect("a whole file").state.version, 1);
+}
