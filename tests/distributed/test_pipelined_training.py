@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import until
 
 from olaf import _olaf
 
@@ -114,7 +115,7 @@ def test_training_goes_on_after_a_death_and_a_restart() -> None:
         victim = processes[0]
         assert victim.stdout is not None
         assert json.loads(victim.stdout.readline()) == {"began": 0}
-        wait_for_results(switch, 300)
+        reached = until(lambda: iterations_of(switch, 150), "150 iterations")
         victim.kill()
         victim.communicate()
         processes[0] = worker(0)
@@ -124,18 +125,18 @@ def test_training_goes_on_after_a_death_and_a_restart() -> None:
         assert lines[0]["began"] == 0
     went_on = {lines[-2]["began"] for lines in said}
     assert len(went_on) == 1, "all go on from the same iteration"
-    assert 200 < went_on.pop() < iterations
+    # Nothing that had ended is done again. How far the others came meanwhile depends on the machine.
+    assert reached <= went_on.pop() < iterations
     assert len({tuple(lines[-1]["bits"]) for lines in said}) == 1, "bit for bit"
     assert {lines[-1]["ended"] for lines in said} == {iterations}
     assert said[0][-1]["largest"] < 0.2, "it learnt"
 
 
-def wait_for_results(switch: _olaf.Switch, packets: int) -> None:
-    """Until the switch has the results of that many packets. The test's limit is the deadline."""
-    while True:
-        jobs = json.loads(switch.stats())["iswitch"]["jobs"]
-        if jobs and jobs[0]["packets"] >= packets:
-            return
+def iterations_of(switch: _olaf.Switch, least: int) -> int:
+    """Iterations whose every packet the switch has summed; 0 below ``least``. One has two packets."""
+    jobs = json.loads(switch.stats())["iswitch"]["jobs"]
+    done = jobs[0]["packets"] // 2 if jobs else 0
+    return done if done >= least else 0
 
 
 def test_the_snippet_of_the_page_runs(tmp_path: Path) -> None:
