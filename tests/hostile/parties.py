@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -90,3 +93,36 @@ class Honest:
         for _ in range(pushes):
             self.push()
         return float(self.model[0]) - before
+
+
+class Training:
+    """Honest workers at work in threads: each takes the model, computes for a while, and pushes."""
+
+    def __init__(self, workers: list[Honest], computes_s: float) -> None:
+        self._computes_s = computes_s
+        self._over = threading.Event()
+        self._threads = [threading.Thread(target=self._work, args=(one,)) for one in workers]
+
+    def __enter__(self) -> Training:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._over.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _work(self, worker: Honest) -> None:
+        due = time.monotonic()
+        while not self._over.is_set():
+            worker.version = worker.client.pull([worker.model], worker.version) or worker.version
+            due = max(due + self._computes_s, time.monotonic())
+            self._over.wait(due - time.monotonic())
+            worker.client.push([np.ones(SIZE, np.float32)], reward=0.0)
+            worker.client.wait(worker.version, self._computes_s / 2)
