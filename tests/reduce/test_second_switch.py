@@ -28,6 +28,14 @@ from olaf import SumConnection
 PROGRAM = Path(__file__).with_name("moving.py")
 WORKERS = 4
 SILENCE_MS = 800
+PATIENT = ("--set", "switch.reduce.silence=60s")
+"""Of a switch that is killed: until then it takes no worker for dead, however slow the machine is.
+
+A worker that it takes for dead is an error at the workers that hear of it; those that do not hear it
+go to the second switch, and wait for the others there until their operations time out.
+"""
+OPERATION_MS = 40_000
+"""Shorter than `PATIENCE_S`: a worker that waits in vain says why."""
 
 
 @contextmanager
@@ -80,7 +88,7 @@ def test_a_switch_that_is_killed_in_the_middle_costs_no_operation(
     largest: int, steps: int, at_once: int, seed: int
 ) -> None:
     chance = random.Random(seed)
-    with switch_process() as (process, address), switch_process() as (_, second):
+    with switch_process(*PATIENT) as (process, address), switch_process() as (_, second):
         options = {"workers": WORKERS, "fall_back": second, "silence_ms": SILENCE_MS}
         order = {"steps": steps, "seed": seed, "largest": largest, "at_once": at_once}
         order["waits_at"] = steps - 1
@@ -154,7 +162,7 @@ def noise(rank: int, size: int = 20_000) -> Any:
 def test_a_worker_that_has_a_result_gives_it_to_those_who_lack_it(goes_on: bool) -> None:
     """It has overwritten its array by then. It goes on to the next operation, or leaves."""
     ready, over = threading.Barrier(3), threading.Barrier(3)
-    with switch_process() as (process, address), switch_here() as second:
+    with switch_process(*PATIENT) as (process, address), switch_here() as second:
         relays = [Relay(address, Way()) for _ in range(2)]
 
         def has_it(connection: SumConnection) -> Any:
@@ -200,7 +208,7 @@ def test_workers_that_lose_results_at_different_moments_agree(seed: int) -> None
     chance = random.Random(seed)
     at_once, steps, largest = chance.choice([1, 3, 8]), 40, chance.choice([50, 5_000, 100_000])
     order = {"seed": seed, "largest": largest}
-    with switch_process() as (process, address), switch_here() as second:
+    with switch_process(*PATIENT) as (process, address), switch_here() as second:
         relays = [Relay(address, Way()) for _ in range(WORKERS)]
         dies_after = chance.randrange(steps // 2)
         mutes = {dies_after + ahead: chance.choice(relays) for ahead in (0, at_once // 2)}
@@ -239,7 +247,11 @@ def test_workers_that_lose_results_at_different_moments_agree(seed: int) -> None
         killer.start()
         try:
             # Longer than the wait before the switch dies: to all workers it is dead, or to none.
-            settings = {"fall_back": second.address, "silence_ms": 6 * SILENCE_MS}
+            settings = {
+                "fall_back": second.address,
+                "silence_ms": 6 * SILENCE_MS,
+                "operation_timeout_ms": OPERATION_MS,
+            }
             ends = each([(relay.address, work) for relay in relays], **settings)
         finally:
             killer.join()
@@ -256,7 +268,7 @@ def test_workers_that_lose_results_at_different_moments_agree(seed: int) -> None
 def test_a_result_may_come_before_its_operation_begins() -> None:
     """A root has the result of its broadcast while another worker has not begun it."""
     ready = threading.Barrier(3)
-    with switch_process() as (process, address), switch_here() as second:
+    with switch_process(*PATIENT) as (process, address), switch_here() as second:
         relay = Relay(address, Way())
 
         def root(connection: SumConnection) -> Any:
@@ -329,7 +341,7 @@ def test_a_worker_that_was_idle_when_the_switch_was_started_again_moves_too() ->
 @pytest.mark.filterwarnings("ignore:olaf. THE SWITCH")
 def test_partial_sums_and_callbacks_keep_their_meaning() -> None:
     ready = threading.Barrier(3)
-    with switch_process() as (process, address), switch_here() as second:
+    with switch_process(*PATIENT) as (process, address), switch_here() as second:
 
         def work(connection: SumConnection) -> Any:
             connection.all_reduce(np.ones(10, np.float32), partial=True)
@@ -358,7 +370,7 @@ def test_partial_sums_and_callbacks_keep_their_meaning() -> None:
 def test_without_the_second_switch_the_error_names_both() -> None:
     nobody = f"127.0.0.1:{free_port()}"
     have_it = threading.Barrier(2)
-    with switch_process() as (process, address):
+    with switch_process(*PATIENT) as (process, address):
 
         def work(connection: SumConnection) -> Any:
             connection.all_reduce(np.ones(10, np.float32))
@@ -386,7 +398,7 @@ def test_without_the_second_switch_the_error_names_both() -> None:
 
 def test_the_second_switch_does_not_help_a_job_with_a_new_worker() -> None:
     """The new worker counts its operations from another one, so nothing may be summed."""
-    with switch_process() as (process, address), switch_here() as second:
+    with switch_process(*PATIENT) as (process, address), switch_here() as second:
         options: dict[str, Any] = {
             "workers": 2,
             "fall_back": second.address,
