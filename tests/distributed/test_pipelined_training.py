@@ -125,7 +125,7 @@ def test_training_goes_on_after_a_death_and_a_restart() -> None:
         assert lines[0]["began"] == 0
     went_on = {lines[-2]["began"] for lines in said}
     assert len(went_on) == 1, "all go on from the same iteration"
-    # Nothing that had ended is done again. How far the others came meanwhile depends on the machine.
+    # Nothing that had ended is done again. How far the others came since depends on the machine.
     assert reached <= went_on.pop() < iterations
     assert len({tuple(lines[-1]["bits"]) for lines in said}) == 1, "bit for bit"
     assert {lines[-1]["ended"] for lines in said} == {iterations}
@@ -133,7 +133,7 @@ def test_training_goes_on_after_a_death_and_a_restart() -> None:
 
 
 def iterations_of(switch: _olaf.Switch, least: int) -> int:
-    """Iterations whose every packet the switch has summed; 0 below ``least``. One has two packets."""
+    """Iterations that the switch has summed, two packets each; 0 below ``least``."""
     jobs = json.loads(switch.stats())["iswitch"]["jobs"]
     done = jobs[0]["packets"] // 2 if jobs else 0
     return done if done >= least else 0

@@ -1,8 +1,8 @@
 """A worker that floods, as a process of its own: `python flooding.py HOST:PORT`.
 
-It joins, and prints a line. Each line in, `flood SECONDS` or `burn SECONDS`, makes it send small updates
-for that time, to its target or to a socket that nobody reads: the same work for the machine, without
-a packet for the job. The answer is a line with the number of updates that it sent to its target.
+It joins, and prints a line. Each line in, `flood SECONDS` or `burn SECONDS`, makes it send small
+updates for that time, to its target or to a socket that nobody reads: the same work for the machine,
+without a packet for the job. The answer is a line: how many updates it sent to its target.
 """
 
 from __future__ import annotations

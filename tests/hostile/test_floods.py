@@ -117,8 +117,8 @@ def flooding(place: Party) -> Iterator[Callable[[str], int]]:
 def test_beside_a_flood_the_others_make_at_least_nine_tenths_of_their_share(place: Party) -> None:
     """Turns with the flood and turns with the same work for the machine, in turn.
 
-    The workers compute for a fixed time, as real ones do: else a flood that takes the machine's time
-    makes rounds longer, and the limit of the flood, which is a rate, follows late.
+    The workers compute for a fixed time, as real ones do: else a flood that takes the machine's
+    time makes rounds longer, and the limit of the flood, which is a rate, follows late.
     """
     honest = [Honest(place.address, worker, cluster=worker) for worker in (1, 2, 3)]
     moved, sent = {"burn": 0.0, "flood": 0.0}, 0

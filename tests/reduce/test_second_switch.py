@@ -31,8 +31,8 @@ SILENCE_MS = 800
 PATIENT = ("--set", "switch.reduce.silence=60s")
 """Of a switch that is killed: until then it takes no worker for dead, however slow the machine is.
 
-A worker that it takes for dead is an error at the workers that hear of it; those that do not hear it
-go to the second switch, and wait for the others there until their operations time out.
+A worker that it takes for dead is an error at the workers that hear of it. Those that do not hear
+it go to the second switch, and wait for the others there until their operations time out.
 """
 OPERATION_MS = 40_000
 """Shorter than `PATIENCE_S`: a worker that waits in vain says why."""

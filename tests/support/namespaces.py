@@ -20,10 +20,12 @@ class Namespaces:
             ip("-n", name, "link", "set", "lo", "up")
         for at, mtu in enumerate(mtus):
             left, right = self.names[at], self.names[at + 1]
-            ip("link", "add", "l", "netns", left, "type", "veth", "peer", "r", "netns", right)
+            # A plain `l` would be short for `link`.
+            made = ("link", "add", "name", "l", "netns", left, "type", "veth")
+            ip(*made, "peer", "name", "r", "netns", right)
             for name, link, host in ((left, "l", 1), (right, "r", 2)):
                 ip("-n", name, "addr", "add", f"10.77.{at}.{host}/24", "dev", link)
-                ip("-n", name, "link", "set", link, "mtu", str(mtu), "up")
+                ip("-n", name, "link", "set", "dev", link, "mtu", str(mtu), "up")
         if len(mtus) > 1:
             ip("-n", self.names[0], "route", "add", "default", "via", "10.77.0.2")
             ip("-n", self.names[2], "route", "add", "default", "via", "10.77.1.1")
