@@ -4,9 +4,10 @@
 // - session: that of this switch; hop sequence and flow sequence: its departures since the reset, from 0.
 //   differs: OLAF has neither; a switch of olaf-engine counts hop sequences for each job and flow sequences for
 //   each flow. A count for all needs no table. To the receiver it shows gaps where other flows departed.
-// - hops: one more, 255 at most. Contributors: their sum. The rest is in the slot.
-// - of an entry that was merged, the weight and the mean reward. It waits for them; what was never merged
-//   leaves as it came.
+// - hops: one more, 255 at most. Contributors: their sum. The bytes that are no field are zeros. The rest is in
+//   the slot.
+// - of an entry that was merged, the weight and the mean reward; what was never merged leaves as it came.
+//   It waits for them; the mean is in the second beat, so the first may be read a cycle before the mean is known.
 //
 // Two beats of an entry can be in registers here when its slot is free again.
 
@@ -47,7 +48,9 @@ module olaf_departures #(
     output wire [SLOT-1:0]     look_slot,
     // The departing entry needs the mean now.
     output wire                look_now,
+    // The mean is known; it will be in the next cycle.
     input  wire                known,
+    input  wire                soon,
     input  wire [63:0]         known_weight,
     input  wire [63:0]         known_mean,
 
@@ -95,7 +98,7 @@ wire entries = used > {{SLOT{1'b0}}, departing};
 assign look_slot = waits || !departing ? departing_slot : next_slot;
 assign look = (waits || entries) && slot_merged[look_slot];
 assign look_now = waits;
-assign read = moves_2 && departing && (!starts || (!unsettled && (!was_merged || known)));
+assign read = moves_2 && departing && (!starts || (!unsettled && (!was_merged || known || soon)));
 assign read_beat = beat_reg;
 assign end_departure = read && last;
 
@@ -109,7 +112,7 @@ wire to_others = entry_ends && s_axis_tvalid && (was_entry_reg || !entries);
 assign begin_departure = (entry_ends && !to_others) || other_ends;
 
 // The header of the entry, taken with its first beat.
-reg         merged_reg;
+reg         merged_reg, late_reg = 0;
 reg [31:0]  contributors_reg, departures_reg = 0, number_reg;
 reg [63:0]  weight_reg, mean_reg;
 
@@ -130,6 +133,7 @@ always @* begin
     if (second_2_reg) begin
         written[8*(64-64) +: 32] = long(contributors_reg);
         written[8*(88-64) +: 8] = hops == 8'hff ? 8'hff : hops + 1'b1;
+        written[8*(89-64) +: 24] = 24'd0;
         written[8*(92-64) +: 32] = long(number_reg);
         if (merged_reg) begin
             written[8*(72-64) +: 64] = wide(weight_reg);
@@ -144,11 +148,13 @@ always @(posedge clk) begin
         if (starts) begin
             departures_reg <= departures_reg + 1'b1;
             {number_reg, contributors_reg} <= {departures_reg, departing_contributors};
-            {merged_reg, weight_reg, mean_reg} <= {was_merged, known_weight, known_mean};
+            {merged_reg, weight_reg} <= {was_merged, known_weight};
         end
         {first_2_reg, second_2_reg, last_2_reg} <= {starts, beat_reg == 1, last};
         keep_2_reg <= last ? {64{1'b1}} >> {4'd15 - last_word[3:0], 2'd0} : {64{1'b1}};
     end
+    late_reg <= read && starts && !known;
+    if ((read && starts) || late_reg) mean_reg <= known_mean;
     if (moves_2) valid_2_reg <= read;
 
     if (moves_3) begin

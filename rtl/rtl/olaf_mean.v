@@ -4,8 +4,9 @@
 // Products are rounded, then added in the order of arrival. One adder serves both sums: W in one cycle, R in the
 // next. The updates of a slot may follow each other every two cycles.
 //
-// The division takes 21 cycles or more. It is begun ahead, for the entry that departs next, and again if that
-// entry changes.
+// A mean takes 15 cycles from its last update on: 6 until both sums are in the memory, and 9 for the division. It is
+// begun ahead, for the entry that departs next, as soon as no update of that entry is on the way; and again if an
+// update comes to the entry meanwhile.
 
 `resetall
 `timescale 1ns / 1ps
@@ -37,18 +38,23 @@ module olaf_mean #(
     output wire             product_overflowed,
     output wire             sum_overflowed,
 
-    // The entry that the quotient is wanted of: it was merged.
+    // The merged entry that departs (`look_now`) or departs next; the merged entry that the gate asks for.
     input  wire             look,
+    input  wire             look_now,
     input  wire [SLOT-1:0]  look_slot,
-    // The weight and the mean reward of that entry.
+    input  wire             gate_look,
+    input  wire [SLOT-1:0]  gate_slot,
+    // The mean of the one is known; it will be in the next cycle. The mean of the other is known.
     output wire             known,
+    output wire             soon,
+    output wire             gate_known,
+    // The mean; the weight, with `soon` too.
     output wire [63:0]      known_weight,
     output wire [63:0]      known_mean
 );
 
-// Registers of the product, and cycles from `take` to the sums in the memory.
+// Registers of the product.
 localparam PRODUCT = 3;
-localparam SETTLED = PRODUCT + 6;
 localparam [5:0] REGISTERS_PRODUCT = 6'b101010;
 localparam [5:0] REGISTERS_SUM = 6'b100100;
 // Exponents from here on are large. Fewer than fifteen updates are on the way at a time, and each sum adds at
@@ -63,49 +69,31 @@ wire vast = weight[62:52] >= LARGE || reward[62:52] >= LARGE || risky_product;
 assign risky_product = product_exponent >= LARGE_PRODUCT;
 assign risky_sum = vast || large_reg[slot];
 
-// 1: the operands. Then the product, and beside it what goes with it.
-reg            take_1_reg = 0;
-reg            add_1_reg, trial_1_reg;
-reg [SLOT-1:0] slot_1_reg;
-reg [63:0]     weight_1_reg, reward_1_reg;
-wire [63:0]    product;
-
+// The product is there three cycles after the update came. What goes with it: 1, 2, 3.
+wire [63:0]     product;
 fp_mul #(.EXPONENT(11), .FRACTION(52), .REGISTERS(REGISTERS_PRODUCT)) multiply (
-    .clk(clk), .enable(1'b1), .a(weight_1_reg), .b(reward_1_reg), .product(product)
+    .clk(clk), .enable(1'b1), .a(weight), .b(reward), .product(product)
 );
 
-reg [PRODUCT-1:0] take_2_reg = 0;
-wire [SLOT+66-1:0] beside [0:PRODUCT];
-assign beside[0] = {add_1_reg, trial_1_reg, slot_1_reg, weight_1_reg};
-genvar step;
-generate
-    for (step = 0; step < PRODUCT; step = step + 1) begin : g_step
-        pipe #(.WIDTH(SLOT + 66), .REGISTERED(1)) keep (
-            .clk(clk), .enable(1'b1), .in(beside[step]), .out(beside[step+1])
-        );
-    end
-endgenerate
+reg [PRODUCT:1] take_reg = 0;
+reg             add_1_reg, add_2_reg, add_3_reg, trial_1_reg, trial_2_reg, trial_3_reg;
+reg [SLOT-1:0]  slot_1_reg, slot_2_reg, slot_3_reg;
+reg [63:0]      weight_1_reg, weight_2_reg;
 
-// 3: W in this cycle, R in the next. The word of a slot is W at an even address, R at an odd one.
-reg             rewards_reg = 0, add_3_reg, trial_3_reg;
-reg [SLOT-1:0]  slot_3_reg;
-reg [63:0]      product_3_reg;
-wire            add_2, trial_2;
-wire [SLOT-1:0] slot_2;
-wire [63:0]     weight_2;
-assign {add_2, trial_2, slot_2, weight_2} = beside[PRODUCT];
-wire weights = take_2_reg[PRODUCT-1];
-wire enters = weights || rewards_reg;
-wire adds = rewards_reg ? add_3_reg : add_2;
-wire tries = rewards_reg ? trial_3_reg : trial_2;
-wire [SLOT:0] address = rewards_reg ? {slot_3_reg, 1'b1} : {slot_2, 1'b0};
-wire [63:0] addend = rewards_reg ? product_3_reg : weight_2;
+// 2 and 3: W goes to the adder, then R. The word of a slot is W at an even address, R at an odd one.
+wire weights = take_reg[2];
+wire rewards = take_reg[3];
+wire enters = weights || rewards;
+wire adds = rewards ? add_3_reg : add_2_reg;
+wire tries = rewards ? trial_3_reg : trial_2_reg;
+wire [SLOT:0] address = rewards ? {slot_3_reg, 1'b1} : {slot_2_reg, 1'b0};
+wire [63:0] addend = rewards ? product : weight_2_reg;
 
-// 5: the sum.
-(* ram_style = "distributed" *) reg [63:0] sum_reg [0:2*SLOTS-1];
+// 4 and 5: R in the adder, and the sum. The sums of a trial have words of their own, behind those of the slots.
+(* ram_style = "distributed" *) reg [63:0] sum_reg [0:(4 << SLOT)-1];
 // A trial for an update that meets no entry reads a slot that nothing was written to: its product alone counts.
 integer i;
-initial for (i = 0; i < 2*SLOTS; i = i + 1) sum_reg[i] = 0;
+initial for (i = 0; i < 4 << SLOT; i = i + 1) sum_reg[i] = 0;
 reg            enters_4_reg = 0, enters_5_reg = 0;
 reg            adds_4_reg, adds_5_reg, tries_4_reg, tries_5_reg;
 reg [SLOT:0]   address_4_reg, address_5_reg;
@@ -114,119 +102,108 @@ wire [63:0]    sum;
 wire [63:0] result = adds_5_reg ? sum : addend_5_reg;
 wire stores = enters_5_reg && !tries_5_reg;
 // The update two cycles before may have been of the same slot.
-wire [63:0] augend = stores && address_5_reg == address ? result : sum_reg[address];
+wire [63:0] augend = stores && address_5_reg == address ? result : sum_reg[{1'b0, address}];
 
 fp_add #(.EXPONENT(11), .FRACTION(52), .REGISTERS(REGISTERS_SUM)) accumulate (
     .clk(clk), .enable(1'b1), .a(augend), .b(addend), .sum(sum)
 );
 
 // A trial: its two sums are kept, then divided.
-reg        trying_reg = 0, divides_trial_reg = 0;
+reg        trying_reg = 0, divides_trial_reg = 0, of_trial_reg = 0;
+reg [SLOT-1:0] trial_slot_reg;
 reg        product_overflowed_reg, sum_overflowed_reg;
-reg [63:0] trial_weight_reg, trial_rewards_reg;
-wire       trial_divides, trial_quotient;
+wire       trial_begins, quotient_valid, quotient_soon;
 wire [63:0] quotient;
+wire       trial_ends = quotient_valid && of_trial_reg;
 assign tried = !trying_reg;
 assign product_overflowed = product_overflowed_reg;
 assign sum_overflowed = sum_overflowed_reg;
 
 wire [SLOTS-1:0] one = 1;
 always @(posedge clk) begin
-    take_1_reg <= take;
-    {add_1_reg, trial_1_reg, slot_1_reg} <= {add, trial, slot};
-    {weight_1_reg, reward_1_reg} <= {weight, reward};
-    take_2_reg <= {take_2_reg[PRODUCT-2:0], take_1_reg};
-    rewards_reg <= weights;
-    {add_3_reg, trial_3_reg, slot_3_reg, product_3_reg} <= {add_2, trial_2, slot_2, product};
+    take_reg <= {take_reg[PRODUCT-1:1], take};
+    {add_1_reg, trial_1_reg, slot_1_reg, weight_1_reg} <= {add, trial, slot, weight};
+    {add_2_reg, trial_2_reg, slot_2_reg, weight_2_reg} <= {add_1_reg, trial_1_reg, slot_1_reg, weight_1_reg};
+    {add_3_reg, trial_3_reg, slot_3_reg} <= {add_2_reg, trial_2_reg, slot_2_reg};
     {enters_4_reg, adds_4_reg, tries_4_reg, address_4_reg, addend_4_reg} <=
         {enters, adds, tries, address, addend};
     {enters_5_reg, adds_5_reg, tries_5_reg, address_5_reg, addend_5_reg} <=
         {enters_4_reg, adds_4_reg, tries_4_reg, address_4_reg, addend_4_reg};
-    if (stores) sum_reg[address_5_reg] <= result;
+    if (enters_5_reg) sum_reg[{tries_5_reg, address_5_reg}] <= result;
 
     if (take && trial) begin
         trying_reg <= 1'b1;
+        trial_slot_reg <= slot;
         sum_overflowed_reg <= 1'b0;
     end
-    if (rewards_reg && trial_3_reg) product_overflowed_reg <= &product_3_reg[62:52];
+    if (rewards && trial_3_reg) product_overflowed_reg <= &product[62:52];
     if (enters_5_reg && tries_5_reg) begin
         if (&result[62:52]) sum_overflowed_reg <= 1'b1;
-        if (address_5_reg[0]) trial_rewards_reg <= result;
-        else trial_weight_reg <= result;
         divides_trial_reg <= address_5_reg[0];
     end
-    if (trial_divides) divides_trial_reg <= 1'b0;
-    if (trial_quotient) begin
-        trying_reg <= 1'b0;
+    if (trial_begins) {divides_trial_reg, of_trial_reg} <= 2'b01;
+    if (trial_ends) begin
+        {trying_reg, of_trial_reg} <= 2'b00;
         if (&quotient[62:52]) sum_overflowed_reg <= 1'b1;
     end
 
     if (stores && result[62:52] >= LARGE) large_reg <= large_reg | one << address_5_reg[SLOT:1];
     if (take && !trial && !add) large_reg[slot] <= vast;
     if (rst) begin
-        {take_1_reg, rewards_reg, enters_4_reg, enters_5_reg} <= 4'd0;
-        {trying_reg, divides_trial_reg} <= 2'd0;
-        take_2_reg <= 0;
+        {enters_4_reg, enters_5_reg} <= 2'd0;
+        {trying_reg, divides_trial_reg, of_trial_reg} <= 3'd0;
+        take_reg <= 0;
     end
 end
 
-// The quotient. It is begun when all updates of the slot are in its sums, and holds until the next one comes.
-localparam QUIET = $clog2(SETTLED + 1);
-reg [QUIET-1:0] quiet_reg = 0;
-reg [SLOT-1:0]  look_reg = 0, quotient_slot_reg;
-reg             dividing_reg = 0, stale_reg, have_reg = 0;
-reg [63:0]      mean_reg;
-wire [63:0] look_weight = sum_reg[{look_slot, 1'b0}];
-wire [63:0] look_rewards = sum_reg[{look_slot, 1'b1}];
-wire have = have_reg && quotient_slot_reg == look_slot;
-wire settled = quiet_reg == SETTLED[QUIET-1:0] && look_reg == look_slot;
+// The quotient, of `quotient_slot_reg`. It is begun when all updates of the slot are in its sums; it is no longer
+// `fresh` when the next one comes, and then abandoned. A division that is fresh is never abandoned: an
+// entry that waits for its mean gets it, and so do a trial and the gate.
+reg             fresh_reg = 0;
+reg [SLOT-1:0]  quotient_slot_reg;
+reg [63:0]      divisor_reg;
 wire changes = take && !trial;
-wire divisor_ready, quotient_valid;
+wire has = fresh_reg && quotient_slot_reg == look_slot;
+wire gate_has = fresh_reg && quotient_slot_reg == gate_slot;
+// The departing entry goes first: it holds up the link.
+wire of_gate = gate_look && !gate_has && !(look_now && !has);
+wire wants = of_gate || (look && !has);
+wire [SLOT-1:0] wanted_slot = of_gate ? gate_slot : look_slot;
+wire on_the_way = (take_reg[1] && slot_1_reg == wanted_slot)
+    || (take_reg[2] && slot_2_reg == wanted_slot)
+    || (take_reg[3] && slot_3_reg == wanted_slot)
+    || (enters_4_reg && address_4_reg[SLOT:1] == wanted_slot)
+    || (enters_5_reg && address_5_reg[SLOT:1] == wanted_slot);
+wire divides = fresh_reg && !quotient_valid;
 // A trial goes first: an arrival waits for it.
-wire divides = look && settled && !have && !dividing_reg && !divides_trial_reg
-    && !(changes && slot == look_slot);
-assign trial_divides = divides_trial_reg && divisor_ready;
-reg of_trial_reg = 0;
-assign trial_quotient = quotient_valid && of_trial_reg;
+assign trial_begins = divides_trial_reg && !divides;
+wire begins = trial_begins || (wants && !on_the_way && !divides && !divides_trial_reg && !of_trial_reg);
+wire [SLOT:0] divided = trial_begins ? {1'b1, trial_slot_reg} : {1'b0, wanted_slot};
+wire [63:0] divisor = sum_reg[{divided, 1'b0}];
+wire [63:0] dividend = sum_reg[{divided, 1'b1}];
+wire divisor_ready_unused;
 
-fp_div #(.EXPONENT(11), .FRACTION(52), .STEPS(3)) divide (
+fp_div #(.EXPONENT(11), .FRACTION(52), .STEPS(7)) divide (
     .clk(clk), .rst(rst),
-    .s_valid(divides || divides_trial_reg), .s_ready(divisor_ready),
-    .a(divides_trial_reg ? trial_rewards_reg : look_rewards),
-    .b(divides_trial_reg ? trial_weight_reg : look_weight),
-    .m_valid(quotient_valid), .m_ready(1'b1), .quotient(quotient)
+    .s_valid(begins), .s_ready(divisor_ready_unused), .a(dividend), .b(divisor), .abandon(begins),
+    .m_soon(quotient_soon), .m_valid(quotient_valid), .m_ready(1'b0), .quotient(quotient)
 );
 
 always @(posedge clk) begin
-    look_reg <= look_slot;
-    if (look_reg != look_slot || (changes && slot == look_slot)) quiet_reg <= 0;
-    else if (!settled) quiet_reg <= quiet_reg + 1'b1;
-    if (trial_divides) of_trial_reg <= 1'b1;
-    if (divides && divisor_ready) begin
-        of_trial_reg <= 1'b0;
-        dividing_reg <= 1'b1;
-        stale_reg <= 1'b0;
-        have_reg <= 1'b0;
-        quotient_slot_reg <= look_slot;
+    if (changes && slot == quotient_slot_reg) fresh_reg <= 1'b0;
+    if (begins) begin
+        fresh_reg <= !trial_begins && !(changes && slot == wanted_slot);
+        quotient_slot_reg <= wanted_slot;
+        divisor_reg <= divisor;
     end
-    if (quotient_valid && !of_trial_reg) begin
-        dividing_reg <= 1'b0;
-        have_reg <= !stale_reg;
-        mean_reg <= quotient;
-    end
-    if (changes && slot == quotient_slot_reg) begin
-        stale_reg <= 1'b1;
-        have_reg <= 1'b0;
-    end
-    if (rst) begin
-        {dividing_reg, have_reg} <= 2'd0;
-        quiet_reg <= 0;
-    end
+    if (rst) fresh_reg <= 1'b0;
 end
 
-assign known = have && look;
-assign known_weight = look_weight;
-assign known_mean = mean_reg;
+assign known = look && has && quotient_valid;
+assign soon = look && has && quotient_soon;
+assign gate_known = gate_look && gate_has && quotient_valid;
+assign known_weight = divisor_reg;
+assign known_mean = quotient;
 
 endmodule
 

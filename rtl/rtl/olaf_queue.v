@@ -187,18 +187,17 @@ olaf_sums #(.SLOTS(SLOTS), .BEAT(BEAT), .BLOCK(BLOCK)) adding (
     .read(read), .read_slot(departing_slot), .read_beat(read_beat), .read_data(read_data)
 );
 
-wire            look, look_now, known, gate_look;
+wire            look, look_now, known, soon, gate_look, gate_known;
 wire [SLOT-1:0] look_slot, gate_slot;
 wire [63:0]     known_weight, known_mean;
-// The departing entry goes first: it holds up the link.
-wire            looks_for_gate = gate_look && !look_now;
 olaf_mean #(.SLOTS(SLOTS)) mean (
     .clk(clk), .rst(rst),
     .take(mean_take), .slot(slot), .weight(weight), .reward(reward), .add(mean_add), .trial(mean_trial),
     .risky_product(risky_product), .risky_sum(risky_sum), .tried(tried),
     .product_overflowed(product_overflowed), .sum_overflowed(sum_overflowed),
-    .look(looks_for_gate || look), .look_slot(looks_for_gate ? gate_slot : look_slot),
-    .known(known), .known_weight(known_weight), .known_mean(known_mean)
+    .look(look), .look_now(look_now), .look_slot(look_slot), .gate_look(gate_look), .gate_slot(gate_slot),
+    .known(known), .soon(soon), .gate_known(gate_known),
+    .known_weight(known_weight), .known_mean(known_mean)
 );
 
 generate
@@ -207,12 +206,12 @@ generate
             .clk(clk), .rst(rst), .gate(gate), .threshold(gate_threshold),
             .store(mean_take && !mean_add), .slot(slot), .reward(reward), .merged(slot_merged[slot]),
             .compare(compare), .taken(take), .compared(compared), .better(better), .worse(worse),
-            .look(gate_look), .look_slot(gate_slot), .known(known && looks_for_gate), .mean(known_mean)
+            .look(gate_look), .look_slot(gate_slot), .known(gate_known), .mean(known_mean)
         );
     end else begin : g_no_gate
         assign {compared, better, worse, gate_look} = 4'b1000;
         assign gate_slot = 0;
-        wire unused = &{1'b0, gate, gate_threshold, compare};
+        wire unused = &{1'b0, gate, gate_threshold, compare, gate_known};
     end
 endgenerate
 
@@ -245,7 +244,7 @@ olaf_departures #(.SLOTS(SLOTS), .BEAT(BEAT)) departures (
     .departing_contributors(departing_contributors), .used(used),
     .slot_lanes(slot_lanes), .slot_merged(slot_merged), .unsettled(unsettled),
     .read(read), .read_beat(read_beat), .read_data(read_data),
-    .look(look), .look_slot(look_slot), .look_now(look_now), .known(known && !looks_for_gate),
+    .look(look), .look_slot(look_slot), .look_now(look_now), .known(known), .soon(soon),
     .known_weight(known_weight), .known_mean(known_mean),
     .s_axis_tdata(other_data), .s_axis_tkeep(other_keep), .s_axis_tvalid(other_valid),
     .s_axis_tready(other_ready), .s_axis_tlast(other_last),

@@ -5,15 +5,19 @@
 
 localparam SIZE = EXPONENT + FRACTION;
 localparam [SIZE-1:0] INFINITY = {EXPONENT_MAX, {FRACTION{1'b0}}};
-// The most cycles between two states in which operands can be taken, with a sink that is ready.
-localparam LONGEST = (BITS + STEPS - 1) / STEPS + 3 + FRACTION;
+// The most cycles between two states in which operands can be taken, with a sink that is ready: places that an
+// operand moves, digits, places that the quotient moves.
+localparam MOVES = FRACTION + 1;
+localparam LONGEST = MOVES + CYCLES + MOVES + 2;
 
-reg past = 0, past_waits, past_busy, past_rst, past_took;
+reg past = 0, past_waits, past_rst, past_took, past_soon, past_abandon;
 reg [SIZE:0] past_quotient;
 always @(posedge clk) begin
     past <= 1;
     past_rst <= rst;
-    past_waits <= m_valid && !m_ready;
+    past_waits <= m_valid && !m_ready && !abandon;
+    past_soon <= m_soon;
+    past_abandon <= abandon;
     past_took <= s_valid && s_ready;
     past_quotient <= quotient;
 end
@@ -22,8 +26,10 @@ end
 always @* if (past && !past_rst && past_waits) stays: assert (m_valid && quotient == past_quotient);
 // One division at a time: a unit that has a quotient takes no operands; what was taken is busy.
 always @* begin
-    one: assert (!(s_ready && m_valid));
-    if (past && !past_rst && past_took) busy: assert (!s_ready);
+    one: assert (!(s_ready && m_valid) || abandon);
+    if (past && !past_rst && past_took) busy: assert (!s_ready || abandon);
+    if (past && !past_rst && past_abandon && !past_took) gone: assert (s_ready && !m_valid);
+    if (past && !past_rst && past_soon && !past_abandon) there: assert (m_valid);
     legal: assert (state_reg <= DONE);
 end
 
@@ -43,21 +49,23 @@ endfunction
 wire [7:0] zeros_a = leading(remainder_reg[SIGNIFICAND-1:0]);
 wire [7:0] zeros_b = leading(divisor_reg);
 wire [7:0] most_zeros = zeros_a > zeros_b ? zeros_a : zeros_b;
-wire [7:0] divisions = (left_reg + STEPS - 1) / STEPS;
+// Places that the quotient has yet to move.
+wire [7:0] shifts = !subnormal ? 8'd0 : vanishes ? 8'd1 : 8'd1 - exponent_reg;
+wire signed [SIGNIFICAND+1:0] remains = remainder_reg;
+wire signed [SIGNIFICAND+1:0] twice = {1'b0, divisor_reg, 1'b0};
 always @* begin
     bounded: assert (busy_for < LONGEST);
     // What makes the bound inductive.
     if (state_reg == NORMALISE) begin
-        assert (remainder_reg[SIGNIFICAND-1:0] != 0 && divisor_reg != 0 && !remainder_reg[SIGNIFICAND]);
+        assert (remainder_reg != 0 && divisor_reg != 0 && remainder_reg[SIGNIFICAND+1:SIGNIFICAND] == 0);
         assert (busy_for + most_zeros <= FRACTION);
     end
     if (state_reg == DIVIDE) begin
-        assert (left_reg <= BITS && divisor_reg[SIGNIFICAND-1]);
-        assert (busy_for <= FRACTION + 1 + (BITS + STEPS - 1) / STEPS - divisions);
-        assert (remainder_reg < {divisor_reg, 1'b0});
+        assert (left_reg != 0 && left_reg <= CYCLES && divisor_reg[SIGNIFICAND-1]);
+        assert (busy_for <= MOVES + CYCLES - left_reg);
+        assert (remains >= -twice && remains < twice);
     end
-    if (state_reg == ROUND)
-        assert (busy_for <= FRACTION + 1 + (BITS + STEPS - 1) / STEPS);
+    if (state_reg == ROUND) assert (busy_for + shifts <= MOVES + CYCLES + MOVES);
 end
 
 `ifdef EXACT
@@ -65,7 +73,7 @@ end
 (* anyconst *) reg [SIZE:0] x;
 (* anyconst *) reg [SIZE:0] y;
 always @* assume (a == x && b == y);
-always @* assume (rst == !past);
+always @* assume (rst == !past && !abandon);
 
 wire x_nan = x[SIZE-1:0] > INFINITY;
 wire y_nan = y[SIZE-1:0] > INFINITY;
@@ -112,8 +120,9 @@ end
 
 always @(posedge clk) if (past && !rst) begin
     slowest: cover (state_reg == ROUND && busy_for == LONGEST - 2);
+    abandoned: cover (state_reg == DIVIDE && past_abandon && past_took);
     waits: cover (m_valid && past_waits && m_ready && quotient[SIZE-1:0] != 0);
     overflow: cover (state_reg == ROUND && overflows);
-    subnormal: cover (state_reg == ROUND && field == 0 && up && quotient_reg[1]);
-    vanishes: cover (state_reg == ROUND && rounded == 0);
+    small: cover (state_reg == ROUND && !subnormal && field == 0 && up && lost_reg);
+    nothing: cover (state_reg == ROUND && !subnormal && rounded == 0);
 end

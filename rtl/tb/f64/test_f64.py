@@ -45,7 +45,7 @@ def test_pipelined(top: str, result: str, operation: str, registers: int) -> Non
     )
 
 
-@pytest.mark.parametrize(("steps", "most"), [(1, 109), (3, 73)])
+@pytest.mark.parametrize(("steps", "most"), [(1, 163), (7, 116)])
 def test_iterated(steps: int, most: int) -> None:
     parameters = {"EXPONENT": "11", "FRACTION": "52", "STEPS": str(steps)}
     said = run("fp_div", parameters, "iterated.cpp", count=COUNT // 10)
@@ -53,4 +53,4 @@ def test_iterated(steps: int, most: int) -> None:
     assert agreed, said
     assert int(agreed[1]) == COUNT // 10
     # A leading one that is the last bit of a subnormal operand is rare; a few places less is not.
-    assert most - 8 <= int(agreed[2]) <= most
+    assert most - 16 <= int(agreed[2]) <= most
