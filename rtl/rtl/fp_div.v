@@ -5,10 +5,11 @@
 //
 // The unit works on one pair of operands at a time, with STEPS bits of the quotient a cycle. From the
 // edge that takes the operands to the first edge that can take the quotient there are
-// ceil((FRACTION + 3) / STEPS) + 2 cycles: 57 for f64 with one bit a cycle, 10 with seven. Subnormal operands
+// ceil((FRACTION + 3) / STEPS) + 2 cycles: 57 for f64 with one bit a cycle, 13 with five. Subnormal operands
 // take a cycle more, and one for each place that a leading one has to move; a subnormal quotient takes
-// a cycle for each place that it has to move. So f64 takes at most 163 cycles (116). If an operand is a zero, an infinity or a NaN, there is one cycle. The next operands are taken a cycle
-// after the quotient, or at once if the division is abandoned.
+// a cycle for each place that it has to move. So f64 takes at most 163 cycles (119). If an operand is a zero,
+// an infinity or a NaN, there is one cycle. The next operands are taken a cycle after the quotient, or at once if
+// the division is abandoned.
 //
 // The division does not restore: a remainder below zero gets the divisor added in the next step, in place of
 // subtracted. The signs of the remainders are the bits of the quotient, and a step is one addition.
@@ -139,9 +140,10 @@ wire subnormal = exponent_reg < one;
 wire vanishes = exponent_reg <= VANISHES;
 wire above_one = quotient_reg[BITS-1] || exponent_reg == one;
 wire [BITS-1:0] leading = above_one ? quotient_reg : {quotient_reg[BITS-2:0], 1'b0};
-wire exact = remainder_reg + {1'b0, divisor_reg, 1'b0} == 0;
+wire [SIGNIFICAND+1:0] restored = remainder_reg + {1'b0, divisor_reg, 1'b0};
+wire is_exact = restored == 0;
 wire guard = leading[BITS-SIGNIFICAND-1];
-wire sticky = lost_reg || leading[BITS-SIGNIFICAND-2:0] != 0 || !exact;
+wire sticky = lost_reg || leading[BITS-SIGNIFICAND-2:0] != 0 || !is_exact;
 wire up = guard && (sticky || leading[BITS-SIGNIFICAND]);
 // The leading one counts the exponent up. A carry out of the fraction does, too; out of the largest number it
 // makes an infinity.

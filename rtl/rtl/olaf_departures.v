@@ -169,7 +169,7 @@ always @(posedge clk) begin
     if (other_ends) others_reg <= 1'b0;
 
     if (rst) begin
-        {valid_2_reg, valid_3_reg, others_reg, inside_reg, was_entry_reg} <= 5'd0;
+        {valid_2_reg, valid_3_reg, others_reg, inside_reg, was_entry_reg, late_reg} <= 6'd0;
         beat_reg <= 0;
         departures_reg <= 0;
     end

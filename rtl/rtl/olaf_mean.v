@@ -4,7 +4,7 @@
 // Products are rounded, then added in the order of arrival. One adder serves both sums: W in one cycle, R in the
 // next. The updates of a slot may follow each other every two cycles.
 //
-// A mean takes 15 cycles from its last update on: 6 until both sums are in the memory, and 9 for the division. It is
+// A mean takes 18 cycles from its last update on: 6 until both sums are in the memory, and 12 for the division. It is
 // begun ahead, for the entry that departs next, as soon as no update of that entry is on the way; and again if an
 // update comes to the entry meanwhile.
 
@@ -183,7 +183,7 @@ wire [63:0] divisor = sum_reg[{divided, 1'b0}];
 wire [63:0] dividend = sum_reg[{divided, 1'b1}];
 wire divisor_ready_unused;
 
-fp_div #(.EXPONENT(11), .FRACTION(52), .STEPS(7)) divide (
+fp_div #(.EXPONENT(11), .FRACTION(52), .STEPS(5)) divide (
     .clk(clk), .rst(rst),
     .s_valid(begins), .s_ready(divisor_ready_unused), .a(dividend), .b(divisor), .abandon(begins),
     .m_soon(quotient_soon), .m_valid(quotient_valid), .m_ready(1'b0), .quotient(quotient)
@@ -204,6 +204,10 @@ assign soon = look && has && quotient_soon;
 assign gate_known = gate_look && gate_has && quotient_valid;
 assign known_weight = divisor_reg;
 assign known_mean = quotient;
+
+`ifdef FORMAL
+`include "olaf_mean_props.v"
+`endif
 
 endmodule
 

@@ -39,7 +39,7 @@ BUILDS: list[tuple[str, dict[str, int]]] = [
     ("fp32_lanes", {"LANES": 16, "REGISTERS": 36}),
     ("fp_mul", {"EXPONENT": 11, "FRACTION": 52, "REGISTERS": 63}),
     ("fp_div", {"EXPONENT": 11, "FRACTION": 52, "STEPS": 1}),
-    ("fp_div", {"EXPONENT": 11, "FRACTION": 52, "STEPS": 3}),
+    ("fp_div", {"EXPONENT": 11, "FRACTION": 52, "STEPS": 5}),
     ("olaf_queue_control", {"SLOTS": 8}),
     ("olaf_identifier", {}),
     ("olaf_status", {"USER": 1}),

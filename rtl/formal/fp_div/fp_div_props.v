@@ -26,7 +26,7 @@ end
 always @* if (past && !past_rst && past_waits) stays: assert (m_valid && quotient == past_quotient);
 // One division at a time: a unit that has a quotient takes no operands; what was taken is busy.
 always @* begin
-    one: assert (!(s_ready && m_valid) || abandon);
+    single: assert (!(s_ready && m_valid) || abandon);
     if (past && !past_rst && past_took) busy: assert (!s_ready || abandon);
     if (past && !past_rst && past_abandon && !past_took) gone: assert (s_ready && !m_valid);
     if (past && !past_rst && past_soon && !past_abandon) there: assert (m_valid);
@@ -38,19 +38,20 @@ reg [7:0] busy_for = 0;
 always @(posedge clk)
     busy_for <= rst || (s_ready && s_valid) || state_reg == IDLE || state_reg == DONE ? 8'd0 : busy_for + 1'b1;
 // Leading zeros of a significand.
-function [7:0] leading(input [SIGNIFICAND-1:0] significand);
+function [7:0] zeros_of(input [SIGNIFICAND-1:0] significand);
     integer i;
     begin
-        leading = SIGNIFICAND;
+        zeros_of = SIGNIFICAND;
         for (i = 0; i < SIGNIFICAND; i = i + 1)
-            if (significand[i]) leading = SIGNIFICAND - 1 - i;
+            if (significand[i]) zeros_of = SIGNIFICAND - 1 - i;
     end
 endfunction
-wire [7:0] zeros_a = leading(remainder_reg[SIGNIFICAND-1:0]);
-wire [7:0] zeros_b = leading(divisor_reg);
+wire [7:0] zeros_a = zeros_of(remainder_reg[SIGNIFICAND-1:0]);
+wire [7:0] zeros_b = zeros_of(divisor_reg);
 wire [7:0] most_zeros = zeros_a > zeros_b ? zeros_a : zeros_b;
 // Places that the quotient has yet to move.
-wire [7:0] shifts = !subnormal ? 8'd0 : vanishes ? 8'd1 : 8'd1 - exponent_reg;
+wire signed [SIGNED-1:0] down = one - exponent_reg;
+wire [7:0] shifts = !subnormal ? 8'd0 : vanishes ? 8'd1 : {1'b0, down};
 wire signed [SIGNIFICAND+1:0] remains = remainder_reg;
 wire signed [SIGNIFICAND+1:0] twice = {1'b0, divisor_reg, 1'b0};
 always @* begin

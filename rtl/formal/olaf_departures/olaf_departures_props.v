@@ -85,9 +85,22 @@ always @* begin
     if (!departs && valid_2_reg) assert (last_2_reg);
 end
 
+// The second beat of a merged entry leaves with the mean, which is there with `known`, or a cycle after `soon`.
+(* anyconst *) reg [63:0] truth;
+reg past_soon = 0;
+always @(posedge clk) past_soon <= soon;
+always @* if (known || past_soon) assume (known_mean == truth);
+always @* begin
+    if (late_reg) assert (valid_2_reg && first_2_reg && beat_reg == 1 && (past_soon || !merged_reg));
+    if (departs && beat_reg != 0 && merged_reg && !late_reg) assert (mean_reg == truth);
+    if (valid_2_reg && second_2_reg && merged_reg)
+        with_its_mean: assert (!late_reg && written[8*(80-64) +: 64] == wide(truth));
+    if (valid_2_reg && second_2_reg) no_field: assert (written[8*(89-64) +: 24] == 0);
+end
+
 // No deadlock: with a ready sink, sums that settle and a mean that is known, a departing entry has left after as
 // many cycles as it has beats, and one more for each of the two steps before the output.
-wire helps = m_axis_tready && !unsettled && known;
+wire helps = m_axis_tready && !unsettled && (known || soon);
 reg [7:0] busy = 0;
 always @(posedge clk)
     if (rst || !departs || end_departure || !helps) busy <= 0;

@@ -45,12 +45,12 @@ def test_pipelined(top: str, result: str, operation: str, registers: int) -> Non
     )
 
 
-@pytest.mark.parametrize(("steps", "most"), [(1, 163), (7, 116)])
+@pytest.mark.parametrize(("steps", "most"), [(1, 163), (5, 119)])
 def test_iterated(steps: int, most: int) -> None:
     parameters = {"EXPONENT": "11", "FRACTION": "52", "STEPS": str(steps)}
     said = run("fp_div", parameters, "iterated.cpp", count=COUNT // 10)
     agreed = re.fullmatch(r"(\d+) results agree, at most (\d+) cycles\n", said)
     assert agreed, said
     assert int(agreed[1]) == COUNT // 10
-    # A leading one that is the last bit of a subnormal operand is rare; a few places less is not.
-    assert most - 16 <= int(agreed[2]) <= most
+    # A subnormal operand and a subnormal quotient that both move as far as they can are rare; a few places less are not.
+    assert most - 20 <= int(agreed[2]) <= most
