@@ -169,10 +169,10 @@ wire gate_has = fresh_reg && quotient_slot_reg == gate_slot;
 wire of_gate = gate_look && !gate_has && !(look_now && !has);
 wire wants = of_gate || (look && !has);
 wire [SLOT-1:0] wanted_slot = of_gate ? gate_slot : look_slot;
+// While R is in the adder, W is behind it.
 wire on_the_way = (take_reg[1] && slot_1_reg == wanted_slot)
     || (take_reg[2] && slot_2_reg == wanted_slot)
     || (take_reg[3] && slot_3_reg == wanted_slot)
-    || (enters_4_reg && address_4_reg[SLOT:1] == wanted_slot)
     || (enters_5_reg && address_5_reg[SLOT:1] == wanted_slot);
 wire divides = fresh_reg && !quotient_valid;
 // A trial goes first: an arrival waits for it.
