@@ -52,5 +52,6 @@ def test_iterated(steps: int, most: int) -> None:
     agreed = re.fullmatch(r"(\d+) results agree, at most (\d+) cycles\n", said)
     assert agreed, said
     assert int(agreed[1]) == COUNT // 10
-    # A subnormal operand and a subnormal quotient that both move as far as they can are rare; a few places less are not.
+    # An operand and a quotient that both move as far as they can are rare; a few places less
+    # are not.
     assert most - 20 <= int(agreed[2]) <= most

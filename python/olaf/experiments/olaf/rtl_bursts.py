@@ -111,8 +111,8 @@ def tables(found: Beside, paper: dict[str, Any]) -> list[Table]:
             rows=lines,
             note="Software and hardware get the same packets at the same nanoseconds. The hardware "
             "decides about a packet some cycles after its last beat is in. A merged entry waits "
-            "for its mean reward, which is there 18 cycles after its last update was decided about: "
-            "where an entry is locked shortly after a merge, the link is idle meanwhile.",
+            "for its mean reward, which is there 18 cycles after its last update was decided "
+            "about: where an entry is locked shortly after a merge, the link is idle meanwhile.",
         )
     ]
 
