@@ -66,6 +66,30 @@ const BUILDS: &[Build] = &[
         parameters: &[("SLOTS", 8), ("FRAME", 256)],
         mistake: Some(("olaf_sums.v", "from_4 ? sum_4_reg : stored", "stored")),
     },
+    Build {
+        name: "accelerator_4",
+        top: "iswitch_accelerator",
+        parameters: &[("PORTS", 4), ("SLOTS", 4), ("LANES", 8), ("BEATS", 4)],
+        mistake: None,
+    },
+    Build {
+        // A number of ports that is no power of two; beats of 512 bit.
+        name: "accelerator_3",
+        top: "iswitch_accelerator",
+        parameters: &[("PORTS", 3), ("SLOTS", 2), ("LANES", 16), ("BEATS", 3)],
+        mistake: None,
+    },
+    Build {
+        // A packet that comes right behind another one of its sum is added to the sum before.
+        name: "accelerator_broken",
+        top: "iswitch_accelerator",
+        parameters: &[("PORTS", 4), ("SLOTS", 4), ("LANES", 8), ("BEATS", 4)],
+        mistake: Some((
+            "iswitch_sum.v",
+            "stores_4 && address_4 == address_1 ? data_4 : read_reg;",
+            "read_reg;",
+        )),
+    },
 ];
 
 fn main() {

@@ -8,16 +8,15 @@ struct In {
     uint32_t session;
     uint32_t round_us;
     uint16_t active_clusters;
-    uint16_t araddr;
-    uint8_t rst, gate, tvalid, tlast, tready, arvalid, rready, unused;
+    Ask ask;
+    uint8_t rst, gate, tvalid, tlast, tready;
 };
 
 struct Out {
     uint32_t tdata[16];
     uint64_t tkeep;
-    uint32_t rdata;
-    uint8_t s_tready, tvalid, tlast, fate, begun, ended, arready, rvalid, rresp;
-    uint8_t unused[3];
+    Answer answer;
+    uint8_t s_tready, tvalid, tlast, fate, begun, ended;
 };
 
 // Puts the inputs on the pins, lets them settle, and reads the outputs. No rising edge.
@@ -35,26 +34,15 @@ extern "C" void FUNCTION(settle)(Design* design, const In* in, Out* out) {
     model.s_axis_tvalid = in->tvalid;
     model.s_axis_tlast = in->tlast;
     model.m_axis_tready = in->tready;
-    model.s_axil_awaddr = 0;
-    model.s_axil_awvalid = 0;
-    model.s_axil_wdata = 0;
-    model.s_axil_wstrb = 0;
-    model.s_axil_wvalid = 0;
-    model.s_axil_bready = 1;
-    model.s_axil_araddr = in->araddr;
-    model.s_axil_arvalid = in->arvalid;
-    model.s_axil_rready = in->rready;
+    put(model, in->ask);
     model.eval();
     for (int i = 0; i < 16; i++) out->tdata[i] = model.m_axis_tdata[i];
     out->tkeep = model.m_axis_tkeep;
-    out->rdata = model.s_axil_rdata;
+    get(model, out->answer);
     out->s_tready = model.s_axis_tready;
     out->tvalid = model.m_axis_tvalid;
     out->tlast = model.m_axis_tlast;
     out->fate = model.fate;
     out->begun = model.begun;
     out->ended = model.ended;
-    out->arready = model.s_axil_arready;
-    out->rvalid = model.s_axil_rvalid;
-    out->rresp = model.s_axil_rresp;
 }

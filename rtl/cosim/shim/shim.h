@@ -38,3 +38,35 @@ extern "C" void FUNCTION(tick)(Design* design) {
     design->model.clk = 1;
     design->model.eval();
 }
+
+// Reading of counters over AXI4-Lite; nothing is written. The structures are those of src/counters.rs.
+struct Ask {
+    uint16_t araddr;
+    uint8_t arvalid, rready;
+};
+
+struct Answer {
+    uint32_t rdata;
+    uint8_t arready, rvalid, rresp;
+};
+
+template <class Model>
+void put(Model& model, const Ask& ask) {
+    model.s_axil_awaddr = 0;
+    model.s_axil_awvalid = 0;
+    model.s_axil_wdata = 0;
+    model.s_axil_wstrb = 0;
+    model.s_axil_wvalid = 0;
+    model.s_axil_bready = 1;
+    model.s_axil_araddr = ask.araddr;
+    model.s_axil_arvalid = ask.arvalid;
+    model.s_axil_rready = ask.rready;
+}
+
+template <class Model>
+void get(const Model& model, Answer& answer) {
+    answer.rdata = model.s_axil_rdata;
+    answer.arready = model.s_axil_arready;
+    answer.rvalid = model.s_axil_rvalid;
+    answer.rresp = model.s_axil_rresp;
+}

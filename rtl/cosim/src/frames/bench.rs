@@ -1,14 +1,16 @@
 //! Drives `olaf_queue` and its twin.
 
 use crate::Shim;
+use crate::counters::{Reader, same_counters};
 use crate::design::Design;
-use crate::frames::counters::{COUNTERS, Counters, NAMES, Reader};
-use crate::frames::ends::{Sink, Source};
-use crate::frames::frame::bytes_of;
+use crate::ends::{Sink, Source};
+use crate::frames::counters::{COUNTERS, Counters, NAMES, TYPE};
+use crate::frames::frame::{Beat, Frame, bytes_of};
 use crate::frames::generator::Generator;
 use crate::frames::pins::{In, Out};
 use crate::frames::twin::{Settings, Twin};
-use crate::mismatch::{Mismatch, Run, same};
+use crate::mismatch::{Mismatch, Run};
+use crate::phase::Phase;
 use fastrand::Rng;
 
 /// A build of `olaf_queue`: its pins and its parameters.
@@ -29,9 +31,6 @@ const SPELL: u64 = 300;
 /// Cycles in which a queue without input must be empty: each entry waits for a division, and the sink is
 /// always ready.
 const DRAIN: u64 = 1500;
-/// Cycles in which nothing must leave an empty queue any more, so that its counters stand still.
-const QUIET: u64 = 64;
-
 /// Runs both. Frames come in and leave at random; now and then nothing comes until the queue is empty, and the
 /// counters are read and compared.
 ///
@@ -45,7 +44,7 @@ pub fn compare(queue: Queue, run: Run) -> Result<Counters, Mismatch> {
     // The last part of a run is always a drain.
     while cycle < run.cycles || bench.phase != Phase::Traffic {
         if cycle + 1 >= run.cycles && bench.phase == Phase::Traffic {
-            bench.phase = Phase::Drain { since: cycle, quiet: 0 };
+            bench.phase = Phase::drain(cycle);
         }
         bench.cycle(cycle).map_err(|what| Mismatch { run, cycle, what })?;
         cycle += 1;
@@ -53,24 +52,13 @@ pub fn compare(queue: Queue, run: Run) -> Result<Counters, Mismatch> {
     Ok(bench.total)
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    Traffic,
-    /// No new frame; the queue empties. Nothing has been offered for `quiet` cycles.
-    Drain {
-        since: u64,
-        quiet: u64,
-    },
-    /// The counters are read.
-    Read,
-}
-
 struct Bench {
     queue: Queue,
     design: Design<In, Out>,
     chance: Rng,
-    source: Source,
-    sink: Sink,
+    generator: Generator,
+    source: Source<Frame>,
+    sink: Sink<Beat>,
     settings: Settings,
     twin: Twin,
     reader: Reader,
@@ -88,7 +76,8 @@ impl Bench {
             queue,
             design: Design::new(queue.shim, seed),
             chance,
-            source: Source::new(generator),
+            generator,
+            source: Source::new(),
             sink: Sink::new(),
             settings,
             twin: twin(queue, settings),
@@ -102,9 +91,10 @@ impl Bench {
     fn cycle(&mut self, cycle: u64) -> Result<(), String> {
         if cycle.is_multiple_of(SPELL) && self.phase == Phase::Traffic {
             self.source.next_spell(&mut self.chance);
+            self.generator.next_spell();
             self.sink.next_spell(&mut self.chance);
             if self.chance.u8(..40) == 0 {
-                self.phase = Phase::Drain { since: cycle, quiet: 0 };
+                self.phase = Phase::drain(cycle);
             }
         }
         self.reset |= self.chance.u32(..20_000) == 0;
@@ -135,10 +125,14 @@ impl Bench {
         if self.phase != Phase::Traffic {
             self.sink.drain();
         }
-        self.source.drive(&mut self.chance, self.phase == Phase::Traffic, &mut pins);
-        self.sink.drive(&mut self.chance, &mut pins);
+        let more = self.phase == Phase::Traffic;
+        let draw = || more.then(|| self.generator.draw());
+        if let Some((beat, last)) = self.source.drive(&mut self.chance, draw) {
+            pins.offer(&beat, last);
+        }
+        pins.tready = self.sink.drive(&mut self.chance);
         if self.phase == Phase::Read {
-            self.reader.drive(&mut pins, self.chance.bool());
+            pins.ask = self.reader.drive(self.chance.bool());
         }
         pins
     }
@@ -170,13 +164,13 @@ impl Bench {
     }
 
     fn ends(&mut self, cycle: u64, pins: &In, out: &Out) -> Result<(), String> {
-        if let Some((beat, frame)) = self.source.observe(pins, out) {
+        if let Some((beat, frame)) = self.source.observe(out.s_tready) {
             self.twin.beat_in(cycle, beat);
             if let Some(frame) = frame {
                 self.twin.frame_in(frame);
             }
         }
-        if let Some(beats) = self.sink.observe(pins, out)? {
+        if let Some(beats) = self.sink.observe(pins.tready, out.offered())? {
             let bytes = bytes_of(&beats).ok_or("a frame leaves with bytes that are not kept")?;
             self.twin.frame_out(&bytes)?;
         }
@@ -184,30 +178,21 @@ impl Bench {
     }
 
     fn advance(&mut self, cycle: u64, pins: &In, out: &Out) -> Result<(), String> {
-        match &mut self.phase {
+        match self.phase {
             Phase::Traffic => {}
-            Phase::Drain { since, quiet } => {
-                let busy = out.tvalid || !self.source.is_idle() || !self.twin.is_empty();
-                *quiet = if busy { 0 } else { *quiet + 1 };
-                // The source may have had a frame to finish.
-                if !self.source.is_idle() {
-                    *since = cycle;
+            Phase::Drain { .. } => {
+                let comes = !self.source.is_idle();
+                if comes {
                     self.source.load = 1.0;
                 }
-                if *quiet == QUIET {
+                let busy = out.tvalid || !self.twin.is_empty();
+                if self.phase.drained(cycle, comes, busy, DRAIN)? {
                     self.twin.drained()?;
-                    self.phase = Phase::Read;
-                } else if cycle - *since > DRAIN {
-                    return Err(format!("not empty after {DRAIN} cycles without input"));
                 }
             }
             Phase::Read => {
-                if let Some(counters) = self.reader.observe(pins, out)? {
-                    for ((name, hardware), twin) in
-                        NAMES.iter().zip(counters).zip(self.twin.counters)
-                    {
-                        same(&format!("counter `{name}`"), hardware, twin)?;
-                    }
+                if let Some(counters) = self.reader.observe(TYPE, pins.ask, out.answer)? {
+                    same_counters(&NAMES, counters, self.twin.counters)?;
                     for (total, counter) in self.total.iter_mut().zip(counters) {
                         *total += counter;
                     }

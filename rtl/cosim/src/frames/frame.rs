@@ -1,5 +1,6 @@
 //! A frame in beats, and what `olaf-wire` says of it.
 
+use crate::ends::Beats;
 use olaf_engine::Contribution;
 use olaf_engine::contribution::datagram_bytes;
 use olaf_wire::offsets::{MAGIC, VERSION, answer, common};
@@ -42,6 +43,14 @@ pub(crate) enum What {
     Update(Contribution, Vec<u8>),
     /// Something else, which passes.
     Other(Vec<u8>),
+}
+
+impl Beats for Frame {
+    type Beat = Beat;
+
+    fn beats(&self) -> &[Beat] {
+        &self.beats
+    }
 }
 
 impl Frame {

@@ -5,7 +5,6 @@
 
 mod bench;
 mod counters;
-mod ends;
 mod frame;
 mod generator;
 mod pins;

@@ -1,5 +1,6 @@
 //! Pins of `olaf_queue`; the structures are those of `shim/olaf_queue.cpp`.
 
+use crate::counters::{Answer, Ask};
 use crate::design::shim;
 use crate::frames::frame::Beat;
 
@@ -13,15 +14,12 @@ pub struct In {
     pub(crate) session: u32,
     pub(crate) round_us: u32,
     pub(crate) active_clusters: u16,
-    pub(crate) araddr: u16,
+    pub(crate) ask: Ask,
     pub(crate) rst: bool,
     pub(crate) gate: bool,
     pub(crate) tvalid: bool,
     pub(crate) tlast: bool,
     pub(crate) tready: bool,
-    pub(crate) arvalid: bool,
-    pub(crate) rready: bool,
-    pub(crate) unused: bool,
 }
 
 impl In {
@@ -38,21 +36,22 @@ impl In {
 pub struct Out {
     pub(crate) tdata: [u32; 16],
     pub(crate) tkeep: u64,
-    pub(crate) rdata: u32,
+    pub(crate) answer: Answer,
     pub(crate) s_tready: bool,
     pub(crate) tvalid: bool,
     pub(crate) tlast: bool,
     pub(crate) fate: u8,
     pub(crate) begun: bool,
     pub(crate) ended: bool,
-    pub(crate) arready: bool,
-    pub(crate) rvalid: bool,
-    pub(crate) rresp: u8,
-    pub(crate) unused: [u8; 3],
 }
 
 impl Out {
-    /// The beat that is offered.
+    /// The beat that is offered, and whether it is the last one of its frame.
+    pub(crate) fn offered(&self) -> Option<(Beat, bool)> {
+        self.tvalid.then(|| (self.beat(), self.tlast))
+    }
+
+    /// The beat on the pins.
     pub(crate) fn beat(&self) -> Beat {
         Beat { data: self.tdata, keep: self.tkeep }
     }
