@@ -13,6 +13,8 @@
 #define JOIN(a, b) JOIN_(a, b)
 #define FUNCTION(name) JOIN(NAME, name)
 
+// Each build has a Design of its own: without this, the linker would take one constructor for all of them.
+namespace {
 struct Design {
     VerilatedContext context;
     MODEL model;
@@ -20,6 +22,7 @@ struct Design {
     explicit Design(uint32_t seed) : model((context.randReset(2), context.randSeed(seed), &context)) {
     }
 };
+}  // namespace
 
 extern "C" Design* FUNCTION(new)(uint32_t seed) {
     Design* design = new Design(static_cast<int>(seed & 0x7fffffff));

@@ -193,8 +193,9 @@ impl Bench {
             Phase::Read => {
                 if let Some(counters) = self.reader.observe(TYPE, pins.ask, out.answer)? {
                     same_counters(&NAMES, counters, self.twin.counters())?;
-                    for place in 0..COUNTERS {
-                        self.total[place] += counters[place] - self.read[place];
+                    let since = counters.iter().zip(self.read).map(|(now, read)| now - read);
+                    for (total, more) in self.total.iter_mut().zip(since) {
+                        *total += more;
                     }
                     self.read = counters;
                     self.reader = Reader::default();
