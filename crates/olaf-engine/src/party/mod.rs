@@ -16,7 +16,7 @@ pub mod tenants;
 
 pub use arrivals::Arrivals;
 pub use bucket::{Allowance, Bucket};
-pub use clip::{Clip, Clipped, Clipping, Limits};
+pub use clip::{Clip, Clipped, Clipping, Limits, Voter};
 pub use ends::FlowEnds;
 pub use liveness::{GONE, Liveness, Sign};
 pub use members::{AtPeer, Members};

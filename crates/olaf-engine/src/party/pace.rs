@@ -2,11 +2,10 @@
 //!
 //! An update that moves the model a little counts in full where the server counts overlapping steps, and
 //! it takes a place in a merge. So a worker that sends many of them slows all others. The limit is a
-//! multiple of the recent median rate of the other workers, with one vote for each worker: a worker
+//! multiple of the recent median rate of the other workers, with one vote for each [voter](Voter): a worker
 //! cannot move its own limit, however much it sends.
 
-use crate::ids::WorkerId;
-use crate::party::clip::{Clip, Recent};
+use crate::party::clip::{Clip, Recent, Voter};
 use crate::party::{Allowance, Bucket};
 use crate::time::Instant;
 use core::time::Duration;
@@ -65,7 +64,7 @@ impl Paces {
         &mut self,
         now: Instant,
         limit: Clip,
-        worker: WorkerId,
+        voter: Voter,
         pace: &mut Pace,
         sequence: u32,
         segments: u32,
@@ -74,14 +73,14 @@ impl Paces {
             return true;
         }
         if let Some(rate) = pace.note(now, sequence) {
-            self.rates.note(worker, rate);
+            self.rates.note(now, voter, rate);
         }
         if pace.renewed.is_none_or(|at| now.since(at) >= RENEWED_EVERY) {
             pace.renewed = Some(now);
             let most = match limit {
                 Clip::Off => None,
                 Clip::At(rate) => Some(rate),
-                Clip::Median(multiple) => self.rates.median(worker).map(|rate| rate * multiple),
+                Clip::Median(multiple) => self.rates.median(voter).map(|rate| rate * multiple),
             };
             pace.allowed = most.map(|rate| {
                 let every = 1e9 / (rate * f64::from(segments.max(1)));
@@ -97,9 +96,14 @@ impl Paces {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ids::PeerId;
     use proptest::prelude::*;
 
     const LIMIT: Clip = Clip::Median(20.0);
+
+    const fn by(worker: u32) -> Voter {
+        Voter::At(PeerId(worker))
+    }
 
     fn us(us: u64) -> Instant {
         Instant(1_000_000_000 + us * 1000)
@@ -114,7 +118,7 @@ mod tests {
             for (worker, _) in every_us.iter().enumerate().filter(|(_, e)| at % **e == 0) {
                 let (pace, taken, refused) = &mut states[worker];
                 let sequence = *taken + *refused;
-                let id = WorkerId(worker as u32);
+                let id = by(worker as u32);
                 let takes = paces.takes(us(at), limit, id, pace, sequence, 1);
                 *(if takes { taken } else { refused }) += 1;
             }
@@ -165,10 +169,10 @@ mod tests {
             // The other evaluates its model for a minute.
             if !(20_000_000..80_000_000).contains(&at) {
                 sequence.1 += 1;
-                assert!(paces.takes(us(at), LIMIT, WorkerId(2), &mut other, sequence.1, 1));
+                assert!(paces.takes(us(at), LIMIT, by(2), &mut other, sequence.1, 1));
             }
             sequence.0 += 1;
-            assert!(paces.takes(us(at), LIMIT, WorkerId(1), &mut one, sequence.0, 1), "{at} us");
+            assert!(paces.takes(us(at), LIMIT, by(1), &mut one, sequence.0, 1), "{at} us");
         }
     }
 
@@ -180,7 +184,7 @@ mod tests {
             for worker in 0..2 {
                 for segment in 0..100 {
                     let now = us(u64::from(round) * 10_000 + segment);
-                    let (id, pace) = (WorkerId(worker), &mut states[worker as usize]);
+                    let (id, pace) = (by(worker), &mut states[worker as usize]);
                     assert!(paces.takes(now, LIMIT, id, pace, round, 100));
                 }
             }
@@ -188,7 +192,7 @@ mod tests {
         // Sequences that were left out do not give more room.
         let pace = &mut states[0];
         let many = (0..100_000u32)
-            .filter(|n| paces.takes(us(6_000_000), LIMIT, WorkerId(0), pace, 500 - n % 400, 100));
+            .filter(|n| paces.takes(us(6_000_000), LIMIT, by(0), pace, 500 - n % 400, 100));
         assert!(many.count() <= 100 * BURST as usize);
     }
 
@@ -205,7 +209,7 @@ mod tests {
             for gap in gaps {
                 let worker = (0..4).min_by_key(|worker| due[*worker]).expect("four");
                 let takes = paces.takes(
-                    us(due[worker] * 100), LIMIT, WorkerId(worker as u32),
+                    us(due[worker] * 100), LIMIT, by(worker as u32),
                     &mut states[worker], sequences[worker], 1,
                 );
                 prop_assert!(takes, "worker {} at {}", worker, due[worker]);

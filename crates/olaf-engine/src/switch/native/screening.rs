@@ -6,7 +6,7 @@ use super::config::Config;
 use super::counters::Account;
 use super::job::{Cluster, Job, Member};
 use crate::ids::{PeerId, Session};
-use crate::party::Arrivals;
+use crate::party::{Arrivals, Voter};
 use crate::rejection::Rejection;
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
@@ -81,7 +81,7 @@ fn own<'a>(
     member.taken.take(update.segment, update.sequence)?;
     member.liveness.note(now);
     let (limit, pace) = (config.limits.max_rate, &mut member.pace);
-    if !job.paces.takes(now, limit, worker, pace, update.sequence, update.segments) {
+    if !job.paces.takes(now, limit, Voter::At(peer), pace, update.sequence, update.segments) {
         return Err(Rejection::TooOften);
     }
     let newer = member.last_sequence.is_none_or(|last| serial::is_after(update.sequence, last));

@@ -13,7 +13,7 @@ use crate::engine::{Receivers, Source, Transmit, Verdict};
 use crate::event::{Event, WorkerSeen};
 use crate::ids::{ClusterId, Flow, PeerId, PortId};
 use crate::link::Departure;
-use crate::party::clip::Measured;
+use crate::party::clip::{Measured, Voter};
 use crate::queue::{Arrival, EntryId, Outcome};
 use crate::rejection::Rejection;
 use crate::time::Instant;
@@ -70,7 +70,7 @@ impl Switch {
 
         let clipping = self.clipping.entry(flow.job).or_default();
         let mut measured = Measured {
-            worker: update.address.worker,
+            voter: Voter::of(from.peer, update),
             segment: update.segment,
             contributors,
             weight: update.weight,
@@ -78,7 +78,7 @@ impl Switch {
         };
         let limits = &self.config.limits;
         // A switch has no model: where nobody else has sent anything, it cannot tell what is usual.
-        let kept = clipping.clip(limits, &mut measured, arrival.lanes, |_| None);
+        let kept = clipping.clip(now, limits, &mut measured, arrival.lanes, |_| None);
         let (lanes, clipped) = (kept.lanes, kept.clipped);
         let Measured { weight, reward, .. } = measured;
         let contribution = Contribution { weight, reward, ..arrival.contribution };

@@ -8,7 +8,8 @@
 
 use super::Server;
 use super::answers::Snapshot;
-use super::job::{Delivery, Job, Member};
+use super::applying::Delivery;
+use super::job::{Job, Member};
 use super::rule::{Applied, Delivered, RuleConfig};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;

@@ -8,8 +8,9 @@
 //! cases.
 
 use super::answers::Snapshot;
+use super::cluster::Cluster;
 use super::fates::{Fates, Staleness};
-use super::job::{CLAIM_LIMIT, Cluster, Job, ModelNow};
+use super::job::{CLAIM_LIMIT, Job, ModelNow};
 use super::rule::{Rule, RuleConfig, RuleState};
 use super::{Server, ServerConfig};
 use crate::push_pull::layout::Layout;

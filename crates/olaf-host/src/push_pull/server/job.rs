@@ -1,31 +1,25 @@
 //! A job: its model, its workers, its clusters.
 
-use super::ServerConfig;
 use super::aggregate::Collection;
 use super::answers::Snapshot;
 use super::checkpoint::{Counts, Restored};
+use super::cluster::Cluster;
 use super::describing::Description;
 use super::fates::{Fates, Staleness};
 use super::forgetting::OnDisk;
+use super::offering::Offer;
 use super::overlap::Overlap;
-use super::presence::{Counted, Presence};
-use super::rule::{Applied, Delivered, Rule, RuleConfig};
-use crate::age::AgeOfModel;
-use crate::push_pull::segments::Present;
-use crate::recent_age::RecentAge;
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
-use alloc::sync::Arc;
-use alloc::vec;
+use super::presence::Presence;
+use super::rule::Rule;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use core::time::Duration;
-use olaf_engine::Refused;
 use olaf_engine::party::{
-    Allowance, AtPeer, Bucket, Clip, Clipping, Liveness, Members, Pace, Paces, Shape,
+    Allowance, AtPeer, Bucket, Clip, Clipping, Liveness, Members, Pace, Paces, Shape, Voter,
 };
 use olaf_engine::switch::native::ClippedCounts;
-use olaf_engine::{Instant, PeerId};
-use olaf_wire::update::read_lanes;
-use olaf_wire::{Address, Answer, ClusterId, Join, Session, Update, WorkerId};
+use olaf_engine::{Instant, PeerId, Refused};
+use olaf_wire::{Address, ClusterId, Join, Session, Update};
 
 /// No honest worker claims a version above this, and it would leave no room to count on.
 pub(super) const CLAIM_LIMIT: u32 = 1 << 30;
@@ -128,47 +122,6 @@ pub(super) enum Entered {
     New,
     Back,
     Known,
-}
-
-/// A cluster.
-#[derive(Default)]
-pub(super) struct Cluster {
-    pub(super) age: AgeOfModel,
-    pub(super) recent_age: RecentAge,
-    pub(super) deliveries: u64,
-    pub(super) contributions: u64,
-    pub(super) staleness: Staleness,
-    pub(super) last_reward: Option<f64>,
-    pub(super) newest_version: u32,
-    pub(super) round: Option<Round>,
-    /// When a join or an update named it last; nothing where only a checkpoint tells of it.
-    pub(super) heard: Option<Instant>,
-}
-
-/// Segments delivered since the cluster was last answered.
-pub(super) struct Round {
-    present: Present,
-    ends: Instant,
-    /// The peers that delivered in it, and the answer to the newest delivery of each.
-    answers: BTreeMap<PeerId, Answer>,
-}
-
-/// What a delivery leaves to say in its answer.
-pub(super) struct Delivery {
-    pub(super) newest_version: u32,
-    pub(super) newest_generation_ns: u64,
-}
-
-pub(super) struct Offer {
-    worker: WorkerId,
-    session: Session,
-    version: u32,
-    /// The segments that came. A claimed size takes no memory.
-    segments: BTreeMap<u32, Vec<f32>>,
-    present: Present,
-    last_progress: Instant,
-    /// To its worker and back, as the worker says; zero while it does not know.
-    round_trip: Duration,
 }
 
 impl Job {
@@ -277,15 +230,6 @@ impl Job {
             && self.members.values().all(|m| m.liveness.is_overdue(now, silent_after))
     }
 
-    /// Forgets clusters that no worker is in and that were not heard for `after`.
-    pub(super) fn prune_clusters(&mut self, now: Instant, after: Duration) {
-        let here: BTreeSet<ClusterId> = self.members.values().map(|m| m.cluster).collect();
-        self.clusters.retain(|id, cluster| {
-            let lately = cluster.heard.is_none_or(|heard| now.since(heard) < after);
-            lately || here.contains(id)
-        });
-    }
-
     /// Whether a worker may be in the cluster that its join names: it is there, or has not moved too
     /// often.
     pub(super) fn may_move(&mut self, now: Instant, address: &Address) -> bool {
@@ -312,9 +256,8 @@ impl Job {
         limit: Clip,
     ) -> Result<(), Refused> {
         let segments = self.shape.segments();
-        let worker = update.address.worker;
         let pace = &mut of_sender(&mut self.members, from, &update.address)?.pace;
-        let takes = self.paces.takes(now, limit, worker, pace, update.sequence, segments);
+        let takes = self.paces.takes(now, limit, Voter::At(from), pace, update.sequence, segments);
         if takes { Ok(()) } else { Err(Refused::TooOften) }
     }
 
@@ -352,281 +295,11 @@ impl Job {
         }
     }
 
-    /// A job without a model takes one worker's; of several that offer, the one that has seen
-    /// most, and another's when nothing comes of it.
-    pub(super) fn consider_offer(
-        &mut self,
-        now: Instant,
-        join: &Join,
-        patience: Duration,
-        restore_patience: Duration,
-    ) {
-        let known = self.restored.as_ref().map_or(0, Restored::version);
-        let is_older = self.restored.is_some() && join.have_version <= known;
-        if self.model.is_some() || is_older || join.have_version > CLAIM_LIMIT {
-            return;
-        }
-        let better = self.offer.as_ref().is_none_or(|offer| {
-            let same = offer.worker == join.address.worker && offer.session == join.address.session;
-            let stuck = offer.is_stuck(now, patience, self.members.get(&offer.worker));
-            let better = join.have_version > offer.version;
-            !same && (better || stuck)
-        });
-        if let Some(offer) = self.offer.as_mut().filter(|offer| offer.is_by(&join.address)) {
-            offer.round_trip = Duration::from_micros(u64::from(join.path.round_trip_us));
-        }
-        if better {
-            if let Some(restored) = &mut self.restored {
-                restored.wait_longer(now, restore_patience);
-            }
-            self.offer = Some(Offer {
-                worker: join.address.worker,
-                session: join.address.session,
-                version: join.have_version,
-                segments: BTreeMap::new(),
-                present: Present::none_of(self.shape.segments()),
-                last_progress: now,
-                round_trip: Duration::from_micros(u64::from(join.path.round_trip_us)),
-            });
-        }
-    }
-
-    /// Segments of the offer that the server lacks: the first of them, and a mask of those among it
-    /// and the 63 after it. Asked of the worker that makes the offer.
-    pub(super) fn missing(&self, address: &Address) -> Option<(u32, u64)> {
-        let offer = self.offer.as_ref().filter(|o| o.is_by(address))?;
-        offer.present.missing_from_first()
-    }
-
-    /// One segment of an offered model; whether the job has its model now.
-    pub(super) fn take_offer(
-        &mut self,
-        now: Instant,
-        message: &Answer,
-        lanes: &[u8],
-        config: &ServerConfig,
-    ) -> Result<bool, Refused> {
-        let shape = self.shape;
-        let offer = self.offer.as_mut().filter(|o| o.is_by(&message.address));
-        let offer = offer.ok_or(Refused::NotAsked)?;
-        if message.parameters != shape.parameters
-            || message.segments != shape.segments()
-            || shape.lanes(message.segment) * 4 != lanes.len()
-        {
-            return Err(Refused::WrongSize);
-        }
-        if !olaf_engine::lanes::all_finite(lanes) {
-            self.offer = None;
-            return Err(Refused::NonFinite);
-        }
-        if offer.version != message.model_version {
-            // The worker has had a newer model meanwhile: the two do not mix.
-            offer.version = message.model_version;
-            offer.segments.clear();
-            offer.present.clear();
-        }
-        offer.last_progress = now;
-        if !offer.present.insert(message.segment) {
-            return Err(Refused::Duplicate);
-        }
-        let mut segment = vec![0.0; shape.lanes(message.segment)];
-        read_lanes(lanes, &mut segment);
-        offer.segments.insert(message.segment, segment);
-        if let Some(restored) = &mut self.restored {
-            restored.hold(now, config.restore_patience);
-        }
-        if !offer.present.is_complete() {
-            return Ok(false);
-        }
-        let offer = self.offer.take().expect("it was there a few lines above");
-        self.start(offer.segments, config);
-        Ok(true)
-    }
-
-    /// Begins with a model: all its segments, in their order.
-    fn start(&mut self, segments: BTreeMap<u32, Vec<f32>>, config: &ServerConfig) {
-        let segments = segments.into_values().map(Arc::new).collect();
-        let rules = self.restored.take().map(|restored| restored.into_rules(config.rule));
-        let rules = rules.unwrap_or_default();
-        self.model = Some(ModelNow { segments, rules, changed: true });
-        self.version = self.version.max(self.highest_claimed);
-        self.publish(config.keep_versions);
-    }
-
-    /// Applies one segment of an update.
-    pub(super) fn deliver(
-        &mut self,
-        now: Instant,
-        update: &Update,
-        lanes: &[u8],
-        config: RuleConfig,
-    ) -> Result<Delivery, Refused> {
-        let result = self.apply(update, lanes, config);
-        let applied = match result {
-            Ok(applied) => applied,
-            Err(refused) => {
-                self.fates.reject(refused, update.contributors);
-                return Err(refused);
-            }
-        };
-        let contributors = u64::from(update.contributors);
-        match (applied, update.contributors) {
-            (Applied::Gated, _) => self.fates.gated += contributors,
-            (_, 1) => self.fates.delivered_alone += 1,
-            _ => self.fates.delivered_merged += contributors,
-        }
-        Ok(self.note_delivery(now, update))
-    }
-
-    /// Counts a delivery, and takes the age of its cluster.
-    pub(super) fn note_delivery(&mut self, now: Instant, update: &Update) -> Delivery {
-        let contributors = u64::from(update.contributors);
-        // One whose updates move nothing does not overlap with others.
-        if let Some(member) = self.members.get_mut(&update.address.worker)
-            && self.effect > 0.0
-        {
-            member.contributed = Some(self.overlap.contributions());
-        }
-        self.fates.received += contributors;
-        self.fates.deliveries += 1;
-        // A version that is still to come is a false claim: nothing is told of it.
-        let versions = (update.version_oldest, update.version_newest.min(self.version));
-        self.staleness.count(self.version, versions, update.contributors);
-        self.begin_ages(now);
-        let cluster = self.clusters.entry(update.address.cluster).or_default();
-        cluster.heard = Some(now);
-        cluster.staleness.count(self.version, versions, update.contributors);
-        cluster.deliveries += 1;
-        cluster.contributions += contributors;
-        cluster.last_reward = Some(update.reward);
-        // A clock that is ahead makes a model new, not newer than new for ever after.
-        cluster.age.deliver(now, update.generated_newest_ns.min(now.0));
-        cluster.recent_age.deliver(now, update.generated_newest_ns.min(now.0));
-        cluster.newest_version = cluster.newest_version.max(versions.1);
-        Delivery {
-            newest_version: cluster.newest_version,
-            newest_generation_ns: cluster.age.newest_generation_ns().unwrap_or(0),
-        }
-    }
-
-    /// From the job's first delivery on, a cluster that has joined and starves has an age, too.
-    /// What a checkpoint tells of clusters that did not join again stays without.
-    fn begin_ages(&mut self, now: Instant) {
-        if core::mem::replace(&mut self.ages_begun, true) {
-            return;
-        }
-        for member in self.members.values() {
-            self.clusters.entry(member.cluster).or_default().age.observe_from(now);
-        }
-    }
-
-    fn apply(
-        &mut self,
-        update: &Update,
-        lanes: &[u8],
-        config: RuleConfig,
-    ) -> Result<Applied, Refused> {
-        self.fits(update, lanes)?;
-        let counted = self.counted();
-        let delivered = Delivered {
-            sum: lanes,
-            weight: update.weight,
-            reward: update.reward,
-            versions_behind: self.behind(update),
-            contributors: update.contributors.min(counted.here),
-            overlapped: self.overlapped(update, counted),
-        };
-        match self.apply_segment(update.segment as usize, update.segments, &delivered, config) {
-            None => Err(Refused::NotReady),
-            Some(Applied::NonFinite) => Err(Refused::NonFinite),
-            Some(applied) => Ok(applied),
-        }
-    }
-
-    /// Whether an update could change this job's model at all.
-    pub(super) fn fits(&self, update: &Update, lanes: &[u8]) -> Result<(), Refused> {
-        if !self.shape.fits(update, lanes) {
-            return Err(Refused::WrongSize);
-        }
-        if !update.reward.is_finite() {
-            return Err(Refused::NonFinite);
-        }
-        self.model.as_ref().map(|_| ()).ok_or(Refused::NotReady)
-    }
-
-    /// Versions since the model that an update was computed on; of a merge, midway.
-    pub(super) fn behind(&self, update: &Update) -> u32 {
-        let oldest = self.version.saturating_sub(update.version_oldest);
-        let newest = self.version.saturating_sub(update.version_newest);
-        newest + (oldest - newest) / 2
-    }
-
-    /// Contributions that overlap those of an update: one of each other worker that contributed
-    /// lately, or those that changed the model since the one that it was computed on, whichever is
-    /// more.
-    fn overlapped(&self, update: &Update, counted: Counted) -> f64 {
-        let own = self.members.get(&update.address.worker);
-        let own = own.is_some_and(|member| self.is_active(member));
-        let active = counted.active.saturating_sub(u32::from(own)) + 1;
-        let others = active.saturating_sub(update.contributors);
-        f64::from(others).max(self.changed_since(update))
-    }
-
-    /// Contributions that changed the model since the one that an update was computed on; of a
-    /// merge, midway between its oldest and its newest.
-    pub(super) fn changed_since(&self, update: &Update) -> f64 {
-        let [oldest, newest] = [update.version_oldest, update.version_newest];
-        let since = |version| self.overlap.since(update.segment as usize, version);
-        (since(oldest) + since(newest)) / 2.0
-    }
-
-    /// Changes one segment of the model by the job's rule; `None` while there is no model.
-    pub(super) fn apply_segment(
-        &mut self,
-        at: usize,
-        segments: u32,
-        delivered: &Delivered<'_>,
-        config: RuleConfig,
-    ) -> Option<Applied> {
-        let model = self.model.as_mut()?;
-        if model.rules.is_empty() {
-            model.rules = (0..segments).map(|_| Rule::new(config)).collect();
-        }
-        // Copies the segment if, and only if, a published version still holds it.
-        let weights = Arc::make_mut(&mut model.segments[at]);
-        let applied = model.rules[at].apply(weights, delivered);
-        model.changed |= applied == Applied::Yes;
-        if applied == Applied::Yes {
-            self.overlap.add(at, segments, f64::from(delivered.contributors) * self.effect);
-        }
-        Some(applied)
-    }
-
     /// The next version is one of its own even if nothing changed.
     pub(super) fn must_publish(&mut self) {
         if let Some(model) = &mut self.model {
             model.changed = true;
         }
-    }
-
-    /// Whether, with this segment, the cluster has had each of its segments delivered.
-    pub(super) fn round_is_over(
-        &mut self,
-        cluster: ClusterId,
-        segment: u32,
-        segments: u32,
-    ) -> bool {
-        if segments == 1 {
-            return true;
-        }
-        let cluster = self.clusters.entry(cluster).or_default();
-        let round = cluster.round.get_or_insert_with(|| Round {
-            present: Present::none_of(segments),
-            ends: Instant(u64::MAX),
-            answers: BTreeMap::new(),
-        });
-        round.present.insert(segment);
-        round.present.is_complete()
     }
 
     /// Makes the model as it is now a version of its own, if anything changed since the last.
@@ -666,45 +339,4 @@ fn of_sender<'a>(
     let member = members.get_mut(&address.worker).ok_or(Refused::UnknownWorker)?;
     let is_its_own = member.peer == peer && member.session == address.session;
     if is_its_own { Ok(member) } else { Err(Refused::UnknownPeer) }
-}
-
-/// Nobody's round trip is taken to be longer: a claim must not hold up a job.
-const LONGEST_ROUND_TRIP: Duration = Duration::from_secs(4);
-
-impl Offer {
-    /// Whether another worker's model is to be taken instead. Between two windows of an offer lies
-    /// a round trip at least. A worker that does not know its own yet has not been answered: it is
-    /// waited for while it repeats itself, and not for ever: it may be one that hears nothing.
-    fn is_stuck(&self, now: Instant, patience: Duration, by: Option<&Member>) -> bool {
-        let Some(member) = by.filter(|member| member.session == self.session) else { return true };
-        if self.round_trip.is_zero() && self.present.is_empty() {
-            return member.liveness.is_overdue(now, patience * 3)
-                || now.since(self.last_progress) >= LONGEST_ROUND_TRIP * 3;
-        }
-        let round_trip = self.round_trip.min(LONGEST_ROUND_TRIP);
-        now.since(self.last_progress) >= patience.max(round_trip * 3)
-    }
-
-    fn is_by(&self, address: &Address) -> bool {
-        self.worker == address.worker && self.session == address.session
-    }
-}
-
-impl Cluster {
-    /// Notes a receiver of the answer at the end of the round, which is at `ends` or earlier.
-    pub(super) fn note_round(&mut self, ends: Instant, peer: PeerId, answer: Answer) {
-        if let Some(round) = &mut self.round {
-            round.ends = round.ends.min(ends);
-            round.answers.insert(peer, answer);
-        }
-    }
-
-    pub(super) fn round_ends(&self) -> Option<Instant> {
-        self.round.as_ref().filter(|round| !round.answers.is_empty()).map(|round| round.ends)
-    }
-
-    /// Ends the round. Returns the answers to all its contributors, which must get the new model.
-    pub(super) fn end_round(&mut self) -> BTreeMap<PeerId, Answer> {
-        self.round.take().map(|round| round.answers).unwrap_or_default()
-    }
 }

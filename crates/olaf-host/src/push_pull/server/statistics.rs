@@ -140,7 +140,7 @@ fn cluster_statistics(
     now: Instant,
     job: &super::Job,
     id: ClusterId,
-    cluster: &super::job::Cluster,
+    cluster: &super::cluster::Cluster,
 ) -> schema::Cluster {
     let members = || job.members.values().filter(|member| member.cluster == id);
     // The age is as accurate as the least accurate clock among the members, which stamp it.

@@ -1,0 +1,208 @@
+//! The model that a job begins with: a worker offers its own, segment by segment.
+
+use super::checkpoint::Restored;
+use super::job::{CLAIM_LIMIT, Job, Member, ModelNow};
+use super::{Server, ServerConfig};
+use crate::push_pull::segments::Present;
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::time::Duration;
+use olaf_engine::{Event, Instant, PeerId, Refused};
+use olaf_wire::update::read_lanes;
+use olaf_wire::{
+    Address, Answer, JobId, Join, JoinPath, Packet, Session, Welcome, WelcomeCode, WorkerId,
+};
+
+pub(super) struct Offer {
+    worker: WorkerId,
+    session: Session,
+    version: u32,
+    /// The segments that came. A claimed size takes no memory.
+    segments: BTreeMap<u32, Vec<f32>>,
+    present: Present,
+    last_progress: Instant,
+    /// To its worker and back, as the worker says; zero while it does not know.
+    round_trip: Duration,
+}
+
+/// Nobody's round trip is taken to be longer: a claim must not hold up a job.
+const LONGEST_ROUND_TRIP: Duration = Duration::from_secs(4);
+
+impl Job {
+    /// A job without a model takes one worker's; of several that offer, the one that has seen
+    /// most, and another's when nothing comes of it.
+    pub(super) fn consider_offer(
+        &mut self,
+        now: Instant,
+        join: &Join,
+        patience: Duration,
+        restore_patience: Duration,
+    ) {
+        let known = self.restored.as_ref().map_or(0, Restored::version);
+        let is_older = self.restored.is_some() && join.have_version <= known;
+        if self.model.is_some() || is_older || join.have_version > CLAIM_LIMIT {
+            return;
+        }
+        let better = self.offer.as_ref().is_none_or(|offer| {
+            let same = offer.worker == join.address.worker && offer.session == join.address.session;
+            let stuck = offer.is_stuck(now, patience, self.members.get(&offer.worker));
+            let better = join.have_version > offer.version;
+            !same && (better || stuck)
+        });
+        if let Some(offer) = self.offer.as_mut().filter(|offer| offer.is_by(&join.address)) {
+            offer.round_trip = Duration::from_micros(u64::from(join.path.round_trip_us));
+        }
+        if better {
+            if let Some(restored) = &mut self.restored {
+                restored.wait_longer(now, restore_patience);
+            }
+            self.offer = Some(Offer {
+                worker: join.address.worker,
+                session: join.address.session,
+                version: join.have_version,
+                segments: BTreeMap::new(),
+                present: Present::none_of(self.shape.segments()),
+                last_progress: now,
+                round_trip: Duration::from_micros(u64::from(join.path.round_trip_us)),
+            });
+        }
+    }
+
+    /// Segments of the offer that the server lacks: the first of them, and a mask of those among it
+    /// and the 63 after it. Asked of the worker that makes the offer.
+    pub(super) fn missing(&self, address: &Address) -> Option<(u32, u64)> {
+        let offer = self.offer.as_ref().filter(|o| o.is_by(address))?;
+        offer.present.missing_from_first()
+    }
+
+    /// One segment of an offered model; whether the job has its model now.
+    pub(super) fn take_offer(
+        &mut self,
+        now: Instant,
+        message: &Answer,
+        lanes: &[u8],
+        config: &ServerConfig,
+    ) -> Result<bool, Refused> {
+        let shape = self.shape;
+        let offer = self.offer.as_mut().filter(|o| o.is_by(&message.address));
+        let offer = offer.ok_or(Refused::NotAsked)?;
+        if message.parameters != shape.parameters
+            || message.segments != shape.segments()
+            || shape.lanes(message.segment) * 4 != lanes.len()
+        {
+            return Err(Refused::WrongSize);
+        }
+        if !olaf_engine::lanes::all_finite(lanes) {
+            self.offer = None;
+            return Err(Refused::NonFinite);
+        }
+        if offer.version != message.model_version {
+            // The worker has had a newer model meanwhile: the two do not mix.
+            offer.version = message.model_version;
+            offer.segments.clear();
+            offer.present.clear();
+        }
+        offer.last_progress = now;
+        if !offer.present.insert(message.segment) {
+            return Err(Refused::Duplicate);
+        }
+        let mut segment = vec![0.0; shape.lanes(message.segment)];
+        read_lanes(lanes, &mut segment);
+        offer.segments.insert(message.segment, segment);
+        if let Some(restored) = &mut self.restored {
+            restored.hold(now, config.restore_patience);
+        }
+        if !offer.present.is_complete() {
+            return Ok(false);
+        }
+        let offer = self.offer.take().expect("it was there a few lines above");
+        self.start(offer.segments, config);
+        Ok(true)
+    }
+
+    /// Begins with a model: all its segments, in their order.
+    fn start(&mut self, segments: BTreeMap<u32, Vec<f32>>, config: &ServerConfig) {
+        let segments = segments.into_values().map(Arc::new).collect();
+        let rules = self.restored.take().map(|restored| restored.into_rules(config.rule));
+        let rules = rules.unwrap_or_default();
+        self.model = Some(ModelNow { segments, rules, changed: true });
+        self.version = self.version.max(self.highest_claimed);
+        self.publish(config.keep_versions);
+    }
+}
+
+impl Offer {
+    /// Whether another worker's model is to be taken instead. Between two windows of an offer lies
+    /// a round trip at least. A worker that does not know its own yet has not been answered: it is
+    /// waited for while it repeats itself, and not for ever: it may be one that hears nothing.
+    fn is_stuck(&self, now: Instant, patience: Duration, by: Option<&Member>) -> bool {
+        let Some(member) = by.filter(|member| member.session == self.session) else { return true };
+        if self.round_trip.is_zero() && self.present.is_empty() {
+            return member.liveness.is_overdue(now, patience * 3)
+                || now.since(self.last_progress) >= LONGEST_ROUND_TRIP * 3;
+        }
+        let round_trip = self.round_trip.min(LONGEST_ROUND_TRIP);
+        now.since(self.last_progress) >= patience.max(round_trip * 3)
+    }
+
+    fn is_by(&self, address: &Address) -> bool {
+        self.worker == address.worker && self.session == address.session
+    }
+}
+
+impl Server {
+    pub(super) fn handle_offer(
+        &mut self,
+        now: Instant,
+        from: PeerId,
+        packet: &Packet<'_>,
+    ) -> Result<(), Refused> {
+        let offer = Answer::parse(packet).map_err(Refused::Malformed)?;
+        let id = offer.address.job;
+        let job = self.jobs.get_mut(&id).ok_or(Refused::UnknownJob)?;
+        job.member(from, &offer.address)?.liveness.note(now);
+        if !job.take_offer(now, &offer, packet.lanes(), &self.config)? {
+            return Ok(());
+        }
+        let started = Event::ModelStarted {
+            job: id,
+            worker: offer.address.worker,
+            parameters: job.shape.parameters,
+            version: job.version,
+        };
+        self.tell_everyone(now, id);
+        self.event(started);
+        Ok(())
+    }
+
+    /// The job has its model. All workers wait for it, so the server tells them before they ask
+    /// again.
+    pub(super) fn tell_everyone(&mut self, now: Instant, id: JobId) {
+        let Some(job) = self.jobs.get(&id) else { return };
+        let waiting = job.members.iter().map(|(worker, member)| (*worker, member.clone()));
+        for (worker, member) in waiting.collect::<Vec<_>>() {
+            let address =
+                Address { job: id, cluster: member.cluster, worker, session: member.session };
+            let join = Join {
+                address,
+                have_version: 0,
+                parameters: 0,
+                segment_lanes: 0,
+                clock_error_us: 0,
+                sent_at_ns: member.last_join_sent_at_ns,
+                clock_offset_ns: 0,
+                hops: 0,
+                wants_notices: false,
+                path: JoinPath::default(),
+                nonce: 0,
+            };
+            let welcome = Welcome {
+                received_at_ns: member.last_join_received_at_ns,
+                ..self.welcome(now, &join, WelcomeCode::Welcome)
+            };
+            self.answers.control(member.peer, welcome);
+        }
+    }
+}
