@@ -1,6 +1,6 @@
 //! What a stranger or a faulty worker may send to a server and to a worker: nothing of it lasts.
 
-use olaf_engine::party::Limits;
+use olaf_engine::party::{Clip, Limits};
 use olaf_engine::{DropReason, Engine, Event, Instant, PeerId, PortId, Rejection, Source, Verdict};
 use olaf_host::push_pull::server::{RuleConfig, Step};
 use olaf_host::push_pull::worker::Standing;
@@ -358,6 +358,34 @@ fn an_update_that_came_from_another_session_of_its_worker_is_refused() {
     let refused = pair.sends(8, 1.0, |update| update.address.session = session);
     assert_eq!(refused, Err(Refused::UnknownPeer));
     pair.sends(8, 1.0, |_| ()).unwrap();
+}
+
+#[test]
+fn many_ids_of_one_address_do_not_raise_the_limit_of_a_contribution() {
+    let limits = Limits { max_rate: Clip::Off, ..Limits::default() };
+    let mut pair = Pair::joined(plain(limits));
+    for worker in 20..23 {
+        pair.enters(worker);
+        pair.sends(worker, 1.0, |_| ()).unwrap();
+    }
+    for worker in 100..115 {
+        let join = olaf_samples::join(olaf_samples::address(JOB.0, 0, worker), 1, 2208);
+        pair.gives_server(50, |buf| join.emit(buf)).unwrap();
+    }
+    for _ in 0..5 {
+        for worker in 100..115 {
+            let (version, before) = pair.model();
+            pair.hops += 1;
+            let address = olaf_samples::address(JOB.0, 0, worker);
+            let mut update = olaf_samples::update(address, pair.hops);
+            update.hop_sequence = pair.hops;
+            (update.version_oldest, update.version_newest) = (version, version);
+            pair.gives_server(50, |buf| update.emit(&[1e30], buf)).unwrap();
+            let moved = pair.model().1 - before;
+            // With a vote for each id the limit grew a hundred times with each turn.
+            assert!(moved <= 101.0, "{moved}");
+        }
+    }
 }
 
 #[test]
