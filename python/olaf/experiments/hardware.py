@@ -10,10 +10,11 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from olaf.experiments import Column, Table
 from olaf.outcome import RunError
 
 CHECKOUT = Path(__file__).parents[3]
@@ -42,6 +43,9 @@ multiplexers."""
 XC7V690T = Cells(433_200, 866_400, 108_300, 324_900, 1_470, 3_600)
 """The device of the NetFPGA-SUME. Each of its 108,300 slices has 4 LUTs, 8 flip-flops, a CARRY4 and
 3 multiplexers."""
+SHARE = ", %"
+TITLES = {"lut": "LUT", "ff": "FF", "mux": "F7 to F9", "bram36": "BRAM36", "dsp": "DSP"}
+"""Headings of columns, by field of Cells."""
 
 
 def counts() -> dict[str, Cells]:
@@ -55,6 +59,44 @@ def counts() -> dict[str, Cells]:
     with table.open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     return {row["build"]: Cells(*(int(row[name]) for name in Cells._fields)) for row in rows}
+
+
+def percent(of: Cells, device: Cells, kind: str) -> float:
+    """The share of a device's cells of one kind, a field of Cells, that a module takes."""
+    return float(100 * getattr(of, kind) / getattr(device, kind))
+
+
+def cell_table(
+    what: str,
+    found: Mapping[str, Cells],
+    device: tuple[str, Cells],
+    kinds: Sequence[str],
+    paper: str,
+) -> Table:
+    """Cells of builds by name, and their shares of a device, which has a name.
+
+    what: ``modules``, for the title. kinds: the columns: fields of Cells; with ``, %`` behind it,
+    the share. paper: what the paper says, a sentence.
+    """
+    device_name, cells = device
+
+    def shown(of: Cells, kind: str) -> float:
+        field = kind.removesuffix(SHARE)
+        return getattr(of, field) if field == kind else percent(of, cells, field)
+
+    def heading(kind: str) -> str:
+        field = kind.removesuffix(SHARE)
+        return TITLES[field] if field == kind else TITLES[field] + SHARE
+
+    return Table(
+        title=f"Cells of the {what}, and their share of an {device_name}",
+        columns=[
+            Column(name="build"),
+            *(Column(name=heading(kind), digits=2 if SHARE in kind else 0) for kind in kinds),
+        ],
+        rows=[[name, *(shown(of, kind) for kind in kinds)] for name, of in found.items()],
+        note=f"After synthesis by Yosys, without place and route. {paper}",
+    )
 
 
 def needs_checkout() -> str:

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from olaf import experiments
 from olaf.experiments import Column, Goal, Result, Row, Spread, Table, Task
-from olaf.experiments.hardware import CLOCK_HZ, XC7V690T, Cells, counts
+from olaf.experiments.hardware import CLOCK_HZ, XC7V690T, Cells, cell_table, counts, percent
 from olaf.experiments.iswitch.rtl_vectors import Vectors, program, through
 
 HEADERS_BYTES = 8 + 20 + 14 + 4 + 20
@@ -48,7 +48,7 @@ def run(task: Task[Parameters]) -> Result:
             lines[model].append(iteration(built, given, size, gap, seed))
     return Result(
         rows=[*rows(fast, lines), *cell_rows(cells, task.paper)],
-        tables=[cycle_table(fast, lines), cell_table(cells, task.paper)],
+        tables=[cycle_table(fast, lines), cells_of(cells, task.paper)],
         notes=[
             f"{given.workers} workers, packets of {given.packet_floats} floats. A packet of "
             f"{wire_bytes(given)} bytes on the wire comes every {gap:.2f} cycles of 5 ns where all "
@@ -159,12 +159,7 @@ def builds(cells: dict[str, Cells]) -> dict[str, Cells]:
 
 def shares(of: Cells) -> list[float]:
     """LUT, FF, BRAM36 in percent of the device, and the number of DSP slices."""
-    return [
-        100 * of.lut / XC7V690T.lut,
-        100 * of.ff / XC7V690T.ff,
-        100 * of.bram36 / XC7V690T.bram36,
-        of.dsp,
-    ]
+    return [*(percent(of, XC7V690T, kind) for kind in ("lut", "ff", "bram36")), of.dsp]
 
 
 def cell_rows(cells: dict[str, Cells], paper: dict[str, Any]) -> list[Row]:
@@ -184,26 +179,14 @@ def cell_rows(cells: dict[str, Cells], paper: dict[str, Any]) -> list[Row]:
     ]
 
 
-def cell_table(cells: dict[str, Cells], paper: dict[str, Any]) -> Table:
+def cells_of(cells: dict[str, Cells], paper: dict[str, Any]) -> Table:
     """Cells of each build of the accelerator."""
-    return Table(
-        title="Cells of the accelerator, and their share of an XC7V690T",
-        columns=[
-            Column(name="build"),
-            Column(name="LUT", digits=0),
-            Column(name="LUT, %", digits=2),
-            Column(name="FF", digits=0),
-            Column(name="FF, %", digits=2),
-            Column(name="BRAM36", digits=0),
-            Column(name="BRAM36, %", digits=2),
-            Column(name="DSP", digits=0),
-        ],
-        rows=[
-            [name, of.lut, lut, of.ff, ff, of.bram36, blocks, of.dsp]
-            for name, of in builds(cells).items()
-            for lut, ff, blocks, _ in [shares(of)]
-        ],
-        note="After synthesis by Yosys, without place and route. The paper's accelerator takes "
-        f"{paper['lut']} % more LUTs, {paper['ff']} % more flip-flops, {paper['bram36']} % more "
-        f"block RAM than the reference switch, and {paper['dsp']} DSP slices.",
+    return cell_table(
+        "accelerator",
+        builds(cells),
+        ("XC7V690T", XC7V690T),
+        ("lut", "lut, %", "ff", "ff, %", "bram36", "bram36, %", "dsp"),
+        f"The paper's accelerator takes {paper['lut']} % more LUTs, {paper['ff']} % more "
+        f"flip-flops, {paper['bram36']} % more block RAM than the reference switch, and "
+        f"{paper['dsp']} DSP slices.",
     )

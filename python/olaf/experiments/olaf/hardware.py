@@ -7,8 +7,8 @@ from typing import Any
 from pydantic import Field
 
 from olaf import experiments
-from olaf.experiments import Column, Goal, Result, Row, Spread, Table, Task
-from olaf.experiments.hardware import XCU55C, Cells, counts, program
+from olaf.experiments import Goal, Result, Row, Spread, Task
+from olaf.experiments.hardware import XCU55C, Cells, cell_table, counts, percent, program
 from olaf.experiments.olaf import rtl_bursts, rtl_time
 from olaf.experiments.olaf.bursts import Traffic
 
@@ -57,7 +57,14 @@ def run(task: Task[Parameters]) -> Result:
         tables=[
             rtl_time.table(cycles, given.updates),
             *rtl_bursts.tables(found, task.paper),
-            cell_table(cells),
+            cell_table(
+                "modules",
+                {name: of for name, of in cells.items() if name.startswith(MODULES)},
+                ("XCU55C", XCU55C),
+                ("lut", "lut, %", "ff", "ff, %", "mux, %", "bram36", "dsp"),
+                "The paper's prototype takes 3.52 % of the LUTs, 1.5 % of the flip-flops and 1 % "
+                "of the multiplexers.",
+            ),
         ],
         charts=rtl_bursts.charts(found),
         notes=[
@@ -74,12 +81,12 @@ def cell_rows(cells: dict[str, Cells], paper: dict[str, Any], seeds: int) -> lis
         if not name.startswith(WHOLE):
             continue
         shares = {
-            "LUT": (of.lut / XCU55C.lut, paper["lut"], Goal(at_most=1.0)),
-            "flip-flops": (of.ff / XCU55C.ff, paper["ff"], None),
-            "multiplexers": (of.mux / XCU55C.mux, paper["mux"], None),
-            "block RAM": (of.bram36 / XCU55C.bram36, None, None),
+            "LUT": ("lut", paper["lut"], Goal(at_most=1.0)),
+            "flip-flops": ("ff", paper["ff"], None),
+            "multiplexers": ("mux", paper["mux"], None),
+            "block RAM": ("bram36", None, None),
         }
-        for quantity, (share, theirs, goal) in shares.items():
+        for quantity, (kind, theirs, goal) in shares.items():
             made.append(
                 Row(
                     quantity=f"{quantity}, of an XCU55C",
@@ -87,41 +94,8 @@ def cell_rows(cells: dict[str, Cells], paper: dict[str, Any], seeds: int) -> lis
                     unit="%",
                     paper=theirs,
                     # Nothing random is in it.
-                    ours=Spread.of([100 * share] * seeds),
+                    ours=Spread.of([percent(of, XCU55C, kind)] * seeds),
                     goal=goal if "BLOCK=1" in name else None,
                 )
             )
     return made
-
-
-def cell_table(cells: dict[str, Cells]) -> Table:
-    """Cells of the queue and of its modules, and the share of the device."""
-    found = {name: of for name, of in cells.items() if name.startswith(MODULES)}
-    return Table(
-        title="Cells of the modules, and their share of an XCU55C",
-        columns=[
-            Column(name="module"),
-            Column(name="LUT", digits=0),
-            Column(name="LUT, %", digits=2),
-            Column(name="FF", digits=0),
-            Column(name="FF, %", digits=2),
-            Column(name="F7 to F9, %", digits=2),
-            Column(name="BRAM36", digits=0),
-            Column(name="DSP", digits=0),
-        ],
-        rows=[
-            [
-                name,
-                of.lut,
-                100 * of.lut / XCU55C.lut,
-                of.ff,
-                100 * of.ff / XCU55C.ff,
-                100 * of.mux / XCU55C.mux,
-                of.bram36,
-                of.dsp,
-            ]
-            for name, of in found.items()
-        ],
-        note="After synthesis by Yosys, without place and route. The paper's prototype takes "
-        "3.52 % of the LUTs, 1.5 % of the flip-flops and 1 % of the multiplexers.",
-    )
