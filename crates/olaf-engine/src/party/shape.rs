@@ -8,6 +8,12 @@ use olaf_wire::offsets::LANE;
 /// bounds the tables of those segments that came.
 pub const MOST_SEGMENTS: u32 = 1 << 20;
 
+/// A model may be cut into this many segments of any size: a worker's table of them is small.
+pub const SEGMENTS_OF_ANY_SIZE: u32 = 1 << 12;
+/// The fewest lanes of a segment beyond that. A table has some 100 bytes for each segment that came: at
+/// least 256 bytes of lanes came with it. Every path that carries 576 bytes has room for more lanes.
+pub const LEAST_SEGMENT_LANES: u32 = 64;
+
 /// How many parameters a model has, and how many of them a segment carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
@@ -25,10 +31,11 @@ impl Shape {
         self.parameters.div_ceil(self.segment_lanes)
     }
 
-    /// Whether the model is cut into more segments than any party takes.
+    /// Whether the model is cut into more segments than any party takes, or into many small ones.
     #[must_use]
     pub const fn is_cut_too_finely(self) -> bool {
-        self.segments() > MOST_SEGMENTS
+        let is_small = self.segment_lanes < LEAST_SEGMENT_LANES;
+        self.segments() > MOST_SEGMENTS || is_small && self.segments() > SEGMENTS_OF_ANY_SIZE
     }
 
     /// Which parameters a segment carries; empty where there is no such segment.
@@ -72,5 +79,14 @@ mod tests {
     fn a_model_has_a_most_of_segments() {
         let cut = |segment_lanes| Shape { parameters: 1 << 28, segment_lanes }.is_cut_too_finely();
         assert_eq!([cut(1), cut(255), cut(256), cut(2208)], [true, true, false, false]);
+    }
+
+    #[test]
+    fn many_segments_are_no_smaller_than_their_entries_in_a_table() {
+        let cut =
+            |parameters, segment_lanes| Shape { parameters, segment_lanes }.is_cut_too_finely();
+        // Some small segments may be: 4,096.
+        assert_eq!([cut(4096, 1), cut(4097, 1), cut(4097, 2)], [false, true, false]);
+        assert_eq!([cut(1 << 20, 63), cut(1 << 20, 64)], [true, false]);
     }
 }

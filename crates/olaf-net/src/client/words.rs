@@ -28,7 +28,8 @@ pub(super) fn refusal(code: WelcomeCode, own: &Address, parameters: usize) -> St
         ),
         WelcomeCode::ModelTooLarge => format!(
             "a model of {parameters} parameters is larger than the switch or the server takes: \
-             raise max_parameters there"
+             raise max_parameters there. A model of more than 4096 segments needs at least 64 \
+             parameters in each of them"
         ),
         WelcomeCode::Full => format!(
             "job {job} takes no more workers (or the server no more jobs): stop some, or start \
